@@ -1,4 +1,4 @@
-//! What is told of each app.
+//! Builds the change of each app from the renders of both sides.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::fleet::Fleet;
 use crate::model::{App, AppId, ClusterName, Rendered};
 use crate::render::{Render, Renders};
 
-/// By name; of apps of which nothing is to be told there is none.
+/// The changes by app name. An app without changes has no entry.
 pub(super) fn changes(base: (&Fleet, &Renders), head: (&Fleet, &Renders)) -> Vec<AppChange> {
     let ids: BTreeSet<&AppId> = base.1.apps.keys().chain(head.1.apps.keys()).collect();
     let mut apps: Vec<AppChange> = ids.into_iter().filter_map(|id| change(id, base, head)).collect();
@@ -39,7 +39,7 @@ fn change(
         }
         None => BTreeSet::new(),
     };
-    // Not valid before, so that nobody knows here what it is on the clusters.
+    // The base was not valid, so the live state is unknown here.
     let was_broken = |cluster: &ClusterName| {
         let was_placed = old.is_some_and(|app| base.clusters_of(app).contains(cluster));
         !base.is_usable() || base.broken.contains_key(id) || was_placed
@@ -113,7 +113,7 @@ fn held(app: &App) -> Option<&'static str> {
     }
 }
 
-/// A mistake of the head hides what becomes of an app on a cluster that the base has it on.
+/// Whether a mistake of the head hides the change of an app on a cluster where the base renders it.
 fn is_hidden(head: &Fleet, id: &AppId, new: Option<&Arc<App>>, cluster: &ClusterName) -> bool {
     let is_placed = new.is_some_and(|app| head.clusters_of(app).contains(cluster));
     let lacks_cluster = !head.clusters.contains_key(cluster) && head.may_lack_clusters();
@@ -128,7 +128,7 @@ fn result<'r>(
     renders.get(cluster).map(|(_, result)| result.as_ref().map_err(|_| ()))
 }
 
-/// Targets that are the same on both sides are compared once: renders are shared by clusters.
+/// Compares each pair of renders once, because clusters share renders.
 #[derive(Default)]
 struct Compared {
     known: HashMap<[Option<usize>; 2], usize>,
@@ -160,7 +160,7 @@ impl Compared {
     }
 }
 
-/// What one app no longer has and another one creates on the same cluster moves: it is not deleted.
+/// Turns a delete by one app and a create by another on the same cluster into a move.
 fn moves(apps: &mut [AppChange]) {
     let of = |app: &AppChange, action: Action| -> Vec<(AppId, ObjectChange)> {
         let objects = app.objects.iter().filter(|object| object.action == action);

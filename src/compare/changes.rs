@@ -1,4 +1,4 @@
-//! Both sides rendered, as far as they can differ, and compared.
+//! Renders both sides, as far as they can differ, and compares them. Pull requests and command-line diffs call it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::render::{
 };
 use crate::sops::unopened;
 
-/// One revision, as it is rendered.
+/// One of the two revisions, with everything that its render needs.
 #[derive(Clone, Debug)]
 pub struct Side<'a> {
     pub fleet: &'a Fleet,
-    /// With the keys and the registered clusters of the base on both sides.
+    /// Both sides have the keys and the registered clusters of the base.
     pub snapshot: &'a Snapshot,
     pub charts: &'a dyn Charts,
-    /// What clusters say of themselves: the same on both sides.
+    /// Discovered capabilities: the same on both sides.
     pub discovered: Discovered,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// What is kept from one comparison to the next: they cost less, and tell the same without it.
+/// Cached renders between comparisons. The result is the same without it.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     /// All renders of a base, once all were needed.
@@ -43,7 +43,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What the apps of a base define is known from elsewhere: who renders all of them knows it (`Renders::defined`).
+    /// Sets the kinds that the apps of a base define, from a caller that renders all apps (`Renders::defined`).
     pub fn know(&mut self, base: &Revision, defined: Defined) {
         self.defined = Some((base.clone(), defined));
     }
@@ -53,17 +53,17 @@ impl Kept {
     }
 }
 
-/// The fleet of a head: what the base calls its own keeps its name, and what is known of files that are the same is not read again.
+/// The fleet of a head. Names that the base holds stay with their holders, and unchanged files are not parsed again.
 pub fn fleet_after(head: &Snapshot, reading: &mut manifest::Memory, base: Option<&Fleet>) -> Fleet {
     let holders = base.map(|base| Arc::clone(&base.holders)).unwrap_or_default();
     assemble_after(manifest::read_again(head, reading), head, &holders)
 }
 
-/// How long policies are evaluated for both sides.
+/// The time limit of the policies for both sides.
 const LONGEST_JUDGING: Duration = Duration::from_secs(60);
 
-/// Compares two revisions. As long as what differs is large: call it off the async threads. Without `pacing` each render has all the
-/// time that it may take.
+/// Compares two revisions. It may block for long, so call it off the async threads. Without `pacing` each render has its full time
+/// limit.
 pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option<Pacing<'_>>) -> Comparison {
     let Rendered { before, after, made } = rendered(base, head, kept, pacing);
     let mut apps = apps::changes((base.fleet, &before), (head.fleet, &after));
@@ -72,7 +72,7 @@ pub fn compare(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option
     origins::trace(&mut apps, &head_renderer, base.snapshot, &goes_on);
     removal::over_cap(&mut apps, head.fleet.instance.caps);
     let base_renderer = base.renderer().defining(before.defined().clone());
-    // What the renders took is not the time of the policies.
+    // The time limit of the policies excludes the renders.
     let begun = pacing.map_or(Duration::ZERO, |pacing| (pacing.clock)());
     let judges = || pacing.is_none_or(|pacing| (pacing.clock)().saturating_sub(begun) < LONGEST_JUDGING);
     let compared = Before { fleet: base.fleet, renders: &before };
@@ -115,7 +115,7 @@ struct Rendered {
 fn rendered(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option<Pacing<'_>>) -> Rendered {
     let defined = kept.defined_at(&base.snapshot.revision).cloned();
     let mut made = 0;
-    // Another policy may deny what has not changed, and labels of a namespace are those of any app.
+    // Changed policies may deny unchanged objects, and any app may set the labels of a namespace.
     let judged_alike =
         base.fleet.policies == head.fleet.policies && !head.fleet.policies.look_at_namespaces();
     if judged_alike && let Differing::Apps(apps) = differing(&base.renderer(), &head.renderer()) {
@@ -143,13 +143,13 @@ fn rendered(base: &Side<'_>, head: &Side<'_>, kept: &mut Kept, pacing: Option<Pa
     Rendered { before, after, made }
 }
 
-/// Whether a render asked for a kind that nobody knows: another app may define it.
+/// Whether a render looked up an unknown kind, which another app may define.
 fn asks_for_more(renders: &Renders) -> bool {
     let mut rendered = renders.results().filter_map(|result| result.as_ref().ok());
     rendered.any(|rendered| rendered.questions.kinds.values().any(Option::is_none))
 }
 
-/// The definitions of kinds: where they differ, any app may render otherwise.
+/// The defined kinds. When they differ, any app may render differently.
 fn definitions(renders: &Renders) -> BTreeSet<(ClusterName, ObjectId, Digest)> {
     let rendered =
         renders.iter().filter_map(|(target, (_, result))| Some((target.cluster, result.as_ref().ok()?)));
@@ -162,7 +162,7 @@ fn definitions(renders: &Renders) -> BTreeSet<(ClusterName, ObjectId, Digest)> {
     rendered.flat_map(of_target).collect()
 }
 
-/// The patches of the shared layers that fit something: one that fits nothing any more is a mistake, unless another app needs it.
+/// The patches of shared layers that match an object. A patch that matches no object of any app is a mistake.
 fn fitting(renders: &Renders) -> BTreeSet<Location> {
     let rendered = renders.results().filter_map(|result| result.as_ref().ok());
     let patches = rendered.flat_map(|rendered| rendered.patches.iter());
@@ -178,7 +178,7 @@ fn columns(base: &Fleet, head: &Fleet) -> Vec<ClusterColumn> {
         state: match (base.clusters.contains_key(name), head.clusters.contains_key(name)) {
             (true, true) => ClusterState::Same,
             (false, _) => ClusterState::New,
-            // One that has a mistake now has not gone.
+            // A Cluster file with a mistake does not remove its cluster.
             (true, false) if head.may_lack_clusters() => ClusterState::Same,
             (true, false) => ClusterState::Gone,
         },

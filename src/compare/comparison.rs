@@ -1,4 +1,4 @@
-//! The data.
+//! The data of a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use crate::model::{AppId, ClusterName, Diagnostic, Kind, ObjectId, Revision};
 
-/// What a head changes in a base.
+/// The changes of a head against a base.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
     pub base: Revision,
     pub head: Revision,
-    /// Those of both sides: in the order of the rings, then by name.
+    /// The clusters of both sides: in the order of the rings, then by name.
     pub clusters: Vec<ClusterColumn>,
-    /// Those of which anything is to be told, by name.
+    /// The apps with changes, by name.
     pub apps: Vec<AppChange>,
     /// Errors of the head that the base does not have.
     pub errors: Vec<Diagnostic>,
@@ -24,9 +24,9 @@ pub struct Comparison {
     /// Warnings of the head that the base does not have.
     pub warnings: Vec<Diagnostic>,
     pub totals: Totals,
-    /// Renders that were made for it.
+    /// The number of renders for it.
     pub renders: usize,
-    /// Targets that were not rendered in time, or whose chart is being fetched: compare again.
+    /// Targets that were not rendered in time or whose chart is being fetched: the comparison must be repeated.
     pub awaited: usize,
 }
 
@@ -49,13 +49,13 @@ pub struct ClusterColumn {
     pub state: ClusterState,
 }
 
-/// Of a cluster between the two sides.
+/// The sides that have a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ClusterState {
     Same,
     New,
-    /// Only the base has it: what runs there is left as it is.
+    /// Only the base has it; its objects stay.
     Gone,
 }
 
@@ -67,23 +67,23 @@ pub struct AppChange {
     /// Its changes are not applied: it is paused, or unmanaged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<&'static str>,
-    /// Where objects change, and how many.
+    /// The numbers of changed objects by cluster.
     pub on: BTreeMap<ClusterName, Counts>,
-    /// Where it is placed and nothing changes.
+    /// Clusters with the app and without changes.
     pub unchanged: Vec<ClusterName>,
-    /// Where the head does not render it.
+    /// Clusters where the head does not render it.
     pub broken: Vec<ClusterName>,
-    /// Where only the base did not render it: what changes is not known.
+    /// Clusters where only the base does not render it: the changes are unknown.
     pub mended: Vec<ClusterName>,
-    /// Where it is placed no longer, and its objects stay.
+    /// Clusters that lose the app and keep its objects.
     pub remaining: Vec<ClusterName>,
     pub versions: Vec<VersionChange>,
-    /// The tags of its images where objects change, as the VERSION column has them.
+    /// The tags of its images where objects change, for the VERSION column.
     #[serde(skip)]
     pub runs: BTreeMap<ClusterName, Vec<String>>,
     pub placement: Vec<PlacementChange>,
     pub objects: Vec<ObjectChange>,
-    /// In which order the clusters with changes take it; empty: all at once.
+    /// The waves of the changed clusters; empty: all at once.
     pub waves: Vec<WaveStep>,
 }
 
@@ -135,12 +135,12 @@ pub struct VersionChange {
     pub clusters: Vec<ClusterName>,
 }
 
-/// How many pods its manifests ask for on a cluster, and why that is another number.
+/// The replicas of an app on a cluster before and after, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementChange {
     pub cluster: ClusterName,
-    /// `None`: it is not placed there, or says no number.
+    /// `None`: it is not placed there, or has no count.
     pub before: Option<i64>,
     pub after: Option<i64>,
     pub kind: Placed,
@@ -156,7 +156,7 @@ pub enum Placed {
     Goes,
 }
 
-/// One object on the clusters where the same becomes of it.
+/// One object on all clusters with the same change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectChange {
@@ -172,7 +172,7 @@ pub struct ObjectChange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fate: Option<Fate>,
     pub clusters: Vec<ClusterName>,
-    /// By the clusters on which they are the same, the most first.
+    /// Grouped by the clusters with equal changes, the largest group first.
     pub fields: Vec<FieldGroup>,
     /// Fields that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
@@ -196,7 +196,7 @@ pub enum Action {
     Orphan,
 }
 
-/// What becomes of an object that is no longer rendered, as far as Git says.
+/// The outcome for an object that is no longer rendered, as far as Git decides it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Fate {
@@ -219,7 +219,7 @@ pub struct FieldGroup {
 pub struct FieldChange {
     /// `spec.template.spec.containers[web].image`.
     pub path: String,
-    /// The same with items by their numbers, as the trace has it.
+    /// The same with list items by index, for the trace.
     #[serde(skip)]
     pub place: String,
     /// `None`: it was not there.

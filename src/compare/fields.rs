@@ -1,4 +1,4 @@
-//! Fields of two objects, one by one.
+//! Compares the fields of two objects.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ const MOST_COMPARED: (usize, usize) = (256 << 10, 4000);
 const AROUND: usize = 2;
 const MOST_LINES: usize = 80;
 
-/// A field that is another one.
+/// A field that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<'v> {
     /// Items of lists by their names, where each has its own: `containers[web].image`.
     pub path: String,
-    /// By their numbers, as the trace has them.
+    /// List items by index, for the trace.
     pub place: String,
     pub before: Option<&'v Value>,
     pub after: Option<&'v Value>,
 }
 
-/// What differs: first in the order of the new fields, then what goes.
+/// The differing fields: first in the order of the new object, then removed ones.
 pub fn changes<'v>(before: &'v Value, after: &'v Value) -> Vec<Change<'v>> {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     walk(before, String::new(), String::new(), &mut old);
@@ -57,7 +57,7 @@ pub fn changes<'v>(before: &'v Value, after: &'v Value) -> Vec<Change<'v>> {
     changes
 }
 
-/// A list of plain values is one field: what moves in it would change all that follows.
+/// Flattens an object into fields. A list of scalars is one field, because an insertion would change all later items.
 fn walk<'v>(value: &'v Value, path: String, place: String, found: &mut Vec<(String, String, &'v Value)>) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -85,7 +85,6 @@ fn names(items: &[Value]) -> Vec<&str> {
     if sorted.len() == items.len() { names } else { Vec::new() }
 }
 
-/// As it is told.
 pub(super) fn told(change: &Change<'_>, secrets: &SecretValues) -> FieldChange {
     let text = |value: &Value| {
         let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
@@ -103,7 +102,7 @@ pub(super) fn told(change: &Change<'_>, secrets: &SecretValues) -> FieldChange {
     }
     told.before = before.map(|text| shortened(text, LONGEST));
     told.after = after.map(|text| shortened(text, LONGEST));
-    // What differs behind the end, or in what is hidden.
+    // The difference is behind the cut, or in masked values.
     if told.before == told.after {
         told.after = told.after.map(|text| format!("{text} (another value)"));
     }

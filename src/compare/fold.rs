@@ -1,4 +1,4 @@
-//! Clusters whose change is the same, put together.
+//! Groups clusters with equal changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -8,10 +8,10 @@ use super::comparison::{Action, Fate, FieldChange, FieldGroup, ObjectChange, Ver
 use super::objects::{Draft, Drafts};
 use crate::model::{ClusterName, Kind, ObjectId};
 
-/// The changes of an app, by the clusters that have them.
+/// The changes of an app, by their clusters.
 pub(super) type OnClusters = Vec<(Vec<ClusterName>, Rc<Drafts>)>;
 
-/// What is the same of one object on all clusters of an [`ObjectChange`].
+/// The parts of an object's change that are equal on all clusters of an [`ObjectChange`].
 type Key<'d> = (Action, &'d ObjectId, &'d Kind, Option<&'d ObjectId>, Option<&'d Fate>);
 
 /// The clusters of an object, and those of each of its fields.

@@ -1,4 +1,4 @@
-//! Mistakes of the head: those that the base has too told apart.
+//! Separates the new mistakes of the head from those that the base has too.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::fleet::Fleet;
 use crate::model::{Diagnostic, Scope};
 use crate::render::{Renders, codes, is_awaited};
 
-/// The mistakes of a side: of reading, of the renders that were made, and what policies say of these.
+/// The mistakes of a side: of reading, of its renders, and of the policies.
 pub(super) fn of_side<'a>(
     fleet: &'a Fleet,
     renders: &'a Renders,
@@ -23,18 +23,18 @@ pub(super) fn of_side<'a>(
     found
 }
 
-/// What makes two mistakes the same, wherever in their file they stand by now.
+/// The identity of a mistake, without its position in the file.
 type Key<'a> = (&'static str, &'a str, Option<&'a str>, Option<&'a str>, &'a Scope);
 
 fn key(mistake: &Diagnostic) -> Key<'_> {
-    // Where a field is set is not traced on both sides.
+    // The origin of a field is not traced on both sides.
     let is_placed = !matches!(mistake.code, codes::DENIED | codes::WARNED);
     let file = mistake.location.as_ref().filter(|_| is_placed).map(|location| location.file.as_str());
     (mistake.code, &mistake.message, file, mistake.path.as_deref(), &mistake.scope)
 }
 
-/// Those that only the head has, and those that both have; each once. `of_changed`: of objects that the head changes, which it answers
-/// for whatever the base has.
+/// The mistakes of the head alone, and those of both sides; each once. `of_changed`: mistakes of objects that the head changes, which
+/// always count as new.
 pub(super) fn parted(
     base: &[&Diagnostic],
     head: &[&Diagnostic],

@@ -1,17 +1,15 @@
-//! What one revision would change in what another one renders: Git against Git, without a request to a cluster.
+//! Compares the renders of two revisions, without a request to a cluster. The result is a [`Comparison`], plain data for the comment on a
+//! pull request, a status or a command. Only apps that can differ are rendered, so that the cost follows the change.
 //!
-//! Needs two fleets with their snapshots and what renders charts and templates; gives a [`Comparison`], plain data for a comment, a
-//! status or a program. Renders only the apps that can differ, so that the cost follows the change.
+//! - [`comparison`] holds the data; [`changes`] renders both sides, and renders more apps when one affects others; [`apps`] builds the
+//!   change of an app;
+//! - [`objects`] compares the objects of one target, [`fields`] their fields; [`fold`] groups clusters with equal changes;
+//! - [`placement`] lists placement changes with reasons, [`order`] the waves, [`removal`] the outcome for objects that are no longer
+//!   rendered, as far as it is decided without a cluster;
+//! - [`origins`] finds the changed line behind a field;
+//! - [`mistakes`] separates new errors from those of the base.
 //!
-//! - [`comparison`] holds the data; [`changes`] asks the renderer for both sides, and widens what is rendered where one app decides
-//!   about others; [`apps`] puts together what is told of an app;
-//! - [`objects`] compares the objects of one target, [`fields`] their fields, [`fold`] puts clusters together whose change is the same;
-//! - [`placement`] says where an app comes and goes, and why; [`order`] in which order clusters take it; [`removal`] what becomes of
-//!   objects that are no longer rendered, as far as that is decided without a cluster;
-//! - [`origins`] says which changed line a field is made from;
-//! - [`mistakes`] tells new errors from those that the base has too.
-//!
-//! Values of Secrets, and what is encrypted in the repository, are digests in it.
+//! Values of Secrets and encrypted values appear as digests.
 
 mod apps;
 mod changes;

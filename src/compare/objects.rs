@@ -1,4 +1,4 @@
-//! The objects of one target before and after.
+//! Compares the objects of one target before and after.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ const MOST_FIELDS: usize = 100;
 /// Characters of the body of an object that is created.
 const LONGEST_BODY: usize = 4000;
 
-/// What becomes of one object.
+/// The change of one object on one target.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Draft {
     pub object: ObjectId,
@@ -27,7 +27,7 @@ pub(super) struct Draft {
     pub body: Option<String>,
 }
 
-/// What becomes of a target.
+/// The changes of one target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Drafts {
     pub objects: Vec<Draft>,
@@ -111,7 +111,7 @@ fn draft(object: &RenderedObject, action: Action) -> Draft {
 fn changed(was: &RenderedObject, is: &RenderedObject, action: Action, secrets: &SecretValues) -> Draft {
     let (before, after) = shown(was, is);
     let changes = fields::changes(&before, &after);
-    // That the name is another one is what a rename says.
+    // A rename already reports the changed name.
     let told = changes
         .iter()
         .filter(|it| action != Action::Rename || it.path != "metadata.name" && !is_ours(&it.path));
@@ -129,7 +129,7 @@ fn is_ours(path: &str) -> bool {
     path == "metadata.annotations.tutti.dev/origin"
 }
 
-/// Both, with what is secret in either hidden in both: what is encrypted only now was the same in the open.
+/// Both bodies, with the secret values of either masked in both: a newly encrypted value was in plain text before.
 fn shown(was: &RenderedObject, is: &RenderedObject) -> (Value, Value) {
     let (mut before, mut after) = (masked(was), masked(is));
     if was.holds_secrets() != is.holds_secrets() || was.sealed != is.sealed {
@@ -149,7 +149,7 @@ fn shown(was: &RenderedObject, is: &RenderedObject) -> (Value, Value) {
     (before, after)
 }
 
-/// The pointers of what is masked.
+/// The JSON pointers of masked values.
 fn hidden(raw: &Value, shown: &Value, pointer: String, places: &mut BTreeSet<String>) {
     match (raw, shown) {
         (Value::Object(raw), Value::Object(shown)) => {
@@ -174,7 +174,7 @@ fn body(object: &RenderedObject, secrets: &SecretValues) -> String {
     shortened(secrets.hide(&text, false, ToOwned::to_owned), LONGEST_BODY)
 }
 
-/// Objects that come in the place of others by a name that ends in another digest.
+/// Objects that replace others whose name differs only in its final digest.
 fn renamed<'o>(
     gone: &[&'o RenderedObject],
     added: &[&'o RenderedObject],
@@ -203,7 +203,7 @@ fn renamed<'o>(
     new.into_iter().filter_map(pair).collect()
 }
 
-/// A name without the digest that it ends in: some hexadecimal digits, or the letters that Kubernetes and kustomize make of them.
+/// A name without its final digest: hexadecimal digits, or the letters that Kubernetes and kustomize use for them.
 pub(super) fn stem(name: &str) -> Option<&str> {
     const LETTERS: &str = "bcdfghkmnpqrstvwxz2456789";
     let (stem, suffix) = name.rsplit_once('-')?;
@@ -217,7 +217,7 @@ pub(super) fn stem(name: &str) -> Option<&str> {
 const POD_TEMPLATES: [&str; 2] =
     ["/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers"];
 
-/// The tags of the images of all containers, and of the first ones of each workload.
+/// The image tags of all containers, and of the first container of each workload.
 fn tags<'o>(objects: impl Iterator<Item = &'o RenderedObject>) -> [BTreeSet<String>; 2] {
     let lists = objects.flat_map(|object| POD_TEMPLATES.iter().filter_map(|it| object.body.field(it)));
     let (mut all, mut first) = (BTreeSet::new(), BTreeSet::new());
@@ -234,7 +234,7 @@ fn tags<'o>(objects: impl Iterator<Item = &'o RenderedObject>) -> [BTreeSet<Stri
     [all, first]
 }
 
-/// The pods of all workloads that say how many.
+/// The sum of the replicas of all workloads that set them.
 fn replicas<'o>(objects: impl Iterator<Item = &'o RenderedObject>) -> Option<i64> {
     let workloads = objects.filter(|object| object.makes_pods());
     workloads.filter_map(|object| object.body.field("/spec/replicas")?.as_i64()).reduce(i64::saturating_add)

@@ -1,4 +1,4 @@
-//! In which order the clusters of an app take a change.
+//! The waves in which the clusters of an app get a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::fleet::{Fleet, Waves};
 use crate::model::{App, AppSpec, ClusterName};
 use crate::schedule::assign;
 
-/// The waves with something to do; none where all is released together.
+/// The waves with changes; empty when all clusters are released together.
 pub(super) fn waves<'c>(
     head: &Fleet,
     app: &App,
@@ -30,7 +30,7 @@ pub(super) fn waves<'c>(
     let last = by_wave.keys().next_back().copied();
     let step = |(number, clusters): (usize, BTreeSet<ClusterName>)| {
         let wave = waves.list().get(number)?;
-        // Behind the last one nothing opens.
+        // No wave opens after the last one.
         let opens = Some(number) != last;
         Some(WaveStep {
             name: wave.name.clone(),

@@ -1,4 +1,4 @@
-//! The changed lines that fields are made from.
+//! Traces fields to the changed lines that set them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use crate::model::{ObjectId, Snapshot};
 use crate::render::Renderer;
 use crate::render::trace::explain::changed_lines;
 
-/// Targets that are traced: each is rendered some times more.
+/// Targets that are traced at most, because each needs more renders.
 const MOST_TARGETS: usize = 12;
 
-/// Of clusters with the same change the first one is traced.
+/// Traces the first of the clusters with equal changes.
 pub(super) fn trace(
     apps: &mut [AppChange],
     head: &Renderer<'_>,
@@ -49,7 +49,7 @@ pub(super) fn trace(
     }
 }
 
-/// Numbers of pods that are traced have the line as their reason.
+/// Sets the traced line as the reason of a replica change.
 fn scaled(app: &mut AppChange) {
     let groups: Vec<&FieldGroup> = app.objects.iter().flat_map(|object| &object.fields).collect();
     for change in app.placement.iter_mut().filter(|change| change.kind == Placed::Stays) {

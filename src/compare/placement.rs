@@ -1,4 +1,4 @@
-//! Where an app comes and goes, and how many pods it asks for: with the reason, from Git alone.
+//! Placement changes of an app and changes of its replicas, with reasons from Git alone.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use super::objects::Drafts;
 use crate::fleet::{Fleet, selector};
 use crate::model::{App, AppSpec, ClusterName, ClusterState, Location, TaintEffect};
 
-/// Of an app that both sides have.
+/// The changes of an app that both sides have.
 pub(super) fn changes(
     (base, before): (&Fleet, &App),
     (head, after): (&Fleet, &App),
@@ -39,7 +39,7 @@ pub(super) fn changes(
             found.push(change);
         }
     }
-    // Where it goes and its objects stay.
+    // Clusters that lose the app and keep its objects.
     for cluster in was.iter().filter(|name| !is.contains(name) && of(name).is_none()) {
         let why = why_it_goes(head, after, cluster);
         let change =
@@ -79,7 +79,7 @@ fn why_it_scales(after: &App, cluster: &ClusterName) -> String {
     }
 }
 
-/// The place in the manifest that says so.
+/// The location of the placement in the manifest.
 fn placed_by(app: &App, cluster: &ClusterName) -> String {
     let at = |words: &str, location: &Location| format!("{words}, {}:{}", location.file, location.start.line);
     if let Some(placement) = selector(app) {

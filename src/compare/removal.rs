@@ -1,16 +1,16 @@
-//! What becomes of objects that are no longer rendered, as far as it is decided without a cluster.
+//! The outcome for objects that are no longer rendered, as far as it is decided without a cluster.
 
 use super::comparison::{Action, AppChange, Fate};
 use crate::fleet::Fleet;
 use crate::model::mark::kept_by;
 use crate::model::{App, Caps, ObjectId, PruneMode, RenderedObject};
 
-/// What holds for all objects of an app.
+/// The settings that apply to all removed objects of an app.
 #[derive(Clone, Debug)]
 pub(super) struct Removal {
-    /// Why all of them stay.
+    /// The reason why all of them stay.
     kept: Option<&'static str>,
-    /// It is there, and on no cluster any more.
+    /// The app exists, and is placed on no cluster.
     placed_nowhere: bool,
 }
 
@@ -46,8 +46,8 @@ impl Removal {
     }
 }
 
-/// More deletes than a commit may do without an approval: all of them wait. Fewer may be over the share of all objects, which only
-/// clusters tell.
+/// Marks all deletes as waiting when there are more than a commit may do without an approval. Fewer may still exceed the percentage,
+/// which depends on the live objects.
 pub(super) fn over_cap(apps: &mut [AppChange], caps: Caps) {
     let cap = caps.deletes.max(Caps::FLOOR) as usize;
     let objects = apps.iter().flat_map(|app| &app.objects).filter(|it| it.action == Action::Delete);

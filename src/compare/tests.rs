@@ -138,7 +138,7 @@ fn equal_changes_of_clusters_are_one() {
 }
 
 #[test]
-fn change_of_one_cluster_stands_apart_with_its_layer() {
+fn change_of_one_cluster_names_its_layer() {
     let mut base = repository();
     put(&mut base, "templates/cluster/gz/layer.yaml", "clusters: {matchLabels: {zone: gz1}}\n");
     put(&mut base, "templates/cluster/gz/values.yaml", "# ours\nminReadySeconds: 1\n");
@@ -210,7 +210,7 @@ fn only_apps_that_differ_are_rendered() {
 }
 
 #[test]
-fn kinds_that_the_base_defines_are_rendered_once_or_known() {
+fn kinds_of_the_base_are_rendered_at_most_once() {
     let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: rules.example.com}\n\
                       spec: {group: example.com, scope: Namespaced, names: {plural: rules, kind: Rule}, \
                       versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n";
@@ -258,7 +258,7 @@ fn object_named_by_its_content_is_one_change() {
 }
 
 #[test]
-fn digests_at_the_end_of_names_are_told_from_words() {
+fn final_digests_of_names_differ_from_words() {
     let check =
         |name: &str, expected: Option<&str>| assert_eq!(super::objects::stem(name), expected, "{name}");
     check("web-7f9c2bd4mk", Some("web"));
@@ -272,7 +272,7 @@ fn digests_at_the_end_of_names_are_told_from_words() {
 }
 
 #[test]
-fn what_moves_between_apps_is_not_deleted() {
+fn objects_moved_between_apps_are_not_deleted() {
     let mut base = repository();
     objects(&mut base, "one", &(config_map("a", "x") + &config_map("b", "x")));
     objects(&mut base, "two", &config_map("c", "x"));
@@ -285,7 +285,7 @@ fn what_moves_between_apps_is_not_deleted() {
 }
 
 #[test]
-fn what_becomes_of_deleted_objects_is_told() {
+fn deleted_objects_have_an_outcome() {
     let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: shop}\nspec: {accessModes: [ReadWriteOnce]}\n---\n";
     let kept = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, namespace: shop, annotations: {tutti.dev/prune: keep}}\n---\n";
     let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: shop}\nspec:\n  serviceName: db\n  \
@@ -371,14 +371,14 @@ fn placement_changes_have_a_reason() {
 }
 
 #[test]
-fn clusters_without_a_file_keep_what_they_run() {
+fn clusters_without_a_file_keep_their_objects() {
     let plan = compared(|head| _ = head.remove("clusters/gz1.yaml"));
     check(&plan, &[]);
     assert_eq!(plan.clusters[2].state, super::ClusterState::Gone);
 }
 
 #[test]
-fn errors_of_the_base_are_told_apart() {
+fn errors_of_the_base_are_listed_separately() {
     let mut base = repository();
     put(
         &mut base,
@@ -440,7 +440,7 @@ fn values_of_secrets_are_digests() {
 }
 
 #[test]
-fn order_of_rings_is_told_for_what_changes() {
+fn changed_clusters_are_listed_by_ring() {
     let mut base = repository();
     let rings = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec:\n  rings:\n    \
                  - {name: test, clusters: {matchLabels: {zone: bj1}}, soak: 15m, confirm: true}\n    \

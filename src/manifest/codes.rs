@@ -1,5 +1,4 @@
-//! The codes of mistakes that reading finds. A code is stable for ever: one that is no longer used is
-//! not given to anything else.
+//! The codes of mistakes in manifests. Codes are stable: an unused code is never reused.
 
 /// Not UTF-8, or larger than [`super::yaml::FILE_LIMIT`].
 pub const UNREADABLE: &str = "E1101";
@@ -11,22 +10,22 @@ pub const TAB: &str = "E1103";
 pub const DUPLICATE_KEY: &str = "E1104";
 /// An alias without its anchor.
 pub const ALIAS: &str = "E1105";
-/// A merge key (`<<`) that does not say one thing.
+/// An ambiguous merge key (`<<`).
 pub const MERGE: &str = "E1106";
 /// A tag that Kubernetes does not know, or that the value does not fit.
 pub const TAG: &str = "E1107";
 /// Too deep, too many nodes, too many after aliases are expanded.
 pub const LIMIT: &str = "E1108";
-/// YAML that JSON, and so Kubernetes, cannot say.
+/// YAML without an equivalent in JSON, and so in Kubernetes.
 pub const NOT_JSON: &str = "E1109";
 /// A document without apiVersion or kind, or that is not a map.
 pub const NOT_A_MANIFEST: &str = "E1110";
 pub const UNKNOWN_KIND: &str = "E1111";
 pub const UNKNOWN_API_VERSION: &str = "E1112";
-/// A second manifest of a kind of which there is one.
+/// A second manifest of a kind that may exist once.
 pub const SECOND: &str = "E1113";
 
-/// In the place of further mistakes of a document.
+/// Stands for further mistakes of a document.
 pub const MORE_MISTAKES: &str = "E1114";
 
 pub const UNKNOWN_FIELD: &str = "E1201";
@@ -34,21 +33,21 @@ pub const MISSING_FIELD: &str = "E1202";
 pub const WRONG_TYPE: &str = "E1203";
 /// None of the values that the field takes.
 pub const UNKNOWN_VALUE: &str = "E1204";
-/// Not a name that Kubernetes takes.
+/// Not a valid Kubernetes name.
 pub const BAD_NAME: &str = "E1205";
 /// The right type, but not a duration, an address, a digest, or out of range.
 pub const BAD_VALUE: &str = "E1206";
 /// A secret written out.
 pub const LITERAL_SECRET: &str = "E1207";
-/// None or several of fields of which exactly one is wanted.
+/// None or several of a set of fields that needs exactly one.
 pub const NOT_EXACTLY_ONE: &str = "E1208";
-/// A file pattern that is none, or that leaves the folder of the manifests.
+/// An invalid file pattern, or one that leaves the folder of the manifests.
 pub const BAD_PATTERN: &str = "E1209";
 /// One name twice in a list.
 pub const DUPLICATE_ITEM: &str = "E1210";
-/// What the version of a manifest cannot say.
+/// A field or value that the version of a manifest does not have.
 pub const NOT_IN_VERSION: &str = "E1221";
 /// A conversion that cannot be used, or a document that needs one.
 pub const BAD_CONVERSION: &str = "E1222";
-/// Known, and comes later.
+/// Planned, and not supported yet.
 pub const NOT_YET: &str = "E1290";

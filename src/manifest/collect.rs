@@ -1,4 +1,4 @@
-//! One snapshot, file by file, document by document.
+//! Reads the manifests of one snapshot, file by file, and caches unchanged files for the next snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::{
     Snapshot, over_limit,
 };
 
-/// A document that is a manifest of ours.
+/// A document that is a manifest of tutti.
 struct Found<'a> {
     file: &'a str,
     native: Native,
@@ -24,14 +24,14 @@ struct Found<'a> {
     is_alone: bool,
 }
 
-/// What was read of the files of one snapshot, for the next. It may be lost: then all is read anew.
+/// The parsed files of one snapshot, for the next. Without it, everything is parsed again.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// Of the conversions; and the namespace of manifests without one.
+    /// The digest of the conversions, and the namespace of manifests without one.
     hub: Option<Digest>,
     namespace: String,
-    /// By path, each with its blob. A file with the instance or the rings is not among them: of these there is one, whatever
-    /// file it is in.
+    /// By path, each with its blob. Files with the Instance or the Rings are not cached, because which of several counts depends on all
+    /// files.
     files: BTreeMap<String, (Arc<str>, Arc<Manifests>)>,
 }
 
@@ -40,7 +40,7 @@ pub fn read(snapshot: &Snapshot) -> Manifests {
     read_again(snapshot, &mut Memory::default())
 }
 
-/// The same, but what is known of files that have not changed.
+/// As [`read`], with the cached results of unchanged files.
 pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     let (hub, mistakes) = Hub::of(snapshot);
     let conversions = Digest::of_files(snapshot.files_in(CONVERSIONS));
@@ -103,8 +103,8 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     manifests
 }
 
-/// The clusters that one file names, by themselves; `None` for one that has a mistake in its manifest. All is `None` where the
-/// file cannot be read: which clusters it names is not known.
+/// The clusters of one file; `None` in place of a cluster whose manifest has a mistake. Returns `None` for an unreadable file, whose
+/// clusters are unknown.
 pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Option<Cluster>)>> {
     if !String::from_utf8_lossy(content).contains("Cluster") {
         return Some(Vec::new());
@@ -132,7 +132,7 @@ pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Optio
     Some(clusters)
 }
 
-/// Whether a file has a manifest of this app or cluster, with mistakes or without.
+/// Whether a file has a manifest of this app or cluster, valid or not.
 pub fn claims(path: &str, content: &[u8], scope: &Scope, namespace: &str) -> bool {
     let Ok(text) = std::str::from_utf8(content) else { return false };
     let is_of_it = |document: &Document| {
@@ -203,12 +203,12 @@ impl Manifests {
     }
 }
 
-/// Where the documents are that count, of the kinds of which there is one.
+/// The locations of the effective documents of kinds that may exist once.
 #[derive(Default)]
 struct Places(BTreeMap<Native, Location>);
 
 impl Places {
-    /// The one in its usual place counts, else the first that is not below `apps/`, else the first.
+    /// The document at its usual path counts, else the first outside `apps/`, else the first.
     fn of(found: &[Found<'_>]) -> Self {
         let mut places: BTreeMap<Native, (_, Location)> = BTreeMap::new();
         for found in found.iter().filter(|found| found.native.is_one()) {
@@ -239,7 +239,7 @@ fn look_into<'a>(
     let scope = || Scope::File(path.to_owned());
     let Some(text) = snapshot.text(path) else {
         let location = Location::new(path, 1, 1);
-        // Of all links it is told at once.
+        // Links are reported together.
         if let Some(file) = snapshot.files.get(path).filter(|file| !file.is_link()) {
             let message = format!("the file {path} {}", snapshot.why_unreadable(path));
             manifests
@@ -378,7 +378,7 @@ fn look_into<'a>(
     found
 }
 
-/// Who may write a folder has the power of what stands in it.
+/// Refuses a kind outside its folder, because write access to a folder decides who may create the kind.
 fn refuse_place(kind: &str, folder: &str, root: &yaml::Node, reading: &mut Reading<'_>) {
     let value = Value::root(root).entry("kind", reading.file);
     let place = reading.location(value.node);
@@ -416,7 +416,7 @@ fn read_pin(path: &str, text: &str, manifests: &mut Manifests) {
     keep_pin(PinManifest { folder, ring, version, location }, reading, manifests);
 }
 
-/// One with mistakes is kept without what it says: its app must not run as if there were none.
+/// Keeps a pin with mistakes without its version, because its app must not run as if there were no pin.
 fn keep_pin(pin: PinManifest, mut reading: Reading<'_>, manifests: &mut Manifests) {
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
     let version = pin.version.filter(|_| !is_wrong);
@@ -538,7 +538,7 @@ fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, 
     manifests.diagnostics.append(&mut reading.mistakes);
 }
 
-/// Whose manifest it is remains known.
+/// Records the app or cluster of an invalid manifest.
 fn note_unread(place: Location, reading: &Reading<'_>, manifests: &mut Manifests) {
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
     if is_wrong && matches!(reading.scope, Scope::App(_) | Scope::Cluster(_)) {
@@ -546,7 +546,7 @@ fn note_unread(place: Location, reading: &Reading<'_>, manifests: &mut Manifests
     }
 }
 
-/// What has a mistake is not used, even if it could be read.
+/// Drops a manifest with a mistake, even if it could be built.
 fn keep<T>(read: Option<T>, reading: &Reading<'_>, to: impl FnOnce(T)) {
     if let Some(manifest) = read
         && !reading.mistakes.iter().any(Diagnostic::is_error)
@@ -555,7 +555,7 @@ fn keep<T>(read: Option<T>, reading: &Reading<'_>, to: impl FnOnce(T)) {
     }
 }
 
-/// Nothing of it is used, so nothing more is said of it.
+/// The only mistake of a second document, because nothing of it is used.
 fn second(found: &Found<'_>, first: &Location) -> Diagnostic {
     let kind = found.native.name();
     let message = format!("a second {kind}; a config repository has one, and that in {} counts", first.file);

@@ -1,9 +1,9 @@
-//! Which files may hold manifests: found by their kind, not by their folder.
+//! Decides by path which files may hold manifests.
 
 use super::meant;
 use crate::model::beside;
 
-/// Whether a file is looked into: YAML, not hidden, not beside the folder that is read, and not in a folder with a meaning of its own.
+/// Whether a file is parsed: YAML, not hidden, inside the configured folder, and not in a reserved folder.
 pub fn is_candidate(path: &str) -> bool {
     if beside::is_beside(path) {
         return false;
@@ -15,12 +15,12 @@ pub fn is_candidate(path: &str) -> bool {
     is_yaml && !hidden && !has_other_meaning(&parts)
 }
 
-/// Templates, charts, plug-ins and health rules are found by folder; an app's layer has the shape of a template layer.
+/// Templates, charts, plug-ins and health rules are found by folder. An app's layer has the files of a template layer.
 fn has_other_meaning(folders: &[&str]) -> bool {
     matches!(folders, ["templates" | "charts" | "plugins" | "health", ..] | ["apps", _, "layer", ..])
 }
 
-/// Whether it is a file that would not be there without a manifest in it.
+/// Whether a path always belongs to a file with a manifest.
 pub fn holds_a_manifest(path: &str) -> bool {
     meant::by_path(path).is_some()
         || matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "app.yaml" | "app.yml"])
@@ -31,7 +31,7 @@ pub fn is_pin(path: &str) -> bool {
     matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "pins", _])
 }
 
-/// Whether kustomize takes it for a list of what it builds.
+/// Whether it is a kustomization file.
 pub fn is_kustomization(path: &str) -> bool {
     matches!(path.rsplit('/').next(), Some("kustomization.yaml" | "kustomization.yml"))
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_with_a_meaning_of_their_own_are_left_out() {
+    fn reserved_folders_are_left_out() {
         for path in
             ["tutti.yaml", "clusters/bj5.yml", "apps/a/app.yaml", "apps/a/templates/x.yaml", "layer/x.yaml"]
         {

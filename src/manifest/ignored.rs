@@ -1,4 +1,4 @@
-//! Files that `spec.ignore` of tutti.yaml leaves out: other tools' YAML beside ours.
+//! Files that `spec.ignore` of tutti.yaml excludes: YAML of other tools in the config repository.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use super::{codes, find, meant};
 use crate::model::glob::{self, Globs, Separator};
 use crate::model::{Diagnostic, Location, Scope, Snapshot};
 
-/// Patterns: each is held against all files.
+/// Patterns at most: each is matched against all files.
 pub const MOST: usize = 256;
 
-/// The file that says it. It must be known before any other file is read.
+/// The file with the patterns. It is read before any other file.
 pub const FILE: &str = "tutti.yaml";
 
-/// Which files hold no manifest of ours, whatever they look like.
+/// The patterns of files that are not read as manifests.
 #[derive(Debug, Default)]
 pub struct Ignored {
     globs: Globs,
@@ -29,7 +29,7 @@ pub struct Ignored {
 }
 
 impl Ignored {
-    /// As far as it can be read; its mistakes are told where the instance is read.
+    /// Reads the valid patterns; the reader of the instance reports mistakes.
     pub fn of(snapshot: &Snapshot) -> Self {
         let Some(text) = snapshot.text(FILE).filter(|text| text.contains("ignore")) else {
             return Self::default();
@@ -48,7 +48,7 @@ impl Ignored {
         Self { globs: Globs::of(&globs), patterns }
     }
 
-    /// Policies are read whatever it says: nobody may leave them out with one word.
+    /// Whether a file is ignored. Policies are never ignored.
     pub fn fits(&self, path: &str) -> bool {
         path != FILE && !is_of_policies(path) && self.globs.fits(path)
     }
@@ -58,8 +58,8 @@ impl Ignored {
         find::is_candidate(path) && !self.fits(path)
     }
 
-    /// Patterns that fit a manifest in its usual place: rings and limits of projects would end without a word, and apps would be
-    /// removed. An error for each pattern.
+    /// An error for each pattern that matches a manifest at its usual path: otherwise rings and project limits would vanish silently, and
+    /// apps would be removed.
     pub fn mistakes(&self, snapshot: &Snapshot, hub: &Hub) -> Vec<Diagnostic> {
         if self.patterns.is_empty() {
             return Vec::new();
@@ -84,7 +84,7 @@ impl Ignored {
             let first = files.first().copied().unwrap_or_default();
             let message = format!("the pattern {pattern:?} leaves out the manifest {first}{more}");
             let help = "narrow the pattern; to remove what a manifest says, delete the file";
-            // Below `apps/` it is of apps alone, which may be new.
+            // Below `apps/` only apps are affected, which may be new.
             let is_of_apps = files.iter().all(|file| meant::is_below_apps(file));
             let scope = if is_of_apps { Scope::File(FILE.to_owned()) } else { Scope::Instance };
             let error = Diagnostic::error(codes::BAD_PATTERN, message, scope);
@@ -98,7 +98,7 @@ fn is_of_policies(path: &str) -> bool {
     path.starts_with(FOLDER) || path == FOLDER.trim_end_matches('/')
 }
 
-/// Whether a file holds a manifest of ours, or may hold what others depend on.
+/// Whether a file holds a manifest of tutti, or may hold one that others depend on.
 fn is_own(snapshot: &Snapshot, path: &str, hub: &Hub) -> bool {
     let Some(text) = snapshot.text(path) else { return true };
     let documents = yaml::read(path, text).documents;
@@ -108,7 +108,7 @@ fn is_own(snapshot: &Snapshot, path: &str, hub: &Hub) -> bool {
     documents.iter().any(|document| is_native(&document.root)) || !meant::by_text(text, &[]).is_empty()
 }
 
-/// A pattern of paths from the folder that is read; one of a folder fits all that is in it.
+/// Parses a pattern of paths from the configured folder. The pattern of a folder matches everything in it.
 pub fn globs_of(pattern: &str) -> Result<[Glob; 2], String> {
     let pattern = trimmed(pattern);
     let glob = |pattern: &str| glob::parse(pattern, Separator::Ends);
@@ -121,7 +121,7 @@ fn one(pattern: &str) -> Globs {
     globs_of(pattern).map(|globs| Globs::of(&globs)).unwrap_or_default()
 }
 
-/// Without what says nothing: empty for the folder that is read.
+/// The pattern without redundant parts; empty for the configured folder.
 pub fn trimmed(pattern: &str) -> &str {
     match pattern.trim_start_matches("./").trim_end_matches('/') {
         "." => "",

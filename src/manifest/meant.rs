@@ -1,5 +1,5 @@
-//! What a document that cannot be read may have been. A slip of the finger in what others depend on must not count as if it were not
-//! there: an instance that only observes would begin to write, and apps would run in no ring, or without the limits of their project.
+//! Guesses which kinds an unreadable document may contain, and what must wait for it. A typo in an Instance, Rings or Project must not
+//! count as its absence: an observing instance would begin to write, and apps would run without rings or without project limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,20 +10,19 @@ use super::yaml::{Document, Node};
 use super::{Ignored, Manifests, OWN_VERSION, codes};
 use crate::model::{Diagnostic, Location, Policy, Scope, Snapshot, beside};
 
-/// Others run as these say.
+/// Kinds that other manifests depend on.
 const DEPENDED_ON: [Native; 3] = [Native::Instance, Native::Rings, Native::Project];
 
-/// Where the place of each is that cannot be read and may be it: the usual one, else the first.
+/// The unreadable locations that may hold each kind: the usual path, else the first.
 pub type Lost = BTreeMap<Native, Location>;
 
 impl Manifests {
-    /// What is hidden there is not known, and may be each of these. Whoever may write below `apps/` holds up nobody outside of the
-    /// own folder by it.
+    /// Records that an unreadable location may hold each of these kinds. Below `apps/` it blocks only its own folder.
     pub(super) fn lose(&mut self, place: &Location, meant: impl IntoIterator<Item = Native>) {
         for native in meant {
             if native != Native::Instance && is_below_apps(&place.file) {
                 let folder = place.file.rsplit_once('/').map(|(folder, _)| folder);
-                // A link stands for a folder, and a file for itself.
+                // A link may hide a folder; a file blocks only itself.
                 let own = folder.filter(|folder| *folder != "apps").unwrap_or(&place.file);
                 if native == Native::Project {
                     self.lost_below_apps.entry(format!("{own}/")).or_insert_with(|| place.clone());
@@ -38,14 +37,14 @@ impl Manifests {
         }
     }
 
-    /// What stands below `policies/` and cannot be read may be a policy. One that denies everything stands for it.
+    /// Adds a policy that denies everything for an unreadable document below `policies/`.
     pub(super) fn lose_policy(&mut self, place: &Location) {
         if place.file.starts_with(kinds::policy::FOLDER) {
             self.policies.push(Arc::new(Policy::unreadable(&place.file, place.clone())));
         }
     }
 
-    /// Where something that cannot be read may be the project of an app, by the file of the app.
+    /// The unreadable location that may hold the project of an app, by the app's file.
     pub fn lost_project(&self, file: &str) -> Option<&Location> {
         let mut folders = file.match_indices('/').map(|(slash, _)| &file[..=slash]);
         let in_file = || self.lost_below_apps.get(&format!("{file}/"));
@@ -53,7 +52,7 @@ impl Manifests {
         self.lost.get(&Native::Project).or_else(of_folder).or_else(in_file)
     }
 
-    /// Links stand for files and folders of which nothing is known.
+    /// Records links, because the files and folders behind them are unknown.
     pub(super) fn add_links(&mut self, snapshot: &Snapshot, ignored: &Ignored) {
         let links = snapshot.files.iter().filter(|(path, file)| file.is_link() && !ignored.fits(path));
         for path in links.map(|(path, _)| path) {
@@ -61,7 +60,7 @@ impl Manifests {
             let is_file = path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".j2");
             let shared = ["templates", "health", "plugins"];
             let is_shared = shared.contains(&path.split('/').next().unwrap_or_default());
-            // Nobody could tell what the apps lose with a whole folder of these.
+            // A hidden folder of shared kinds may affect every app.
             let scope = if is_shared && !is_file { Scope::Instance } else { Scope::File(path.clone()) };
             let message = format!("{path} {}", snapshot.why_unreadable(path));
             let error = Diagnostic::error(codes::UNREADABLE, message, scope).at(place.clone());
@@ -76,7 +75,7 @@ impl Manifests {
         }
     }
 
-    /// Of a whole file, read: one that has a mistake, and not what is usually there, may have been just that.
+    /// Records a file with a mistake at the usual path of a shared kind, when the file does not contain that kind.
     pub(super) fn lose_what_is_usual(&mut self, path: &str) {
         let usual = by_path(path).filter(|native| !self.holds(*native));
         if let (Some(usual), Some(place)) = (usual, first_error(&self.diagnostics)) {
@@ -84,8 +83,8 @@ impl Manifests {
         }
     }
 
-    /// Nobody runs while what cannot be read may be the instance or the rings, unless those were read. A lost project holds back its apps
-    /// alone, which the fleet knows.
+    /// Blocks everything while an unreadable document may be the Instance or the Rings, unless those were read. An unreadable project blocks
+    /// only its apps, in the fleet.
     pub(super) fn wait_for_the_lost(&mut self) {
         for native in DEPENDED_ON {
             let Some(place) = self.lost.get(&native).filter(|_| self.stops_everybody(native)) else {
@@ -96,9 +95,9 @@ impl Manifests {
         }
     }
 
-    /// Whether nobody may run while this may be what cannot be read.
+    /// Whether an unreadable document of this kind blocks everything.
     pub fn stops_everybody(&self, native: Native) -> bool {
-        // One that stands elsewhere does not take the place of the usual one.
+        // A readable document elsewhere does not replace an unreadable one at the usual path.
         let is_usual = |place: &Location| by_path(&place.file) == Some(native);
         let is_lost = || self.lost.get(&native).is_some_and(is_usual);
         match native {
@@ -114,7 +113,7 @@ impl Manifests {
         }
     }
 
-    /// Whether any of it is here, of those that others depend on.
+    /// Whether a document of a shared kind is known, valid or not.
     fn holds(&self, native: Native) -> bool {
         match native {
             Native::Instance => self.instance.is_some(),
@@ -140,17 +139,17 @@ impl Manifests {
     }
 }
 
-/// Where app teams write.
+/// Whether app teams own the file.
 pub fn is_below_apps(file: &str) -> bool {
     file.starts_with("apps/")
 }
 
-/// Whether a kind is named as one of these, whatever its version.
+/// Whether a kind has the name of a shared kind, in any version.
 pub fn is_depended_on(kind: &str) -> bool {
     DEPENDED_ON.iter().any(|native| native.name().eq_ignore_ascii_case(kind))
 }
 
-/// Whether a version has no group, or one that is called a little like ours.
+/// Whether a version has no group, or one that resembles ours.
 pub fn may_be_own(api_version: &str) -> bool {
     !api_version.contains('/') || sounds_own(api_version)
 }
@@ -167,7 +166,7 @@ pub fn first_error<'d>(mistakes: impl IntoIterator<Item = &'d Diagnostic>) -> Op
     errors.filter_map(|it| it.location.as_ref()).min().cloned()
 }
 
-/// What a text hides beside the documents that could be read of it: what can be found in it.
+/// The shared kinds that a text may contain besides its readable documents.
 pub fn by_text(text: &str, readable: &[Document]) -> BTreeSet<Native> {
     // UTF-16, which is read as if it were UTF-8, has one at each letter.
     let text = text.replace('\0', "");
@@ -185,7 +184,7 @@ pub fn by_text(text: &str, readable: &[Document]) -> BTreeSet<Native> {
     times.into_iter().filter(|(_, times)| *times > 0).filter_map(|(kind, _)| by_kind(kind)).collect()
 }
 
-/// Of a document of which it is not known what it is.
+/// The shared kinds that an unidentified document may be.
 pub fn by_root(root: &Node) -> BTreeSet<Native> {
     if let Some(items) = root.as_seq() {
         return items.iter().flat_map(by_root).collect();
@@ -203,15 +202,15 @@ pub fn by_root(root: &Node) -> BTreeSet<Native> {
     }
 }
 
-/// Whether a document of which it is not known what it is may be a policy: it is not nearly of another kind of ours.
+/// Whether an unidentified document may be a policy, because its kind resembles no other kind of ours.
 pub fn may_be_policy(root: &Node) -> bool {
     let kind = root.get("kind").and_then(Node::as_str);
     let meant = kind.and_then(|kind| with_a_slip(kind, &kinds::names()));
     meant.is_none_or(|meant| meant == Native::Policy.name())
 }
 
-/// Whether a text that is not YAML may hold a policy, or the params of one: else each document has a line `kind: Window`, or of
-/// another such kind, and no line of a kind beside it.
+/// Whether a text that is not YAML may hold a policy or its params. It does not when each document has exactly one `kind:` line, of
+/// another kind of ours such as `kind: Window`.
 pub fn may_hold_policy(text: &str) -> bool {
     const OTHERS: [Native; 4] = [Native::Window, Native::Analysis, Native::ApprovalRule, Native::Approvers];
     let is_other = |kind: &str| OTHERS.iter().any(|other| other.name() == kind.trim());
@@ -222,7 +221,7 @@ pub fn may_hold_policy(text: &str) -> bool {
     text.contains(Native::Policy.name()) || !text.split("\n---").all(is_apart)
 }
 
-/// What usually stands there.
+/// The kind whose usual path this is.
 pub fn by_path(path: &str) -> Option<Native> {
     match path {
         "tutti.yaml" | "tutti.yml" => Some(Native::Instance),
@@ -234,7 +233,7 @@ pub fn by_path(path: &str) -> Option<Native> {
     }
 }
 
-/// Of a kind with a slip of the finger, or none.
+/// The shared kind that a kind name equals or nearly equals.
 fn by_kind(kind: &str) -> Option<Native> {
     let names = DEPENDED_ON.map(Native::name);
     let name = with_a_slip(kind, &names)?;
@@ -265,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_taken_for_all_that_it_may_be() {
+    fn text_counts_as_every_possible_kind() {
         use Native::{Instance, Project, Rings};
         for (text, expected) in [
             ("kind: Rings\nspec: [", &[Rings][..]),
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_not_hidden() {
+    fn readable_documents_hide_nothing() {
         let text = "kind: Instance\n---\nkind: Project\n---\nkind: Rings\n---\nkind: Project\nspec: [\n";
         let stream = yaml::read("x.yaml", text);
         assert_eq!((stream.documents.len(), stream.mistakes.len()), (3, 1));

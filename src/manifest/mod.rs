@@ -1,20 +1,17 @@
-//! The manifests of the config repository: YAML text to the nouns of [`crate::model`].
+//! Parses the manifests of the config repository into the types of [`crate::model`].
 //!
-//! [`read()`] takes a snapshot and gives everything that could be read of it, with every mistake at once,
-//! each with its place, its path in the document and its scope. A manifest with a mistake is not among
-//! the results: what is there is valid in itself. What belongs together across files (references, two
-//! manifests of one identity) is checked by `fleet`.
+//! [`read()`] returns all valid manifests of a snapshot, and every mistake with its location, its path in the document and its scope. A
+//! manifest with a mistake is not among the results. `fleet` checks what spans files: references, and two manifests of one identity.
 //!
-//! - [`yaml`] reads text into nodes with positions, as kubectl reads it;
+//! - [`yaml`] parses text into nodes with positions, as kubectl does;
 //! - [`mod@read`] takes fields out of nodes and collects mistakes;
-//! - [`kinds`] has one reader per kind of manifest, and knows the kinds that come later;
-//! - [`hub`] makes one version of the many that a kind may be written in;
-//! - [`schema`] tells editors what the readers read;
-//! - [`find`] says which files may hold manifests;
-//! - `meant` says who waits for a document of which it is not known what it is.
+//! - [`kinds`] has one reader per kind of manifest, and a table of all kinds, including planned ones;
+//! - [`hub`] converts the versions of a kind to one;
+//! - [`schema`] has the JSON Schemas for editors;
+//! - [`find`] decides which files may hold manifests;
+//! - `meant` decides what an unreadable document blocks.
 //!
-//! Needs a snapshot, nothing else. Never reads a file, a clock or a cluster, and never guesses: a field,
-//! kind or value that is unknown or not built yet is a mistake.
+//! The module reads no file, clock or cluster. An unknown or planned field, kind or value is a mistake.
 
 pub mod codes;
 mod collect;
@@ -51,16 +48,16 @@ use crate::model::{
 /// The apiVersion of every native kind, and the hub's.
 pub const OWN_VERSION: &str = "tutti.dev/v1alpha1";
 
-/// Everything that was read of one snapshot, in the order of the files.
+/// All manifests of one snapshot, in the order of the files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifests {
-    /// `None`: there is none, or it has mistakes.
+    /// `None`: it is missing or has mistakes.
     pub instance: Option<Instance>,
     pub clusters: Vec<Cluster>,
     /// `None`: there is none, or it has mistakes.
     pub rings: Option<Rings>,
     pub apps: Vec<Arc<App>>,
-    /// Of objects that are no longer rendered.
+    /// Approvals for objects that are no longer rendered.
     pub approvals: Vec<Approval>,
     pub rollout_approvals: Vec<RolloutApproval>,
     pub routes: Vec<RouteManifest>,
@@ -68,30 +65,30 @@ pub struct Manifests {
     pub triggers: Vec<Arc<Trigger>>,
     pub notifications: Vec<Arc<Notification>>,
     pub servers: Vec<Arc<Server>>,
-    /// One with a mistake is among them, and so are admission policies and bindings with one: it denies all that it matches, as far as
-    /// that could be read.
+    /// Includes those with a mistake, as do admission policies and bindings: such a policy denies everything that it matches, as far as its
+    /// matching could be read.
     pub policies: Vec<Arc<Policy>>,
     pub admission_policies: Vec<AdmissionPolicy>,
     pub admission_bindings: Vec<AdmissionBinding>,
     /// Other objects below `policies/`.
     pub policy_params: Vec<ParamObject>,
-    /// One with a mistake is among them: it lasts, and selects everything.
+    /// Includes those with a mistake: such a window is always in effect and selects everything.
     pub windows: Vec<Arc<Window>>,
-    /// One with a mistake is among them, without its spec.
+    /// Includes those with a mistake, without their spec.
     pub analyses: Vec<Arc<Analysis>>,
-    /// One with a mistake is among them: it selects everything, and nothing is enough for it.
+    /// Includes those with a mistake: such a rule selects everything, and no approval satisfies it.
     pub approval_rules: Vec<Arc<ApprovalRule>>,
-    /// One with a mistake is among them, without people.
+    /// Includes those with a mistake, without people.
     pub approvers: Vec<Approvers>,
-    /// A file that cannot be read has some.
+    /// An unreadable file may contain Approvers.
     pub may_lack_approvers: bool,
     /// Apps and clusters whose manifest has mistakes.
     pub unread: Vec<(Scope, Location)>,
-    /// Projects with mistakes, each with its namespace as far as that can be told.
+    /// Projects with mistakes, each with its namespace as far as it is known.
     pub unread_projects: Vec<(AppId, String, Location)>,
-    /// What cannot be read at all, and may be what others depend on.
+    /// Unreadable documents that may be an Instance, Rings or a Project.
     pub lost: Lost,
-    /// Folders below `apps/`, each with its final `/`, where something that cannot be read may be the project of the apps there.
+    /// Folders below `apps/`, each with its final `/`, in which an unreadable document may be the project of the apps there.
     pub lost_below_apps: BTreeMap<String, Location>,
     pub plain: Vec<PlainDocument>,
     /// Sorted by place.
@@ -108,12 +105,12 @@ pub struct RouteManifest {
     pub route: Route,
 }
 
-/// A Kubernetes object that is not a manifest of ours: an Objects app should name its file.
+/// A Kubernetes object that is no manifest of tutti: an Objects app should list its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainDocument {
     pub file: String,
     pub location: Location,
     pub kind: Kind,
-    /// What is said of it when no app lists it: its kind would be a manifest, and is not read yet.
+    /// The mistake when no app lists it and its kind is a planned manifest.
     pub not_yet: Option<Diagnostic>,
 }

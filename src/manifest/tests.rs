@@ -52,7 +52,7 @@ spec:
 
 /// A repository whose files come, change and go, one after the other.
 #[test]
-fn what_is_remembered_never_changes_the_answer() {
+fn cached_read_equals_fresh_read() {
     let mut files: std::collections::BTreeMap<String, String> = [
         ("apps/a/app.yaml", COMPONENT.replace("name: nginx", "name: a")),
         ("apps/b/app.yaml", COMPONENT.replace("replicas", "replicsa").replace("name: nginx", "name: b, labels: 1")),
@@ -263,7 +263,7 @@ spec:
 }
 
 #[test]
-fn a_chart_may_have_a_placement_in_place_of_a_topology() {
+fn chart_may_replace_topology_by_placement() {
     let app_set = |more: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {{name: agent}}\nspec:\n  podSpec: {{deployType: helm, chart: \

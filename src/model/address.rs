@@ -1,4 +1,4 @@
-//! Addresses of other hosts: as people may see them, and which of them an operator named.
+//! Addresses of other hosts: their redaction for display, and lists of named hosts.
 
 use std::collections::BTreeSet;
 
@@ -33,13 +33,13 @@ pub fn is_loopback(host: &str) -> bool {
     host == "localhost" || ip_of(host).is_some_and(|address| address.is_loopback())
 }
 
-/// Of a host that is no name.
+/// The IP address of a host that is not a name.
 pub fn ip_of(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// An address without what may be a credential: user and password, query and fragment. A bare user name of ssh is part of the address;
-/// what is no address with a scheme stays as it is.
+/// An address without possible credentials: user and password, query and fragment. A bare user name of ssh is part of the address. A text
+/// without a scheme stays as it is.
 pub fn shown_address(url: &str) -> String {
     let Some((scheme, after)) = url.split_once(":/") else { return url.to_owned() };
     let rest = after.trim_start_matches('/');
@@ -68,7 +68,7 @@ pub fn shown_address(url: &str) -> String {
     format!("{scheme}:{slashes}{user}{host}{path}{hidden}")
 }
 
-/// A message without what may be a credential in an address that it quotes.
+/// A message without possible credentials in the addresses that it quotes.
 pub fn without_credentials(message: &str) -> String {
     let is_end = |letter: char| letter.is_whitespace() || matches!(letter, '`' | '"' | '\'' | '<' | '>');
     let words = message.split_inclusive(is_end);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_told_from_names_that_look_like_it() {
+    fn loopback_differs_from_similar_names() {
         for host in ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost"] {
             assert!(is_loopback(host), "{host}");
         }

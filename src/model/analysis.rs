@@ -35,7 +35,7 @@ pub struct AnalysisSpec {
     pub initial_delay: Duration,
 }
 
-/// What is asked.
+/// The source of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Probe {
     /// An instant query of the API of Prometheus.
@@ -46,7 +46,7 @@ pub enum Probe {
         headers: BTreeMap<String, String>,
         credential: Option<ProbeCredential>,
     },
-    /// What tutti sees of the wave itself.
+    /// The health of the wave, as tutti observes it.
     Health,
 }
 

@@ -1,4 +1,4 @@
-//! Apps: what a team declares.
+//! Apps: the manifests of a team, whatever their kind.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,23 @@ pub struct App {
     pub id: AppId,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
-    /// Left untouched, and said so.
+    /// tutti does not touch it, and reports that.
     pub unmanaged: bool,
     /// No writes, no deletes; observing continues.
     pub paused: bool,
-    /// Objects that exist already and are nobody's but a person's or a deploy tool's are taken over.
+    /// Existing objects of a person or a deploy tool are adopted.
     pub adopt: bool,
     /// `None`: the instance's default.
     pub prune: Option<PruneMode>,
     /// `None`: the instance's default.
     pub drift: Option<DriftMode>,
-    /// Fields that others have are taken from them. `None`: the instance's default.
+    /// Applies force the ownership of fields. `None`: the instance's default.
     pub force: Option<bool>,
-    /// Its namespace is made where it is missing, and never deleted for that. `None`: the instance's default.
+    /// A missing namespace is created, and never deleted for that. `None`: the instance's default.
     pub create_namespace: Option<bool>,
-    /// What cannot be changed as Git says is deleted and created anew.
+    /// An object with a changed immutable field is deleted and created again.
     pub replace: bool,
-    /// Fields that are left to others.
+    /// Fields that other managers may set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<IgnoreRule>,
     /// How a change of it reaches its units.
@@ -45,7 +45,7 @@ pub struct App {
     /// Its own, and those of Route manifests that name it or stand beside it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
-    /// The versions that its pins say; they win over the tags of its images.
+    /// The versions of its pins; they override the tags of its images.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pins: BTreeMap<ClusterName, Pin>,
     /// Of its manifest.
@@ -73,7 +73,7 @@ impl App {
         }
     }
 
-    /// Whether its namespace is made where it is missing. A project renders its own.
+    /// Whether a missing namespace is created. A project renders its own.
     pub fn creates_namespace(&self, defaults: &Defaults) -> bool {
         !self.is_project() && self.create_namespace.unwrap_or(defaults.create_namespace)
     }
@@ -82,7 +82,7 @@ impl App {
         matches!(self.spec, AppSpec::Project(_))
     }
 
-    /// A Helm chart says what it is.
+    /// Whether a Helm chart renders it.
     pub fn is_chart(&self) -> bool {
         matches!(&self.spec, AppSpec::AppSet(app_set) if app_set.deploy_type == DeployType::Helm)
     }
@@ -95,8 +95,8 @@ impl App {
         }
     }
 
-    /// The first taint with this effect that keeps it away. A project's namespace holds no pods, and whoever tolerates the taint
-    /// needs it: nothing keeps it away.
+    /// The first taint with this effect that the app does not tolerate. No taint applies to a project: its namespace holds no pods, and
+    /// apps that tolerate the taint need it.
     pub fn kept_away_by<'a>(&self, taints: &'a [Taint], effect: TaintEffect) -> Option<&'a Taint> {
         if matches!(self.spec, AppSpec::Project(_)) {
             return None;
@@ -142,7 +142,7 @@ pub enum DeployType {
     InPlaceSet,
     /// Whatever the templates of the other layers make.
     Template,
-    /// A chart says what the app is.
+    /// A chart renders the app.
     Helm,
 }
 
@@ -197,7 +197,7 @@ pub struct Placement {
     pub location: Option<Location>,
 }
 
-/// The eight-line form: everything else comes from the layers.
+/// The short form of an app: everything else comes from the layers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Component {
@@ -207,7 +207,7 @@ pub struct Component {
     /// Name of the run type layer, lower case.
     pub run_type: String,
     pub placement: Placement,
-    /// What it says of itself (image, port, replicas, env, resources, probes), as values of the app layer.
+    /// Its fields (image, port, replicas, env, resources, probes) as values of the app layer.
     pub values: Map<String, Value>,
     /// After those of all layers.
     pub patches: Vec<Patch>,
@@ -225,7 +225,7 @@ pub struct Objects {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppSet {
-    /// Over all clusters; `None`: whatever the podSets say.
+    /// Over all clusters; `None`: the sum of the podSets.
     pub replicas: Option<u32>,
     /// For errors about the sum.
     #[serde(skip)]

@@ -1,11 +1,11 @@
-//! What a person approves: deletes above the cap, that objects stay, that a rollout goes on.
+//! Kind Approval: a person approves deletes above the cap, orphaned objects, or a step of a rollout.
 
 use serde::Serialize;
 use serde_json::json;
 
 use super::{AppId, ClusterName, Digest, Location, ObjectId, Revision};
 
-/// A file as a commit of the deployed branch left it, which changed it last.
+/// A file at the last commit of the deployed branch that changed it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileVersion {
     pub commit: Revision,
@@ -14,7 +14,7 @@ pub struct FileVersion {
     pub content: Digest,
 }
 
-/// One object that may go. The uid makes it this object and not a later one of the same name.
+/// One object that may be deleted. The uid excludes a later object of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ApprovedObject {
     pub cluster: ClusterName,
@@ -24,13 +24,13 @@ pub struct ApprovedObject {
     pub uid: String,
 }
 
-/// What is approved of objects that are no longer rendered.
+/// The approved action on objects that are no longer rendered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovedAction {
     #[default]
     Delete,
-    /// They stay as they are, and are ours no longer.
+    /// The objects stay unchanged, and tutti no longer manages them.
     Orphan,
 }
 

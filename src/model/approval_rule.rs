@@ -1,4 +1,5 @@
-//! Kinds ApprovalRule and Approvers: who must agree, and to what.
+//! Kinds ApprovalRule and Approvers: which changes need approvals, of how many people and roles. The check is pure; the controller
+//! supplies the reviews and authors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use super::{AppId, FileVersion, Location, ObjectId, Revision, TargetSelector};
 
-/// One manifest below `policies/`: what it selects needs an Approval that so many people have approved.
+/// One manifest below `policies/`: selected changes need an Approval that `count` people have approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRule {
     pub name: String,
@@ -17,7 +18,7 @@ pub struct ApprovalRule {
     pub actions: Vec<RuledAction>,
     /// Only where an object of such a kind changes or goes: `StatefulSet`, or `StatefulSet.apps`. Empty: any.
     pub kinds: Vec<RuledKind>,
-    /// `None`: its manifest has a mistake, and nobody knows how many; nothing is enough.
+    /// `None`: the manifest has a mistake; then no number of approvals suffices.
     pub count: Option<usize>,
     /// Names of Approvers. Empty: everybody whose review counts for the forge.
     pub approvers: Vec<String>,
@@ -75,11 +76,11 @@ pub struct ApprovalRules {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
     people: BTreeMap<String, BTreeSet<String>>,
-    /// A file could not be read that has some: any name may be one of theirs.
+    /// A file with Approvers could not be read, so a missing role is not known to be missing.
     may_lack_some: bool,
 }
 
-/// What has to be asked of the forge or of Git before an approval counts.
+/// A query to the forge or to Git that an approval depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// Who approved the content of a file, in the pull request that its commit came with.
@@ -103,21 +104,21 @@ pub struct People {
     pub unknown: Option<Revision>,
 }
 
-/// Why something could not be read.
+/// The reason why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unread {
-    /// It is asked again.
+    /// The query is repeated.
     ForNow(Arc<str>),
-    /// Asked again, it would be the same.
+    /// A retry would fail again.
     ForGood(Arc<str>),
 }
 
 pub type Answer = Result<Arc<People>, Unread>;
 
-/// What is known of who agreed. `None`: not yet.
+/// Looks up the result of a query. `None`: it has not been run yet.
 pub type Answers<'a> = &'a dyn Fn(&Question) -> Option<Answer>;
 
-/// What an approval lacks to count under a rule; the less it lacks, the greater.
+/// The reason why an approval does not satisfy a rule, ordered from far to close.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Lack {
@@ -127,22 +128,22 @@ pub enum Lack {
     None,
     /// So many agreed, by name.
     TooFew(Vec<String>),
-    /// These wrote the change, so that too few are left.
+    /// Without the authors of the change, too few approvers remain.
     Authors { by: Vec<String>, authors: Vec<String> },
     /// The forge does not know who wrote a commit, so it may be one of those who approve.
     UnknownAuthor(Revision),
-    /// Nobody can know who agreed.
+    /// The reviews cannot be read.
     Unknown(#[serde(serialize_with = "as_text")] Arc<str>),
-    /// Who agreed is being read; why it could not be read so far.
+    /// The reviews are being read; with the last error.
     NotReadYet(#[serde(serialize_with = "as_text_if_any")] Option<Arc<str>>),
 }
 
-/// What a rule asks for that is not given.
+/// An approval rule that is not satisfied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleAsks {
     pub rule: String,
-    /// `None`: nobody knows how many.
+    /// `None`: the rule has a mistake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// Of whom. Empty: of everybody whose review counts.
@@ -234,7 +235,7 @@ impl Roles {
         self.may_lack_some || self.people.contains_key(role)
     }
 
-    /// Whether somebody is in one of the roles; in no role, everybody is.
+    /// Whether a login is in one of the roles; without roles, every login is.
     pub fn include(&self, roles: &[String], login: &str) -> bool {
         let is_in = |role: &String| self.people.get(role).is_some_and(|users| users.contains(login));
         roles.is_empty() || roles.iter().any(is_in)
@@ -247,7 +248,7 @@ impl ApprovalRule {
         self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.fits(object))
     }
 
-    /// What it asks for where an approval lacks something.
+    /// The unmet rule, with what the approval lacks.
     pub fn asks(&self, lack: Lack) -> RuleAsks {
         RuleAsks {
             rule: self.name.clone(),
@@ -258,7 +259,7 @@ impl ApprovalRule {
         }
     }
 
-    /// Whether the approval in a file counts: `Err` says what it lacks. `change`: whose authors do not count.
+    /// Checks the approval in a file; the error is what it lacks. `change`: the query for the authors, who do not count.
     pub fn agreed(
         &self,
         roles: &Roles,
@@ -286,7 +287,7 @@ pub struct Needed<'a> {
     pub four_eyes: bool,
 }
 
-/// Whether those who are needed approved a file, which holds an Approval alone.
+/// Checks that the required people approved a file, which must hold only the Approval.
 pub fn agreed(
     needed: &Needed<'_>,
     roles: &Roles,
@@ -305,7 +306,7 @@ pub fn agreed(
     let reviewed = known(&Question::Reviews { file: Arc::clone(file) })?;
     let mut by: Vec<&String> =
         reviewed.logins.iter().filter(|login| roles.include(needed.approvers, login)).collect();
-    // Whose reviews would not be enough anyway need not be compared with the authors.
+    // With too few reviews, the query of the authors is not needed.
     if needed.four_eyes && by.len() >= needed.count {
         let authors = known(change)?;
         if let Some(unknown) = &authors.unknown {
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_of_a_role_who_did_not_write_it() {
+    fn role_members_count_unless_they_are_authors() {
         let roles = Roles::of(&[approvers("managers", &["Ann", "bob", "cy"]), approvers("none", &[])], false);
         let change = Question::Authors {
             app: AppId::parse("shop/pay").expect("an app"),

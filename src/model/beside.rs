@@ -1,7 +1,7 @@
-//! Paths of files beside the folder that is read: `../deploy/web.yaml`, from that folder.
+//! Paths of files outside the configured folder, relative to it: `../deploy/web.yaml`.
 
-/// A path or pattern as paths of files are written: from `folder`, which is read, and with no more `../` than that needs. `folder` is
-/// the path from the root of the repository, empty for the whole; `path` is from `folder`. `None`: it leaves the repository.
+/// Normalizes a path or pattern relative to `folder`, with as few `../` as possible. `folder` is from the root of the repository, empty
+/// for the root. `None`: the path leaves the repository.
 pub fn placed(folder: &str, path: &str) -> Option<String> {
     let own = names(folder);
     let (up, mut rest) = split(path);
@@ -28,7 +28,7 @@ pub fn from_root(folder: &str, path: &str) -> Option<String> {
     Some(own.join("/"))
 }
 
-/// How many folders a path leads up, and the rest of it. A pattern fits only what leads up as far: no wildcard means `..`.
+/// The number of leading `../`, and the rest of the path. A pattern matches only paths with the same number.
 pub fn split(path: &str) -> (usize, &str) {
     let (mut up, mut rest) = (0, path);
     while let Some(further) = rest.strip_prefix("../") {
@@ -37,12 +37,12 @@ pub fn split(path: &str) -> (usize, &str) {
     (up, rest)
 }
 
-/// What every path that fits a pattern begins with: all of it where it is no pattern.
+/// The literal prefix of a pattern; the whole text when it has no wildcard.
 pub fn before_wildcards(pattern: &str) -> &str {
     pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |wildcard| &pattern[..wildcard])
 }
 
-/// Whether a file is beside the folder that is read.
+/// Whether a file is outside the configured folder.
 pub fn is_beside(path: &str) -> bool {
     path.starts_with("../")
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_beside_the_folder_are_written_in_one_way() {
+    fn outside_paths_are_normalized() {
         let check = |folder: &str, path: &str, expected: Option<&str>, root: Option<&str>| {
             assert_eq!(placed(folder, path).as_deref(), expected, "{folder}: {path}");
             assert_eq!(from_root(folder, path).as_deref(), root, "{folder}: {path}");

@@ -1,11 +1,11 @@
-//! The fields of a rendered object, packed.
+//! The fields of a rendered object as compact JSON.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// Compact JSON. A tree of values takes about ten times as much, and all objects of a fleet are kept.
-/// Equal when the fields are, in the same order.
+/// Compact JSON, because a tree of values takes about ten times as much memory and all objects of a fleet are kept. Two bodies are equal
+/// when their fields are, in the same order.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Body(Box<str>);
 
@@ -20,7 +20,7 @@ impl Body {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// The field of this JSON pointer, whose names hold no `/` or `~`. What most objects lack costs no reading of the whole.
+    /// The field of a JSON pointer, whose names hold no `/` or `~`. An absent field costs only a text search.
     pub fn field(&self, pointer: &str) -> Option<Value> {
         let (_, name) = pointer.rsplit_once('/')?;
         if !self.mentions(name) {
@@ -29,7 +29,7 @@ impl Body {
         self.fields().pointer_mut(pointer).map(Value::take)
     }
 
-    /// Whether a key or value holds these words. They are plain: nothing of them is escaped in JSON.
+    /// Whether the text of the JSON contains these words, which must need no escaping.
     pub fn mentions(&self, words: &str) -> bool {
         self.0.contains(words)
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out_in_its_order() {
+    fn body_keeps_field_order() {
         let floats = json!([1.5, 0.1, f64::MAX, f64::MIN_POSITIVE, 5e-324, 9_007_199_254_740_993.0]);
         let fields = json!({"z": floats, "a": [-3, u64::MAX, null, true], "text": "\"quoted\"\n\u{1f980}", "m": {"b": {}}});
         let body = Body::new(&fields);

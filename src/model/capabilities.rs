@@ -1,4 +1,4 @@
-//! What a cluster can do: its version, and the API versions that it serves.
+//! Capabilities of a cluster: its version, and the API versions that it serves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    /// Of a cluster of which nothing says otherwise.
+    /// The version that is assumed for a cluster of unknown version.
     pub fn newest() -> Self {
         let (major, minor) = NEWEST;
         Self { major, minor, git_version: format!("v{major}.{minor}.0") }
@@ -36,7 +36,7 @@ impl KubeVersion {
     }
 }
 
-/// What a definition, or a cluster, says of a kind.
+/// Facts about a kind, from its definition or from the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindFacts {
     pub namespaced: bool,
@@ -54,9 +54,9 @@ pub type KindsByName = BTreeMap<String, KindFacts>;
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
     pub version: KubeVersion,
-    /// `apps/v1`; of a cluster that was asked also `apps/v1/Deployment`. Sorted.
+    /// `apps/v1`; after discovery also `apps/v1/Deployment`. Sorted.
     pub api_versions: Vec<String>,
-    /// The cluster itself said so: these are all there are.
+    /// From discovery: the list is complete.
     #[serde(skip)]
     pub asked: bool,
     /// Those that it serves.
@@ -64,7 +64,7 @@ pub struct Capabilities {
     pub kinds: KindsByName,
 }
 
-/// The version that a cluster has when nothing says otherwise.
+/// The version that is assumed for a cluster of unknown version.
 const NEWEST: (u32, u32) = (1, 36);
 
 /// Since which minor version an API version is served, and which is the first without it. Source: the
@@ -123,8 +123,8 @@ impl Capabilities {
         Self { version, api_versions, asked: false, kinds: BTreeMap::new() }
     }
 
-    /// Of a cluster as it tells of itself, if it was asked. What its file declares wins over that: the version is taken
-    /// instead, API versions are there too.
+    /// The discovered capabilities, if any, with those that the Cluster file declares: its version replaces the discovered one, its API
+    /// versions are added.
     pub fn of(cluster: &Cluster, found: Option<&Arc<Self>>) -> Arc<Self> {
         let Some(found) = found else {
             return Arc::new(Self::declared(cluster.version.as_ref(), &cluster.capabilities));
@@ -149,24 +149,24 @@ impl Capabilities {
     }
 }
 
-/// What a render asked about its cluster, and the answers. While they hold, so does the render.
+/// The capability queries of a render, with their results. The render stays valid while the results are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     pub has: BTreeMap<String, bool>,
     /// Kinds by name; `None` of one that the cluster is not known to serve, and that nothing in the repository defines for it.
     pub kinds: BTreeMap<String, Option<KindFacts>>,
     pub version: Option<KubeVersion>,
-    /// It looked at everything, or may have.
+    /// Set when the render may have read all capabilities.
     pub all: Option<Arc<Capabilities>>,
 }
 
 impl Questions {
-    /// It asked what is guessed of a cluster that was not asked: its version, what it serves.
+    /// Whether the render read the version or the API versions, which are guessed before discovery.
     pub fn are_about_versions(&self) -> bool {
         !self.has.is_empty() || self.version.is_some() || self.all.is_some()
     }
 
-    /// Whether a cluster that is so, and for which apps define these kinds, would have answered the same.
+    /// Whether these capabilities, with the kinds that apps define, give the same results.
     pub fn hold(&self, now: &Arc<Capabilities>, defined: &KindsByName) -> bool {
         let facts_of = |name: &String| now.kinds.get(name).or_else(|| defined.get(name));
         self.has.iter().all(|(name, answer)| now.has(name) == *answer)
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_holds_while_the_answers_do() {
+    fn queries_hold_while_results_are_equal() {
         let found = |names: &[&str]| {
             let mut api_versions: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             api_versions.sort();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_asked_of_the_cluster_then_of_the_repository() {
+    fn kinds_come_from_cluster_then_repository() {
         let facts = |namespaced| KindFacts { namespaced, has_status: false, plural: None };
         let kinds = |known: Option<KindFacts>| known.map(|it| ("x.io/v1/Till".to_owned(), it)).into_iter();
         let check = |live: Option<bool>, defined: Option<bool>, answer: Option<bool>| {

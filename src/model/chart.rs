@@ -1,4 +1,4 @@
-//! Helm charts: where they come from, what is asked of them, and what they make.
+//! Helm charts: sources, render requests, outputs and failures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl fmt::Debug for Chart {
     }
 }
 
-/// What a chart is told about the cluster.
+/// The capabilities that a chart sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartCapabilities {
@@ -163,7 +163,7 @@ pub struct ChartHook {
     pub delete_policies: Vec<String>,
 }
 
-/// What kind of failure it is; each has its code.
+/// The kind of a failure; each has its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ChartFault {
@@ -237,8 +237,7 @@ impl fmt::Display for ChartFailure {
     }
 }
 
-/// Renders charts for a revision. The same request has the same answer for as long as anybody asks: rendering with it is
-/// a function of its inputs.
+/// Renders charts for a revision. Equal requests give equal results, so a render is a function of its inputs.
 pub trait Charts: Send + Sync + fmt::Debug {
     /// The chart of a source that is not in the config repository; remote ones were fetched before.
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure>;
@@ -249,7 +248,7 @@ pub trait Charts: Send + Sync + fmt::Debug {
     fn template_workers(&self) -> Option<&dyn TemplateWorkers>;
 }
 
-/// For whoever has workers for templates, and no charts.
+/// Template workers without charts.
 #[derive(Debug, Default)]
 pub struct OnlyTemplates<W>(pub W);
 
@@ -267,7 +266,7 @@ impl<W: TemplateWorkers> Charts for OnlyTemplates<W> {
     }
 }
 
-/// For whoever has no charts: every one is refused.
+/// Refuses every chart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCharts;
 

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use super::{ClusterFacts, ClusterName, Digest, KubeVersion, Location, StoredKey, Taint};
 
-/// What its file wants of it. Whether it answers is observed, not written here.
+/// The state that its file sets. Whether the cluster is reachable is observed elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum ClusterState {
     #[default]
     Ready,
     /// No writes.
     Maintaining,
-    /// What it runs is taken down, and no app is placed there.
+    /// Its objects are deleted, and no app is placed there.
     Removed,
 }
 
@@ -22,7 +22,7 @@ pub enum ClusterState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Connection {
-    /// A file, relative to the folder that the process was told (`kubeconfigs`).
+    /// A file, relative to the folder of the `kubeconfigs` setting.
     Kubeconfig { path: String, context: Option<String> },
     /// A Secret of the home cluster.
     KubeconfigSecret { at: StoredKey, context: Option<String> },
@@ -48,9 +48,9 @@ pub struct Cluster {
     pub vip: Option<String>,
     /// Free facts for templates.
     pub meta: Map<String, Value>,
-    /// Declared, which wins over what the cluster itself says.
+    /// Declared version, which overrides the discovered one.
     pub version: Option<KubeVersion>,
-    /// Declared API versions (`x.io/v1`, `x.io/v1/Kind`), beside those that the cluster itself tells of.
+    /// Declared API versions (`x.io/v1`, `x.io/v1/Kind`), added to the discovered ones.
     pub capabilities: Vec<String>,
     pub taints: Vec<Taint>,
     #[serde(skip)]

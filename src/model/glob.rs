@@ -1,4 +1,4 @@
-//! Shell patterns, within bounds: what a matcher of them costs must not be for whoever writes a manifest to say.
+//! Shell patterns within limits, because manifest authors must not control the cost of a match.
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -9,21 +9,21 @@ const DEEPEST: usize = 4;
 /// `**` in one pattern.
 const MOST_DEEP_STARS: usize = 8;
 
-/// Whether `*` fits a `/`.
+/// Whether `*` matches a `/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     Fits,
     Ends,
 }
 
-/// A pattern, or why it is none.
+/// Parses a pattern; the error is the reason why it is invalid.
 pub fn parse(pattern: &str, separator: Separator) -> Result<Glob, String> {
     check_bounds(pattern)?;
     let glob = GlobBuilder::new(pattern).literal_separator(separator == Separator::Ends).build();
     glob.map_err(|error| error.kind().to_string())
 }
 
-/// What a pattern fits, or why it is none.
+/// Compiles a pattern; the error is the reason why it is invalid.
 pub fn compile(pattern: &str, separator: Separator) -> Result<GlobSet, String> {
     set(&[parse(pattern, separator)?])
 }
@@ -33,7 +33,7 @@ pub fn compile(pattern: &str, separator: Separator) -> Result<GlobSet, String> {
 pub struct Globs(Vec<GlobSet>);
 
 impl Globs {
-    /// Where they are too much for one matcher, each has its own.
+    /// Compiles each pattern alone when all together exceed the size limit.
     pub fn of(globs: &[Glob]) -> Self {
         let each = || globs.iter().filter_map(|glob| set(std::slice::from_ref(glob)).ok()).collect();
         Self(set(globs).map_or_else(|_| each(), |set| vec![set]))

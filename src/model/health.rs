@@ -4,11 +4,11 @@ use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Status {
-    /// It is what its spec asks for.
+    /// The live state matches the spec.
     Current,
-    /// It is on its way.
+    /// The object is changing towards its spec.
     InProgress,
-    /// It will not get there by itself.
+    /// The object will not reach its spec by itself.
     Failed,
     Suspended,
     Terminating,

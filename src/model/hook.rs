@@ -1,4 +1,4 @@
-//! Objects of a chart that have their own place before or after its others, and what tells the first release from later ones.
+//! Hooks of a chart: objects that are applied before or after its other objects; and the annotation that marks the first release.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::mark::{HELM_HOOK, HELM_HOOK_DELETE, HELM_HOOK_WEIGHT};
 use super::{ChartHook, Digest};
 
-/// What a chart says of an object that it calls a hook.
+/// The hook settings of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
@@ -29,7 +29,7 @@ pub enum Stage {
     After,
 }
 
-/// With which releases a hook comes.
+/// The releases that apply a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Occasion {
@@ -41,7 +41,7 @@ pub enum Occasion {
 }
 
 impl Hook {
-    /// Of what runs nothing it makes no difference whether it comes with the others or after them.
+    /// Whether it needs a separate step. A hook that runs nothing may come with the others instead of after them.
     pub fn is_apart(&self) -> bool {
         self.runs || self.stage == Stage::Before
     }
@@ -51,7 +51,7 @@ impl Hook {
     }
 }
 
-/// The moments of Helm's hooks, and whether there is such a moment here.
+/// Helm's hook events, and whether tutti supports them.
 const MOMENTS: [(&str, bool); 9] = [
     ("pre-install", true),
     ("post-install", true),
@@ -65,8 +65,7 @@ const MOMENTS: [(&str, bool); 9] = [
 ];
 
 impl ChartHook {
-    /// What the annotations of an object say, as Helm reads them. With a word that it does not know it makes nothing of the
-    /// object: such a hook is without a moment.
+    /// Reads the annotations of an object as Helm does. With an unknown event Helm applies nothing, so such a hook has no events.
     pub fn of(object: &Value) -> Option<Self> {
         let annotations = object.get("metadata")?.get("annotations")?;
         let text = |key: &str| annotations.get(key).and_then(Value::as_str);
@@ -86,15 +85,14 @@ impl ChartHook {
         Some(Self { events, weight: weight.unwrap_or_default(), delete_policies })
     }
 
-    /// Its events that there are here. Without one it is left out, as `helm template --no-hooks` does.
+    /// The supported events. A hook without any is left out, as by `helm template --no-hooks`.
     pub fn events_here(&self) -> impl Iterator<Item = &str> {
         let here = |event: &&str| MOMENTS.contains(&(*event, true));
         self.events.iter().map(String::as_str).filter(here)
     }
 }
 
-/// What objects of a first release carry, so that it is known for the first one for as long as it stays: also by a process that
-/// starts in the middle of it.
+/// The annotation on the objects of a first release. It survives a restart in the middle of the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstallMark {
     /// Digits of the digest of all that the release is.

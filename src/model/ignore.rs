@@ -1,4 +1,4 @@
-//! Fields that an app leaves to others.
+//! Fields of objects that an app ignores, so that other managers may set them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::ObjectId;
 use super::selector::name_matches;
 
-/// These fields of the objects that it fits: Git says them until somebody else does.
+/// The ignored fields of matching objects: Git sets them until another manager does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IgnoreRule {
@@ -29,7 +29,7 @@ pub struct IgnoreTarget {
 /// The rules of the apps that have any, by `namespace/name`.
 pub type Ignores = BTreeMap<Arc<str>, Vec<IgnoreRule>>;
 
-/// The fields of one object that an app leaves to others.
+/// The ignored fields of one object.
 pub fn ignored<'a>(rules: &'a [IgnoreRule], object: &ObjectId) -> Vec<&'a FieldPath> {
     let fits = |target: &IgnoreTarget| {
         target.kind.as_ref().is_none_or(|kind| **kind == *object.kind)
@@ -52,7 +52,7 @@ pub enum PathStep {
 }
 
 impl FieldPath {
-    /// Reads a JSON pointer, in which items of lists are named by what is in them, as their place in the list says nothing.
+    /// Parses a JSON pointer. List items are named by their content, because their index is not stable.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix('/') else {
             return Err("it does not begin with `/`".to_owned());
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_told_by_what_is_in_them() {
+    fn list_items_match_by_content() {
         let path = FieldPath::parse("/ports/port=80,protocol=TCP").expect("a path");
         let check =
             |item: Value, expected: bool| assert_eq!(path.steps()[1].is_item(&item), expected, "{item}");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_say_which_objects() {
+    fn rules_select_objects() {
         let path = |text: &str| FieldPath::parse(text).expect("a path");
         let rule = |kind: Option<&str>, name: Option<&str>, text: &str| IgnoreRule {
             target: IgnoreTarget { kind: kind.map(str::to_owned), name: name.map(str::to_owned) },

@@ -17,7 +17,7 @@ pub enum SecretRef {
     Secret(StoredKey),
 }
 
-/// Where something is written, for messages; two things that differ in this alone are equal.
+/// A location for messages that comparisons ignore.
 #[derive(Clone, Debug, Default)]
 pub struct Written(pub Option<Location>);
 
@@ -58,12 +58,12 @@ pub enum PruneMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DriftMode {
-    /// It is put back at once.
+    /// The drift is reverted at once.
     #[default]
     Repair,
-    /// It is told, and left.
+    /// The drift is reported and stays.
     Report,
-    /// It is left until the object changes in Git.
+    /// The drift stays until the object changes in Git.
     Ignore,
 }
 
@@ -98,7 +98,7 @@ impl Forge {
     }
 }
 
-/// Who sends webhooks to a receiver, so how they are signed and what they say.
+/// The sender of webhooks, which decides signature and format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiverKind {
@@ -129,7 +129,7 @@ impl ReceiverKind {
     }
 }
 
-/// One webhook door, `POST /hooks/v1/{name}`. Without secrets it is disabled, never open.
+/// One webhook receiver, `POST /hooks/v1/{name}`. Without secrets it is disabled, never open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Receiver {
     pub name: String,
@@ -186,7 +186,7 @@ impl Default for Caps {
     }
 }
 
-/// What `name/chart` in a chartUrl stands for.
+/// The chart repository behind `name` of `name/chart` in a chartUrl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChartRepository {
     pub name: String,

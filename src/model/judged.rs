@@ -1,4 +1,4 @@
-//! What policies say of changes that are about to be written.
+//! Verdicts of policies on changes before they are written.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub struct Denial {
     pub message: Arc<str>,
 }
 
-/// The verdict on one write. It holds while the same is done, and neither side of the change is another one.
+/// The verdict on one write. It is valid for the same operation between the same two states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// `Delete`: a replacement, so a delete and what follows it.

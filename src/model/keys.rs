@@ -1,10 +1,10 @@
-//! What opens what is encrypted in the config repository; never a part of it.
+//! The age keys that decrypt files of the config repository. They are never part of it.
 
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// The age identities that the process was given. They do not print.
+/// The age identities of the process. Debug output hides them.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Arc<[SecretString]>);
 

@@ -23,14 +23,14 @@ pub const SINCE: &str = "tutti.dev/since";
 pub const PREVIOUS: &str = "tutti.dev/previous";
 /// Annotation of an app in waves: the version that the unit was taken back from, and the head at which it failed.
 pub const REFUSED: &str = "tutti.dev/refused";
-/// Annotation, while hooks tell the first release on a cluster from later ones: the release that it was installed with.
+/// Annotation of a chart with install or upgrade hooks: the first release on the cluster.
 pub const INSTALL: &str = "tutti.dev/install";
 /// Annotation on an object: `keep` leaves it alone when it is no longer rendered.
 pub const PRUNE: &str = "tutti.dev/prune";
-/// Annotation on an object: `true` takes fields that others have, `false` leaves them, whatever the app says.
+/// Annotation on an object: `true` forces the ownership of fields, `false` does not; it overrides the app's setting.
 pub const FORCE: &str = "tutti.dev/force";
-/// Annotation on an object: `true` deletes and creates it anew when a field of it cannot be changed, `false` does not,
-/// whatever the app says.
+/// Annotation on an object: `true` deletes and creates it again when an immutable field changes, `false` does not; it overrides the
+/// app's setting.
 pub const REPLACE: &str = "tutti.dev/replace";
 /// Annotation on an object: a number. It comes when all of its app with lower ones are there and healthy, and goes before them.
 pub const SYNC_WAVE: &str = "tutti.dev/sync-wave";
@@ -50,7 +50,7 @@ pub const RUN: &str = "tutti.dev/run";
 pub const LANGUAGE: &str = "tutti.dev/language";
 pub const RUN_TYPE: &str = "tutti.dev/runType";
 
-/// Annotations that are written along with a change and say nothing of what an object is: they lie outside of its hash.
+/// Annotations that are written together with a change and are excluded from the object's hash.
 pub const WRITTEN_ALONG: [&str; 6] = [REVISION, INSTALL, CONTENT, SINCE, PREVIOUS, REFUSED];
 
 /// The longest value of a label.
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_app_names_fit_a_label_and_stay_apart() {
+    fn long_app_names_get_distinct_labels() {
         assert_eq!(app_label(&AppId::new("shop", "pay")), "shop.pay");
         let one = app_label(&AppId::new("shop", &"a".repeat(70)));
         let other = app_label(&AppId::new("shop", &"a".repeat(71)));

@@ -1,8 +1,8 @@
-//! Texts of others, as they may be shown: on one line, of some length, without what a terminal would obey.
+//! Cleans foreign texts for display: one line, bounded length, no terminal escape sequences.
 
 use std::str::Chars;
 
-/// A text of others, as it may be shown and kept: on one line, without what only a terminal understands, at most so many characters.
+/// A foreign text on one line without escape sequences, at most `limit` characters.
 pub fn short_line(text: &str, limit: usize) -> String {
     // A character has four bytes at most.
     shortened(one_line(text, limit * 4), limit)
@@ -23,7 +23,7 @@ pub fn shortened(mut line: String, limit: usize) -> String {
     line
 }
 
-/// On one line, words one space apart, without what only a terminal understands; read until the line has about so many bytes.
+/// The text on one line, words one space apart, without escape sequences. Reading stops when the line has about `enough` bytes.
 pub fn one_line(text: &str, enough: usize) -> String {
     let mut line = String::new();
     let mut is_apart = false;
@@ -46,10 +46,10 @@ pub fn one_line(text: &str, enough: usize) -> String {
     line
 }
 
-/// What begins a command to a terminal: a colour, a title, a movement.
+/// Begins an escape sequence: a colour, a title, a movement.
 const ESCAPE: char = '\u{1b}';
 
-/// Passes over the rest of a command (ECMA-48). One that does not end takes all that follows: it would on a terminal too.
+/// Skips the rest of an escape sequence (ECMA-48). An unterminated one hides the rest of the text, as on a terminal.
 fn pass_over_command(letters: &mut Chars<'_>) {
     match letters.next() {
         // Parameters, then one letter.

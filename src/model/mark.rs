@@ -1,4 +1,4 @@
-//! What other deploy tools write on objects for themselves, and what that means here.
+//! Annotations that other deploy tools define on objects, and their equivalents in tutti.
 
 use std::fmt;
 
@@ -20,14 +20,14 @@ pub const HELM_HOOK: &str = "helm.sh/hook";
 pub const HELM_HOOK_DELETE: &str = "helm.sh/hook-delete-policy";
 pub const HELM_HOOK_WEIGHT: &str = "helm.sh/hook-weight";
 
-/// An annotation that says of an object that it is a hook, and which one.
+/// Whether an annotation marks its object as a hook.
 pub fn is_of_hook(annotation: &str) -> bool {
     [HELM_HOOK, ARGO_HOOK].iter().any(|hook| {
         annotation.strip_prefix(hook).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     })
 }
 
-/// One mark of an object: of a list of options, one option.
+/// One foreign annotation of an object, or one option of an annotation with a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     key: &'static str,
@@ -41,17 +41,17 @@ pub enum Meaning {
     Keep,
     /// As `tutti.dev/replace: "true"`.
     Replace,
-    /// A hook: what other tools do before, after or at another time than the rest.
+    /// A hook that other tools run before the other objects, after them, or never.
     Before,
     After,
-    /// A hook of Argo CD that comes with the rest.
+    /// A hook of Argo CD that is applied with the other objects.
     Beside,
     Never,
     /// The events of a hook of Helm.
     OfHelm,
-    /// It has no equal: what is done instead, and what else says it.
+    /// No equivalent: the effect on the object, and the help.
     Nothing(&'static str, &'static str),
-    /// A word that the tool itself may not know.
+    /// A value that the tool itself may not know.
     Unknown,
 }
 
@@ -66,7 +66,7 @@ impl Mark {
         Self { key, value: value.to_owned(), meaning }
     }
 
-    /// What it is read as; `None` when it has no equal.
+    /// The equivalent annotation of tutti; `None` without one.
     pub fn equal(&self) -> Option<&'static str> {
         match self.meaning {
             Meaning::Keep => Some("`tutti.dev/prune: keep`"),
@@ -78,7 +78,7 @@ impl Mark {
         }
     }
 
-    /// What happens to an object with a mark that has no equal.
+    /// What happens to an object whose annotation has no equivalent.
     pub fn effect(&self) -> &'static str {
         match self.meaning {
             Meaning::Beside => {
@@ -105,7 +105,7 @@ impl Mark {
     }
 }
 
-/// All marks of an object. What Helm has read as a hook of its chart (`is_of_chart`) is none here.
+/// All foreign annotations of an object, without those that Helm reads as hooks of its chart (`is_of_chart`).
 pub fn marks(object: &Value, is_of_chart: bool) -> Vec<Mark> {
     let mut found = Vec::new();
     let mut read = |key: &'static str, value: &str, meaning: Option<Meaning>| {
@@ -118,7 +118,7 @@ pub fn marks(object: &Value, is_of_chart: bool) -> Vec<Mark> {
         read(COMPARE_OPTIONS, option, compare_option(option));
     }
     for key in [FLUX_PRUNE, FLUX_RECONCILE, FLUX_SSA, FLUX_FORCE] {
-        // Flux takes labels as well, whichever of the two fits.
+        // Flux reads labels as well as annotations.
         let said = [annotation(object, key), label(object, key)].into_iter().flatten();
         if let Some((value, meaning)) = said.filter_map(|value| Some((value, of_flux(key, value)?))).next() {
             read(key, value, Some(meaning));
@@ -133,7 +133,7 @@ pub fn marks(object: &Value, is_of_chart: bool) -> Vec<Mark> {
     found
 }
 
-/// Argo CD looks at Helm's hooks where there is none of its own.
+/// Argo CD reads Helm's hook annotations when its own is missing.
 fn hook(object: &Value, read: &mut impl FnMut(&'static str, &str, Option<Meaning>)) {
     let types: Vec<&str> = options(object, ARGO_HOOK).collect();
     let policies = |key, read: &mut dyn FnMut(&'static str, &str, Option<Meaning>)| {
@@ -188,7 +188,7 @@ fn sync_option(option: &str) -> Option<Meaning> {
             "what is no longer rendered goes in the reverse of the order in which it came",
             "`tutti.dev/sync-wave` changes that order",
         ),
-        // What is done here in any case, and what says no to something.
+        // Options that tutti always applies, and disabled options.
         "ServerSideApply=true"
         | "SkipDryRunOnMissingResource=true"
         | "Prune=true"
@@ -234,7 +234,7 @@ fn of_flux(key: &str, value: &str) -> Option<Meaning> {
     }
 }
 
-/// What says that an object stays when it is no longer rendered: `key says value`. Our own annotation wins over those of others.
+/// The annotation that keeps an object when it is no longer rendered, as a text. Our own annotation overrides foreign ones.
 pub fn kept_by(object: &Value) -> Option<String> {
     if let Some(own) = annotation(object, PRUNE) {
         return (own == "keep").then(|| format!("{PRUNE} says {own}"));
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_mark_has_a_meaning_or_says_why_not() {
+    fn foreign_annotations_have_meaning_or_help() {
         let check = |annotations: Value, expected: &[Meaning]| {
             let object = json!({"metadata": {"annotations": annotations}});
             let found = marks(&object, false);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_word_on_keeping_wins() {
+    fn own_prune_annotation_overrides_foreign_ones() {
         let check = |metadata: Value, expected: Option<&str>| {
             let object = json!({"metadata": metadata});
             assert_eq!(kept_by(&object).as_deref(), expected, "{object}");

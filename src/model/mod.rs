@@ -1,8 +1,5 @@
-//! The nouns, as plain data.
-//!
-//! What every other module speaks about: names, revisions, digests, objects, diagnostics, the
-//! manifests once they are read, and what IO hands to the pure part (snapshots of the config
-//! repository, observations of clusters). Nothing here does IO, reads a clock or takes a decision.
+//! The data types that all other modules share: names, revisions, digests, objects, diagnostics, parsed manifests, snapshots of the
+//! config repository and observations of clusters. Nothing here does IO, reads a clock or takes a decision.
 
 pub mod address;
 mod analysis;

@@ -1,4 +1,4 @@
-//! Kinds Notification and Server: who is told what, and machines whose rent ends.
+//! Kinds Notification and Server: which events are sent to which service, and rented machines with their last day.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Location, QuietHours, SecretRef, TargetSelector};
 
-/// One manifest below `notifications/`: what is told to a chat, a mailbox or another program.
+/// One manifest below `notifications/`: the events that are sent to a chat, a mailbox or another program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
     pub name: String,
@@ -27,13 +27,13 @@ impl Notification {
         self.phases.as_ref().map_or(phase != Happened::Started, |phases| phases.contains(&phase))
     }
 
-    /// The end of the quiet hours that `now` is in: then it is time to look again.
+    /// The end of the quiet hours that contain `now`.
     pub fn quiet_until(&self, now: Timestamp, happened: Happened) -> Option<Timestamp> {
         self.quiet_hours.iter().filter_map(|hours| hours.until(now, happened)).max()
     }
 }
 
-/// Where it goes, and the credentials `C`: references to them in a manifest. The address of a chat's webhook is one of them.
+/// The service with its credentials `C`, which are references in a manifest. The address of a chat's webhook is a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotificationService<C = SecretRef> {
     /// A bot of a group; `secret`: what it signs with.
@@ -107,7 +107,7 @@ impl Language {
     }
 }
 
-/// What a message says has happened.
+/// The event that a message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Happened {
@@ -129,11 +129,11 @@ pub enum Happened {
     Online,
     /// A delete waits for an approval.
     DeleteWaits,
-    /// What a cluster is logged in to with ends soon.
+    /// The credential of a cluster expires soon.
     CredentialEnds,
     /// The rent of a server ends soon.
     ServerEnds,
-    /// Nothing: somebody tests a route. No route selects it.
+    /// A test message. No route selects it.
     Test,
 }
 
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_phases_but_the_start_are_wanted() {
+    fn all_phases_but_started_are_default() {
         let usual = Notification {
             name: "a".to_owned(),
             service: NotificationService::Teams { url: SecretRef::Env("TUTTI_SECRET_A".to_owned()) },

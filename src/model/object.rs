@@ -1,4 +1,4 @@
-//! Kubernetes objects: what kind, which one.
+//! Identities of Kubernetes objects: group, version and kind; namespace and name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ const BUILT_IN: &[&str] = &[
     "storage.k8s.io",
 ];
 
-/// The plural name of a kind where nobody says it: `deployments` of Deployment. Right for every kind of Kubernetes itself; a definition may
-/// give its kind any other.
+/// The guessed plural of a kind: `deployments` for Deployment. Correct for every built-in kind; a CustomResourceDefinition may choose
+/// another one.
 pub fn usual_plural(kind: &str) -> String {
     let word = kind.to_lowercase();
     if word == "endpoints" {
@@ -82,7 +82,7 @@ impl Kind {
         Some(Self::from_api_version(object.get("apiVersion")?.as_str()?, object.get("kind")?.as_str()?))
     }
 
-    /// In whichever version: two versions of a kind show the same objects.
+    /// Whether group and kind are equal: all versions of a kind show the same objects.
     pub fn is_same(&self, other: &Self) -> bool {
         self.group == other.group && self.kind == other.kind
     }
@@ -127,7 +127,7 @@ pub struct ObjectId {
     pub name: Arc<str>,
 }
 
-/// Where a StatefulSet says what becomes of its claims, and a UnitedDeployment of OpenKruise, of those that it makes.
+/// The specs with `persistentVolumeClaimRetentionPolicy`: of a StatefulSet, and of the sets that a UnitedDeployment of OpenKruise makes.
 const OF_STATEFUL_SETS: [&str; 3] =
     ["/spec", "/spec/template/statefulSetTemplate/spec", "/spec/template/advancedStatefulSetTemplate/spec"];
 
@@ -171,7 +171,7 @@ impl ObjectId {
         complete.then(|| Self::new(group, kind, (!namespace.is_empty()).then_some(namespace), name))
     }
 
-    /// With these goes what is in them when they are deleted: objects, data.
+    /// Whether its deletion also deletes other objects or data.
     pub fn takes_others_along(&self) -> bool {
         matches!(
             (&*self.group, &*self.kind),
@@ -180,8 +180,8 @@ impl ObjectId {
         )
     }
 
-    /// As [`takes_others_along`](Self::takes_others_along), by what an object says: the claims of a set of pods hold its data. A set
-    /// of StatefulSets says whether they go; a CloneSet owns them, and they always do.
+    /// Whether the deletion of the object also deletes volume claims with data. StatefulSets have a retention policy; a CloneSet owns its
+    /// claims, so they are always deleted.
     pub fn claims_go_along(object: &Value) -> bool {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let is_clone_set = text("kind") == "CloneSet" && text("apiVersion").starts_with("apps.kruise.io/");

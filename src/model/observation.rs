@@ -1,4 +1,4 @@
-//! What a cluster was seen to hold.
+//! Observations of a cluster: live objects with field ownership, and the results of lookups by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,8 +13,7 @@ use super::{
     SyncWave,
 };
 
-/// One object that carries this instance's label and is itself the object that was applied (its
-/// origin fits): the compact record that is kept of it.
+/// The compact record of one live object that carries this instance's label and whose origin annotation names itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Live {
     pub uid: Arc<str>,
@@ -34,37 +33,36 @@ pub struct Live {
     pub keep: bool,
     /// From the annotation.
     pub wave: SyncWave,
-    /// A run of a release of a chart that has come to its end, well or not.
+    /// A finished Job or Pod of a chart's release, whether it succeeded or failed.
     pub is_ended_run: bool,
     /// The volume claims of its pods would be deleted with it.
     pub claims_go_along: bool,
     /// It has a deletionTimestamp.
     pub deleting: bool,
     pub health: Health,
-    /// Of a workload: how many pods it wants and how many are available.
+    /// Of a workload: desired and available pods.
     pub pods: Option<PodCount>,
     /// Its creationTimestamp (RFC 3339).
     pub created: Option<Arc<str>>,
-    /// Who set what of it.
     pub ownership: Ownership,
-    /// What `ownership` was when it was known to hold everything that `hash` says; `None` until that is known.
+    /// The `ownership` at which the object was known to have all rendered values; `None` until that is known.
     pub settled: Option<Ownership>,
-    /// What was settled was applied again, and the values that are there now came of it: something changes what is applied.
+    /// A repeated apply gave other values than the rendered ones: something in the cluster changes what is applied.
     pub overruled: bool,
-    /// By what `settled` is told. Kept until it is settled.
+    /// The evidence for `settled`, kept until that is set.
     pub evidence: Option<Evidence>,
-    /// When its app leaves fields of it to others. What `ownership` says is without these fields.
+    /// Set when the app ignores fields of it. `ownership` excludes these fields.
     pub ignored: Option<Arc<Ignored>>,
 }
 
 impl Live {
-    /// What was applied last, as its annotations say.
+    /// The last apply, from the annotations.
     pub fn was(&self) -> Option<Was> {
         let revision = Revision::from(self.revision.as_deref()?);
         Some(Was { app: AppId::parse(&self.app)?, revision, hash: self.hash?, content: self.content() })
     }
 
-    /// What others did to it, where that is known.
+    /// The changes of other managers, as far as they are known.
     pub fn changes(&self) -> Option<&Arc<ForeignChanges>> {
         match &self.evidence {
             Some(Evidence::Changes(changes)) => Some(changes),
@@ -72,12 +70,12 @@ impl Live {
         }
     }
 
-    /// An apply shows what is there when everything was wanted. `before`: the values that it was to put back. Whether it did not,
-    /// as they are there all the same.
+    /// Records the ownership after an apply as settled. `before`: the foreign values that the apply was to revert. Returns true when they
+    /// are still there.
     pub fn settle(&mut self, shown: &Ownership, before: Option<NonZeroU64>) -> bool {
         let then = self.settled.take().and_then(|settled| settled.values);
         let is_overruled = before.is_some() && before == shown.values && then.is_some() && before != then;
-        // What was there then stays what is wanted: where it comes back, all is well.
+        // Keep the earlier settled values: when they come back, the object is repaired.
         let values = if is_overruled { then } else { shown.values };
         self.overruled = is_overruled && self.ownership.values == before;
         self.settled = Some(Ownership { values, ..shown.clone() });
@@ -90,17 +88,17 @@ impl Live {
         self.marks.as_ref()?.install.as_ref()
     }
 
-    /// What an app in waves wrote on it.
+    /// The rollout annotations of an app in waves.
     pub fn rollout(&self) -> Option<&ObjectMark> {
         Some(&self.marks.as_ref()?.rollout)
     }
 
-    /// What it was applied as, without its scale, where that is known.
+    /// The digest of the applied content without scale, if known.
     pub fn content(&self) -> Option<Digest> {
         self.rollout()?.content
     }
 
-    /// It is there in place of another one: well, and not only because somebody holds it before its pods came.
+    /// Whether it can replace another object: it is healthy, and not merely paused before its pods started.
     pub fn can_take_over(&self) -> bool {
         match self.health.status {
             Status::Current => true,
@@ -110,7 +108,7 @@ impl Live {
     }
 }
 
-/// What few objects say of releases and rollouts, in annotations.
+/// Annotations about releases and rollouts, which few objects have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     pub install: Option<InstallMark>,
@@ -118,7 +116,6 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// `None` where there are none.
     pub fn boxed(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }
@@ -128,29 +125,29 @@ impl Marks {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Live>() <= 304);
 
-/// What was applied last to an object.
+/// The last apply of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Was {
     pub app: AppId,
     pub revision: Revision,
     pub hash: Digest,
-    /// Without its scale, where it says that: the commit may have another number of pods.
+    /// The content without scale, because the commit may have another number of replicas.
     pub content: Option<Digest>,
 }
 
-/// By what it is told whether an object that is seen for the first time holds everything that was applied.
+/// The evidence whether a newly seen object has all applied values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// The fields that are ours, as `managedFields` writes them: the text, which is small.
     Fields(Arc<str>),
-    /// None: what others did to it is known, until it is as applied again.
+    /// The object is known to differ, by these changes.
     Changes(Arc<ForeignChanges>),
 }
 
-/// What others did to an object that was applied.
+/// The changes of other managers to an applied object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignChanges {
-    /// What we say and somebody else has now, or nobody; and what stands in the place of ours.
+    /// Our fields that other managers own now, or that are gone.
     pub fields: Vec<ForeignField>,
     pub in_place: Displacement,
 }
@@ -165,7 +162,7 @@ pub struct ForeignField {
 impl ForeignField {
     /// `kubectl-edit set .data.level, .data.mode is gone and 2 more`.
     pub fn words(fields: &[Self]) -> String {
-        /// How many are told of one object.
+        /// Fields that are listed for one object.
         const MOST: usize = 3;
         let told = fields.iter().take(MOST).map(|Self { manager, field }| match manager.as_str() {
             "" => format!("{field} is gone"),
@@ -179,7 +176,7 @@ impl ForeignField {
     }
 }
 
-/// Whether something of others stands in the place of ours, so that an apply alone does not put ours back.
+/// Whether foreign list items stand in the place of ours, so that an apply alone does not restore ours.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Displacement {
     Nothing,
@@ -189,7 +186,7 @@ pub enum Displacement {
     Seen(Box<Value>),
 }
 
-/// Without the object, which may hold what must not be told.
+/// Hides the object, which may contain secrets.
 impl fmt::Debug for Displacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -200,17 +197,17 @@ impl fmt::Debug for Displacement {
     }
 }
 
-/// Which of the fields that an app leaves to others are still ours.
+/// The ignored fields of an object that tutti still owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub paths: Vec<FieldPath>,
     /// As `managedFields` writes them.
     pub ours: Value,
-    /// What a workload runs whose image is among these fields.
+    /// The live version of a workload whose image is ignored.
     pub version: Option<Box<str>>,
 }
 
-/// Who set what of an object, in little space: equal numbers, equal fields.
+/// Hashes of the field ownership of an object: equal numbers mean equal fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ownership {
     /// Of the fields that our applies own, and since when; `None` when there are none any more.
@@ -237,7 +234,7 @@ pub enum Scaler {
     Applied,
     /// An autoscaler, or something else that writes the `scale` subresource and is not kubectl.
     Autoscaler,
-    /// Nobody knows any more: the server merged who had what, or it was cleared. It was not put back, so it may well be an autoscaler's.
+    /// The server merged or cleared the manager entries. The value is not reverted, because it may be an autoscaler's.
     Unknown,
     Other,
 }
@@ -248,29 +245,29 @@ pub struct PodCount {
     pub available: u32,
 }
 
-/// An object that was there before its first apply and is not ours.
+/// An object that existed before its first apply and that tutti does not manage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stranger {
     /// Field managers of its `managedFields`, sorted; or the other instance's.
     pub managers: Vec<String>,
-    /// Only for an app that adopts: what that would do.
+    /// The effect of the adoption; only for an app that adopts.
     pub takeover: Option<Takeover>,
     pub uid: Arc<str>,
     pub resource_version: Arc<str>,
-    /// Of one that we applied: its number of replicas, where Git says one.
+    /// For an object that tutti applied earlier: its replicas, when Git sets them.
     pub replicas: Option<LiveReplicas>,
 }
 
-/// What taking an object over would do to it, as the cluster itself says.
+/// The dry run of an adoption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Takeover {
     /// Of the object as rendered when the cluster was asked.
     pub hash: Digest,
-    /// Or why it cannot be taken over.
+    /// The effect, or the reason why the object cannot be adopted.
     pub effect: Result<Effect, String>,
 }
 
-/// The difference between an object and what it is once it is ours.
+/// The changes to an object by its adoption.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effect {
@@ -283,7 +280,7 @@ pub struct Effect {
     pub replaces_pods: Option<bool>,
 }
 
-/// A change that the cluster refused, because it never makes it to an object that is there.
+/// A refused change of immutable fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Immutable {
     /// Of the object as rendered.
@@ -293,38 +290,38 @@ pub struct Immutable {
     pub fields: Vec<String>,
 }
 
-/// One cluster as seen through its watches, plus what was asked for by name.
+/// One cluster as seen through its watches, plus lookups by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     /// The first list of every kind in use has been read whole. Nothing is pruned before.
     pub complete: bool,
-    /// Shared with whoever looks at some of them.
+    /// In `Arc`s, because subsets share them.
     pub objects: BTreeMap<ObjectId, Arc<Live>>,
-    /// Looked up by name before a first apply, and found to be somebody else's.
+    /// Looked up by name before a first apply: an object that tutti does not manage.
     pub strangers: BTreeMap<ObjectId, Stranger>,
     /// Looked up by name before a first apply, and not there.
     pub absent: BTreeSet<ObjectId>,
-    /// What was applied last to objects that lost the label or the annotations that say it, while we looked. By uid: another
-    /// object of the name was never ours.
+    /// The last apply of objects that lost tutti's label or annotations while they were watched. With the uid, because another object of
+    /// the same name was never ours.
     pub unmarked: BTreeMap<ObjectId, (Arc<str>, Was)>,
-    /// Looked up by name, and found to be applied by us once though nothing marks them: what was applied last is not known, and
-    /// who looks again wants their number of replicas too.
+    /// Looked up by name: tutti's field manager is there, but label and annotations are missing. The last apply is unknown, and the next
+    /// lookup must read the replicas too.
     pub stripped: BTreeSet<ObjectId>,
-    /// Applied, and refused for good.
+    /// Refused changes of immutable fields.
     pub immutable: BTreeMap<ObjectId, Immutable>,
-    /// What policies said of writes that have not been made.
+    /// Verdicts of policies on pending writes.
     pub judged: BTreeMap<ObjectId, Judged>,
     /// Kinds that the cluster serves (any version), with whether they are namespaced.
     pub served: Arc<BTreeMap<Kind, bool>>,
 }
 
 impl Observation {
-    /// Whether this very object is there, and not another of its name.
+    /// Whether the object with this uid exists.
     pub fn shows(&self, id: &ObjectId, uid: &str) -> bool {
         self.objects.get(id).is_some_and(|live| *live.uid == *uid)
     }
 
-    /// What is known of these objects.
+    /// The observation of some objects.
     #[must_use]
     pub fn part<'a>(&self, ids: impl Iterator<Item = &'a ObjectId>) -> Self {
         let mut part = Self { complete: true, served: Arc::clone(&self.served), ..Self::default() };
@@ -341,13 +338,13 @@ impl Observation {
         part
     }
 
-    /// What was applied last to the object of this uid, if it lost its marks while we looked.
+    /// The last apply of the object with this uid, if it lost its label or annotations while it was watched.
     pub fn was(&self, id: &ObjectId, uid: &str) -> Option<&Was> {
         self.unmarked.get(id).filter(|(known, _)| **known == *uid).map(|(_, was)| was)
     }
 
-    /// An object as it is now, before it takes the place of what was known. Who takes off the marks that say by which commit
-    /// it is ours does not make its fields his.
+    /// Records the last apply of an object before its new state replaces the old one. Removed annotations do not end the ownership of its
+    /// fields.
     pub fn note_marks(&mut self, id: &ObjectId, live: &Live) {
         let known = self.objects.get(id).filter(|known| known.uid == live.uid);
         if live.was().is_some() {
@@ -357,7 +354,7 @@ impl Observation {
         }
     }
 
-    /// An object that is seen no longer. One that is rendered may be there still, without its label.
+    /// Removes an object that the watch no longer shows. A rendered object may still exist without its label.
     pub fn remove(&mut self, id: &ObjectId, is_rendered: impl FnOnce() -> bool) -> Option<Arc<Live>> {
         let known = self.objects.remove(id)?;
         match known.was() {

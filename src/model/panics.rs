@@ -1,4 +1,4 @@
-//! Panics of libraries that read foreign texts. A text that one gives up on is a mistake, told as any other.
+//! Catches panics of libraries that parse foreign texts. Such a text is reported as a mistake.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -7,7 +7,7 @@ thread_local! {
     static IS_EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// `None` where it panicked; the panic itself is told nobody.
+/// Returns `None` on a panic, which is not printed.
 pub fn unless_it_panics<T>(read: impl FnOnce() -> T) -> Option<T> {
     let before = IS_EXPECTED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(read));
@@ -15,7 +15,7 @@ pub fn unless_it_panics<T>(read: impl FnOnce() -> T) -> Option<T> {
     result.ok()
 }
 
-/// For the process: what tells of panics tells of all but these.
+/// Sets the process's panic hook, which is not called for caught panics.
 pub fn tell_of_panics(tell: impl Fn(&panic::PanicHookInfo<'_>) + Send + Sync + 'static) {
     panic::set_hook(Box::new(move |panic| {
         if !IS_EXPECTED.get() {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::Location;
 use super::selector::name_matches;
 
-/// A change of every object that the target fits.
+/// A change of every object that matches the target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Patch {
     pub target: PatchTarget,

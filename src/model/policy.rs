@@ -58,7 +58,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// For one that cannot be read: it denies everything, because nobody can say what it was to deny.
+    /// A policy in place of an unreadable one: it denies everything, because the intended rules are unknown.
     pub fn unreadable(name: &str, location: Location) -> Self {
         Self {
             name: short_line(name, MOST_OF_A_NAME),
@@ -103,7 +103,7 @@ pub struct Validation {
     pub message_expression: Option<Expression>,
 }
 
-/// Which objects a policy looks at, as `matchConstraints` says it.
+/// `matchConstraints`: the objects that a policy judges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchConstraints {
     /// One must match; none matches every object.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Location, Placement, Selector};
 
-/// What a Project manifest says; its objects are rendered like those of an app.
+/// A Project manifest; its objects are rendered like those of an app.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Project {

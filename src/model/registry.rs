@@ -1,4 +1,4 @@
-//! What is kept in the home cluster: the one that tutti runs in, or that it was told of.
+//! Secrets and ConfigMaps of the home cluster, and the registry of clusters that is kept there.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,11 +54,11 @@ pub struct RegisteredCluster {
     pub kubeconfig: Option<Digest>,
 }
 
-/// What a registry said last.
+/// The contents of a registry at the last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registered {
     /// By name.
     pub clusters: Vec<RegisteredCluster>,
-    /// Why it has said nothing yet: which clusters there are is not known.
+    /// The error while the registry was never read: its clusters are unknown.
     pub problem: Option<String>,
 }

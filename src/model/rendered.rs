@@ -1,4 +1,4 @@
-//! What an app is on one cluster.
+//! The render of an app for one cluster, and its objects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,7 @@ use super::{
     Questions, Revision, Sealed, SyncWave, UnitMark, is_secret, masked,
 };
 
-/// One object as it shall be.
-/// It prints without the values that are secret, and is never written to disk.
+/// One desired object. Debug output hides secret values, and it is never written to disk.
 #[derive(Clone, PartialEq)]
 pub struct RenderedObject {
     pub id: ObjectId,
@@ -23,13 +22,13 @@ pub struct RenderedObject {
     pub hash: Digest,
     /// The template or file that it came from.
     pub source: Location,
-    /// What of it is encrypted in the repository.
+    /// Its values that are encrypted in the repository.
     pub sealed: Option<Sealed>,
     /// When a chart calls it a hook.
     pub hook: Option<Hook>,
-    /// Its place among the objects of its app, by annotation.
+    /// Its sync wave, by annotation.
     pub wave: SyncWave,
-    /// Group and kind, of the definition of a custom kind. Definitions are long, and this is asked of all objects.
+    /// Group and kind that a CustomResourceDefinition defines. Cached, because definitions are long and all objects are checked.
     pub defines: Option<(Box<str>, Box<str>)>,
     /// The podSets that render it alike; empty where no podSet does.
     pub pod_sets: Arc<[Arc<str>]>,
@@ -58,7 +57,7 @@ impl RenderedObject {
         self.defines.as_ref().map(|(group, kind)| (&**group, &**kind))
     }
 
-    /// What [`Self::defines`] says of an object with these fields.
+    /// The value for [`Self::defines`] of an object with these fields.
     pub fn definition(id: &ObjectId, fields: &Value) -> Option<(Box<str>, Box<str>)> {
         if (&*id.group, &*id.kind) != ("apiextensions.k8s.io", "CustomResourceDefinition") {
             return None;
@@ -67,7 +66,7 @@ impl RenderedObject {
         Some((text("/spec/group")?, text("/spec/names/kind")?))
     }
 
-    /// What an annotation says that is yes or no, for the object alone.
+    /// The value of a boolean annotation.
     pub fn says(&self, annotation: &str) -> Option<bool> {
         match self.annotation(annotation)?.as_str() {
             "true" => Some(true),
@@ -90,13 +89,13 @@ impl RenderedObject {
         templates.iter().any(|pointer| self.body.field(pointer).is_some())
     }
 
-    /// Nothing of its values may be told.
+    /// Whether its values must not be shown.
     pub fn holds_secrets(&self) -> bool {
         self.sealed.is_some() || is_secret(&self.kind.kind)
     }
 }
 
-/// Kinds that lead requests to pods.
+/// Whether the kind routes requests to pods.
 fn routes_traffic(id: &ObjectId) -> bool {
     match (&*id.group, &*id.kind) {
         ("", kind) => kind == "Service",
@@ -126,20 +125,19 @@ pub struct Rendered {
     pub revision: Revision,
     /// The podSets of an AppSet here, in the order of the waves: each is a unit. Empty for every other app, which is one unit.
     pub pod_sets: Arc<[Arc<str>]>,
-    /// How its units stand in the rollout of the app, by name; `None` where the app has no waves.
+    /// The units of an app in waves, by name; `None` for an app without waves.
     pub units: Option<Arc<BTreeMap<Arc<str>, UnitRender>>>,
     /// Shared by all clusters that the app renders to the same for.
     pub objects: Arc<[RenderedObject]>,
-    /// Every patch that was tried, by its place: whether it fitted any object. One that fits none of no
-    /// target is a mistake.
+    /// Every patch by its location, with whether it matched an object. A patch that matches no object of any target is a mistake.
     pub patches: Arc<BTreeMap<Location, bool>>,
-    /// What it asked about what its cluster can do.
+    /// Its queries about the capabilities of the cluster.
     pub questions: Arc<Questions>,
-    /// What `lint` says of it.
+    /// Warnings of `lint`.
     pub warnings: Arc<[Diagnostic]>,
 }
 
-/// Where the render of a unit comes from, and what its objects say of that.
+/// The commit that a unit is rendered at, and the rollout annotations of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitRender {
     pub revision: Revision,
@@ -153,7 +151,7 @@ impl Rendered {
         of_unit.map_or(&self.revision, |unit| &unit.revision)
     }
 
-    /// What is written on an object of a unit. One that stays what it is keeps what it says.
+    /// The rollout annotations for an object of a unit. An unchanged live object keeps its own.
     pub fn mark_of(&self, unit: &str, object: &RenderedObject, live: Option<&Live>) -> Option<ObjectMark> {
         let of_unit = self.units.as_ref()?.get(unit)?;
         let content = Some(object.content());
@@ -168,8 +166,8 @@ impl Rendered {
         self.objects.get(place)
     }
 
-    /// The unit that an object belongs to, by the name of its podSet; empty where the app is one unit. What several podSets
-    /// render alike is of the first one in the order of the waves; what sends traffic to all of them, of the last.
+    /// The podSet of the unit that an object belongs to; empty when the app is one unit. An object of several podSets belongs to the first
+    /// one in wave order; one that routes traffic to all of them belongs to the last.
     pub fn unit_of<'a>(&'a self, object: &'a RenderedObject) -> &'a str {
         if let [only] = &*object.pod_sets {
             return only;
@@ -196,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn object_of_several_pod_sets_is_of_one_unit() {
+    fn shared_object_belongs_to_one_unit() {
         let names = |names: &[&str]| -> Arc<[Arc<str>]> { names.iter().map(|name| (*name).into()).collect() };
         let check = |kind: (&str, &str), pod_sets: &[&str], of: &[&str], expected: &str| {
             let body =

@@ -1,6 +1,4 @@
-//! How a change of an app reaches its units: wave after wave, and what stands between two waves.
-//!
-//! This is what manifests say. Which unit belongs to which wave, and what each unit may run now, the module `rollout` decides.
+//! The rollout settings of manifests: waves, limits and gates. The module `rollout` assigns units to waves and decides what each may run.
 
 use std::time::Duration;
 
@@ -8,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::{AppId, ClusterName, Location, Selector};
 
-/// What `updateStrategy` of an app says.
+/// `updateStrategy` of an app.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
@@ -167,7 +165,7 @@ impl Rollout {
         self.progress_deadline.unwrap_or(Self::DEADLINE)
     }
 
-    /// It asks for no waves of its own: those of the rings hold, where there are rings.
+    /// Whether it has no waves of its own. Then the rings are the waves, if there are rings.
     pub fn is_plain(&self) -> bool {
         match &self.order {
             WaveOrder::Default => true,

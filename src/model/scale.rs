@@ -1,12 +1,11 @@
-//! The numbers of an object that say how many pods run, and no more: they may change without a rollout.
-//!
-//! While a rollout is open, the larger number of the two renders is applied.
+//! The replica counts of an object. They may change without a rollout; while a rollout is open, the larger count of the two renders is
+//! applied.
 
 use serde_json::Value;
 
 use super::{Body, Digest, Kind, RenderedObject};
 
-/// Where an object of a kind says how many pods run.
+/// The paths of the replica counts of a kind.
 fn paths(kind: &Kind) -> &'static [&'static [&'static str]] {
     match (&*kind.group, &*kind.kind) {
         ("autoscaling", "HorizontalPodAutoscaler") => &[&["spec", "minReplicas"], &["spec", "maxReplicas"]],
@@ -15,17 +14,17 @@ fn paths(kind: &Kind) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// The numbers of one object, in the order of the paths of its kind; `None` where it does not say one.
+/// The counts of one object, in the order of the paths of its kind; `None` for a missing one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scale(Vec<Option<i64>>);
 
 impl Scale {
-    /// Of an object that says `spec.replicas`.
+    /// The scale of an object with `spec.replicas` alone.
     pub fn of_replicas(count: i64) -> Self {
         Self(vec![Some(count)])
     }
 
-    /// What both say, the larger number of each; where only `self` or only `other` says one, what `self` says.
+    /// The larger count of both at each path. Where only one side has a count, the result is that of `self`.
     #[must_use]
     pub fn at_least(&self, other: &Self) -> Self {
         let larger = |(own, other): (&Option<i64>, &Option<i64>)| match (own, other) {
@@ -40,7 +39,7 @@ impl Scale {
 }
 
 impl RenderedObject {
-    /// Of what it is, without how many: two versions of an object that differ in scale alone have one content.
+    /// The digest without scale: two versions of an object that differ only in scale have equal contents.
     pub fn content(&self) -> Digest {
         if !self.may_say_scale() {
             return self.hash;
@@ -61,7 +60,7 @@ impl RenderedObject {
         Scale(paths(&self.kind).iter().map(number).collect())
     }
 
-    /// The same object with other numbers, where it says such.
+    /// The same object with other counts, where it has counts.
     #[must_use]
     pub fn scaled(&self, scale: &Scale) -> Self {
         if self.scale() == *scale {
@@ -81,13 +80,13 @@ impl RenderedObject {
         self.sealed.as_ref().map_or_else(|| Digest::of_json(fields), |sealed| sealed.digest(fields))
     }
 
-    /// Most objects say none, and are not read for that.
+    /// A cheap text search, because most objects have no counts.
     fn may_say_scale(&self) -> bool {
         paths(&self.kind).iter().any(|path| path.last().is_some_and(|key| self.body.mentions(key)))
     }
 }
 
-/// Takes the numbers out of an object; whether there were any.
+/// Removes the counts from an object. Returns whether there were any.
 pub fn remove(fields: &mut Value, kind: &Kind) -> bool {
     let mut any = false;
     for path in paths(kind) {
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn content_of_an_object_without_scale_is_its_hash() {
+    fn content_without_scale_equals_hash() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop"},
             "data": {"replicas": "3"}});
         let object = RenderedObject::of_test(&body, None);
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn number_that_only_one_side_says_is_that_of_the_own_side() {
+    fn count_of_one_side_is_the_own_one() {
         let check = |own: Option<i64>, other: Option<i64>, expected: Option<i64>| {
             assert_eq!(Scale(vec![own]).at_least(&Scale(vec![other])), Scale(vec![expected]));
         };

@@ -1,4 +1,4 @@
-//! Values that must not be shown: those of Secrets, and those that are encrypted in the config repository.
+//! Masks values that must not be shown: those of Secrets, and those that are encrypted in the config repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use serde_json::{Map, Value};
 
 use super::{Digest, RenderedObject};
 
-/// What was encrypted in one object and is plain in its body. It does not print.
+/// The decrypted values of one object. Debug output hides them.
 #[derive(Clone, Debug)]
 pub struct Sealed {
-    /// Known to nobody who cannot open the file: digests with it tell nothing to somebody who guesses.
+    /// Secret, so that digests of values resist guessing.
     salt: Arc<SecretSlice<u8>>,
     /// With the keys that lead to each (`/spec/password`; items of a list have the path of their list).
     values: Arc<[(String, SecretString)]>,
 }
 
-/// Shorter values are hidden in their own place only: elsewhere, hiding a word would tell that it is one.
+/// Shorter values are masked only at their own path: masking a common word elsewhere would reveal it.
 pub(super) const LONG: usize = 8;
 
-/// Where kubectl keeps what it applied last, values and all; a JSON pointer.
+/// The JSON pointer of kubectl's last-applied annotation, which repeats all values.
 const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
-/// The fields of a Secret that say nothing of its values. Whatever else stands there may be a value in the wrong place.
+/// The fields of a Secret without values. Any other field may be a misplaced value.
 const OPEN_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
 
 /// How SOPS begins a value that it encrypted.
@@ -104,11 +104,11 @@ pub fn masked(object: &RenderedObject) -> Value {
     body
 }
 
-/// Hides in an object as it is and as it will be what may not be shown of either; where the two differ, they still do.
-/// `kind` and `sealed` are those of the object as rendered.
+/// Masks the secret values of both states of an object; values that differ still differ. `kind` and `sealed` are those of the rendered
+/// object.
 pub fn hide_both(kind: &str, sealed: Option<&Sealed>, before: &mut Value, after: &mut Value) {
     let is_secret = is_secret(kind);
-    // What a value was before is known to nobody here: it is told by its place.
+    // The earlier values are not known here, so they are found by path.
     let mut places: BTreeSet<String> = BTreeSet::new();
     if let Some(sealed) = sealed {
         places.extend(sealed.values.iter().map(|(path, _)| path.clone()));
@@ -148,7 +148,7 @@ pub fn hide_both(kind: &str, sealed: Option<&Sealed>, before: &mut Value, after:
     }
 }
 
-/// Hides in an object as it is whatever will be otherwise: where it is not known what of it was encrypted once.
+/// Masks every changed value of `before`, for objects whose earlier encrypted values are unknown.
 pub fn hide_changed(before: &mut Value, after: &Value) {
     let mut changed = Vec::new();
     each_scalar(before, "", "", &mut |_, pointer, text| {
@@ -182,7 +182,7 @@ fn each_scalar(value: &Value, path: &str, pointer: &str, call: &mut dyn FnMut(&s
     }
 }
 
-/// What names an object is shown, wherever it comes from.
+/// Names and namespaces are always shown.
 pub fn is_name(path: &str) -> bool {
     ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"].contains(&path)
 }
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_a_secret_are_masked_and_their_changes_seen() {
+    fn masked_secret_values_show_changes() {
         let secret = |value: &str| {
             let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "Opaque",
                               "data": {"password": value}});
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_stands_in_a_secret_is_masked() {
+    fn unknown_fields_of_secrets_are_masked() {
         let books = format!("{{\"data\":{{\"password\":\"{}\"}}}}", "hunter2");
         let body = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "immutable": true,
                           "metadata": {"name": "a", "annotations": {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encrypted_is_masked_wherever_it_went() {
+    fn encrypted_values_are_masked_everywhere() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "labels": {"a": "5"}},
                           "data": {"url": "https://hunter22@db", "open": "x", "port": 5}});
         let value = |path: &str, value: &str| (path.to_owned(), SecretString::from(value));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_states_of_a_secret_only_what_differs_is_told() {
+    fn states_of_a_secret_show_only_differences() {
         let secret = |password: &str, user: &str| {
             let books = format!("{{\"data\":{{\"password\":\"{password}\"}}}}");
             json!({"kind": "Secret", "metadata": {"name": "db", "annotations": {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_at_the_place_of_an_encrypted_value_is_hidden_too() {
+    fn earlier_values_at_encrypted_paths_are_masked() {
         let values = vec![("/data/password".to_owned(), SecretString::from("newpassword"))];
         let sealed = Sealed::new(b"salt", values);
         let state = |password: &str| json!({"data": {"password": password, "open": "x", "url": [format!("u:{password}")]}});
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_is_not_known_what_was_encrypted_what_changes_is_hidden() {
+    fn unknown_encrypted_values_mask_all_changes() {
         let mut before = json!({"kind": "A", "metadata": {"name": "a"}, "spec": {"old": "x", "same": 1, "list": ["a", "b"]}});
         let after = json!({"kind": "A", "metadata": {"name": "a"}, "spec": {"same": 1, "list": ["a"]}});
         hide_changed(&mut before, &after);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_encrypted_is_found_by_its_path() {
+    fn ciphertext_is_found_by_path() {
         let found = |body: &Value| ciphertext(body.as_object().expect("a map"));
         let text = "ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]";
         assert_eq!(found(&json!({"a": 1, "b": {"c": ["d", {"e": text}]}})), Some("b.c[1].e".to_owned()));

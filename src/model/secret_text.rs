@@ -1,12 +1,12 @@
-//! Lines of a text that may hold values of a Secret, as they are shown: without the values.
+//! Masks the lines of a YAML text that may contain a Secret: keys stay, values are hidden.
 
 use std::ops::Range;
 
 /// Lines that say nothing of values.
 const KEPT: [&str; 3] = ["kind: Secret", "apiVersion: v1", "---"];
 
-/// Whether a text may have a Secret in it, in whatever style it is written: anchors, tags and texts over several lines are not
-/// followed, and letters that are written by their numbers may be any. What only looks so shows its keys alone.
+/// Whether a text may contain a Secret, in any YAML style. Anchors, tags, texts over several lines and escaped letters are not resolved,
+/// so some other texts match too; they show only their keys.
 pub fn has_secret(text: &str) -> bool {
     let is_part = |it: char| it.is_alphanumeric() || matches!(it, '_' | '-' | '.' | '/');
     let is_word = |(at, word): (usize, &str)| {
@@ -30,8 +30,7 @@ pub fn lines_without_values(text: &str) -> Vec<String> {
     text.lines().map(|line| reader.shown(line)).collect()
 }
 
-/// What the lines of a text are within, as far as it takes to tell a key from what only looks like one: a value of several lines may
-/// have anything in it. In doubt something is no key.
+/// The YAML state between lines, which decides whether a line begins with a key or continues a value. In doubt it is no key.
 #[derive(Debug, Default)]
 struct Reader {
     /// The quote that is open.
@@ -77,7 +76,7 @@ impl Reader {
         }
     }
 
-    /// Keeps what the key or the value that a line begins with has to do with the lines below it.
+    /// Records the key or value that a line begins with, for the lines below it.
     fn begin(&mut self, line: &str, key: Option<&Range<usize>>) {
         let text = line.trim();
         let depth = line.len() - line.trim_start().len();
@@ -134,7 +133,7 @@ impl Reader {
     }
 }
 
-/// What stands behind the mark that begins or ends a document: nothing goes on over it.
+/// The text after a document marker, at which every open value ends.
 fn document_start(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("---").or_else(|| line.strip_prefix("..."))?;
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(rest)

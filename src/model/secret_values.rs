@@ -1,4 +1,4 @@
-//! Secret values that a text of somebody else may hold: a line that a container wrote.
+//! Masks known secret values in foreign texts, such as container logs.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -73,7 +73,7 @@ impl SecretValues {
         }
         let (mut told, mut from) = (String::new(), 0);
         for (start, end) in hidden {
-            // Where two overlap neither is told.
+            // Overlapping values are masked together.
             if start >= from {
                 told.push_str(text.get(from..start).unwrap_or_default());
                 told.push_str("***");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_are_hidden_as_words_and_the_shortest_not() {
+    fn short_values_are_masked_as_words() {
         check(
             &["5432"],
             "dial 10.0.0.1:5432: refused, 54321, x5432, _5432",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_secret_holds_is_hidden_as_containers_get_it() {
+    fn decoded_secret_data_is_masked() {
         let data = json!({"password": "c3dvcmRmaXNo", "port": "NTQzMg==", "cert": "//79"});
         let told = |kind: &str, text: &str| {
             SecretValues::of([&object(kind, &data, &[])]).hide(text, false, str::to_owned)
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_value_at_the_end_of_a_text_is_hidden() {
+    fn cut_value_at_the_end_is_hidden() {
         let object = object("ConfigMap", &json!({}), &["0123456789abcdef"]);
         let values = SecretValues::of([&object]);
         let check = |text: &str, is_cut: bool, expected: &str| {

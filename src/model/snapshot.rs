@@ -1,4 +1,4 @@
-//! The config repository at one revision, as bytes.
+//! The files of the config repository at one revision, with the last commit of each path.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -25,17 +25,17 @@ pub fn over_limit(size: usize, limit: usize) -> String {
 }
 
 impl File {
-    /// As if it stood in a folder without Git.
+    /// A file with a blob id, without a repository.
     pub fn of_text(text: &str) -> Self {
         Self { blob: Digest::of(text.as_bytes()).to_string().into(), content: text.as_bytes().into() }
     }
 
-    /// In the place of a file that is too large to be read. Its content is no text, so nothing can use it by mistake.
+    /// A placeholder for a file that is too large. Its content is not UTF-8, so nothing can use it by mistake.
     pub fn too_large(blob: &str, size: usize, limit: usize) -> Self {
         Self::unreadable(blob, &over_limit(size, limit))
     }
 
-    /// In the place of a symbolic link that has the name of a file that is read, or leads to a folder with one.
+    /// A placeholder for a symbolic link that hides readable files.
     pub fn link(target: &str) -> Self {
         Self::unreadable(&format!("link to {target}"), LINK)
     }
@@ -55,7 +55,7 @@ impl File {
     }
 }
 
-/// A file as it was before a commit and after it; `None`: not there.
+/// A file before and after a commit; `None`: it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     pub path: String,
@@ -63,9 +63,8 @@ pub struct Changed {
     pub after: Option<File>,
 }
 
-/// Everything a render may depend on. Paths are relative to the configured folder, with `/`; those of files beside it, which an app
-/// lists, begin with `../`. Cheap to copy: a repository has tens of thousands of files, and each commit is read into a snapshot of
-/// its own.
+/// Everything that a render may depend on. Paths are relative to the configured folder, with `/`; those of outside files, which an app
+/// lists, begin with `../`. Cheap to clone, because each commit gets a snapshot of tens of thousands of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub revision: Revision,
@@ -73,9 +72,9 @@ pub struct Snapshot {
     pub folder: Arc<str>,
     pub files: Arc<BTreeMap<String, File>>,
     pub history: Arc<History>,
-    /// What opens its files that are encrypted. They stay encrypted in here.
+    /// The keys of encrypted files, which stay encrypted in the snapshot.
     pub keys: Keys,
-    /// Clusters that are registered outside of it; `None`: nobody asked.
+    /// Clusters of the registry; `None`: the registry was not read.
     pub registered: Option<Arc<Registered>>,
 }
 
@@ -93,7 +92,7 @@ impl Snapshot {
         }
     }
 
-    /// Puts a file in the place of what stands there, as a commit does.
+    /// Replaces or adds a file.
     pub fn put(&mut self, path: &str, text: &str) {
         Arc::make_mut(&mut self.files).insert(path.to_owned(), File::of_text(text));
     }
@@ -118,7 +117,7 @@ impl Snapshot {
             .take_while(move |(path, _)| path.starts_with(&beginning))
     }
 
-    /// The paths of files that are others in another snapshot, or stand in one of them alone. Sorted.
+    /// Sorted paths of the files that differ between two snapshots, or exist in one of them only.
     pub fn differing<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
         if Arc::ptr_eq(&self.files, &other.files) {
             return Vec::new();

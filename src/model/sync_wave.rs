@@ -1,4 +1,4 @@
-//! The place of an object in the order of its app, where a manifest gives it one.
+//! The sync wave of an object: its place in the apply order of its app.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::labels;
 #[serde(transparent)]
 pub struct SyncWave(i16);
 
-/// What the annotation says is no such number.
+/// An annotation value that is no valid sync wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAWave<'a>(pub &'a str);
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_counts_before_that_of_argo_and_no_word_is_zero() {
+    fn own_wave_overrides_argo_wave() {
         let check = |ours: Option<&'static str>, argo: Option<&'static str>, expected: Result<i16, &str>| {
             let wave = SyncWave::of(|name| match name {
                 labels::SYNC_WAVE => ours,

@@ -1,4 +1,4 @@
-//! Taints of clusters, and the apps that tolerate them: as nodes and pods have them.
+//! Taints of clusters and tolerations of apps, with the meaning that Kubernetes gives them for nodes and pods.
 //!
 //! `NoExecute` decides placement, from Git alone. `NoSchedule` depends on the cluster: a target is rendered, and its plan skips everything
 //! while no object of the app is there.
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_toleration_does_not_say_fits_anything() {
+    fn empty_toleration_fields_match_anything() {
         let taint =
             Taint { key: "dedicated".to_owned(), value: "gpu".to_owned(), effect: Effect::NoSchedule };
         assert_eq!(taint.to_string(), "dedicated=gpu:NoSchedule");

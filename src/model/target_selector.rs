@@ -1,4 +1,4 @@
-//! Which apps on which clusters: what notifications, policies and windows select.
+//! The selector of notifications, policies and windows: apps, rings and clusters.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::selector::name_matches;
 use super::{AppId, ClusterFacts, Location, Selector};
 
-/// All that is given must hold; the empty one selects everything. What has no app, such as a cluster that is offline, fits
-/// wherever apps are not asked for.
+/// All given criteria must hold; an empty selector selects everything. An event without an app, such as an offline cluster, matches when
+/// there are no app criteria.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetSelector {
@@ -34,18 +34,18 @@ pub struct SelectorPlaces {
 }
 
 impl TargetSelector {
-    /// Whether it is only for certain apps: what has no app does not fit then.
+    /// Whether it has criteria for apps. Then events without an app do not match.
     pub fn asks_for_apps(&self) -> bool {
         self.apps.is_some() || !self.app_labels.is_empty()
     }
 
-    /// The same for selectors that choose the same apps, rings and clusters.
+    /// A text that is equal for selectors with the same criteria.
     pub fn of_what(&self) -> String {
         let Self { apps, app_labels, rings, clusters, places: _ } = self;
         format!("{apps:?} {app_labels:?} {rings:?} {clusters:?}")
     }
 
-    /// Whether it is only for certain clusters: what has no cluster does not fit then.
+    /// Whether it has criteria for clusters. Then events without a cluster do not match.
     pub fn asks_for_clusters(&self) -> bool {
         self.clusters != Selector::default()
     }

@@ -1,5 +1,5 @@
-//! What is done outside of this process, because what others wrote decides what it takes: templates are rendered there, and
-//! the values of charts are checked against schemas.
+//! Requests to worker processes: rendering of templates, and checks of chart values against schemas. They run in other processes,
+//! because foreign templates and schemas decide how much time and memory they take.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Digest;
 
-/// A text that workers keep: each gets it once.
+/// A text that workers cache: each worker receives it once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptText {
     pub digest: Digest,
@@ -29,7 +29,7 @@ pub enum WorkerTask {
     CheckValues,
 }
 
-/// What is asked of a worker, in texts whose meaning it shares with who asks.
+/// A request to a worker. Worker and caller define the format of the texts.
 #[derive(Clone, Debug)]
 pub struct TemplateRequest<'a> {
     pub task: WorkerTask,
@@ -39,16 +39,16 @@ pub struct TemplateRequest<'a> {
     pub time: Duration,
 }
 
-/// How long somebody waits for a render before others have their turn: it is tried again later, with more time.
+/// The time that a render may take now. When it ends, other renders run first, and this one is retried with more time.
 #[derive(Clone, Copy)]
 pub struct Wait<'a> {
     pub time: Duration,
-    /// False when nobody waits any more.
+    /// False when the result is no longer needed.
     pub goes_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Wait<'_> {
-    /// As long as the render may take at all.
+    /// Without another limit than that of the request.
     pub const TO_THE_END: Self = Self { time: Duration::MAX, goes_on: &|| true };
 }
 
@@ -64,7 +64,7 @@ pub struct TemplateAnswer {
     pub took: Duration,
 }
 
-/// Why there is no answer.
+/// The reason why a render ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderEnd {
     pub cause: RenderEndCause,
@@ -74,7 +74,7 @@ pub struct RenderEnd {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenderEndCause {
-    /// Nobody waited longer: it is to be tried again.
+    /// The wait ended; the render must be retried.
     NotYet,
     /// It took longer.
     Time,
@@ -94,7 +94,7 @@ pub enum RenderEndCause {
 pub const NO_WORKER_HELP: &str =
     "tutti starts itself as `tutti template-worker`: its file must be there and executable";
 
-/// Renders templates, and checks values, in processes with limits: whatever a template or a schema does, only its own render ends.
+/// Renders templates and checks values in processes with limits, so that a hostile template ends only its own render.
 pub trait TemplateWorkers: Send + Sync + fmt::Debug {
     fn ask(&self, request: &TemplateRequest<'_>, wait: Wait<'_>) -> Result<TemplateAnswer, RenderEnd>;
 }

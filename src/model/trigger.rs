@@ -1,4 +1,4 @@
-//! Kind Trigger: what another program says of a build or a tag becomes one value of a file of an app.
+//! Kind Trigger: a webhook payload about a build or a tag sets one value in a file of an app.
 
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ pub enum TriggerWrite {
     #[default]
     PullRequest,
     Commit,
-    /// It is only told what would be written.
+    /// Nothing is written; the response contains the change.
     None,
 }
 
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_told_with_its_place() {
+    fn template_errors_have_their_offset() {
         let check = |template: &str, at: usize, message: &str| {
             let mistake = PayloadTemplate::parse(template).expect_err(template);
             assert_eq!((mistake.at, mistake.message.as_str()), (at, message), "{template}");

@@ -1,4 +1,4 @@
-//! What the objects of a unit say of its rollout, in annotations that lie outside of the hash.
+//! Rollout annotations on the objects of a unit. They are excluded from the object's hash.
 
 use jiff::Timestamp;
 
@@ -15,7 +15,7 @@ pub struct UnitMark {
     pub refused: Option<Refused>,
 }
 
-/// A commit, and what the unit was at it.
+/// The commit and content that the unit ran before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Previous {
     pub revision: Revision,
@@ -29,12 +29,12 @@ pub struct Refused {
     pub head: Revision,
 }
 
-/// What one object of an app in waves says.
+/// The rollout annotations of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectMark {
-    /// What it is, without its scale; `None` where nothing says so.
+    /// The content digest without scale; `None` without the annotation.
     pub content: Option<Digest>,
-    /// The commit of that content, where an apply leaves it as it is.
+    /// The commit of that content, when the apply does not change it.
     pub revision: Option<Revision>,
     pub unit: UnitMark,
 }
@@ -54,7 +54,7 @@ impl ObjectMark {
 }
 
 impl UnitMark {
-    /// What the annotations say; what cannot be read counts as not there.
+    /// Parses the annotations. An invalid one counts as missing.
     pub fn read<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
         let pair = |name: &str| annotation(name)?.split_once(' ');
         let previous = pair(labels::PREVIOUS).and_then(|(revision, content)| {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn annotations_are_read_back() {
         let mark = UnitMark {
             since: Some("2026-11-26T08:00:00Z".parse().expect("a time")),
             previous: Some(Previous { revision: Revision::from("c0ffee"), content: Digest::of(b"one") }),

@@ -49,6 +49,6 @@ pub enum WindowTimes {
         from: Timestamp,
         to: Timestamp,
     },
-    /// Its manifest has a mistake: nobody knows when it lasts.
+    /// The manifest has a mistake, so the times are unknown.
     Unknown,
 }

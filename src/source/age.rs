@@ -1,19 +1,20 @@
-//! For how long files have said something, along the first-parent line, and which commit changed what one says.
+//! Walks the first-parent line for the content of files: how many commits each file has satisfied a predicate, and which commit last
+//! changed a value that is extracted from one file. The controller uses it to order competing manifests.
 
 use git2::{Commit, Oid, Repository, Tree};
 
 use super::history::{first_parent, tree_of};
 use super::reader::file_of;
 
-/// So many commits are looked at: a start waits for it.
+/// Commits that are walked at most, because a start waits for the walk.
 const MOST: usize = 2_000;
-/// So much is read of all files at all these commits.
+/// Bytes that are read at most, over all files and commits.
 const MOST_READ: usize = 16 << 20;
-/// What it costs to look for a file in a commit, beside what is read of it.
+/// Cost in bytes of one lookup of a file in a commit.
 const LOOK: usize = 256;
 
-/// How many commits back from the tip each file has said it without a break; it ends when one file is left, or where too much would
-/// be read: then those that are left are of one age.
+/// The number of consecutive commits, back from the tip, at which each file satisfies `says`. The walk ends when one file remains or a
+/// limit is reached; files that remain then share one age.
 pub(super) fn ages(
     repository: &Repository,
     folder: &str,
@@ -36,7 +37,7 @@ pub(super) fn ages(
             let says_it = match now {
                 None => false,
                 Some(now) if Some(now) == before => true,
-                // One that is too large says nothing, as at the tip.
+                // A file that is too large does not satisfy the predicate, as at the tip.
                 Some(now) => file_of(repository, path, now)?.is_ok_and(|file| {
                     cost += file.content.len();
                     cost <= MOST_READ && says(path, &file.content)
@@ -56,7 +57,7 @@ pub(super) fn ages(
     Ok(ages)
 }
 
-/// A commit that changed what a file says.
+/// A commit that changed the value that is extracted from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Seconds since 1970, of the committer.
@@ -65,7 +66,7 @@ pub struct Change {
     pub messages: Vec<String>,
 }
 
-/// The newest one, back to the first commit that is older than `since`. The first commit of all changes nothing.
+/// The newest such commit, back to the first commit older than `since`. The root commit counts as no change.
 pub(super) fn last_change(
     repository: &Repository,
     folder: &str,

@@ -1,4 +1,5 @@
-//! What of the repository is read: the configured folder, and files beside it that apps list.
+//! The part of the repository that is read: the configured folder, and files outside it that apps list with `../`.
+//! The reader takes from it which folders to enter, and the history walk which paths a commit changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +11,15 @@ use super::history::tree_of;
 use crate::model::glob::{self, Globs, Separator};
 use crate::model::{File, beside};
 
-/// The files beside the folder that a file of the folder lists, by its path and text: paths or patterns that begin with `../`.
+/// Extracts from the path and text of a file the outside files that it lists: paths or patterns that begin with `../`.
 pub type Listed = fn(path: &str, text: &str) -> Vec<String>;
 
-/// What the files of the folder list, by their path; of those that list something.
+/// The outside patterns by the file that lists them. Files without patterns have no entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists(BTreeMap<String, Vec<String>>);
 
 impl Lists {
-    /// Takes in a file of the folder as it is now; `None`: it is not there any more.
+    /// Updates the patterns of one file; `None` for a deleted file.
     pub(super) fn see(&mut self, listed: Listed, path: &str, file: Option<&File>) {
         let text = file.and_then(|file| std::str::from_utf8(&file.content).ok());
         let patterns = text.map(|text| listed(path, text)).unwrap_or_default();
@@ -34,11 +35,11 @@ impl Lists {
 pub(super) struct Area {
     /// The configured folder, from the root of the repository; empty for the whole.
     folder: String,
-    /// What is read beside it. None leaves the repository, or is in the folder.
+    /// Patterns of files outside the folder. All of them stay in the repository.
     patterns: BTreeSet<String>,
-    /// By how many folders they lead up.
+    /// By the number of leading `../`.
     fits: BTreeMap<usize, Globs>,
-    /// From the root of the repository, each with its final `/`: only in and below them something fits.
+    /// From the root of the repository, each with its final `/`. Only files in and below them can match.
     folders: BTreeSet<String>,
 }
 
@@ -49,7 +50,7 @@ impl Area {
         let (mut fits, mut folders) = (BTreeMap::<usize, Vec<Glob>>::new(), BTreeSet::new());
         for pattern in &patterns {
             let (up, rest) = beside::split(pattern);
-            // One that is no pattern fits nothing; it is told where its app is read.
+            // An invalid pattern matches nothing; the reader of its app reports it.
             let glob = glob::parse(rest, Separator::Ends);
             let (Ok(glob), Some(path)) = (glob, beside::from_root(folder, pattern)) else { continue };
             fits.entry(up).or_default().push(glob);
@@ -60,17 +61,16 @@ impl Area {
         Self { folder: folder.to_owned(), patterns, fits, folders }
     }
 
-    /// Whether it reads what the other one does.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.patterns == other.patterns
     }
 
-    /// Nothing is read beside the folder.
+    /// Whether no file outside the folder is read.
     pub(super) fn is_folder(&self) -> bool {
         self.folders.is_empty()
     }
 
-    /// Whether something that is read beside the folder may be in this one: from the root of the repository, with its final `/`.
+    /// Whether `folder` may contain outside files. Its path is from the root of the repository, with a final `/`.
     pub(super) fn enters(&self, folder: &str) -> bool {
         let is_own = folder.strip_suffix('/').is_some_and(|folder| folder == self.folder);
         let is_above =
@@ -79,15 +79,15 @@ impl Area {
         !is_own && (is_above() || self.folders.contains("") || above.any(|it| self.folders.contains(it)))
     }
 
-    /// The path of a file that is read beside the folder; it is given from the root of the repository.
+    /// Turns a path from the root of the repository into the path of an outside file.
     pub(super) fn path_of(&self, path: &str) -> Option<String> {
         let path = beside::from_folder(&self.folder, path);
         let (up, rest) = beside::split(&path);
         (up > 0 && self.fits.get(&up)?.fits(rest)).then_some(path)
     }
 
-    /// The files beside the folder that differ between the whole trees of two commits, each with its path from the root. `enters` is
-    /// given folders as they are seen from the one that is read.
+    /// The outside files that differ between the root trees of two commits, each with its path from the root. `enters` gets folder
+    /// paths relative to the configured folder.
     pub(super) fn beside(
         &self,
         repository: &Repository,
@@ -107,7 +107,7 @@ impl Area {
         Ok(paths.into_iter().filter_map(|path| Some((self.path_of(&path)?, path))).collect())
     }
 
-    /// Paths of what a commit changed, in the folders that `enters` says.
+    /// The paths that a commit changed, in the folders that `enters` accepts.
     pub(super) fn changed_by(
         &self,
         repository: &Repository,
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_folders_with_something_listed_are_entered() {
+    fn only_folders_with_listed_files_are_entered() {
         let patterns = ["../deploy/*.yaml", "../../*/x.yaml", "../../../gone.yaml", "../apps/a.yaml"];
         let lists = |patterns: &[&str]| {
             let patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Which commits made what an app is made of, for whoever looks for the people who wrote it.
+//! Lists the commits that changed the sources of an app. Approval rules use them to find the authors of a change.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use git2::{Oid, Repository};
 use super::difference::difference;
 use super::history::{first_parent, tree_of};
 
-/// How many commits of the first-parent line are looked at. It takes about a second.
+/// Commits of the first-parent line that are walked at most, which takes about a second.
 const MOST_LOOKED_AT: usize = 10_000;
-/// How many are found, those of merged branches among them.
+/// Commits that are returned at most, including those of merged branches.
 const MOST_FOUND: usize = 1_000;
 
-/// Folders of which nothing is rendered.
+/// Folders that contribute nothing to a render.
 const NOT_RENDERED: [&str; 5] = ["approvals/", "policies/", "notifications/", "servers/", "triggers/"];
 const APPS: &str = "apps/";
 
-/// What an app may be made of.
+/// The files that a render of an app may depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MadeOf {
-    /// Its own folders, with the final `/`: where it is, and where it was. And all that no other app has for itself.
+    /// The app's current and former folders, with a final `/`, and every file outside `apps/`.
     Shared { folders: BTreeSet<String> },
-    /// Its own folders.
+    /// The app's folders alone.
     Own { folders: BTreeSet<String> },
 }
 
@@ -41,22 +41,21 @@ impl MadeOf {
         }
     }
 
-    /// Whether something of it may be in a folder.
+    /// Whether a folder may contain such files.
     fn enters(&self, path: &str) -> bool {
         path.is_empty() || self.folders().iter().any(|folder| folder.starts_with(path)) || self.has(path)
     }
 }
 
-/// A commit of the deployed branch that changed an app.
+/// A commit of the deployed branch that changed an app, with the commits of the branches that it merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step<C> {
     pub commit: C,
-    /// Of the branches that it merged.
     pub merged: Vec<C>,
 }
 
-/// The commits after `since` up to `until` that changed anything that an app may be made of. `since: None`: all. `None`: `since` is not on
-/// the line to `until`, or there are too many.
+/// The commits after `since` up to `until` that changed a source of the app; without `since`, all of them. Returns `None` when `since` is
+/// not on the first-parent line of `until`, or when there are too many commits.
 pub(super) fn steps(
     repository: &Repository,
     folder: &str,
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_an_app_may_be_made_of() {
+    fn commits_that_changed_sources_of_the_app() {
         let mut line = Line::new();
         line.add(&[], "apps/pay/app.yaml");
         line.add(&[0], "apps/web/app.yaml");

@@ -1,4 +1,5 @@
-//! How much of one revision is read. A commit of a few KiB may name one file a million times, or one folder in each of ten others.
+//! Limits on what is read of one revision: files, bytes, folder listings, depth. A commit of a few KiB may name one file a million
+//! times, or one folder in each of ten others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,25 +8,25 @@ use git2::{Odb, Oid, Repository};
 
 use crate::model::File;
 
-/// Files, and links that stand for some.
+/// Files, and placeholders for links.
 const MOST_FILES: usize = 200_000;
-/// Bytes of files, each content once: that is what is kept.
+/// Bytes of file contents in memory; equal contents count once.
 const MOST_BYTES: usize = 256 << 20;
-/// Bytes of files, by their names: what reads them reads each.
+/// Bytes of files, counted for every name, because later readers parse each name.
 const MOST_NAMED: usize = 2 << 30;
-/// Bytes of lists of folders, and of the paths that come of them.
+/// Bytes of folder listings and of the paths built from them.
 const MOST_LISTED: usize = 128 << 20;
-/// Folders within each other. What is kept of a file by each folder above it grows with them.
+/// Depth of nested folders. The history keeps an entry for each folder above a file.
 const DEEPEST: usize = 64;
-/// What a folder costs beside its list, and a path beside its letters.
+/// Fixed cost of a folder, and of a path.
 const OPENING: usize = 512;
 const PATH: usize = 64;
-/// The smallest entry of a list: a mode, a name of one letter, an id.
+/// The smallest entry of a tree: a mode, a name of one letter, an id.
 const ENTRY: usize = 28;
-/// Bytes of a target of a link: no system takes a longer one.
+/// Bytes of a link target: no system takes a longer one.
 const LONGEST_TARGET: usize = 4096;
 
-/// Where a revision goes over a bound, and over which.
+/// The folder in which a revision exceeds a limit, and the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Over {
     /// With its final `/`; empty for the whole.
@@ -33,13 +34,13 @@ pub(super) struct Over {
     pub what: &'static str,
 }
 
-/// The files that are kept of a revision.
+/// The files of a revision that were loaded so far, counted against the limits.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     files: usize,
     bytes: usize,
     named: usize,
-    /// By their blob: one content, whatever the number of its names.
+    /// By blob id, so that equal contents are stored once.
     known: HashMap<Arc<str>, File>,
 }
 
@@ -77,7 +78,7 @@ impl Kept {
     }
 }
 
-/// The folders that are listed, counted before each is read.
+/// Counts folder listings against the limit, before each folder is read.
 pub(super) struct Listing<'repository> {
     odb: Option<Odb<'repository>>,
     bytes: usize,
@@ -86,11 +87,10 @@ pub(super) struct Listing<'repository> {
 
 impl<'repository> Listing<'repository> {
     pub(super) fn of(repository: &'repository Repository) -> Self {
-        // Without it nothing is read anyway.
         Self { odb: repository.odb().ok(), bytes: 0, over: None }
     }
 
-    /// Whether a folder may be listed too: its path with the final `/`, and what stands there, on both sides where two are compared.
+    /// Whether one more folder may be listed: its path with the final `/`, and its tree on each compared side.
     pub(super) fn enters(&mut self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> bool {
         if self.over.is_none() {
             self.bytes = self.bytes.saturating_add(self.cost(folder, trees));
@@ -102,13 +102,13 @@ impl<'repository> Listing<'repository> {
         self.over.is_none()
     }
 
-    /// Whether a folder by itself is within the bound.
+    /// Whether a folder alone is within the limit.
     pub(super) fn fits(&self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> bool {
         self.cost(folder, trees) <= MOST_LISTED
     }
 
     fn cost(&self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> usize {
-        // One that is not there is an error to whoever reads it.
+        // The caller that reads the tree reports a missing one.
         let size = |tree: Oid| Some(self.odb.as_ref()?.read_header(tree).ok()?.0);
         let sizes = trees.into_iter().map(|tree| listed(folder, size(tree).unwrap_or_default()));
         sizes.fold(0, usize::saturating_add)
@@ -119,17 +119,17 @@ impl<'repository> Listing<'repository> {
     }
 }
 
-/// Over which bound a folder is by its path, with the final `/`.
+/// The depth limit that a folder's path exceeds, if any.
 pub(super) fn too_deep(folder: &str) -> Option<&'static str> {
     (folder.matches('/').count() > DEEPEST).then_some("more than 64 folders within each other")
 }
 
-/// What it costs to list a folder of `size` bytes: each entry makes a path.
+/// The cost of listing a folder of `size` bytes: each entry becomes a path.
 pub(super) fn listed(folder: &str, size: usize) -> usize {
     OPENING.saturating_add(size).saturating_add((size / ENTRY).saturating_mul(folder.len() + PATH))
 }
 
-/// The target of a link; `None` for one that leads nowhere, as it is too long.
+/// The target of a link; `None` when it is too long to lead anywhere.
 pub(super) fn target_of(repository: &Repository, link: Oid) -> Result<Option<String>, git2::Error> {
     let (size, _) = repository.odb()?.read_header(link)?;
     if size > LONGEST_TARGET {

@@ -1,4 +1,4 @@
-//! A new repository from a folder: for the demo, whose repository a person then commits to.
+//! Creates a repository from a folder, for the demo.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn commit_all(folder: &Path, message: &str) -> Result<Revision, git2::Error> {
     index.add_all(["*"], IndexAddOption::DEFAULT, None)?;
     index.write()?;
     let tree = repository.find_tree(index.write_tree()?)?;
-    // Who commits next uses their own name. Who has not told Git theirs shall be able to commit too.
+    // Users without a configured Git identity must be able to commit to the demo repository.
     if repository.signature().is_err() {
         let mut config = repository.config()?.open_level(ConfigLevel::Local)?;
         config.set_str("user.name", "tutti demo")?;

@@ -1,4 +1,4 @@
-//! What libgit2 asks for while it talks to a remote: credentials, and trust in the host.
+//! The callbacks that libgit2 calls during a connection: credentials and the check of the host key.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -11,14 +11,14 @@ use secrecy::ExposeSecret;
 use super::{Credentials, Error, known_hosts, place};
 use crate::model::shown_address;
 
-/// Forges take any user name beside a token; this one also suits GitHub's installation tokens.
+/// Forges accept any user name with a token; GitHub's installation tokens need this one.
 pub(super) const TOKEN_USER: &str = "x-access-token";
 
-/// An error of ours that libgit2 cannot carry through; it stands for libgit2's own when set.
+/// An error of a callback, which libgit2 cannot pass on. When set, it replaces libgit2's own error.
 pub(super) type Cause = Rc<RefCell<Option<Error>>>;
 
-/// Callbacks for one connection. libgit2 asks again after a refusal, without end: the second question
-/// for the same kind of credential is answered with an error.
+/// Callbacks for one connection. libgit2 repeats a refused request without end, so the second request for the same kind of
+/// credential returns an error.
 pub(super) fn callbacks<'a>(
     url: &'a str,
     credentials: &'a Credentials,

@@ -1,4 +1,4 @@
-//! What can go wrong between an address and a snapshot. Addresses in here carry no credentials.
+//! Errors of reading the config repository, with exit class and help. Their addresses carry no credentials.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::reader::MOST_NAMES;
 use crate::model::{Revision, shown_address};
 
-/// What an error means for the process: its exit code, and whether trying again can help.
+/// Decides the exit code, and whether a retry can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The address, branch or folder is wrong, or the content is; somebody has to change it.
@@ -123,7 +123,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, when that can be said.
+    /// How to fix the error, when a fix is known.
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::NotARepository { .. } => {

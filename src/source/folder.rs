@@ -1,4 +1,4 @@
-//! A folder as it stands on disk, for looking at a change before it is committed.
+//! Reads a snapshot from a folder on disk, so that commands can check a change before it is committed.
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
@@ -13,9 +13,9 @@ use super::ignored::Ignored;
 use super::{Error, Listed, is_hidden, largest, must_be_read, translate};
 use crate::model::{File, Keys, Revision, Snapshot};
 
-/// Reads what a commit of all of this folder would hold: hidden names and what Git ignores are left out (tracked or not), symbolic
-/// links are left out or stand as what cannot be read, and the blob ids are those Git would give. In a worktree also what is `listed`
-/// beside the folder.
+/// Reads the files that a commit of this folder would contain, with the blob ids of Git. Hidden and ignored names are left out (tracked
+/// or not); symbolic links are left out or become unreadable placeholders. In a worktree it also reads the outside files that are
+/// `listed`.
 pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
     let path = path.canonicalize().map_err(|error| failure(path, &error))?;
     let checkout = Checkout::of(&path)?;
@@ -61,7 +61,7 @@ pub fn read_folder(path: &Path, listed: Listed) -> Result<Snapshot, Error> {
     })
 }
 
-/// The work tree of Git that a folder is in.
+/// The Git work tree that contains a folder.
 struct Checkout {
     root: PathBuf,
     /// The path of the folder from there, with its final `/`; empty for the root.
@@ -82,7 +82,7 @@ impl Checkout {
         Ok(Some(Self { root, folder, ignored }))
     }
 
-    /// What is ignored in a folder above which nothing is shown, but for its own patterns; `None` when it is itself.
+    /// The ignore patterns that apply in a folder; `None` when the folder itself is ignored.
     fn ignored_in(&self, folder: &str) -> Result<Option<Ignored>, Error> {
         let mut ignored = self.ignored.clone();
         for (slash, _) in folder.match_indices('/') {
@@ -96,8 +96,7 @@ impl Checkout {
     }
 }
 
-/// Shows what is in a folder and in those below it that `enters` says, each with its path from there; what is hidden or ignored is
-/// left out.
+/// Calls `see` for each entry of a folder and of the subfolders that `enters` accepts. Hidden and ignored entries are left out.
 fn walk(
     root: &Path,
     checkout: Option<&Checkout>,
@@ -142,13 +141,13 @@ fn walk(
     Ok(())
 }
 
-/// Whether a link leads to a folder below `root` with something that is read.
+/// Whether a link leads to a folder below `root` that contains readable files.
 fn hides_files(link: &Path, root: &Path) -> bool {
     let target = link.canonicalize().ok().filter(|it| it.is_dir() && it.starts_with(root) && it != root);
     target.is_some_and(|target| holds_files(&target).unwrap_or(true))
 }
 
-/// Whether there is a file that is read. Links are not followed.
+/// Whether a folder contains a readable file. Links are not followed.
 fn holds_files(folder: &Path) -> std::io::Result<bool> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -165,7 +164,7 @@ fn holds_files(folder: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// What stands for an entry that is no folder; `None` for what is left out.
+/// The file, or a placeholder, for an entry that is no folder; `None` when it is left out.
 fn file_of(
     entry: &DirEntry,
     relative: &str,
@@ -183,7 +182,7 @@ fn link(path: &Path) -> File {
     File::link(&std::fs::read_link(path).map_or(String::new(), |target| target.display().to_string()))
 }
 
-/// One content is kept once, whatever the number of its names.
+/// Reads a file, and shares the content of files with the same blob.
 fn read_file(path: &Path, relative: &str, kept: &Kept) -> Result<Option<File>, Error> {
     let size = std::fs::metadata(path).map_err(|error| failure(path, &error))?.len();
     let size = usize::try_from(size).unwrap_or(usize::MAX);

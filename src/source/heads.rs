@@ -1,4 +1,4 @@
-//! What a remote has, and which of it is read.
+//! References of a remote, and the choice of the branch to read.
 
 use git2::Oid;
 
@@ -12,7 +12,7 @@ pub(super) const BRANCHES: &str = "refs/heads/";
 pub(super) struct Head {
     pub name: String,
     pub tip: Oid,
-    /// Where a symbolic one points.
+    /// The target of a symbolic reference.
     pub target: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn find(url: &str, reference: &str, heads: &[Head]) -> Result<Oid, Er
     found.ok_or_else(|| Error::MissingReference { url: url.to_owned(), reference: reference.to_owned() })
 }
 
-/// What `HEAD` points to; an old server that does not say so leaves its commit to go by.
+/// The branch that `HEAD` points to. Old servers send only its commit; then a branch at that commit is used.
 fn default_branch<'a>(heads: &'a [Head], branches: &[(&'a str, Oid)]) -> Option<&'a str> {
     let head = heads.iter().find(|head| head.name == "HEAD");
     if let Some(target) = head.and_then(|head| head.target.as_deref()) {

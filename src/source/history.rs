@@ -1,4 +1,5 @@
-//! Which commit of the first-parent line changed a file or folder last.
+//! Computes the last commit of the first-parent line that changed each file and folder. A push costs its own commits, because the
+//! history of the earlier tip is reused.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -12,14 +13,13 @@ use crate::model::{File, History, Revision};
 /// The key of the whole folder that is read; every other folder is its path with a final `/`.
 const ROOT: &str = "/";
 
-/// More new commits than this are as well walked from scratch.
+/// Above this number of new commits, a walk from scratch costs no more.
 const MOST_NEW: usize = 1000;
 
 /// The history of the given files, and of all folders they are in, seen from `tip`.
 ///
-/// With the history of an earlier tip only the commits since then are looked at: a push costs its own
-/// commits, not the repository's. The answer is the same with and without it. Where a shallow clone
-/// ends, its oldest commit is taken to have changed everything.
+/// With the history of an earlier tip only newer commits are walked; the result is the same without it. The oldest commit of a shallow
+/// clone counts as the change of everything.
 pub(super) fn of_files(
     repository: &Repository,
     area: &Area,
@@ -40,7 +40,7 @@ pub(super) fn of_files(
     Ok(history)
 }
 
-/// The earlier history and what happened since; `None` when the line from `tip` does not lead there.
+/// Extends the earlier history by newer commits; `None` when the line from `tip` does not lead there.
 fn continued(
     repository: &Repository,
     area: &Area,
@@ -72,7 +72,7 @@ fn continued(
     Ok(Some(joined(commits, newest, earlier, files)))
 }
 
-/// What newer commits changed, before an earlier history. Of the newer ones a key has the number of its own.
+/// Puts newer commits before an earlier history, and shifts the indexes of the earlier one.
 fn joined(
     mut commits: Vec<Revision>,
     newest: BTreeMap<String, usize>,
@@ -93,8 +93,8 @@ fn joined(
     History { commits, changed }
 }
 
-/// The history of `files`, which are those of a base with a head merged into it: what the merge changes in the base belongs to the
-/// commits of the head, all else to those of the base. A head that says of no commit which changed a path is answered for by its tip.
+/// The history of `files` of a base with a head merged into it. Paths that the merge changes get commits of the head, all others commits
+/// of the base. A path that no commit of the head changed gets its tip.
 pub(super) fn of_merge(
     repository: &Repository,
     area: &Area,
@@ -133,7 +133,7 @@ pub(super) fn of_merge(
     Ok(history)
 }
 
-/// From `tip` back until everything is known.
+/// Walks from `tip` back until every path has its commit.
 fn walked(
     repository: &Repository,
     area: &Area,
@@ -164,10 +164,10 @@ fn walked(
     Ok(history)
 }
 
-/// The folders that are looked into. A commit that was taken back may have had more of them than anybody can list.
+/// Decides which folders the walk enters. A reverted commit may have had more folders than can be listed.
 struct Entered<'a> {
     files: &'a BTreeMap<String, File>,
-    /// Of folders that have no file any more: what they had counts for those above them.
+    /// For folders without files at the tip: their deletes count for the folders above.
     listing: Listing<'a>,
 }
 

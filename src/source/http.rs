@@ -1,8 +1,8 @@
-//! Git over http (gitprotocol-http(5)): by protocol version 2 (gitprotocol-v2(5)) one request to ask for the tip, one more to fetch
-//! what is new; servers that do not know it are asked by version 0 (gitprotocol-pack(5)), whose list has every reference.
+//! Git over http (gitprotocol-http(5)). Protocol version 2 (gitprotocol-v2(5)) needs one request for the tip and one for the pack.
+//! Older servers use version 0 (gitprotocol-pack(5)), whose list has every reference.
 //!
-//! libgit2 could do it too, but it keeps a list of references without end, sends the token to whoever a redirect leads to, and
-//! writes each request in two pieces onto a socket with Nagle's algorithm, which costs 40 ms per request.
+//! Reasons against libgit2's http transport: it stores an unlimited list of references, sends the token to the target of a
+//! redirect, and loses 40 ms per request to Nagle's algorithm, because it writes each request in two pieces.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::remote::{Address, Failure, is_known};
 use super::{Credentials, Error, translate};
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Commits of ours that the server may build on: the newest ones, for forced pushes.
+/// Known commits that are sent as `have` lines: several, because of forced pushes.
 const MOST_HAVES: usize = 16;
 const AGENT: &str = concat!("agent=tutti/", env!("CARGO_PKG_VERSION"));
 
@@ -29,7 +29,7 @@ pub(super) struct Http {
     client: reqwest::Client,
     address: Address,
     patience: Duration,
-    /// Once it is known.
+    /// Set after the first response.
     version: Option<Version>,
 }
 
@@ -47,7 +47,7 @@ impl Http {
             return Ok(None);
         }
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // The process chose none; another thread may have been faster, with the same result.
+            // Another thread may have installed the same provider already.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let client = reqwest::Client::builder()
@@ -118,7 +118,7 @@ impl Http {
         Ok(advertised)
     }
 
-    /// The wanted branch alone; all of them when it is not there, to say so.
+    /// Lists the configured branch; when it is missing, all branches, for the error message.
     async fn list(&self) -> Result<Vec<Head>, Error> {
         let wanted = match &self.address.branch {
             Some(branch) => vec![format!("{BRANCHES}{branch}")],
@@ -177,7 +177,7 @@ impl Http {
         let database = copy.odb().map_err(damaged)?;
         let mut pack = Pack::new(database.packwriter().map_err(damaged)?, is_old);
         let asked = self.ask(self.post(body), PACK, |content| pack.take(&content)).await;
-        // Whatever the server says then of it.
+        // The error of the copy counts more than the server's.
         if let Some(message) = pack.unkept.take() {
             return Err(Failure::Damaged(translate::clean(&message)));
         }
@@ -238,7 +238,7 @@ impl Http {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Error::Authentication { url, message },
             StatusCode::NOT_FOUND => Error::NoSuchRepository { url, message },
             status if status.is_redirection() => {
-                // Who is there would be given the token: somebody has to name it.
+                // A redirect is not followed, because its target would receive the token.
                 let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
                 let place = place.and_then(|place| response.url().join(place).ok());
                 let place = place.map(|place| format!(", to {}", place.origin().ascii_serialization()));

@@ -1,4 +1,4 @@
-//! What a Git server answers over http, and how much of it is read.
+//! Parses the responses of a Git server over http, within limits of bytes and time.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use git2::{OdbPackwriter, Oid};
 
 use super::heads::{BRANCHES, Head};
 
-/// Of one answer: bytes, and the time from the request to its last byte.
+/// Limits of one response: bytes, and the time from the request to the last byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub bytes: u64,
@@ -26,11 +26,11 @@ pub(super) const MOST_OBJECTS: u32 = 2_000_000;
 /// `PACK`, the version, the number of objects.
 const PACK_HEADER: usize = 12;
 
-/// The answer to the first question: what a server is able to do, and by version 0 its references too.
+/// The first response of a server: its capabilities, and in version 0 its references.
 #[derive(Debug, Default)]
 pub(super) struct Advertised {
     is_version_2: bool,
-    /// What it says beside that: two features that we need, or the reason why it cannot be used.
+    /// The two required features.
     features: [bool; 2],
     is_sha256: bool,
     /// Of version 0: what stands behind the first reference.
@@ -110,14 +110,14 @@ pub(super) fn head_of(content: &[u8]) -> Option<Head> {
     Some(Head { name, tip, target: attributes.get("symref-target").map(|target| (*target).to_owned()) })
 }
 
-/// What is fetched, as it arrives.
+/// Receives a pack and writes it into the copy.
 pub(super) struct Pack<'a> {
     writer: OdbPackwriter<'a>,
     is_old: bool,
     /// By version 2 other sections may come first.
     has_begun: bool,
     header: Vec<u8>,
-    /// Why the copy does not take it.
+    /// The error of writing to the copy.
     pub unkept: Option<String>,
 }
 

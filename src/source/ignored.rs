@@ -1,5 +1,5 @@
-//! What Git ignores of a checkout, without libgit2: its matcher takes exponential time for one pattern of many `*`, and it opens
-//! whatever stands in the place of a `.gitignore`, a pipe too.
+//! The `.gitignore` rules of a checkout. libgit2 is not used, because its matcher takes exponential time for a pattern of many `*`, and
+//! it opens anything named `.gitignore`, even a pipe.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -12,12 +12,12 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::Error;
 
-/// Bytes of the patterns that hold in one folder: a name is held against all of them.
+/// Bytes of the patterns that apply in one folder: every name is matched against all of them.
 const MOST_PATTERNS: u64 = 64 << 10;
 /// Bytes of the patterns of a whole checkout: those of each file are compiled.
 const MOST_IN_ALL: u64 = 4 << 20;
 
-/// The patterns that hold in a folder.
+/// The patterns that apply in a folder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ignored {
     level: Rc<Level>,
@@ -26,7 +26,7 @@ pub(super) struct Ignored {
     compiled: Rc<Cell<u64>>,
 }
 
-/// Those of one file.
+/// The patterns of one ignore file.
 #[derive(Debug, Default)]
 struct Level {
     /// What they are relative to, from the root of the checkout, with its final `/`.
@@ -36,7 +36,7 @@ struct Level {
     rules: Vec<Rule>,
     /// Bytes, with those of the files that come after it.
     size: u64,
-    /// Asked where none of its own matches.
+    /// Consulted when no own pattern matches.
     next: Option<Rc<Level>>,
 }
 
@@ -48,27 +48,26 @@ struct Rule {
 }
 
 impl Ignored {
-    /// What holds in the whole of a checkout beside its own files: what this clone ignores, and its user.
+    /// The patterns for the whole checkout: `.git/info/exclude` and the user's file.
     pub(super) fn of(repository: &Repository) -> Result<Self, Error> {
         let config = repository.config();
         let is_caseless = config.as_ref().is_ok_and(|it| it.get_bool("core.ignorecase").unwrap_or(false));
         let of_user = config.and_then(|config| config.get_path("core.excludesfile")).ok().or_else(of_user);
         let none = Self { is_caseless, ..Self::default() };
         let files = of_user.into_iter().chain([repository.commondir().join("info/exclude")]);
-        // Those may be links: nobody who writes the checkout's files makes them.
+        // These files may be links, because they are not part of the checkout.
         files
             .filter_map(|file| file.canonicalize().ok())
             .try_fold(none, |ignored, file| ignored.with("", &file))
     }
 
-    /// What holds in a folder, given what does in the one that it is in. `folder` is its path from the root of the checkout, with the
-    /// final `/`.
+    /// The patterns for a subfolder of this one. `folder` is its path from the root of the checkout, with the final `/`.
     pub(super) fn below(&self, folder: &str, path: &Path) -> Result<Self, Error> {
         self.with(folder, &path.join(".gitignore"))
     }
 
     fn with(&self, folder: &str, file: &Path) -> Result<Self, Error> {
-        // As Git, which follows no link to one of a checkout. One that cannot be read ignores nothing.
+        // As in Git: a symbolic link is not followed, and an unreadable file ignores nothing.
         let is_regular = file.symlink_metadata().is_ok_and(|file| file.is_file());
         let opened = is_regular.then(|| File::open(file).ok()).flatten();
         let Some(opened) = opened else { return Ok(self.clone()) };
@@ -95,8 +94,7 @@ impl Ignored {
         Ok(Self { level: Rc::new(level), ..self.clone() })
     }
 
-    /// Whether something in such a folder is ignored, by its path from the root of the checkout. What is in a folder that is ignored
-    /// is not asked for.
+    /// Whether an entry of the folder is ignored, by its path from the root of the checkout. Callers do not enter ignored folders.
     pub(super) fn is_ignored(&self, path: &str, is_folder: bool) -> bool {
         let mut level = Some(&self.level);
         while let Some(Level { folder, patterns, rules, next, .. }) = level.map(Rc::as_ref) {
@@ -112,7 +110,7 @@ impl Ignored {
     }
 }
 
-/// One line of such a file. One that is no pattern matches nothing, as in Git.
+/// Parses one line of an ignore file. An invalid pattern matches nothing, as in Git.
 fn pattern(line: &[u8], is_caseless: bool) -> Option<(Glob, Rule)> {
     let line = std::str::from_utf8(line).ok()?;
     let line = without_blanks(line.strip_suffix('\r').unwrap_or(line));
@@ -164,7 +162,7 @@ fn translated(pattern: &str) -> String {
     made
 }
 
-/// Where Git looks when nobody says where its user's file is.
+/// The default path of the user's ignore file.
 fn of_user() -> Option<PathBuf> {
     let folder = std::env::var_os("XDG_CONFIG_HOME").filter(|it| !it.is_empty()).map(PathBuf::from);
     Some(folder.or_else(|| Some(std::env::home_dir()?.join(".config")))?.join("git/ignore"))

@@ -11,7 +11,7 @@ pub(super) fn port_of(url: &str) -> u16 {
         .unwrap_or(STANDARD_PORT)
 }
 
-/// Whether the file names this key for this host. Hashed names are not understood and say so.
+/// Checks that the file lists this key for this host. Hashed host names give an error.
 pub(super) fn check(text: &str, host: &str, port: u16, key: &[u8]) -> Result<(), &'static str> {
     let key = base64(key);
     let name = if port == STANDARD_PORT { host.to_owned() } else { format!("[{host}]:{port}") };
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_listed_key_of_the_listed_host_is_trusted() {
+    fn only_listed_keys_are_trusted() {
         let file = "# ours\ngit.example.com,10.0.0.1 ssh-ed25519 Zm9v li@laptop\n[git.example.com]:2222 ssh-rsa Zm9vYmFy\n\
                     @revoked old.example.com ssh-rsa Zm9v\n";
         let check_host = |host: &str, port: u16, key: &str, expected: Result<(), &str>| {

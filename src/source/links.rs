@@ -1,4 +1,4 @@
-//! Symbolic links. They are not followed; one that stands where something is to be read is found, so that it is not silently left out.
+//! Symbolic links of a tree. They are not followed. A link that hides readable files is reported, so that it is not left out silently.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use super::bounds::{Kept, Listing, Over, target_of};
 use super::{is_hidden, must_be_read};
 use crate::model::File;
 
-/// Of the mode of an entry of a tree, what kind of file it is.
+/// The bits of a tree entry's mode that hold the file type.
 pub(super) const FILE_TYPE: i32 = 0o170_000;
 const LINK: i32 = 0o120_000;
 
@@ -16,8 +16,8 @@ pub(super) fn is_link(mode: i32) -> bool {
     mode & FILE_TYPE == LINK
 }
 
-/// Every link that has the name of a file that is read, or leads to a folder of the tree with one; each with what stands there for it.
-/// They count with the `files`.
+/// Every link that is named like a readable file or leads to a folder with one, each with its placeholder. Placeholders count with the
+/// `files`.
 pub(super) fn hiding(
     repository: &Repository,
     root: &Tree<'_>,
@@ -52,7 +52,7 @@ pub(super) fn hiding(
     Ok(listing.end().map(|()| found))
 }
 
-/// Which folders have something that is read. Many links may lead to one, or to folders with the same in them.
+/// Remembers which folders contain readable files, because many links may lead to equal folders.
 struct Holding<'repository> {
     repository: &'repository Repository,
     listing: Listing<'repository>,
@@ -72,7 +72,7 @@ impl Holding<'_> {
             match self.known.get(&id) {
                 Some(known) => holds = *known,
                 None if !seen.insert(id) => {}
-                // What is not looked into any more may have something.
+                // A folder beyond the limit counts as one with files.
                 None if !self.listing.enters("", [id]) => holds = true,
                 None => {
                     let Ok(tree) = self.repository.find_tree(id) else { continue };
@@ -91,7 +91,7 @@ impl Holding<'_> {
     }
 }
 
-/// Where a link leads within the repository; `None`: out of it.
+/// The path that a link leads to; `None` when it leaves the repository.
 fn behind(path: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();

@@ -1,7 +1,7 @@
-//! One commit merged into another, in memory: what a pull request would make of its base.
+//! Merges one commit into another in memory, as a pull request would. Nothing is written to the repository.
 //!
-//! Trees are merged by their ids, so that the cost follows the change. Only where both sides changed one file, or a name is a file
-//! here and a folder there, libgit2 merges the whole, with contents and renames: within bounds that are counted before.
+//! Trees are merged by their ids, so that the cost follows the change. When both sides changed one file, or a name is a file on one
+//! side and a folder on the other, libgit2 merges contents and renames, within limits that are counted before.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,14 +12,14 @@ use super::reader::{Reader, Unread};
 use super::{Error, history, translate};
 use crate::model::{Revision, Snapshot};
 
-/// Before the object store of the repository: what is written goes there, and nowhere else.
+/// Above the priority of the repository's object store, so that all writes go to memory.
 const BEFORE_ALL: i32 = 1000;
-/// Bytes of the contents in which the sides differ, where contents are merged and compared for renames.
+/// Bytes of differing contents that libgit2 may merge and compare for renames.
 const MOST_MERGED: usize = 32 << 20;
-/// Paths of conflicts that are named.
+/// Conflicting paths that an error lists.
 const MOST_CONFLICTS: usize = 20;
 
-/// What a base would be with a head merged into it.
+/// The snapshot of a base with a head merged into it.
 #[derive(Clone, Debug)]
 pub struct Merged {
     pub base: Revision,
@@ -77,7 +77,7 @@ impl Reader {
         listing.end().map_err(|over| failed(over.into()))?;
         match decided {
             Decided::Entry(Some((tree, _))) => Ok(tree),
-            // Nothing is left: as an empty folder.
+            // Every file was removed: the result is an empty folder.
             Decided::Entry(None) => {
                 let empty = self.repository().treebuilder(None).and_then(|builder| builder.write());
                 empty.map_err(|error| self.unreadable(&error))
@@ -89,7 +89,7 @@ impl Reader {
         }
     }
 
-    /// What one name is on three sides, merged. A folder that both sides changed is entered.
+    /// Merges one name of three sides. A folder that both sides changed is entered.
     fn merge_by_id(
         &self,
         path: &str,
@@ -136,7 +136,7 @@ impl Reader {
         Ok(Decided::Entry(Some((builder.write()?, TREE))))
     }
 
-    /// Before contents are merged: how much there is to list, and to read.
+    /// Counts the folders and contents against the limits, before contents are merged.
     fn count_contents(&self, roots: [Oid; 3]) -> Result<(), Unread> {
         let mut listing = Listing::of(self.repository());
         let mut on_sides: HashMap<Oid, u8> = HashMap::new();
@@ -189,15 +189,15 @@ impl Reader {
 /// The mode of a folder.
 const TREE: i32 = 0o040_000;
 
-/// What a merge makes of a name.
+/// The merge result for one name.
 enum Decided {
     /// `None`: it is gone.
     Entry(Option<Entry>),
-    /// Ids do not say it.
+    /// The ids do not decide it.
     ByContent,
 }
 
-/// Sorted, each once, as they may be shown.
+/// The conflicting paths, cleaned for display.
 fn conflicts(index: &git2::Index) -> Result<std::collections::BTreeSet<String>, git2::Error> {
     let mut paths = std::collections::BTreeSet::new();
     for conflict in index.conflicts()? {

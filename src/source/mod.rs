@@ -1,15 +1,11 @@
-//! The config repository: a Git repository at a revision, as a [`Snapshot`](crate::model::Snapshot).
+//! Reads the config repository: a Git repository at a revision, as a [`Snapshot`](crate::model::Snapshot).
 //!
-//! What it does: asks the remote for the tip of one branch, keeps a bare clone of it under the state
-//! folder (a local path is opened where it lies), reads the files of a revision, tells which commit
-//! changed which path last, and wakes whoever waits when there may be something new.
+//! It fetches the tip of one branch into a bare clone under the state folder (a local path is opened in place), reads the files of a
+//! revision with the last commit of each path, and wakes the controller when there may be a new commit. The clone may be deleted at
+//! any time; a damaged one is cloned again.
 //!
-//! What it needs: an address, credentials that were already resolved, a folder for caches. The
-//! caches may be wiped at any time; a damaged one is cloned again.
-//!
-//! What it never does: check out files, write to the remote, run `git`, or print a credential.
-//!
-//! Only this module names `git2` and `notify`. Blocking Git work runs on tokio's blocking threads.
+//! It never checks out files, writes to the remote, runs `git` or prints a credential. Only this module names `git2` and `notify`.
+//! Blocking Git work runs on tokio's blocking threads.
 
 mod age;
 mod area;
@@ -53,15 +49,15 @@ pub use reader::Commit;
 pub use repository::Repository;
 pub use watch::{Wake, Waker, Watch};
 
-/// Text files that tutti reads: a [`File`](crate::model::File) stands for one that is too large, and is an error where it is
-/// used. Any other file that large is left out.
+/// Text files that tutti reads. One that is too large becomes a placeholder [`File`](crate::model::File), which is an error where it is
+/// used. Any other large file is left out.
 const READ_ENDINGS: [&str; 3] = [".yaml", ".yml", ".j2"];
 
 /// In bytes.
 const LARGEST_FILE: usize = 1024 * 1024;
-/// Of one file that an Objects app may list. Manifests, templates and values have the limit of their readers.
+/// For a file that an Objects app may list. The readers of manifests, templates and values have lower limits.
 const LARGEST_OBJECTS: usize = 16 * 1024 * 1024;
-/// Of one file of a chart, as in Helm.
+/// For a file of a chart, as in Helm.
 const LARGEST_CHART_FILE: usize = 5 * 1024 * 1024;
 
 fn largest(path: &str) -> usize {
@@ -72,8 +68,7 @@ fn largest(path: &str) -> usize {
     }
 }
 
-/// Whether a name in the repository is left out: `.git`, editor folders, CI files of the forge. Charts have a file with
-/// such a name.
+/// Whether a name is left out: `.git`, editor folders, CI files of the forge. The exception is a hidden file of charts.
 fn is_hidden(name: &str) -> bool {
     name.starts_with('.') && name != ".helmignore"
 }

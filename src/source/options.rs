@@ -1,4 +1,4 @@
-//! What to read, and with which credentials.
+//! Settings of the config repository: address, branch, folder, credentials.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use super::Listed;
 pub struct Options {
     /// `https://…`, `http://…`, `ssh://…`, `git@host:path`, `file://…`, or a plain path.
     pub url: String,
-    /// Without one: the default branch of the remote, the current branch of a local path.
+    /// `None`: the default branch of a remote, or the current branch of a local path.
     pub branch: Option<String>,
     /// The folder inside the repository; `.` is all of it.
     pub path: String,
-    /// What is read beside that folder.
+    /// Extracts the outside files that a file lists.
     pub listed: Listed,
     pub credentials: Credentials,
-    /// Folder for caches; what is in it may be lost.
+    /// Folder for caches, which may be deleted.
     pub state: PathBuf,
 }
 

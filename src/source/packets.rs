@@ -19,7 +19,7 @@ pub(super) fn line(text: &str) -> Vec<u8> {
     format!("{:04x}{text}\n", HEADER + text.len() + 1).into_bytes()
 }
 
-/// Takes bytes as they arrive and gives packets as they are complete.
+/// Splits a stream of bytes into packets.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
     bytes: Vec<u8>,

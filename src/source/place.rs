@@ -1,4 +1,4 @@
-//! Where a repository is: a local folder or an address, and how that is shown and cached.
+//! The location of a repository: a local folder or a remote address, with its display form and the path of its clone.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use super::remote::Address;
 use super::{Credentials, Listed, Options};
 use crate::model::{Digest, shown_address};
 
-/// A repository's whereabouts, decided once.
+/// The location of a repository, parsed once.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// How people see it: without credentials.
+    /// For display, without credentials.
     pub shown: String,
     pub branch: Option<String>,
-    /// Folder inside, without `/` at its ends; empty is all of it.
+    /// The configured folder without `/` at its ends; empty for the whole repository.
     pub folder: String,
     pub listed: Listed,
     pub kind: Kind,
@@ -38,7 +38,7 @@ impl Place {
         Self { shown, branch: options.branch, folder, listed: options.listed, kind }
     }
 
-    /// Whom to ask; `None` for a local path.
+    /// `None` for a local path.
     pub(super) fn address(&self) -> Option<Address> {
         let Kind::Remote { url, credentials, clone } = &self.kind else { return None };
         Some(Address {
@@ -65,7 +65,7 @@ fn normal_folder(path: &str) -> String {
     names.join("/")
 }
 
-/// The checkout that a local path is in, without links; a folder that is no repository is one by itself.
+/// The worktree that contains a local path, with links resolved; a folder without a repository is its own.
 pub fn work_tree(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("file://").unwrap_or(url);
     if !is_local(path) {
@@ -87,7 +87,7 @@ pub fn is_local(url: &str) -> bool {
     }
 }
 
-/// What stands between `://` (a slash may be missing) and `@`, for scrubbing messages of others.
+/// The text between `://` (a slash may be missing) and `@`, so that libgit2's messages can be redacted.
 pub(super) fn credentials_in(url: &str) -> Option<&str> {
     let rest = url.split_once(":/")?.1.trim_start_matches('/');
     let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_from_an_address() {
+    fn local_paths_differ_from_addresses() {
         let check = |url: &str, expected: bool| assert_eq!(is_local(url), expected, "{url}");
         check("/srv/config", true);
         check("../config", true);

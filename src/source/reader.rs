@@ -1,4 +1,5 @@
-//! Reads revisions from an opened repository, without a checkout.
+//! Reads snapshots, changes and commits from an opened repository, without a checkout. It keeps the last revision that it read, so that
+//! the next read costs only the change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,30 +33,29 @@ pub struct Commit {
 pub(super) struct Reader {
     repository: git2::Repository,
     place: Place,
-    /// The last answer; the next one is made from it and from what changed since.
+    /// The last revision read; the next one reuses its unchanged files.
     last: Option<Arc<Read>>,
 }
 
-/// Branches that are compared with a missing one, and the bytes of a name of theirs.
+/// Branches that are compared with a missing one, and the bytes of their names.
 pub(super) const MOST_NAMES: usize = 1_000;
 const LONGEST_NAME: usize = 250;
 
 /// A revision that was read.
 pub(super) struct Read {
-    /// The tree of the folder, and the whole of the repository.
+    /// The tree of the configured folder, and the root tree.
     tree: Oid,
     pub(super) root: Oid,
-    /// What the files of the folder list beside it.
     lists: Lists,
     pub(super) area: Area,
-    /// Symbolic links in the place of files beside the folder.
+    /// Symbolic links in the place of outside files.
     links: BTreeSet<String>,
-    /// Links of the folder and beside it for which a file stands that cannot be read.
+    /// Paths of links that are in the snapshot as unreadable placeholders.
     marked: Vec<String>,
     pub(super) snapshot: Snapshot,
 }
 
-/// Why a revision is not read.
+/// The reason why a revision could not be read.
 pub(super) enum Unread {
     Git(git2::Error),
     Over(Over),
@@ -82,7 +82,7 @@ impl Reader {
         &self.repository
     }
 
-    /// The tip of the configured branch as it is known here.
+    /// The tip of the configured branch in the local repository.
     pub(super) fn tip(&self) -> Result<Revision, Error> {
         let url = self.place.shown.clone();
         let found = match &self.place.branch {
@@ -115,7 +115,7 @@ impl Reader {
         let mut read = self.read_files(revision)?;
         self.mark_links(&mut read)?;
         let tip = self.commit(revision)?.id();
-        // What was not read before has no history yet.
+        // Newly listed outside files are not in the earlier history.
         let earlier = self.last.as_ref().filter(|last| last.area.is_like(&read.area));
         let earlier = earlier.map(|last| &*last.snapshot.history);
         let history = history::of_files(&self.repository, &read.area, tip, &read.snapshot.files, earlier)
@@ -126,7 +126,7 @@ impl Reader {
         Ok(snapshot)
     }
 
-    /// The files of an earlier revision: nothing is said of which commit changed them.
+    /// The files of a revision without their history.
     pub(super) fn files(&self, revision: &Revision) -> Result<Snapshot, Error> {
         Ok(self.read_files(revision)?.snapshot)
     }
@@ -154,11 +154,11 @@ impl Reader {
                 path: self.place.folder.clone(),
                 revision: revision.clone(),
             })?;
-        // Whoever rewrites the history of a local repository may take away what was read from it.
+        // A rewritten local repository may have lost the trees of the last read.
         let is_there = |tree: Oid| self.repository.find_tree(tree).is_ok();
         let last = self.last.as_deref().filter(|last| is_there(last.tree) && is_there(last.root));
         match self.read_trees(last, revision, &root, &tree) {
-            // What went counted with what came: only without it is it known.
+            // The incremental count includes deleted files, so only a fresh read decides.
             Err(Unread::Over(_)) if last.is_some() => self.read_trees(None, revision, &root, &tree),
             read => read,
         }
@@ -190,7 +190,7 @@ impl Reader {
         Ok(Read { tree: tree.id(), root: root.id(), lists, area, links, marked: Vec::new(), snapshot })
     }
 
-    /// The files beside the folder, taking over those of the last answer where it had the same; and links in their place.
+    /// Reads the outside files, reusing unchanged ones of the last read. Returns the links in their place.
     fn read_beside(
         &self,
         last: Option<&Read>,
@@ -222,7 +222,6 @@ impl Reader {
         Ok(links)
     }
 
-    /// Puts what a tree has at a place into the files.
     fn take_in(
         &self,
         tree: &Tree<'_>,
@@ -292,7 +291,7 @@ impl Reader {
         Ok(paths)
     }
 
-    /// Whoever puts a manifest, or a folder of them, behind a link means them to be read: they are not to count as taken away.
+    /// Adds placeholders for links, because manifests behind a link must not count as deleted.
     pub(super) fn mark_links(&self, read: &mut Read) -> Result<(), Error> {
         let tree = self.repository.find_tree(read.tree);
         let found = tree.and_then(|root| links::hiding(&self.repository, &root, &read.snapshot.files));
@@ -308,15 +307,15 @@ impl Reader {
         Ok(())
     }
 
-    /// Another one of the same repository, which knows what this one read last.
+    /// Opens the repository again, and shares the last read.
     pub(super) fn beside_with_last(&self) -> Result<Self, Error> {
         Ok(Self { last: self.last.clone(), ..self.beside()? })
     }
 
-    /// Another one of the same repository, which knows nothing yet.
+    /// Opens the repository again, without the last read.
     pub(super) fn beside(&self) -> Result<Self, Error> {
         let path = self.repository.path();
-        // As the clone itself is opened: a volume may belong to somebody else.
+        // The volume of the clone may belong to another user.
         let is_clone = self.repository.is_bare();
         let opened = if is_clone { git2::Repository::open_bare(path) } else { git2::Repository::open(path) };
         opened.map(|repository| Self::new(repository, &self.place)).map_err(|error| self.unreadable(&error))
@@ -329,7 +328,7 @@ impl Reader {
         made_of: &MadeOf,
     ) -> Result<Option<Vec<Step<Revision>>>, Error> {
         let until = self.commit(until)?.id();
-        // One that is here no more is on no line.
+        // A commit that no longer exists is on no line.
         let id = |since: &Revision| Oid::from_str(since.as_str()).unwrap_or(Oid::ZERO_SHA1);
         let found = authors::steps(&self.repository, &self.place.folder, (since.map(id), until), made_of);
         let found = found.map_err(|error| self.unreadable(&error))?;
@@ -340,7 +339,7 @@ impl Reader {
         Ok(found.map(|found| found.into_iter().map(step).collect()))
     }
 
-    /// How many commits each file has said something, back from a revision.
+    /// As [`super::age::ages`].
     pub(super) fn ages(
         &self,
         tip: &Revision,
@@ -352,7 +351,7 @@ impl Reader {
             .map_err(|error| self.unreadable(&error))
     }
 
-    /// The newest commit that changed what a file says.
+    /// As [`super::age::last_change`].
     pub(super) fn last_change(
         &self,
         tip: &Revision,
@@ -404,8 +403,8 @@ impl Reader {
         Ok(commits)
     }
 
-    /// The commits that later ones took back, as the newest `limit` say, also those that merges brought. What was taken back and came
-    /// again is not among them.
+    /// The commits that the newest `limit` commits revert, including those of merged branches. A commit whose revert was reverted is not
+    /// among them.
     pub(super) fn reverted(&self, tip: &Revision, limit: usize) -> Result<BTreeSet<Revision>, Error> {
         let unreadable = |error| self.unreadable(&error);
         // By date, the newest first: another order would read the whole history.
@@ -462,7 +461,7 @@ impl Reader {
         Ok((files, lists, kept))
     }
 
-    /// The files of `new`, taking over everything that is the same in what was read last.
+    /// The files of `new`, reusing everything that the last read has in common.
     fn changed_files(
         &self,
         last: &Read,
@@ -480,7 +479,7 @@ impl Reader {
         Ok((files, lists, kept))
     }
 
-    /// `None` when it is too large and nothing that tutti reads.
+    /// `None` when the file is too large and of no kind that tutti reads.
     fn file(&self, path: &str, id: Oid, kept: &mut Kept) -> Result<Option<File>, Unread> {
         let known = kept.known(&id.to_string()).filter(|file| file.content.len() <= largest(path)).cloned();
         let read = match known {
@@ -512,7 +511,7 @@ impl Reader {
     }
 }
 
-/// A file of a commit, or how large it is when that is too much: then it is not even unpacked.
+/// A file of a commit, or its size when it exceeds the limit: then it is not unpacked.
 pub(super) fn file_of(
     repository: &git2::Repository,
     path: &str,
@@ -530,7 +529,7 @@ pub(super) fn revision_of(id: Oid) -> Revision {
     Revision::from(id.to_string().as_str())
 }
 
-/// Names ordered by likeness to the wanted one, most alike first. A remote may have half a million of them, and it is asked often.
+/// Names ordered by similarity to the wanted one. Bounded, because a remote may have half a million references.
 pub(super) fn nearest(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let mut names = shown(names);
     let likeness = |name: &String| {
@@ -541,7 +540,7 @@ pub(super) fn nearest(wanted: &str, names: impl Iterator<Item = String>) -> Vec<
     names
 }
 
-/// The names that an error may show; what no branch of Git is called is left out.
+/// The names that an error may show, without invalid branch names.
 pub(super) fn shown(names: impl Iterator<Item = String>) -> Vec<String> {
     let is_name = |name: &String| {
         name.len() <= LONGEST_NAME && git2::Reference::is_valid_name(&format!("{BRANCHES}{name}"))
@@ -579,7 +578,7 @@ fn summary(commit: &git2::Commit<'_>) -> Commit {
 /// Of a message, in bytes: what `git revert` writes stands near its beginning.
 const LONGEST_MESSAGE: usize = 16 * 1024;
 
-/// The commit that one with this message takes back, as `git revert` says it.
+/// The commit that a message of `git revert` names.
 fn reverted_by(message: &[u8]) -> Option<Revision> {
     let message = String::from_utf8_lossy(&message[..message.len().min(LONGEST_MESSAGE)]);
     let mut lines = message.lines();

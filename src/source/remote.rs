@@ -1,7 +1,6 @@
-//! The conversation with a remote by libgit2's own transports: ssh and files. Http: [`super::http`].
+//! Fetches from a remote by libgit2's own transports: ssh and files. Http: [`super::http`].
 //!
-//! libgit2 has no timeout of its own: a question that gets no answer is given up by leaving its
-//! thread behind.
+//! libgit2 has no timeout of its own: a request without a response is abandoned together with its thread.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,9 +17,9 @@ use super::http_answers::{MOST_OBJECTS, PACK};
 use super::place::credentials_in;
 use super::{Credentials, Error, translate};
 
-/// Threads that are left behind; more are not begun.
+/// Abandoned threads; above this number no request starts.
 const MOST_OPEN: usize = 8;
-/// How often a waiting question looks whether anything still moves.
+/// How often a waiting request checks for progress.
 const LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Everything a question needs.
+/// Everything that a request needs.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     /// Without credentials.
@@ -44,7 +43,7 @@ pub(super) struct Address {
     pub url: String,
     pub credentials: Credentials,
     pub branch: Option<String>,
-    /// Asked for instead of the branch, by its full name. Nothing in the copy is called so.
+    /// Fetched instead of the branch, by its full name. The copy gets no reference of that name.
     pub reference: Option<String>,
     pub clone: PathBuf,
 }
@@ -55,7 +54,7 @@ impl Address {
         credentials_in(&self.url).is_some()
     }
 
-    /// The copy, opened for this question.
+    /// Opens the copy for one request.
     pub(super) fn copy(&self) -> Result<Repository, Failure> {
         Repository::open_bare(&self.clone).map_err(|error| damaged(&error))
     }
@@ -89,7 +88,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Why no more of a pack is taken.
+    /// The limit that a pack exceeds.
     fn excess(&self, objects: usize, bytes: usize) -> Option<String> {
         match self {
             Self { most_objects: most, .. } if objects > *most => {
@@ -103,7 +102,7 @@ impl Progress {
     }
 }
 
-/// The tip of the branch, which is then in the copy. Blocks; gives up when nothing moved for `patience`, or when it takes too long.
+/// Fetches the tip of the branch into the copy. Blocks; fails when there is no progress for `patience`, or when it takes too long.
 pub(super) fn tip(address: &Address, patience: Duration, open: &Arc<AtomicUsize>) -> Result<Oid, Failure> {
     let unable = |message: String| Error::Remote { url: address.shown.clone(), message };
     if open.load(Ordering::Relaxed) >= MOST_OPEN {
@@ -114,7 +113,7 @@ pub(super) fn tip(address: &Address, patience: Duration, open: &Arc<AtomicUsize>
     let (asked, seen) = (address.clone(), Arc::clone(&progress));
     let ended = Arc::clone(open);
     let question = move || {
-        // Whoever asked may have given up.
+        // The receiver may have timed out.
         let _ = answer.send(ask(&asked, &seen));
         ended.fetch_sub(1, Ordering::Relaxed);
     };

@@ -1,4 +1,5 @@
-//! The handle that everybody else uses.
+//! The handle of the config repository, which the controller and the commands use. It serializes access to the reader and runs Git work
+//! on blocking threads.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,9 +33,9 @@ pub struct Repository {
 struct Inner {
     place: Place,
     reader: Mutex<Reader>,
-    /// For http; asked one at a time.
+    /// For http; one request at a time.
     http: tokio::sync::Mutex<Option<Http>>,
-    /// Questions by libgit2 that have not come to their end.
+    /// Requests by libgit2 that have not ended.
     open: Arc<AtomicUsize>,
     patience: Duration,
 }
@@ -46,8 +47,7 @@ impl std::fmt::Debug for Repository {
 }
 
 impl Repository {
-    /// Opens a local path, or the copy of a remote, which is made when there is none or a damaged one.
-    /// Does not speak to the remote.
+    /// Opens a local path, or the copy of a remote, which is created when it is missing or damaged. Does not contact the remote.
     pub async fn open(options: Options) -> Result<Self, Error> {
         Self::open_with(options, PATIENCE).await
     }
@@ -68,7 +68,7 @@ impl Repository {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The address as people may see it, without credentials.
+    /// The address for display, without credentials.
     pub fn url(&self) -> &str {
         &self.inner.place.shown
     }
@@ -99,7 +99,7 @@ impl Repository {
         .await
     }
 
-    /// A commit as it would be merged into another: in memory, nothing of it is written. What is read of the base last is used again.
+    /// Merges a commit into another in memory. The last read of the base is reused.
     pub async fn merged(&self, base: &Revision, head: &Revision) -> Result<Merged, Error> {
         let (base, head) = (base.clone(), head.clone());
         self.blocking(move |inner| {
@@ -115,7 +115,7 @@ impl Repository {
         self.blocking(move |inner| {
             let first = inner.reader.lock().snapshot(&revision);
             match (first, &inner.place.kind) {
-                // A copy that lost objects is made again; a local path is not ours to repair.
+                // A copy that lost objects is cloned again; a local path belongs to the user.
                 (Err(Error::Read { message, .. }), Kind::Remote { .. }) => {
                     tracing::warn!(
                         url = inner.place.shown,
@@ -132,7 +132,7 @@ impl Repository {
         .await
     }
 
-    /// The same of an earlier revision, without its history and without what stands for links: what is read next is not measured by it.
+    /// The snapshot of an earlier revision, without history and without placeholders for links. It does not replace the last read.
     pub async fn files(&self, revision: &Revision) -> Result<Snapshot, Error> {
         let revision = revision.clone();
         self.blocking(move |inner| inner.reader.lock().files(&revision)).await
@@ -150,8 +150,8 @@ impl Repository {
         self.inner.place.branch.as_deref()
     }
 
-    /// The commits of the first-parent line after `since` up to `until` that changed anything that an app may be made of. `since: None`: all.
-    /// `None`: one does not lead to the other, or there are too many.
+    /// The commits after `since` up to `until` that changed a source of the app; without `since`, all of them. Returns `None` when `since`
+    /// is not on the first-parent line of `until`, or when there are too many commits.
     pub async fn steps(
         &self,
         since: Option<Revision>,
@@ -165,7 +165,7 @@ impl Repository {
         .await
     }
 
-    /// How many commits each file has said something without a break, back from a revision.
+    /// The number of consecutive commits, back from `tip`, at which each file satisfies `says`.
     pub async fn ages(
         &self,
         tip: &Revision,
@@ -180,7 +180,7 @@ impl Repository {
         .await
     }
 
-    /// The newest commit of the first-parent line that changed what a file says, back to a time.
+    /// The newest commit of the first-parent line, not older than `since`, that changed the value `says` of a file.
     pub async fn last_change(
         &self,
         tip: &Revision,
@@ -196,8 +196,8 @@ impl Repository {
         .await
     }
 
-    /// Whether a remote that said `earlier` before goes on from there with `revision`. Of a local path it always does: whoever
-    /// moves a branch there is asked, and no copy of it is behind.
+    /// Whether `revision` is a fast-forward of `earlier`. Always true for a local path, because there the user moves the branch and no
+    /// copy can be behind.
     pub async fn goes_on(&self, revision: &Revision, earlier: &Revision) -> Result<bool, Error> {
         if matches!(self.inner.place.kind, Kind::Local(_)) {
             return Ok(true);
@@ -212,7 +212,7 @@ impl Repository {
         self.blocking(move |inner| inner.reader.lock().contains(&revision)).await
     }
 
-    /// Afterwards the commit that a reference of the remote points to is here; where it is already, nobody is asked.
+    /// Fetches the commit of a remote reference, unless the copy has it.
     pub async fn fetch_missing(&self, reference: &str, revision: &Revision) -> Result<(), Error> {
         if !self.contains(revision).await? {
             self.fetch_reference(reference).await?;
@@ -232,8 +232,8 @@ impl Repository {
         self.blocking(move |inner| inner.reader.lock().recent(&tip, limit)).await
     }
 
-    /// The commits that later ones took back, as the newest `limit` say, also those that merges brought. What was taken back and came
-    /// again is not among them.
+    /// The commits that the newest `limit` commits revert, including those of merged branches. A commit whose revert was reverted is not
+    /// among them.
     pub async fn reverted(&self, tip: &Revision, limit: usize) -> Result<BTreeSet<Revision>, Error> {
         let tip = tip.clone();
         self.blocking(move |inner| inner.reader.lock().reverted(&tip, limit)).await
@@ -310,7 +310,7 @@ impl Inner {
         remote::tip(&address, self.patience, &self.open).map(revision_of)
     }
 
-    /// Throws the copy away and starts an empty one.
+    /// Replaces the copy by an empty one.
     fn renew(&self) -> Result<(), Error> {
         let mut reader = self.reader.lock();
         let clone = self.place.git_folder();

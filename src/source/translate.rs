@@ -1,15 +1,15 @@
-//! libgit2's errors in our words. libgit2 tells many of them apart only by their text, so the texts
-//! looked for are those of its transports (`transports/{http,ssh_libssh2}.c`, `streams/*.c`).
+//! Turns libgit2's errors into [`Error`]. libgit2 distinguishes many of them only by their text, so the search texts are those of its
+//! transports (`transports/{http,ssh_libssh2}.c`, `streams/*.c`).
 
 use git2::{ErrorClass, ErrorCode};
 
 use super::Error;
 use crate::model::{one_line, short_line, shortened};
 
-/// Letters that are kept of a message.
+/// The longest message, in characters.
 const MESSAGE: usize = 2048;
 
-/// A text of others, as it may be shown and kept.
+/// A foreign text, cleaned for display.
 pub(super) fn clean(text: &str) -> String {
     short_line(text, MESSAGE)
 }
@@ -34,7 +34,7 @@ pub(super) fn remote(url: &str, scrub: &[String], error: &git2::Error) -> Error 
     if error.code() == ErrorCode::Auth
         || says(&["authentica", "status code: 401", "status code: 403", "Username/PublicKey", "credentials"])
     {
-        // How libgit2 puts it when the server asks once more after the credentials were sent.
+        // libgit2's text for a second request for credentials.
         let refused = says(&["that we do not support"]);
         let message = if refused { "the server refused the credentials".to_owned() } else { message };
         return Error::Authentication { url, message };
@@ -73,7 +73,7 @@ pub(super) fn open(url: &str, path: &std::path::Path, error: &git2::Error) -> Er
 }
 
 fn scrubbed(message: &str, secrets: &[String]) -> String {
-    // A secret may have been torn apart by what is not shown, and is not to be cut in two.
+    // Control characters may split a secret, so they go first; the message is shortened last.
     let mut message = one_line(message, usize::MAX).trim_end_matches(';').to_owned();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         message = message.replace(secret, "***");

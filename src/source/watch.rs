@@ -1,6 +1,5 @@
-//! When to look again: by the clock, and for a local path when a reference moves.
-//!
-//! A hook is only a hint, so polling never stops; while verified hooks arrive it slows down.
+//! Decides when to fetch again: by polling, and for a local path when a reference moves. A hook is only a hint, so polling never stops;
+//! it slows down while verified hooks arrive.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +13,13 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The poll while hooks do the waking.
+/// The shortest poll interval while hooks arrive.
 const RELAXED: Duration = Duration::from_secs(5 * 60);
-/// How long after the last hook they count as arriving.
+/// Hooks count as arriving until this long after the last one.
 const SILENCE: Duration = Duration::from_secs(10 * 60);
-/// Part of the interval by which a poll may come early or late, so that instances spread out.
+/// The fraction by which a poll may be early or late, so that instances spread out.
 const JITTER: f64 = 0.1;
-/// One commit moves several files; they are one change.
+/// Debounces file events: one commit moves several files.
 const SETTLE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub enum Wake {
     Changed,
 }
 
-/// Tells the watch what it cannot see itself.
+/// Reports hooks and setting changes to the watch.
 #[derive(Clone, Debug)]
 pub struct Waker {
     shared: Arc<Shared>,
@@ -40,9 +39,7 @@ pub struct Waker {
 #[derive(Debug)]
 struct Shared {
     rhythm: Mutex<Rhythm>,
-    /// The rhythm is another one.
     turned: Notify,
-    /// A reference moved.
     moved: Notify,
 }
 
@@ -53,7 +50,7 @@ struct Rhythm {
 }
 
 impl Rhythm {
-    /// The interval that holds now, and when that may change by itself.
+    /// The current interval, and when it ends without another event.
     fn at(&self, now: Instant) -> (Duration, Option<Instant>) {
         match self.last_hook.map(|hook| hook + SILENCE) {
             Some(until) if now < until => (self.interval.max(RELAXED), Some(until)),
@@ -69,14 +66,13 @@ impl Waker {
         self.shared.turned.notify_one();
     }
 
-    /// The configured interval is another one.
     pub fn set_interval(&self, interval: Duration) {
         self.shared.rhythm.lock().interval = interval;
         self.shared.turned.notify_one();
     }
 }
 
-/// The stream of reasons to look.
+/// The stream of reasons to fetch.
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,
@@ -84,7 +80,7 @@ pub struct Watch {
     last: Instant,
     /// Between `1 - JITTER` and `1 + JITTER`; drawn once per poll.
     factor: f64,
-    /// A reference moved, and it is not told yet.
+    /// A reference moved, which was not returned yet.
     moving: bool,
     /// Lives as long as the watch; dropping it ends the notifications.
     _files: Option<RecommendedWatcher>,
@@ -126,7 +122,7 @@ impl Watch {
         loop {
             if self.moving {
                 tokio::time::sleep(SETTLE).await;
-                // What moved meanwhile is the same change.
+                // Moves during the debounce belong to the same change.
                 let _ = shared.moved.notified().now_or_never();
                 self.restart();
                 return Wake::Changed;
@@ -164,7 +160,7 @@ fn watch_files(shared: &Arc<Shared>, own: &Path, common: &Path) -> notify::Resul
     let references = common.join("refs");
     let seen = references.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // Events that were lost count as a change: looking once more is cheap.
+        // Lost events count as a change, because a fetch is cheap.
         if event.map_or(true, |event| event.need_rescan() || moves_reference(&event, &seen)) {
             shared.moved.notify_one();
         }

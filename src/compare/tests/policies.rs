@@ -36,7 +36,7 @@ fn check_errors(plan: &Comparison, errors: &[&str], known: &[&str]) {
 }
 
 #[test]
-fn denied_object_that_a_change_touches_is_its_error() {
+fn denied_changed_object_is_a_new_error() {
     let base = ruled(LOW);
     let (a, b) = (
         "policy low denies ConfigMap shop/a on bj1: not low",
@@ -58,7 +58,7 @@ fn denied_object_that_a_change_touches_is_its_error() {
 }
 
 #[test]
-fn policy_with_mistake_is_an_error_of_what_changes() {
+fn policy_with_mistake_denies_changed_objects() {
     let base = ruled(&LOW.replace("  validations", "  vlidations"));
     let changed = |head: &mut Texts| {
         objects(head, "maps", &(config_map("a", "low") + &config_map("b", "high")));
@@ -83,7 +83,7 @@ fn definition_renames_no_kind_of_kubernetes() {
 }
 
 #[test]
-fn labels_of_a_namespace_are_unknown_while_an_app_of_its_cluster_is_not_rendered() {
+fn namespace_labels_are_unknown_until_all_apps_render() {
     let policy =
         LOW.replace("{resourceRules", "{namespaceSelector: {matchLabels: {tier: prod}}, resourceRules");
     let base = ruled(&policy);
@@ -115,7 +115,7 @@ fn definition(plural: &str) -> String {
 }
 
 #[test]
-fn custom_kind_has_the_plural_that_another_app_or_the_cluster_says() {
+fn custom_kind_has_plural_of_app_or_cluster() {
     let policy = LOW.replace("['', apps]", "[example.com]").replace("configmaps, deployments", "till");
     let till = |level: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! One document from a version to the hub, or back.
+//! Converts one document from a version to the hub version, or back.
 
 use super::rules::{Rule, Say};
 use crate::manifest::codes;
@@ -11,7 +11,7 @@ pub enum Direction {
     FromHub,
 }
 
-/// The step into a list, in the path of a rule.
+/// The path part of a rule that enters a list.
 pub const ITEMS: &str = "[]";
 
 /// Changes a document in place, by rules that are all about one version.
@@ -29,7 +29,7 @@ struct Walk<'a> {
     rules: &'a [&'a Rule],
     version: &'a str,
     direction: Direction,
-    /// In the names of the version, which the rules are written in.
+    /// With the field names of the version, as in the rules.
     at: Vec<String>,
     /// As it is written in the document.
     shown: String,
@@ -149,8 +149,8 @@ impl Walk<'_> {
     }
 }
 
-/// By pairs of (version, hub): the other word, or none when it stays. An error is the word that already has
-/// the meaning: to let this one through would make two of one on the way back.
+/// Translates a text by pairs of (version, hub); `None` when it stays. The error is the text that already has this meaning: without the
+/// refusal, the way back would be ambiguous.
 fn translate(pairs: &[(String, String)], word: &str, direction: Direction) -> Result<Option<String>, String> {
     let sides = |pair: &(String, String)| match direction {
         Direction::ToHub => (pair.0.clone(), pair.1.clone()),

@@ -1,4 +1,4 @@
-//! The text of a file brought to another version: only what differs is touched.
+//! Migrates the text of a file to another version for `tutti migrate`. Only differing parts of the text change.
 
 use super::{Hub, version_of};
 use crate::manifest::kinds::{self, Identity, Native};
@@ -7,7 +7,7 @@ use crate::manifest::yaml::{self, Document, Node, NodeKind};
 use crate::manifest::{OWN_VERSION, codes};
 use crate::model::{Diagnostic, Location, Position, Scope};
 
-/// What becomes of one file.
+/// The migration of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
     pub text: String,
@@ -24,15 +24,15 @@ pub struct Migrated {
     pub to: String,
 }
 
-/// A part of a text and what takes its place.
+/// A byte range of a text and its replacement.
 struct Edit {
     from: usize,
     to: usize,
     text: String,
 }
 
-/// Brings the documents of a file to a version, each to the newest of its kind without one. Documents of kinds that do
-/// not have that version stay as they are. Any mistake leaves the file as it is.
+/// Migrates the documents of a file to a version; without one, each to the newest version of its kind. Documents of kinds without that
+/// version stay as they are. Any mistake leaves the whole file unchanged.
 pub fn migrate(
     hub: &Hub,
     file: &str,
@@ -62,7 +62,7 @@ pub fn migrate(
     edits.sort_by_key(|edit| edit.from);
     edits.dedup_by(|one, other| one.from == other.from && one.text == other.text);
     let text = apply(text, &edits);
-    // Read again: an edit that did anything else (an anchor of a value that stays elsewhere) is not made.
+    // Parse again, so that an edit with a side effect (an anchor that is used elsewhere) is refused.
     let (found, mistakes) = yaml::parse(file, &text);
     let same = found.len() == wanted.len()
         && found.iter().zip(&wanted).all(|(found, wanted)| found.root.to_json() == wanted.to_json());
@@ -74,7 +74,7 @@ pub fn migrate(
 
 /// `None` when the document stays as it is.
 fn convert(hub: &Hub, version: Option<&str>, root: &mut Node, reading: &mut Reading<'_>) -> Option<Migrated> {
-    // What is no manifest of ours is for others to judge.
+    // Foreign documents are not checked here.
     let mut unheard = Reading::new(reading.file, reading.scope.clone());
     let Some(Identity::Native(kind)) = kinds::identify(root, hub, &mut unheard) else { return None };
     let from = version_of(root)?.to_owned();

@@ -1,16 +1,11 @@
-//! The hub: every version of a kind is converted to one, and readers know that one only.
+//! Converts every version of a kind to the hub version, which is the native one. Readers know only that version.
 //!
-//! The hub's version is the native one. What a foreign version says otherwise is data: a [`Conversion`] has
-//! rules, each about one field (another name, other words, or not there at all). The program brings those
-//! of the systems that it replaces; a config repository adds its own, or replaces a shipped one of the same
+//! The differences of a foreign version are data: a [`Conversion`] has rules, each about one field (another name, other values, or
+//! absent). tutti ships those of the systems that it replaces. A config repository adds its own, or replaces a shipped one of the same
 //! name, under `plugins/conversion/<name>/<revision>/`. A version that a conversion names is accepted.
 //!
-//! Conversion works on the nodes of a document in place, so every value keeps its position and a mistake in
-//! it points to the line as written. It is pure. What a version cannot say is refused, and the field named:
-//! there and back is therefore always the same document.
-//!
-//! Never guesses, never drops a field, never reads a file; forms that are more than other names of the same
-//! fields (Application, Middleware) have readers of their own, when they come.
+//! Conversion changes the nodes of a document in place, so every value keeps its position and mistakes point to the written line. A
+//! field that a version does not have is refused by name, so a conversion there and back gives the same document. No field is dropped.
 
 mod convert;
 pub mod edit;
@@ -33,7 +28,7 @@ use rules::Rule;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hub {
     conversions: Vec<Conversion>,
-    /// A conversion that could not be read: what it says of any document is unknown.
+    /// A conversion that could not be read: its effect on any document is unknown.
     broken: Option<Location>,
 }
 
@@ -63,7 +58,7 @@ impl Hub {
         })
     }
 
-    /// Makes of a document what it is in the hub; the version is the one that it names.
+    /// Converts a document from the version that it names to the hub version.
     pub fn to_hub(&self, kind: Native, root: &mut Node, reading: &mut Reading<'_>) {
         let Some(version) = version_of(root).map(ToOwned::to_owned) else { return };
         if version == OWN_VERSION {
@@ -83,7 +78,7 @@ impl Hub {
         set_version(root, OWN_VERSION);
     }
 
-    /// Makes of a document in the hub's version one in another. What it cannot say is a mistake.
+    /// Converts a document from the hub version to another one. A field that the other one does not have is a mistake.
     pub fn to_version(&self, kind: Native, version: &str, root: &mut Node, reading: &mut Reading<'_>) {
         self.convert(kind, version, Direction::FromHub, root, reading);
         set_version(root, version);

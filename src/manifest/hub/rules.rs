@@ -1,4 +1,4 @@
-//! Conversions as files: reading them, shipped ones first.
+//! Reads the conversions: shipped ones first, then those of the repository.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use crate::manifest::read::Reading;
 use crate::manifest::{codes, yaml};
 use crate::model::{Diagnostic, Location, Scope, Snapshot};
 
-/// Conversions that the program brings, by name.
+/// Shipped conversions, by name.
 const SHIPPED: &[(&str, &str)] = &[
     ("luoji-slb", include_str!("shipped/luoji-slb.yaml")),
     ("luoji-component", include_str!("shipped/luoji-component.yaml")),
@@ -19,7 +19,7 @@ const SHIPPED: &[(&str, &str)] = &[
 
 type Named = BTreeMap<String, Vec<Conversion>>;
 
-/// Read once: every snapshot has them.
+/// Parsed once, because every snapshot needs them.
 static SHIPPED_READ: LazyLock<(Named, Vec<Diagnostic>)> = LazyLock::new(|| {
     let (mut named, mut mistakes) = (Named::new(), Vec::new());
     for (name, text) in SHIPPED {
@@ -29,7 +29,7 @@ static SHIPPED_READ: LazyLock<(Named, Vec<Diagnostic>)> = LazyLock::new(|| {
     (named, mistakes)
 });
 
-/// What versions of one kind say otherwise than the hub.
+/// The differences between versions of one kind and the hub version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Conversion {
     pub location: Location,
 }
 
-/// One field that a version says otherwise.
+/// One field that differs in a version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// In the names of the version; [`ITEMS`] steps into a list.
@@ -159,7 +159,7 @@ fn read_file(file: &str, name: &str, text: &str, named: &mut Named, mistakes: &m
     mistakes.append(&mut reading.mistakes);
 }
 
-/// Two rules that say the same thing of one field of one version, each in its own way.
+/// Finds two conversions with rules for the same field of one version.
 fn said_twice(conversions: &[Conversion]) -> Vec<Diagnostic> {
     let mut first: BTreeMap<(&str, &str, &[String], u8), &Location> = BTreeMap::new();
     let mut mistakes = Vec::new();

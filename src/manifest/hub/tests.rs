@@ -84,7 +84,7 @@ fn component(version: &str, balancer: &str) -> String {
 }
 
 #[test]
-fn the_worked_example() {
+fn conversion_of_the_documented_example() {
     let hub = hub_of(&[]);
     let old = node(&component("component.luojilab.com/v1alpha", "aliyun-slb"));
     let new = to_hub(&hub, Native::Component, old.clone()).unwrap();
@@ -109,7 +109,7 @@ fn the_worked_example() {
 }
 
 #[test]
-fn what_a_version_cannot_say_is_refused() {
+fn fields_unknown_to_a_version_are_refused() {
     let hub = hub_of(&[]);
     let check = |kind, version: Option<&str>, text: &str, expected: &str| {
         let found = match version {
@@ -230,7 +230,7 @@ spec:
 }
 
 #[test]
-fn migration_edits_only_what_differs() {
+fn migration_edits_only_differences() {
     let check = |text: &str, expected: Result<&str, &str>| {
         let hub = hub_of(&[]);
         match (edit::migrate(&hub, "x.yaml", text, None), expected) {
@@ -332,7 +332,7 @@ mod made_up {
     }
 
     #[test]
-    fn there_and_back_is_the_same_or_refused() {
+    fn conversion_there_and_back_is_lossless() {
         let hub = hub_of(&[("plugins/conversion/house/1/x.yaml", RULES)]);
         let mut random = StdRng::seed_from_u64(5);
         let (mut same, mut refused) = ([0, 0], [0, 0]);

@@ -17,7 +17,7 @@ const KINDS: [&str; 2] = [POLICY, "ValidatingAdmissionPolicyBinding"];
 const ACTIONS: &[(&str, PolicyAction)] =
     &[("Deny", PolicyAction::Deny), ("Warn", PolicyAction::Warn), ("Audit", PolicyAction::Audit)];
 
-/// Policies and bindings with a mistake are among them, and deny what they match, as far as that can be read.
+/// An admission manifest. A policy or binding with a mistake denies what it matches, as far as that can be read.
 #[derive(Debug)]
 pub enum Read {
     Policy(Box<AdmissionPolicy>),
@@ -25,7 +25,7 @@ pub enum Read {
     Params(Box<ParamObject>),
 }
 
-/// A Kubernetes document below `policies/`. `None`: what it is to be is not known.
+/// Reads a Kubernetes document below `policies/`. `None`: its kind is unknown.
 pub fn read(api_version: &str, kind: &str, root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
     if KINDS.contains(&kind) || with_a_slip(group_of(api_version), &[GROUP]).is_some() {
         let place =

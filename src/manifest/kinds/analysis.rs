@@ -12,12 +12,12 @@ use crate::model::{
     short_line,
 };
 
-/// Who may write there decides which hosts are asked, and with which credentials.
+/// Write access to this folder decides which hosts are queried, and with which credentials.
 pub const FOLDER: &str = "policies/";
 
 const METHODS: &[(&str, ProbeMethod)] =
     &[("GET", ProbeMethod::Get), ("HEAD", ProbeMethod::Head), ("POST", ProbeMethod::Post)];
-/// Of an answer without `expect`.
+/// The success expression of a response without `expect`.
 const WELL: &str = "status >= 200 && status < 300";
 /// They carry credentials, or are set by the client.
 const REFUSED_HEADERS: [&str; 6] =
@@ -32,7 +32,7 @@ struct Read {
     failure: Option<Expression>,
 }
 
-/// One with a mistake stays: what names it does not pass.
+/// An Analysis with a mistake is kept, so that waves that name it do not pass.
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Analysis {
     let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
     let (name, location) = (short_line(name, MOST_OF_A_NAME), reading.location(root));
@@ -151,7 +151,7 @@ fn read_headers(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap
     Some(headers)
 }
 
-/// What may be a credential is not repeated.
+/// Reports a possible credential without repeating it.
 fn literal(value: &Value<'_>, message: String, reading: &mut Reading<'_>) {
     let place = reading.location(value.node);
     reading
@@ -187,7 +187,7 @@ fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PayloadTempl
             literal(value, format!("`{}` has a login in it", value.name()), reading);
             None
         }
-        // What a value could say of the host, nobody sees who reads the manifest.
+        // The host must not come from a template value, so that a reader of the manifest sees it.
         Some(host) if !host.is_empty() && !host.contains(['{', '}', ' ']) => template(value, reading),
         _ => {
             let help = "https://, or http:// on this machine or with --allow-http; the host as it is";
@@ -197,7 +197,7 @@ fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PayloadTempl
     }
 }
 
-/// All that it names is there.
+/// Reads a template whose values all exist.
 fn template(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PayloadTemplate> {
     let text = reading.text(value)?;
     let help = format!("`{{{{ … }}}}` can name {}", Probe::VALUES);

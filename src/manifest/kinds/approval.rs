@@ -11,7 +11,7 @@ use crate::model::{
     RolloutApproval, RolloutApprovalPlaces,
 };
 
-/// What an Approval is about.
+/// An Approval by its subject.
 #[derive(Debug)]
 pub enum Read {
     /// Of objects that are no longer rendered.
@@ -19,7 +19,7 @@ pub enum Read {
     Rollout(RolloutApproval),
 }
 
-/// Where those stand that may not stand beside an app.
+/// The folder of approvals that may not be in the folder of an app.
 const FOLDER: &str = "approvals/";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
             };
             digest.zip(action).map(|(digest, action)| What::Rollout(action, digest))
         }
-        // Who leaves things be need not say what exactly: nothing is lost.
+        // An orphan approval needs no list of objects, because nothing is deleted.
         Some(Action::Orphan) => Some(What::Objects(ApprovedAction::Orphan, Digest::of(&[]), Vec::new())),
         Some(Action::Delete) => {
             let rendered = fields.required("rendered", reading);

@@ -8,18 +8,18 @@ use crate::model::{
     ApprovalRule, Approvers, Diagnostic, Location, RuledAction, RuledKind, TargetSelector, short_line,
 };
 
-/// Who may write there says who must agree.
+/// Write access to this folder decides who must approve.
 pub const FOLDER: &str = "policies/";
 
 const ACTIONS: &[(&str, RuledAction)] = &[("rollout", RuledAction::Rollout), ("delete", RuledAction::Delete)];
 
-/// Of a path in the place of a name.
+/// Characters of a path that replaces a missing name.
 const MOST_OF_A_NAME: usize = 63;
 
-/// More would never agree.
+/// More approvals would never come together.
 const MOST_PEOPLE: u32 = 100;
 
-/// One with a mistake selects everything, and nothing is enough for it: a slip of the finger must not open what it was to hold.
+/// A rule with a mistake selects everything, and no approval satisfies it: a typo must not remove the requirement.
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> ApprovalRule {
     let rule = read_rule(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
@@ -87,7 +87,7 @@ fn read_rule(root: &Node, reading: &mut Reading<'_>) -> Option<ApprovalRule> {
     })
 }
 
-/// The items of a list that says nothing by being empty. `None`: it has a mistake.
+/// The items of a list that must not be empty. `None`: it has a mistake.
 fn given<T>(
     list: Option<Value<'_>>,
     reading: &mut Reading<'_>,
@@ -110,12 +110,12 @@ fn read_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RuledKind> 
     Some(RuledKind { kind: kind.to_owned(), group: group.map(str::to_owned) })
 }
 
-/// The name of a manifest with a mistake. One that is blank names nothing.
+/// The name of a manifest with a mistake, unless it is blank.
 fn named(root: &Node) -> Option<&str> {
     root.find(&["metadata", "name"]).and_then(Node::as_str).filter(|name| !name.trim().is_empty())
 }
 
-/// Those with a mistake have no people: nobody is taken for one of them. `None`: nobody knows whose they are.
+/// Approvers with a mistake have no people. `None`: the name of the role is unknown.
 pub fn read_approvers(root: &Node, reading: &mut Reading<'_>) -> Option<Approvers> {
     let read = read_people(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);

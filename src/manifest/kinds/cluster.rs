@@ -45,7 +45,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
         meta: meta.unwrap_or_default(),
         version,
         capabilities: capabilities.unwrap_or_default(),
-        // One that cannot be read must not be as if there were none.
+        // Unreadable taints must not count as none.
         taints: taints.map_or(Some(Vec::new()), |read| read)?,
         location: metadata.location,
     })
@@ -110,7 +110,7 @@ fn read_meta(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Map<String,
 fn read_connection(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Connection> {
     let mut fields = Fields::of(value, reading)?;
     let kubeconfig = fields.optional("kubeconfig", reading);
-    // `sandbox:` with nothing after it means `{}` to whoever writes it, and nothing to Kubernetes.
+    // `sandbox:` without a value means `{}` to users, and null to Kubernetes.
     let in_cluster = fields.optional("inCluster", reading);
     let sandbox = fields.optional("sandbox", reading);
     let secret = fields.optional("kubeconfigSecret", reading);
@@ -155,7 +155,7 @@ fn read_kubeconfig(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Conne
     if let (Some(path), Some(text)) = (&path, &text)
         && (text.starts_with('/') || text.split('/').any(|part| part == ".."))
     {
-        // Whoever may write to the repository must not choose among all files of the machine.
+        // Write access to the repository must not allow a choice among all files of the machine.
         reading.bad_value(
             path,
             format!("the path {text:?} leaves the folder of kubeconfigs"),

@@ -1,4 +1,4 @@
-//! Kind Conversion: what a foreign version of a kind says otherwise than the native one.
+//! Kind Conversion: the differences between a foreign version of a kind and the native one.
 
 use super::super::codes;
 use super::super::hub::rules::{Conversion, Rule, Say, field};

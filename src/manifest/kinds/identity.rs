@@ -1,4 +1,4 @@
-//! What a document is, by apiVersion and kind.
+//! Identifies a document by its apiVersion and kind.
 
 use super::super::hub::Hub;
 use super::super::read::{Reading, suggest, with_a_slip};
@@ -31,7 +31,7 @@ pub enum Native {
 }
 
 impl Native {
-    /// A config repository has one of it.
+    /// Whether a config repository may have only one.
     pub fn is_one(self) -> bool {
         matches!(self, Self::Instance | Self::Rings)
     }
@@ -58,7 +58,7 @@ impl Native {
         }
     }
 
-    /// The only folder that it is read from: who may write there has the power of what stands there.
+    /// The only folder that it is read from, so that write access to the folder controls it.
     pub fn folder(self) -> Option<&'static str> {
         match self {
             Self::Trigger => Some(trigger::FOLDER),
@@ -76,20 +76,19 @@ impl Native {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
     Native(Native),
-    /// Known, and found by its folder, not here.
+    /// Read from its folder by another module.
     InFolder {
         kind: &'static str,
         folder: &'static str,
     },
-    /// Known, and comes later. `deploys`: it would be an app. `foreign`: of a group that is not ours, so an Objects app may
-    /// apply it as it is.
+    /// Planned. `deploys`: it would be an app. `foreign`: of a foreign group, so an Objects app may apply it as an object.
     Later {
         api_version: String,
         kind: String,
         deploys: bool,
         foreign: bool,
     },
-    /// A Kubernetes object that is none of ours.
+    /// Another Kubernetes object.
     Plain {
         api_version: String,
         kind: String,
@@ -104,8 +103,7 @@ enum Known {
     Later,
 }
 
-/// Foreign versions of what is read today come from the hub. Source of the others: the samples of the
-/// systems that are replaced.
+/// The hub adds foreign versions of supported kinds. Source of the other rows: samples of the systems that tutti replaces.
 const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN], "Instance", Known::Now(Native::Instance)),
     (&[OWN], "Cluster", Known::Now(Native::Cluster)),
@@ -139,7 +137,7 @@ const TABLE: &[(&[&str], &str, Known)] = &[
     (&[OWN, "core.oam.dev/v1beta1"], "ResourceAddonDefinition", Known::Later),
 ];
 
-/// `None`, with a mistake, when it cannot be told.
+/// `None`, with a mistake, when apiVersion or kind are missing or unknown.
 pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Identity> {
     if root.as_map().is_none() {
         let location = reading.location(root);
@@ -233,7 +231,7 @@ fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Opt
     text
 }
 
-/// All kinds there are, also those that come later.
+/// All kinds, including planned ones.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|(_, kind, _)| *kind).collect()
 }

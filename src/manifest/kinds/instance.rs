@@ -77,7 +77,7 @@ fn read_registry(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ConfigM
     if let Some(labels) = fields.narrowing("matchLabels", reading) {
         registry.match_labels = reading.labels(&labels)?;
         if registry.match_labels.is_empty() {
-            // Every namespace has a ConfigMap that is no cluster: the authorities that its pods believe.
+            // Every namespace has a ConfigMap that is no cluster: the root certificates for its pods.
             let help = "leave it out for {ClusterOwner: sym-admin}";
             reading.bad_value(&labels, "`matchLabels` selects every ConfigMap", help);
         }

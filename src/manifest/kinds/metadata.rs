@@ -56,8 +56,7 @@ pub fn read(
     })
 }
 
-/// The annotations, and whether one of them says that the app is left alone. Those are taken as boolean
-/// and as text, because both are in use.
+/// The annotations, and whether one of them marks the app as unmanaged. Boolean and text values are accepted, because both are in use.
 fn read_annotations(
     value: &Value<'_>,
     reading: &mut Reading<'_>,

@@ -1,8 +1,7 @@
 //! One reader per kind of manifest.
 //!
-//! [`identify`] tells what a document is by its apiVersion and kind. Every reader takes the root of a
-//! document and a [`Reading`]; it gives `None` when the manifest cannot be built, and the caller drops
-//! one that has any mistake.
+//! [`identify`] finds the kind of a document by its apiVersion and kind. Every reader takes the root of a document and a [`Reading`]. It
+//! returns `None` when the manifest cannot be built; the caller drops a manifest with any mistake.
 
 pub mod admission;
 pub mod analysis;
@@ -50,7 +49,7 @@ use super::yaml::Node;
 use crate::model::{AppId, ClusterName, Scope};
 use metadata::Metadata;
 
-/// The scope of mistakes in an app's manifest: the app, if its name can be told, else the file.
+/// The scope of mistakes in an app's manifest: the app, if its name is readable, else the file.
 pub fn app_scope(root: &Node, file: &str, default_namespace: &str) -> Scope {
     let name = root.find(&["metadata", "name"]).and_then(Node::as_str);
     let namespace = match root.find(&["metadata", "namespace"]) {
@@ -67,7 +66,7 @@ pub fn app_scope(root: &Node, file: &str, default_namespace: &str) -> Scope {
     }
 }
 
-/// The scope of mistakes in a project's manifest: the project, if its name can be told, else the file.
+/// The scope of mistakes in a project's manifest: the project, if its name is readable, else the file.
 pub fn project_scope(root: &Node, file: &str) -> Scope {
     match root.find(&["metadata", "name"]).and_then(Node::as_str) {
         Some(name) if NameRule::Label.fits(name) => Scope::App(AppId::of_project(name)),
@@ -75,7 +74,7 @@ pub fn project_scope(root: &Node, file: &str) -> Scope {
     }
 }
 
-/// The scope of mistakes in a cluster's manifest: the cluster, if its name can be told, else the file.
+/// The scope of mistakes in a cluster's manifest: the cluster, if its name is readable, else the file.
 pub fn cluster_scope(root: &Node, file: &str) -> Scope {
     match root.find(&["metadata", "name"]).and_then(Node::as_str) {
         Some(name) if NameRule::Subdomain.fits(name) => Scope::Cluster(ClusterName::from(name)),
@@ -83,7 +82,7 @@ pub fn cluster_scope(root: &Node, file: &str) -> Scope {
     }
 }
 
-/// What is the same in every manifest: reads metadata, gives the spec.
+/// Reads the metadata of a manifest, and returns it with the spec.
 fn envelope<'a>(
     root: &'a Node,
     rule: NameRule,

@@ -12,7 +12,7 @@ use crate::model::{
     Happened, Language, Notification, NotificationService, QuietHours, SecretRef, TargetSelector,
 };
 
-/// Where the routes of a repository are: who may write there chooses who reads what happens on all clusters.
+/// The folder of notifications. Write access to it decides who receives the events of all clusters.
 pub const FOLDER: &str = "notifications/";
 
 #[derive(Clone, Copy, PartialEq, Eq)]

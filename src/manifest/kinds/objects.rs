@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn files_beside_the_folder_are_found_in_the_text() {
+    fn outside_files_are_found_in_the_text() {
         let text = "kind: Objects\nspec: {files: [a.yaml, ../../b.yaml, '../../../deploy/*.yaml']}\n---\nkind: Component\nspec: {files: \
                     [../../../c.yaml]}\n";
         assert_eq!(listed_beside("apps/web/app.yaml", text), ["../deploy/*.yaml"]);

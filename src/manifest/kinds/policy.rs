@@ -11,13 +11,12 @@ use super::target_selector::{self, read_all};
 use super::{envelope, policy_rules, spec_fields};
 use crate::model::{Diagnostic, Policy, PolicyAction, PolicyExample};
 
-/// Where the rules of a repository are: who may write there decides what may be deployed.
+/// The folder of policies. Write access to it decides what may be deployed.
 pub const FOLDER: &str = "policies/";
 
 const ACTIONS: &[(&str, PolicyAction)] = &[("deny", PolicyAction::Deny), ("warn", PolicyAction::Warn)];
 
-/// One with a mistake denies what it matches, as far as that can be read: a slip of the finger must not count as if the rule were not
-/// there.
+/// A policy with a mistake denies what it matches, as far as that can be read: a policy with a typo must not count as absent.
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Policy {
     let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
     let mut policy = Policy::unreadable(name, reading.location(root));

@@ -23,7 +23,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<App> {
     Some(workload::app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
 }
 
-/// The namespace of a project, whatever else is wrong with its manifest; `None` when it cannot be told.
+/// The namespace of a project, even if its manifest has mistakes; `None` when it is unknown.
 pub fn namespace_of(root: &Node) -> Option<String> {
     let has_like = |map: Option<&Node>, key: &str| {
         let entries = map.and_then(Node::as_map).unwrap_or_default();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_is_known_of_what_cannot_be_used() {
+    fn namespace_of_invalid_project_is_known() {
         let check = |rest: &str, expected: &[&str]| {
             let text = format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\n{rest}\n");
             let manifests = manifest::read(&Snapshot::of_texts([("a.yaml", text.as_str())]));

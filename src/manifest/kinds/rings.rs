@@ -26,7 +26,7 @@ fn read_ring<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Ring, 
     let mut fields = Fields::of(value, reading)?;
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
-    // A ring made of a ring would say nothing.
+    // A ring cannot select clusters by ring.
     let clusters = fields
         .required("clusters", reading)
         .and_then(|clusters| placement::selector(&clusters, false, reading));
@@ -40,7 +40,7 @@ fn read_ring<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Ring, 
     Some((Ring { name: name?, clusters: clusters?, limits, promotion }, place?))
 }
 
-/// What rings of other systems have, and how it is said here.
+/// Fields of rings in other systems, with the equivalent in tutti.
 const LIMITS_ELSEWHERE: [(&str, &str); 2] = [
     ("window", "a Window below policies/ selects rings, with `select: {rings: [NAME]}`"),
     ("gates", "a ring has soak, confirm, analysis and statuses; a Window below policies/ selects rings"),

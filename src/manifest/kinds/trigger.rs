@@ -10,7 +10,7 @@ use crate::model::{
     TriggerPlace, TriggerValue, TriggerWrite,
 };
 
-/// Where the triggers of a repository are: who may write there may write to every app.
+/// The folder of triggers. Write access to it allows a change of every app.
 pub const FOLDER: &str = "triggers/";
 
 const WRITES: &[(&str, TriggerWrite)] = &[
@@ -212,7 +212,7 @@ fn read_template(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Trigger
     }
 }
 
-/// A character of a text, as a place of the file, where the text is written on one line and nothing in it is escaped.
+/// The location of a character of a text, when the text is on one line without escapes.
 fn within(location: &Location, text: &str, at: usize) -> Location {
     let length = text.chars().count();
     let number = |count: usize| u32::try_from(count).unwrap_or_default();
@@ -228,7 +228,7 @@ fn within(location: &Location, text: &str, at: usize) -> Location {
     Location { start, ..location.clone() }
 }
 
-/// What is no value of the app: who it is.
+/// Fields that identify a manifest, which no trigger may set.
 const IDENTITY: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// A path of a scalar as the editor of files takes it: keys with dots between, and items of lists by what is in them.

@@ -14,22 +14,22 @@ use crate::model::{
     Cron, Diagnostic, Location, TargetSelector, Window, WindowAction, WindowTimes, short_line,
 };
 
-/// Who may write there stops the versions of everybody.
+/// A folder of its own, because a window may stop all rollouts.
 pub const FOLDER: &str = "policies/";
 
 const ACTIONS: &[(&str, WindowAction)] = &[("deny", WindowAction::Deny), ("allow", WindowAction::Allow)];
 
-/// Of a path in the place of a name.
+/// Characters of a path that replaces a missing name.
 const MOST_OF_A_NAME: usize = 63;
 
-/// Longer than every schedule repeats that people have in mind.
+/// Longer than the period of any practical schedule.
 const LONGEST: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 const SCHEDULE_HELP: &str =
     "minute, hour, day of the month, month, day of the week: \"0 18 * * Fri\" is each Friday at 18:00";
 
-/// One with a mistake is a window that lasts and selects everything: a freeze with a slip of the finger must not count as if it were not
-/// there.
+/// A manifest with a mistake becomes a window that is always in effect and selects everything: a freeze with a typo must not count as
+/// absent.
 pub fn read(root: &Node, reading: &mut Reading<'_>) -> Window {
     let window = read_window(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
@@ -137,7 +137,7 @@ fn read_duration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SignedD
     duration
 }
 
-/// `2026-12-24T00:00`, as clocks of the zone show it.
+/// `2026-12-24T00:00`, in local time of the zone.
 fn read_time(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DateTime> {
     let text = reading.text(value)?;
     let fits = text.len() == 16
@@ -158,7 +158,8 @@ fn read_time(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DateTime> {
     time
 }
 
-/// A time that the clock skips is taken after the gap; of one that it shows twice, the first begins the window and the second ends it.
+/// A local time that does not exist counts as after the gap. Of a local time that exists twice, the first begins the window and the
+/// second ends it.
 fn at(time: DateTime, zone: &TimeZone, is_end: bool) -> Option<Timestamp> {
     let at = zone.to_ambiguous_timestamp(time);
     if is_end { at.later().ok() } else { at.compatible().ok() }

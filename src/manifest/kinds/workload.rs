@@ -1,4 +1,4 @@
-//! What AppSet, Component and Objects have in common.
+//! Fields that AppSet, Component and Objects share.
 
 use super::super::read::{Fields, NameRule, Reading, Value};
 use super::ignore;

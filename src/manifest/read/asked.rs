@@ -1,4 +1,4 @@
-//! Which fields were asked for: what the schemas are held to.
+//! Records the fields that readers request, so that a test compares them with the schemas.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ thread_local! {
     static ASKED: RefCell<BTreeSet<(String, String)>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// A field of the map at a path; the items of a list are one.
+/// Records a field of the map at a path; all items of a list share one path.
 pub fn note(path: &str, name: &str) {
     let mut parts = path.split('[');
     let mut path = parts.next().unwrap_or_default().to_owned();

@@ -1,10 +1,10 @@
-//! One map, field by field.
+//! Takes the fields of one map, and reports the unknown ones.
 
 use super::{Reading, Value, codes, suggest};
 use crate::manifest::yaml::Entry;
 use crate::model::Location;
 
-/// The fields of a map. Asking for a field makes it a known one; [`Fields::finish`] reports the others.
+/// The fields of a map. A requested field counts as known; [`Fields::finish`] reports the others.
 #[derive(Debug)]
 pub struct Fields<'a> {
     entries: &'a [Entry],
@@ -13,7 +13,7 @@ pub struct Fields<'a> {
     /// Where a missing field is reported: the name of the field that holds the map.
     place: Location,
     known: Vec<&'static str>,
-    /// Known, but not offered.
+    /// Known, but not suggested in messages.
     hidden: Vec<&'static str>,
 }
 
@@ -47,13 +47,13 @@ impl<'a> Fields<'a> {
         self.take(name, reading).filter(|value| !value.node.is_null())
     }
 
-    /// A field that narrows a choice. Without it everything is chosen, so one that has lost its value is a mistake.
+    /// An optional field that restricts a selection. Without the field everything is selected, so an empty value is a mistake.
     pub fn narrowing(&mut self, name: &'static str, reading: &mut Reading<'_>) -> Option<Value<'a>> {
         let help = "write what it selects, or remove the field: without it, everything is selected";
         self.with_value(name, help, reading)
     }
 
-    /// A field that is not the same without a value as if it were not there: to be there without one is a mistake.
+    /// An optional field for which a missing value is a mistake.
     pub fn with_value(
         &mut self,
         name: &'static str,
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Fields that come later: refused when they say anything.
+    /// Refuses planned fields that have a value.
     pub fn later(&mut self, names: &[&'static str], reading: &mut Reading<'_>) {
         for name in names {
             self.hidden.push(name);
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Fields that come later, and of which the given test tells the value that changes nothing.
+    /// Refuses a planned field, unless its value changes nothing.
     pub fn later_unless(
         &mut self,
         name: &'static str,
@@ -110,7 +110,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that is said in another way here.
+    /// Refuses a foreign field, with help on the own one.
     pub fn refuse(&mut self, name: &'static str, help: &str, reading: &mut Reading<'_>) {
         self.hidden.push(name);
         if let Some(place) = self.take(name, reading).and_then(|value| value.name_location) {
@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Every field that was not asked for is a mistake.
+    /// Reports every field that was not requested.
     pub fn finish(self, reading: &mut Reading<'_>) {
         let meant: Vec<&str> = self.known.iter().chain(&self.hidden).copied().collect();
         for entry in self.entries {
@@ -135,7 +135,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Asks for a field without deciding whether it is known.
+    /// Returns a field without counting it as known.
     pub fn take(&self, name: &str, reading: &Reading<'_>) -> Option<Value<'a>> {
         let entry = self.entries.iter().find(|entry| entry.key == name)?;
         Some(Value {

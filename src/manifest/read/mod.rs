@@ -1,8 +1,7 @@
-//! Nodes to types, one field after the other.
+//! Converts nodes to types, field by field.
 //!
-//! A [`Reading`] collects every mistake of one document; [`Fields`] walks one map, knows which fields it
-//! has, and reports what is left over. A reader gives `None` when it has reported a mistake: the caller
-//! goes on with the other fields and gives up at the end, so that one pass finds everything.
+//! A [`Reading`] collects the mistakes of one document. [`Fields`] takes the fields of one map and reports unknown ones. A reader returns
+//! `None` after it reported a mistake; the caller continues with the other fields, so that one pass finds all mistakes.
 
 #[cfg(test)]
 pub mod asked;
@@ -25,7 +24,7 @@ use super::yaml::Node;
 #[derive(Debug)]
 pub struct Reading<'a> {
     pub file: &'a str,
-    /// What a mistake in it puts out of action.
+    /// The scope of its mistakes.
     pub scope: Scope,
     pub mistakes: Vec<Diagnostic>,
     /// How many were found after [`MISTAKES_KEPT`].
@@ -59,7 +58,7 @@ impl<'a> Reading<'a> {
             self.mistakes.push(diagnostic);
             return Noted { mistakes: &mut self.mistakes };
         }
-        // The reader of YAML may have said so already.
+        // The YAML parser may have reported this already.
         if self.more > 0 || self.mistakes.len() == MISTAKES_KEPT {
             self.more += 1;
             self.mistakes.truncate(MISTAKES_KEPT);
@@ -69,12 +68,12 @@ impl<'a> Reading<'a> {
         Noted { mistakes: &mut self.unsaid }
     }
 
-    /// Whether further mistakes are not told: what costs time to say of them is left.
+    /// Whether further mistakes are dropped. Callers then skip expensive messages.
     pub fn is_full(&self) -> bool {
         self.mistakes.len() > MISTAKES_KEPT
     }
 
-    /// A field or value that is known and comes later: refused, never ignored.
+    /// Refuses a planned field or value, which must not be ignored.
     pub fn not_yet(&mut self, what: &str, value: &Value<'_>) {
         let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
         self.mistake(codes::NOT_YET, format!("{what} is not supported yet"), location, &value.path)
@@ -82,7 +81,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The mistake that was noted last.
+/// The last recorded mistake, to add help and related places.
 #[derive(Debug)]
 pub struct Noted<'r> {
     mistakes: &'r mut Vec<Diagnostic>,

@@ -1,4 +1,4 @@
-//! Names: what Kubernetes takes, and which one was meant.
+//! Checks names by the rules of Kubernetes, and suggests similar ones.
 
 /// Which names are valid (RFC 1123, as the API server checks them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,22 +56,22 @@ pub fn is_label_value(value: &str) -> bool {
         && ends_well(bytes.last())
 }
 
-/// The known name that a wrong one was most likely meant to be.
+/// The most similar known name.
 pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     // Below this share of common letters, two names have nothing to do with each other.
     const ALIKE: f32 = 0.6;
     closest(name, known, ALIKE)
 }
 
-/// The known name that this is with a slip of the finger, or none: one that is less alike may well be somebody's own.
+/// The known name of which this is likely a typo. Less similar names may be intended.
 pub fn with_a_slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     const SLIP: f32 = 0.85;
     closest(name, known, SLIP)
 }
 
-/// Names that are longer are like none.
+/// Longer names are not compared.
 const LONGEST_NAME: usize = 253;
-/// Of more names none is looked for.
+/// With more names, no suggestion is made.
 const MOST_NAMES: usize = 4096;
 
 fn closest<'k>(name: &str, known: &[&'k str], share: f32) -> Option<&'k str> {
@@ -85,7 +85,7 @@ fn closest<'k>(name: &str, known: &[&'k str], share: f32) -> Option<&'k str> {
     })
 }
 
-/// Whether two names of these lengths can have such a share of common letters. Of four bytes a letter may have, one is common.
+/// Whether two names of these lengths in bytes can reach this share of common letters.
 #[expect(clippy::cast_precision_loss, reason = "lengths of names")]
 fn is_near(one: usize, other: usize, share: f32) -> bool {
     other <= LONGEST_NAME && (one.min(other) * 8) as f32 >= share * (one + other) as f32

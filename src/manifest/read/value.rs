@@ -1,4 +1,4 @@
-//! One value, by the type that is expected of it.
+//! Reads one value by its expected type.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use super::{NameRule, Reading, codes, suggest};
 use crate::manifest::yaml::{Node, NodeKind};
 use crate::model::Location;
 
-/// Items of one list or map of a manifest: readers compare them with each other.
+/// Items of one list or map at most, because readers compare them with each other.
 pub const ITEMS: usize = 4096;
 
 /// A node with its path in the document.
@@ -146,7 +146,7 @@ impl Reading<'_> {
         duration
     }
 
-    /// One of the given words, in any case when `any_case`; `later` are those that are known and come later.
+    /// One of the given words, in any case when `any_case`; `later` are planned ones.
     pub fn choice<T: Copy>(
         &mut self,
         value: &Value<'_>,
@@ -195,7 +195,7 @@ impl Reading<'_> {
         Some(items)
     }
 
-    /// One that may be as long as the file allows: nobody compares its items with each other.
+    /// A list without a limit, because its items are not compared with each other.
     pub fn long_list<'v>(&mut self, value: &Value<'v>) -> Option<Vec<Value<'v>>> {
         let Some(items) = value.node.as_seq() else {
             self.wrong_type(value, "a list");
@@ -224,7 +224,7 @@ impl Reading<'_> {
 
     pub fn texts(&mut self, value: &Value<'_>) -> Option<Vec<String>> {
         let items = self.list(value)?;
-        // All of them are read before one that failed gives up the whole.
+        // Read all items before the first failure ends the list, to report all mistakes.
         let texts: Vec<_> = items.iter().map(|item| self.text(item)).collect();
         texts.into_iter().collect()
     }
@@ -255,7 +255,7 @@ impl Reading<'_> {
         pairs.into_iter().collect()
     }
 
-    /// A map of labels: keys and values as Kubernetes takes them.
+    /// A map of labels: keys and values by the rules of Kubernetes.
     pub fn labels(&mut self, value: &Value<'_>) -> Option<BTreeMap<String, String>> {
         let entries = self.entries(value)?;
         let mut labels = BTreeMap::new();

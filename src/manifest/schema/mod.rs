@@ -1,11 +1,10 @@
 //! JSON Schemas (draft-07) of the native kinds, for editors.
 //!
-//! Each kind is a file beside this one: its spec as a schema, with descriptions and examples; what all kinds have
-//! is put around it here. The readers in [`super::kinds`] decide what a manifest is; that a schema says the same is
-//! held by the tests: every field that a reader knows is in its schema and the other way round, every example is
-//! read, and both judge alike of values of a wrong type and of fields that are missing.
+//! Each kind has a YAML file in this folder: the schema of its spec, with descriptions and examples. This module adds the parts that all
+//! kinds share. The readers in [`super::kinds`] are the authority; tests hold the schemas equal to them: the same fields, the same
+//! verdict on wrong types and missing fields, and every example is valid.
 //!
-//! A field that is refused as "not yet" is in no schema. Null is not either, which readers take for absent.
+//! Planned fields are in no schema. Null is not either, which readers treat as absent.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +17,7 @@ use super::kinds::Native;
 use super::yaml;
 use crate::model::Diagnostic;
 
-/// Where the schemas are found, with the folder of the version.
+/// The address of the schemas, before the folder of the version.
 pub const ADDRESS: &str = "https://tutti.dev/schemas/";
 /// The folder of the version in it.
 pub const VERSION: &str = "v1alpha1";
@@ -61,7 +60,7 @@ pub fn versions(kind: Native, hub: &Hub) -> Vec<String> {
     std::iter::once(OWN_VERSION.to_owned()).chain(foreign).collect()
 }
 
-/// The schema of a kind; `None` when it has none. The mistakes are those of a schema file, of which there are none.
+/// The schema of a kind; `None` when it has none. Errors come from a broken schema file, which tests exclude.
 pub fn of(kind: Native, hub: &Hub) -> Result<Option<Value>, Vec<Diagnostic>> {
     let Some((_, text)) = KINDS.iter().find(|(known, _)| *known == kind) else { return Ok(None) };
     let mut parts = yaml::parse_values(kind.name(), text)?;

@@ -27,7 +27,7 @@ fn rule_is_read() {
 }
 
 #[test]
-fn rule_with_mistake_asks_for_more_than_there_is() {
+fn rule_with_mistake_cannot_be_satisfied() {
     for spec in [
         "{actions: [rollot]}",
         "{}",

@@ -49,7 +49,7 @@ fn policy_with_mistake_denies_what_it_matches() {
 }
 
 #[test]
-fn what_may_be_a_policy_denies_everything() {
+fn possible_policy_denies_everything() {
     let all = &["policies/p.yaml deny all everything"];
     let own = format!("{OWN}{RULES}{TRUE}");
     check(&own.replace("kind: Policy", "kind: Polcy"), &["E1111"], all);

@@ -1,12 +1,11 @@
-//! Where a value stands in the bytes of a text, and how another one is written in its place.
+//! Finds the bytes of a value in a text, and writes another value in its place.
 
 use std::ops::Range;
 
 use super::{NodeKind, scalar};
 use crate::model::Position;
 
-/// The bytes between two positions. Where the reader saw other line ends, these are not the bytes that were meant: compare them
-/// with what the value is written as.
+/// The bytes between two positions. With other line ends than `\n` they may be wrong, so callers compare them with the expected text.
 pub fn span(text: &str, start: Position, end: Position) -> Option<Range<usize>> {
     let (from, to) = (offset(text, start)?, offset(text, end)?);
     text.get(from..to).map(|_| from..to)
@@ -24,7 +23,7 @@ fn offset(text: &str, position: Position) -> Option<usize> {
     Some(mark + before + within)
 }
 
-/// The new text in the quotes of the old one, and in quotes where it needs them; `None` when the old one is not written plainly.
+/// The new text with the quotes of the old one, or with quotes when it needs them; `None` when the old text has escapes or several lines.
 pub fn written_as(written: &str, old: &str, new: &str) -> Option<String> {
     if written == old && !written.starts_with(['"', '\'']) {
         return Some(if is_plain(new) { new.to_owned() } else { double_quoted(new) });
@@ -37,7 +36,7 @@ pub fn written_as(written: &str, old: &str, new: &str) -> Option<String> {
     is_quoted.then(|| double_quoted(new))
 }
 
-/// Every reader of YAML takes it for a text without quotes, wherever it stands.
+/// Whether every YAML parser reads the unquoted text as a string, in every context.
 fn is_plain(text: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "-_./@+".contains(letter);
     // A colon between letters, as in an image with a tag, is none of a key.
@@ -58,7 +57,7 @@ fn single_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// JSON's quoted text is YAML's, but for what YAML takes for a line end or does not take at all.
+/// A JSON string is a YAML string, except for characters that YAML treats as line ends or refuses.
 fn double_quoted(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     if !quoted.contains(is_escaped) {

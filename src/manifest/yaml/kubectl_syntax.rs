@@ -1,13 +1,13 @@
-//! Texts that kubectl reads and the grammar of libyaml does not take: several JSON values in one file, pairs of surrogates
-//! in JSON, and plain scalars that end with a colon inside `[…]` or `{…}`.
+//! Rewrites texts that kubectl accepts and libyaml's grammar does not: several JSON values in one file, surrogate pairs in JSON, and plain
+//! scalars that end with a colon inside `[…]` or `{…}`.
 
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 
-/// Stands for a colon that ends a plain scalar, while the parser has the text.
+/// Replaces a colon that ends a plain scalar, during parsing.
 const COLON: char = '\u{e0ff}';
-/// A value that starts further right in its line is told as if it stood at the start of the line.
+/// A value that starts further right is reported at the start of its line.
 const WIDEST: usize = 1_000;
 
 /// One JSON value of a file, after the spaces that bring it to its column.
@@ -41,7 +41,7 @@ pub fn json_values(text: &str) -> Option<Vec<JsonValue>> {
     }
 }
 
-/// `\ud83d\ude00` as the one character that it means, in the way that YAML writes it.
+/// Replaces a surrogate pair such as `\ud83d\ude00` by the YAML escape of its character.
 fn without_surrogates(text: &str) -> Cow<'_, str> {
     let half = |at: usize, range: std::ops::Range<u32>| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
@@ -52,7 +52,7 @@ fn without_surrogates(text: &str) -> Cow<'_, str> {
         let start = at + found;
         let pair = half(start, 0xd800..0xdc00).zip(half(start + 6, 0xdc00..0xe000));
         let Some((high, low)) = pair else {
-            // Whatever stands behind a backslash is no backslash of its own.
+            // Skip the escaped character, which may be a backslash.
             at = start + 2;
             continue;
         };

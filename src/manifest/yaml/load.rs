@@ -1,4 +1,4 @@
-//! Parser events to trees.
+//! Builds node trees from parser events.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::model::{Diagnostic, Location, MISTAKES_KEPT, Position, Scope, left_of
 
 /// Maps and lists within each other.
 pub const DEPTH_LIMIT: usize = 64;
-/// Nodes of one file, with every alias counted as a copy of what it names.
+/// Nodes of one file; every alias counts as a copy of its anchor.
 pub const NODE_LIMIT: usize = 200_000;
 
 const CORE: &str = "tag:yaml.org,2002:";
@@ -24,7 +24,7 @@ struct Anchor {
     depth: usize,
 }
 
-/// What one map's keys are, by name: their place in its entries.
+/// The keys of one map, each with its index in the entries.
 type Index = HashMap<String, usize>;
 
 type Halted<T> = Result<T, Box<Diagnostic>>;
@@ -38,9 +38,9 @@ pub struct Loader<'a> {
     /// Where the last event ended.
     reached: Position,
     anchors: HashMap<String, Anchor>,
-    /// How many mistakes of the document are not told.
+    /// Dropped mistakes of the document.
     more: usize,
-    /// Nodes that anchors keep.
+    /// Nodes that anchors hold.
     anchored: usize,
     /// Of the whole file so far.
     pub nodes: usize,
@@ -48,7 +48,7 @@ pub struct Loader<'a> {
     pub node_limit: usize,
     /// Whether [`kubectl_syntax::without_colons`] made the text.
     pub lacks_colons: bool,
-    /// The file has a Secret: messages quote nothing of it but keys.
+    /// The file has a Secret, so messages quote only keys.
     pub has_secret: bool,
     /// Of the document that is being read.
     pub mistakes: Vec<Diagnostic>,
@@ -102,7 +102,7 @@ impl<'a> Loader<'a> {
     }
 
     fn next(&mut self) -> Halted<Event> {
-        // The parser panics on some texts that it should refuse; a text must not be able to end the process.
+        // The parser panics on some invalid texts, which must not end the process.
         let Some(parsed) = unless_it_panics(|| self.parser.parse()) else {
             let message = "invalid YAML: the parser cannot go on after this".to_owned();
             let mistake = self.mistake(codes::SYNTAX, message, self.reached, self.reached);
@@ -279,7 +279,7 @@ impl<'a> Loader<'a> {
             self.tell(mistake.help("put the value in quotes if it starts with `*`"));
             return Ok(Node { kind: NodeKind::Null, start, end });
         }
-        // It is not told then, and to look through all anchors each time takes long.
+        // The mistake is dropped then, and a search through all anchors is slow.
         let is_full = self.mistakes.len() >= MISTAKES_KEPT;
         let anchors = (!is_full).then(|| self.anchors.keys().map(String::as_str));
         let known: Vec<&str> = anchors.into_iter().flatten().collect();

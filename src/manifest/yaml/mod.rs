@@ -1,14 +1,10 @@
-//! YAML as Kubernetes reads it, with positions.
+//! Parses YAML as kubectl does, with positions.
 //!
-//! Needs text; gives [`Node`] trees in which every node knows where it stands, and every mistake of the
-//! text at once: after a syntax error, reading goes on at the next `---`. The grammar is libyaml's, as in
-//! kubectl; scalars are resolved by the rules of the Go library below kubectl (`yes`, `on`, `0644`,
-//! `1_000`; see [`scalar`]), stricter in these points: a key that stands twice is a mistake, and so are
-//! tags that Kubernetes ignores, a merge key after a key that it would overwrite, numbers that JSON has no
-//! way to say, and text that kubectl would lose without a word. `documents.jsonl.gz` holds this to the Go
-//! library (`tools/vectors/yaml`).
-//!
-//! Never reads files, never expands templates, never keeps comments.
+//! The result is [`Node`] trees with the position of every node, and all mistakes of the text: after a syntax error, parsing continues at
+//! the next `---`. The grammar is libyaml's, as in kubectl. Scalars follow the Go library below kubectl (`yes`, `on`, `0644`, `1_000`;
+//! see [`scalar`]). Stricter than kubectl, these are mistakes: a duplicate key, a tag that Kubernetes ignores, a merge key after a key
+//! that it would overwrite, a number without a JSON form, and text that kubectl would drop silently. `documents.jsonl.gz` compares this
+//! with the Go library (`tools/vectors/yaml`).
 
 pub mod edit;
 mod kubectl_syntax;
@@ -33,8 +29,7 @@ use crate::model::{Diagnostic, Scope};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     pub root: Node,
-    /// Mistakes in it that did not stop the reading. A document with any must not be used for anything
-    /// but finding more mistakes.
+    /// Mistakes that did not stop the parser. A document with mistakes may only be used to find more of them.
     pub mistakes: Vec<Diagnostic>,
 }
 
@@ -46,8 +41,7 @@ pub struct Stream {
     pub mistakes: Vec<Diagnostic>,
 }
 
-/// Reads a text of any number of documents; `file` is its path, for locations. The scope of every
-/// mistake is the file.
+/// Parses a text with any number of documents; `file` is its path, for locations. The scope of every mistake is the file.
 pub fn read(file: &str, text: &str) -> Stream {
     stream::read(file, text, Limits::MANIFESTS)
 }

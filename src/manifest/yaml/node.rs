@@ -1,10 +1,10 @@
-//! The tree that a document becomes.
+//! The node tree of a document.
 
 use serde_json::{Map, Number, Value};
 
 use crate::model::{Location, Position};
 
-/// A value with where it stands. An alias is a copy of its anchor's node, with the anchor's position.
+/// A value with its position. An alias is a copy of its anchor's node, with the anchor's position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     pub kind: NodeKind,

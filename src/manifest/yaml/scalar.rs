@@ -1,5 +1,4 @@
-//! What a plain scalar is, by the rules of the Go library that kubectl reads YAML with
-//! (go.yaml.in/yaml/v2 2.4 below sigs.k8s.io/yaml 1.6).
+//! Resolves plain scalars by the rules of kubectl's Go library (go.yaml.in/yaml/v2 2.4 below sigs.k8s.io/yaml 1.6).
 //!
 //! YAML 1.1 in the main: `yes`, `on`, `y` and `n` are booleans, `0644` is octal, `1_000` is a thousand.
 //! Not of YAML 1.1: `0o644` is octal too, numbers in base 60 are text, dates stay text.
@@ -8,7 +7,7 @@ use serde_json::Number;
 
 use super::NodeKind;
 
-/// A value that JSON has no way to say: not a number, or infinite.
+/// A value without a JSON form: not a number, or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
 

@@ -1,4 +1,4 @@
-//! A whole text: its documents, with reading going on behind a mistake.
+//! Parses all documents of a text, and continues after a syntax error.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::model::{Diagnostic, Location, Scope, over_limit, secret_text};
 /// Bytes of one file.
 pub const FILE_LIMIT: usize = 1024 * 1024;
 
-/// What one text may have.
+/// The limits of one text.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub bytes: usize,
@@ -22,7 +22,7 @@ impl Limits {
     /// Of what an app applies. A million nodes take 200 MiB while they are read.
     pub const OBJECTS: Self = Self { bytes: 16 * FILE_LIMIT, nodes: 5 * NODE_LIMIT };
 }
-/// Documents that cannot be read, before the rest is left: every new start costs the length of the rest.
+/// Unreadable documents before the parser stops, because every restart costs the length of the rest.
 const GIVEN_UP_AFTER: usize = 50;
 
 pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
@@ -75,7 +75,7 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
         let Some(mistake) = stopped else { return stream };
         let stopped_at = mistake.location.as_ref().map_or(u32::MAX, |location| location.start.line);
         let full = mistake.code == codes::LIMIT && nodes > limits.nodes;
-        // Going on at a `---` that stands on the line of the error finds it again.
+        // A restart at a `---` on the line of the error finds the same error again.
         if stream.mistakes.last() != Some(&*mistake) {
             stream.mistakes.push(*mistake);
         }

@@ -1,4 +1,4 @@
-//! What the YAML parser says, in words that help.
+//! Turns errors of the YAML parser into diagnostics with help.
 
 use libyaml_safer::{Error, Mark};
 
@@ -50,8 +50,7 @@ pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnosti
     diagnostic
 }
 
-/// Where the mistake was made, and what it was made in. The parser notices a key without `:` and an open
-/// quote only far behind them.
+/// The origin of an error, and its context. The parser notices a key without `:` and an open quote only much later.
 fn cause(error: &Error, mark: Mark) -> (Mark, Option<(&'static str, Mark)>) {
     let context = error.context().zip(error.context_mark());
     match context {
@@ -73,7 +72,7 @@ fn tab(source: &str, mark: Mark) -> Option<u32> {
     u32::try_from(found.0 + 1).ok()
 }
 
-/// A byte order mark that is not at the start, which readers of YAML take for different things.
+/// A byte order mark that is not at the start, which YAML parsers treat differently.
 pub fn inner_mark(file: &str, text: &str) -> Option<Diagnostic> {
     let (line, column) = (1..).zip(text.lines()).find_map(|(line, source)| {
         (1..).zip(source.chars()).find(|(_, letter)| *letter == '\u{feff}').map(|(column, _)| (line, column))

@@ -31,7 +31,7 @@ fn check_mistakes(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn scalars_are_what_kubectl_makes_of_them() {
+fn scalars_are_resolved_as_by_kubectl() {
     let mut wrong = Vec::new();
     for line in include_str!("scalars.txt").lines().filter(|line| !line.starts_with('#')) {
         let (text, expected) = line.split_once('\t').unwrap();
@@ -60,7 +60,7 @@ const WIDER: [&str; 5] =
 
 /// 1,147 texts with what kubectl's library makes of them: never another value, nothing taken that it refuses.
 #[test]
-fn documents_are_what_kubectl_makes_of_them() {
+fn documents_are_parsed_as_by_kubectl() {
     let packed = flate2::read::GzDecoder::new(&include_bytes!("documents.jsonl.gz")[..]);
     let (mut wrong, mut alike, mut stricter) = (Vec::new(), 0, BTreeMap::<&str, usize>::new());
     for line in serde_json::Deserializer::from_reader(packed).into_iter::<Value>() {
@@ -112,7 +112,7 @@ fn same(one: &Value, other: &Value) -> bool {
 }
 
 #[test]
-fn keys_are_what_kubectl_makes_of_them() {
+fn keys_are_converted_as_by_kubectl() {
     check(
         "n: 1\non: 2\n1: a\n0x10: b\n1.5: c\n1e6: d\n1e5: e\n1e-5: f\n0.0001: g\n1234567.0: h\n!!str 5: i\n1.10: j\n123456789.5: k\n",
         &json!({"false": 1, "true": 2, "1": "a", "16": "b", "1.5": "c", "1e+06": "d", "100000": "e", "1e-05": "f",
@@ -154,7 +154,7 @@ fn a_last_line_without_end() {
 }
 
 #[test]
-fn what_the_parser_panics_on_is_a_mistake() {
+fn parser_panic_is_a_mistake() {
     check_mistakes("a: [!1,\n 2]\n", &["E1102 1:5 invalid YAML: the parser cannot go on after this"]);
     check_mistakes(
         "a: x\u{feff}y\n",

@@ -89,7 +89,7 @@ async fn unknown_revisions_and_folders() {
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn closed_port_is_unreachable() {
     let port = closed_port().await;
     for url in [
         format!("http://127.0.0.1:{port}/a/b.git"),
@@ -136,7 +136,7 @@ async fn the_server_has_another_answer() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up() {
+async fn silent_server_times_out() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let url = format!("http://{}/a.git", listener.local_addr().expect("address"));
     let state = tempfile::tempdir().expect("state");

@@ -33,7 +33,7 @@ async fn check(repository: &Repository, expected: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn folders_count_what_was_deleted_in_them() {
+async fn deletes_count_for_their_folder() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     fixture.commit(
@@ -82,7 +82,7 @@ async fn texts_of_a_commit_are_short_lines() {
 }
 
 #[tokio::test]
-async fn a_merge_is_the_change_of_what_it_brings() {
+async fn merge_commit_changed_the_paths_it_brings() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     fixture.commit("one", &[("a.yaml", Some("1")), ("b.yaml", Some("1"))]);
@@ -96,7 +96,7 @@ async fn a_merge_is_the_change_of_what_it_brings() {
 }
 
 #[tokio::test]
-async fn what_was_taken_back_is_known_also_by_a_merge() {
+async fn reverted_commits_are_found_in_merges() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     let revert = |what: &str, it: &Revision| format!("Revert \"{what}\"\n\nThis reverts commit {it}.\n");
@@ -115,7 +115,7 @@ async fn what_was_taken_back_is_known_also_by_a_merge() {
 }
 
 #[tokio::test]
-async fn a_folder_of_the_repository_has_its_own_paths() {
+async fn configured_folder_has_relative_paths() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     fixture.commit("one", &[("deploy/prod/a.yaml", Some("1")), ("src/main.py", Some("1"))]);
@@ -140,7 +140,7 @@ async fn a_folder_of_the_repository_has_its_own_paths() {
 
 /// A long random line of commits, with forced pushes: what is remembered never changes the answer.
 #[tokio::test]
-async fn remembering_never_changes_the_answer() {
+async fn incremental_history_equals_fresh_history() {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
     let mut random = StdRng::seed_from_u64(3);

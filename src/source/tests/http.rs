@@ -91,7 +91,7 @@ async fn open(url: &str, state: &std::path::Path, token: &str) -> Repository {
 }
 
 #[tokio::test]
-async fn a_push_costs_two_requests_and_nothing_new_costs_one() {
+async fn push_costs_two_requests_no_push_one() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     let (server, url) = Server::start(&fixture, true).await;
@@ -123,7 +123,7 @@ async fn a_push_costs_two_requests_and_nothing_new_costs_one() {
 }
 
 #[tokio::test]
-async fn an_old_server_is_asked_the_older_way() {
+async fn old_server_uses_protocol_version_0() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     let (_, url) = Server::start(&fixture, false).await;

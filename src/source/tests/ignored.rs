@@ -14,7 +14,7 @@ fn ignored(fixture: &Fixture, patterns: &str) -> Ignored {
 }
 
 #[test]
-fn patterns_mean_what_they_mean_to_git() {
+fn patterns_match_as_in_git() {
     let fixture = Fixture::new();
     let paths = [
         "a",
@@ -158,7 +158,7 @@ fn patterns_of_the_nearest_folder_win() {
 
 /// libgit2 tries each way to spread a name over the `*`.
 #[test]
-fn pattern_of_many_stars_is_read_in_a_moment() {
+fn pattern_of_many_stars_is_fast() {
     let fixture = Fixture::new();
     let name = format!("{}.yaml", "a".repeat(200));
     write(fixture.path(), &name, "a: 1");

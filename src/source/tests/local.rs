@@ -46,7 +46,7 @@ async fn only_visible_regular_files_are_read() {
 
 /// What stands behind them would count as taken away.
 #[tokio::test]
-async fn links_in_the_place_of_files_have_no_text() {
+async fn links_become_unreadable_files() {
     for (path, target) in [
         ("apps/pay/app.yaml", "../../shared/app.yaml"),
         ("apps/pay/app.yaml", "/etc/app.yaml"),
@@ -129,7 +129,7 @@ fn by_line(path: &str, text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn files_beside_the_folder_are_read_where_they_are_listed() {
+async fn listed_outside_files_are_read() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     let url = fixture.path().display().to_string();
@@ -183,7 +183,7 @@ async fn files_beside_the_folder_are_read_where_they_are_listed() {
 }
 
 #[tokio::test]
-async fn a_folder_on_disk_has_what_is_listed_beside_it() {
+async fn folder_on_disk_has_listed_outside_files() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     let files = [
@@ -217,7 +217,7 @@ async fn a_folder_on_disk_has_what_is_listed_beside_it() {
 }
 
 #[tokio::test]
-async fn age_of_what_a_file_says() {
+async fn content_age_counts_commits() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     fixture.commit("one", &[("b.yaml", Some("web"))]);
@@ -231,7 +231,7 @@ async fn age_of_what_a_file_says() {
 }
 
 #[tokio::test]
-async fn last_change_of_what_a_file_says() {
+async fn last_content_change_is_found() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     fixture.commit("one", &[("a.yaml", Some("web 1"))]);

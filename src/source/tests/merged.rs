@@ -70,7 +70,7 @@ fn check(branches: &Branches, merged: &Merged, changed: &[&str], expected: &[(&s
 }
 
 #[tokio::test]
-async fn head_that_goes_on_from_its_base_is_itself() {
+async fn fast_forward_merge_equals_the_head() {
     let branches = branches(
         &[("a/x.yaml", Some("1")), ("a/y.yaml", Some("1"))],
         &[],
@@ -96,7 +96,7 @@ async fn both_sides_are_kept_with_their_own_commits() {
 }
 
 #[tokio::test]
-async fn one_file_that_both_changed_is_merged_by_its_lines() {
+async fn file_changed_by_both_is_merged_by_lines() {
     let lines = |first: &str, last: &str| format!("{first}\nb\nc\nd\ne\nf\n{last}\n");
     let (one, two, three, both) = (lines("a", "g"), lines("A", "g"), lines("a", "G"), lines("A", "G"));
     let branches =
@@ -106,7 +106,7 @@ async fn one_file_that_both_changed_is_merged_by_its_lines() {
 }
 
 #[tokio::test]
-async fn file_that_one_side_moved_takes_the_change_of_the_other() {
+async fn renamed_file_takes_change_of_other_side() {
     let lines = |last: &str| format!("a\nb\nc\nd\ne\nf\n{last}\n");
     let (one, two) = (lines("g"), lines("G"));
     let branches = branches(
@@ -217,7 +217,7 @@ async fn large_contents_are_not_merged() {
 }
 
 #[tokio::test]
-async fn reference_is_fetched_by_its_name_and_leaves_none() {
+async fn fetched_reference_leaves_no_name() {
     let branches = branches(&[("a.yaml", Some("1"))], &[], &[&[("b.yaml", Some("1"))]]);
     let target = branches.fixture.tip("feature")[0];
     branches.fixture.repository.reference("refs/pull/7/head", target, true, "pull").expect("a reference");

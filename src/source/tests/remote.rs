@@ -11,7 +11,7 @@ fn copy_in(state: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn fetches_what_is_new_and_forced() {
+async fn fetches_new_and_forced_commits() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     let one = fixture.commit("one", &[("a.yaml", Some("1"))]);
@@ -33,7 +33,7 @@ async fn fetches_what_is_new_and_forced() {
 }
 
 #[tokio::test]
-async fn the_copy_is_used_again_and_made_again_when_damaged() {
+async fn copy_is_reused_and_recreated_when_damaged() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     let one = fixture.commit("one", &[("a.yaml", Some("1"))]);
@@ -73,7 +73,7 @@ async fn the_copy_is_used_again_and_made_again_when_damaged() {
 }
 
 #[tokio::test]
-async fn the_default_branch_is_the_one_the_remote_names() {
+async fn default_branch_is_named_by_the_remote() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     fixture.commit("one", &[("a.yaml", Some("1"))]);

@@ -34,7 +34,7 @@ async fn polls_at_the_interval_with_jitter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slows_down_while_hooks_arrive_and_returns_on_silence() {
+async fn hooks_slow_polling_until_silence() {
     let mut watch = Watch::polling(MINUTE, 7);
     let waker = watch.waker();
     let start = Instant::now();
