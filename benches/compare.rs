@@ -13,12 +13,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use tutti::compare::{Kept, Side, compare, fleet_after};
+use tutti::compare::{ComparedRevision, ComparisonCache, compare, fleet_after};
 use tutti::manifest;
 use tutti::model::NoCharts;
-use tutti::render::Discovered;
-use tutti::report::{Names, plan_comment};
-use tutti::source::{Credentials, Options, Repository};
+use tutti::render::DiscoveredCapabilities;
+use tutti::report::{PlanCommentContext, plan_comment};
+use tutti::source::{ConfigRepository, GitCredentials, SourceOptions};
 
 const APPS: usize = 10_000;
 const CLUSTERS: usize = 40;
@@ -69,37 +69,45 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 async fn measure(folder: &Path) {
-    let options = Options {
+    let options = SourceOptions {
         url: folder.display().to_string(),
         branch: Some("main".to_owned()),
         path: ".".to_owned(),
-        listed: manifest::listed_beside,
-        credentials: Credentials::None,
-        state: folder.join(".state"),
+        outside_file_lister: manifest::listed_beside,
+        credentials: GitCredentials::None,
+        state_folder: folder.join(".state"),
     };
-    let repository = Repository::open(options).await.expect("opened");
+    let repository = ConfigRepository::open(options).await.expect("opened");
     let base = repository.fetch().await.expect("fetched");
     let before = repository.snapshot(&base).await.expect("read");
-    let mut reading = manifest::Memory::default();
+    let mut reading = manifest::ManifestCache::default();
     let fleet = fleet_after(&before, &mut reading, None);
     assert!(fleet.is_valid(), "{:?}", fleet.diagnostics);
     // Who deploys knows what the apps of the base define.
-    let mut kept = Kept::default();
-    kept.know(&base, tutti::render::Defined::new());
+    let mut kept = ComparisonCache::default();
+    kept.set_defined(&base, tutti::render::DefinedKindsByCluster::new());
     let mut worst: f64 = 0.0;
     for round in 0..ROUNDS {
         let head = repository.resolve(&format!("head~{}", ROUNDS - 1 - round)).await.expect("a commit");
         let begun = Instant::now();
-        let merged = repository.merged(&base, &head).await.expect("merged");
+        let merged = repository.preview_merge(&base, &head).await.expect("merged");
         let merge = ms(begun);
         let after = fleet_after(&merged.snapshot, &mut reading, Some(&fleet));
         let read = ms(begun);
-        let side =
-            |fleet, snapshot| Side { fleet, snapshot, charts: &NoCharts, discovered: Discovered::new() };
+        let side = |fleet, snapshot| ComparedRevision {
+            fleet,
+            snapshot,
+            charts: &NoCharts,
+            discovered: DiscoveredCapabilities::new(),
+        };
         let plan = compare(&side(&fleet, &before), &side(&after, &merged.snapshot), &mut kept, None);
         let compared = ms(begun);
-        let names =
-            Names { prefix: "tutti".to_owned(), base: "main".to_owned(), head: "head".to_owned(), url: None };
+        let names = PlanCommentContext {
+            prefix: "tutti".to_owned(),
+            base: "main".to_owned(),
+            head: "head".to_owned(),
+            url: None,
+        };
         let comment = plan_comment(&plan, &names);
         let all = ms(begun);
         assert_eq!((plan.apps.len(), plan.errors.len()), (1, 0), "{comment}");

@@ -19,9 +19,9 @@ use std::time::Duration;
 use support::strangers::{Strangers, deliver};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tutti::api::{self, HooksState, Receiver};
+use tutti::api::{self, HookReceiver, HooksState};
 use tutti::metrics::Metrics;
-use tutti::model::ReceiverKind;
+use tutti::model::WebhookReceiverKind;
 
 const SECRET: &str = "s3cr3t";
 const DELIVERIES: u64 = 200;
@@ -41,8 +41,8 @@ fn main() {
 async fn serve() -> SocketAddr {
     let (sender, mut hints) = mpsc::channel(16);
     let state = HooksState::new(sender, Metrics::default());
-    let (name, kind) = ("gitea".to_owned(), ReceiverKind::Gitea);
-    state.set_receivers([Receiver { name, kind, secrets: vec![SECRET.into()] }]);
+    let (name, kind) = ("gitea".to_owned(), WebhookReceiverKind::Gitea);
+    state.set_receivers([HookReceiver { name, kind, secrets: vec![SECRET.into()] }]);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { while hints.recv().await.is_some() {} });

@@ -11,8 +11,8 @@ mod large_fleet;
 use std::collections::BTreeMap;
 
 use large_fleet::{median, milliseconds, overview};
-use tutti::forge::{Observer as _, Operation};
-use tutti::metrics::{Metrics, Verdict};
+use tutti::forge::{ForgeObserver as _, ForgeOperation};
+use tutti::metrics::{DeliveryResult, Metrics};
 use tutti::model::Revision;
 
 const SCRAPES: usize = 101;
@@ -23,14 +23,14 @@ fn main() {
     let commit = Revision::from("4f9c2d1e8b7a6053c4d2e1f0a9b8c7d6e5f40312");
     let overview = overview(&commit);
     // A commit that is under way is the dearer case: each target is compared with it.
-    metrics.commit_seen(&commit, tokio::time::Instant::now());
+    metrics.record_commit(&commit, tokio::time::Instant::now());
     let mut published = milliseconds(PUBLISHED, || metrics.publish(&overview));
     for number in 0..1000 {
         let receiver = format!("receiver-{number}");
-        Verdict::ALL.into_iter().for_each(|verdict| metrics.delivered(Some(&receiver), verdict));
+        DeliveryResult::ALL.into_iter().for_each(|verdict| metrics.record_delivery(Some(&receiver), verdict));
     }
     for code in (100..1000).filter_map(|code| http::StatusCode::from_u16(code).ok()) {
-        Operation::ALL.into_iter().for_each(|operation| metrics.answered(operation, Some(code)));
+        ForgeOperation::ALL.into_iter().for_each(|operation| metrics.request_finished(operation, Some(code)));
     }
     let mut scrapes = milliseconds(SCRAPES, || drop(metrics.encode().expect("text")));
     let text = metrics.encode().expect("text");

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use large_fleet::{median, milliseconds, overview};
 use tutti::model::{AppId, Revision};
-use tutti::report::notices::{Look, Moment};
+use tutti::report::notices::{OverviewIndex, RouteFilter};
 
 const ROUTES: usize = 20;
 const LOOKS: usize = 5;
@@ -32,23 +32,28 @@ fn main() {
         })
         .collect();
     let (open, reverted) = (BTreeSet::new(), BTreeSet::new());
-    let mut sorted = milliseconds(LOOKS, || drop(Moment::of(&overview, &open).expect("it is known")));
-    let moment = Moment::of(&overview, &open).expect("it is known");
+    let mut sorted = milliseconds(LOOKS, || drop(OverviewIndex::of(&overview, &open).expect("it is known")));
+    let moment = OverviewIndex::of(&overview, &open).expect("it is known");
     let mut seen = milliseconds(LOOKS, || {
         for team in &teams {
-            let look = Look {
+            let look = RouteFilter {
                 wants_apps: true,
-                wants_places: false,
+                wants_rings_or_clusters: false,
                 app: &|app| team.contains(app),
                 ring: &|_| true,
                 cluster: &|_| true,
             };
-            assert_eq!(moment.seen(&look, &reverted, Timestamp::UNIX_EPOCH).len(), 2);
+            assert_eq!(moment.thread_states(&look, &reverted, Timestamp::UNIX_EPOCH).len(), 2);
         }
     });
-    let all =
-        Look { wants_apps: false, wants_places: false, app: &|_| true, ring: &|_| true, cluster: &|_| true };
-    let mut one = milliseconds(LOOKS, || drop(moment.seen(&all, &reverted, Timestamp::UNIX_EPOCH)));
+    let all = RouteFilter {
+        wants_apps: false,
+        wants_rings_or_clusters: false,
+        app: &|_| true,
+        ring: &|_| true,
+        cluster: &|_| true,
+    };
+    let mut one = milliseconds(LOOKS, || drop(moment.thread_states(&all, &reverted, Timestamp::UNIX_EPOCH)));
     goals::figure("notices_sort_ms", median(&mut sorted), "ms");
     goals::figure("notices_all_ms", median(&mut one), "ms");
     // Beside the controller; after it comes a pause of four times as long.

@@ -11,8 +11,8 @@ use std::hint::black_box;
 use serde_json::{Value, json};
 use tutti::fleet::{Fleet, assemble};
 use tutti::manifest;
-use tutti::model::{AppId, ClusterFacts, Kind, Snapshot};
-use tutti::policy::{Change, PolicyTarget, usual_namespace_labels};
+use tutti::model::{AppId, ClusterFacts, GroupVersionKind, Snapshot};
+use tutti::policy::{PolicyObjectChange, PolicyTarget, default_namespace_labels};
 
 /// 20,000 objects a second.
 const MOST_MICROSECONDS: f64 = 50.0;
@@ -109,7 +109,7 @@ fn median(fleet: &Fleet, objects: &[Value]) -> f64 {
     let app = AppId::new("shop", "web");
     let labels = BTreeMap::new();
     let cluster = ClusterFacts { name: "bj1", labels: &labels, ring: Some("prod") };
-    let namespace = usual_namespace_labels("shop");
+    let namespace = default_namespace_labels("shop");
     let budget = json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -118,7 +118,8 @@ fn median(fleet: &Fleet, objects: &[Value]) -> f64 {
     });
     let apps: Vec<Vec<Value>> =
         objects.chunks(10).map(|objects| [objects, std::slice::from_ref(&budget)].concat()).collect();
-    let kinds: Vec<Kind> = apps.iter().flatten().map(|object| Kind::of(object).expect("a kind")).collect();
+    let kinds: Vec<GroupVersionKind> =
+        apps.iter().flatten().map(|object| GroupVersionKind::of(object).expect("a kind")).collect();
     let mut runs: Vec<f64> = (0..RUNS)
         .map(|_| {
             let begun = on_processor();
@@ -127,9 +128,9 @@ fn median(fleet: &Fleet, objects: &[Value]) -> f64 {
             for objects in &apps {
                 let target =
                     PolicyTarget { app: &app, app_labels: &labels, version: Some("v1"), cluster, objects };
-                let chosen = fleet.policies.chosen(&target);
+                let chosen = fleet.policies.select(&target);
                 for (object, kind) in objects.iter().zip(&mut kinds) {
-                    let change = Change {
+                    let change = PolicyObjectChange {
                         kind,
                         plurals: &[],
                         object: Some(object),
@@ -137,7 +138,7 @@ fn median(fleet: &Fleet, objects: &[Value]) -> f64 {
                         namespace_labels: Some(&namespace),
                         hides_values: false,
                     };
-                    let judgement = black_box(chosen.judge(black_box(&change)));
+                    let judgement = black_box(chosen.evaluate(black_box(&change)));
                     assert!(judgement.verdicts.is_empty(), "{:?}", judgement.verdicts);
                     judged += 1;
                 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::goals::{at_most, figure};
 use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects};
-use crate::support::repository::{Change, ConfigRepository};
+use crate::support::repository::{Change, TestRepository};
 
 const FEW_APPS: usize = 10_000;
 const MANY_APPS: usize = 100_000;
@@ -48,7 +48,7 @@ fn install(count: usize, app: impl Fn(usize) -> Vec<(String, String)>) -> f64 {
         ("clusters/one.yaml".to_owned(), cluster("one")),
     ];
     files.extend((0..count).flat_map(app));
-    let repository = ConfigRepository::at(&folder.path().join("config"));
+    let repository = TestRepository::at(&folder.path().join("config"));
     let changes: Vec<Change<'_>> =
         files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     repository.commit("Begin", &changes);

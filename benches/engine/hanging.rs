@@ -12,8 +12,8 @@ use http::{Method, Request, Response};
 use parking_lot::Mutex;
 use sandbox::{Pods, Sandbox, SandboxOptions, SandboxService};
 use tower::Service;
-use tutti::cluster::Link;
-use tutti::controller::Origin;
+use tutti::cluster::ClusterLink;
+use tutti::controller::ManifestOrigin;
 use tutti::report::Overview;
 
 use crate::goals::{at_most, figure};
@@ -44,13 +44,13 @@ pub fn hanging() {
         let clock = Clock::default();
         let (clusters, noted) = (fleet.clusters.clone(), clock.clone());
         let hanging: BTreeSet<String> = names.iter().take(HANGING).map(|name| (*name).to_owned()).collect();
-        let origin = Origin::Repository(fleet.repository.open().await);
+        let origin = ManifestOrigin::Repository(fleet.repository.open().await);
         let running = fleet.start_from(origin, &Wires::lasting(), |settings| {
-            settings.links = Arc::new(move |cluster| {
+            settings.link_resolver = Arc::new(move |cluster| {
                 let name = cluster.name.as_str();
                 let sandbox: &Sandbox = &clusters[name];
                 let clock = (!hanging.contains(name)).then(|| noted.clone());
-                Link::in_process(Timed { cluster: name.to_owned(), service: sandbox.service(), clock })
+                ClusterLink::in_process(Timed { cluster: name.to_owned(), service: sandbox.service(), clock })
             });
         });
         running.converged(&fleet.begin).await;
@@ -124,7 +124,7 @@ struct Clock {
 struct Timed {
     cluster: String,
     service: SandboxService,
-    /// `None` of the ones that hang.
+    /// `NotConfigured` of the ones that hang.
     clock: Option<Clock>,
 }
 

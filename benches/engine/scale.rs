@@ -20,7 +20,7 @@ use crate::goals::{at_most, figure};
 use crate::manifests::{app, app_path, four_objects_each, objects_path};
 use crate::percentile;
 use crate::support::manifests::{INSTANCE, cluster};
-use crate::support::repository::{Change, ConfigRepository};
+use crate::support::repository::{Change, TestRepository};
 
 /// On each cluster.
 const APPS: usize = 250;
@@ -70,7 +70,7 @@ pub fn scale() {
 
 struct Fleet {
     folder: TempDir,
-    repository: ConfigRepository,
+    repository: TestRepository,
     clusters: Vec<Sandbox>,
     _listeners: Vec<Listener>,
 }
@@ -103,7 +103,7 @@ impl Fleet {
             files.push((app_path(number), app(number)));
             files.push((objects_path(number), four_objects_each(number, times, 1)));
         }
-        let repository = ConfigRepository::at(&folder.path().join("config"));
+        let repository = TestRepository::at(&folder.path().join("config"));
         let changes: Vec<Change<'_>> =
             files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
         repository.commit("Begin", &changes);
@@ -283,7 +283,7 @@ fn processor_seconds(process: u32) -> f64 {
     (ticks(11) + ticks(12)) / TICKS
 }
 
-/// The most that was resident and what is, in KiB; `None` when the process has just ended.
+/// The most that was resident and what is, in KiB; `NotConfigured` when the process has just ended.
 fn memory(process: u32) -> Option<[f64; 2]> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let value = |key: &str| {

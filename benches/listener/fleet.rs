@@ -8,12 +8,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
-use tutti::model::ReceiverKind;
+use tutti::model::WebhookReceiverKind;
 
 use crate::goals::{at_most, figure};
 use crate::program::{Program, all_run, free_port};
 use crate::support::manifests::{cluster, config_map, objects};
-use crate::support::repository::{Change, ConfigRepository};
+use crate::support::repository::{Change, TestRepository};
 use crate::support::senders::delivery;
 use crate::support::strangers::exchange;
 use crate::{SECRET, milliseconds};
@@ -29,7 +29,7 @@ const MOST: f64 = 50.0;
 
 pub fn measure() {
     let folder = tempfile::tempdir().expect("a folder");
-    let repository = ConfigRepository::at(&folder.path().join("config"));
+    let repository = TestRepository::at(&folder.path().join("config"));
     let mut files =
         vec![("tutti.yaml".to_owned(), instance()), ("clusters/one.yaml".to_owned(), cluster("one"))];
     for number in 0..APPS {
@@ -57,10 +57,10 @@ pub fn measure() {
     });
 }
 
-fn receivers() -> Vec<(String, ReceiverKind)> {
+fn receivers() -> Vec<(String, WebhookReceiverKind)> {
     let of_kind =
         |(name, kind)| (0..RECEIVERS_OF_A_KIND).map(move |number| (format!("{name}-{number}"), kind));
-    ReceiverKind::NAMED.into_iter().flat_map(of_kind).collect()
+    WebhookReceiverKind::NAMES.into_iter().flat_map(of_kind).collect()
 }
 
 fn instance() -> String {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tutti::fleet::{Fleet, assemble};
 use tutti::manifest;
 use tutti::model::{NoCharts, Snapshot};
-use tutti::render::{Memory, Renderer, Renders};
-use tutti::source::{Credentials, Options, Repository};
+use tutti::render::{FleetRenderer, RenderCache, Renders};
+use tutti::source::{ConfigRepository, GitCredentials, SourceOptions};
 
 use crate::figure;
 use crate::repository::{component, of_components, path_of, with_cluster_layers, with_names_of_clusters};
@@ -19,10 +19,10 @@ const COMMITS: usize = 20;
 
 /// Who reads and renders one revision after the other, as the controller does.
 struct Reader {
-    repository: Repository,
+    repository: ConfigRepository,
     runtime: tokio::runtime::Runtime,
-    manifests: manifest::Memory,
-    renders: Memory,
+    manifests: manifest::ManifestCache,
+    renders: RenderCache,
 }
 
 /// How long the steps of one revision took.
@@ -36,27 +36,32 @@ struct Steps {
 impl Reader {
     fn open(path: &Path) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let options = Options {
+        let options = SourceOptions {
             url: path.display().to_string(),
             branch: None,
             path: ".".to_owned(),
-            listed: manifest::listed_beside,
-            credentials: Credentials::default(),
-            state: path.join(".git"),
+            outside_file_lister: manifest::listed_beside,
+            credentials: GitCredentials::default(),
+            state_folder: path.join(".git"),
         };
-        let repository = runtime.block_on(Repository::open(options)).expect("a repository");
-        Self { repository, runtime, manifests: manifest::Memory::default(), renders: Memory::default() }
+        let repository = runtime.block_on(ConfigRepository::open(options)).expect("a repository");
+        Self {
+            repository,
+            runtime,
+            manifests: manifest::ManifestCache::default(),
+            renders: RenderCache::default(),
+        }
     }
 
     fn revision(&mut self) -> (Renders, Steps) {
         let tip = self.runtime.block_on(self.repository.fetch()).expect("a tip");
         let (snapshot, of_snapshot) =
             timed(|| self.runtime.block_on(self.repository.snapshot(&tip)).expect("a snapshot"));
-        let (manifests, read) = timed(|| manifest::read_again(&snapshot, &mut self.manifests));
+        let (manifests, read) = timed(|| manifest::read_incremental(&snapshot, &mut self.manifests));
         let (fleet, assembled) = timed(|| assemble(manifests, &snapshot));
         assert!(fleet.is_valid(), "{:?}", fleet.diagnostics.first());
         let (renders, render) =
-            timed(|| Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut self.renders));
+            timed(|| FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut self.renders));
         assert!(renders.results().all(Result::is_ok));
         (renders, Steps { snapshot: of_snapshot, read, assemble: assembled, render })
     }
@@ -87,14 +92,15 @@ pub fn throughput() {
     let apart = with_names_of_clusters(of_components(APPS / 5, CLUSTERS));
     for (name, snapshot) in [("objects_per_second", shared), ("unshared_objects_per_second", apart)] {
         let fleet = fleet(&snapshot);
-        let (renders, took) =
-            timed(|| Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default()));
+        let (renders, took) = timed(|| {
+            FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut RenderCache::default())
+        });
         let objects: usize =
             renders.results().map(|result| result.as_ref().expect("a render").objects.len()).sum();
         println!(
             "{} targets, {objects} objects, {} renders: {took:.1?}",
             renders.results().count(),
-            renders.made
+            renders.render_count
         );
         figure(name, objects as f64 / took.as_secs_f64(), "1/s");
     }
@@ -113,7 +119,7 @@ pub fn commits() {
     let mut reader = Reader::open(folder.path());
     let (renders, steps) = reader.revision();
     steps.say("cold");
-    println!("{} renders for {} targets", renders.made, renders.results().count());
+    println!("{} renders for {} targets", renders.render_count, renders.results().count());
     figure("cold_10000x10_s", steps.total().as_secs_f64(), "s");
     figure("cold_10000x10_peak_mib", peak(), "MiB");
 
@@ -123,7 +129,7 @@ pub fn commits() {
             commit(folder.path());
             let (renders, steps) = reader.revision();
             // The zones have layers of their own, and the first cluster has one more.
-            assert_eq!(renders.made, 3, "one app on three kinds of clusters");
+            assert_eq!(renders.render_count, 3, "one app on three kinds of clusters");
             if number == 0 {
                 steps.say("one app");
             }
@@ -138,8 +144,8 @@ pub fn commits() {
     commit(folder.path());
     let (renders, steps) = reader.revision();
     steps.say("a layer of one cluster");
-    assert_eq!(renders.made, APPS, "every app on that cluster, and nothing else");
-    figure("cluster_layer_renders", renders.made as f64, "renders");
+    assert_eq!(renders.render_count, APPS, "every app on that cluster, and nothing else");
+    figure("cluster_layer_renders", renders.render_count as f64, "renders");
     figure("cluster_layer_ms", steps.total().as_secs_f64() * 1e3, "ms");
 }
 
@@ -149,7 +155,7 @@ pub fn unshared() {
     commit_all(folder.path(), &with_names_of_clusters(of_components(APPS, CLUSTERS)));
     let (renders, steps) = Reader::open(folder.path()).revision();
     steps.say("cold, nothing shared");
-    assert_eq!(renders.made, APPS * CLUSTERS);
+    assert_eq!(renders.render_count, APPS * CLUSTERS);
     figure("cold_unshared_10000x10_s", steps.total().as_secs_f64(), "s");
     figure("cold_unshared_10000x10_peak_mib", peak(), "MiB");
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tutti::chart::{Found, Limits, Renderer, archive};
+use tutti::chart::{ChartRenderLimits, ChartRenderer, RendererProgram, archive};
 use tutti::manifest::yaml;
 use tutti::model::{Chart, ChartCapabilities, ChartObject, ChartOutput, ChartRequest, Digest};
 
@@ -49,9 +49,9 @@ pub struct Summary {
 
 /// Renders every chart below a folder both ways, and says what differs.
 pub fn compare(folder: &Path, render: &Path, helm: &Path, summary: &mut Summary) {
-    let limits = Limits { children: 1, ..Limits::default() };
-    let command = Renderer::new(Found::Command(helm.to_owned()), limits.clone());
-    let engine = Renderer::new(Found::Engine(render.to_owned()), limits.clone());
+    let limits = ChartRenderLimits { children: 1, ..ChartRenderLimits::default() };
+    let command = ChartRenderer::new(RendererProgram::Helm(helm.to_owned()), limits.clone());
+    let engine = ChartRenderer::new(RendererProgram::HelmRender(render.to_owned()), limits.clone());
     let mut timed_charts = BTreeSet::new();
     for Case { name, request, on_disk } in &cases(folder) {
         summary.cases += 1;
@@ -88,12 +88,12 @@ pub fn compare(folder: &Path, render: &Path, helm: &Path, summary: &mut Summary)
 
 /// `helm template`; ours with a running process and a new chart; with a new process; with a known chart.
 fn timed(
-    running: &Renderer,
+    running: &ChartRenderer,
     render: &Path,
     helm: &Path,
     request: &ChartRequest,
     on_disk: &OnDisk,
-    limits: &Limits,
+    limits: &ChartRenderLimits,
 ) -> [Duration; 4] {
     let mut best = [Duration::MAX; 4];
     let mut note = |at: usize, start: Instant| best[at] = best[at].min(start.elapsed());
@@ -109,7 +109,7 @@ fn timed(
         let start = Instant::now();
         let _ = running.render(&other);
         note(3, start);
-        let engine = Renderer::new(Found::Engine(render.to_owned()), limits.clone());
+        let engine = ChartRenderer::new(RendererProgram::HelmRender(render.to_owned()), limits.clone());
         let start = Instant::now();
         let _ = engine.render(request);
         note(2, start);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tutti::model::NoCharts;
-use tutti::render::{Memory, Renderer};
+use tutti::render::{FleetRenderer, RenderCache};
 use tutti::{fleet, manifest, source};
 
 const TIMES: usize = 3;
@@ -151,7 +151,7 @@ fn by_tutti(folder: &Path) -> (BTreeMap<String, Objects>, Duration) {
     let start = Instant::now();
     let snapshot = source::read_folder(folder, manifest::listed_beside).expect("a folder");
     let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
-    let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+    let renders = FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut RenderCache::default());
     let took = start.elapsed();
     assert!(fleet.is_valid(), "{:?}", fleet.diagnostics.first());
     let of_target = renders.iter().map(|(target, (_, render))| {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tutti::model::{AppId, ClusterName, Digest, PodCount, Revision};
 use tutti::plan::Plan;
-use tutti::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
+use tutti::report::{ClusterReport, Overview, RolloutReport, TargetPhase, TargetReport};
 
 const APPS: usize = 10_000;
 const CLUSTERS: usize = 200;
@@ -21,13 +21,13 @@ pub fn overview(commit: &Revision) -> Overview {
         cluster: cluster.clone(),
         ring: Some("prod".to_owned()),
         revision: commit.clone(),
-        phase: Phase::ALL[number % Phase::ALL.len()],
+        phase: TargetPhase::ALL[number % TargetPhase::ALL.len()],
         detail: String::new(),
         pods: PodCount::default(),
         version: "1.4.2".to_owned(),
         pod_sets: Vec::new(),
         created: None,
-        plan: Some(Arc::new(Plan::of_nothing(app.clone(), cluster.clone(), commit.clone()))),
+        plan: Some(Arc::new(Plan::empty(app.clone(), cluster.clone(), commit.clone()))),
         differences: None,
     };
     let targets = apps.iter().enumerate().flat_map(|(number, app)| {
@@ -57,7 +57,7 @@ pub fn overview(commit: &Revision) -> Overview {
     Overview {
         revision: Some(commit.clone()),
         is_rendered: true,
-        told: vec![commit.clone()],
+        tracked_commits: vec![commit.clone()],
         targets: targets.collect(),
         rollouts: apps.iter().map(rollout).collect(),
         clusters: clusters.iter().map(cluster).collect(),

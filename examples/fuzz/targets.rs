@@ -4,11 +4,11 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use tutti::fleet::assemble;
 use tutti::manifest::hub::Hub;
-use tutti::manifest::kinds::{self, Identity};
-use tutti::manifest::read::Reading;
+use tutti::manifest::kinds::{self, DocumentIdentity};
+use tutti::manifest::read::ReadContext;
 use tutti::manifest::{self, yaml};
-use tutti::model::{Diagnostic, NoCharts, Scope, Snapshot};
-use tutti::render::{Memory, Renderer};
+use tutti::model::{Diagnostic, DiagnosticScope, NoCharts, Snapshot};
+use tutti::render::{FleetRenderer, RenderCache};
 
 type Target = fn(&str, &mut StdRng) -> Result<(), String>;
 
@@ -40,8 +40,10 @@ fn convert(text: &str, random: &mut StdRng) -> Result<(), String> {
     let (hub, _) = Hub::of(&snapshot);
     for document in yaml::read("apps/x/app.yaml", text).documents {
         let mut root = document.root;
-        let mut reading = Reading::new("apps/x/app.yaml", Scope::Instance);
-        let Some(Identity::Native(native)) = kinds::identify(&root, &hub, &mut reading) else { continue };
+        let mut reading = ReadContext::new("apps/x/app.yaml", DiagnosticScope::Instance);
+        let Some(DocumentIdentity::Native(native)) = kinds::identify(&root, &hub, &mut reading) else {
+            continue;
+        };
         hub.to_hub(native, &mut root, &mut reading);
         let versions: Vec<String> = hub.versions(native).into_iter().map(str::to_owned).collect();
         for version in versions {
@@ -63,7 +65,7 @@ fn render(text: &str, random: &mut StdRng) -> Result<(), String> {
     let files = [("clusters/one.yaml", CLUSTER), ("apps/x/app.yaml", APP), (place.as_str(), text)];
     let snapshot = Snapshot::of_texts(files);
     let fleet = assemble(manifest::read(&snapshot), &snapshot);
-    let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+    let renders = FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut RenderCache::default());
     match renders.results().filter_map(|result| result.as_ref().err()).flatten().find(|it| it.code == "E3999")
     {
         Some(fault) => Err(fault.to_string()),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::{Value, json};
-use tutti::cluster::{About, Client, Link, LogOf, Question};
-use tutti::model::{ClusterName, Kind, ObjectId};
+use tutti::cluster::{AccessQuestion, Client, ClusterLink, ContainerLogRef, EventSubject};
+use tutti::model::{ClusterName, GroupVersionKind, ObjectId};
 
 use super::Peer;
 use super::server::{Answer, Asked};
@@ -116,7 +116,7 @@ async fn ask(address: String, folder: PathBuf) {
         "clusters": [{"name": "x", "cluster": {"server": address}}], "users": [{"name": "x", "user": {"token": "hunter2"}}],
     });
     std::fs::write(&path, text.to_string()).expect("a file");
-    let link = Link::Kubeconfig { path, context: None };
+    let link = ClusterLink::Kubeconfig { path, context: None };
     let client = Client::connect(ClusterName::from("x"), &link).await.expect("a connection");
     let _ = client.probe().await;
     let _ = client.clock_ahead().await;
@@ -125,7 +125,9 @@ async fn ask(address: String, folder: PathBuf) {
     let _ = client.kinds_in_use(&catalog, "main").await;
     let id = |kind: &str| ObjectId::new("", kind, Some("shop"), "web");
     for kind in ["ConfigMap", "Secret"] {
-        let (Some(resource), id) = (catalog.get(&Kind::new("", "v1", kind)), id(kind)) else { continue };
+        let (Some(resource), id) = (catalog.get(&GroupVersionKind::new("", "v1", kind)), id(kind)) else {
+            continue;
+        };
         let body =
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "web", "namespace": "shop"}});
         let _ = client.lookup(resource, &id).await;
@@ -134,8 +136,8 @@ async fn ask(address: String, folder: PathBuf) {
         let _ = client.lookup_new(resource, &id).await;
         let told = [
             client.apply(resource, &id, &body, "tutti").await.err(),
-            client.try_apply(resource, &id, &body, "tutti", true).await.err(),
-            client.try_replace(resource, &id, &body, "tutti").await.err(),
+            client.dry_run_apply(resource, &id, &body, "tutti", true).await.err(),
+            client.dry_run_replace(resource, &id, &body, "tutti").await.err(),
             client.delete(resource, &id, "u", "1").await.err(),
         ];
         for error in told.into_iter().flatten().map(|error| error.to_string()) {
@@ -147,12 +149,12 @@ async fn ask(address: String, folder: PathBuf) {
         }
     }
     let _ = client.pods("shop", "app=web", 500).await;
-    let _ = client.events_about("shop", About::Kind("Pod")).await;
-    let log = LogOf { namespace: "shop", pod: "web", container: "web", previous: true };
-    let _ = client.end_of_log(log, 4096).await;
+    let _ = client.events_about("shop", EventSubject::Kind("Pod")).await;
+    let log = ContainerLogRef { namespace: "shop", pod: "web", container: "web", previous: true };
+    let _ = client.last_log_line(log, 4096).await;
     let question =
-        Question { verb: "get", group: "", resource: "pods/log", namespace: Some("shop"), name: None };
-    let _ = client.may(question).await;
+        AccessQuestion { verb: "get", group: "", resource: "pods/log", namespace: Some("shop"), name: None };
+    let _ = client.is_allowed(question).await;
 }
 
 async fn discovered(client: &Client) -> Option<tutti::cluster::Catalog> {

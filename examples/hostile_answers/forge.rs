@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use tutti::forge::{Client, CommitStatus, HostRules, State};
+use tutti::forge::{CommitStatus, CommitStatusState, ForgeClient, ForgeHostRules};
 use tutti::model::{Hosts, Revision};
 
 use super::Peer;
@@ -34,13 +34,13 @@ fn status(number: usize) -> Value {
 
 async fn ask(address: String) {
     let host = address.trim_start_matches("http://");
-    let rules = HostRules::new("/srv/config", Hosts::new([host]), Hosts::new([host]));
+    let rules = ForgeHostRules::new("/srv/config", Hosts::new([host]), Hosts::new([host]));
     let token = Some(SecretString::from("hunter2"));
-    let client = Client::gitea(&address, "platform/config", token, &rules).expect("a client");
+    let client = ForgeClient::gitea(&address, "platform/config", token, &rules).expect("a client");
     let commit = Revision::from(COMMIT);
     let status = CommitStatus {
         context: "tutti/deploy".to_owned(),
-        state: State::Success,
+        state: CommitStatusState::Success,
         description: "3 of 3".to_owned(),
         target_url: None,
     };

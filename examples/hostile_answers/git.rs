@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use parking_lot::Mutex;
-use tutti::source::{self, Credentials, Options, Repository};
+use tutti::source::{self, ConfigRepository, GitCredentials, SourceOptions};
 
 use super::Peer;
 use super::server::{Answer, Asked};
@@ -51,20 +51,20 @@ fn upload_pack(more: &[&str], input: &[u8]) -> Vec<u8> {
 }
 
 async fn ask(address: String, folder: PathBuf) {
-    let options = Options {
+    let options = SourceOptions {
         url: format!("{address}/platform/config.git"),
         branch: None,
         path: ".".to_owned(),
-        listed: |_, _| Vec::new(),
-        credentials: Credentials::None,
-        state: folder,
+        outside_file_lister: |_, _| Vec::new(),
+        credentials: GitCredentials::None,
+        state_folder: folder,
     };
-    let Ok(repository) = Repository::open(options).await else { return };
+    let Ok(repository) = ConfigRepository::open(options).await else { return };
     for _ in 0..2 {
         match repository.fetch().await {
             Ok(revision) => {
                 let _ = repository.snapshot(&revision).await;
-                let _ = repository.recent(&revision, 10).await;
+                let _ = repository.recent_commits(&revision, 10).await;
             }
             Err(error) => {
                 let text = error.to_string();

@@ -13,9 +13,9 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
-use tutti::api::{self, HooksState, Receiver};
+use tutti::api::{self, HookReceiver, HooksState};
 use tutti::metrics::Metrics;
-use tutti::model::ReceiverKind;
+use tutti::model::WebhookReceiverKind;
 
 use super::Peer;
 use super::senders::headers;
@@ -27,7 +27,7 @@ const SECRET: &str = "hunter2-of-receivers";
 /// Of each kind, as each takes so many a second.
 const RECEIVERS: u64 = 100;
 /// Of one input: every event to every kind.
-const DELIVERIES: u64 = (EVENTS.len() * ReceiverKind::NAMED.len()) as u64;
+const DELIVERIES: u64 = (EVENTS.len() * WebhookReceiverKind::NAMES.len()) as u64;
 /// In bytes: larger than any receiver takes.
 const LARGEST: usize = api::LARGEST_BODY + 64 * 1024;
 const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
@@ -89,7 +89,7 @@ fn served() -> &'static Served {
         tokio::spawn(async move { while hints.recv().await.is_some() {} });
         let state = HooksState::new(sender, Metrics::default());
         let receivers = (0..RECEIVERS).flat_map(|number| {
-            ReceiverKind::NAMED.map(|(name, kind)| Receiver {
+            WebhookReceiverKind::NAMES.map(|(name, kind)| HookReceiver {
                 name: format!("{name}-{number}"),
                 kind,
                 secrets: vec![SECRET.into()],
@@ -105,8 +105,8 @@ async fn ask(address: String) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_gzip().build().expect("a client");
     for number in 0..DELIVERIES {
-        let (name, kind) = ReceiverKind::NAMED[number as usize % ReceiverKind::NAMED.len()];
-        let event = EVENTS[(number as usize / ReceiverKind::NAMED.len()) % EVENTS.len()];
+        let (name, kind) = WebhookReceiverKind::NAMES[number as usize % WebhookReceiverKind::NAMES.len()];
+        let event = EVENTS[(number as usize / WebhookReceiverKind::NAMES.len()) % EVENTS.len()];
         // What breaks off is sent as far as it came.
         let made = client.get(format!("{address}/{name}/{event}/{number}")).send();
         let Ok(mut made) = made.await else { continue };
@@ -122,7 +122,7 @@ async fn ask(address: String) {
     look().await;
 }
 
-async fn send(name: &str, kind: ReceiverKind, event: &str, body: Bytes, number: u64) {
+async fn send(name: &str, kind: WebhookReceiverKind, event: &str, body: Bytes, number: u64) {
     // The same input is sent the same way.
     let mut hasher = DefaultHasher::new();
     (name, number, &body).hash(&mut hasher);

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use tutti::chart::{Found, Limits, Renderer, Service, Sites};
-use tutti::model::{ChartSource, Charts as _};
+use tutti::chart::{ChartHosts, ChartRenderLimits, ChartRenderer, ChartService, RendererProgram};
+use tutti::model::{ChartProvider as _, ChartSource};
 
 use super::Peer;
 use super::package::package;
@@ -37,8 +37,8 @@ fn answer(asked: &Asked) -> Answer {
 }
 
 async fn ask(address: String) {
-    let renderer = Renderer::new(Found::Nothing(None), Limits::default());
-    let service = Service::asking(Sites::default(), renderer, None);
+    let renderer = ChartRenderer::new(RendererProgram::Missing(None), ChartRenderLimits::default());
+    let service = ChartService::with_hosts(ChartHosts::default(), renderer, None);
     let host = address.trim_start_matches("http://");
     let (chart, version) = ("web".to_owned(), "1.0.0".to_owned());
     let sources = BTreeSet::from([

@@ -40,7 +40,7 @@ impl Verb {
 /// One verb on one resource, as in a SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Right {
-    /// `None`: the whole cluster.
+    /// `NotConfigured`: the whole cluster.
     pub namespace: Option<Arc<str>>,
     pub group: Arc<str>,
     /// The plural, with a subresource if any: `pods/log`.
@@ -84,7 +84,7 @@ impl Serialize for Right {
 /// The reason of a right; roles are printed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Why {
+pub enum RightReason {
     /// Watching definitions and API services.
     Serving,
     /// Watches and the inventory.

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::manifest;
 use crate::model::{
-    App, AppId, Approval, ApprovedAction, Digest, Instance, Kind, Mode, NoCharts, PruneMode, Rendered,
-    Snapshot,
+    App, AppId, Approval, ApprovedAction, Digest, GroupVersionKind, Instance, InstanceMode, NoCharts,
+    PruneMode, RenderedTarget, Snapshot,
 };
-use crate::render::Renderer;
+use crate::render::FleetRenderer;
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: one}\nspec: {connection: {sandbox: {}}}\n";
 
@@ -34,13 +34,19 @@ fn rights_of(
     let fleet = crate::fleet::assemble(manifest::read(&snapshot), &snapshot);
     let errors: Vec<_> = fleet.diagnostics.iter().filter(|it| it.is_error()).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    let renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
+    let renderer = FleetRenderer::new(&fleet, &snapshot, &NoCharts);
     let target = fleet.targets().remove(0);
     let rendered = renderer.render(&target).expect("a render");
-    let renders: Vec<(&App, Rendered)> = vec![(&fleet.apps[&target.app], rendered)];
-    let known = |_: &Kind| None;
-    let needs = needs(&Input { instance, renders: &renders, known: &known, namespaces_exist, leaving });
-    let own = |why: &Why| *why != Why::Serving;
+    let renders: Vec<(&App, RenderedTarget)> = vec![(&fleet.apps[&target.app], rendered)];
+    let known = |_: &GroupVersionKind| None;
+    let needs = required_rights(&AccessInput {
+        instance,
+        renders: &renders,
+        known_plural: &known,
+        namespaces_exist,
+        removal_approvals: leaving,
+    });
+    let own = |why: &RightReason| *why != RightReason::Serving;
     needs.rights.iter().filter(|(_, why)| own(why)).map(|(right, _)| right.to_string()).collect()
 }
 
@@ -73,7 +79,7 @@ const TAKE_OVER: [&str; 2] = ["update configmaps in namespace shop", "patch conf
 #[test]
 fn verbs_depend_on_mode_and_prune() {
     let enforce = Instance::default();
-    let observe = Instance { mode: Mode::Observe, ..Instance::default() };
+    let observe = Instance { mode: InstanceMode::Observe, ..Instance::default() };
     let mut lasting = Instance::default();
     lasting.defaults.prune = PruneMode::Never;
     let objects = [settings()];
@@ -129,7 +135,7 @@ fn claims_need_their_storage_class() {
 #[test]
 fn removed_cluster_needs_delete_only() {
     let enforce = Instance::default();
-    let observe = Instance { mode: Mode::Observe, ..Instance::default() };
+    let observe = Instance { mode: InstanceMode::Observe, ..Instance::default() };
     let orphan = |app: &str, action| Approval {
         name: "word".to_owned(),
         app: AppId::new("shop", app),
@@ -185,11 +191,11 @@ fn rule_grants_only_missing_rights() {
     };
     let missing = [right("secrets", None, Verb::Patch), right("configmaps", None, Verb::Patch)];
     let expected = "- apiGroups: [\"\"]\n  resources: [configmaps, secrets]\n  verbs: [patch]\n";
-    assert_eq!(rule_of(&missing), expected);
+    assert_eq!(rules_for(&missing), expected);
     let named = [right("clusterroles", Some("view"), Verb::Bind)];
     let expected =
         "- apiGroups: [\"\"]\n  resources: [clusterroles]\n  resourceNames: [view]\n  verbs: [bind]\n";
-    assert_eq!(rule_of(&named), expected);
+    assert_eq!(rules_for(&named), expected);
 }
 
 #[test]
@@ -203,8 +209,8 @@ fn home_rights_cover_secrets_and_lease() {
     let snapshot = Snapshot::of_texts([("tutti.yaml", instance), ("clusters/one.yaml", kept.as_str())]);
     let fleet = crate::fleet::assemble(manifest::read(&snapshot), &snapshot);
     assert!(fleet.is_valid(), "{:?}", fleet.diagnostics);
-    let lease = Some(LeaseAt { namespace: "tutti", name: "leader" });
-    let needs = home_needs(&fleet.instance, fleet.clusters.values(), lease);
+    let lease = Some(LeaseName { namespace: "tutti", name: "leader" });
+    let needs = home_rights(&fleet.instance, fleet.clusters.values(), lease);
     let rights: Vec<String> = needs.rights.keys().map(ToString::to_string).collect();
     let expected = [
         "get secrets bj5 in namespace fleet",
@@ -218,7 +224,7 @@ fn home_rights_cover_secrets_and_lease() {
         "update leases.coordination.k8s.io leader in namespace tutti",
     ];
     assert_eq!(rights, expected);
-    let text = manifest(Place::Home, "main", &needs, None);
+    let text = rbac_manifest(RbacScope::Home, "main", &needs, None);
     assert!(text.contains("name: tutti-main-home\n") && !text.contains("ClusterRole"), "{text}");
 }
 

@@ -5,14 +5,14 @@
 //! a watch channel, and rollouts decide by them. Each measurement has one task, which ends when no rollout needs it; then its
 //! outcome is dropped. Nothing is stored, so a new process measures again.
 //!
-//! [`judge`] is pure: it evaluates answers and counts them. [`probe`] sends requests within limits: no redirects, a bounded
+//! [`evaluation`] is pure: it evaluates answers and counts them. [`probe`] sends requests within limits: no redirects, a bounded
 //! size and time of answers, and few parallel requests to a host.
 
-mod judge;
+mod evaluation;
 mod probe;
 mod run;
 mod statuses;
 #[cfg(test)]
 mod tests;
 
-pub use run::{Inputs, Settings, run};
+pub use run::{AnalysisInputs, AnalysisSettings, run};

@@ -10,84 +10,86 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::judge::{Answer, Judge, Tally, Unclear, Verdict};
+use super::evaluation::{
+    AnalysisExpressions, MeasurementAnswer, MeasurementTally, MeasurementVerdict, UnclearCount,
+};
 use super::probe::Prober;
-use super::statuses::{Place, Reader};
-use crate::cluster::Home;
-use crate::controller::{ConfigHead, Grants};
+use super::statuses::{CommitStatusReader, CommitStatusSource};
+use crate::cluster::HomeCluster;
+use crate::controller::{ConfigHead, RepositoryGrants};
 use crate::metrics::Metrics;
 use crate::model::{Analysis, AnalysisSpec, AppId, ClusterName, Probe, Revision};
 use crate::report::{ClusterReport, Overview, RolloutReport, TargetReport, UnitReport, version};
-use crate::rollout::{AllOutcomes, Gate, Hold, Measure, Outcome};
+use crate::rollout::{AllMeasurementOutcomes, Measurement, MeasurementGate, MeasurementOutcome, RolloutHold};
 
 /// Queued reports of tasks.
-const REPORTS: usize = 256;
+const QUEUED_REPORTS: usize = 256;
 
 #[derive(Debug)]
-pub struct Settings {
-    pub home: Home,
-    pub grants: Arc<Grants>,
+pub struct AnalysisSettings {
+    pub home: HomeCluster,
+    pub grants: Arc<RepositoryGrants>,
     pub metrics: Metrics,
 }
 
 #[derive(Debug)]
-pub struct Inputs {
+pub struct AnalysisInputs {
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub overview: watch::Receiver<Arc<Overview>>,
     /// Outcomes of measurements.
-    pub measured: watch::Sender<Arc<AllOutcomes>>,
+    pub outcomes: watch::Sender<Arc<AllMeasurementOutcomes>>,
     /// Cancelled when this process leads; until then another one measures.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
 }
 
-type Key = (AppId, Measure);
+type MeasurementKey = (AppId, Measurement);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Job {
-    /// `None`: there is no such analysis.
+enum MeasurementJob {
+    /// `NotConfigured`: there is no such analysis.
     Analysis(Option<Arc<Analysis>>),
     Status {
         context: String,
         commit: Option<Revision>,
-        place: Arc<Place>,
+        place: Arc<CommitStatusSource>,
         /// A status that is missing after this time needs a person.
         deadline: Duration,
     },
 }
 
-struct Running {
+struct RunningMeasurement {
     number: u64,
-    job: Job,
+    job: MeasurementJob,
     /// Dropping it ends the task.
     _task: AbortOnDropHandle<()>,
 }
 
-struct Report {
-    key: Key,
+struct MeasurementReport {
+    key: MeasurementKey,
     number: u64,
-    outcome: Outcome,
+    outcome: MeasurementOutcome,
 }
 
-struct Shared {
+struct MeasurementContext {
     /// Created for the first request.
     prober: OnceLock<Result<Prober, String>>,
-    grants: Arc<Grants>,
-    home: Home,
-    reader: Reader,
+    grants: Arc<RepositoryGrants>,
+    home: HomeCluster,
+    reader: CommitStatusReader,
     overview: watch::Receiver<Arc<Overview>>,
-    reports: mpsc::Sender<Report>,
+    reports: mpsc::Sender<MeasurementReport>,
 }
 
 /// Runs until it is stopped.
-pub async fn run(settings: Settings, mut inputs: Inputs) {
+pub async fn run(settings: AnalysisSettings, mut inputs: AnalysisInputs) {
     let stop = inputs.stop.clone();
     let work = async {
         inputs.elected.cancelled().await;
-        let (reports, mut received) = mpsc::channel(REPORTS);
-        let Settings { home, grants, metrics } = settings;
-        let reader = Reader::new(Arc::clone(&grants), home.clone(), metrics);
-        let shared = Arc::new(Shared {
+        let (reports, mut received) = mpsc::channel(QUEUED_REPORTS);
+        let AnalysisSettings { home, grants, metrics } = settings;
+        let reader = CommitStatusReader::new(Arc::clone(&grants), home.clone(), metrics);
+        let shared = Arc::new(MeasurementContext {
             prober: OnceLock::new(),
             grants,
             home,
@@ -95,13 +97,13 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
             overview: inputs.overview.clone(),
             reports,
         });
-        let mut jobs = Jobs { shared, running: BTreeMap::new(), number: 0 };
+        let mut jobs = RunningMeasurements { shared, running: BTreeMap::new(), number: 0 };
         loop {
-            forget(&jobs.look(&mut inputs), &inputs.measured);
+            remove_outcomes(&jobs.update_tasks(&mut inputs), &inputs.outcomes);
             tokio::select! {
                 Ok(()) = inputs.head.changed() => {}
                 Ok(()) = inputs.overview.changed() => {}
-                Some(report) = received.recv() => jobs.take(report, &inputs.measured),
+                Some(report) = received.recv() => jobs.publish_report(report, &inputs.outcomes),
                 else => return,
             }
         }
@@ -113,9 +115,9 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
 }
 
 /// Removes outcomes that no rollout needs, or that are measured anew.
-fn forget(ended: &[Key], measured: &watch::Sender<Arc<AllOutcomes>>) {
+fn remove_outcomes(ended: &[MeasurementKey], measured: &watch::Sender<Arc<AllMeasurementOutcomes>>) {
     measured.send_if_modified(|all| {
-        let has = |(app, measure): &&Key| all.get(app).is_some_and(|of| of.contains_key(measure));
+        let has = |(app, measure): &&MeasurementKey| all.get(app).is_some_and(|of| of.contains_key(measure));
         if !ended.iter().any(|key| has(&key)) {
             return false;
         }
@@ -128,35 +130,41 @@ fn forget(ended: &[Key], measured: &watch::Sender<Arc<AllOutcomes>>) {
     });
 }
 
-struct Jobs {
-    shared: Arc<Shared>,
-    running: BTreeMap<Key, Running>,
+struct RunningMeasurements {
+    shared: Arc<MeasurementContext>,
+    running: BTreeMap<MeasurementKey, RunningMeasurement>,
     number: u64,
 }
 
-impl Jobs {
+impl RunningMeasurements {
     /// Starts required tasks, ends others, and returns the keys of the ended ones.
-    fn look(&mut self, inputs: &mut Inputs) -> Vec<Key> {
+    fn update_tasks(&mut self, inputs: &mut AnalysisInputs) -> Vec<MeasurementKey> {
         let Some(head) = inputs.head.borrow_and_update().clone() else { return Vec::new() };
         let overview = inputs.overview.borrow_and_update().clone();
-        let wanted = wanted(&overview, &head);
-        let is_over = |key: &Key, running: &mut Running| wanted.get(key) != Some(&running.job);
-        let ended: Vec<Key> = self.running.extract_if(.., is_over).map(|(key, _)| key).collect();
+        let wanted = required_jobs(&overview, &head);
+        let is_over =
+            |key: &MeasurementKey, running: &mut RunningMeasurement| wanted.get(key) != Some(&running.job);
+        let ended: Vec<MeasurementKey> = self.running.extract_if(.., is_over).map(|(key, _)| key).collect();
         for (key, job) in wanted {
             if self.running.contains_key(&key) {
                 continue;
             }
             self.number += 1;
-            let task = tokio::spawn(measure(Arc::clone(&self.shared), key.clone(), self.number, job.clone()));
-            let running = Running { number: self.number, job, _task: AbortOnDropHandle::new(task) };
+            let task = tokio::spawn(run_job(Arc::clone(&self.shared), key.clone(), self.number, job.clone()));
+            let running =
+                RunningMeasurement { number: self.number, job, _task: AbortOnDropHandle::new(task) };
             self.running.insert(key, running);
         }
         ended
     }
 
     /// Publishes the report of a running task.
-    fn take(&self, report: Report, measured: &watch::Sender<Arc<AllOutcomes>>) {
-        let Report { key, number, outcome } = report;
+    fn publish_report(
+        &self,
+        report: MeasurementReport,
+        measured: &watch::Sender<Arc<AllMeasurementOutcomes>>,
+    ) {
+        let MeasurementReport { key, number, outcome } = report;
         if self.running.get(&key).is_none_or(|running| running.number != number) {
             return;
         }
@@ -166,7 +174,7 @@ impl Jobs {
                 return false;
             }
             let name = match &measure.gate {
-                Gate::Analysis(name) | Gate::Status(name) => name,
+                MeasurementGate::Analysis(name) | MeasurementGate::Status(name) => name,
             };
             tracing::info!(%app, wave = measure.wave, name, ?outcome, "measured after a wave");
             Arc::make_mut(all).entry(app.clone()).or_default().insert(measure.clone(), outcome.clone());
@@ -175,16 +183,18 @@ impl Jobs {
     }
 }
 
-fn wanted(overview: &Overview, head: &ConfigHead) -> BTreeMap<Key, Job> {
+fn required_jobs(overview: &Overview, head: &ConfigHead) -> BTreeMap<MeasurementKey, MeasurementJob> {
     let mut wanted = BTreeMap::new();
     for rollout in &overview.rollouts {
         for measured in &rollout.measures {
             let job = match &measured.measure.gate {
-                Gate::Analysis(name) => Job::Analysis(head.fleet.analyses.get(name).cloned()),
-                Gate::Status(context) => Job::Status {
+                MeasurementGate::Analysis(name) => {
+                    MeasurementJob::Analysis(head.fleet.analyses.get(name).cloned())
+                }
+                MeasurementGate::Status(context) => MeasurementJob::Status {
                     context: context.clone(),
                     commit: commit_of(rollout, &measured.measure.wave),
-                    place: Arc::new(Place::of(&head.fleet.instance)),
+                    place: Arc::new(CommitStatusSource::of(&head.fleet.instance)),
                     deadline: { head.fleet.apps.get(&rollout.app) }
                         .map(|app| app.rollout.deadline())
                         .unwrap_or_default(),
@@ -203,22 +213,22 @@ pub(super) fn commit_of(rollout: &RolloutReport, wave: &str) -> Option<Revision>
     newest.and_then(|unit| unit.revision.clone()).or_else(|| rollout.commit.clone())
 }
 
-async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
-    let say = async |outcome: Outcome| {
+async fn run_job(shared: Arc<MeasurementContext>, key: MeasurementKey, number: u64, job: MeasurementJob) {
+    let say = async |outcome: MeasurementOutcome| {
         // A closed queue means that measuring has stopped.
-        let _ = shared.reports.send(Report { key: key.clone(), number, outcome }).await;
+        let _ = shared.reports.send(MeasurementReport { key: key.clone(), number, outcome }).await;
     };
     match job {
-        Job::Status { commit: None, .. } => {
-            say(Outcome::Inconclusive("nobody knows which commit the wave runs".into())).await;
+        MeasurementJob::Status { commit: None, .. } => {
+            say(MeasurementOutcome::Inconclusive("nobody knows which commit the wave runs".into())).await;
         }
-        Job::Status { context, commit: Some(commit), place, deadline } => {
-            let (began, mut unclear) = (Instant::now(), Unclear::default());
+        MeasurementJob::Status { context, commit: Some(commit), place, deadline } => {
+            let (began, mut unclear) = (Instant::now(), UnclearCount::default());
             loop {
                 let is_late = began.elapsed() >= deadline;
                 let outcome = match shared.reader.outcome(&place, &commit, &context, is_late).await {
                     Ok(outcome) => {
-                        unclear = Unclear::default();
+                        unclear = UnclearCount::default();
                         outcome
                     }
                     Err(why) => unclear.add(&why),
@@ -227,17 +237,18 @@ async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
                 tokio::time::sleep(place.pause).await;
             }
         }
-        Job::Analysis(None) => {
-            say(Outcome::Inconclusive("it does not exist below policies/".into())).await;
+        MeasurementJob::Analysis(None) => {
+            say(MeasurementOutcome::Inconclusive("it does not exist below policies/".into())).await;
         }
-        Job::Analysis(Some(analysis)) => match &analysis.spec {
-            None => say(Outcome::Inconclusive("its manifest has a mistake".into())).await,
+        MeasurementJob::Analysis(Some(analysis)) => match &analysis.spec {
+            None => say(MeasurementOutcome::Inconclusive("its manifest has a mistake".into())).await,
             Some(spec) => {
-                let mut tally = Tally::default();
+                let mut tally = MeasurementTally::default();
                 tokio::time::sleep(spec.initial_delay).await;
                 loop {
-                    let outcome = tally.add(spec, &one(&shared, &key, spec).await);
-                    let is_over = matches!(outcome, Outcome::Success(_) | Outcome::Failure(_));
+                    let outcome = tally.add(spec, &take_measurement(&shared, &key, spec).await);
+                    let is_over =
+                        matches!(outcome, MeasurementOutcome::Success(_) | MeasurementOutcome::Failure(_));
                     say(outcome).await;
                     if is_over {
                         return;
@@ -249,22 +260,26 @@ async fn measure(shared: Arc<Shared>, key: Key, number: u64, job: Job) {
     }
 }
 
-async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verdict {
+async fn take_measurement(
+    shared: &MeasurementContext,
+    (app, measure): &MeasurementKey,
+    spec: &AnalysisSpec,
+) -> MeasurementVerdict {
     let overview = shared.overview.borrow().clone();
     let Some(rollout) = overview.rollout_of(app) else {
-        return Verdict::Unclear("the rollout is not known".to_owned());
+        return MeasurementVerdict::Unclear("the rollout is not known".to_owned());
     };
-    let subject = Subject::of(&overview, rollout, &measure.wave);
+    let subject = MeasuredWave::of(&overview, rollout, &measure.wave);
     if subject.units.is_empty() {
-        return Verdict::Unclear("no cluster of the wave takes part".to_owned());
+        return MeasurementVerdict::Unclear("no cluster of the wave takes part".to_owned());
     }
     let prober = shared.prober.get_or_init(|| Prober::new(Arc::clone(&shared.grants), shared.home.clone()));
     let prober = match prober {
         Ok(prober) => prober,
-        Err(why) => return Verdict::NotAsked(format!("the HTTP client cannot be made: {why}")),
+        Err(why) => return MeasurementVerdict::NotAsked(format!("the HTTP client cannot be made: {why}")),
     };
     let answer = match prober.prepare(&spec.probe, &subject.values()).await {
-        Ok(None) => Ok(Answer::Units(subject.units())),
+        Ok(None) => Ok(MeasurementAnswer::Units(subject.units())),
         Ok(Some(ready)) => match tokio::time::timeout(spec.timeout, ready.send()).await {
             Ok(answer) => answer,
             Err(_) => Err(format!("there is no answer after {} s", spec.timeout.as_secs())),
@@ -273,22 +288,22 @@ async fn one(shared: &Shared, (app, measure): &Key, spec: &AnalysisSpec) -> Verd
     };
     let answer = match answer {
         Ok(answer) => answer,
-        Err(why) => return Verdict::Unclear(why),
+        Err(why) => return MeasurementVerdict::Unclear(why),
     };
-    match Judge::of(spec) {
-        Ok(judge) => judge.verdict(&answer),
-        Err(why) => Verdict::Unclear(why),
+    match AnalysisExpressions::of(spec) {
+        Ok(judge) => judge.evaluate(&answer),
+        Err(why) => MeasurementVerdict::Unclear(why),
     }
 }
 
 /// The units of one wave, on clusters that answer.
-pub(super) struct Subject<'a> {
+pub(super) struct MeasuredWave<'a> {
     app: &'a AppId,
     wave: &'a str,
     units: Vec<(&'a UnitReport, Option<&'a TargetReport>)>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> MeasuredWave<'a> {
     pub(super) fn of(overview: &'a Overview, rollout: &'a RolloutReport, wave: &'a str) -> Self {
         let clusters: BTreeSet<&ClusterName> =
             rollout.units.iter().filter(|it| it.wave == wave).map(|it| &it.unit.cluster).collect();
@@ -300,7 +315,7 @@ impl<'a> Subject<'a> {
             .collect();
         // The last observation of an offline or unread cluster says nothing about the version.
         let answers = |it: &&ClusterReport| it.state == "Ready";
-        let is_unread = |unit: &UnitReport| matches!(unit.hold, Some(Hold::Unread));
+        let is_unread = |unit: &UnitReport| matches!(unit.hold, Some(RolloutHold::Unread));
         let answering: BTreeSet<&ClusterName> =
             overview.clusters.iter().filter(answers).map(|it| &it.name).collect();
         let of_wave = rollout.units.iter().filter(|it| it.wave == wave);
@@ -318,12 +333,12 @@ impl<'a> Subject<'a> {
         let joined = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join("|");
         let rings = joined(self.targets().filter_map(|target| target.ring.as_deref()).collect());
         let clusters = joined(self.units.iter().map(|(unit, _)| unit.unit.cluster.as_str()).collect());
-        let version = version::merge(self.units.iter().map(|unit| version_of(*unit)));
-        let mut values = Probe::values(("", "", ""), self.wave, "", "");
+        let version = version::merge_versions(self.units.iter().map(|unit| version_of(*unit)));
+        let mut values = Probe::template_values(("", "", ""), self.wave, "", "");
         values["app"] = json!({
-            "namespace": safe(&self.app.namespace), "name": safe(&self.app.name), "version": safe(&version),
+            "namespace": safe_value(&self.app.namespace), "name": safe_value(&self.app.name), "version": safe_value(&version),
         });
-        (values["ring"], values["clusters"]) = (safe(&rings), safe(&clusters));
+        (values["ring"], values["clusters"]) = (safe_value(&rings), safe_value(&clusters));
         values
     }
 
@@ -346,7 +361,7 @@ impl<'a> Subject<'a> {
 }
 
 /// Only safe characters: the value cannot end a quoted text or change a URL. Otherwise null.
-pub(super) fn safe(text: &str) -> Json {
+pub(super) fn safe_value(text: &str) -> Json {
     let is_safe = |it: char| it.is_ascii_alphanumeric() || "._-|".contains(it);
     if text.chars().all(is_safe) { Json::from(text) } else { Json::Null }
 }

@@ -7,68 +7,74 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::cluster::Home;
-use crate::controller::Grants;
-use crate::forge::{Client, State};
+use crate::cluster::HomeCluster;
+use crate::controller::RepositoryGrants;
+use crate::forge::{CommitStatusState, ForgeClient};
 use crate::metrics::Metrics;
-use crate::model::{Forge, Instance, Revision, short_line};
-use crate::rollout::Outcome;
+use crate::model::{ForgeSettings, Instance, Revision, short_line};
+use crate::rollout::MeasurementOutcome;
 
 const MOST_COMMITS: usize = 100;
 /// The shortest poll interval, whatever the instance says.
-const SHORTEST: Duration = Duration::from_secs(1);
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_SHOWN: usize = 100;
 
 /// The newest status of each context of a commit.
-type Statuses = BTreeMap<String, (State, String)>;
+type StatusesByContext = BTreeMap<String, (CommitStatusState, String)>;
 
 /// Caches the statuses that were read last.
 #[derive(Debug)]
-pub struct Reader {
-    grants: Arc<Grants>,
-    home: Home,
+pub struct CommitStatusReader {
+    grants: Arc<RepositoryGrants>,
+    home: HomeCluster,
     metrics: Metrics,
     /// The lock serializes reads.
-    known: Mutex<BTreeMap<Revision, (Instant, Arc<Statuses>)>>,
+    known: Mutex<BTreeMap<Revision, (Instant, Arc<StatusesByContext>)>>,
 }
 
 /// The settings in `tutti.yaml` for reading statuses.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
-    pub forge: Option<Forge>,
+pub struct CommitStatusSource {
+    pub forge: Option<ForgeSettings>,
     /// The poll interval.
     pub pause: Duration,
     /// The prefix of tutti's own statuses.
     pub prefix: String,
 }
 
-impl Place {
+impl CommitStatusSource {
     pub fn of(instance: &Instance) -> Self {
         let prefix = instance.status_prefix.clone();
-        Self { forge: instance.forge.clone(), pause: instance.poll.max(SHORTEST), prefix }
+        Self { forge: instance.forge.clone(), pause: instance.poll.max(SHORTEST_PAUSE), prefix }
     }
 }
 
-impl Reader {
-    pub fn new(grants: Arc<Grants>, home: Home, metrics: Metrics) -> Self {
+impl CommitStatusReader {
+    pub fn new(grants: Arc<RepositoryGrants>, home: HomeCluster, metrics: Metrics) -> Self {
         Self { grants, home, metrics, known: Mutex::default() }
     }
 
     /// The outcome of one status of a commit, or why it is unknown. `is_late`: its deadline has passed.
     pub async fn outcome(
         &self,
-        place: &Place,
+        place: &CommitStatusSource,
         commit: &Revision,
         context: &str,
         is_late: bool,
-    ) -> Result<Outcome, String> {
+    ) -> Result<MeasurementOutcome, String> {
         if context.starts_with(&format!("{}/", place.prefix)) {
-            return Ok(Outcome::Inconclusive("it is one of tutti itself, which says nothing here".into()));
+            return Ok(MeasurementOutcome::Inconclusive(
+                "it is one of tutti itself, which says nothing here".into(),
+            ));
         }
-        Ok(of(&*self.read(place, commit).await?, context, commit, is_late))
+        Ok(status_outcome(&*self.read(place, commit).await?, context, commit, is_late))
     }
 
-    async fn read(&self, place: &Place, commit: &Revision) -> Result<Arc<Statuses>, String> {
+    async fn read(
+        &self,
+        place: &CommitStatusSource,
+        commit: &Revision,
+    ) -> Result<Arc<StatusesByContext>, String> {
         let mut known = self.known.lock().await;
         // Half the interval: a slightly early caller would wait for another whole one.
         if let Some((at, statuses)) = known.get(commit)
@@ -84,11 +90,11 @@ impl Reader {
             }
             None => None,
         };
-        let client = Client::gitea(&forge.url, &forge.repository, token, &self.grants.forge)
+        let client = ForgeClient::gitea(&forge.url, &forge.repository, token, &self.grants.forge)
             .map_err(|error| error.to_string())?
             .observed_by(Arc::new(self.metrics.clone()));
         let read = client.statuses(commit).await.map_err(|error| error.to_string())?;
-        let statuses: Statuses =
+        let statuses: StatusesByContext =
             read.into_iter().map(|it| (it.context, (it.state, it.description))).collect();
         let statuses = Arc::new(statuses);
         if known.len() >= MOST_COMMITS {
@@ -100,8 +106,13 @@ impl Reader {
 }
 
 /// A status that is missing or skipped after its deadline needs a person.
-pub(super) fn of(statuses: &Statuses, context: &str, commit: &Revision, is_late: bool) -> Outcome {
-    let waits = if is_late { Outcome::Inconclusive } else { Outcome::Pending };
+pub(super) fn status_outcome(
+    statuses: &StatusesByContext,
+    context: &str,
+    commit: &Revision,
+    is_late: bool,
+) -> MeasurementOutcome {
+    let waits = if is_late { MeasurementOutcome::Inconclusive } else { MeasurementOutcome::Pending };
     let Some((state, description)) = statuses.get(context) else {
         return waits(format!("there is none on {}", commit.short()).into());
     };
@@ -111,9 +122,11 @@ pub(super) fn of(statuses: &Statuses, context: &str, commit: &Revision, is_late:
         format!("it {word} on {}{more}", commit.short()).into()
     };
     match state {
-        State::Success => Outcome::Success(because("is success")),
-        State::Pending => Outcome::Pending(because("is pending")),
-        State::Skipped => waits(because("is skipped")),
-        State::Failure | State::Error => Outcome::Inconclusive(because("has failed")),
+        CommitStatusState::Success => MeasurementOutcome::Success(because("is success")),
+        CommitStatusState::Pending => MeasurementOutcome::Pending(because("is pending")),
+        CommitStatusState::Skipped => waits(because("is skipped")),
+        CommitStatusState::Failure | CommitStatusState::Error => {
+            MeasurementOutcome::Inconclusive(because("has failed"))
+        }
     }
 }

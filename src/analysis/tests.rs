@@ -6,17 +6,19 @@ use std::time::Duration;
 use sandbox::{Sandbox, SandboxOptions};
 use serde_json::{Value as Json, json};
 
-use super::judge::{Answer, Judge, Tally, Verdict, values};
-use super::probe::{Prober, address};
-use super::run::{Subject, commit_of, safe};
+use super::evaluation::{
+    AnalysisExpressions, MeasurementAnswer, MeasurementTally, MeasurementVerdict, prometheus_values,
+};
+use super::probe::{Prober, checked_address};
+use super::run::{MeasuredWave, commit_of, safe_value};
 use super::statuses;
-use crate::cluster::{Home, Link};
-use crate::controller::Grants;
-use crate::forge::State;
+use crate::cluster::{ClusterLink, HomeCluster};
+use crate::controller::RepositoryGrants;
+use crate::forge::CommitStatusState;
 use crate::manifest;
 use crate::model::{AnalysisSpec, AppId, Hosts, PodCount, Revision, Snapshot};
-use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport, UnitReport};
-use crate::rollout::{Hold, Outcome, UnitId};
+use crate::report::{ClusterReport, Overview, RolloutReport, TargetPhase, TargetReport, UnitReport};
+use crate::rollout::{MeasurementOutcome, RolloutHold, UnitId};
 
 fn spec(text: &str) -> AnalysisSpec {
     let manifest =
@@ -31,18 +33,18 @@ fn prometheus(more: &str) -> AnalysisSpec {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
-fn check(spec: &AnalysisSpec, answer: &Answer, expected: Verdict) {
-    assert_eq!(Judge::of(spec).expect("expressions").verdict(answer), expected, "{answer:?}");
+fn check(spec: &AnalysisSpec, answer: &MeasurementAnswer, expected: MeasurementVerdict) {
+    assert_eq!(AnalysisExpressions::of(spec).expect("expressions").evaluate(answer), expected, "{answer:?}");
 }
 
 #[test]
 fn query_values_are_good_bad_or_unclear() {
     let one = prometheus("success: 'result[0] < 0.05'");
     let two = prometheus("success: 'result[0] < 0.05', failure: 'result[0] > 0.5'");
-    let good = |text: &str| Verdict::Good(text.to_owned());
-    let bad = |text: &str| Verdict::Bad(text.to_owned());
-    let unclear = |text: &str| Verdict::Unclear(text.to_owned());
-    let values = |values: &[f64]| Answer::Values(values.to_vec());
+    let good = |text: &str| MeasurementVerdict::Good(text.to_owned());
+    let bad = |text: &str| MeasurementVerdict::Bad(text.to_owned());
+    let unclear = |text: &str| MeasurementVerdict::Unclear(text.to_owned());
+    let values = |values: &[f64]| MeasurementAnswer::Values(values.to_vec());
     check(&one, &values(&[0.01]), good("result [0.01]"));
     check(&one, &values(&[0.3]), bad("result [0.3]"));
     check(&one, &values(&[f64::INFINITY]), bad("result [inf]"));
@@ -55,9 +57,9 @@ fn query_values_are_good_bad_or_unclear() {
     }
     // A failed evaluation, or a result that is no boolean.
     let wrong = prometheus("success: 'result[1] < 0.05'");
-    let said = Judge::of(&wrong).expect("an expression").verdict(&values(&[1.0]));
+    let said = AnalysisExpressions::of(&wrong).expect("an expression").evaluate(&values(&[1.0]));
     assert!(
-        matches!(&said, Verdict::Unclear(why) if why.starts_with("success cannot be evaluated: ")),
+        matches!(&said, MeasurementVerdict::Unclear(why) if why.starts_with("success cannot be evaluated: ")),
         "{said:?}"
     );
     let number = prometheus("success: 'result[0]'");
@@ -67,8 +69,8 @@ fn query_values_are_good_bad_or_unclear() {
         unclear("success cannot be evaluated: it is a double, not true or false, with result [1]"),
     );
     let endless = prometheus("success: 'result.all(a, result.all(b, result.all(c, a + b + c >= 0.0)))'");
-    let said = Judge::of(&endless).expect("an expression").verdict(&values(&[1.0; 1000]));
-    assert!(matches!(&said, Verdict::Unclear(why) if why.contains("takes too long")), "{said:?}");
+    let said = AnalysisExpressions::of(&endless).expect("an expression").evaluate(&values(&[1.0; 1000]));
+    assert!(matches!(&said, MeasurementVerdict::Unclear(why) if why.contains("takes too long")), "{said:?}");
     // Query values compare with whole numbers.
     check(
         &prometheus("success: 'result.all(value, value == 1)'"),
@@ -81,23 +83,24 @@ fn query_values_are_good_bad_or_unclear() {
 #[test]
 fn http_and_health_answers_are_judged() {
     let http = |expect: &str| spec(&format!("{{http: {{url: 'https://p'{expect}}}}}"));
-    let answer = |status: u16, body: Json| Answer::Http { status, body };
-    check(&http(""), &answer(204, json!("")), Verdict::Good("status 204".to_owned()));
-    check(&http(""), &answer(503, json!("")), Verdict::Bad("status 503".to_owned()));
+    let answer = |status: u16, body: Json| MeasurementAnswer::Http { status, body };
+    check(&http(""), &answer(204, json!("")), MeasurementVerdict::Good("status 204".to_owned()));
+    check(&http(""), &answer(503, json!("")), MeasurementVerdict::Bad("status 503".to_owned()));
     let body = http(", expect: 'status == 200 && body.ok'");
-    check(&body, &answer(200, json!({"ok": true})), Verdict::Good("status 200".to_owned()));
-    check(&body, &answer(200, json!({"ok": false})), Verdict::Bad("status 200".to_owned()));
-    let said = Judge::of(&body).expect("an expression").verdict(&answer(200, json!("no JSON")));
-    assert!(matches!(said, Verdict::Unclear(_)), "{said:?}");
+    check(&body, &answer(200, json!({"ok": true})), MeasurementVerdict::Good("status 200".to_owned()));
+    check(&body, &answer(200, json!({"ok": false})), MeasurementVerdict::Bad("status 200".to_owned()));
+    let said =
+        AnalysisExpressions::of(&body).expect("an expression").evaluate(&answer(200, json!("no JSON")));
+    assert!(matches!(said, MeasurementVerdict::Unclear(_)), "{said:?}");
     let health = spec("{health: 'units.all(unit, unit.available >= unit.desired)'}");
-    let units = |available: u32| Answer::Units(json!([{"desired": 2, "available": available}]));
-    check(&health, &units(2), Verdict::Good("2/2 available".to_owned()));
-    check(&health, &units(1), Verdict::Bad("1/2 available".to_owned()));
+    let units = |available: u32| MeasurementAnswer::Units(json!([{"desired": 2, "available": available}]));
+    check(&health, &units(2), MeasurementVerdict::Good("2/2 available".to_owned()));
+    check(&health, &units(1), MeasurementVerdict::Bad("1/2 available".to_owned()));
 }
 
 #[test]
 fn query_result_must_be_vector_or_scalar() {
-    let read = |answer: Json| values(answer.to_string().as_bytes());
+    let read = |answer: Json| prometheus_values(answer.to_string().as_bytes());
     let of = |kind: &str, result: Json| {
         read(json!({"status": "success", "data": {"resultType": kind, "result": result}}))
     };
@@ -118,7 +121,7 @@ fn query_result_must_be_vector_or_scalar() {
         (read(json!({"status": "error", "error": "parse error"})), "the query failed: parse error"),
         (read(json!([])), "the answer is none of Prometheus"),
         (read(json!({"status": "success"})), "the answer is none of Prometheus"),
-        (values(b"<html>"), "the answer is no JSON"),
+        (prometheus_values(b"<html>"), "the answer is no JSON"),
     ] {
         assert_eq!(found, Err(expected.to_owned()));
     }
@@ -128,53 +131,56 @@ fn query_result_must_be_vector_or_scalar() {
 fn measurements_are_counted() {
     let of = |more: &str| spec(&format!("{{health: 'true'{more}}}"));
     let (good, bad, unclear) = (
-        || Verdict::Good("a".to_owned()),
-        || Verdict::Bad("b".to_owned()),
-        || Verdict::Unclear("c".to_owned()),
+        || MeasurementVerdict::Good("a".to_owned()),
+        || MeasurementVerdict::Bad("b".to_owned()),
+        || MeasurementVerdict::Unclear("c".to_owned()),
     );
-    let run = |spec: &AnalysisSpec, verdicts: Vec<Verdict>| {
-        let mut tally = Tally::default();
+    let run = |spec: &AnalysisSpec, verdicts: Vec<MeasurementVerdict>| {
+        let mut tally = MeasurementTally::default();
         verdicts.into_iter().map(|verdict| tally.add(spec, &verdict)).collect::<Vec<_>>()
     };
-    let outcome = |of: fn(Arc<str>) -> Outcome, text: &str| of(text.into());
-    assert_eq!(run(&of(""), vec![good()]), [outcome(Outcome::Success, "a")]);
-    assert_eq!(run(&of(""), vec![bad()]), [outcome(Outcome::Failure, "b")]);
+    let outcome = |of: fn(Arc<str>) -> MeasurementOutcome, text: &str| of(text.into());
+    assert_eq!(run(&of(""), vec![good()]), [outcome(MeasurementOutcome::Success, "a")]);
+    assert_eq!(run(&of(""), vec![bad()]), [outcome(MeasurementOutcome::Failure, "b")]);
     // One unclear measurement is pending; four in a row need a person.
-    let one = |number: u32| outcome(Outcome::Pending, &format!("{number}/4 unclear, c"));
-    assert_eq!(run(&of(""), vec![unclear(), good()]), [one(1), outcome(Outcome::Success, "a")]);
+    let one = |number: u32| outcome(MeasurementOutcome::Pending, &format!("{number}/4 unclear, c"));
+    assert_eq!(run(&of(""), vec![unclear(), good()]), [one(1), outcome(MeasurementOutcome::Success, "a")]);
     assert_eq!(
         run(&of(", count: 2"), vec![unclear(), unclear(), unclear(), good(), unclear()]),
-        [one(1), one(2), one(3), outcome(Outcome::Pending, "1/2 good, a"), one(1)]
+        [one(1), one(2), one(3), outcome(MeasurementOutcome::Pending, "1/2 good, a"), one(1)]
     );
     // A request that cannot be sent needs a person at once.
-    let not_asked = || Verdict::NotAsked("d".to_owned());
+    let not_asked = || MeasurementVerdict::NotAsked("d".to_owned());
     assert_eq!(
         run(&of(""), vec![unclear(), not_asked(), good()]),
-        [one(1), outcome(Outcome::Inconclusive, "d"), outcome(Outcome::Success, "a")]
+        [one(1), outcome(MeasurementOutcome::Inconclusive, "d"), outcome(MeasurementOutcome::Success, "a")]
     );
     let four = || vec![unclear(), unclear(), unclear(), unclear()];
     assert_eq!(
         run(&of(""), [four(), vec![unclear(), good()]].concat())[2..],
         [
             one(3),
-            outcome(Outcome::Inconclusive, "c"),
-            outcome(Outcome::Inconclusive, "c"),
-            outcome(Outcome::Success, "a")
+            outcome(MeasurementOutcome::Inconclusive, "c"),
+            outcome(MeasurementOutcome::Inconclusive, "c"),
+            outcome(MeasurementOutcome::Success, "a")
         ]
     );
-    assert_eq!(run(&of(""), [four(), vec![bad()]].concat()).last(), Some(&outcome(Outcome::Failure, "b")));
+    assert_eq!(
+        run(&of(""), [four(), vec![bad()]].concat()).last(),
+        Some(&outcome(MeasurementOutcome::Failure, "b"))
+    );
     assert_eq!(
         run(&of(", count: 2, failureLimit: 1"), vec![good(), bad(), unclear(), good()]),
         [
-            outcome(Outcome::Pending, "1/2 good, a"),
-            outcome(Outcome::Pending, "1 bad (1 may be), b"),
+            outcome(MeasurementOutcome::Pending, "1/2 good, a"),
+            outcome(MeasurementOutcome::Pending, "1 bad (1 may be), b"),
             one(1),
-            outcome(Outcome::Success, "2/2 good, a"),
+            outcome(MeasurementOutcome::Success, "2/2 good, a"),
         ]
     );
     assert_eq!(
         run(&of(", count: 9, failureLimit: 1"), vec![bad(), bad()]).last(),
-        Some(&outcome(Outcome::Failure, "2 bad (1 may be), b"))
+        Some(&outcome(MeasurementOutcome::Failure, "2 bad (1 may be), b"))
     );
     let usual = of("");
     assert_eq!(
@@ -186,23 +192,23 @@ fn measurements_are_counted() {
 #[test]
 fn values_that_could_be_more_than_a_word_are_not_put_in() {
     for text in ["", "shop", "web-1", "v1.2.3_4", "bj1|bj5.example.com"] {
-        assert_eq!(safe(text), json!(text));
+        assert_eq!(safe_value(text), json!(text));
     }
     for text in ["1.0\"} or up{a=\"", "a b", "../admin", "a/b", "a?b", "a%2e", "发", "v1/v2", "a\n"] {
-        assert_eq!(safe(text), Json::Null, "{text:?}");
+        assert_eq!(safe_value(text), Json::Null, "{text:?}");
     }
 }
 
 /// The author of the manifest decides neither who receives a credential nor which private host is asked.
 #[test]
 fn credentials_and_private_addresses_need_a_named_host() {
-    let grants = Grants {
+    let grants = RepositoryGrants {
         allow_http: Hosts::new(["prometheus.monitoring.svc"]),
         analysis_hosts: Hosts::new(["prometheus.example.com", "10.0.0.1:9090", "localhost"]),
-        ..Grants::default()
+        ..RepositoryGrants::default()
     };
     let check = |url: &str, has_credential: bool, expected: Result<(), &str>| {
-        let found = address(url, &grants, has_credential).map(|_| ());
+        let found = checked_address(url, &grants, has_credential).map(|_| ());
         assert_eq!(found, expected.map_err(ToOwned::to_owned), "{url} {has_credential}");
     };
     for has_credential in [false, true] {
@@ -241,7 +247,8 @@ fn credentials_and_private_addresses_need_a_named_host() {
 /// A header is plain text in Git, so it is no secret.
 #[tokio::test]
 async fn header_needs_no_named_host() {
-    let prober = Prober::new(Arc::new(Grants::default()), Home::default()).expect("a client");
+    let prober =
+        Prober::new(Arc::new(RepositoryGrants::default()), HomeCluster::default()).expect("a client");
     let spec = spec("{http: {url: 'https://example.com:1', headers: {X-Author: a, Idempotency-Key: a}}}");
     assert!(prober.prepare(&spec.probe, &json!({})).await.is_ok());
 }
@@ -249,8 +256,9 @@ async fn header_needs_no_named_host() {
 /// The cluster names of a large fleet make a long query.
 #[tokio::test]
 async fn long_queries_are_posted() {
-    let grants = Grants { analysis_hosts: Hosts::new(["127.0.0.1"]), ..Grants::default() };
-    let prober = Prober::new(Arc::new(grants), Home::default()).expect("a client");
+    let grants =
+        RepositoryGrants { analysis_hosts: Hosts::new(["127.0.0.1"]), ..RepositoryGrants::default() };
+    let prober = Prober::new(Arc::new(grants), HomeCluster::default()).expect("a client");
     let spec = spec(
         "{prometheus: {url: 'http://127.0.0.1:1', query: 'up{cluster=~\"{{ clusters }}\"}', success: 'true'}}",
     );
@@ -269,20 +277,21 @@ async fn long_queries_are_posted() {
     }
     let values = json!({"clusters": "c".repeat(70_000)});
     let refused = prober.prepare(&spec.probe, &values).await.expect_err("it is too long");
-    assert_eq!(refused, Verdict::NotAsked("it becomes longer than 65536 bytes".to_owned()));
+    assert_eq!(refused, MeasurementVerdict::NotAsked("it becomes longer than 65536 bytes".to_owned()));
 }
 
 /// A confirmation in advance passes an inconclusive gate, so an unreadable credential is measured again first.
 #[tokio::test(start_paused = true)]
 async fn unreadable_credential_is_unclear() {
     let sandbox = Sandbox::new(SandboxOptions::instant("home"));
-    let home = Home::at(Link::in_process(sandbox.service()));
-    let grants = Grants { analysis_hosts: Hosts::new(["example.com"]), ..Grants::default() };
+    let home = HomeCluster::at(ClusterLink::in_process(sandbox.service()));
+    let grants =
+        RepositoryGrants { analysis_hosts: Hosts::new(["example.com"]), ..RepositoryGrants::default() };
     let prober = Prober::new(Arc::new(grants), home).expect("a client");
     let check = async |token: &str, is_unclear: bool| {
         let spec = spec(&format!("{{http: {{url: 'https://example.com', token: {token}}}}}"));
         let verdict = prober.prepare(&spec.probe, &json!({})).await.expect_err("no credential");
-        assert_eq!(matches!(verdict, Verdict::Unclear(_)), is_unclear, "{token}: {verdict:?}");
+        assert_eq!(matches!(verdict, MeasurementVerdict::Unclear(_)), is_unclear, "{token}: {verdict:?}");
     };
     let of = |namespace: &str| format!("{{secret: {{namespace: {namespace}, name: one, key: key}}}}");
     check("{env: PATH}", false).await;
@@ -295,28 +304,29 @@ async fn unreadable_credential_is_unclear() {
 #[test]
 fn commit_status_gives_outcome() {
     let commit = Revision::from("0123456789");
-    let of = |status: Option<(State, &str)>, is_late: bool| {
+    let of = |status: Option<(CommitStatusState, &str)>, is_late: bool| {
         let status = status.map(|(state, text)| ("ci/smoke".to_owned(), (state, text.to_owned())));
-        statuses::of(&status.into_iter().collect(), "ci/smoke", &commit, is_late)
+        statuses::status_outcome(&status.into_iter().collect(), "ci/smoke", &commit, is_late)
     };
     for is_late in [false, true] {
         assert_eq!(
-            of(Some((State::Pending, "")), is_late),
-            Outcome::Pending("it is pending on 0123456".into())
+            of(Some((CommitStatusState::Pending, "")), is_late),
+            MeasurementOutcome::Pending("it is pending on 0123456".into())
         );
-        let good = Outcome::Success("it is success on 0123456: all".into());
-        assert_eq!(of(Some((State::Success, "all")), is_late), good);
-        for state in [State::Failure, State::Error] {
-            let failed = Outcome::Inconclusive("it has failed on 0123456: 3 of 7".into());
+        let good = MeasurementOutcome::Success("it is success on 0123456: all".into());
+        assert_eq!(of(Some((CommitStatusState::Success, "all")), is_late), good);
+        for state in [CommitStatusState::Failure, CommitStatusState::Error] {
+            let failed = MeasurementOutcome::Inconclusive("it has failed on 0123456: 3 of 7".into());
             assert_eq!(of(Some((state, "3 of 7")), is_late), failed);
         }
     }
     // Possibly no program will set it.
-    for (status, words) in
-        [(None, "there is none on 0123456"), (Some((State::Skipped, "")), "it is skipped on 0123456")]
-    {
-        assert_eq!(of(status, false), Outcome::Pending(words.into()));
-        assert_eq!(of(status, true), Outcome::Inconclusive(words.into()));
+    for (status, words) in [
+        (None, "there is none on 0123456"),
+        (Some((CommitStatusState::Skipped, "")), "it is skipped on 0123456"),
+    ] {
+        assert_eq!(of(status, false), MeasurementOutcome::Pending(words.into()));
+        assert_eq!(of(status, true), MeasurementOutcome::Inconclusive(words.into()));
     }
 }
 
@@ -349,12 +359,12 @@ fn unreachable_clusters_are_not_measured() {
     };
     let target = |cluster: &str, available: u32| TargetReport {
         pods: PodCount { desired: 2, available },
-        ..TargetReport::of_test(app.clone(), cluster, Phase::Running)
+        ..TargetReport::of_test(app.clone(), cluster, TargetPhase::Running)
     };
     let spec = spec("{health: 'units.all(unit, unit.available >= unit.desired)'}");
-    let judge = Judge::of(&spec).expect("expressions");
+    let judge = AnalysisExpressions::of(&spec).expect("expressions");
     for (state, hold) in
-        [("Offline", None), ("Connecting", None), ("Maintaining", None), ("Ready", Some(Hold::Unread))]
+        [("Offline", None), ("Connecting", None), ("Maintaining", None), ("Ready", Some(RolloutHold::Unread))]
     {
         let lost = UnitReport { hold, ..at_head("c2") };
         let rollout = RolloutReport::of_test(app.clone(), Vec::new(), vec![at_head("c1"), lost]);
@@ -366,9 +376,9 @@ fn unreachable_clusters_are_not_measured() {
             ],
             ..Overview::default()
         };
-        let subject = Subject::of(&overview, &rollout, "test");
+        let subject = MeasuredWave::of(&overview, &rollout, "test");
         assert_eq!(subject.values()["clusters"], "c1", "{state}");
-        let verdict = judge.verdict(&Answer::Units(subject.units()));
-        assert_eq!(verdict, Verdict::Good("2/2 available".to_owned()), "{state}");
+        let verdict = judge.evaluate(&MeasurementAnswer::Units(subject.units()));
+        assert_eq!(verdict, MeasurementVerdict::Good("2/2 available".to_owned()), "{state}");
     }
 }

@@ -5,15 +5,15 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::leader::Role;
+use crate::leader::LeaderRole;
 use crate::model::{short_line, without_credentials};
 use crate::report::{ClusterReport, Overview};
 
 /// In characters, of one `detail`.
-const LONGEST: usize = 300;
+const MAX_DETAIL_CHARS: usize = 300;
 
 /// Only the config repository counts: clusters, forge and webhooks may fail later without ending readiness.
-pub(super) fn ready(overview: &Overview) -> Result<(), &'static str> {
+pub(super) fn check_ready(overview: &Overview) -> Result<(), &'static str> {
     match overview.revision {
         Some(_) => Ok(()),
         None => Err("the config repository has not been read yet"),
@@ -22,37 +22,41 @@ pub(super) fn ready(overview: &Overview) -> Result<(), &'static str> {
 
 /// Body of `/ready?full`.
 #[derive(Debug, Serialize)]
-pub(super) struct Checks {
+pub(super) struct ReadinessReport {
     ready: bool,
-    checks: [Check; 5],
+    checks: [ReadinessCheck; 5],
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Check {
+struct ReadinessCheck {
     name: &'static str,
-    state: State,
+    state: CheckState,
     detail: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum CheckState {
     Ok,
     Failed,
     Unknown,
     Unused,
 }
 
-impl Checks {
+impl ReadinessReport {
     /// `post`: result of the last commit status. `doors`: receivers, and whether each has a secret. `role`: the
-    /// leader role, and whether this process may write; `None` without election.
+    /// leader role, and whether this process may write; `NotConfigured` without election.
     pub(super) fn of(
         overview: &Overview,
         post: Option<&Result<(), String>>,
         doors: &[(String, bool)],
-        role: Option<&(Role, bool)>,
+        role: Option<&(LeaderRole, bool)>,
     ) -> Self {
-        let check = |name, (state, detail): (State, String)| Check { name, state, detail: shown(&detail) };
+        let check = |name, (state, detail): (CheckState, String)| ReadinessCheck {
+            name,
+            state,
+            detail: safe_detail(&detail),
+        };
         let checks = [
             check("repository", repository(overview)),
             check("clusters", clusters(overview)),
@@ -60,11 +64,11 @@ impl Checks {
             check("webhooks", webhooks(doors)),
             check("leader", leader(role)),
         ];
-        Self { ready: ready(overview).is_ok(), checks }
+        Self { ready: check_ready(overview).is_ok(), checks }
     }
 }
 
-impl fmt::Display for Checks {
+impl fmt::Display for ReadinessReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = serde_json::to_string(self).map_err(|_| fmt::Error)?;
         writeln!(f, "{text}")
@@ -72,69 +76,72 @@ impl fmt::Display for Checks {
 }
 
 /// Errors quote URLs and responses of other servers.
-fn shown(detail: &str) -> String {
-    short_line(&without_credentials(detail), LONGEST)
+fn safe_detail(detail: &str) -> String {
+    short_line(&without_credentials(detail), MAX_DETAIL_CHARS)
 }
 
-fn repository(overview: &Overview) -> (State, String) {
+fn repository(overview: &Overview) -> (CheckState, String) {
     match (&overview.source_error, &overview.revision) {
         (Some(error), Some(revision)) => {
-            (State::Failed, format!("{} was read; since then: {error}", revision.short()))
+            (CheckState::Failed, format!("{} was read; since then: {error}", revision.short()))
         }
-        (Some(error), None) => (State::Failed, error.clone()),
-        (None, Some(revision)) => (State::Ok, format!("{} was read", revision.short())),
-        (None, None) => (State::Unknown, "it has not been read yet".to_owned()),
+        (Some(error), None) => (CheckState::Failed, error.clone()),
+        (None, Some(revision)) => (CheckState::Ok, format!("{} was read", revision.short())),
+        (None, None) => (CheckState::Unknown, "it has not been read yet".to_owned()),
     }
 }
 
-fn clusters(overview: &Overview) -> (State, String) {
-    let ours: Vec<&ClusterReport> = overview.clusters.iter().filter(|it| !it.is_dropped()).collect();
+fn clusters(overview: &Overview) -> (CheckState, String) {
+    let ours: Vec<&ClusterReport> = overview.clusters.iter().filter(|it| !it.is_unregistered()).collect();
     let up = ours.iter().filter(|cluster| cluster.is_up()).count();
     let answer = format!("{up} of {} answer", ours.len());
     match ours.iter().find(|cluster| !cluster.is_up()) {
-        None if ours.is_empty() => (State::Unused, "there are none".to_owned()),
-        None => (State::Ok, answer),
+        None if ours.is_empty() => (CheckState::Unused, "there are none".to_owned()),
+        None => (CheckState::Ok, answer),
         Some(ClusterReport { name, state, detail, .. }) if detail.is_empty() => {
-            (State::Failed, format!("{answer}; {name}: {state}"))
+            (CheckState::Failed, format!("{answer}; {name}: {state}"))
         }
         Some(ClusterReport { name, state, detail, .. }) => {
-            (State::Failed, format!("{answer}; {name}: {state}, {detail}"))
+            (CheckState::Failed, format!("{answer}; {name}: {state}, {detail}"))
         }
     }
 }
 
-fn forge(post: Option<&Result<(), String>>) -> (State, String) {
+fn forge(post: Option<&Result<(), String>>) -> (CheckState, String) {
     match post {
-        None => (State::Unknown, "no commit status was written yet".to_owned()),
-        Some(Ok(())) => (State::Ok, "the last commit status was written".to_owned()),
-        Some(Err(error)) => (State::Failed, error.clone()),
+        None => (CheckState::Unknown, "no commit status was written yet".to_owned()),
+        Some(Ok(())) => (CheckState::Ok, "the last commit status was written".to_owned()),
+        Some(Err(error)) => (CheckState::Failed, error.clone()),
     }
 }
 
-fn webhooks(doors: &[(String, bool)]) -> (State, String) {
+fn webhooks(doors: &[(String, bool)]) -> (CheckState, String) {
     let open = doors.iter().filter(|(_, is_open)| *is_open).count();
     let of = format!("{open} of {} open", doors.len());
     match doors.iter().find(|(_, is_open)| !is_open) {
-        None if doors.is_empty() => (State::Unused, "tutti.yaml names no receivers".to_owned()),
-        None => (State::Ok, of),
-        Some((name, _)) => (State::Failed, format!("{of}; {name} has no secret")),
+        None if doors.is_empty() => (CheckState::Unused, "tutti.yaml names no receivers".to_owned()),
+        None => (CheckState::Ok, of),
+        Some((name, _)) => (CheckState::Failed, format!("{of}; {name} has no secret")),
     }
 }
 
-fn leader(role: Option<&(Role, bool)>) -> (State, String) {
+fn leader(role: Option<&(LeaderRole, bool)>) -> (CheckState, String) {
     match role {
-        None => (State::Unused, "this process runs alone".to_owned()),
-        Some((Role::Leads, true)) => (State::Ok, "this process leads".to_owned()),
-        Some((Role::Leads, false)) => {
-            (State::Failed, "this process leads, and writes nothing: its lease is not renewed".to_owned())
+        None => (CheckState::Unused, "this process runs alone".to_owned()),
+        Some((LeaderRole::Leads, true)) => (CheckState::Ok, "this process leads".to_owned()),
+        Some((LeaderRole::Leads, false)) => (
+            CheckState::Failed,
+            "this process leads, and writes nothing: its lease is not renewed".to_owned(),
+        ),
+        Some((LeaderRole::StandsBy { leader: Some(leader) }, _)) => {
+            (CheckState::Ok, format!("stands by, {leader} leads"))
         }
-        Some((Role::StandsBy { leader: Some(leader) }, _)) => {
-            (State::Ok, format!("stands by, {leader} leads"))
+        Some((LeaderRole::StandsBy { leader: None }, _)) => {
+            (CheckState::Unknown, "stands by, nobody is known to lead".to_owned())
         }
-        Some((Role::StandsBy { leader: None }, _)) => {
-            (State::Unknown, "stands by, nobody is known to lead".to_owned())
+        Some((LeaderRole::Lost { .. }, _)) => {
+            (CheckState::Failed, "it led, and the lease is another's".to_owned())
         }
-        Some((Role::Lost { .. }, _)) => (State::Failed, "it led, and the lease is another's".to_owned()),
     }
 }
 
@@ -152,7 +159,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check((state, detail): (State, String), expected: State, words: &str) {
+    fn check((state, detail): (CheckState, String), expected: CheckState, words: &str) {
         assert_eq!((state, detail.as_str()), (expected, words));
     }
 
@@ -160,17 +167,21 @@ mod tests {
     fn repository_and_readiness() {
         let error = || Some("failed to fetch".to_owned());
         let cases = [
-            (Overview::default(), State::Unknown, "it has not been read yet"),
-            (Overview { source_error: error(), ..Overview::default() }, State::Failed, "failed to fetch"),
-            (read(), State::Ok, "0123456 was read"),
+            (Overview::default(), CheckState::Unknown, "it has not been read yet"),
+            (
+                Overview { source_error: error(), ..Overview::default() },
+                CheckState::Failed,
+                "failed to fetch",
+            ),
+            (read(), CheckState::Ok, "0123456 was read"),
             (
                 Overview { source_error: error(), ..read() },
-                State::Failed,
+                CheckState::Failed,
                 "0123456 was read; since then: failed to fetch",
             ),
         ];
         for (overview, state, words) in cases {
-            assert_eq!(ready(&overview).is_ok(), overview.revision.is_some());
+            assert_eq!(check_ready(&overview).is_ok(), overview.revision.is_some());
             check(repository(&overview), state, words);
         }
     }
@@ -179,39 +190,39 @@ mod tests {
     fn clusters_that_answer() {
         let of = |list: &[ClusterReport]| clusters(&Overview { clusters: list.to_vec(), ..read() });
         let (up, gone) = (cluster("bj1", "Ready", ""), cluster("old", "Dropped", ""));
-        check(of(&[]), State::Unused, "there are none");
-        check(of(&[up.clone(), gone]), State::Ok, "1 of 1 answer");
+        check(of(&[]), CheckState::Unused, "there are none");
+        check(of(&[up.clone(), gone]), CheckState::Ok, "1 of 1 answer");
         let away = cluster("sh1", "Offline", "no route");
-        check(of(&[up.clone(), away]), State::Failed, "1 of 2 answer; sh1: Offline, no route");
+        check(of(&[up.clone(), away]), CheckState::Failed, "1 of 2 answer; sh1: Offline, no route");
         let new = cluster("sh1", "Connecting", "");
-        check(of(&[up, new]), State::Failed, "1 of 2 answer; sh1: Connecting");
+        check(of(&[up, new]), CheckState::Failed, "1 of 2 answer; sh1: Connecting");
     }
 
     #[test]
     fn forge_and_webhooks() {
-        check(forge(None), State::Unknown, "no commit status was written yet");
-        check(forge(Some(&Ok(()))), State::Ok, "the last commit status was written");
-        check(forge(Some(&Err("refused".to_owned()))), State::Failed, "refused");
+        check(forge(None), CheckState::Unknown, "no commit status was written yet");
+        check(forge(Some(&Ok(()))), CheckState::Ok, "the last commit status was written");
+        check(forge(Some(&Err("refused".to_owned()))), CheckState::Failed, "refused");
         let door = |name: &str, is_open| (name.to_owned(), is_open);
-        check(webhooks(&[]), State::Unused, "tutti.yaml names no receivers");
-        check(webhooks(&[door("gitea", true)]), State::Ok, "1 of 1 open");
+        check(webhooks(&[]), CheckState::Unused, "tutti.yaml names no receivers");
+        check(webhooks(&[door("gitea", true)]), CheckState::Ok, "1 of 1 open");
         let doors = [door("gitea", true), door("mirror", false)];
-        check(webhooks(&doors), State::Failed, "1 of 2 open; mirror has no secret");
+        check(webhooks(&doors), CheckState::Failed, "1 of 2 open; mirror has no secret");
     }
 
     #[test]
     fn roles() {
-        check(leader(None), State::Unused, "this process runs alone");
-        check(leader(Some(&(Role::Leads, true))), State::Ok, "this process leads");
+        check(leader(None), CheckState::Unused, "this process runs alone");
+        check(leader(Some(&(LeaderRole::Leads, true))), CheckState::Ok, "this process leads");
         let unrenewed = "this process leads, and writes nothing: its lease is not renewed";
-        check(leader(Some(&(Role::Leads, false))), State::Failed, unrenewed);
+        check(leader(Some(&(LeaderRole::Leads, false))), CheckState::Failed, unrenewed);
         let stands_by =
-            |leader: Option<&str>| (Role::StandsBy { leader: leader.map(ToOwned::to_owned) }, false);
-        check(leader(Some(&stands_by(Some("tutti-1")))), State::Ok, "stands by, tutti-1 leads");
-        check(leader(Some(&stands_by(None))), State::Unknown, "stands by, nobody is known to lead");
+            |leader: Option<&str>| (LeaderRole::StandsBy { leader: leader.map(ToOwned::to_owned) }, false);
+        check(leader(Some(&stands_by(Some("tutti-1")))), CheckState::Ok, "stands by, tutti-1 leads");
+        check(leader(Some(&stands_by(None))), CheckState::Unknown, "stands by, nobody is known to lead");
         check(
-            leader(Some(&(Role::Lost { leader: None }, false))),
-            State::Failed,
+            leader(Some(&(LeaderRole::Lost { leader: None }, false))),
+            CheckState::Failed,
             "it led, and the lease is another's",
         );
     }
@@ -221,7 +232,7 @@ mod tests {
     fn foreign_texts_are_sanitized() {
         let error = format!("https://li:s3cr3t@git.example.com: \u{1b}[31m\u{7}a\nb {}", "x".repeat(10_000));
         let overview = Overview { source_error: Some(error.clone()), ..Overview::default() };
-        let text = Checks::of(&overview, Some(&Err(error)), &[], None).to_string();
+        let text = ReadinessReport::of(&overview, Some(&Err(error)), &[], None).to_string();
         assert!(!text.contains("s3cr3t"), "{text}");
         assert!(!text.trim_end().contains(char::is_control) && !text.contains("\\u00"), "{text}");
         assert!(text.len() < 2000, "{} bytes", text.len());

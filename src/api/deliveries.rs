@@ -22,54 +22,54 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::problem::Problem;
-use super::receivers::{HooksState, Offered};
-use crate::forge::{Hint, receive};
-use crate::metrics::Verdict;
-use crate::model::{ReceiverKind, short_line};
+use super::receivers::{HooksState, OfferResult};
+use crate::forge::{WebhookHint, receive};
+use crate::metrics::DeliveryResult;
+use crate::model::{WebhookReceiverKind, short_line};
 
 /// Records of authenticated deliveries, and of all others.
-const MOST_GENUINE: usize = 1000;
-const MOST_REFUSED: usize = 200;
+const MAX_AUTHENTICATED: usize = 1000;
+const MAX_REFUSED: usize = 200;
 /// In bytes, of each buffer.
-const LARGEST: usize = 16 * 1024 * 1024;
+const MAX_LOG_BYTES: usize = 16 * 1024 * 1024;
 /// Of a name, an id or a reason, in characters.
-const LONGEST: usize = 256;
+const MAX_TEXT_CHARS: usize = 256;
 /// Size of a record without its texts, in bytes.
-const OVERHEAD: usize = 512;
-const PAGE: usize = 50;
+const RECORD_OVERHEAD_BYTES: usize = 512;
+const DEFAULT_LIMIT: usize = 50;
 
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(super) struct DeliveryRecord {
     number: u64,
     time: Timestamp,
     receiver: String,
-    pub kind: Option<ReceiverKind>,
+    pub kind: Option<WebhookReceiverKind>,
     pub delivery: Option<String>,
     event: Option<String>,
-    verdict: Option<Verdict>,
+    verdict: Option<DeliveryResult>,
     pub reason: Option<String>,
     /// Whether the signature is valid.
-    pub is_genuine: bool,
+    pub is_authenticated: bool,
     pub bytes: usize,
     headers: Vec<(String, Option<String>)>,
     /// Without its payload.
-    hint: Option<Hint>,
+    hint: Option<WebhookHint>,
     /// The payload of the hint, as text: smaller in memory than a JSON tree.
     payload: Option<Box<str>>,
 }
 
-impl Record {
+impl DeliveryRecord {
     pub(super) fn new(receiver: &str, headers: &HeaderMap) -> Self {
         Self {
             number: 0,
             time: Timestamp::now(),
-            receiver: short_line(receiver, LONGEST),
+            receiver: short_line(receiver, MAX_TEXT_CHARS),
             kind: None,
             delivery: None,
-            event: receive::event(headers).map(|event| short_line(event, LONGEST)),
+            event: receive::event_name(headers).map(|event| short_line(event, MAX_TEXT_CHARS)),
             verdict: None,
             reason: None,
-            is_genuine: false,
+            is_authenticated: false,
             bytes: 0,
             headers: receive::shown_headers(headers),
             hint: None,
@@ -77,18 +77,18 @@ impl Record {
         }
     }
 
-    pub(super) fn accept(&mut self, hint: &Hint) {
+    pub(super) fn set_hint(&mut self, hint: &WebhookHint) {
         self.payload = hint.payload.as_ref().map(|payload| payload.to_string().into());
-        self.hint = Some(Hint { payload: None, ..hint.clone() });
+        self.hint = Some(WebhookHint { payload: None, ..hint.clone() });
     }
 
     /// The hint for a replay; only accepted deliveries have one.
-    fn hint(&self) -> Option<Hint> {
-        if self.verdict != Some(Verdict::Accepted) {
+    fn hint(&self) -> Option<WebhookHint> {
+        if self.verdict != Some(DeliveryResult::Accepted) {
             return None;
         }
         let payload = self.payload.as_deref().map(serde_json::from_str).transpose().ok()?;
-        Some(Hint { payload: payload.map(Arc::new), ..self.hint.clone()? })
+        Some(WebhookHint { payload: payload.map(Arc::new), ..self.hint.clone()? })
     }
 
     fn size(&self) -> usize {
@@ -102,7 +102,7 @@ impl Record {
                     .sum::<usize>()
         });
         let texts = [&self.delivery, &self.event, &self.reason].into_iter().map(optional);
-        OVERHEAD
+        RECORD_OVERHEAD_BYTES
             + self.receiver.len()
             + texts.sum::<usize>()
             + headers.sum::<usize>()
@@ -110,15 +110,15 @@ impl Record {
             + self.payload.as_ref().map_or(0, |it| it.len())
     }
 
-    fn line(&self) -> Value {
-        let hint = self.hint.as_ref().map(Hint::shown);
+    fn summary_json(&self) -> Value {
+        let hint = self.hint.as_ref().map(WebhookHint::without_payload);
         json!({"number": self.number, "time": self.time.to_string(), "receiver": self.receiver,
-            "type": self.kind.map(ReceiverKind::as_str), "delivery": self.delivery, "event": self.event,
-            "verdict": self.verdict.map(Verdict::as_str), "reason": self.reason, "bytes": self.bytes, "hint": hint})
+            "type": self.kind.map(WebhookReceiverKind::as_str), "delivery": self.delivery, "event": self.event,
+            "verdict": self.verdict.map(DeliveryResult::as_str), "reason": self.reason, "bytes": self.bytes, "hint": hint})
     }
 
-    fn whole(&self) -> Value {
-        let mut whole = self.line();
+    fn detail_json(&self) -> Value {
+        let mut whole = self.summary_json();
         let headers: Vec<Value> =
             self.headers.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
         whole["headers"] = headers.into();
@@ -129,22 +129,22 @@ impl Record {
 /// The newest records, numbered in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryLog {
-    last: u64,
-    genuine: Ring,
-    refused: Ring,
+    last_number: u64,
+    authenticated: RecordBuffer,
+    refused: RecordBuffer,
 }
 
 #[derive(Debug, Default)]
-struct Ring {
-    records: VecDeque<Record>,
+struct RecordBuffer {
+    records: VecDeque<DeliveryRecord>,
     bytes: usize,
 }
 
-impl Ring {
-    fn push(&mut self, record: Record, most: usize) {
+impl RecordBuffer {
+    fn push(&mut self, record: DeliveryRecord, most: usize) {
         self.bytes += record.size();
         self.records.push_back(record);
-        while self.records.len() > most || self.bytes > LARGEST {
+        while self.records.len() > most || self.bytes > MAX_LOG_BYTES {
             let Some(oldest) = self.records.pop_front() else { return };
             self.bytes -= oldest.size();
         }
@@ -153,30 +153,32 @@ impl Ring {
 
 impl DeliveryLog {
     /// Stores a record and returns its number.
-    pub(super) fn keep(&mut self, mut record: Record, verdict: Verdict) -> u64 {
-        let short = |text: &mut Option<String>| *text = text.take().map(|text| short_line(&text, LONGEST));
+    pub(super) fn push(&mut self, mut record: DeliveryRecord, verdict: DeliveryResult) -> u64 {
+        let short =
+            |text: &mut Option<String>| *text = text.take().map(|text| short_line(&text, MAX_TEXT_CHARS));
         short(&mut record.reason);
         short(&mut record.delivery);
         if let Some(hint) = &mut record.hint {
             [&mut hint.repository, &mut hint.reference, &mut hint.sender].into_iter().for_each(short);
         }
-        self.last += 1;
-        (record.number, record.verdict) = (self.last, Some(verdict));
-        match record.is_genuine {
-            true => self.genuine.push(record, MOST_GENUINE),
-            false => self.refused.push(record, MOST_REFUSED),
+        self.last_number += 1;
+        (record.number, record.verdict) = (self.last_number, Some(verdict));
+        match record.is_authenticated {
+            true => self.authenticated.push(record, MAX_AUTHENTICATED),
+            false => self.refused.push(record, MAX_REFUSED),
         }
-        self.last
+        self.last_number
     }
 
     fn newest(&self, limit: usize) -> Vec<Value> {
-        let mut records: Vec<&Record> = self.genuine.records.iter().chain(&self.refused.records).collect();
+        let mut records: Vec<&DeliveryRecord> =
+            self.authenticated.records.iter().chain(&self.refused.records).collect();
         records.sort_unstable_by_key(|record| std::cmp::Reverse(record.number));
-        records.into_iter().take(limit).map(Record::line).collect()
+        records.into_iter().take(limit).map(DeliveryRecord::summary_json).collect()
     }
 
-    fn find(&self, number: u64) -> Option<&Record> {
-        self.genuine.records.iter().chain(&self.refused.records).find(|record| record.number == number)
+    fn find(&self, number: u64) -> Option<&DeliveryRecord> {
+        self.authenticated.records.iter().chain(&self.refused.records).find(|record| record.number == number)
     }
 }
 
@@ -189,43 +191,43 @@ pub fn deliveries_router(state: HooksState) -> Router {
         .with_state(state)
 }
 
-type Number = Result<Path<u64>, PathRejection>;
+type DeliveryNumber = Result<Path<u64>, PathRejection>;
 
 async fn list(State(state): State<HooksState>, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     let limit = query.split('&').find_map(|pair| pair.strip_prefix("limit=")?.parse().ok());
-    let deliveries = state.log().newest(limit.unwrap_or(PAGE));
-    answer(StatusCode::OK, &json!({"deliveries": deliveries}))
+    let deliveries = state.delivery_log().newest(limit.unwrap_or(DEFAULT_LIMIT));
+    json_response(StatusCode::OK, &json!({"deliveries": deliveries}))
 }
 
-async fn show(State(state): State<HooksState>, number: Number) -> Result<Response, Problem> {
-    let record = find(&state, number)?;
-    Ok(answer(StatusCode::OK, &record.whole()))
+async fn show(State(state): State<HooksState>, number: DeliveryNumber) -> Result<Response, Problem> {
+    let record = find_record(&state, number)?;
+    Ok(json_response(StatusCode::OK, &record.detail_json()))
 }
 
 /// Handles the hint again; signature and timestamp were checked at the first arrival.
-async fn replay(State(state): State<HooksState>, number: Number) -> Result<Response, Problem> {
-    let mut record = find(&state, number)?;
+async fn replay(State(state): State<HooksState>, number: DeliveryNumber) -> Result<Response, Problem> {
+    let mut record = find_record(&state, number)?;
     let Some(hint) = record.hint() else {
         let detail = format!("delivery {} was not accepted: there is nothing to replay", record.number);
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     };
-    match state.offer(hint).await {
-        Offered::Taken => {}
+    match state.forward_hint(hint).await {
+        OfferResult::Accepted => {}
         refused => return Err(refused.problem()),
     }
     (record.time, record.reason) = (Timestamp::now(), Some(format!("replay of {}", record.number)));
-    let number = state.keep(record, Verdict::Accepted);
-    Ok(answer(StatusCode::ACCEPTED, &json!({"accepted": true, "number": number})))
+    let number = state.log_delivery(record, DeliveryResult::Accepted);
+    Ok(json_response(StatusCode::ACCEPTED, &json!({"accepted": true, "number": number})))
 }
 
-fn find(state: &HooksState, number: Number) -> Result<Record, Problem> {
-    let found = number.ok().and_then(|Path(number)| state.log().find(number).cloned());
+fn find_record(state: &HooksState, number: DeliveryNumber) -> Result<DeliveryRecord, Problem> {
+    let found = number.ok().and_then(|Path(number)| state.delivery_log().find(number).cloned());
     let unknown =
         || Problem::new(StatusCode::NOT_FOUND, "there is no such delivery, or it is no longer kept");
     found.ok_or_else(unknown)
 }
 
-fn answer(status: StatusCode, body: &Value) -> Response {
+fn json_response(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }

@@ -14,17 +14,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::body;
-use super::deliveries::Record;
+use super::deliveries::DeliveryRecord;
 use super::problem::Problem;
-use super::receivers::{Door, HooksState, Offered};
-use super::serve::Source;
-use crate::forge::{Received, receive};
-use crate::metrics::Verdict;
+use super::receivers::{ActiveReceiver, HooksState, OfferResult};
+use super::serve::ClientAddress;
+use crate::forge::{WebhookOutcome, receive};
+use crate::metrics::DeliveryResult;
 
 /// Serve it on a listener of its own: the forge needs to reach it, people do not.
 pub fn hooks_router(state: HooksState) -> Router {
     Router::new()
-        .route("/hooks/v1/{receiver}", post(deliver).fallback(explain))
+        .route("/hooks/v1/{receiver}", post(deliver).fallback(explain_usage))
         .fallback(|| async {
             Problem::new(StatusCode::NOT_FOUND, "webhooks go to POST /hooks/v1/{receiver}")
         })
@@ -32,10 +32,10 @@ pub fn hooks_router(state: HooksState) -> Router {
 }
 
 /// For a person who opens the URL in a browser.
-async fn explain() -> Problem {
+async fn explain_usage() -> Problem {
     let detail =
         "this is the address for a webhook: the forge sends POST requests here, signed with the secret";
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).with(ALLOW, "POST")
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).with_header(ALLOW, "POST")
 }
 
 async fn deliver(
@@ -45,65 +45,69 @@ async fn deliver(
 ) -> Result<Response, Problem> {
     // A path that is not UTF-8 names no receiver.
     let receiver = receiver.map(|Path(name)| name).unwrap_or_default();
-    let mut record = Record::new(&receiver, request.headers());
-    let (verdict, response) = match take(&state, &receiver, request, &mut record).await {
+    let mut record = DeliveryRecord::new(&receiver, request.headers());
+    let (verdict, response) = match receive_delivery(&state, &receiver, request, &mut record).await {
         Ok((verdict, response)) => (verdict, Ok(response)),
         Err(problem) => {
             record.reason = Some(problem.detail().to_owned());
             (verdict_of(problem.status()), Err(problem))
         }
     };
-    state.count(&receiver, verdict);
-    state.keep(record, verdict);
+    state.count_delivery(&receiver, verdict);
+    state.log_delivery(record, verdict);
     response
 }
 
-async fn take(
+async fn receive_delivery(
     state: &HooksState,
     receiver: &str,
     request: Request,
-    record: &mut Record,
-) -> Result<(Verdict, Response), Problem> {
+    record: &mut DeliveryRecord,
+) -> Result<(DeliveryResult, Response), Problem> {
     let (parts, body) = request.into_parts();
-    let door = open_door(state, receiver)?;
+    let door = enabled_receiver(state, receiver)?;
     record.kind = Some(door.kind);
     // Requests of tests have no connection.
-    let source = parts.extensions.get().map_or(Ipv4Addr::UNSPECIFIED.into(), |Source(address)| *address);
+    let source =
+        parts.extensions.get().map_or(Ipv4Addr::UNSPECIFIED.into(), |ClientAddress(address)| *address);
     // Behind a proxy all senders share one address: small deliveries are always read, for their signature.
-    let has_room = state.has_room(source);
-    let mut body = body::Reader::new(body, has_room);
-    let genuine = match authenticate(state, &door, &parts.headers, &mut body).await {
+    let has_room = state.allows_large_body(source);
+    let mut body = body::BodyReader::new(body, has_room);
+    let genuine = match read_authenticated(state, &door, &parts.headers, &mut body).await {
         Ok(genuine) => genuine,
         Err(problem) => {
-            record.bytes = body.count();
+            record.bytes = body.received_bytes();
             if has_room {
                 body.discard().await;
-                state.charge(source, body.count());
+                state.charge_unsigned_bytes(source, body.received_bytes());
             }
             return Err(problem);
         }
     };
-    record.is_genuine = true;
-    record.bytes = body.count();
+    record.is_authenticated = true;
+    record.bytes = body.received_bytes();
     record.delivery.clone_from(&genuine.delivery);
-    if !door.has_room() {
-        return Err(body::busy("too many deliveries at once"));
+    if !door.admits_delivery() {
+        return Err(body::too_many_requests("too many deliveries at once"));
     }
     let received = receive::read(door.kind, receiver, &parts.headers, &genuine)?;
     let delivery = genuine.delivery;
     if let Some(delivery) = &delivery
-        && !state.remember(receiver, delivery)
+        && !state.mark_known(receiver, delivery)
     {
-        return Ok((Verdict::Duplicate, answer(StatusCode::OK, &json!({"result": "duplicate"}))));
+        return Ok((
+            DeliveryResult::Duplicate,
+            json_response(StatusCode::OK, &json!({"result": "duplicate"})),
+        ));
     }
     match received {
-        Received::Ignored { reason } => {
+        WebhookOutcome::Ignored { reason } => {
             tracing::debug!(receiver, delivery, reason, "webhook ignored");
             let ignored = json!({"result": "ignored", "reason": reason});
             record.reason = Some(reason);
-            Ok((Verdict::Ignored, answer(StatusCode::OK, &ignored)))
+            Ok((DeliveryResult::Ignored, json_response(StatusCode::OK, &ignored)))
         }
-        Received::Accepted(hint) => {
+        WebhookOutcome::Accepted(hint) => {
             tracing::debug!(
                 receiver,
                 delivery,
@@ -113,61 +117,61 @@ async fn take(
                 pull = hint.pull,
                 "webhook accepted"
             );
-            record.accept(&hint);
-            let refused = match state.offer(hint).await {
-                Offered::Taken => {
+            record.set_hint(&hint);
+            let refused = match state.forward_hint(hint).await {
+                OfferResult::Accepted => {
                     let accepted = json!({"accepted": true, "delivery": delivery});
-                    return Ok((Verdict::Accepted, answer(StatusCode::ACCEPTED, &accepted)));
+                    return Ok((DeliveryResult::Accepted, json_response(StatusCode::ACCEPTED, &accepted)));
                 }
                 refused => refused,
             };
             // The sender may try again: that must not count as a duplicate.
             if let Some(delivery) = &delivery {
-                state.forget(receiver, delivery);
+                state.unmark_known(receiver, delivery);
             }
             Err(refused.problem())
         }
     }
 }
 
-fn verdict_of(status: StatusCode) -> Verdict {
+fn verdict_of(status: StatusCode) -> DeliveryResult {
     match status {
-        StatusCode::NOT_FOUND => Verdict::UnknownReceiver,
-        StatusCode::FORBIDDEN => Verdict::Disabled,
-        StatusCode::UNAUTHORIZED => Verdict::Unauthorized,
-        StatusCode::PAYLOAD_TOO_LARGE => Verdict::TooLarge,
-        StatusCode::REQUEST_TIMEOUT => Verdict::TimedOut,
-        StatusCode::TOO_MANY_REQUESTS => Verdict::RateLimited,
-        StatusCode::SERVICE_UNAVAILABLE => Verdict::Unavailable,
-        _ => Verdict::Malformed,
+        StatusCode::NOT_FOUND => DeliveryResult::UnknownReceiver,
+        StatusCode::FORBIDDEN => DeliveryResult::Disabled,
+        StatusCode::UNAUTHORIZED => DeliveryResult::Unauthorized,
+        StatusCode::PAYLOAD_TOO_LARGE => DeliveryResult::TooLarge,
+        StatusCode::REQUEST_TIMEOUT => DeliveryResult::TimedOut,
+        StatusCode::TOO_MANY_REQUESTS => DeliveryResult::RateLimited,
+        StatusCode::SERVICE_UNAVAILABLE => DeliveryResult::Unavailable,
+        _ => DeliveryResult::Malformed,
     }
 }
 
 /// Reads and authenticates the body. Headers alone refuse most unsigned requests before the body is read.
-async fn authenticate(
+async fn read_authenticated(
     state: &HooksState,
-    door: &Door,
+    door: &ActiveReceiver,
     headers: &HeaderMap,
-    body: &mut body::Reader,
-) -> Result<receive::Genuine, Problem> {
+    body: &mut body::BodyReader,
+) -> Result<receive::VerifiedDelivery, Problem> {
     receive::check_signed(door.kind, headers)?;
-    body.check_declared(headers)?;
-    let bytes = body.read(state.slots()).await?;
+    body.check_content_length(headers)?;
+    let bytes = body.read(state.large_body_slots()).await?;
     Ok(receive::authenticate(door.kind, headers, bytes, &door.secrets, Timestamp::now())?)
 }
 
-fn no_receiver() -> Problem {
+fn unknown_receiver() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is no receiver of this name in tutti.yaml")
 }
 
-fn open_door(state: &HooksState, receiver: &str) -> Result<std::sync::Arc<Door>, Problem> {
-    let door = state.door(receiver).ok_or_else(no_receiver)?;
+fn enabled_receiver(state: &HooksState, receiver: &str) -> Result<std::sync::Arc<ActiveReceiver>, Problem> {
+    let door = state.receiver(receiver).ok_or_else(unknown_receiver)?;
     if door.secrets.is_empty() {
         return Err(Problem::new(StatusCode::FORBIDDEN, "this receiver has no secret and is disabled"));
     }
     Ok(door)
 }
 
-fn answer(status: StatusCode, body: &Value) -> Response {
+fn json_response(status: StatusCode, body: &Value) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }

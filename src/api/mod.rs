@@ -1,7 +1,7 @@
 //! HTTP server: webhook receivers, liveness and readiness, metrics, and `/api/v1`.
 //!
 //! A delivery is accepted only after its address, size, signature and rate were checked. The answer is immediate: a
-//! [`Hint`](crate::forge::Hint) goes to a channel, and a delivery for triggers to a [queue](DeliveryQueue) on disk. A
+//! [`WebhookHint`](crate::forge::WebhookHint) goes to a channel, and a delivery for triggers to a [queue](DeliveryQueue) on disk. A
 //! log in memory holds the last deliveries without secrets.
 //!
 //! `cli::session` starts it with receivers whose secrets are resolved, a channel for hints, and the queue.
@@ -12,13 +12,13 @@
 mod body;
 mod checks;
 mod deliveries;
+mod delivery_queue;
 mod hooks;
-mod known;
+mod known_deliveries;
 mod problem;
-mod queue;
 mod receivers;
+mod sender_budgets;
 mod serve;
-mod sources;
 mod status;
 mod v1;
 
@@ -27,9 +27,9 @@ mod tests;
 
 pub use body::LARGEST as LARGEST_BODY;
 pub use deliveries::deliveries_router;
+pub use delivery_queue::{DeliveryFile, DeliveryQueue, QueuedDelivery};
 pub use hooks::hooks_router;
-pub use queue::{Delivery, DeliveryQueue, Stored};
-pub use receivers::{HooksState, Receiver};
+pub use receivers::{HookReceiver, HooksState};
 pub use serve::serve;
-pub use status::{Status, status_router};
-pub use v1::{Api, Call, NotWritten, SHORTEST_TOKEN, Written};
+pub use status::{ApiState, status_router};
+pub use v1::{ApiV1, SHORTEST_TOKEN, TriggerCall, TriggerWriteError, WrittenChange};

@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::forge::Rejected;
+use crate::forge::WebhookRejection;
 
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -28,14 +28,14 @@ impl Problem {
     }
 
     #[must_use]
-    pub(super) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
+    pub(super) fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, HeaderValue::from_static(value)));
         self
     }
 }
 
-impl From<Rejected> for Problem {
-    fn from(rejected: Rejected) -> Self {
+impl From<WebhookRejection> for Problem {
+    fn from(rejected: WebhookRejection) -> Self {
         Self::new(rejected.status(), rejected.to_string())
     }
 }

@@ -10,25 +10,25 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::watch;
 
-use super::checks::{self, Checks};
+use super::checks::{self, ReadinessReport};
 use super::problem::Problem;
 use super::receivers::HooksState;
-use super::v1::{self, Api};
-use crate::leader::Standing;
+use super::v1::{self, ApiV1};
+use crate::leader::LeadershipState;
 use crate::metrics::{self, Metrics};
 use crate::report::Overview;
 
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct ApiState {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub hooks: HooksState,
     pub metrics: Metrics,
-    /// `None` without leader election.
-    pub standing: Option<Standing>,
-    pub api: Api,
+    /// `NotConfigured` without leader election.
+    pub standing: Option<LeadershipState>,
+    pub api: ApiV1,
 }
 
-pub fn status_router(status: Status) -> Router {
+pub fn status_router(status: ApiState) -> Router {
     let api = v1::router(&status);
     Router::new()
         .route("/live", get(|| async { "live\n" }))
@@ -38,14 +38,15 @@ pub fn status_router(status: Status) -> Router {
         .merge(api)
 }
 
-async fn ready(State(status): State<Status>, RawQuery(query): RawQuery) -> Response {
+async fn ready(State(status): State<ApiState>, RawQuery(query): RawQuery) -> Response {
     let overview = status.overview.borrow().clone();
-    let ready = checks::ready(&overview);
-    if is_full(query.as_deref().unwrap_or_default()) {
+    let ready = checks::check_ready(&overview);
+    if wants_full_report(query.as_deref().unwrap_or_default()) {
         let code = if ready.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        let post = status.metrics.last_post();
-        let role = status.standing.as_ref().map(|it| (it.role.borrow().clone(), it.permit.holds()));
-        let checks = Checks::of(&overview, post.as_ref(), &status.hooks.doors(), role.as_ref());
+        let post = status.metrics.last_status_result();
+        let role = status.standing.as_ref().map(|it| (it.role.borrow().clone(), it.permit.is_valid()));
+        let checks =
+            ReadinessReport::of(&overview, post.as_ref(), &status.hooks.receiver_states(), role.as_ref());
         return (code, [(CONTENT_TYPE, "application/json")], checks.to_string()).into_response();
     }
     match ready {
@@ -55,11 +56,11 @@ async fn ready(State(status): State<Status>, RawQuery(query): RawQuery) -> Respo
 }
 
 /// `?full`, with or without a value.
-fn is_full(query: &str) -> bool {
+fn wants_full_report(query: &str) -> bool {
     query.split('&').any(|pair| pair.split('=').next() == Some("full"))
 }
 
-async fn metrics(State(status): State<Status>) -> Response {
+async fn metrics(State(status): State<ApiState>) -> Response {
     match status.metrics.encode() {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => {

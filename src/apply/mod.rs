@@ -5,19 +5,19 @@
 //! foreign objects. Every object gets a receipt. A write without an answer is not repeated here: the next
 //! reconciliation observes first.
 
-mod applied;
-pub mod changed;
-mod conflict;
-mod displaced;
-mod immutable;
-pub mod left;
+mod applied_fields;
+mod apply_attempt;
+mod displaced_fields;
+mod field_location;
+pub mod foreign_changes;
+pub mod ignored_fields;
+mod immutable_fields;
+pub mod managed_fields;
 mod namespace;
-pub mod owned;
-mod places;
+mod ownership_transfer;
 pub mod release;
 mod replace;
 pub mod takeover;
-mod taking;
 #[cfg(test)]
 mod tests;
 
@@ -28,18 +28,20 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use conflict::Attempt;
-pub use conflict::{Past, told_field};
+use apply_attempt::ApplyAttempt;
+pub use apply_attempt::{ApplyHistory, field_for_display};
+use managed_fields::OwnedFieldSet;
 pub use namespace::OwnNamespace;
-use owned::FieldSet;
 use takeover::Adoption;
 
-use crate::cluster::{Catalog, Client, Deleted, Error, Resource};
-use crate::model::{Digest, FieldPath, ObjectId, ObjectMark, Rendered, RenderedObject, Revision, labels};
-use crate::plan::{Action, Candidate, Left, Plan, Reason, SentReplicas, Step};
+use crate::cluster::{Catalog, Client, DeleteOutcome, Error, Resource};
+use crate::model::{
+    Digest, FieldPath, ObjectId, ObjectRolloutAnnotations, RenderedObject, RenderedTarget, Revision, labels,
+};
+use crate::plan::{IgnoredPaths, Plan, PlanAction, PlanStep, PruneCandidate, SentReplicas, StepReason};
 
 /// How many objects of one turn are applied in parallel.
-const SIDE_BY_SIDE: usize = 8;
+const CONCURRENT_APPLIES: usize = 8;
 
 /// The result of one step.
 #[derive(Debug)]
@@ -47,56 +49,60 @@ pub struct Receipt {
     pub object: ObjectId,
     /// Of the rendered object.
     pub hash: Digest,
-    pub result: Result<Done, NotDone>,
+    pub result: Result<StepOutcome, StepFailure>,
 }
 
 #[derive(Debug)]
-pub enum Done {
+pub enum StepOutcome {
     /// The object as the cluster returned it.
     Applied(Box<Value>),
     /// Being deleted, to be created again.
     Deleted,
     /// It did not exist any more.
-    Gone,
+    AlreadyGone,
 }
 
 #[derive(Debug)]
-pub enum NotDone {
+pub enum StepFailure {
     Failed(Error),
     /// An object of an earlier turn failed.
-    EarlierFailed,
+    EarlierStepFailed,
     /// A newer revision took over, or the process stops.
     Cancelled,
     /// The server asked to retry later: for all writes, or for those of the object's API group.
-    HeldOff {
+    Throttled {
         only_group: bool,
     },
 }
 
 #[derive(Clone, Copy)]
-pub struct Destination<'a> {
+pub struct ApplyTarget<'a> {
     pub client: &'a Client,
     pub catalog: &'a Catalog,
     /// The field manager.
     pub manager: &'a str,
-    pub past: &'a dyn Past,
+    pub history: &'a dyn ApplyHistory,
     /// Created if it is missing.
     pub own_namespace: Option<&'a OwnNamespace>,
     /// A newer commit took over: nothing more is sent.
     pub cancelled: &'a CancellationToken,
 }
 
-impl std::fmt::Debug for Destination<'_> {
+impl std::fmt::Debug for ApplyTarget<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Destination({})", self.client.name())
     }
 }
 
 /// Applies what the plan creates and configures, and deletes what must be created again.
-pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered) -> Vec<Receipt> {
+pub async fn apply_plan(
+    destination: ApplyTarget<'_>,
+    plan: &Plan,
+    rendered: &RenderedTarget,
+) -> Vec<Receipt> {
     let objects: BTreeMap<&ObjectId, &RenderedObject> =
         rendered.objects.iter().map(|it| (&it.id, it)).collect();
-    let steps: Vec<(&Step, &RenderedObject)> = plan
+    let steps: Vec<(&PlanStep, &RenderedObject)> = plan
         .steps
         .iter()
         .filter(|step| step.action.is_write())
@@ -105,20 +111,20 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
 
     let mut receipts = Vec::with_capacity(steps.len());
     let mut failed: BTreeSet<&str> = BTreeSet::new();
-    for turn in steps.chunk_by(|one, next| one.0.turn() == next.0.turn()) {
+    for turn in steps.chunk_by(|one, next| one.0.order() == next.0.order()) {
         let mut requests = Vec::with_capacity(turn.len());
         for (step, object) in turn {
             // Units do not depend on each other.
             let failed = failed.contains(&*step.unit);
             let request = async move {
                 // A repair was applied before, so it does not depend on the failed step.
-                let is_repair = matches!(step.reason, Reason::Drifted { .. });
+                let is_repair = matches!(step.reason, StepReason::Drifted { .. });
                 let result = if failed && !is_repair {
-                    Err(NotDone::EarlierFailed)
+                    Err(StepFailure::EarlierStepFailed)
                 } else if destination.cancelled.is_cancelled() {
-                    Err(NotDone::Cancelled)
-                } else if let Some(only_group) = held_off(destination.client, &object.id) {
-                    Err(NotDone::HeldOff { only_group })
+                    Err(StepFailure::Cancelled)
+                } else if let Some(only_group) = throttle_scope(destination.client, &object.id) {
+                    Err(StepFailure::Throttled { only_group })
                 } else {
                     apply_one(destination, step, object, rendered.revision_of(&step.unit)).await
                 };
@@ -127,10 +133,10 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
             requests.push(request.boxed());
         }
         let applied: Vec<Receipt> =
-            futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE).collect().await;
+            futures::stream::iter(requests).buffer_unordered(CONCURRENT_APPLIES).collect().await;
         // Later turns do not wait for a throttled API group: the retry shall have nothing else left to do.
-        let stops = |result: &Result<Done, NotDone>| {
-            result.as_ref().is_err_and(|it| !matches!(it, NotDone::HeldOff { only_group: true }))
+        let stops = |result: &Result<StepOutcome, StepFailure>| {
+            result.as_ref().is_err_and(|it| !matches!(it, StepFailure::Throttled { only_group: true }))
         };
         let stopped: BTreeSet<&ObjectId> =
             applied.iter().filter(|receipt| stops(&receipt.result)).map(|receipt| &receipt.object).collect();
@@ -142,56 +148,63 @@ pub async fn run(destination: Destination<'_>, plan: &Plan, rendered: &Rendered)
 }
 
 /// Whether writes of this object are throttled; `true` if only those of its group are.
-fn held_off(client: &Client, id: &ObjectId) -> Option<bool> {
+fn throttle_scope(client: &Client, id: &ObjectId) -> Option<bool> {
     let now = Instant::now();
-    if client.held_off(now).is_some() {
+    if client.throttled_until(now).is_some() {
         return Some(false);
     }
-    client.held_off_in(&id.group, now).map(|_| true)
+    client.group_throttled_until(&id.group, now).map(|_| true)
 }
 
 async fn apply_one(
-    destination: Destination<'_>,
-    step: &Step,
+    destination: ApplyTarget<'_>,
+    step: &PlanStep,
     object: &RenderedObject,
     revision: &Revision,
-) -> Result<Done, NotDone> {
-    let Destination { client, catalog, manager, past, own_namespace, cancelled } = destination;
+) -> Result<StepOutcome, StepFailure> {
+    let ApplyTarget { client, catalog, manager, history: past, own_namespace, cancelled } = destination;
     let failed = |error| match error {
-        Error::Superseded { .. } => NotDone::Cancelled,
-        error => NotDone::Failed(told(object, error)),
+        Error::Superseded { .. } => StepFailure::Cancelled,
+        error => StepFailure::Failed(without_secret_values(object, error)),
     };
     let Some(resource) = catalog.get(&object.kind) else {
-        return Err(NotDone::Failed(Error::NotServed {
+        return Err(StepFailure::Failed(Error::NotServed {
             cluster: client.name().clone(),
             kind: object.kind.to_string(),
         }));
     };
-    let mut body = as_sent(object, revision);
-    if step.action == Action::Delete {
+    let mut body = apply_body(object, revision);
+    if step.action == PlanAction::Delete {
         let uid = step.uid.as_deref().unwrap_or_default();
-        return match replace::delete(client, resource, manager, &object.id, &body, uid, cancelled).await {
-            Ok(Deleted::Accepted) => Ok(Done::Deleted),
-            Ok(Deleted::Gone) => Ok(Done::Gone),
-            Ok(Deleted::Changed) => Err(failed(changed("replace", &object.id))),
+        return match replace::delete_for_replacement(
+            client, resource, manager, &object.id, &body, uid, cancelled,
+        )
+        .await
+        {
+            Ok(DeleteOutcome::Accepted) => Ok(StepOutcome::Deleted),
+            Ok(DeleteOutcome::Gone) => Ok(StepOutcome::AlreadyGone),
+            Ok(DeleteOutcome::Changed) => Err(failed(conflict_error("replace", &object.id))),
             Err(error) => Err(failed(error)),
         };
     }
-    adapt(&mut body, step);
-    let applied = if step.action == Action::Adopt {
-        Adoption { client, resource, manager, id: &object.id, body: &body }.take(cancelled).await
+    add_step_fields(&mut body, step);
+    let applied = if step.action == PlanAction::Adopt {
+        Adoption { client, resource, manager, id: &object.id, body: &body }.run(cancelled).await
     } else {
-        if let Some(uid) = step.seen.as_deref().filter(|uid| !uid.is_empty()) {
+        if let Some(uid) = step.live_uid.as_deref().filter(|uid| !uid.is_empty()) {
             // Another object of that name may be foreign.
             body["metadata"]["uid"] = uid.into();
         }
         let is_dry = false;
-        let attempt = Attempt { client, resource, manager, past, step, object, cancelled, is_dry };
+        let attempt =
+            ApplyAttempt { client, resource, manager, history: past, step, object, cancelled, is_dry };
         // Copied only if a namespace may be created: only then is it sent twice.
         let again = own_namespace.map(|own| (own, body.clone()));
         match (attempt.run(body).await, again) {
-            (Err(Error::NoNamespace { namespace, .. }), Some((own, body))) if own.is(&namespace) => {
-                match own.make(client, catalog, manager, cancelled).await {
+            (Err(Error::NamespaceMissing { namespace, .. }), Some((own, body)))
+                if own.is_named(&namespace) =>
+            {
+                match own.ensure(client, catalog, manager, cancelled).await {
                     Ok(()) => attempt.run(body).await,
                     Err(error) => Err(error),
                 }
@@ -200,108 +213,113 @@ async fn apply_one(
         }
     };
     match applied {
-        Ok(live) => Ok(Done::Applied(Box::new(live))),
-        Err(error) => Err(failed(immutable::name_fields(client, resource, manager, object, error).await)),
+        Ok(live) => Ok(StepOutcome::Applied(Box::new(live))),
+        Err(error) => Err(failed(
+            immutable_fields::name_immutable_fields(client, resource, manager, object, error).await,
+        )),
     }
 }
 
 /// The error of a cancelled step. Checked before each write that follows another request: while a slow server
 /// answered, a newer commit or another cluster may have taken over.
-fn stopped(cancelled: &CancellationToken, id: &ObjectId) -> Option<Error> {
+fn superseded_error(cancelled: &CancellationToken, id: &ObjectId) -> Option<Error> {
     cancelled.is_cancelled().then(|| Error::Superseded { object: id.clone() })
 }
 
-fn changed(action: &'static str, object: &ObjectId) -> Error {
+fn conflict_error(action: &'static str, object: &ObjectId) -> Error {
     let (reason, detail) = ("Conflict".to_owned(), "it changed meanwhile, looked at again".to_owned());
     Error::Rejected { action, object: object.clone(), code: 409, reason, detail }
 }
 
 /// Adds the fields of the step to the body, and removes ignored ones.
-fn adapt(body: &mut Value, step: &Step) {
-    if let Some(mark) = &step.install {
+fn add_step_fields(body: &mut Value, step: &PlanStep) {
+    if let Some(mark) = &step.install_mark {
         body["metadata"]["annotations"][labels::INSTALL] = mark.to_string().into();
     }
-    for (name, said) in step.rollout.iter().flat_map(ObjectMark::annotations) {
+    for (name, said) in step.rollout.iter().flat_map(ObjectRolloutAnnotations::annotations) {
         body["metadata"]["annotations"][name] = said.into();
     }
-    scale(body, step.replicas);
-    leave_out(body, &step.left);
+    set_replicas(body, step.replicas);
+    remove_ignored(body, &step.ignored_paths);
 }
 
 /// Removes ignored fields that others own. Replicas are handled by `scale`: their number is sent while it is ours.
-fn leave_out(body: &mut Value, left: &Left) {
-    let Some(known) = &left.known else { return };
-    let ours = FieldSet::parse(&known.ours);
-    for path in left.paths.iter().filter(|path| !is_replicas(path)) {
-        left::leave_out(body, path, &ours);
+fn remove_ignored(body: &mut Value, left: &IgnoredPaths) {
+    let Some(known) = &left.still_owned else { return };
+    let ours = OwnedFieldSet::parse(&known.owned_fields);
+    for path in left.paths.iter().filter(|path| !is_replicas_path(path)) {
+        ignored_fields::remove_unowned(body, path, &ours);
     }
 }
 
 /// `spec.replicas`, which every comparison of fields handles separately.
-pub fn is_replicas(path: &FieldPath) -> bool {
-    path.is(&["spec", "replicas"])
+pub fn is_replicas_path(path: &FieldPath) -> bool {
+    path.equals(&["spec", "replicas"])
 }
 
 /// The object after the step, by a dry run and without holds.
-pub async fn foresee(
-    destination: Destination<'_>,
+pub async fn dry_run_step(
+    destination: ApplyTarget<'_>,
     resource: &Resource,
-    step: &Step,
+    step: &PlanStep,
     object: &RenderedObject,
     revision: &Revision,
 ) -> Result<Value, Error> {
-    let Destination { client, manager, past, cancelled, .. } = destination;
-    let mut body = as_sent(object, revision);
-    adapt(&mut body, step);
-    let foreseen = if step.intent() == Action::Adopt {
-        Adoption { client, resource, manager, id: &object.id, body: &body }.foreseen().await
+    let ApplyTarget { client, manager, history: past, cancelled, .. } = destination;
+    let mut body = apply_body(object, revision);
+    add_step_fields(&mut body, step);
+    let foreseen = if step.intended_action() == PlanAction::Adopt {
+        Adoption { client, resource, manager, id: &object.id, body: &body }.preview().await
     } else {
         let is_dry = true;
-        Attempt { client, resource, manager, past, step, object, cancelled, is_dry }.run(body).await
+        ApplyAttempt { client, resource, manager, history: past, step, object, cancelled, is_dry }
+            .run(body)
+            .await
     };
     match foreseen {
         Ok(live) => Ok(live),
-        Err(error) => {
-            Err(told(object, immutable::name_fields(client, resource, manager, object, error).await))
-        }
+        Err(error) => Err(without_secret_values(
+            object,
+            immutable_fields::name_immutable_fields(client, resource, manager, object, error).await,
+        )),
     }
 }
 
 /// Whether the object could be deleted and created again, by a dry run.
-pub async fn foresee_replacement(
-    destination: Destination<'_>,
+pub async fn dry_run_replacement(
+    destination: ApplyTarget<'_>,
     resource: &Resource,
     object: &RenderedObject,
     revision: &Revision,
     live: &Value,
 ) -> Result<(), Error> {
-    let Destination { client, manager, .. } = destination;
-    let body = as_sent(object, revision);
-    let checked = replace::check(client, resource, manager, &object.id, &body, live).await;
-    checked.map_err(|error| told(object, error))
+    let ApplyTarget { client, manager, .. } = destination;
+    let body = apply_body(object, revision);
+    let checked = replace::check_replacement(client, resource, manager, &object.id, &body, live).await;
+    checked.map_err(|error| without_secret_values(object, error))
 }
 
 /// The error as it may be shown: servers quote refused values.
-fn told(object: &RenderedObject, error: Error) -> Error {
-    if object.sealed.is_some() { error.without_values() } else { error }
+fn without_secret_values(object: &RenderedObject, error: Error) -> Error {
+    if object.encrypted_values.is_some() { error.without_values() } else { error }
 }
 
 /// The rendered object with the two annotations outside its hash. They are in the same apply: a second apply by the
 /// same manager without them would remove them.
-pub fn as_sent(object: &RenderedObject, revision: &Revision) -> Value {
+pub fn apply_body(object: &RenderedObject, revision: &Revision) -> Value {
     let mut body = object.body.fields();
     let annotations = &mut body["metadata"]["annotations"];
     annotations[labels::HASH] = Value::String(object.hash.to_string());
     annotations[labels::REVISION] = Value::String(revision.to_string());
     if (&*object.kind.group, &*object.kind.kind) == ("", "Service") {
-        say_protocols(&mut body);
+        set_port_protocols(&mut body);
     }
     body
 }
 
 /// The protocol is a key of a Service's ports. Servers before 1.21 have no default for it, so an apply without it
 /// fails.
-fn say_protocols(service: &mut Value) {
+fn set_port_protocols(service: &mut Value) {
     let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
         port.entry("protocol").or_insert_with(|| Value::String("TCP".to_owned()));
@@ -309,7 +327,7 @@ fn say_protocols(service: &mut Value) {
 }
 
 /// Sets or removes `spec.replicas` if an autoscaler decides it.
-fn scale(body: &mut Value, replicas: SentReplicas) {
+fn set_replicas(body: &mut Value, replicas: SentReplicas) {
     let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) else { return };
     match replicas {
         SentReplicas::AsRendered => {}
@@ -323,16 +341,16 @@ fn scale(body: &mut Value, replicas: SentReplicas) {
 }
 
 /// Deletes one object that the plan released for deletion.
-pub async fn delete(
+pub async fn delete_candidate(
     client: &Client,
     catalog: &Catalog,
-    candidate: &Candidate,
+    candidate: &PruneCandidate,
     cancelled: &CancellationToken,
-) -> Result<Deleted, Error> {
+) -> Result<DeleteOutcome, Error> {
     let Some(resource) = catalog.get(&candidate.kind) else {
         return Err(Error::NotServed { cluster: client.name().clone(), kind: candidate.kind.to_string() });
     };
-    if let Some(error) = stopped(cancelled, &candidate.object) {
+    if let Some(error) = superseded_error(cancelled, &candidate.object) {
         return Err(error);
     }
     client.delete(resource, &candidate.object, &candidate.uid, &candidate.resource_version).await

@@ -7,24 +7,24 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::stopped;
+use super::superseded_error;
 use crate::cluster::{Catalog, Client, Error};
-use crate::model::{Kind, ObjectId};
+use crate::model::{GroupVersionKind, ObjectId};
 
 /// Of one app on one cluster, for one reconciliation. Its objects request it in parallel.
 #[derive(Debug)]
 pub struct OwnNamespace {
     name: String,
     /// Whether we created it. Somebody else may have.
-    made: OnceCell<bool>,
+    created_id: OnceCell<bool>,
 }
 
 impl OwnNamespace {
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), made: OnceCell::new() }
+        Self { name: name.to_owned(), created_id: OnceCell::new() }
     }
 
-    pub fn is(&self, name: &str) -> bool {
+    pub fn is_named(&self, name: &str) -> bool {
         self.name == name
     }
 
@@ -33,12 +33,12 @@ impl OwnNamespace {
     }
 
     /// The namespace, if this created it.
-    pub fn made(&self) -> Option<ObjectId> {
-        self.made.get().is_some_and(|made| *made).then(|| self.id())
+    pub fn created_id(&self) -> Option<ObjectId> {
+        self.created_id.get().is_some_and(|made| *made).then(|| self.id())
     }
 
     /// Sends one request for all callers. A namespace that somebody else created is fine.
-    pub async fn make(
+    pub async fn ensure(
         &self,
         client: &Client,
         catalog: &Catalog,
@@ -47,8 +47,8 @@ impl OwnNamespace {
     ) -> Result<(), Error> {
         let make = async {
             let id = self.id();
-            let kind = Kind::new("", "v1", "Namespace");
-            if let Some(error) = stopped(cancelled, &id) {
+            let kind = GroupVersionKind::new("", "v1", "Namespace");
+            if let Some(error) = superseded_error(cancelled, &id) {
                 return Err(error);
             }
             let Some(resource) = catalog.get(&kind) else {
@@ -61,7 +61,7 @@ impl OwnNamespace {
                 Err(error) => Err(error),
             }
         };
-        self.made.get_or_try_init(|| make).await?;
+        self.created_id.get_or_try_init(|| make).await?;
         Ok(())
     }
 }

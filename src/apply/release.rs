@@ -7,35 +7,35 @@ use serde_json::{Map, Value, json};
 
 use tokio_util::sync::CancellationToken;
 
-use super::owned::{entries, text};
-use super::stopped;
+use super::managed_fields::{entry_text, managed_entries};
+use super::superseded_error;
 use crate::cluster::{Catalog, Client, Error};
 use crate::model::labels;
-use crate::plan::Candidate;
+use crate::plan::PruneCandidate;
 
 /// `live` is the object, or its metadata, as just read. The write is refused if the object changed since.
-pub async fn release(
+pub async fn release_object(
     client: &Client,
     catalog: &Catalog,
     manager: &str,
-    candidate: &Candidate,
+    candidate: &PruneCandidate,
     live: &Value,
     cancelled: &CancellationToken,
 ) -> Result<(), Error> {
     let Some(resource) = catalog.get(&candidate.kind) else {
         return Err(Error::NotServed { cluster: client.name().clone(), kind: candidate.kind.to_string() });
     };
-    if let Some(error) = stopped(cancelled, &candidate.object) {
+    if let Some(error) = superseded_error(cancelled, &candidate.object) {
         return Err(error);
     }
-    client.set_metadata(resource, &candidate.object, &without_us(live, manager), manager).await?;
+    client.set_metadata(resource, &candidate.object, &release_patch(live, manager), manager).await?;
     Ok(())
 }
 
 /// The merge patch of metadata that removes everything of ours.
-fn without_us(live: &Value, manager: &str) -> Value {
+fn release_patch(live: &Value, manager: &str) -> Value {
     let others: Vec<&Value> =
-        entries(live).iter().filter(|entry| text(entry, "manager") != manager).collect();
+        managed_entries(live).iter().filter(|entry| entry_text(entry, "manager") != manager).collect();
     // Servers ignore an empty list, as from a client that does not know the field.
     let others = if others.is_empty() { json!([{}]) } else { json!(others) };
     // Also annotations that others wrote for us, and `keep` of an app that never prunes: the next owner sets its own.
@@ -51,7 +51,7 @@ fn without_us(live: &Value, manager: &str) -> Value {
         "annotations": nulls("/metadata/annotations"),
     });
     // Some servers of aggregated APIs neither store nor accept entries.
-    if !entries(live).is_empty() {
+    if !managed_entries(live).is_empty() {
         metadata["managedFields"] = others;
     }
     metadata
@@ -66,7 +66,7 @@ mod tests {
         let check = |managers: &[&str], expected: Value| {
             let entries: Vec<Value> = managers.iter().map(|manager| json!({"manager": manager})).collect();
             let live = json!({"metadata": {"uid": "u", "resourceVersion": "7", "managedFields": entries}});
-            assert_eq!(without_us(&live, "tutti-main")["managedFields"], expected);
+            assert_eq!(release_patch(&live, "tutti-main")["managedFields"], expected);
         };
         check(
             &["kubectl", "tutti-main", "tutti-other"],
@@ -82,7 +82,7 @@ mod tests {
             "annotations": {"tutti.dev/hash": "1", "tutti.dev/prune": "keep", "tutti.dev/force": "true",
                 "tutti.dev/replace": "true", "helm.sh/resource-policy": "keep", "example.com/tutti.dev": "x"},
         }});
-        let patch = without_us(&live, "tutti-main");
+        let patch = release_patch(&live, "tutti-main");
         let none = Value::Null;
         assert_eq!(patch["labels"], json!({"tutti.dev/managed-by": none, "tutti.dev/app": none}));
         let expected = json!({"tutti.dev/hash": none, "tutti.dev/prune": none, "tutti.dev/force": none,
@@ -93,6 +93,6 @@ mod tests {
     #[test]
     fn server_without_entries_is_sent_none() {
         let live = json!({"metadata": {"uid": "u", "resourceVersion": "7"}});
-        assert_eq!(without_us(&live, "tutti-main").get("managedFields"), None);
+        assert_eq!(release_patch(&live, "tutti-main").get("managedFields"), None);
     }
 }

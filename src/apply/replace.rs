@@ -6,12 +6,12 @@
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{owned, stopped};
-use crate::cluster::{Client, Deleted, Error, Resource};
-use crate::model::{ObjectId, labels, mark};
+use super::{managed_fields, superseded_error};
+use crate::cluster::{Client, DeleteOutcome, Error, Resource};
+use crate::model::{ObjectId, foreign_annotation, labels};
 
 /// `body`: the object that will be created. `uid`: of the object that is meant.
-pub async fn delete(
+pub async fn delete_for_replacement(
     client: &Client,
     resource: &Resource,
     manager: &str,
@@ -19,21 +19,21 @@ pub async fn delete(
     body: &Value,
     uid: &str,
     cancelled: &CancellationToken,
-) -> Result<Deleted, Error> {
-    let Some(live) = client.get(resource, id).await? else { return Ok(Deleted::Gone) };
+) -> Result<DeleteOutcome, Error> {
+    let Some(live) = client.get(resource, id).await? else { return Ok(DeleteOutcome::Gone) };
     let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if text("/metadata/uid") != uid {
-        return Ok(Deleted::Changed);
+        return Ok(DeleteOutcome::Changed);
     }
-    check(client, resource, manager, id, body, &live).await?;
-    if let Some(error) = stopped(cancelled, id) {
+    check_replacement(client, resource, manager, id, body, &live).await?;
+    if let Some(error) = superseded_error(cancelled, id) {
         return Err(error);
     }
     client.delete(resource, id, uid, text("/metadata/resourceVersion")).await
 }
 
 /// Whether the object could be deleted and created again, by a dry run.
-pub async fn check(
+pub async fn check_replacement(
     client: &Client,
     resource: &Resource,
     manager: &str,
@@ -41,26 +41,29 @@ pub async fn check(
     body: &Value,
     live: &Value,
 ) -> Result<(), Error> {
-    if let Some(why) = objection(live, manager) {
+    if let Some(why) = replacement_objection(live, manager) {
         let (code, reason) = (400, "Invalid".to_owned());
         return Err(Error::Rejected { action: "replace", object: id.clone(), code, reason, detail: why });
     }
-    client.try_create(resource, id, body, manager).await
+    client.dry_run_create(resource, id, body, manager).await
 }
 
 /// Why the object is never deleted.
-fn objection(live: &Value, manager: &str) -> Option<String> {
+fn replacement_objection(live: &Value, manager: &str) -> Option<String> {
     let instance =
         live.pointer("/metadata/labels").and_then(|labels| labels.get(labels::MANAGED_BY)?.as_str());
     if instance.map(labels::field_manager).as_deref() != Some(manager) {
         Some("it carries our label no longer".to_owned())
     } else if live.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         Some("it is being deleted".to_owned())
-    } else if let Some(mark) = mark::kept_by(live) {
+    } else if let Some(mark) = foreign_annotation::keep_reason(live) {
         Some(format!("its mark {mark}"))
-    } else if !owned::entries(live).iter().any(|entry| owned::is_ours(entry, manager)) {
+    } else if !managed_fields::managed_entries(live)
+        .iter()
+        .any(|entry| managed_fields::is_apply_entry(entry, manager))
+    {
         Some("nothing of it is ours any more".to_owned())
-    } else if ObjectId::claims_go_along(live) {
+    } else if ObjectId::deletes_volume_claims(live) {
         Some("its volume claims would be deleted with it".to_owned())
     } else {
         None
@@ -83,7 +86,7 @@ mod tests {
             })
         };
         let check = |live: &Value, expected: Option<&str>| {
-            let found = objection(live, "tutti-main");
+            let found = replacement_objection(live, "tutti-main");
             assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
             assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()));
         };

@@ -1,6 +1,6 @@
 //! Takes over an object of people or deploy tools, and changes no more than Git says.
 //!
-//! The entries of the former managers become our entry ([`Taking`] selects them). So the apply that follows removes
+//! The entries of the former managers become our entry ([`OwnershipTransfer`] selects them). So the apply that follows removes
 //! what is not in Git and has no conflict. A field of a controller, a subresource or another instance with another
 //! value is refused. `spec.replicas` that Git does not set is released unchanged, because somebody scales it.
 //!
@@ -12,27 +12,27 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::applied;
-use super::owned::{entries, text};
-use super::taking::{Taking, is_controller, is_tool};
-use super::{as_sent, stopped, told};
-use crate::cluster::{Client, Conflict, Error, Resource};
-use crate::model::{Effect, ObjectId, RenderedObject, Revision, labels};
+use super::applied_fields;
+use super::managed_fields::{entry_text, managed_entries};
+use super::ownership_transfer::{OwnershipTransfer, is_controller, is_tool};
+use super::{apply_body, superseded_error, without_secret_values};
+use crate::cluster::{Client, Error, FieldConflict, Resource};
+use crate::model::{AdoptionEffect, ObjectId, RenderedObject, Revision, labels};
 
 /// Annotations for the bookkeeping of tools. Their removal is no change of the object.
-const BOOKS: &[&str] = &["kubectl.kubernetes.io/last-applied-configuration"];
+const TOOL_ANNOTATIONS: &[&str] = &["kubectl.kubernetes.io/last-applied-configuration"];
 
 /// The effect of the takeover, by dry runs. The inner `Err` says why the cluster would refuse it.
-pub async fn foresee(
+pub async fn preview_takeover(
     client: &Client,
     resource: &Resource,
     manager: &str,
     object: &RenderedObject,
     revision: &Revision,
-) -> Result<Result<Effect, String>, Error> {
-    let (id, body) = (&object.id, &as_sent(object, revision));
-    let effect = Adoption { client, resource, manager, id, body }.try_out().await;
-    match effect.map_err(|error| told(object, error)) {
+) -> Result<Result<AdoptionEffect, String>, Error> {
+    let (id, body) = (&object.id, &apply_body(object, revision));
+    let effect = Adoption { client, resource, manager, id, body }.preview_effect().await;
+    match effect.map_err(|error| without_secret_values(object, error)) {
         Ok(effect) => Ok(Ok(effect)),
         Err(error) if error.is_transient() => Err(error),
         Err(error @ (Error::Conflict { .. } | Error::Immutable { .. } | Error::Rejected { .. })) => {
@@ -43,10 +43,10 @@ pub async fn foresee(
 }
 
 /// The controller that owns and rewrites the object, as a reason against the takeover.
-pub fn made_by(object: &Value) -> Option<String> {
+pub fn controller_owner(object: &Value) -> Option<String> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
     let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
-    Some(format!("made by {} {}", text(owner, "kind"), text(owner, "name")))
+    Some(format!("made by {} {}", entry_text(owner, "kind"), entry_text(owner, "name")))
 }
 
 /// An object that is taken over, or would be.
@@ -61,84 +61,84 @@ pub struct Adoption<'a> {
 }
 
 impl Adoption<'_> {
-    async fn try_out(self) -> Result<Effect, Error> {
+    async fn preview_effect(self) -> Result<AdoptionEffect, Error> {
         let Self { client, resource, id, .. } = self;
-        let Some(live) = client.get(resource, id).await? else { return Ok(Effect::default()) };
+        let Some(live) = client.get(resource, id).await? else { return Ok(AdoptionEffect::default()) };
         let after = self.after(&live).await?;
-        let changes = differences(&live, &after);
+        let changes = changed_paths(&live, &after);
         let replaces_pods = live.pointer("/spec/template/spec").filter(|_| &*id.group == "apps").map(|_| {
             changes.iter().any(|path| path.starts_with("spec.template.") || path == "spec.template")
         });
-        let mut from = self.taking(&live).map_or_else(Vec::new, |taking| taking.from);
-        if entries(&live).is_empty() && applied::by_kubectl(&live).is_some() {
+        let mut from = self.taking(&live).map_or_else(Vec::new, |taking| taking.previous_managers);
+        if managed_entries(&live).is_empty() && applied_fields::last_applied_fields(&live).is_some() {
             from.push("kubectl".to_owned());
         }
-        Ok(Effect { from, changes, replaces_pods })
+        Ok(AdoptionEffect { from, changes, replaces_pods })
     }
 
     /// The object after the takeover, by dry runs.
-    pub async fn foreseen(self) -> Result<Value, Error> {
+    pub async fn preview(self) -> Result<Value, Error> {
         let Self { client, resource, manager, id, body, .. } = self;
         match client.get(resource, id).await? {
             Some(live) => self.after(&live).await,
-            None => client.try_apply(resource, id, body, manager, false).await,
+            None => client.dry_run_apply(resource, id, body, manager, false).await,
         }
     }
 
-    fn taking(self, object: &Value) -> Option<Taking> {
-        Taking::of(object, self.id, self.body, self.manager)
+    fn taking(self, object: &Value) -> Option<OwnershipTransfer> {
+        OwnershipTransfer::of(object, self.id, self.body, self.manager)
     }
 
     async fn after(self, live: &Value) -> Result<Value, Error> {
-        self.ask(live).await.map(|(after, _)| after)
+        self.dry_run(live).await.map(|(after, _)| after)
     }
 
     /// The object after the takeover, and the entries that move, by dry runs.
-    async fn ask(self, live: &Value) -> Result<(Value, Option<Taking>), Error> {
+    async fn dry_run(self, live: &Value) -> Result<(Value, Option<OwnershipTransfer>), Error> {
         let Self { client, resource, manager, id, body, .. } = self;
-        let applied = match client.try_apply(resource, id, body, manager, false).await {
-            Err(Error::Conflict { conflicts, .. }) if conflicts.iter().all(|it| may_overrule(live, it)) => {
-                client.try_apply(resource, id, body, manager, true).await?
+        let applied = match client.dry_run_apply(resource, id, body, manager, false).await {
+            Err(Error::Conflict { conflicts, .. }) if conflicts.iter().all(|it| may_force(live, it)) => {
+                client.dry_run_apply(resource, id, body, manager, true).await?
             }
             result => result?,
         };
         // The first apply creates an entry for all existing fields of an object without entries.
-        let known = if entries(live).is_empty() { &applied } else { live };
+        let known = if managed_entries(live).is_empty() { &applied } else { live };
         let Some(taking) = self.taking(known) else { return Ok((applied, None)) };
         let dropped = taking.dropped(&applied, manager);
         if dropped.is_empty() {
             return Ok((applied, Some(taking)));
         }
         let mut after = applied;
-        dropped.cut(&mut after);
+        dropped.remove_from(&mut after);
         // The server fills in defaults, and refuses a removal that is not allowed.
         without(&mut after, &["metadata", "managedFields"]);
         if let Some(version) = live.pointer("/metadata/resourceVersion") {
             after["metadata"]["resourceVersion"] = version.clone();
         }
-        Ok((client.try_replace(resource, id, &after, manager).await?, Some(taking)))
+        Ok((client.dry_run_replace(resource, id, &after, manager).await?, Some(taking)))
     }
 
     /// Takes the object over and returns it. A takeover that stops between two writes is continued by the next one:
     /// each write leaves every value unchanged or as in Git.
-    pub async fn take(self, cancelled: &CancellationToken) -> Result<Value, Error> {
+    pub async fn run(self, cancelled: &CancellationToken) -> Result<Value, Error> {
         let Self { client, resource, manager, id, body, .. } = self;
         let apply = async || {
-            if let Some(error) = stopped(cancelled, id) {
+            if let Some(error) = superseded_error(cancelled, id) {
                 return Err(error);
             }
             client.apply(resource, id, body, manager).await
         };
         let Some(live) = client.get(resource, id).await? else { return apply().await };
-        if let Some(detail) = made_by(&live) {
+        if let Some(detail) = controller_owner(&live) {
             // The owner appeared after the dry run: the next plan asks again and refuses.
             let reason = "Conflict".to_owned();
             return Err(Error::Rejected { action: "adopt", object: id.clone(), code: 409, reason, detail });
         }
         // Only the cluster knows the owners of an object without entries, and whether it accepts their removal. It is
         // asked before the first write, because an apply that is refused half-way would leave our labels on it.
-        let taking = match entries(&live) {
-            [] => self.ask(&live).await?.1,
+        let taking = match managed_entries(&live) {
+            [] => self.dry_run(&live).await?.1,
             _ => self.taking(&live),
         };
         let live = match taking {
@@ -146,7 +146,7 @@ impl Adoption<'_> {
                 let version =
                     live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
                 let metadata = json!({"resourceVersion": version, "managedFields": taking.entries(manager)});
-                if let Some(error) = stopped(cancelled, id) {
+                if let Some(error) = superseded_error(cancelled, id) {
                     return Err(error);
                 }
                 client.set_metadata(resource, id, &metadata, manager).await?
@@ -154,11 +154,11 @@ impl Adoption<'_> {
             None => live,
         };
         match apply().await {
-            Err(Error::Conflict { conflicts, .. }) if conflicts.iter().all(|it| may_overrule(&live, it)) => {
-                if let Some(error) = stopped(cancelled, id) {
+            Err(Error::Conflict { conflicts, .. }) if conflicts.iter().all(|it| may_force(&live, it)) => {
+                if let Some(error) = superseded_error(cancelled, id) {
                     return Err(error);
                 }
-                client.apply_by_force(resource, id, body, manager).await
+                client.force_apply(resource, id, body, manager).await
             }
             result => result,
         }
@@ -167,18 +167,20 @@ impl Adoption<'_> {
 
 /// Fields that an apply may take from others: of unknown managers that are no controllers. A field written through a
 /// subresource would stay theirs, so it is refused.
-fn may_overrule(live: &Value, conflict: &Conflict) -> bool {
-    let Conflict { manager, subresource, .. } = conflict;
-    let is_plain = |entry: &Value| text(entry, "manager") == manager && text(entry, "subresource").is_empty();
+fn may_force(live: &Value, conflict: &FieldConflict) -> bool {
+    let FieldConflict { manager, subresource, .. } = conflict;
+    let is_plain = |entry: &Value| {
+        entry_text(entry, "manager") == manager && entry_text(entry, "subresource").is_empty()
+    };
     is_tool(manager)
         || (subresource.is_empty()
             && !is_controller(manager)
             && !manager.starts_with(&labels::field_manager(""))
-            && entries(live).iter().any(is_plain))
+            && managed_entries(live).iter().any(is_plain))
 }
 
 /// Paths at which two states of an object differ, without fields that servers or tutti maintain.
-pub fn differences(before: &Value, after: &Value) -> Vec<String> {
+pub fn changed_paths(before: &Value, after: &Value) -> Vec<String> {
     let (before, after) = (bare(before), bare(after));
     let mut paths = Vec::new();
     compare("", &before, &after, &mut paths);
@@ -194,7 +196,8 @@ fn bare(object: &Value) -> Value {
         metadata.retain(|field, _| KEPT.contains(&field.as_str()));
         for field in ["labels", "annotations"] {
             let Some(Value::Object(entries)) = metadata.get_mut(field) else { continue };
-            entries.retain(|key, _| !key.starts_with("tutti.dev/") && !BOOKS.contains(&key.as_str()));
+            entries
+                .retain(|key, _| !key.starts_with("tutti.dev/") && !TOOL_ANNOTATIONS.contains(&key.as_str()));
             if entries.is_empty() {
                 metadata.shift_remove(field);
             }
@@ -283,8 +286,8 @@ mod tests {
     #[test]
     fn empty_object_in_pod_template_is_a_difference() {
         let check = |bare: Value, full: Value, expected: &[&str]| {
-            assert_eq!(differences(&bare, &full), expected, "{full}");
-            assert_eq!(differences(&full, &bare), expected, "{full}");
+            assert_eq!(changed_paths(&bare, &full), expected, "{full}");
+            assert_eq!(changed_paths(&full, &bare), expected, "{full}");
         };
         let pod = |spec: Value| json!({"spec": {"template": {"spec": spec}}});
         let container = |more: Value| pod(json!({"containers": [more]}));
@@ -313,8 +316,8 @@ mod tests {
             let entries = ["", "scale"].map(|it| json!({"manager": manager, "subresource": it}));
             let live = json!({"metadata": {"managedFields": entries}});
             let (manager, subresource) = (manager.to_owned(), subresource.to_owned());
-            let conflict = Conflict { manager, subresource, field: ".spec.replicas".to_owned() };
-            assert_eq!(may_overrule(&live, &conflict), expected, "{conflict:?}");
+            let conflict = FieldConflict { manager, subresource, field: ".spec.replicas".to_owned() };
+            assert_eq!(may_force(&live, &conflict), expected, "{conflict:?}");
         };
         check("OpenAPI-Generator", "", true);
         check("OpenAPI-Generator", "scale", false);
@@ -327,10 +330,10 @@ mod tests {
     fn controller_owner_is_read_from_owner_references() {
         let owned = |controller: bool| {
             let owner = json!({"kind": "Redis", "name": "cache", "controller": controller});
-            made_by(&json!({"metadata": {"ownerReferences": [owner]}}))
+            controller_owner(&json!({"metadata": {"ownerReferences": [owner]}}))
         };
         assert_eq!(owned(true).as_deref(), Some("made by Redis cache"));
         assert_eq!(owned(false), None);
-        assert_eq!(made_by(&json!({"metadata": {}})), None);
+        assert_eq!(controller_owner(&json!({"metadata": {}})), None);
     }
 }

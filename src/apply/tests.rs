@@ -6,8 +6,8 @@ use sandbox::{Sandbox, SandboxOptions};
 use serde_json::json;
 
 use super::*;
-use crate::cluster::{Link, WritePermit};
-use crate::model::{ClusterName, Kind};
+use crate::cluster::{ClusterLink, WritePermit};
+use crate::model::{ClusterName, GroupVersionKind};
 
 const LATENCY: Duration = Duration::from_secs(1);
 
@@ -28,10 +28,11 @@ fn config_map(value: &str) -> Value {
 impl Case {
     async fn new(is_ours: bool) -> Self {
         let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
-        let link = Link::in_process(sandbox.service());
+        let link = ClusterLink::in_process(sandbox.service());
         let client = Client::connect(ClusterName::from("bj1"), &link).await.expect("a connection");
         let catalog = client.discover().await.expect("a catalog");
-        let resource = catalog.get(&Kind::new("", "v1", "ConfigMap")).expect("ConfigMaps").clone();
+        let resource =
+            catalog.get(&GroupVersionKind::new("", "v1", "ConfigMap")).expect("ConfigMaps").clone();
         let id = ObjectId::new("", "ConfigMap", Some("default"), "web");
         let body = config_map("one");
         let live = if is_ours {
@@ -61,15 +62,24 @@ impl Case {
         self.sandbox.requests().iter().map(|it| format!("{}{}", words(it.dry_run), it.verb)).collect()
     }
 
-    async fn replaced(&self, cancelled: &CancellationToken) -> Result<Deleted, Error> {
+    async fn replaced(&self, cancelled: &CancellationToken) -> Result<DeleteOutcome, Error> {
         let (body, uid) = (config_map("two"), self.live["metadata"]["uid"].as_str().expect("a uid"));
-        replace::delete(&self.client, &self.resource, "tutti-main", &self.id, &body, uid, cancelled).await
+        replace::delete_for_replacement(
+            &self.client,
+            &self.resource,
+            "tutti-main",
+            &self.id,
+            &body,
+            uid,
+            cancelled,
+        )
+        .await
     }
 
     async fn taken(&self, cancelled: &CancellationToken) -> Result<Value, Error> {
         let (manager, body) = ("tutti-main", &config_map("one"));
         let Self { client, resource, id, .. } = self;
-        Adoption { client, resource, manager, id, body }.take(cancelled).await
+        Adoption { client, resource, manager, id, body }.run(cancelled).await
     }
 }
 
@@ -83,7 +93,7 @@ async fn cancelled_replacement_deletes_nothing() {
     }
     let case = Case::new(true).await;
     let result = case.replaced(&CancellationToken::new()).await;
-    assert!(matches!(result, Ok(Deleted::Accepted)), "{result:?}");
+    assert!(matches!(result, Ok(DeleteOutcome::Accepted)), "{result:?}");
     assert_eq!(case.requests(), ["get", "try to create", "delete"]);
 }
 
@@ -113,7 +123,10 @@ async fn cancelled_takeover_is_completed_by_the_next() {
         assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
         assert_eq!(case.requests(), WHOLE[..request as usize]);
         let live = case.taken(&CancellationToken::new()).await.expect("taken over");
-        let managers: Vec<&str> = owned::entries(&live).iter().map(|it| owned::text(it, "manager")).collect();
+        let managers: Vec<&str> = managed_fields::managed_entries(&live)
+            .iter()
+            .map(|it| managed_fields::entry_text(it, "manager"))
+            .collect();
         assert_eq!(managers, ["tutti-main"]);
     }
     let case = Case::new(false).await;
@@ -140,7 +153,10 @@ async fn object_without_entries_is_dry_run_first() {
         let expected = WHOLE.iter().take(if request == 3 { 3 } else { 2 });
         assert_eq!(case.requests(), expected.copied().collect::<Vec<_>>());
         let live = case.taken(&CancellationToken::new()).await.expect("taken over");
-        let managers: Vec<&str> = owned::entries(&live).iter().map(|it| owned::text(it, "manager")).collect();
+        let managers: Vec<&str> = managed_fields::managed_entries(&live)
+            .iter()
+            .map(|it| managed_fields::entry_text(it, "manager"))
+            .collect();
         assert_eq!(managers, ["tutti-main"]);
     }
     let case = untracked().await;
@@ -154,11 +170,11 @@ async fn revoked_permit_sends_no_write() {
     let Case { client, live, .. } = &case;
     let catalog = client.discover().await.expect("a catalog");
     let text = |field: &str| live["metadata"][field].as_str().expect("text").to_owned();
-    let candidate = Candidate {
+    let candidate = PruneCandidate {
         app: crate::model::AppId::new("default", "web"),
         cluster: ClusterName::from("bj1"),
         object: case.id.clone(),
-        kind: Kind::new("", "v1", "ConfigMap"),
+        kind: GroupVersionKind::new("", "v1", "ConfigMap"),
         uid: text("uid"),
         resource_version: text("resourceVersion"),
         keep: false,
@@ -169,20 +185,20 @@ async fn revoked_permit_sends_no_write() {
     };
     case.sandbox.reset_requests();
     let permit = WritePermit::default();
-    let task = permit.narrowed().task();
+    let task = permit.child().task_token();
     permit.revoke();
     let results = [
         case.taken(&task).await.map(|_| ()),
         case.replaced(&task).await.map(|_| ()),
-        delete(client, &catalog, &candidate, &task).await.map(|_| ()),
-        release::release(client, &catalog, "tutti-main", &candidate, live, &task).await,
+        delete_candidate(client, &catalog, &candidate, &task).await.map(|_| ()),
+        release::release_object(client, &catalog, "tutti-main", &candidate, live, &task).await,
     ];
     for result in results {
         assert!(matches!(result, Err(Error::Superseded { .. })), "{result:?}");
     }
     let written = case.sandbox.requests().into_iter().find(sandbox::RequestRecord::is_write);
     assert_eq!(written, None);
-    let task = WritePermit::default().task();
-    let deleted = delete(client, &catalog, &candidate, &task).await;
-    assert!(matches!(deleted, Ok(Deleted::Accepted)), "{deleted:?}");
+    let task = WritePermit::default().task_token();
+    let deleted = delete_candidate(client, &catalog, &candidate, &task).await;
+    assert!(matches!(deleted, Ok(DeleteOutcome::Accepted)), "{deleted:?}");
 }

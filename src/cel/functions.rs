@@ -5,18 +5,18 @@ use std::rc::Rc;
 use kube_cel::cel::Value as Other;
 use regex::{Regex, RegexBuilder};
 
-use super::clock::{self, Part};
 use super::library::LibraryCall;
-use super::meter::{Failure, Meter};
+use super::meter::{CelMeter, EvaluationFailure};
 use super::optional;
-use super::pattern::{Pattern, of_re2};
-use super::tree::{Literal, Node};
+use super::program::{CelLiteral, CelNode};
+use super::regex_cost::{RegexCost, translate_re2};
+use super::text_format;
+use super::time_values::{self, TimeField};
 use super::url::Url;
-use super::value::{List, Map, Text, Value};
-use super::written;
+use super::value::{CelList, CelMap, CelText, CelValue};
 
 /// The names that `type(x)` compares with.
-pub const TYPES: [&str; 12] = [
+pub const TYPE_NAMES: [&str; 12] = [
     "bool",
     "bytes",
     "double",
@@ -32,13 +32,13 @@ pub const TYPES: [&str; 12] = [
 ];
 
 #[derive(Debug)]
-pub enum Native {
+pub enum NativeFunction {
     Size,
     Contains,
     StartsWith,
     EndsWith,
-    /// The compiled pattern with its cost. `None`: the pattern is computed.
-    Matches(Option<(Regex, Pattern)>),
+    /// The compiled pattern with its cost. `NotConfigured`: the pattern is computed.
+    Matches(Option<(Regex, RegexCost)>),
     Dyn,
     Type,
     Bool,
@@ -50,7 +50,7 @@ pub enum Native {
     IsUrl,
     UrlPart(UrlPart),
     /// Durations have some of these fields too.
-    TimePart(Part, LibraryCall),
+    TimePart(TimeField, LibraryCall),
     Int(LibraryCall),
     Timestamp(LibraryCall),
     OptionalOf,
@@ -85,258 +85,282 @@ impl UrlPart {
         })
     }
 
-    fn get<'a>(self, url: &Url, meter: &mut Meter) -> Result<Value<'a>, Failure> {
-        meter.look(url.len())?;
+    fn get<'a>(self, url: &Url, meter: &mut CelMeter) -> Result<CelValue<'a>, EvaluationFailure> {
+        meter.charge_reading(url.len())?;
         match self {
-            Self::Scheme => Value::text(&url.scheme, meter),
-            Self::Host => Value::text(&url.host, meter),
-            Self::Hostname => Value::text(url.hostname(), meter),
-            Self::Port => Value::text(url.port(), meter),
-            Self::EscapedPath => Value::text(&url.escaped_path(), meter),
+            Self::Scheme => CelValue::owned_text(&url.scheme, meter),
+            Self::Host => CelValue::owned_text(&url.host, meter),
+            Self::Hostname => CelValue::owned_text(url.hostname(), meter),
+            Self::Port => CelValue::owned_text(url.port(), meter),
+            Self::EscapedPath => CelValue::owned_text(&url.escaped_path(), meter),
             Self::Query => {
                 let mut entries = Vec::new();
                 for (key, values) in url.query() {
-                    let values = values.iter().map(|it| Value::text(it, meter)).collect::<Result<_, _>>()?;
-                    let values = Value::List(List::Owned(Rc::new(values)));
-                    entries.push((Value::text(&key, meter)?, values));
+                    let values =
+                        values.iter().map(|it| CelValue::owned_text(it, meter)).collect::<Result<_, _>>()?;
+                    let values = CelValue::List(CelList::Owned(Rc::new(values)));
+                    entries.push((CelValue::owned_text(&key, meter)?, values));
                 }
-                Ok(Value::Map(Map::Owned(Rc::new(entries))))
+                Ok(CelValue::Map(CelMap::Owned(Rc::new(entries))))
             }
         }
     }
 }
 
-/// Names of [`native`] that the library lacks.
-pub const OWN: [&str; 5] = ["bool", "dyn", "optMap", "optFlatMap", "type"];
+/// Names of [`native_function`] that the library lacks.
+pub const NATIVE_NAMES: [&str; 5] = ["bool", "dyn", "optMap", "optFlatMap", "type"];
 
-/// `None`: not a native function. The first argument of a method is its target.
-pub fn native(name: &str, is_method: bool, args: &[Node]) -> Option<Result<Native, String>> {
-    let method = |native: Native, count: usize| match (is_method, args.len() == count + 1) {
+/// `NotConfigured`: not a native function. The first argument of a method is its target.
+pub fn native_function(
+    name: &str,
+    is_method: bool,
+    args: &[CelNode],
+) -> Option<Result<NativeFunction, String>> {
+    let method = |native: NativeFunction, count: usize| match (is_method, args.len() == count + 1) {
         (true, true) => Ok(native),
         (true, false) => Err(format!("`{name}` takes {count} arguments")),
         (false, _) => Err(format!("`{name}` is called of a value: x.{name}()")),
     };
-    let global = |native: Native, count: usize| match args.len() == count {
+    let global = |native: NativeFunction, count: usize| match args.len() == count {
         true => Ok(native),
         false => Err(format!("`{name}` takes {count} arguments")),
     };
     Some(match name {
-        "size" => global(Native::Size, 1),
-        "contains" => method(Native::Contains, 1),
-        "startsWith" => method(Native::StartsWith, 1),
-        "endsWith" => method(Native::EndsWith, 1),
+        "size" => global(NativeFunction::Size, 1),
+        "contains" => method(NativeFunction::Contains, 1),
+        "startsWith" => method(NativeFunction::StartsWith, 1),
+        "endsWith" => method(NativeFunction::EndsWith, 1),
         "matches" => match args.get(1) {
-            Some(Node::Literal(Literal::Text(pattern))) => compiled(pattern)
-                .and_then(|regex| global(Native::Matches(Some((regex, Pattern::of(pattern)))), 2)),
-            _ => global(Native::Matches(None), 2),
+            Some(CelNode::Literal(CelLiteral::Text(pattern))) => compile_regex(pattern)
+                .and_then(|regex| global(NativeFunction::Matches(Some((regex, RegexCost::of(pattern)))), 2)),
+            _ => global(NativeFunction::Matches(None), 2),
         },
-        "dyn" => global(Native::Dyn, 1),
-        "type" => global(Native::Type, 1),
-        "bool" => global(Native::Bool, 1),
+        "dyn" => global(NativeFunction::Dyn, 1),
+        "type" => global(NativeFunction::Type, 1),
+        "bool" => global(NativeFunction::Bool, 1),
         "string" if args.len() == 1 && !is_method => match LibraryCall::of(name, false, 1) {
-            Some(library) => Ok(Native::Text(library)),
+            Some(library) => Ok(NativeFunction::Text(library)),
             None => return None,
         },
         "format.named" if args.len() == 1 => match LibraryCall::of(name, false, 1) {
-            Some(library) => Ok(Native::NamedFormat(library)),
+            Some(library) => Ok(NativeFunction::NamedFormat(library)),
             None => return None,
         },
-        "format" => method(Native::Format, 1),
-        "url" => global(Native::Url, 1),
-        "isURL" => global(Native::IsUrl, 1),
-        "int" if args.len() == 1 && !is_method => Native::Int(LibraryCall::of(name, false, 1)?).into_known(),
+        "format" => method(NativeFunction::Format, 1),
+        "url" => global(NativeFunction::Url, 1),
+        "isURL" => global(NativeFunction::IsUrl, 1),
+        "int" if args.len() == 1 && !is_method => {
+            NativeFunction::Int(LibraryCall::of(name, false, 1)?).into_ok()
+        }
         "timestamp" if args.len() == 1 && !is_method => {
-            Native::Timestamp(LibraryCall::of(name, false, 1)?).into_known()
+            NativeFunction::Timestamp(LibraryCall::of(name, false, 1)?).into_ok()
         }
-        _ if is_method && matches!(args.len(), 1 | 2) && Part::of(name).is_some() => {
-            Native::TimePart(Part::of(name)?, LibraryCall::of(name, true, 1)?).into_known()
+        _ if is_method && matches!(args.len(), 1 | 2) && TimeField::of(name).is_some() => {
+            NativeFunction::TimePart(TimeField::of(name)?, LibraryCall::of(name, true, 1)?).into_ok()
         }
-        _ if UrlPart::of(name).is_some() => method(Native::UrlPart(UrlPart::of(name)?), 0),
-        "optional.of" => global(Native::OptionalOf, 1),
-        "optional.ofNonZeroValue" => global(Native::OptionalOfNonZero, 1),
-        "optional.none" => global(Native::OptionalNone, 0),
-        "hasValue" => method(Native::HasValue, 0),
-        "value" => method(Native::ValueOf, 0),
-        "or" => method(Native::Or, 1),
-        "orValue" => method(Native::OrValue, 1),
+        _ if UrlPart::of(name).is_some() => method(NativeFunction::UrlPart(UrlPart::of(name)?), 0),
+        "optional.of" => global(NativeFunction::OptionalOf, 1),
+        "optional.ofNonZeroValue" => global(NativeFunction::OptionalOfNonZero, 1),
+        "optional.none" => global(NativeFunction::OptionalNone, 0),
+        "hasValue" => method(NativeFunction::HasValue, 0),
+        "value" => method(NativeFunction::ValueOf, 0),
+        "or" => method(NativeFunction::Or, 1),
+        "orValue" => method(NativeFunction::OrValue, 1),
         _ => return None,
     })
 }
 
 /// Bounded: a pattern of a few bytes can fill the memory.
-fn compiled(pattern: &str) -> Result<Regex, String> {
+fn compile_regex(pattern: &str) -> Result<Regex, String> {
     const MOST: usize = 4 * 1024 * 1024;
-    let regex = RegexBuilder::new(&of_re2(pattern)).size_limit(MOST).dfa_size_limit(MOST).build();
+    let regex = RegexBuilder::new(&translate_re2(pattern)).size_limit(MOST).dfa_size_limit(MOST).build();
     regex.map_err(|_| {
         format!("`{}` is no regular expression, or too large", crate::model::short_line(pattern, 60))
     })
 }
 
-impl Native {
-    fn into_known(self) -> Result<Self, String> {
+impl NativeFunction {
+    fn into_ok(self) -> Result<Self, String> {
         Ok(self)
     }
 
-    pub fn call<'a>(&self, args: Vec<Value<'a>>, meter: &mut Meter) -> Result<Value<'a>, Failure> {
+    pub fn call<'a>(
+        &self,
+        args: Vec<CelValue<'a>>,
+        meter: &mut CelMeter,
+    ) -> Result<CelValue<'a>, EvaluationFailure> {
         let mut args = args.into_iter();
-        let (Some(first), second) = (args.next(), args.next()) else { return Ok(Value::Optional(None)) };
-        let texts = |name| match (first.as_str(), second.as_ref().and_then(Value::as_str)) {
+        let (Some(first), second) = (args.next(), args.next()) else { return Ok(CelValue::Optional(None)) };
+        let texts = |name| match (first.as_str(), second.as_ref().and_then(CelValue::as_str)) {
             (Some(first), Some(second)) => Ok((first, second)),
-            _ => Err(Failure::NoOverload(name)),
+            _ => Err(EvaluationFailure::NoOverload(name)),
         };
         Ok(match self {
             Self::Size => {
                 let size = match &first {
-                    Value::Text(text) => {
-                        meter.look(text.as_str().len())?;
+                    CelValue::Text(text) => {
+                        meter.charge_reading(text.as_str().len())?;
                         text.as_str().chars().count()
                     }
-                    Value::List(list) => list.len(),
-                    Value::Map(map) => map.len(meter)?,
-                    Value::Other(Other::Bytes(bytes)) => bytes.len(),
-                    _ => return Err(Failure::NoOverload("size")),
+                    CelValue::List(list) => list.len(),
+                    CelValue::Map(map) => map.len(meter)?,
+                    CelValue::Other(Other::Bytes(bytes)) => bytes.len(),
+                    _ => return Err(EvaluationFailure::NoOverload("size")),
                 };
-                Value::Int(i64::try_from(size).unwrap_or(i64::MAX))
+                CelValue::Int(i64::try_from(size).unwrap_or(i64::MAX))
             }
             Self::Contains => {
                 let (text, part) = texts("contains")?;
-                meter.look(text.len() + part.len())?;
-                Value::Bool(text.contains(part))
+                meter.charge_reading(text.len() + part.len())?;
+                CelValue::Bool(text.contains(part))
             }
             Self::StartsWith => {
                 let (text, part) = texts("startsWith")?;
-                meter.look(part.len())?;
-                Value::Bool(text.starts_with(part))
+                meter.charge_reading(part.len())?;
+                CelValue::Bool(text.starts_with(part))
             }
             Self::EndsWith => {
                 let (text, part) = texts("endsWith")?;
-                meter.look(part.len())?;
-                Value::Bool(text.ends_with(part))
+                meter.charge_reading(part.len())?;
+                CelValue::Bool(text.ends_with(part))
             }
             Self::Matches(known) => {
                 let (text, pattern) = texts("matches")?;
                 match known {
                     Some((regex, cost)) => {
-                        meter.steps(steps(matching(text, *cost)))?;
-                        Value::Bool(regex.is_match(text))
+                        meter.steps(whole_steps(match_cost(text, *cost)))?;
+                        CelValue::Bool(regex.is_match(text))
                     }
                     None => {
-                        meter.look(pattern.len())?;
-                        let cost = Pattern::of(pattern);
-                        meter.steps(steps(matching(text, cost) + cost.compiling))?;
-                        let regex = compiled(pattern).map_err(|why| Failure::Said(why.into()))?;
-                        Value::Bool(regex.is_match(text))
+                        meter.charge_reading(pattern.len())?;
+                        let cost = RegexCost::of(pattern);
+                        meter.steps(whole_steps(match_cost(text, cost) + cost.compile_steps))?;
+                        let regex =
+                            compile_regex(pattern).map_err(|why| EvaluationFailure::Message(why.into()))?;
+                        CelValue::Bool(regex.is_match(text))
                     }
                 }
             }
             Self::Dyn => first,
-            Self::Type => Value::Type(first.type_name()),
+            Self::Type => CelValue::Type(first.type_name()),
             Self::Bool => match (&first, first.as_str()) {
-                (Value::Bool(it), _) => Value::Bool(*it),
-                (_, Some("true" | "True" | "TRUE" | "t" | "T" | "1")) => Value::Bool(true),
-                (_, Some("false" | "False" | "FALSE" | "f" | "F" | "0")) => Value::Bool(false),
-                _ => return Err(Failure::NoOverload("bool")),
+                (CelValue::Bool(it), _) => CelValue::Bool(*it),
+                (_, Some("true" | "True" | "TRUE" | "t" | "T" | "1")) => CelValue::Bool(true),
+                (_, Some("false" | "False" | "FALSE" | "f" | "F" | "0")) => CelValue::Bool(false),
+                _ => return Err(EvaluationFailure::NoOverload("bool")),
             },
-            Self::Text(library) => match (&first, written::text(&first)) {
-                (Value::Text(_), _) => first,
-                (_, Some(text)) => Value::text(&text, meter)?,
+            Self::Text(library) => match (&first, text_format::format_value(&first)) {
+                (CelValue::Text(_), _) => first,
+                (_, Some(text)) => CelValue::owned_text(&text, meter)?,
                 (_, None) => library.call(&[first], meter)?,
             },
             Self::Format => match (&first, second) {
-                (Value::Text(template), Some(Value::List(args))) => {
-                    meter.look(template.as_str().len())?;
-                    let text = written::format(template.as_str(), &args, meter)?;
-                    Value::Text(Text::Owned(text.into()))
+                (CelValue::Text(template), Some(CelValue::List(args))) => {
+                    meter.charge_reading(template.as_str().len())?;
+                    let text = text_format::format(template.as_str(), &args, meter)?;
+                    CelValue::Text(CelText::Owned(text.into()))
                 }
-                _ => return Err(Failure::NoOverload("format")),
+                _ => return Err(EvaluationFailure::NoOverload("format")),
             },
             Self::Url | Self::IsUrl => {
-                let text = first.as_str().ok_or(Failure::NoOverload("url"))?;
-                meter.hold(text.len())?;
+                let text = first.as_str().ok_or(EvaluationFailure::NoOverload("url"))?;
+                meter.charge_memory(text.len())?;
                 match (self, Url::parse(text)) {
-                    (Self::IsUrl, url) => Value::Bool(url.is_some()),
-                    (_, Some(url)) => Value::Url(Rc::new(url)),
-                    (_, None) => return Err(Failure::Said("it is no URL".into())),
+                    (Self::IsUrl, url) => CelValue::Bool(url.is_some()),
+                    (_, Some(url)) => CelValue::Url(Rc::new(url)),
+                    (_, None) => return Err(EvaluationFailure::Message("it is no URL".into())),
                 }
             }
             Self::UrlPart(part) => match &first {
-                Value::Url(url) => part.get(url, meter)?,
-                _ => return Err(Failure::NoOverload("a part of a URL")),
+                CelValue::Url(url) => part.get(url, meter)?,
+                _ => return Err(EvaluationFailure::NoOverload("a part of a URL")),
             },
             Self::TimePart(part, library) => match (&first, second) {
-                (Value::Other(Other::Timestamp(at)), zone) => {
+                (CelValue::Other(Other::Timestamp(at)), zone) => {
                     let zone = match &zone {
                         None => None,
-                        Some(zone) => Some(zone.as_str().ok_or(Failure::NoOverload("a part of a time"))?),
+                        Some(zone) => {
+                            Some(zone.as_str().ok_or(EvaluationFailure::NoOverload("a part of a time"))?)
+                        }
                     };
                     let found = part.get(at.timestamp(), at.timestamp_subsec_nanos(), zone);
-                    Value::Int(found.ok_or_else(|| Failure::Said("there is no such time zone".into()))?)
+                    CelValue::Int(
+                        found
+                            .ok_or_else(|| EvaluationFailure::Message("there is no such time zone".into()))?,
+                    )
                 }
                 (_, None) => library.call(&[first], meter)?,
-                _ => return Err(Failure::NoOverload("a part of a time")),
+                _ => return Err(EvaluationFailure::NoOverload("a part of a time")),
             },
             Self::Int(library) => match &first {
-                Value::Other(Other::Timestamp(at)) => Value::Int(at.timestamp()),
+                CelValue::Other(Other::Timestamp(at)) => CelValue::Int(at.timestamp()),
                 _ => library.call(&[first], meter)?,
             },
             Self::Timestamp(library) => match &first {
-                Value::Int(seconds) => {
-                    let text = clock::written(*seconds, 0, 0);
-                    let text = text.ok_or_else(|| Failure::Said("it is no time".into()))?;
-                    library.call(&[Value::text(&text, meter)?], meter)?
+                CelValue::Int(seconds) => {
+                    let text = time_values::format_timestamp(*seconds, 0, 0);
+                    let text = text.ok_or_else(|| EvaluationFailure::Message("it is no time".into()))?;
+                    library.call(&[CelValue::owned_text(&text, meter)?], meter)?
                 }
                 _ => library.call(&[first], meter)?,
             },
             Self::NamedFormat(library) => match library.call(&[first], meter) {
-                Ok(Value::Optional(found)) => Value::Optional(found),
-                Ok(Value::Null) => Value::Optional(None),
-                Ok(found) => Value::some(found),
-                Err(Failure::Said(_)) => Value::Optional(None),
+                Ok(CelValue::Optional(found)) => CelValue::Optional(found),
+                Ok(CelValue::Null) => CelValue::Optional(None),
+                Ok(found) => CelValue::some(found),
+                Err(EvaluationFailure::Message(_)) => CelValue::Optional(None),
                 Err(failure) => return Err(failure),
             },
-            Self::OptionalOf => Value::some(first),
-            Self::OptionalOfNonZero if optional::is_zero(&first, meter)? => Value::Optional(None),
-            Self::OptionalOfNonZero => Value::some(first),
-            Self::OptionalNone => Value::Optional(None),
-            Self::HasValue => Value::Bool(inner(first, "hasValue")?.is_some()),
-            Self::ValueOf => match inner(first, "value")? {
+            Self::OptionalOf => CelValue::some(first),
+            Self::OptionalOfNonZero if optional::is_zero(&first, meter)? => CelValue::Optional(None),
+            Self::OptionalOfNonZero => CelValue::some(first),
+            Self::OptionalNone => CelValue::Optional(None),
+            Self::HasValue => CelValue::Bool(optional_inner(first, "hasValue")?.is_some()),
+            Self::ValueOf => match optional_inner(first, "value")? {
                 Some(value) => (*value).clone(),
-                None => return Err(Failure::Said("an optional value is not there; use orValue".into())),
+                None => {
+                    return Err(EvaluationFailure::Message(
+                        "an optional value is not there; use orValue".into(),
+                    ));
+                }
             },
-            Self::Or => match (inner(first, "or")?, second) {
-                (Some(value), _) => Value::Optional(Some(value)),
-                (None, Some(Value::Optional(other))) => Value::Optional(other),
-                _ => return Err(Failure::NoOverload("or")),
+            Self::Or => match (optional_inner(first, "or")?, second) {
+                (Some(value), _) => CelValue::Optional(Some(value)),
+                (None, Some(CelValue::Optional(other))) => CelValue::Optional(other),
+                _ => return Err(EvaluationFailure::NoOverload("or")),
             },
-            Self::OrValue => match (inner(first, "orValue")?, second) {
+            Self::OrValue => match (optional_inner(first, "orValue")?, second) {
                 (Some(value), _) => (*value).clone(),
                 (None, Some(other)) => other,
-                (None, None) => return Err(Failure::NoOverload("orValue")),
+                (None, None) => return Err(EvaluationFailure::NoOverload("orValue")),
             },
         })
     }
 }
 
-fn inner<'a>(value: Value<'a>, name: &'static str) -> Result<Option<Rc<Value<'a>>>, Failure> {
+fn optional_inner<'a>(
+    value: CelValue<'a>,
+    name: &'static str,
+) -> Result<Option<Rc<CelValue<'a>>>, EvaluationFailure> {
     match value {
-        Value::Optional(inner) => Ok(inner),
-        _ => Err(Failure::NoOverload(name)),
+        CelValue::Optional(inner) => Ok(inner),
+        _ => Err(EvaluationFailure::NoOverload(name)),
     }
 }
 
 /// The worst case: each state of the pattern for each byte.
-pub fn matching(text: &str, pattern: Pattern) -> f64 {
+pub fn match_cost(text: &str, pattern: RegexCost) -> f64 {
     const PLACES: f64 = 256.0;
     #[expect(clippy::cast_precision_loss, reason = "a bound need not be exact")]
     let letters = 1.0 + text.len() as f64;
-    1.0 + letters * (1.0 + pattern.places) / PLACES
+    1.0 + letters * (1.0 + pattern.states) / PLACES
 }
 
-pub fn compiling(pattern: &str) -> u64 {
-    steps(Pattern::of(pattern).compiling)
+pub fn compile_cost(pattern: &str) -> u64 {
+    whole_steps(RegexCost::of(pattern).compile_steps)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive bound")]
-pub fn steps(cost: f64) -> u64 {
+pub fn whole_steps(cost: f64) -> u64 {
     cost as u64
 }

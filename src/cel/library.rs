@@ -6,11 +6,11 @@ use std::sync::{Arc, LazyLock};
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as Other};
 
-use super::functions::{OWN, matching, steps};
-use super::meter::{Failure, Meter};
-use super::pattern::{Pattern, of_re2};
-use super::value::{List, Value, bytes_of};
-use crate::model::unless_it_panics;
+use super::functions::{NATIVE_NAMES, match_cost, whole_steps};
+use super::meter::{CelMeter, EvaluationFailure};
+use super::regex_cost::{RegexCost, translate_re2};
+use super::value::{CelList, CelValue, bytes_of};
+use crate::model::catch_panic;
 
 thread_local! {
     static FUNCTIONS: Context<'static> = Context::default().with_all();
@@ -27,7 +27,7 @@ pub fn is_known(name: &str) -> bool {
         let result = with_functions(|functions| program.execute(functions));
         Some(matches!(result, Err(ExecutionError::UndeclaredReference(_))))
     };
-    OWN.contains(&name) || !unless_it_panics(called).flatten().unwrap_or(false)
+    NATIVE_NAMES.contains(&name) || !catch_panic(called).flatten().unwrap_or(false)
 }
 
 /// A call with the variables `a0`, `a1` … as arguments.
@@ -39,29 +39,33 @@ pub struct LibraryCall {
 }
 
 impl LibraryCall {
-    /// The first argument of a method is its target. `None`: there is no such function.
+    /// The first argument of a method is its target. `NotConfigured`: there is no such function.
     pub fn of(name: &str, is_method: bool, count: usize) -> Option<Self> {
         let names: Vec<String> = (0..count).map(|index| format!("a{index}")).collect();
         let text = match names.split_first() {
             Some((first, rest)) if is_method => format!("{first}.{name}({})", rest.join(", ")),
             _ => format!("{name}({})", names.join(", ")),
         };
-        let program = unless_it_panics(|| Program::compile(&text).ok()).flatten()?;
+        let program = catch_panic(|| Program::compile(&text).ok()).flatten()?;
         Some(Self { name: name.into(), program, names })
     }
 
-    pub fn call<'a>(&self, args: &[Value<'a>], meter: &mut Meter) -> Result<Value<'a>, Failure> {
-        if let Some(found) = self.otherwise(args, meter)? {
+    pub fn call<'a>(
+        &self,
+        args: &[CelValue<'a>],
+        meter: &mut CelMeter,
+    ) -> Result<CelValue<'a>, EvaluationFailure> {
+        if let Some(found) = self.corrected_result(args, meter)? {
             return Ok(found);
         }
         const OF_A_CALL: u64 = 20;
         meter.steps(OF_A_CALL)?;
         let mut copied = args.iter().map(|arg| arg.for_library(meter)).collect::<Result<Vec<_>, _>>()?;
-        self.pay(args, meter)?;
+        self.charge(args, meter)?;
         if let ("find" | "findAll", Some(Other::String(pattern))) = (&*self.name, copied.get_mut(1)) {
-            *pattern = Arc::new(of_re2(pattern));
+            *pattern = Arc::new(translate_re2(pattern));
         }
-        let result = unless_it_panics(|| {
+        let result = catch_panic(|| {
             with_functions(|functions| {
                 let mut scope = functions.new_inner_scope();
                 for (name, value) in self.names.iter().zip(copied) {
@@ -71,17 +75,21 @@ impl LibraryCall {
             })
         });
         match result {
-            Some(Ok(value)) => Value::from_library(value, meter),
+            Some(Ok(value)) => CelValue::from_library(value, meter),
             // The library's message repeats the values.
-            _ => {
-                Err(Failure::Said(format!("the function `{}` does not take these values", self.name).into()))
-            }
+            _ => Err(EvaluationFailure::Message(
+                format!("the function `{}` does not take these values", self.name).into(),
+            )),
         }
     }
 
     /// Corrects results where the library differs from the API server.
-    fn otherwise<'a>(&self, args: &[Value<'a>], meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
-        let text = |index: usize| args.get(index).and_then(Value::as_str).unwrap_or_default();
+    fn corrected_result<'a>(
+        &self,
+        args: &[CelValue<'a>],
+        meter: &mut CelMeter,
+    ) -> Result<Option<CelValue<'a>>, EvaluationFailure> {
+        let text = |index: usize| args.get(index).and_then(CelValue::as_str).unwrap_or_default();
         let is_refused = match &*self.name {
             "quantity" | "isQuantity" => text(0).contains(char::is_whitespace),
             // A prefix length with a leading zero.
@@ -90,19 +98,20 @@ impl LibraryCall {
             }
             // The API server splits into characters.
             "split" if args.len() == 2 && text(1).is_empty() => {
-                let letters = text(0).chars().map(|it| Value::text(it.encode_utf8(&mut [0; 4]), meter));
+                let letters =
+                    text(0).chars().map(|it| CelValue::owned_text(it.encode_utf8(&mut [0; 4]), meter));
                 let letters = letters.collect::<Result<Vec<_>, _>>()?;
-                return Ok(Some(Value::List(List::Owned(Rc::new(letters)))));
+                return Ok(Some(CelValue::List(CelList::Owned(Rc::new(letters)))));
             }
             // A text that overflows is no integer.
             "isInteger" => {
                 static WHOLE: LazyLock<Option<LibraryCall>> =
                     LazyLock::new(|| LibraryCall::of("asInteger", true, 1));
                 let whole = WHOLE.as_ref().map(|it| it.call(args, meter));
-                return Ok(whole.map(|it| Value::Bool(it.is_ok())));
+                return Ok(whole.map(|it| CelValue::Bool(it.is_ok())));
             }
             // A negative count means no limit.
-            "replace" if matches!(args, [.., Value::Int(count)] if *count < 0) => {
+            "replace" if matches!(args, [.., CelValue::Int(count)] if *count < 0) => {
                 static ALL: LazyLock<Option<LibraryCall>> =
                     LazyLock::new(|| LibraryCall::of("replace", true, 3));
                 let Some((_, all)) = args.split_last().filter(|(_, all)| all.len() == 3) else {
@@ -114,9 +123,9 @@ impl LibraryCall {
         };
         Ok(match (&*self.name, is_refused) {
             (_, false) => None,
-            ("isQuantity" | "isCIDR", _) => Some(Value::Bool(false)),
+            ("isQuantity" | "isCIDR", _) => Some(CelValue::Bool(false)),
             _ => {
-                return Err(Failure::Said(
+                return Err(EvaluationFailure::Message(
                     format!("the function `{}` does not take these values", self.name).into(),
                 ));
             }
@@ -124,49 +133,52 @@ impl LibraryCall {
     }
 
     /// Charges the cost before the call; the size of the arguments is charged already.
-    fn pay(&self, args: &[Value<'_>], meter: &mut Meter) -> Result<(), Failure> {
-        let sizes: Vec<usize> = args.iter().map(size).collect();
+    fn charge(&self, args: &[CelValue<'_>], meter: &mut CelMeter) -> Result<(), EvaluationFailure> {
+        let sizes: Vec<usize> = args.iter().map(approximate_bytes).collect();
         let total: usize = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
         let product =
             |count: usize| sizes.iter().take(count).fold(1_usize, |all, size| all.saturating_mul(1 + size));
         match &*self.name {
-            "join" | "replace" => meter.hold(product(usize::MAX)),
-            "indexOf" | "lastIndexOf" => meter.look(product(2)),
-            "sets.contains" | "sets.equivalent" | "sets.intersects" => meter.steps(whole(product(2)) / 32),
+            "join" | "replace" => meter.charge_memory(product(usize::MAX)),
+            "indexOf" | "lastIndexOf" => meter.charge_reading(product(2)),
+            "sets.contains" | "sets.equivalent" | "sets.intersects" => meter.steps(to_steps(product(2)) / 32),
             "distinct" | "sort" | "isSorted" | "flatten" | "reverse" => {
-                meter.steps(whole(total.saturating_mul(total)) / 32)
+                meter.steps(to_steps(total.saturating_mul(total)) / 32)
             }
             "find" | "findAll" => {
-                let text = args.first().and_then(Value::as_str).unwrap_or_default();
-                let pattern = args.get(1).and_then(Value::as_str).map_or_else(Pattern::largest, Pattern::of);
-                meter.steps(steps(pattern.compiling + matching(text, pattern)))
+                let text = args.first().and_then(CelValue::as_str).unwrap_or_default();
+                let pattern =
+                    args.get(1).and_then(CelValue::as_str).map_or_else(RegexCost::largest, RegexCost::of);
+                meter.steps(whole_steps(pattern.compile_steps + match_cost(text, pattern)))
             }
             "lists.range" => match args.first() {
-                Some(Value::Int(count)) => {
-                    meter.hold(usize::try_from(*count).unwrap_or(0).saturating_mul(ITEM))
+                Some(CelValue::Int(count)) => {
+                    meter.charge_memory(usize::try_from(*count).unwrap_or(0).saturating_mul(ITEM_BYTES))
                 }
                 _ => Ok(()),
             },
-            _ => meter.look(total.saturating_mul(8)),
+            _ => meter.charge_reading(total.saturating_mul(8)),
         }
     }
 }
 
-const ITEM: usize = 32;
+const ITEM_BYTES: usize = 32;
 
 /// Approximate bytes of a value that was copied already, so it is bounded.
-fn size(value: &Value<'_>) -> usize {
+fn approximate_bytes(value: &CelValue<'_>) -> usize {
     match value {
-        Value::Text(text) => text.as_str().len(),
-        Value::List(list) => {
-            (0..list.len()).filter_map(|index| list.get(index)).map(|item| 1 + size(&item)).sum()
+        CelValue::Text(text) => text.as_str().len(),
+        CelValue::List(list) => {
+            (0..list.len()).filter_map(|index| list.get(index)).map(|item| 1 + approximate_bytes(&item)).sum()
         }
-        Value::Map(map) => map.iter().map(|(key, item)| 1 + size(&key) + size(&item)).sum(),
-        Value::Other(other) => bytes_of(other),
-        _ => ITEM,
+        CelValue::Map(map) => {
+            map.iter().map(|(key, item)| 1 + approximate_bytes(&key) + approximate_bytes(&item)).sum()
+        }
+        CelValue::Other(other) => bytes_of(other),
+        _ => ITEM_BYTES,
     }
 }
 
-fn whole(count: usize) -> u64 {
+fn to_steps(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -1,33 +1,37 @@
 //! Optional values: `a.?b`, `optional.of(a)`.
 
-use super::meter::{Failure, Meter};
-use super::value::Value;
+use super::meter::{CelMeter, EvaluationFailure};
+use super::value::CelValue;
 
-pub fn of(value: Option<Value<'_>>) -> Value<'_> {
-    value.map_or(Value::Optional(None), Value::some)
+pub fn optional_of(value: Option<CelValue<'_>>) -> CelValue<'_> {
+    value.map_or(CelValue::Optional(None), CelValue::some)
 }
 
 /// A field of an optional value is optional, too.
-pub fn field<'a>(of_what: Option<&Value<'a>>, name: &str, meter: &mut Meter) -> Result<Value<'a>, Failure> {
+pub fn optional_field<'a>(
+    of_what: Option<&CelValue<'a>>,
+    name: &str,
+    meter: &mut CelMeter,
+) -> Result<CelValue<'a>, EvaluationFailure> {
     match of_what {
-        Some(Value::Map(map)) => Ok(of(map.field(name, meter)?)),
-        _ => Ok(Value::Optional(None)),
+        Some(CelValue::Map(map)) => Ok(optional_of(map.field(name, meter)?)),
+        _ => Ok(CelValue::Optional(None)),
     }
 }
 
 /// Zero values of `optional.ofNonZeroValue`.
-pub fn is_zero(value: &Value<'_>, meter: &mut Meter) -> Result<bool, Failure> {
+pub fn is_zero(value: &CelValue<'_>, meter: &mut CelMeter) -> Result<bool, EvaluationFailure> {
     Ok(match value {
-        Value::Null => true,
-        Value::Bool(it) => !it,
-        Value::Int(it) => *it == 0,
-        Value::Uint(it) => *it == 0,
-        Value::Double(it) => *it == 0.0,
-        Value::Text(text) => text.as_str().is_empty(),
-        Value::List(list) => list.len() == 0,
-        Value::Map(map) => map.len(meter)? == 0,
-        Value::Optional(it) => it.is_none(),
-        Value::Type(_) | Value::Url(_) => false,
-        Value::Other(other) => other.is_zero(),
+        CelValue::Null => true,
+        CelValue::Bool(it) => !it,
+        CelValue::Int(it) => *it == 0,
+        CelValue::Uint(it) => *it == 0,
+        CelValue::Double(it) => *it == 0.0,
+        CelValue::Text(text) => text.as_str().is_empty(),
+        CelValue::List(list) => list.len() == 0,
+        CelValue::Map(map) => map.len(meter)? == 0,
+        CelValue::Optional(it) => it.is_none(),
+        CelValue::Type(_) | CelValue::Url(_) => false,
+        CelValue::Other(other) => other.is_zero(),
     })
 }

@@ -5,15 +5,15 @@ use std::thread;
 use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{IdedExpr, ParseErrors};
 
-use super::calls;
 use super::library::is_known;
-use crate::model::unless_it_panics;
+use super::subexpressions;
+use crate::model::catch_panic;
 
 /// In bytes; usual rules need a few hundred.
-const LONGEST: usize = 4096;
+const LONGEST_EXPRESSION: usize = 4096;
 /// Levels of an expression: evaluation recurses on the caller's stack. Rules have about ten; the parser itself limits
 /// brackets only.
-pub const DEEPEST: usize = 40;
+pub const DEEPEST_EXPRESSION: usize = 40;
 /// Nested brackets in the text.
 const MOST_BRACKETS: usize = 100;
 /// The parser uses much stack for each level. Unused stack costs nothing.
@@ -21,16 +21,16 @@ const STACK: usize = 64 * 1024 * 1024;
 
 /// A mistake in an expression, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct ExpressionMistake {
     /// Counted from 1.
     pub line: u32,
-    /// `None`: the whole text.
+    /// `NotConfigured`: the whole text.
     pub column: Option<u32>,
     pub message: String,
 }
 
-impl Mistake {
-    pub fn of_all(message: impl Into<String>) -> Self {
+impl ExpressionMistake {
+    pub fn of_whole_text(message: impl Into<String>) -> Self {
         Self { line: 1, column: None, message: message.into() }
     }
 
@@ -46,47 +46,50 @@ impl Mistake {
 }
 
 /// Parses a text and refuses unknown functions.
-pub fn read<T: Send>(
+pub fn parse_known<T: Send>(
     text: &str,
     parse: fn(&str) -> Result<T, ParseErrors>,
     expression: fn(&T) -> &IdedExpr,
-) -> Result<T, Vec<Mistake>> {
-    let parsed = parsed(text, parse, expression)?;
-    let unknown: Vec<_> = calls::names(expression(&parsed))
+) -> Result<T, Vec<ExpressionMistake>> {
+    let parsed = parse_expression(text, parse, expression)?;
+    let unknown: Vec<_> = subexpressions::function_names(expression(&parsed))
         .into_iter()
         .filter(|names| !names.iter().any(|name| is_known(name)))
         .filter_map(|names| {
             let name = names.first()?;
-            Some(Mistake::at(text, name, format!("there is no function `{name}`")))
+            Some(ExpressionMistake::at(text, name, format!("there is no function `{name}`")))
         })
         .collect();
     if unknown.is_empty() { Ok(parsed) } else { Err(unknown) }
 }
 
 /// Parses a text on a large stack.
-pub fn parsed<T: Send>(
+pub fn parse_expression<T: Send>(
     text: &str,
     parse: fn(&str) -> Result<T, ParseErrors>,
     expression: fn(&T) -> &IdedExpr,
-) -> Result<T, Vec<Mistake>> {
-    if text.len() > LONGEST {
-        return Err(vec![Mistake::of_all(format!("{} bytes long; {LONGEST} is the most", text.len()))]);
+) -> Result<T, Vec<ExpressionMistake>> {
+    if text.len() > LONGEST_EXPRESSION {
+        return Err(vec![ExpressionMistake::of_whole_text(format!(
+            "{} bytes long; {LONGEST_EXPRESSION} is the most",
+            text.len()
+        ))]);
     }
     let read = thread::scope(|scope| {
-        let read = || parsed_here(text, parse, expression);
+        let read = || parse_on_this_stack(text, parse, expression);
         let reader = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
         reader.ok()?.join().ok()
     });
-    read.unwrap_or_else(|| Err(vec![Mistake::of_all(NO_EXPRESSION)]))
+    read.unwrap_or_else(|| Err(vec![ExpressionMistake::of_whole_text(NO_EXPRESSION)]))
 }
 
-/// A parser for [`parsed`] that accepts `a.?b` and `[?a]`.
-pub fn with_optionals(text: &str) -> Result<IdedExpr, ParseErrors> {
+/// A parser for [`parse_expression`] that accepts `a.?b` and `[?a]`.
+pub fn parse_with_optionals(text: &str) -> Result<IdedExpr, ParseErrors> {
     Parser::default().enable_optional_syntax(true).parse(text)
 }
 
 /// Approximate memory once compiled: a byte counts as 8 bytes of a script, a bracket as 256.
-pub fn weight(text: &str) -> usize {
+pub fn approximate_memory(text: &str) -> usize {
     const OF_A_BYTE: usize = 8;
     const OF_A_BRACKET: usize = 256;
     let brackets = text.bytes().filter(|letter| b"([{".contains(letter)).count();
@@ -109,44 +112,48 @@ fn deepest_bracket(text: &str) -> usize {
     deepest
 }
 
-fn parsed_here<T>(
+fn parse_on_this_stack<T>(
     text: &str,
     parse: fn(&str) -> Result<T, ParseErrors>,
     expression: fn(&T) -> &IdedExpr,
-) -> Result<T, Vec<Mistake>> {
-    let too_deep = || vec![Mistake::of_all(format!("nested too deeply; {DEEPEST} levels are the most"))];
+) -> Result<T, Vec<ExpressionMistake>> {
+    let too_deep = || {
+        vec![ExpressionMistake::of_whole_text(format!(
+            "nested too deeply; {DEEPEST_EXPRESSION} levels are the most"
+        ))]
+    };
     // The parser needs seconds to detect it.
     if deepest_bracket(text) > MOST_BRACKETS {
         return Err(too_deep());
     }
     if text.contains(|it: char| it.is_control() && !it.is_whitespace()) {
-        return Err(vec![Mistake::of_all("it has a control character")]);
+        return Err(vec![ExpressionMistake::of_whole_text("it has a control character")]);
     }
     // A panic of the parser is a mistake of the text, not the end of the process.
-    let parsed = match unless_it_panics(|| parse(text)) {
+    let parsed = match catch_panic(|| parse(text)) {
         Some(Ok(parsed)) => parsed,
         Some(Err(errors)) => {
             let place = |number: isize| u32::try_from(number).unwrap_or(1).max(1);
             if errors.errors.iter().any(|error| error.msg.contains("Recursion limit")) {
                 return Err(too_deep());
             }
-            let mistakes = errors.errors.into_iter().map(|error| Mistake {
+            let mistakes = errors.errors.into_iter().map(|error| ExpressionMistake {
                 line: place(error.pos.0),
                 column: Some(place(error.pos.1)),
-                message: plain(&error.msg),
+                message: plain_message(&error.msg),
             });
             return Err(mistakes.collect());
         }
-        None => return Err(vec![Mistake::of_all(NO_EXPRESSION)]),
+        None => return Err(vec![ExpressionMistake::of_whole_text(NO_EXPRESSION)]),
     };
-    if calls::depth(expression(&parsed)) > DEEPEST {
+    if subexpressions::depth(expression(&parsed)) > DEEPEST_EXPRESSION {
         return Err(too_deep());
     }
     Ok(parsed)
 }
 
 /// The parser's message without the list of expected tokens.
-fn plain(message: &str) -> String {
+fn plain_message(message: &str) -> String {
     const MOST: usize = 300;
     let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
     let message = message.split(" expecting ").next().unwrap_or(message);

@@ -1,11 +1,11 @@
 use serde_json::{Value as Json, json};
 
-use super::meter::{Failure, Meter};
-use super::tree::{Names, Program};
-use super::value::Value;
-use super::{Mistake, Scope};
+use super::meter::{CelMeter, EvaluationFailure};
+use super::program::{CelProgram, ExpressionNames};
+use super::value::CelValue;
+use super::{EvaluationScope, ExpressionMistake};
 
-const NAMES: Names<'static> = Names {
+const NAMES: ExpressionNames<'static> = ExpressionNames {
     roots: &["object", "oldObject"],
     refused: &[("authorizer", "`authorizer` asks a cluster"), ("object.secret", "not this one")],
     variables: &["one", "two"],
@@ -25,14 +25,14 @@ fn object() -> Json {
     })
 }
 
-fn parse(text: &str) -> Result<Program, Vec<Mistake>> {
-    Program::of(text, NAMES)
+fn parse(text: &str) -> Result<CelProgram, Vec<ExpressionMistake>> {
+    CelProgram::of(text, NAMES)
 }
 
-fn outcome(text: &str, object: &Json) -> Result<bool, Failure> {
+fn outcome(text: &str, object: &Json) -> Result<bool, EvaluationFailure> {
     let program = parse(text).unwrap_or_else(|mistakes| panic!("{text}: {mistakes:?}"));
-    let scope = Scope { roots: vec![Value::of(object), Value::Null], variables: Vec::new() };
-    program.holds(&scope, &mut Meter::default())
+    let scope = EvaluationScope { roots: vec![CelValue::of(object), CelValue::Null], variables: Vec::new() };
+    program.evaluate_bool(&scope, &mut CelMeter::default())
 }
 
 #[track_caller]
@@ -210,7 +210,7 @@ fn macros_with_two_variables() {
 #[track_caller]
 fn check_mistake(text: &str, expected: &[&str]) {
     let mistakes = parse(text).err().unwrap_or_default();
-    let shown = |it: &Mistake| match it.column {
+    let shown = |it: &ExpressionMistake| match it.column {
         Some(column) => format!("{}:{column} {}", it.line, it.message),
         None => it.message.clone(),
     };
@@ -250,10 +250,16 @@ fn variables_are_resolved_by_index() {
     let program = parse("variables.two > 1 && variables.two < object.spec.replicas").expect("an expression");
     assert_eq!(program.variables, [1]);
     let object = object();
-    let mut scope = Scope { roots: vec![Value::of(&object)], variables: vec![None, Some(Ok(Value::Int(2)))] };
-    assert_eq!(program.holds(&scope, &mut Meter::default()), Ok(true));
-    scope.variables[1] = Some(Err(Failure::NoField("x".into())));
-    assert_eq!(program.holds(&scope, &mut Meter::default()), Err(Failure::NoField("x".into())));
+    let mut scope = EvaluationScope {
+        roots: vec![CelValue::of(&object)],
+        variables: vec![None, Some(Ok(CelValue::Int(2)))],
+    };
+    assert_eq!(program.evaluate_bool(&scope, &mut CelMeter::default()), Ok(true));
+    scope.variables[1] = Some(Err(EvaluationFailure::NoField("x".into())));
+    assert_eq!(
+        program.evaluate_bool(&scope, &mut CelMeter::default()),
+        Err(EvaluationFailure::NoField("x".into()))
+    );
 }
 
 #[test]
@@ -281,7 +287,10 @@ fn work_has_an_end() {
     ];
     for text in steps.into_iter().map(str::to_owned).chain(memory) {
         let failure = outcome(&text, &object);
-        assert!(matches!(failure, Err(Failure::OutOfSteps | Failure::OutOfMemory)), "{text}: {failure:?}");
+        assert!(
+            matches!(failure, Err(EvaluationFailure::OutOfSteps | EvaluationFailure::OutOfMemory)),
+            "{text}: {failure:?}"
+        );
     }
     let map: serde_json::Map<String, Json> = (0..20_000).map(|it| (format!("k{it}"), json!(it))).collect();
     let nulls: serde_json::Map<String, Json> = (0..20_000).map(|it| (format!("k{it}"), Json::Null)).collect();
@@ -302,11 +311,14 @@ fn work_has_an_end() {
         "[base64.decode(object.long)].all(b, object.items.all(i, object.items.all(j, b == b)))",
     ] {
         let failure = outcome(text, &object_of_maps);
-        assert!(matches!(failure, Err(Failure::OutOfSteps | Failure::OutOfMemory)), "{text}: {failure:?}");
+        assert!(
+            matches!(failure, Err(EvaluationFailure::OutOfSteps | EvaluationFailure::OutOfMemory)),
+            "{text}: {failure:?}"
+        );
     }
     // An exhausted budget is never replaced by another result.
     let text = format!("({}) || true", steps[0]);
-    assert_eq!(outcome(&text, &object), Err(Failure::OutOfSteps));
+    assert_eq!(outcome(&text, &object), Err(EvaluationFailure::OutOfSteps));
 }
 
 /// Every text and object gives a result.
@@ -402,10 +414,10 @@ fn hostile_expressions_end() {
         let Ok(program) = parse(&text) else { continue };
         compiled += 1;
         for object in &objects {
-            let variables = vec![Some(Ok(Value::Int(1))), None];
-            let scope = Scope { roots: vec![Value::of(object), Value::Null], variables };
-            let mut meter = Meter::default();
-            evaluated += usize::from(program.value(&scope, &mut meter).is_ok());
+            let variables = vec![Some(Ok(CelValue::Int(1))), None];
+            let scope = EvaluationScope { roots: vec![CelValue::of(object), CelValue::Null], variables };
+            let mut meter = CelMeter::default();
+            evaluated += usize::from(program.evaluate(&scope, &mut meter).is_ok());
         }
     }
     assert!(compiled > 100 && evaluated > 100, "{compiled} {evaluated}");

@@ -19,9 +19,9 @@ impl Url {
         if text.is_empty() || text.chars().any(|it| it.is_ascii_control()) {
             return None;
         }
-        let (before, fragment) = cut(text, '#');
+        let (before, fragment) = split_at_first(text, '#');
         let (scheme, rest) = scheme_of(before)?;
-        let (rest, query) = cut(rest, '?');
+        let (rest, query) = split_at_first(rest, '?');
         let mut url = Self {
             scheme: scheme.to_ascii_lowercase(),
             user: None,
@@ -107,7 +107,7 @@ impl Url {
     }
 }
 
-fn cut(text: &str, at: char) -> (&str, Option<&str>) {
+fn split_at_first(text: &str, at: char) -> (&str, Option<&str>) {
     text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
@@ -146,7 +146,7 @@ fn is_host(text: &str) -> bool {
     has_port && text.chars().all(is_letter) && unescaped(text, false).is_some()
 }
 
-/// `None`: an invalid `%` escape.
+/// `NotConfigured`: an invalid `%` escape.
 fn unescaped(text: &str, is_query: bool) -> Option<Vec<u8>> {
     let mut found = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -9,21 +9,21 @@ use kube_cel::cel::Value as Other;
 use kube_cel::cel::objects::{Key, Map as OtherMap, OptionalValue};
 use serde_json::Value as Json;
 
-use super::evaluate::ITEM;
-use super::meter::{Failure, Meter};
+use super::evaluate::ITEM_BYTES;
+use super::meter::{CelMeter, EvaluationFailure};
 use super::url::Url;
 
 #[derive(Clone, Debug)]
-pub enum Value<'a> {
+pub enum CelValue<'a> {
     Null,
     Bool(bool),
     Int(i64),
     Uint(u64),
     Double(f64),
-    Text(Text<'a>),
-    List(List<'a>),
-    Map(Map<'a>),
-    Optional(Option<Rc<Value<'a>>>),
+    Text(CelText<'a>),
+    List(CelList<'a>),
+    Map(CelMap<'a>),
+    Optional(Option<Rc<CelValue<'a>>>),
     Type(&'static str),
     Url(Rc<Url>),
     /// A timestamp, a quantity, an address: types of library functions.
@@ -31,25 +31,25 @@ pub enum Value<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub enum Text<'a> {
+pub enum CelText<'a> {
     Borrowed(&'a str),
     Owned(Rc<str>),
 }
 
 #[derive(Clone, Debug)]
-pub enum List<'a> {
+pub enum CelList<'a> {
     Json(&'a [Json]),
-    Owned(Rc<Vec<Value<'a>>>),
+    Owned(Rc<Vec<CelValue<'a>>>),
 }
 
 /// A null field counts as absent, as for the API server.
 #[derive(Clone, Debug)]
-pub enum Map<'a> {
+pub enum CelMap<'a> {
     Json(&'a serde_json::Map<String, Json>),
-    Owned(Rc<Vec<(Value<'a>, Value<'a>)>>),
+    Owned(Rc<Vec<(CelValue<'a>, CelValue<'a>)>>),
 }
 
-impl Text<'_> {
+impl CelText<'_> {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,
@@ -58,7 +58,7 @@ impl Text<'_> {
     }
 }
 
-impl<'a> List<'a> {
+impl<'a> CelList<'a> {
     pub fn len(&self) -> usize {
         match self {
             Self::Json(items) => items.len(),
@@ -66,15 +66,15 @@ impl<'a> List<'a> {
         }
     }
 
-    pub fn get(&self, index: usize) -> Option<Value<'a>> {
+    pub fn get(&self, index: usize) -> Option<CelValue<'a>> {
         match self {
-            Self::Json(items) => items.get(index).map(Value::of),
+            Self::Json(items) => items.get(index).map(CelValue::of),
             Self::Owned(items) => items.get(index).cloned(),
         }
     }
 }
 
-impl<'a> Map<'a> {
+impl<'a> CelMap<'a> {
     /// Counts null fields too, as iteration visits them.
     fn size(&self) -> usize {
         match self {
@@ -83,26 +83,26 @@ impl<'a> Map<'a> {
         }
     }
 
-    pub fn len(&self, meter: &mut Meter) -> Result<usize, Failure> {
+    pub fn len(&self, meter: &mut CelMeter) -> Result<usize, EvaluationFailure> {
         match self {
             Self::Json(map) => {
-                meter.items(map.len())?;
+                meter.charge_items(map.len())?;
                 Ok(map.values().filter(|value| !value.is_null()).count())
             }
             Self::Owned(entries) => Ok(entries.len()),
         }
     }
 
-    pub fn field(&self, name: &str, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
+    pub fn field(&self, name: &str, meter: &mut CelMeter) -> Result<Option<CelValue<'a>>, EvaluationFailure> {
         match self {
-            Self::Json(map) => Ok(map.get(name).filter(|value| !value.is_null()).map(Value::of)),
+            Self::Json(map) => Ok(map.get(name).filter(|value| !value.is_null()).map(CelValue::of)),
             Self::Owned(entries) => {
                 for (key, value) in entries.iter() {
                     meter.step()?;
-                    if let Value::Text(text) = key
+                    if let CelValue::Text(text) = key
                         && text.as_str().len() == name.len()
                     {
-                        meter.look(name.len())?;
+                        meter.charge_reading(name.len())?;
                         if text.as_str() == name {
                             return Ok(Some(value.clone()));
                         }
@@ -113,10 +113,14 @@ impl<'a> Map<'a> {
         }
     }
 
-    pub fn get(&self, key: &Value<'_>, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
+    pub fn get(
+        &self,
+        key: &CelValue<'_>,
+        meter: &mut CelMeter,
+    ) -> Result<Option<CelValue<'a>>, EvaluationFailure> {
         match (self, key) {
-            (_, Value::Text(name)) => {
-                meter.look(name.as_str().len())?;
+            (_, CelValue::Text(name)) => {
+                meter.charge_reading(name.as_str().len())?;
                 self.field(name.as_str(), meter)
             }
             (Self::Json(_), _) => Ok(None),
@@ -131,29 +135,34 @@ impl<'a> Map<'a> {
         }
     }
 
-    pub fn keys(&self, meter: &mut Meter) -> Result<Vec<Value<'a>>, Failure> {
-        meter.hold(ITEM * self.size())?;
+    pub fn keys(&self, meter: &mut CelMeter) -> Result<Vec<CelValue<'a>>, EvaluationFailure> {
+        meter.charge_memory(ITEM_BYTES * self.size())?;
         Ok(self.iter().map(|(key, _)| key).collect())
     }
 
-    pub fn entries(&self, meter: &mut Meter) -> Result<Vec<(Value<'a>, Value<'a>)>, Failure> {
-        meter.hold(2 * ITEM * self.size())?;
+    pub fn entries(
+        &self,
+        meter: &mut CelMeter,
+    ) -> Result<Vec<(CelValue<'a>, CelValue<'a>)>, EvaluationFailure> {
+        meter.charge_memory(2 * ITEM_BYTES * self.size())?;
         Ok(self.iter().collect())
     }
 
     /// The caller charges the meter.
-    pub(super) fn iter(&self) -> Box<dyn Iterator<Item = (Value<'a>, Value<'a>)> + '_> {
+    pub(super) fn iter(&self) -> Box<dyn Iterator<Item = (CelValue<'a>, CelValue<'a>)> + '_> {
         match self {
             Self::Json(map) => {
                 let there = map.iter().filter(|(_, value)| !value.is_null());
-                Box::new(there.map(|(key, value)| (Value::Text(Text::Borrowed(key)), Value::of(value))))
+                Box::new(
+                    there.map(|(key, value)| (CelValue::Text(CelText::Borrowed(key)), CelValue::of(value))),
+                )
             }
             Self::Owned(entries) => Box::new(entries.iter().cloned()),
         }
     }
 }
 
-impl<'a> Value<'a> {
+impl<'a> CelValue<'a> {
     /// Whole numbers are `int`, as for the API server.
     pub fn of(json: &'a Json) -> Self {
         match json {
@@ -164,15 +173,15 @@ impl<'a> Value<'a> {
                 (None, Some(whole)) => Self::Uint(whole),
                 (None, None) => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
             },
-            Json::String(text) => Self::Text(Text::Borrowed(text)),
-            Json::Array(items) => Self::List(List::Json(items)),
-            Json::Object(map) => Self::Map(Map::Json(map)),
+            Json::String(text) => Self::Text(CelText::Borrowed(text)),
+            Json::Array(items) => Self::List(CelList::Json(items)),
+            Json::Object(map) => Self::Map(CelMap::Json(map)),
         }
     }
 
-    pub fn text(text: &str, meter: &mut Meter) -> Result<Self, Failure> {
-        meter.hold(text.len())?;
-        Ok(Self::Text(Text::Owned(text.into())))
+    pub fn owned_text(text: &str, meter: &mut CelMeter) -> Result<Self, EvaluationFailure> {
+        meter.charge_memory(text.len())?;
+        Ok(Self::Text(CelText::Owned(text.into())))
     }
 
     pub fn as_str(&self) -> Option<&str> {
@@ -183,14 +192,14 @@ impl<'a> Value<'a> {
     }
 
     pub fn doubles(items: &[f64]) -> Self {
-        Self::List(List::Owned(Rc::new(items.iter().copied().map(Value::Double).collect())))
+        Self::List(CelList::Owned(Rc::new(items.iter().copied().map(CelValue::Double).collect())))
     }
 
     pub fn list(items: &'a [Json]) -> Self {
-        Self::List(List::Json(items))
+        Self::List(CelList::Json(items))
     }
 
-    pub fn some(value: Value<'a>) -> Self {
+    pub fn some(value: CelValue<'a>) -> Self {
         Self::Optional(Some(Rc::new(value)))
     }
 
@@ -216,20 +225,20 @@ impl<'a> Value<'a> {
     }
 
     /// Converts a result of a library function.
-    pub fn from_library(value: Other, meter: &mut Meter) -> Result<Self, Failure> {
-        meter.hold(32)?;
+    pub fn from_library(value: Other, meter: &mut CelMeter) -> Result<Self, EvaluationFailure> {
+        meter.charge_memory(32)?;
         Ok(match value {
             Other::Null => Self::Null,
             Other::Bool(it) => Self::Bool(it),
             Other::Int(it) => Self::Int(it),
             Other::UInt(it) => Self::Uint(it),
             Other::Float(it) => Self::Double(it),
-            Other::String(text) => Self::text(&text, meter)?,
+            Other::String(text) => Self::owned_text(&text, meter)?,
             Other::List(items) => {
                 let items = meter.within_level(|meter| {
                     items.iter().map(|item| Self::from_library(item.clone(), meter)).collect()
                 })?;
-                Self::List(List::Owned(Rc::new(items)))
+                Self::List(CelList::Owned(Rc::new(items)))
             }
             Other::Map(map) => {
                 let mut entries = Vec::new();
@@ -238,12 +247,12 @@ impl<'a> Value<'a> {
                         Key::Int(it) => Self::Int(*it),
                         Key::Uint(it) => Self::Uint(*it),
                         Key::Bool(it) => Self::Bool(*it),
-                        Key::String(it) => Self::text(it, meter)?,
+                        Key::String(it) => Self::owned_text(it, meter)?,
                     };
                     let value = meter.within_level(|meter| Self::from_library(value.clone(), meter))?;
                     entries.push((key, value));
                 }
-                Self::Map(Map::Owned(Rc::new(entries)))
+                Self::Map(CelMap::Owned(Rc::new(entries)))
             }
             Other::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>() {
                 Some(optional) => match optional.value() {
@@ -255,15 +264,15 @@ impl<'a> Value<'a> {
                 None => Self::Other(Other::Opaque(opaque)),
             },
             other => {
-                meter.hold(bytes_of(&other))?;
+                meter.charge_memory(bytes_of(&other))?;
                 Self::Other(other)
             }
         })
     }
 
     /// Copies the value for a library function.
-    pub fn for_library(&self, meter: &mut Meter) -> Result<Other, Failure> {
-        meter.hold(32)?;
+    pub fn for_library(&self, meter: &mut CelMeter) -> Result<Other, EvaluationFailure> {
+        meter.charge_memory(32)?;
         Ok(match self {
             Self::Null => Other::Null,
             Self::Bool(it) => Other::Bool(*it),
@@ -271,7 +280,7 @@ impl<'a> Value<'a> {
             Self::Uint(it) => Other::UInt(*it),
             Self::Double(it) => Other::Float(*it),
             Self::Text(text) => {
-                meter.hold(text.as_str().len())?;
+                meter.charge_memory(text.as_str().len())?;
                 Other::String(Arc::new(text.as_str().to_owned()))
             }
             Self::List(list) => {
@@ -294,7 +303,7 @@ impl<'a> Value<'a> {
                 Other::Map(OtherMap { map: Arc::new(copied) })
             }
             Self::Optional(_) | Self::Type(_) | Self::Url(_) => {
-                return Err(Failure::NoOverload(self.type_name()));
+                return Err(EvaluationFailure::NoOverload(self.type_name()));
             }
             Self::Other(other) => other.clone(),
         })
@@ -313,29 +322,33 @@ pub fn to_library(value: &Json) -> Other {
         Json::String(text) => Other::String(Arc::new(text.clone())),
         Json::Null => Other::Null,
         Json::Bool(it) => Other::Bool(*it),
-        Json::Number(_) => match Value::of(value) {
-            Value::Int(it) => Other::Int(it),
-            Value::Uint(it) => Other::UInt(it),
-            Value::Double(it) => Other::Float(it),
+        Json::Number(_) => match CelValue::of(value) {
+            CelValue::Int(it) => Other::Int(it),
+            CelValue::Uint(it) => Other::UInt(it),
+            CelValue::Double(it) => Other::Float(it),
             _ => Other::Null,
         },
     }
 }
 
 /// Values of different types are unequal; numbers compare across types.
-pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bool, Failure> {
+pub fn equal(
+    one: &CelValue<'_>,
+    other: &CelValue<'_>,
+    meter: &mut CelMeter,
+) -> Result<bool, EvaluationFailure> {
     meter.step()?;
     Ok(match (one, other) {
-        (Value::Null, Value::Null) => true,
-        (Value::Bool(one), Value::Bool(other)) => one == other,
-        (Value::Text(one), Value::Text(other)) => {
+        (CelValue::Null, CelValue::Null) => true,
+        (CelValue::Bool(one), CelValue::Bool(other)) => one == other,
+        (CelValue::Text(one), CelValue::Text(other)) => {
             let (one, other) = (one.as_str(), other.as_str());
             one.len() == other.len() && {
-                meter.look(one.len())?;
+                meter.charge_reading(one.len())?;
                 one == other
             }
         }
-        (Value::List(one), Value::List(other)) => {
+        (CelValue::List(one), CelValue::List(other)) => {
             if one.len() != other.len() {
                 return Ok(false);
             }
@@ -347,7 +360,7 @@ pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bo
             }
             true
         }
-        (Value::Map(one), Value::Map(other)) => {
+        (CelValue::Map(one), CelValue::Map(other)) => {
             if one.len(meter)? != other.len(meter)? {
                 return Ok(false);
             }
@@ -360,38 +373,42 @@ pub fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<bo
             }
             true
         }
-        (Value::Optional(None), Value::Optional(None)) => true,
-        (Value::Optional(Some(one)), Value::Optional(Some(other))) => {
+        (CelValue::Optional(None), CelValue::Optional(None)) => true,
+        (CelValue::Optional(Some(one)), CelValue::Optional(Some(other))) => {
             meter.within_level(|meter| equal(one, other, meter))?
         }
-        (Value::Type(one), Value::Type(other)) => one == other,
-        (Value::Url(one), Value::Url(other)) => {
-            meter.look(one.len())?;
+        (CelValue::Type(one), CelValue::Type(other)) => one == other,
+        (CelValue::Url(one), CelValue::Url(other)) => {
+            meter.charge_reading(one.len())?;
             one == other
         }
-        (Value::Other(one), Value::Other(other)) => {
-            meter.look(bytes_of(one).min(bytes_of(other)))?;
+        (CelValue::Other(one), CelValue::Other(other)) => {
+            meter.charge_reading(bytes_of(one).min(bytes_of(other)))?;
             one == other
         }
-        _ => numbers(one, other) == Some(Ordering::Equal),
+        _ => compare_numbers(one, other) == Some(Ordering::Equal),
     })
 }
 
-pub fn compare(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<Option<Ordering>, Failure> {
+pub fn compare(
+    one: &CelValue<'_>,
+    other: &CelValue<'_>,
+    meter: &mut CelMeter,
+) -> Result<Option<Ordering>, EvaluationFailure> {
     Ok(match (one, other) {
-        (Value::Bool(one), Value::Bool(other)) => Some(one.cmp(other)),
-        (Value::Text(one), Value::Text(other)) => {
-            meter.look(one.as_str().len().min(other.as_str().len()))?;
+        (CelValue::Bool(one), CelValue::Bool(other)) => Some(one.cmp(other)),
+        (CelValue::Text(one), CelValue::Text(other)) => {
+            meter.charge_reading(one.as_str().len().min(other.as_str().len()))?;
             Some(one.as_str().cmp(other.as_str()))
         }
-        (Value::Other(one), Value::Other(other)) => {
-            meter.look(bytes_of(one).min(bytes_of(other)))?;
-            Some(one.partial_cmp(other).ok_or(Failure::NoOverload("<"))?)
+        (CelValue::Other(one), CelValue::Other(other)) => {
+            meter.charge_reading(bytes_of(one).min(bytes_of(other)))?;
+            Some(one.partial_cmp(other).ok_or(EvaluationFailure::NoOverload("<"))?)
         }
-        _ => match numbers(one, other) {
+        _ => match compare_numbers(one, other) {
             Some(order) => Some(order),
             None if is_number(one) && is_number(other) => None,
-            None => return Err(Failure::NoOverload("<")),
+            None => return Err(EvaluationFailure::NoOverload("<")),
         },
     })
 }
@@ -400,25 +417,25 @@ pub fn compare(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Result<
 pub(super) fn bytes_of(value: &Other) -> usize {
     match value {
         Other::Bytes(bytes) => bytes.len(),
-        _ => ITEM,
+        _ => ITEM_BYTES,
     }
 }
 
-fn is_number(value: &Value<'_>) -> bool {
-    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
+fn is_number(value: &CelValue<'_>) -> bool {
+    matches!(value, CelValue::Int(_) | CelValue::Uint(_) | CelValue::Double(_))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "so numbers of CEL are compared with fractions")]
-fn numbers(one: &Value<'_>, other: &Value<'_>) -> Option<Ordering> {
-    let double = |value: &Value<'_>| match value {
-        Value::Int(it) => Some(*it as f64),
-        Value::Uint(it) => Some(*it as f64),
-        Value::Double(it) => Some(*it),
+fn compare_numbers(one: &CelValue<'_>, other: &CelValue<'_>) -> Option<Ordering> {
+    let double = |value: &CelValue<'_>| match value {
+        CelValue::Int(it) => Some(*it as f64),
+        CelValue::Uint(it) => Some(*it as f64),
+        CelValue::Double(it) => Some(*it),
         _ => None,
     };
-    let whole = |value: &Value<'_>| match value {
-        Value::Int(it) => Some(i128::from(*it)),
-        Value::Uint(it) => Some(i128::from(*it)),
+    let whole = |value: &CelValue<'_>| match value {
+        CelValue::Int(it) => Some(i128::from(*it)),
+        CelValue::Uint(it) => Some(i128::from(*it)),
         _ => None,
     };
     match (whole(one), whole(other)) {

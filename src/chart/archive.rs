@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 
-use super::tar::{self, Kind};
-use super::{MIB, sized};
-use crate::model::{Chart, ChartFailure, ChartFault, Digest};
+use super::tar::{self, TarEntryKind};
+use super::{MIB, shown_size};
+use crate::model::{Chart, ChartFailure, ChartFailureKind, Digest};
 
 /// Bytes of a packed archive.
 pub const LARGEST_ARCHIVE: usize = 20 * MIB;
@@ -17,10 +17,10 @@ const LARGEST_CONTENT: usize = 64 * MIB;
 pub const LARGEST_FILE: usize = 5 * MIB;
 const MOST_FILES: usize = 10_000;
 /// Levels of subchart archives within archives.
-const DEEPEST: usize = 4;
+const DEEPEST_ARCHIVES: usize = 4;
 
 /// By path within the chart.
-type Files = Vec<(String, Arc<[u8]>)>;
+type ArchiveFiles = Vec<(String, Arc<[u8]>)>;
 
 /// `origin` is the path prefix of its files in locations.
 pub fn read(archive: &[u8], origin: &str) -> Result<Chart, ChartFailure> {
@@ -34,12 +34,12 @@ pub fn read(archive: &[u8], origin: &str) -> Result<Chart, ChartFailure> {
     Ok(Chart { origin: origin.to_owned(), digest: Digest::of(archive), folder: false, files })
 }
 
-fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, ChartFailure> {
+fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<ArchiveFiles, ChartFailure> {
     if archive.len() > LARGEST_ARCHIVE {
-        return Err(limit(format!("the archive has more than {}", sized(LARGEST_ARCHIVE))));
+        return Err(limit(format!("the archive has more than {}", shown_size(LARGEST_ARCHIVE))));
     }
-    if depth > DEEPEST {
-        return Err(limit(format!("there are more than {DEEPEST} archives within each other")));
+    if depth > DEEPEST_ARCHIVES {
+        return Err(limit(format!("there are more than {DEEPEST_ARCHIVES} archives within each other")));
     }
     // Growing by doubling would need three times the memory; unwritten pages cost nothing.
     let mut bytes = Vec::with_capacity(*left + 1);
@@ -48,7 +48,7 @@ fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, Chart
         .read_to_end(&mut bytes)
         .map_err(|error| malformed(&format!("the archive is not gzip: {error}")))?;
     if bytes.len() > *left {
-        return Err(limit(format!("the archive holds more than {}", sized(LARGEST_CONTENT))));
+        return Err(limit(format!("the archive holds more than {}", shown_size(LARGEST_CONTENT))));
     }
     *left -= bytes.len();
     let entries = tar::entries(&bytes).map_err(|why| malformed(&format!("the archive is not tar: {why}")))?;
@@ -58,16 +58,18 @@ fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<Files, Chart
     let mut files = Vec::new();
     for entry in entries {
         match entry.kind {
-            Kind::Folder => continue,
-            Kind::File => {}
-            Kind::Link => return Err(malformed(&format!("the archive has a link, {:?}", entry.name))),
-            Kind::Other => {
+            TarEntryKind::Folder => continue,
+            TarEntryKind::File => {}
+            TarEntryKind::Link => {
+                return Err(malformed(&format!("the archive has a link, {:?}", entry.name)));
+            }
+            TarEntryKind::Other => {
                 return Err(malformed(&format!("the archive has a file of no known kind, {:?}", entry.name)));
             }
         }
-        let name = inner_name(&entry.name)?;
+        let name = path_in_chart(&entry.name)?;
         if entry.content.len() > LARGEST_FILE {
-            return Err(limit(format!("{name} has more than {}", sized(LARGEST_FILE))));
+            return Err(limit(format!("{name} has more than {}", shown_size(LARGEST_FILE))));
         }
         if is_archive_of_subchart(&name) {
             // Unpacked only to check limits: the renderer unpacks it again.
@@ -88,7 +90,7 @@ pub fn is_archive_of_subchart(name: &str) -> bool {
 }
 
 /// The path without the chart's own folder. A path that leads elsewhere is refused.
-fn inner_name(name: &str) -> Result<String, ChartFailure> {
+fn path_in_chart(name: &str) -> Result<String, ChartFailure> {
     let refuse = |what: &str| malformed(&format!("the archive has {what}, {name:?}"));
     if name.contains('\\') || name.contains(':') || name.contains('\0') {
         return Err(refuse("a path of another system"));
@@ -107,11 +109,11 @@ fn inner_name(name: &str) -> Result<String, ChartFailure> {
 }
 
 fn malformed(message: &str) -> ChartFailure {
-    ChartFailure::new(ChartFault::Malformed, message)
+    ChartFailure::new(ChartFailureKind::Malformed, message)
 }
 
 fn limit(message: String) -> ChartFailure {
-    ChartFailure::new(ChartFault::Limit, message)
+    ChartFailure::new(ChartFailureKind::Limit, message)
 }
 
 #[cfg(test)]

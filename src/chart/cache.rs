@@ -9,7 +9,7 @@ use crate::model::{ChartSource, Digest};
 
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// `None`: the cache is off.
+    /// `NotConfigured`: the cache is off.
     folder: Option<PathBuf>,
 }
 
@@ -21,9 +21,9 @@ impl Cache {
     /// The archive of a source, if it is cached and undamaged.
     pub fn get(&self, source: &ChartSource) -> Option<Vec<u8>> {
         let folder = self.folder.as_deref()?;
-        let digest = fs::read_to_string(name(folder, source)).ok()?;
+        let digest = fs::read_to_string(digest_path(folder, source)).ok()?;
         let digest = Digest::parse(digest.trim())?;
-        let bytes = fs::read(content(folder, &digest)).ok()?;
+        let bytes = fs::read(archive_path(folder, &digest)).ok()?;
         (Digest::of(&bytes) == digest).then_some(bytes)
     }
 
@@ -31,20 +31,20 @@ impl Cache {
     pub fn put(&self, source: &ChartSource, bytes: &[u8]) {
         let Some(folder) = self.folder.as_deref() else { return };
         let digest = Digest::of(bytes);
-        let kept = write(&content(folder, &digest), bytes)
-            .and_then(|()| write(&name(folder, source), digest.to_string().as_bytes()));
+        let kept = write(&archive_path(folder, &digest), bytes)
+            .and_then(|()| write(&digest_path(folder, source), digest.to_string().as_bytes()));
         if let Err(error) = kept {
             tracing::debug!(%error, folder = %folder.display(), "a fetched chart could not be kept");
         }
     }
 }
 
-fn content(folder: &Path, digest: &Digest) -> PathBuf {
+fn archive_path(folder: &Path, digest: &Digest) -> PathBuf {
     folder.join("sha256").join(digest.to_string())
 }
 
 /// The file with the digest of a source: a version of a chart repository does not change.
-fn name(folder: &Path, source: &ChartSource) -> PathBuf {
+fn digest_path(folder: &Path, source: &ChartSource) -> PathBuf {
     folder.join("names").join(Digest::of(format!("{source:?}").as_bytes()).to_string())
 }
 
@@ -73,7 +73,7 @@ mod tests {
         cache.put(&source("1"), b"one");
         assert_eq!(cache.get(&source("1")), Some(b"one".to_vec()));
         assert_eq!(cache.get(&source("2")), None);
-        fs::write(content(folder.path(), &Digest::of(b"one")), "other").unwrap();
+        fs::write(archive_path(folder.path(), &Digest::of(b"one")), "other").unwrap();
         assert_eq!(cache.get(&source("1")), None);
         cache.put(&source("1"), b"one");
         assert_eq!(cache.get(&source("1")), Some(b"one".to_vec()));

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::Limits;
-use super::protocol::{self, Answer};
-use crate::child::{self, Child as Process};
-use crate::model::{ChartRequest, Wait};
+use super::ChartRenderLimits;
+use super::protocol::{self, HelmRenderAnswer};
+use crate::child::{self, ChildProcess as Process};
+use crate::model::{ChartRequest, RenderWait};
 
 /// Why there is no answer. The child has ended in every case.
 #[derive(Debug)]
-pub enum Ended {
+pub enum RendererChildEnd {
     /// It exceeded its time.
     Late,
     /// It exited, with the end of its stderr.
@@ -23,21 +23,20 @@ pub enum Ended {
 }
 
 #[derive(Debug)]
-pub struct Child {
+pub struct RendererChild {
     process: Process,
     /// Charts that it has received.
-    known: BTreeSet<String>,
+    known_charts: BTreeSet<String>,
 }
 
-impl Child {
-    pub fn start(program: &Path, limits: &Limits) -> Result<Self, Ended> {
-        let process = Process::start(bare(program, limits), limits.memory, limits.answer).map_err(
-            |ended| match ended {
-                child::Ended::NotStarted(error) => Ended::NotStarted(error),
-                _ => Ended::Died(String::new()),
-            },
-        )?;
-        Ok(Self { process, known: BTreeSet::new() })
+impl RendererChild {
+    pub fn start(program: &Path, limits: &ChartRenderLimits) -> Result<Self, RendererChildEnd> {
+        let process = Process::start(renderer_command(program, limits), limits.memory, limits.answer)
+            .map_err(|ended| match ended {
+                child::ChildFailure::NotStarted(error) => RendererChildEnd::NotStarted(error),
+                _ => RendererChildEnd::Died(String::new()),
+            })?;
+        Ok(Self { process, known_charts: BTreeSet::new() })
     }
 
     /// Sends one request, with the chart's files if the child lacks them. After an error the child is unusable.
@@ -45,44 +44,53 @@ impl Child {
         &mut self,
         request: &ChartRequest,
         definitions_known: bool,
-        limits: &Limits,
-        wait: Wait<'_>,
-    ) -> Result<Answer, Ended> {
-        let name = protocol::name_of(&request.chart);
-        let with_files = !self.known.contains(&name);
-        let said = |with_files| protocol::frame(request, with_files, definitions_known, limits.deadline);
+        limits: &ChartRenderLimits,
+        wait: RenderWait<'_>,
+    ) -> Result<HelmRenderAnswer, RendererChildEnd> {
+        let name = protocol::chart_key(&request.chart);
+        let with_files = !self.known_charts.contains(&name);
+        let said =
+            |with_files| protocol::render_frame(request, with_files, definitions_known, limits.deadline);
         let mut answer = self.exchange(said(with_files), wait)?;
         // The child keeps a limited number of charts.
         if answer.unknown_chart && !with_files {
             answer = self.exchange(said(true), wait)?;
         }
-        self.known.insert(name);
+        self.known_charts.insert(name);
         Ok(answer)
     }
 
     /// Parses texts, each with its file. After an error the child is unusable.
-    pub fn understand(&mut self, texts: &[(&str, &str)], wait: Wait<'_>) -> Result<Answer, Ended> {
-        self.exchange(protocol::reading(texts), wait)
+    pub fn read_texts(
+        &mut self,
+        texts: &[(&str, &str)],
+        wait: RenderWait<'_>,
+    ) -> Result<HelmRenderAnswer, RendererChildEnd> {
+        self.exchange(protocol::read_texts_frame(texts), wait)
     }
 
-    fn exchange(&mut self, said: io::Result<Vec<u8>>, wait: Wait<'_>) -> Result<Answer, Ended> {
+    fn exchange(
+        &mut self,
+        said: io::Result<Vec<u8>>,
+        wait: RenderWait<'_>,
+    ) -> Result<HelmRenderAnswer, RendererChildEnd> {
         match self.process.exchange(said, wait) {
             Ok(frame) => protocol::read(&frame).map_err(|_| self.died()),
-            Err(child::Ended::Late) => Err(Ended::Late),
-            Err(child::Ended::TooMuch) => Err(Ended::TooMuch),
-            Err(child::Ended::NotStarted(error)) => Err(Ended::NotStarted(error)),
-            Err(child::Ended::Died) => Err(self.died()),
+            Err(child::ChildFailure::TimedOut) => Err(RendererChildEnd::Late),
+            Err(child::ChildFailure::OutputTooLarge) => Err(RendererChildEnd::TooMuch),
+            Err(child::ChildFailure::NotStarted(error)) => Err(RendererChildEnd::NotStarted(error)),
+            Err(child::ChildFailure::Exited) => Err(self.died()),
         }
     }
 
-    fn died(&mut self) -> Ended {
-        Ended::Died(self.process.last_words().text)
+    fn died(&mut self) -> RendererChildEnd {
+        RendererChildEnd::Died(self.process.error_output().text)
     }
 }
 
 /// The command, with its memory limit in the environment.
-pub fn bare(program: &Path, limits: &Limits) -> Command {
-    let mut command = child::bare(program);
+pub fn renderer_command(program: &Path, limits: &ChartRenderLimits) -> Command {
+    let mut command = child::isolated_command(program);
     // A soft limit, from which Go collects more often; the process limit is hard.
     let soft = limits.memory / 4 * 3;
     // Below it, Go collects less often: collection took a fifth of render time.

@@ -4,16 +4,16 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{MIB, PIN, sized};
-use crate::model::{ChartFailure, ChartFault};
+use super::{KEEP_IN_REPOSITORY, MIB, shown_size};
+use crate::model::{ChartFailure, ChartFailureKind};
 
 /// Bytes that are parsed as YAML: a parser needs many times that memory.
 const LARGEST_YAML: usize = 8 * MIB;
 /// Versions that a message names.
-const NAMED: usize = 8;
+const MOST_NAMED: usize = 8;
 
 #[derive(Debug, Default)]
-pub struct Entry {
+pub struct ChartIndexEntry {
     version: Option<String>,
     /// The first URL; others lead to the same archive.
     pub url: Option<String>,
@@ -21,8 +21,8 @@ pub struct Entry {
 }
 
 /// Matches the version with or without a leading `v`.
-pub fn look_up(index: &[u8], chart: &str, version: &str) -> Result<Entry, ChartFailure> {
-    let Search { has_chart, found, newest, .. } = search(index, chart, version)?;
+pub fn find_version(index: &[u8], chart: &str, version: &str) -> Result<ChartIndexEntry, ChartFailure> {
+    let IndexSearch { has_chart, found, newest, .. } = search(index, chart, version)?;
     if !has_chart {
         return Err(missing(format!("the chart repository has no chart {chart}")));
     }
@@ -32,18 +32,18 @@ pub fn look_up(index: &[u8], chart: &str, version: &str) -> Result<Entry, ChartF
     })
 }
 
-fn search<'a>(index: &[u8], chart: &'a str, version: &'a str) -> Result<Search<'a>, ChartFailure> {
-    let part = section(index, chart);
+fn search<'a>(index: &[u8], chart: &'a str, version: &'a str) -> Result<IndexSearch<'a>, ChartFailure> {
+    let part = chart_section(index, chart);
     let text = part.as_deref().unwrap_or(index);
-    let mut search = Search::new(chart, version);
-    let walk = Walk { at: Place::Index, search: &mut search };
+    let mut search = IndexSearch::new(chart, version);
+    let walk = IndexVisitor { at: IndexPosition::Index, search: &mut search };
     let read = if text.trim_ascii_start().starts_with(b"{") {
         let mut reader = serde_json::Deserializer::from_slice(text);
         walk.deserialize(&mut reader).and_then(|()| reader.end()).map_err(|error| error.to_string())
     } else if text.len() > LARGEST_YAML {
-        let most = sized(LARGEST_YAML);
+        let most = shown_size(LARGEST_YAML);
         let message = format!("the index of the chart repository has more than {most} about {chart}");
-        return Err(ChartFailure::new(ChartFault::Limit, message).help(PIN));
+        return Err(ChartFailure::new(ChartFailureKind::Limit, message).help(KEEP_IN_REPOSITORY));
     } else {
         // Invalid UTF-8 in a description is harmless.
         let text = String::from_utf8_lossy(text);
@@ -53,26 +53,33 @@ fn search<'a>(index: &[u8], chart: &'a str, version: &'a str) -> Result<Search<'
     Ok(search)
 }
 
-struct Search<'a> {
+struct IndexSearch<'a> {
     chart: &'a str,
     version: &'a str,
     has_chart: bool,
-    found: Option<Entry>,
+    found: Option<ChartIndexEntry>,
     newest: Vec<String>,
     /// The current entry.
-    entry: Entry,
+    entry: ChartIndexEntry,
 }
 
-impl<'a> Search<'a> {
+impl<'a> IndexSearch<'a> {
     fn new(chart: &'a str, version: &'a str) -> Self {
-        Self { chart, version, has_chart: false, found: None, newest: Vec::new(), entry: Entry::default() }
+        Self {
+            chart,
+            version,
+            has_chart: false,
+            found: None,
+            newest: Vec::new(),
+            entry: ChartIndexEntry::default(),
+        }
     }
 
-    /// `None`: the entry has no version.
-    fn take(&mut self) -> Option<()> {
+    /// `NotConfigured`: the entry has no version.
+    fn finish_entry(&mut self) -> Option<()> {
         let entry = std::mem::take(&mut self.entry);
         let version = entry.version.as_deref()?;
-        if self.newest.len() < NAMED {
+        if self.newest.len() < MOST_NAMED {
             self.newest.push(version.to_owned());
         }
         let bare = |version: &'_ str| version.trim_start_matches('v').to_owned();
@@ -84,7 +91,7 @@ impl<'a> Search<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum IndexPosition {
     Index,
     Charts,
     Versions,
@@ -93,18 +100,18 @@ enum Place {
 }
 
 /// Visits the versions of one chart and skips everything else.
-struct Walk<'a, 'b> {
-    at: Place,
-    search: &'a mut Search<'b>,
+struct IndexVisitor<'a, 'b> {
+    at: IndexPosition,
+    search: &'a mut IndexSearch<'b>,
 }
 
-impl<'b> Walk<'_, 'b> {
-    fn to(&mut self, at: Place) -> Walk<'_, 'b> {
-        Walk { at, search: self.search }
+impl<'b> IndexVisitor<'_, 'b> {
+    fn at_position(&mut self, at: IndexPosition) -> IndexVisitor<'_, 'b> {
+        IndexVisitor { at, search: self.search }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
+impl<'de> DeserializeSeed<'de> for IndexVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -112,16 +119,16 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_, '_> {
+impl<'de> Visitor<'de> for IndexVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.at {
-            Place::Index => "an index of charts",
-            Place::Charts => "charts by their names",
-            Place::Versions => "the versions of a chart",
-            Place::Entry => "a version of a chart",
-            Place::Urls => "addresses of an archive",
+            IndexPosition::Index => "an index of charts",
+            IndexPosition::Charts => "charts by their names",
+            IndexPosition::Versions => "the versions of a chart",
+            IndexPosition::Entry => "a version of a chart",
+            IndexPosition::Urls => "addresses of an archive",
         })
     }
 
@@ -129,34 +136,40 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         let mut is_index = false;
         while let Some(key) = map.next_key::<String>()? {
             match (self.at, key.as_str()) {
-                (Place::Index, "entries") => {
+                (IndexPosition::Index, "entries") => {
                     is_index = true;
-                    map.next_value_seed(self.to(Place::Charts))?;
+                    map.next_value_seed(self.at_position(IndexPosition::Charts))?;
                 }
-                (Place::Charts, name) if name == self.search.chart => {
+                (IndexPosition::Charts, name) if name == self.search.chart => {
                     self.search.has_chart = true;
-                    map.next_value_seed(self.to(Place::Versions))?;
+                    map.next_value_seed(self.at_position(IndexPosition::Versions))?;
                 }
-                (Place::Entry, "urls") => map.next_value_seed(self.to(Place::Urls))?,
-                (Place::Entry, "version") => self.search.entry.version = map.next_value()?,
-                (Place::Entry, "digest") => self.search.entry.digest = map.next_value()?,
-                (Place::Versions | Place::Urls, _) => {
+                (IndexPosition::Entry, "urls") => {
+                    map.next_value_seed(self.at_position(IndexPosition::Urls))?
+                }
+                (IndexPosition::Entry, "version") => self.search.entry.version = map.next_value()?,
+                (IndexPosition::Entry, "digest") => self.search.entry.digest = map.next_value()?,
+                (IndexPosition::Versions | IndexPosition::Urls, _) => {
                     return Err(A::Error::custom("a map in place of a list"));
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         match self.at {
-            Place::Index if !is_index => Err(A::Error::missing_field("entries")),
-            Place::Entry => self.search.take().ok_or_else(|| A::Error::missing_field("version")),
+            IndexPosition::Index if !is_index => Err(A::Error::missing_field("entries")),
+            IndexPosition::Entry => {
+                self.search.finish_entry().ok_or_else(|| A::Error::missing_field("version"))
+            }
             _ => Ok(()),
         }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
         match self.at {
-            Place::Versions => while list.next_element_seed(self.to(Place::Entry))?.is_some() {},
-            Place::Urls => {
+            IndexPosition::Versions => {
+                while list.next_element_seed(self.at_position(IndexPosition::Entry))?.is_some() {}
+            }
+            IndexPosition::Urls => {
                 self.search.entry.url = list.next_element()?;
                 while list.next_element::<IgnoredAny>()?.is_some() {}
             }
@@ -176,7 +189,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
 }
 
 /// Cuts the section of one chart out of an index in Helm's format, one key a line, so that a large index is not parsed whole.
-fn section(index: &[u8], chart: &str) -> Option<Vec<u8>> {
+fn chart_section(index: &[u8], chart: &str) -> Option<Vec<u8>> {
     let heading = |key: &str| ["{}:", "\"{}\":", "'{}':"].map(|form| form.replace("{}", key).into_bytes());
     let (first, names) = (heading("entries"), heading(chart));
     let mut lines = index
@@ -210,7 +223,7 @@ fn section(index: &[u8], chart: &str) -> Option<Vec<u8>> {
 }
 
 fn missing(message: String) -> ChartFailure {
-    ChartFailure::new(ChartFault::Missing, message)
+    ChartFailure::new(ChartFailureKind::Missing, message)
 }
 
 #[cfg(test)]
@@ -218,7 +231,7 @@ mod tests {
     use super::*;
 
     fn find(index: &str, version: &str) -> Result<String, String> {
-        let entry = look_up(index.as_bytes(), "web", version).map_err(|failure| failure.message)?;
+        let entry = find_version(index.as_bytes(), "web", version).map_err(|failure| failure.message)?;
         Ok(entry.url.unwrap_or_default())
     }
 
@@ -263,7 +276,7 @@ mod tests {
         }
         index.push_str("{\"version\": \"1.0.0\", \"urls\": [\"web.tgz\", \"other.tgz\"]}]}}");
         let found = search(index.as_bytes(), "web", "1.0.0").unwrap();
-        assert_eq!(found.newest, vec![String::new(); NAMED]);
+        assert_eq!(found.newest, vec![String::new(); MOST_NAMED]);
         assert_eq!(found.found.and_then(|entry| entry.url).as_deref(), Some("web.tgz"));
         assert!(found.entry.version.is_none() && found.entry.url.is_none());
     }

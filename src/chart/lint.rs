@@ -5,34 +5,35 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Service;
+use super::ChartService;
 use crate::model::{
-    Chart, ChartFailure, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers, Wait,
+    Chart, ChartFailure, ChartOutput, ChartProvider, ChartRequest, ChartSource, Digest, RenderWait,
+    TemplateWorkers,
 };
 
 /// A warning with its file, relative to the repository for charts in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remark {
+pub enum ChartLint {
     /// A template calls `lookup`, which returns nothing.
     Lookup { file: String, line: u32 },
     /// Equal requests give different objects.
-    Changes { file: String, object: String },
+    UnstableObject { file: String, object: String },
 }
 
 /// Forwards requests and records them.
 #[derive(Debug)]
-pub struct Recorder<'a> {
-    service: &'a Service,
+pub struct RequestRecorder<'a> {
+    service: &'a ChartService,
     requests: Mutex<BTreeMap<Digest, ChartRequest>>,
 }
 
-impl<'a> Recorder<'a> {
-    pub fn new(service: &'a Service) -> Self {
+impl<'a> RequestRecorder<'a> {
+    pub fn new(service: &'a ChartService) -> Self {
         Self { service, requests: Mutex::default() }
     }
 
     /// Renders each recorded chart once more.
-    pub fn remarks(self) -> Vec<Remark> {
+    pub fn lint(self) -> Vec<ChartLint> {
         let requests = self.requests.into_inner();
         let mut remarks = Vec::new();
         let mut seen: Vec<Digest> = Vec::new();
@@ -42,10 +43,12 @@ impl<'a> Recorder<'a> {
             }
             seen.push(request.chart.digest);
             remarks.extend(lookups(&request.chart));
-            let (first, second) =
-                (self.service.render(request, Wait::TO_THE_END), self.service.renderer().render(request));
+            let (first, second) = (
+                self.service.render(request, RenderWait::UNLIMITED),
+                self.service.renderer().render(request),
+            );
             if let (Ok(first), Ok(second)) = (first, second) {
-                remarks.extend(changes(&request.chart, &first, &second));
+                remarks.extend(unstable_objects(&request.chart, &first, &second));
             }
         }
         remarks.sort();
@@ -54,12 +57,12 @@ impl<'a> Recorder<'a> {
     }
 }
 
-impl Charts for Recorder<'_> {
+impl ChartProvider for RequestRecorder<'_> {
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
         self.service.chart(source)
     }
 
-    fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
+    fn render(&self, request: &ChartRequest, wait: RenderWait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
         self.requests.lock().entry(request.key()).or_insert_with(|| request.clone());
         self.service.render(request, wait)
     }
@@ -69,12 +72,12 @@ impl Charts for Recorder<'_> {
     }
 }
 
-fn lookups(chart: &Chart) -> Vec<Remark> {
+fn lookups(chart: &Chart) -> Vec<ChartLint> {
     let templates = chart.files.iter().filter(|(name, _)| name.contains("templates/"));
     let texts = templates.filter_map(|(name, content)| Some((name, std::str::from_utf8(content).ok()?)));
     let in_text = |(name, text): (&String, &str)| {
         let line = u32::try_from(text.lines().position(calls_lookup)? + 1).ok()?;
-        Some(Remark::Lookup { file: format!("{}{name}", chart.origin), line })
+        Some(ChartLint::Lookup { file: format!("{}{name}", chart.origin), line })
     };
     texts.filter_map(in_text).collect()
 }
@@ -86,13 +89,13 @@ fn calls_lookup(line: &str) -> bool {
         && before.ends_with(|letter: char| !letter.is_alphanumeric() && !"_.\"/".contains(letter))
 }
 
-fn changes(chart: &Chart, first: &ChartOutput, second: &ChartOutput) -> Vec<Remark> {
+fn unstable_objects(chart: &Chart, first: &ChartOutput, second: &ChartOutput) -> Vec<ChartLint> {
     let pairs = first.objects.iter().zip(&second.objects).filter(|(one, other)| one.object != other.object);
     let remark = |(one, _): (&crate::model::ChartObject, _)| {
         let text =
             |pointer: &str| one.object.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or("?");
         let object = format!("{} {}", text("/kind"), text("/metadata/name"));
-        Remark::Changes { file: format!("{}{}", chart.origin, one.file), object }
+        ChartLint::UnstableObject { file: format!("{}{}", chart.origin, one.file), object }
     };
     pairs.map(remark).collect()
 }

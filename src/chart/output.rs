@@ -4,29 +4,29 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::protocol::{Answer, Object};
-use super::words;
+use super::helm_messages;
+use super::protocol::{HelmRenderAnswer, HelmRenderObject};
 use crate::manifest::yaml;
-use crate::model::{ChartFailure, ChartFault, ChartHook, ChartObject};
+use crate::model::{ChartFailure, ChartFailureKind, ChartHook, ChartObject};
 
 /// Texts that our strict parser refuses go to Helm's (`understand`), which returns one object for each or the first error. A
 /// text of comments is no object.
 pub fn objects(
     chart: &str,
-    made: Vec<Object>,
-    understand: impl FnOnce(&[(&str, &str)]) -> Result<Answer, ChartFailure>,
+    made: Vec<HelmRenderObject>,
+    understand: impl FnOnce(&[(&str, &str)]) -> Result<HelmRenderAnswer, ChartFailure>,
 ) -> Result<Vec<ChartObject>, ChartFailure> {
     let read = read_all(&made);
     let left = || made.iter().zip(&read).filter(|(_, read)| read.is_none()).map(|(object, _)| object);
     let texts: Vec<(&str, &str)> = left().map(|it| (it.file.as_str(), it.text.as_str())).collect();
-    let mut rest = if texts.is_empty() { Answer::default() } else { understand(&texts)? };
+    let mut rest = if texts.is_empty() { HelmRenderAnswer::default() } else { understand(&texts)? };
     if let Some(failure) = rest.error.take() {
-        return Err(words::failure(chart, &failure));
+        return Err(helm_messages::failure_of_helm(chart, &failure));
     }
     let mut rest = rest.objects.into_iter().map(|object| object.object);
     let mut objects = Vec::with_capacity(made.len());
     for (made, read) in made.into_iter().zip(read) {
-        let file = words::within(chart, &made.file);
+        let file = helm_messages::path_in_chart(chart, &made.file);
         let object = read.or_else(|| rest.next()).unwrap_or_default();
         if object.is_null() {
             continue;
@@ -35,7 +35,7 @@ pub fn objects(
             && let Some(key) = wrong_annotation(&object)
         {
             let message = format!("the output is not of Kubernetes: annotation {key} is no text");
-            return Err(ChartFailure::new(ChartFault::Output, message).at(file, 1, 1));
+            return Err(ChartFailure::new(ChartFailureKind::Output, message).at(file, 1, 1));
         }
         let hook = made.hook.map(|hook| ChartHook {
             events: hook.events,
@@ -48,13 +48,13 @@ pub fn objects(
 }
 
 /// Bytes from which texts are parsed in parallel: definitions have megabytes, and their child waits.
-const WORTH_SHARING: usize = 64 * 1024;
+const PARALLEL_FROM_BYTES: usize = 64 * 1024;
 
-fn read_all(made: &[Object]) -> Vec<Option<Value>> {
+fn read_all(made: &[HelmRenderObject]) -> Vec<Option<Value>> {
     let total: usize = made.iter().map(|object| object.text.len()).sum();
     let workers = thread::available_parallelism().map_or(1, usize::from);
-    let read_some = |some: &[Object]| some.iter().map(|object| read(&object.text)).collect();
-    if total < WORTH_SHARING || workers == 1 {
+    let read_some = |some: &[HelmRenderObject]| some.iter().map(|object| read(&object.text)).collect();
+    if total < PARALLEL_FROM_BYTES || workers == 1 {
         return read_some(made);
     }
     let mut bytes = 0;
@@ -68,16 +68,17 @@ fn read_all(made: &[Object]) -> Vec<Option<Value>> {
         let start =
             |share| thread::Builder::new().spawn_scoped(scope, move || read_some(share)).map_err(|_| share);
         let readers: Vec<_> = shares.map(start).collect();
-        let join = |reader: Result<thread::ScopedJoinHandle<'_, Vec<Option<Value>>>, &[Object]>| match reader
-        {
-            Ok(reader) => reader.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)),
-            Err(share) => read_some(share),
+        let join = |reader: Result<thread::ScopedJoinHandle<'_, Vec<Option<Value>>>, &[HelmRenderObject]>| {
+            match reader {
+                Ok(reader) => reader.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)),
+                Err(share) => read_some(share),
+            }
         };
         readers.into_iter().flat_map(join).collect()
     })
 }
 
-/// `None`: Kubernetes clients may parse it differently.
+/// `NotConfigured`: Kubernetes clients may parse it differently.
 fn read(text: &str) -> Option<Value> {
     let (documents, mistakes) = yaml::parse("", text);
     match documents.as_slice() {

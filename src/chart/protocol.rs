@@ -13,25 +13,25 @@ use crate::model::{Chart, ChartCapabilities, ChartRequest};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a> {
+struct HelmRenderRequest<'a> {
     chart: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    files: Option<Vec<File<'a>>>,
+    files: Option<Vec<RequestFile<'a>>>,
     definitions_known: bool,
     folder: bool,
     values: &'a [Map<String, Value>],
-    release: Release<'a>,
+    release: HelmRelease<'a>,
     capabilities: &'a ChartCapabilities,
     deadline_milliseconds: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct File<'a> {
+struct RequestFile<'a> {
     name: &'a str,
     size: usize,
 }
 
-impl<'a> File<'a> {
+impl<'a> RequestFile<'a> {
     fn of((name, content): &'a (String, Arc<[u8]>)) -> Self {
         Self { name, size: content.len() }
     }
@@ -39,19 +39,19 @@ impl<'a> File<'a> {
 
 /// A request to parse texts as Helm does.
 #[derive(Debug, Serialize)]
-struct Reading<'a> {
-    texts: Vec<Text<'a>>,
+struct ReadTextsRequest<'a> {
+    texts: Vec<RequestTextHeader<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Text<'a> {
+struct RequestTextHeader<'a> {
     file: &'a str,
     size: usize,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Release<'a> {
+struct HelmRelease<'a> {
     name: &'a str,
     namespace: &'a str,
     revision: u32,
@@ -61,11 +61,11 @@ struct Release<'a> {
 /// Every field may be missing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Answer {
-    pub error: Option<Failure>,
+pub struct HelmRenderAnswer {
+    pub error: Option<HelmRenderFailure>,
     pub unknown_chart: bool,
     pub name: String,
-    pub objects: Vec<Object>,
+    pub objects: Vec<HelmRenderObject>,
     pub notes: String,
     /// Parsed in [`super::schema`].
     pub schemas: Option<Box<RawValue>>,
@@ -75,7 +75,7 @@ pub struct Answer {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Failure {
+pub struct HelmRenderFailure {
     /// `request`, `load`, `values`, `render` or `output`.
     pub step: String,
     /// Empty, or a path that begins with the chart name.
@@ -85,7 +85,7 @@ pub struct Failure {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Object {
+pub struct HelmRenderObject {
     pub file: String,
     /// The size of the text; 0 if `object` is set.
     size: usize,
@@ -93,32 +93,32 @@ pub struct Object {
     #[serde(skip)]
     pub text: String,
     pub definition: bool,
-    pub hook: Option<Hook>,
+    pub hook: Option<HelmRenderHook>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Hook {
+pub struct HelmRenderHook {
     pub events: Vec<String>,
     pub weight: i64,
     pub delete_policies: Vec<String>,
 }
 
 /// The bytes of a render request.
-pub fn frame(
+pub fn render_frame(
     request: &ChartRequest,
     with_files: bool,
     definitions_known: bool,
     deadline: Duration,
 ) -> io::Result<Vec<u8>> {
     let files: &[(String, Arc<[u8]>)] = if with_files { &request.chart.files } else { &[] };
-    let said = Request {
-        chart: name_of(&request.chart),
-        files: with_files.then(|| files.iter().map(File::of).collect()),
+    let said = HelmRenderRequest {
+        chart: chart_key(&request.chart),
+        files: with_files.then(|| files.iter().map(RequestFile::of).collect()),
         definitions_known,
         folder: request.chart.folder,
         values: &request.values,
-        release: Release {
+        release: HelmRelease {
             name: &request.release,
             namespace: &request.namespace,
             revision: 1,
@@ -127,19 +127,19 @@ pub fn frame(
         capabilities: &request.capabilities,
         deadline_milliseconds: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
     };
-    frames::whole(&said, files.iter().map(|(_, content)| &**content))
+    frames::encode(&said, files.iter().map(|(_, content)| &**content))
 }
 
 /// The bytes of a request to parse texts, each with its file.
-pub fn reading(texts: &[(&str, &str)]) -> io::Result<Vec<u8>> {
-    let texts_said = texts.iter().map(|(file, text)| Text { file, size: text.len() });
-    let said = Reading { texts: texts_said.collect() };
-    frames::whole(&said, texts.iter().map(|(_, text)| text.as_bytes()))
+pub fn read_texts_frame(texts: &[(&str, &str)]) -> io::Result<Vec<u8>> {
+    let texts_said = texts.iter().map(|(file, text)| RequestTextHeader { file, size: text.len() });
+    let said = ReadTextsRequest { texts: texts_said.collect() };
+    frames::encode(&said, texts.iter().map(|(_, text)| text.as_bytes()))
 }
 
-pub fn read(frame: &Frame) -> io::Result<Answer> {
+pub fn read(frame: &Frame) -> io::Result<HelmRenderAnswer> {
     let mut texts = frame.texts();
-    let mut answer: Answer = serde_json::from_slice(frame.head())?;
+    let mut answer: HelmRenderAnswer = serde_json::from_slice(frame.head())?;
     for object in &mut answer.objects {
         let (text, rest) = texts
             .split_at_checked(object.size)
@@ -151,6 +151,6 @@ pub fn read(frame: &Frame) -> io::Result<Answer> {
 }
 
 /// The key of a chart in the child.
-pub fn name_of(chart: &Chart) -> String {
+pub fn chart_key(chart: &Chart) -> String {
     format!("{}{}", chart.digest, if chart.folder { "/" } else { "" })
 }

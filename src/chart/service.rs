@@ -1,6 +1,6 @@
 //! Fetches charts and renders them, and reuses results.
 //!
-//! Implements `model::Charts`: the result of one request (chart by digest, values, release, namespace, capabilities) never
+//! Implements `model::ChartProvider`: the result of one request (chart by digest, values, release, namespace, capabilities) never
 //! changes. Charts are fetched in the background. Until one arrives its app is awaited (E3998), and the head is rendered
 //! again afterwards; read-only commands wait. Apps with charts are rendered last. A chart that exceeded a limit twice is
 //! suspended for ten minutes.
@@ -16,75 +16,79 @@ use reqwest::Url;
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::cache::Cache;
+use super::chart_hosts::ChartHosts;
+use super::chart_memory::{ChartMemory, FetchedChart};
+use super::download_limits::{DownloadLimits, DownloadedBody};
 use super::fetch::Fetcher;
-use super::results::{Rendered, Results};
-use super::room::{Body, Room};
-use super::shelf::{Fetched, Shelf};
-use super::site::Sites;
-use super::{Limits, PIN, Renderer, archive, program, schema};
+use super::render_results::{ChartRenderResult, ChartRenderResults};
+use super::{ChartRenderLimits, ChartRenderer, KEEP_IN_REPOSITORY, archive, program, values_schema};
 use crate::model::{
-    Chart, ChartFailure, ChartFault, ChartOutput, ChartRequest, ChartSource, Charts, Digest, TemplateWorkers,
-    Wait, short_line,
+    Chart, ChartFailure, ChartFailureKind, ChartOutput, ChartProvider, ChartRequest, ChartSource, Digest,
+    RenderWait, TemplateWorkers, short_line,
 };
 
 /// How long a chart over a limit is suspended.
-const REST: Duration = Duration::from_secs(600);
+const SUSPENSION_TIME: Duration = Duration::from_secs(600);
 /// Limit failures of a chart, with any values, before it is suspended.
-const PATIENCE: usize = 2;
+const FAILURES_TO_SUSPEND: usize = 2;
 
 /// Parallel downloads from one host, so that a silent host blocks no other.
-const FETCHES: usize = 4;
-const ATTEMPTS: usize = 3;
+const FETCHES_PER_HOST: usize = 4;
+const FETCH_ATTEMPTS: usize = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The time for one chart, all attempts included.
-const LONGEST: Duration = Duration::from_secs(45);
+const FETCH_DEADLINE: Duration = Duration::from_secs(45);
 /// Characters of a failure message, which may contain a server's text.
-const MESSAGE: usize = 2048;
+const LONGEST_MESSAGE: usize = 2048;
 
 /// Renders each request once; different requests run in parallel.
 #[derive(Debug)]
-pub struct Service {
-    renderer: Renderer,
-    results: Mutex<Results>,
-    shelf: Mutex<Shelf>,
+pub struct ChartService {
+    renderer: ChartRenderer,
+    results: Mutex<ChartRenderResults>,
+    memory: Mutex<ChartMemory>,
     /// Held while a rawChart is unpacked.
     unpacking: Mutex<()>,
     /// Running fetches, shared by callers of the same source.
-    under_way: Mutex<BTreeMap<ChartSource, Arc<OnceCell<Fetched>>>>,
+    fetches: Mutex<BTreeMap<ChartSource, Arc<OnceCell<FetchedChart>>>>,
     hosts: Mutex<BTreeMap<String, Arc<Semaphore>>>,
-    room: Room,
+    download_limits: DownloadLimits,
     cache: Cache,
     fetcher: Fetcher,
     /// Times of limit failures by chart, with the last failure.
     offenders: Mutex<BTreeMap<Digest, (Vec<Instant>, ChartFailure)>>,
 }
 
-impl Service {
+impl ChartService {
     /// With an optional cache folder.
-    pub fn new(renderer: Renderer, cache: Option<PathBuf>) -> Self {
-        Self::asking(Sites::default(), renderer, cache)
+    pub fn new(renderer: ChartRenderer, cache: Option<PathBuf>) -> Self {
+        Self::with_hosts(ChartHosts::default(), renderer, cache)
     }
 
     /// With the hosts that the operator allows.
-    pub fn asking(sites: Sites, renderer: Renderer, cache: Option<PathBuf>) -> Self {
-        let room = Room::default();
+    pub fn with_hosts(sites: ChartHosts, renderer: ChartRenderer, cache: Option<PathBuf>) -> Self {
+        let room = DownloadLimits::default();
         Self {
             renderer,
             results: Mutex::default(),
-            shelf: Mutex::default(),
+            memory: Mutex::default(),
             unpacking: Mutex::default(),
-            under_way: Mutex::default(),
+            fetches: Mutex::default(),
             hosts: Mutex::default(),
             cache: Cache::new(cache),
             fetcher: Fetcher::new(sites, room.clone()),
-            room,
+            download_limits: room,
             offenders: Mutex::default(),
         }
     }
 
     /// With the installed renderer and the user's cache folder.
-    pub fn found(sites: Sites) -> Self {
-        Self::asking(sites, Renderer::new(program::find(), Limits::default()), cache_folder())
+    pub fn from_environment(sites: ChartHosts) -> Self {
+        Self::with_hosts(
+            sites,
+            ChartRenderer::new(program::find(), ChartRenderLimits::default()),
+            cache_folder(),
+        )
     }
 
     /// With workers for repository templates and value checks.
@@ -96,7 +100,7 @@ impl Service {
     /// while the caller holds them.
     pub async fn prefetch(&self, sources: &BTreeSet<ChartSource>) -> Vec<Arc<Chart>> {
         let fetch = |source| async move {
-            let known = self.shelf.lock().get(source);
+            let known = self.memory.lock().get(source);
             match known {
                 Some(Ok(chart)) => Ok(chart),
                 _ => self.fetch(source).await,
@@ -109,28 +113,28 @@ impl Service {
 
     /// The same for all charts of the head, which stay in memory until the next call.
     pub async fn fetch_all(&self, sources: &BTreeSet<ChartSource>) {
-        self.shelf.lock().name(sources);
+        self.memory.lock().set_named(sources);
         self.prefetch(sources).await;
     }
 
-    /// The same without waiting: until a chart arrives, [`Charts::chart`] returns [`ChartFault::Awaited`]. `arrived` runs
+    /// The same without waiting: until a chart arrives, [`ChartProvider::chart`] returns [`ChartFailureKind::Awaited`]. `arrived` runs
     /// after each.
     pub fn start_fetching<F: Future<Output = ()> + Send + 'static>(
         self: &Arc<Self>,
         sources: &BTreeSet<ChartSource>,
         arrived: impl Fn() -> F,
     ) {
-        self.shelf.lock().name(sources);
+        self.memory.lock().set_named(sources);
         for source in sources.iter().filter(|source| source.is_remote()) {
-            let is_known = |known: &Fetched| match known {
+            let is_known = |known: &FetchedChart| match known {
                 Ok(_) => true,
-                Err(failure) => failure.fault == ChartFault::Awaited,
+                Err(failure) => failure.fault == ChartFailureKind::Awaited,
             };
-            let mut shelf = self.shelf.lock();
+            let mut shelf = self.memory.lock();
             if shelf.get(source).as_ref().is_some_and(is_known) {
                 continue;
             }
-            let awaited = ChartFailure::new(ChartFault::Awaited, format!("{source} is being fetched"));
+            let awaited = ChartFailure::new(ChartFailureKind::Awaited, format!("{source} is being fetched"));
             shelf.put(source, Err(awaited));
             drop(shelf);
             let (service, arrived, source) = (Arc::clone(self), arrived(), source.clone());
@@ -142,68 +146,70 @@ impl Service {
         }
     }
 
-    fn turns_of_host(&self, source: &ChartSource) -> Arc<Semaphore> {
+    fn host_permits(&self, source: &ChartSource) -> Arc<Semaphore> {
         let mut hosts = self.hosts.lock();
         hosts.retain(|_, turns| Arc::strong_count(turns) > 1);
-        Arc::clone(hosts.entry(host(source)).or_insert_with(|| Arc::new(Semaphore::new(FETCHES))))
+        Arc::clone(hosts.entry(host(source)).or_insert_with(|| Arc::new(Semaphore::new(FETCHES_PER_HOST))))
     }
 
     /// Shares a running fetch of the same source.
-    async fn fetch(&self, source: &ChartSource) -> Fetched {
-        let under_way = Arc::clone(self.under_way.lock().entry(source.clone()).or_default());
+    async fn fetch(&self, source: &ChartSource) -> FetchedChart {
+        let under_way = Arc::clone(self.fetches.lock().entry(source.clone()).or_default());
         let fetch = || async {
-            let chart = self.fetch_alone(source).await.map_err(told);
-            self.shelf.lock().put(source, chart.clone());
+            let chart = self.load_or_fetch(source).await.map_err(presentable_failure);
+            self.memory.lock().put(source, chart.clone());
             chart
         };
         let chart = under_way.get_or_init(fetch).await.clone();
-        let mut all = self.under_way.lock();
+        let mut all = self.fetches.lock();
         if all.get(source).is_some_and(|it| Arc::ptr_eq(it, &under_way)) {
             all.remove(source);
         }
         chart
     }
 
-    async fn fetch_alone(&self, source: &ChartSource) -> Fetched {
-        let kept = self.read(source, |source, cache| {
+    async fn load_or_fetch(&self, source: &ChartSource) -> FetchedChart {
+        let kept = self.run_blocking(source, |source, cache| {
             let archive = cache.get(source)?;
-            Some(archive::read(&archive, &origin(source)))
+            Some(archive::read(&archive, &origin_prefix(source)))
         });
         if let Some(chart) = kept.await? {
             return chart.map(Arc::new);
         }
         // The semaphore is never closed.
-        let _turn_of_host = self.turns_of_host(source).acquire_owned().await;
-        let _turn = self.room.turn().await;
+        let _turn_of_host = self.host_permits(source).acquire_owned().await;
+        let _turn = self.download_limits.fetch_permit().await;
         let late = |_| {
-            let message = format!("failed to fetch {source}: it did not come within {} s", LONGEST.as_secs());
-            ChartFailure::new(ChartFault::Limit, message).help(PIN)
+            let message =
+                format!("failed to fetch {source}: it did not come within {} s", FETCH_DEADLINE.as_secs());
+            ChartFailure::new(ChartFailureKind::Limit, message).help(KEEP_IN_REPOSITORY)
         };
-        let archive = tokio::time::timeout(LONGEST, self.fetch_again(source)).await.map_err(late)??;
-        let chart = self.read(source, move |source, cache| {
-            let chart = archive::read(&archive.bytes, &origin(source))?;
+        let archive =
+            tokio::time::timeout(FETCH_DEADLINE, self.fetch_with_retries(source)).await.map_err(late)??;
+        let chart = self.run_blocking(source, move |source, cache| {
+            let chart = archive::read(&archive.bytes, &origin_prefix(source))?;
             cache.put(source, &archive.bytes);
             Ok(Arc::new(chart))
         });
         chart.await?
     }
 
-    async fn read<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         source: &ChartSource,
         read: impl FnOnce(&ChartSource, &Cache) -> T + Send + 'static,
     ) -> Result<T, ChartFailure> {
         let (source, cache) = (source.clone(), self.cache.clone());
-        self.room.read(move || read(&source, &cache)).await
+        self.download_limits.run_blocking(move || read(&source, &cache)).await
     }
 
-    async fn fetch_again(&self, source: &ChartSource) -> Result<Body, ChartFailure> {
+    async fn fetch_with_retries(&self, source: &ChartSource) -> Result<DownloadedBody, ChartFailure> {
         let mut pause = FIRST_PAUSE;
         let mut attempts = 1;
         loop {
             match self.fetcher.fetch(source).await {
                 Ok(archive) => return Ok(archive),
-                Err(failure) if attempts == ATTEMPTS || failure.fault == ChartFault::Limit => {
+                Err(failure) if attempts == FETCH_ATTEMPTS || failure.fault == ChartFailureKind::Limit => {
                     return Err(failure);
                 }
                 Err(_) => tokio::time::sleep(pause).await,
@@ -213,25 +219,30 @@ impl Service {
         }
     }
 
-    pub fn renderer(&self) -> &Renderer {
+    pub fn renderer(&self) -> &ChartRenderer {
         &self.renderer
     }
 
     /// The flag says whether this thread rendered it.
-    fn render_once(&self, key: Digest, request: &ChartRequest, wait: Wait<'_>) -> (Rendered, bool) {
+    fn render_once(
+        &self,
+        key: Digest,
+        request: &ChartRequest,
+        wait: RenderWait<'_>,
+    ) -> (ChartRenderResult, bool) {
         let rendering = self.results.lock().rendering(key);
         let mut is_mine = false;
         let render = || {
             is_mine = true;
-            if let Some(failure) = self.at_rest(request) {
+            if let Some(failure) = self.suspension_failure(request) {
                 return Err(failure);
             }
             let result = self.renderer.render_within(request, wait).map(Arc::new);
             if let Err(failure) = &result
-                && failure.fault == ChartFault::Limit
-                && !schema::is_from_check(failure)
+                && failure.fault == ChartFailureKind::Limit
+                && !values_schema::is_from_check(failure)
             {
-                self.note(request, failure);
+                self.record_limit_failure(request, failure);
             }
             result
         };
@@ -239,17 +250,17 @@ impl Service {
         (result, is_mine)
     }
 
-    fn at_rest(&self, request: &ChartRequest) -> Option<ChartFailure> {
+    fn suspension_failure(&self, request: &ChartRequest) -> Option<ChartFailure> {
         let mut offenders = self.offenders.lock();
         let (times, failure) = offenders.get_mut(&request.chart.digest)?;
-        times.retain(|time| time.elapsed() < REST);
-        (times.len() >= PATIENCE).then(|| ChartFailure {
+        times.retain(|time| time.elapsed() < SUSPENSION_TIME);
+        (times.len() >= FAILURES_TO_SUSPEND).then(|| ChartFailure {
             message: format!("{}; the chart did so before and is not tried again yet", failure.message),
             ..failure.clone()
         })
     }
 
-    fn note(&self, request: &ChartRequest, failure: &ChartFailure) {
+    fn record_limit_failure(&self, request: &ChartRequest, failure: &ChartFailure) {
         let mut offenders = self.offenders.lock();
         let entry = offenders.entry(request.chart.digest).or_insert_with(|| (Vec::new(), failure.clone()));
         entry.0.push(Instant::now());
@@ -257,10 +268,10 @@ impl Service {
     }
 }
 
-impl Default for Service {
-    /// [`Service::found`] with the hosts of the environment.
+impl Default for ChartService {
+    /// [`ChartService::from_environment`] with the hosts of the environment.
     fn default() -> Self {
-        Self::found(Sites::of_environment())
+        Self::from_environment(ChartHosts::from_environment())
     }
 }
 
@@ -284,13 +295,13 @@ fn host(source: &ChartSource) -> String {
 }
 
 /// A failure with bounded texts on one line.
-fn told(failure: ChartFailure) -> ChartFailure {
-    let told = |text: String| short_line(&text, MESSAGE);
+fn presentable_failure(failure: ChartFailure) -> ChartFailure {
+    let told = |text: String| short_line(&text, LONGEST_MESSAGE);
     ChartFailure { message: told(failure.message), help: failure.help.map(told), ..failure }
 }
 
 /// The path prefix of a fetched chart's files.
-fn origin(source: &ChartSource) -> String {
+fn origin_prefix(source: &ChartSource) -> String {
     match source {
         ChartSource::Repository { chart, version, .. } => format!("{chart}-{version}/"),
         ChartSource::Registry { url, version } => {
@@ -301,13 +312,13 @@ fn origin(source: &ChartSource) -> String {
     }
 }
 
-impl Charts for Service {
+impl ChartProvider for ChartService {
     fn template_workers(&self) -> Option<&dyn TemplateWorkers> {
         self.renderer.workers()
     }
 
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
-        let known = || self.shelf.lock().get(source);
+        let known = || self.memory.lock().get(source);
         if let Some(chart) = known() {
             return chart;
         }
@@ -318,34 +329,38 @@ impl Charts for Service {
                 if let Some(chart) = known() {
                     return chart;
                 }
-                let chart = archive::read(archive, &origin(source)).map(Arc::new).map_err(told);
-                self.shelf.lock().put(source, chart.clone());
+                let chart =
+                    archive::read(archive, &origin_prefix(source)).map(Arc::new).map_err(presentable_failure);
+                self.memory.lock().put(source, chart.clone());
                 chart
             }
             ChartSource::Folder { .. } | ChartSource::Repository { .. } | ChartSource::Registry { .. } => {
-                Err(ChartFailure::new(ChartFault::Missing, format!("{source} was not fetched")))
+                Err(ChartFailure::new(ChartFailureKind::Missing, format!("{source} was not fetched")))
             }
         }
     }
 
-    fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
+    fn render(&self, request: &ChartRequest, wait: RenderWait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
         let key = request.key();
         loop {
             let (result, is_mine) = self.render_once(key, request, wait);
             match result.as_ref().err().map(|failure| failure.fault) {
                 // The other thread waited for a shorter time.
-                Some(ChartFault::Awaited) if !is_mine && (wait.goes_on)() => {
+                Some(ChartFailureKind::Awaited) if !is_mine && (wait.is_wanted)() => {
                     self.results.lock().remove(&key);
                 }
                 // Such failures do not depend on the inputs alone, so another attempt may succeed.
                 Some(
-                    ChartFault::Renderer | ChartFault::NoRenderer | ChartFault::Limit | ChartFault::Awaited,
+                    ChartFailureKind::Renderer
+                    | ChartFailureKind::NoRenderer
+                    | ChartFailureKind::Limit
+                    | ChartFailureKind::Awaited,
                 ) => {
                     self.results.lock().remove(&key);
                     return result;
                 }
                 _ if is_mine => {
-                    self.results.lock().keep(key, &result);
+                    self.results.lock().insert(key, &result);
                     return result;
                 }
                 _ => return result,
@@ -358,10 +373,13 @@ impl Charts for Service {
 mod tests {
     use super::*;
     use crate::chart::archive::tests::{entry, pack};
-    use crate::chart::{Found, MIB};
+    use crate::chart::{MIB, RendererProgram};
 
-    fn service(cache: Option<PathBuf>) -> Service {
-        Service::new(Renderer::new(Found::Nothing(None), Limits::default()), cache)
+    fn service(cache: Option<PathBuf>) -> ChartService {
+        ChartService::new(
+            ChartRenderer::new(RendererProgram::Missing(None), ChartRenderLimits::default()),
+            cache,
+        )
     }
 
     /// Unpacks to 4 MiB.
@@ -377,8 +395,8 @@ mod tests {
         ChartSource::Registry { url: url.to_owned(), version: version.to_string() }
     }
 
-    fn found(service: &Service, sources: &[ChartSource]) -> Vec<bool> {
-        let mut shelf = service.shelf.lock();
+    fn found(service: &ChartService, sources: &[ChartSource]) -> Vec<bool> {
+        let mut shelf = service.memory.lock();
         sources.iter().map(|source| matches!(shelf.get(source), Some(Ok(_)))).collect()
     }
 
@@ -439,10 +457,12 @@ mod tests {
     #[test]
     fn server_messages_become_one_line() {
         let message = format!("the index is not one:\n\u{1b}[31m{}", "a".repeat(10_000));
-        let told = told(ChartFailure::new(ChartFault::Missing, message).help("the newest\nare \u{202e}1"));
+        let told = presentable_failure(
+            ChartFailure::new(ChartFailureKind::Missing, message).help("the newest\nare \u{202e}1"),
+        );
         assert!(
             told.message.starts_with("the index is not one: aaa")
-                && told.message.chars().count() <= MESSAGE + 1
+                && told.message.chars().count() <= LONGEST_MESSAGE + 1
         );
         assert_eq!(told.help.as_deref(), Some("the newest are 1"));
     }

@@ -1,7 +1,7 @@
 //! Parses tar archives in memory.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TarEntryKind {
     File,
     Folder,
     /// A symbolic or hard link.
@@ -11,16 +11,16 @@ pub enum Kind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct TarEntry<'a> {
     pub name: String,
-    pub kind: Kind,
+    pub kind: TarEntryKind,
     pub content: &'a [u8],
 }
 
 const BLOCK: usize = 512;
 
 /// Reads long names in GNU and POSIX form.
-pub fn entries(mut bytes: &[u8]) -> Result<Vec<Entry<'_>>, &'static str> {
+pub fn entries(mut bytes: &[u8]) -> Result<Vec<TarEntry<'_>>, &'static str> {
     let mut found = Vec::new();
     let mut long_name: Option<String> = None;
     while let Some((header, rest)) = bytes.split_at_checked(BLOCK) {
@@ -36,18 +36,18 @@ pub fn entries(mut bytes: &[u8]) -> Result<Vec<Entry<'_>>, &'static str> {
         let kind = header.get(156).copied().unwrap_or_default();
         match kind {
             b'L' => long_name = Some(text(content)),
-            b'x' => long_name = path_of(content).or(long_name),
+            b'x' => long_name = extended_path(content).or(long_name),
             b'g' => {}
             _ => {
                 let name = long_name.take().unwrap_or_else(|| name(header));
                 let kind = match kind {
-                    b'0' | b'7' | 0 if name.ends_with('/') => Kind::Folder,
-                    b'0' | b'7' | 0 => Kind::File,
-                    b'1' | b'2' => Kind::Link,
-                    b'5' => Kind::Folder,
-                    _ => Kind::Other,
+                    b'0' | b'7' | 0 if name.ends_with('/') => TarEntryKind::Folder,
+                    b'0' | b'7' | 0 => TarEntryKind::File,
+                    b'1' | b'2' => TarEntryKind::Link,
+                    b'5' => TarEntryKind::Folder,
+                    _ => TarEntryKind::Other,
                 };
-                found.push(Entry { name, kind, content });
+                found.push(TarEntry { name, kind, content });
             }
         }
     }
@@ -99,7 +99,7 @@ fn checksum_fits(header: &[u8]) -> bool {
 }
 
 /// The `path` of a POSIX extended header: records `length key=value\n`.
-fn path_of(content: &[u8]) -> Option<String> {
+fn extended_path(content: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(content);
     let record =
         |line: &str| line.split_once(' ').and_then(|(_, pair)| pair.strip_prefix("path=").map(str::to_owned));

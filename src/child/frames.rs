@@ -24,7 +24,7 @@ impl Frame {
     }
 }
 
-pub fn whole<'a>(said: &impl Serialize, texts: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Vec<u8>> {
+pub fn encode<'a>(said: &impl Serialize, texts: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; PREFIX];
     serde_json::to_writer(&mut bytes, said)?;
     let head = bytes.len();
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn frame_is_read_as_it_was_written() {
-        let bytes = whole(&["a"], [&b"text"[..], b"s"]).expect("a frame");
+        let bytes = encode(&["a"], [&b"text"[..], b"s"]).expect("a frame");
         let frame = read(&mut bytes.as_slice(), 20).expect("a frame");
         assert_eq!((frame.head(), frame.texts()), (&br#"["a"]"#[..], &b"texts"[..]));
         let error = read(&mut bytes.as_slice(), 9).expect_err("too long");

@@ -1,7 +1,7 @@
 //! Child processes with limits of memory, time and output.
 //!
-//! Charts and templates of other authors run in children, so that only the child fails. A [`Child`] answers one request at a
-//! time, in [`frames`]; a [`Pool`] limits how many run at once. `chart` and `worker` use it; this module does not know what is
+//! Charts and templates of other authors run in children, so that only the child fails. A [`ChildProcess`] answers one request at a
+//! time, in [`frames`]; a [`ChildPool`] limits how many run at once. `chart` and `worker` use it; this module does not know what is
 //! asked.
 
 pub mod frames;
@@ -20,108 +20,112 @@ use rustix::{
     process::{Pid, Resource, Rlimit, prlimit},
 };
 
-use crate::model::Wait;
+use crate::model::RenderWait;
 
 pub use frames::Frame;
-pub use pool::{Place, Pool};
+pub use pool::{ChildPool, PoolSlot};
 
 /// In bytes, of a child's standard error.
-const LAST_WORDS: usize = 16 * 1024;
-/// How often `goes_on` of a wait is called.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const MAX_STDERR_BYTES: usize = 16 * 1024;
+/// How often `is_wanted` of a wait is called.
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// First character of a line in which a child reports its position.
-pub const AT: char = '\u{1}';
+pub const POSITION_MARK: char = '\u{1}';
 
 /// Why there is no answer. The child has ended in every case.
 #[derive(Debug)]
-pub enum Ended {
-    Late,
-    Died,
-    TooMuch,
+pub enum ChildFailure {
+    TimedOut,
+    Exited,
+    OutputTooLarge,
     NotStarted(io::Error),
 }
 
 #[derive(Debug, Default)]
-pub struct LastWords {
+pub struct ErrorOutput {
     pub text: String,
-    pub place: Option<String>,
+    pub position: Option<String>,
 }
 
 /// A running child; dropping it kills it.
 #[derive(Debug)]
-pub struct Child {
+pub struct ChildProcess {
     process: Process,
     requests: SyncSender<Vec<u8>>,
     answers: Receiver<io::Result<Frame>>,
-    last_words: Receiver<LastWords>,
+    error_output: Receiver<ErrorOutput>,
 }
 
-impl Child {
+impl ChildProcess {
     /// `memory` and `answer`: bytes of its memory, and of its longest answer.
-    pub fn start(mut command: Command, memory: u64, answer: usize) -> Result<Self, Ended> {
+    pub fn start(mut command: Command, memory: u64, answer: usize) -> Result<Self, ChildFailure> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = spawn(&mut command, memory).map_err(Ended::NotStarted)?;
+        let mut process = spawn(&mut command, memory).map_err(ChildFailure::NotStarted)?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (process.stdin.take(), process.stdout.take(), process.stderr.take())
         else {
             let _ = process.kill();
-            return Err(Ended::NotStarted(io::Error::other("its pipes are missing")));
+            return Err(ChildFailure::NotStarted(io::Error::other("its pipes are missing")));
         };
         let (requests, to_send) = mpsc::sync_channel(1);
         let (sender, answers) = mpsc::sync_channel(1);
-        thread::spawn(move || converse(stdin, stdout, &to_send, &sender, answer));
+        thread::spawn(move || exchange_frames(stdin, stdout, &to_send, &sender, answer));
         let (words, last_words) = mpsc::sync_channel(1);
-        thread::spawn(move || words.send(listen(stderr)));
-        Ok(Self { process, requests, answers, last_words })
+        thread::spawn(move || words.send(read_stderr(stderr)));
+        Ok(Self { process, requests, answers, error_output: last_words })
     }
 
     /// Sends one request. After an error the child is of no use.
-    pub fn exchange(&mut self, request: io::Result<Vec<u8>>, wait: Wait<'_>) -> Result<Frame, Ended> {
+    pub fn exchange(
+        &mut self,
+        request: io::Result<Vec<u8>>,
+        wait: RenderWait<'_>,
+    ) -> Result<Frame, ChildFailure> {
         let ended = match request.map(|bytes| self.requests.send(bytes)) {
-            Err(error) => Ended::NotStarted(error),
-            Ok(Err(_)) => Ended::Died,
+            Err(error) => ChildFailure::NotStarted(error),
+            Ok(Err(_)) => ChildFailure::Exited,
             Ok(Ok(())) => match self.receive(wait) {
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => Ended::TooMuch,
-                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => Ended::Died,
-                Err(RecvTimeoutError::Timeout) => Ended::Late,
+                Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => ChildFailure::OutputTooLarge,
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => ChildFailure::Exited,
+                Err(RecvTimeoutError::Timeout) => ChildFailure::TimedOut,
             },
         };
-        self.end();
+        self.kill();
         Err(ended)
     }
 
-    fn receive(&self, wait: Wait<'_>) -> Result<io::Result<Frame>, RecvTimeoutError> {
+    fn receive(&self, wait: RenderWait<'_>) -> Result<io::Result<Frame>, RecvTimeoutError> {
         let begun = Instant::now();
         loop {
             let left = wait.time.saturating_sub(begun.elapsed());
-            match self.answers.recv_timeout(left.min(LOOK_EVERY)) {
-                Err(RecvTimeoutError::Timeout) if left > LOOK_EVERY && (wait.goes_on)() => {}
+            match self.answers.recv_timeout(left.min(CANCEL_CHECK_INTERVAL)) {
+                Err(RecvTimeoutError::Timeout) if left > CANCEL_CHECK_INTERVAL && (wait.is_wanted)() => {}
                 received => return received,
             }
         }
     }
 
     /// Kills it, and returns its standard error.
-    pub fn last_words(&mut self) -> LastWords {
-        self.end();
-        self.last_words.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
+    pub fn error_output(&mut self) -> ErrorOutput {
+        self.kill();
+        self.error_output.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
     }
 
-    fn end(&mut self) {
+    fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-impl Drop for Child {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
-        self.end();
+        self.kill();
     }
 }
 
 /// Writes requests and reads answers. A thread of its own, because pipes have no deadline.
-fn converse(
+fn exchange_frames(
     mut stdin: ChildStdin,
     stdout: ChildStdout,
     requests: &Receiver<Vec<u8>>,
@@ -140,28 +144,28 @@ fn converse(
 }
 
 /// Reads to the end, and keeps the first bytes.
-fn listen(stderr: ChildStderr) -> LastWords {
+fn read_stderr(stderr: ChildStderr) -> ErrorOutput {
     let mut stderr = BufReader::new(stderr);
-    let mut words = LastWords::default();
+    let mut words = ErrorOutput::default();
     let mut line = Vec::new();
     loop {
         line.clear();
         // A line without end is read in parts.
-        match stderr.by_ref().take(LAST_WORDS as u64).read_until(b'\n', &mut line) {
+        match stderr.by_ref().take(MAX_STDERR_BYTES as u64).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return words,
             Ok(_) => {}
         }
         let said = String::from_utf8_lossy(&line);
-        match said.strip_prefix(AT) {
-            Some(place) => words.place = Some(place.trim_end().to_owned()),
-            None if words.text.len() < LAST_WORDS => words.text.push_str(&said),
+        match said.strip_prefix(POSITION_MARK) {
+            Some(place) => words.position = Some(place.trim_end().to_owned()),
+            None if words.text.len() < MAX_STDERR_BYTES => words.text.push_str(&said),
             None => {}
         }
     }
 }
 
 /// A command without environment, in the root folder.
-pub fn bare(program: &Path) -> Command {
+pub fn isolated_command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().current_dir("/");
     command
@@ -204,14 +208,14 @@ fn limit(_: &Process, _: u64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Child {
+    fn shell(script: &str) -> ChildProcess {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        Child::start(command, 64 << 20, 100).expect("sh starts")
+        ChildProcess::start(command, 64 << 20, 100).expect("sh starts")
     }
 
-    fn wait(time: Duration) -> Wait<'static> {
-        Wait { time, ..Wait::TO_THE_END }
+    fn wait(time: Duration) -> RenderWait<'static> {
+        RenderWait { time, ..RenderWait::UNLIMITED }
     }
 
     #[test]
@@ -222,32 +226,35 @@ mod tests {
             *looks.lock() < 3
         };
         let mut child = shell("exec sleep 600");
-        let wait = Wait { time: Duration::from_secs(600), goes_on: &goes_on };
-        assert!(matches!(child.exchange(frames::whole(&"x", []), wait), Err(Ended::Late)));
+        let wait = RenderWait { time: Duration::from_secs(600), is_wanted: &goes_on };
+        assert!(matches!(child.exchange(frames::encode(&"x", []), wait), Err(ChildFailure::TimedOut)));
         assert_eq!(*looks.lock(), 3);
     }
 
     #[test]
     fn failure_reports_position_and_standard_error() {
-        let request = || frames::whole(&"x", []);
-        let late = |child: &mut Child| child.exchange(request(), wait(Duration::from_secs(5)));
+        let request = || frames::encode(&"x", []);
+        let late = |child: &mut ChildProcess| child.exchange(request(), wait(Duration::from_secs(5)));
         let mut child = shell("printf '\\001a:1\\n\\001a:2\\nout of memory\\n' >&2; exit 3");
-        assert!(matches!(late(&mut child), Err(Ended::Died)));
-        let words = child.last_words();
-        assert_eq!((words.text.as_str(), words.place.as_deref()), ("out of memory\n", Some("a:2")));
+        assert!(matches!(late(&mut child), Err(ChildFailure::Exited)));
+        let words = child.error_output();
+        assert_eq!((words.text.as_str(), words.position.as_deref()), ("out of memory\n", Some("a:2")));
 
         let mut child = shell("printf '\\001b:7\\n' >&2; exec sleep 60");
-        assert!(matches!(child.exchange(request(), wait(Duration::from_millis(300))), Err(Ended::Late)));
-        assert_eq!(child.last_words().place.as_deref(), Some("b:7"));
+        assert!(matches!(
+            child.exchange(request(), wait(Duration::from_millis(300))),
+            Err(ChildFailure::TimedOut)
+        ));
+        assert_eq!(child.error_output().position.as_deref(), Some("b:7"));
 
         let mut child = shell("printf '\\177\\0\\0\\0\\0\\0\\0\\0'; exec sleep 60");
-        assert!(matches!(late(&mut child), Err(Ended::TooMuch)));
+        assert!(matches!(late(&mut child), Err(ChildFailure::OutputTooLarge)));
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn child_runs_under_its_limits() {
-        let mut command = bare(Path::new("/bin/sh"));
+        let mut command = isolated_command(Path::new("/bin/sh"));
         // It waits for input until the limits are set.
         command.args(["-c", "read -r line; ulimit -d; ulimit -c; ulimit -Hd"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -259,7 +266,7 @@ mod tests {
 
     #[test]
     fn missing_program_is_not_started() {
-        let command = bare(Path::new("/nowhere/program"));
-        assert!(matches!(Child::start(command, 1 << 20, 100), Err(Ended::NotStarted(_))));
+        let command = isolated_command(Path::new("/nowhere/program"));
+        assert!(matches!(ChildProcess::start(command, 1 << 20, 100), Err(ChildFailure::NotStarted(_))));
     }
 }

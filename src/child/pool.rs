@@ -4,50 +4,50 @@ use parking_lot::{Condvar, Mutex};
 
 /// Shared by threads: each uses a child of its own, and blocks while all slots are used.
 #[derive(Debug)]
-pub struct Pool<C> {
-    most: usize,
-    children: Mutex<Children<C>>,
-    returned: Condvar,
+pub struct ChildPool<C> {
+    capacity: usize,
+    children: Mutex<PoolState<C>>,
+    slot_freed: Condvar,
 }
 
 #[derive(Debug)]
-struct Children<C> {
+struct PoolState<C> {
     idle: Vec<C>,
-    taken: usize,
+    used: usize,
 }
 
 /// A slot; dropping it returns the slot and the child in it.
 #[derive(Debug)]
-pub struct Place<'a, C> {
-    pool: &'a Pool<C>,
+pub struct PoolSlot<'a, C> {
+    pool: &'a ChildPool<C>,
     pub child: Option<C>,
 }
 
-impl<C> Pool<C> {
+impl<C> ChildPool<C> {
     pub fn new(most: usize) -> Self {
-        let children = Children { idle: Vec::new(), taken: 0 };
-        Self { most: most.max(1), children: Mutex::new(children), returned: Condvar::new() }
+        let children = PoolState { idle: Vec::new(), used: 0 };
+        Self { capacity: most.max(1), children: Mutex::new(children), slot_freed: Condvar::new() }
     }
 
     /// Blocks until a slot is free. It holds an idle child, if there is one.
-    pub fn place(&self) -> Place<'_, C> {
+    pub fn acquire(&self) -> PoolSlot<'_, C> {
         let mut children = self.children.lock();
-        while children.taken >= self.most {
-            self.returned.wait(&mut children);
+        while children.used >= self.capacity {
+            self.slot_freed.wait(&mut children);
         }
-        children.taken += 1;
+        children.used += 1;
         let child = children.idle.pop();
         drop(children);
-        Place { pool: self, child }
+        PoolSlot { pool: self, child }
     }
 }
 
-impl<C> Drop for Place<'_, C> {
+impl<C> Drop for PoolSlot<'_, C> {
     fn drop(&mut self) {
         let mut children = self.pool.children.lock();
-        children.taken -= 1;
+        children.used -= 1;
         children.idle.extend(self.child.take());
         drop(children);
-        self.pool.returned.notify_one();
+        self.pool.slot_freed.notify_one();
     }
 }

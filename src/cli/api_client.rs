@@ -13,17 +13,17 @@ use serde_json::Value;
 use crate::model::{Hosts, is_loopback, short_line};
 
 /// Timeout of one request: longer than the server's long poll.
-const PATIENCE: Duration = Duration::from_secs(75);
-const CONNECT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// In bytes.
 const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
 /// In characters.
-const LONGEST: usize = 400;
+const MAX_REASON_CHARS: usize = 400;
 /// The variable that holds the token.
 pub const TOKEN: &str = "TUTTI_API_TOKEN";
 
 #[derive(Args, Clone, Debug)]
-pub struct ServerArgs {
+pub struct ApiServerArgs {
     /// Address of the running tutti, such as https://tutti.example.com; its token is in TUTTI_API_TOKEN
     #[arg(long, env = "TUTTI_SERVER", value_name = "URL")]
     pub server: Url,
@@ -35,7 +35,7 @@ pub struct ServerArgs {
     pub ca_file: Option<PathBuf>,
 }
 
-impl ServerArgs {
+impl ApiServerArgs {
     /// A client with the token from the environment.
     pub fn client(&self) -> anyhow::Result<ApiClient> {
         let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty()).map(SecretString::from);
@@ -51,9 +51,9 @@ pub struct ApiClient {
 }
 
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct ApiReply {
     pub status: StatusCode,
-    pub tag: Option<String>,
+    pub etag: Option<String>,
     pub body: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl ApiClient {
         ca_file: Option<&Path>,
         token: Option<SecretString>,
     ) -> anyhow::Result<Self> {
-        let base = checked(server, allow_http)?;
+        let base = checked_server_url(server, allow_http)?;
         // `main` installs the provider; tests have none.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // Another thread may have done it already.
@@ -72,8 +72,8 @@ impl ApiClient {
         }
         let mut client = reqwest::Client::builder()
             .user_agent(concat!("tutti/", env!("CARGO_PKG_VERSION")))
-            .timeout(PATIENCE)
-            .connect_timeout(CONNECT)
+            .timeout(REQUEST_TIMEOUT)
+            .connect_timeout(CONNECT_TIMEOUT)
             // Redirects could send the token elsewhere.
             .redirect(reqwest::redirect::Policy::none());
         if let Some(path) = ca_file {
@@ -96,12 +96,12 @@ impl ApiClient {
         path: &[&str],
         query: &[(&str, &str)],
         tag: Option<&str>,
-    ) -> Result<Reply, String> {
+    ) -> Result<ApiReply, String> {
         let mut request = self.request(Method::GET, path, query);
         if let Some(tag) = tag {
             request = request.header(IF_NONE_MATCH, tag);
         }
-        read(request).await
+        read_reply(request).await
     }
 
     /// `key`: idempotency key.
@@ -110,7 +110,7 @@ impl ApiClient {
         path: &[&str],
         key: Option<&str>,
         body: Option<&Value>,
-    ) -> Result<Reply, String> {
+    ) -> Result<ApiReply, String> {
         let mut request = self.request(Method::POST, path, &[]);
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
@@ -118,7 +118,7 @@ impl ApiClient {
         if let Some(body) = body {
             request = request.json(body);
         }
-        read(request).await
+        read_reply(request).await
     }
 
     fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> reqwest::RequestBuilder {
@@ -137,7 +137,7 @@ impl ApiClient {
     }
 }
 
-impl Reply {
+impl ApiReply {
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
@@ -146,7 +146,7 @@ impl Reply {
     pub fn reason(&self) -> String {
         let value = self.json();
         let detail = value.as_ref().and_then(|value| value["detail"].as_str());
-        short_line(detail.unwrap_or("without a reason"), LONGEST)
+        short_line(detail.unwrap_or("without a reason"), MAX_REASON_CHARS)
     }
 
     pub fn is_denied(&self) -> bool {
@@ -164,7 +164,7 @@ impl Reply {
 }
 
 /// Refuses servers that the token must not be sent to.
-fn checked(server: &Url, allow_http: &[String]) -> anyhow::Result<Url> {
+fn checked_server_url(server: &Url, allow_http: &[String]) -> anyhow::Result<Url> {
     let host = server.host_str().unwrap_or_default();
     if !server.username().is_empty() || server.password().is_some() {
         bail!("--server holds credentials; the token goes into {TOKEN}");
@@ -183,7 +183,7 @@ fn checked(server: &Url, allow_http: &[String]) -> anyhow::Result<Url> {
     }
 }
 
-async fn read(request: reqwest::RequestBuilder) -> Result<Reply, String> {
+async fn read_reply(request: reqwest::RequestBuilder) -> Result<ApiReply, String> {
     let words = |error: reqwest::Error| {
         let error = error.without_url();
         let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
@@ -198,7 +198,7 @@ async fn read(request: reqwest::RequestBuilder) -> Result<Reply, String> {
         body.extend_from_slice(&part);
     }
     let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(ToOwned::to_owned);
-    Ok(Reply { status: response.status(), tag, body })
+    Ok(ApiReply { status: response.status(), etag: tag, body })
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
     fn token_needs_tls() {
         let check = |server: &str, allowed: &[&str], expected: Result<(), &str>| {
             let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-            match (checked(&server.parse().expect("an address"), &allowed), expected) {
+            match (checked_server_url(&server.parse().expect("an address"), &allowed), expected) {
                 (Ok(_), Ok(())) => {}
                 (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
                 (found, expected) => panic!("{found:?} {expected:?}"),
@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn reason_is_read_from_a_problem() {
-        let reason = |body: &[u8]| Reply { status: StatusCode::OK, tag: None, body: body.to_vec() }.reason();
+        let reason =
+            |body: &[u8]| ApiReply { status: StatusCode::OK, etag: None, body: body.to_vec() }.reason();
         assert_eq!(reason(br#"{"detail":"there is no such delivery"}"#), "there is no such delivery");
         assert_eq!(reason(b"<html>"), "without a reason");
     }

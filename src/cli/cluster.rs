@@ -11,11 +11,11 @@ use super::keys::KeyArgs;
 use super::output::{self, tell};
 use super::run::LEASE;
 use super::{diagnostics, repository};
-use crate::access::{self, Account, LeaseAt, Place};
-use crate::chart::Sites;
+use crate::access::{self, LeaseName, RbacScope, ServiceAccountName};
+use crate::chart::ChartHosts;
 use crate::fleet::Fleet;
-use crate::model::{App, ClusterName, ClusterState, Diagnostic, Rendered, Scope, Snapshot};
-use crate::render::Renderer;
+use crate::model::{App, ClusterName, ClusterState, Diagnostic, DiagnosticScope, RenderedTarget, Snapshot};
+use crate::render::FleetRenderer;
 
 #[derive(Args, Debug)]
 pub struct ClusterArgs {
@@ -49,7 +49,7 @@ struct RbacArgs {
     revision: Option<String>,
     /// Also print this service account, and bindings of the roles to it
     #[arg(long, value_name = "NAMESPACE/NAME")]
-    service_account: Option<Account>,
+    service_account: Option<ServiceAccountName>,
     /// With --home: the Lease, as `tutti run --lease` names it; without a namespace in that of the service account
     #[arg(long, default_value = LEASE, value_name = "[NAMESPACE/]NAME")]
     lease: String,
@@ -61,7 +61,7 @@ struct RbacArgs {
     keys: KeyArgs,
 }
 
-impl FromStr for Account {
+impl FromStr for ServiceAccountName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -76,51 +76,55 @@ impl FromStr for Account {
 
 pub async fn run(args: ClusterArgs) -> anyhow::Result<Exit> {
     match args.command {
-        ClusterCommand::Rbac(args) => rbac(args).await,
+        ClusterCommand::Rbac(args) => print_rbac(args).await,
     }
 }
 
-async fn rbac(args: RbacArgs) -> anyhow::Result<Exit> {
+async fn print_rbac(args: RbacArgs) -> anyhow::Result<Exit> {
     let mut snapshot = match &args.revision {
         Some(_) if args.path.as_os_str() != "." => bail!("give --path or --revision, not both"),
         revision => repository::snapshot(&args.repo.join(&args.path), revision.as_deref()).await?,
     };
-    snapshot.keys = args.keys.alone().await?;
+    snapshot.keys = args.keys.resolve_flags().await?;
     let fleet = repository::fleet(&snapshot);
-    let Some(name) = &args.name else { return Ok(home(&args, &fleet, &snapshot)) };
-    let cluster = chosen(&fleet, name)?;
-    let is_leaving = is_leaving(&fleet, &cluster);
+    let Some(name) = &args.name else { return Ok(print_home_rbac(&args, &fleet, &snapshot)) };
+    let cluster = cluster_named(&fleet, name)?;
+    let is_leaving = is_removed(&fleet, &cluster);
     let fleet = if is_leaving { fleet.before_removal(&cluster) } else { fleet };
-    let charts = repository::charts(&fleet, Sites::of_environment()).await;
-    let renderer = Renderer::new(&fleet, &snapshot, &charts);
-    let (renders, mut mistakes) = renders_of(&fleet, &renderer, &cluster);
+    let charts = repository::fetched_charts(&fleet, ChartHosts::from_environment()).await;
+    let renderer = FleetRenderer::new(&fleet, &snapshot, &charts);
+    let (renders, mut mistakes) = render_cluster(&fleet, &renderer, &cluster);
     mistakes.extend(fleet.diagnostics.iter().filter(|it| it.is_error()).cloned());
     if !mistakes.is_empty() {
         // A partial role would lack rights.
         diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
         return Ok(Exit::Configuration);
     }
-    let needs = access::needs(&access::Input {
+    let needs = access::required_rights(&access::AccessInput {
         instance: &fleet.instance,
         renders: &renders,
-        known: &|_| None,
+        known_plural: &|_| None,
         namespaces_exist: args.namespaces_exist,
-        leaving: is_leaving.then_some(&fleet.approvals),
+        removal_approvals: is_leaving.then_some(&fleet.approvals),
     });
-    let text = access::manifest(
-        if is_leaving { Place::Leaving(&cluster) } else { Place::Cluster(&cluster) },
+    let text = access::rbac_manifest(
+        if is_leaving { RbacScope::RemovedCluster(&cluster) } else { RbacScope::Cluster(&cluster) },
         &fleet.instance.name,
         &needs,
         args.service_account.as_ref(),
     );
     output::write_text(format_args!("{text}"));
-    repository::note_guesses(&fleet, renders.iter().map(|(_, rendered)| rendered));
+    repository::note_assumed_versions(&fleet, renders.iter().map(|(_, rendered)| rendered));
     Ok(Exit::Ok)
 }
 
-fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
+fn print_home_rbac(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
     let is_of_all = |it: &&Diagnostic| {
-        it.is_error() && matches!(it.scope, Scope::Instance | Scope::Cluster(_) | Scope::File(_))
+        it.is_error()
+            && matches!(
+                it.scope,
+                DiagnosticScope::Instance | DiagnosticScope::Cluster(_) | DiagnosticScope::File(_)
+            )
     };
     let mistakes: Vec<Diagnostic> = fleet.diagnostics.iter().filter(is_of_all).cloned().collect();
     if !mistakes.is_empty() {
@@ -130,11 +134,11 @@ fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
     }
     let namespace = args.service_account.as_ref().map(|account| account.namespace.as_str());
     let lease = match args.lease.split_once('/') {
-        Some((namespace, name)) => Some(LeaseAt { namespace, name }),
-        None => namespace.map(|namespace| LeaseAt { namespace, name: &args.lease }),
+        Some((namespace, name)) => Some(LeaseName { namespace, name }),
+        None => namespace.map(|namespace| LeaseName { namespace, name: &args.lease }),
     };
     let is_without_lease = lease.is_none();
-    let needs = access::home_needs(&fleet.instance, fleet.clusters.values(), lease);
+    let needs = access::home_rights(&fleet.instance, fleet.clusters.values(), lease);
     if is_without_lease {
         tell!(
             "note: the rights on the Lease of the leader are missing here: their namespace is known with --service-account \
@@ -143,12 +147,13 @@ fn home(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit {
     } else if needs.rights.is_empty() {
         tell!("note: the repository refers to nothing in the home cluster: tutti needs no rights there");
     }
-    let text = access::manifest(Place::Home, &fleet.instance.name, &needs, args.service_account.as_ref());
+    let text =
+        access::rbac_manifest(RbacScope::Home, &fleet.instance.name, &needs, args.service_account.as_ref());
     output::write_text(format_args!("{text}"));
     Exit::Ok
 }
 
-pub fn chosen(fleet: &Fleet, name: &str) -> anyhow::Result<ClusterName> {
+pub fn cluster_named(fleet: &Fleet, name: &str) -> anyhow::Result<ClusterName> {
     match fleet.clusters.get_key_value(name) {
         Some((name, _)) => Ok(name.clone()),
         None => {
@@ -159,16 +164,16 @@ pub fn chosen(fleet: &Fleet, name: &str) -> anyhow::Result<ClusterName> {
 }
 
 /// Whether the cluster has `state: Removed`: nothing is rendered for it.
-pub fn is_leaving(fleet: &Fleet, cluster: &ClusterName) -> bool {
+pub fn is_removed(fleet: &Fleet, cluster: &ClusterName) -> bool {
     fleet.clusters.get(cluster).is_some_and(|it| it.state == ClusterState::Removed)
 }
 
 /// Renders of one cluster, and the mistakes of those that fail.
-pub fn renders_of<'f>(
+pub fn render_cluster<'f>(
     fleet: &'f Fleet,
-    renderer: &Renderer<'_>,
+    renderer: &FleetRenderer<'_>,
     cluster: &ClusterName,
-) -> (Vec<(&'f App, Rendered)>, Vec<Diagnostic>) {
+) -> (Vec<(&'f App, RenderedTarget)>, Vec<Diagnostic>) {
     let (mut renders, mut mistakes) = (Vec::new(), Vec::new());
     for target in fleet.targets().into_iter().filter(|target| target.cluster == *cluster) {
         let Some(app) = fleet.apps.get(&target.app) else { continue };

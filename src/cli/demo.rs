@@ -10,19 +10,19 @@ use console::style;
 use include_dir::{Dir, include_dir};
 use sandbox::{Listener, SandboxOptions};
 
+use super::connections::ClusterConnections;
 use super::exit::{self, Exit};
 use super::output::{say, tell};
-use super::session::{self, Session, Unreadable, Wish};
+use super::session::{self, RepositoryUnreadable, RunOptions, Session};
 use super::timeout::timeout;
-use super::ways::Ways;
 use super::{diagnostics, get, progress};
-use crate::controller::{Ending, Until};
+use crate::controller::{RunEnding, RunUntil};
 use crate::source;
 
 static EXAMPLE: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/examples/repo");
 
 /// Suggested commands, with their effect.
-const STEPS: &[(&str, &[&str])] = &[
+const DEMO_STEPS: &[(&str, &[&str])] = &[
     (
         "a release: the ring test takes it, 15 s later prod",
         &["sed -i s/:1.4.2/:1.4.3/ apps/shop-web/app.yaml", "git commit -am 'Release 1.4.3'"],
@@ -62,26 +62,28 @@ pub struct DemoArgs {
 }
 
 /// Embedded clusters of the demo: pods take a few seconds to start.
-pub fn options(name: &str) -> SandboxOptions {
+pub fn sandbox_options(name: &str) -> SandboxOptions {
     SandboxOptions { name: name.to_owned(), ..SandboxOptions::default() }
 }
 
 pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
     let temporary = tempfile::Builder::new().prefix("tutti-demo-").tempdir()?;
     let folder = args.folder.clone().unwrap_or_else(|| temporary.path().to_owned());
-    let repository = lay_out(&folder)?;
-    let ways = Ways::all_sandbox();
-    let process = session::process_of(repository.display().to_string(), ways.clone());
-    let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
+    let repository = create_repository(&folder)?;
+    let ways = ClusterConnections::all_sandbox();
+    let process = session::default_process(repository.display().to_string(), ways.clone());
+    let until = if args.once { RunUntil::Settled { timeout: args.timeout } } else { RunUntil::Stopped };
 
     tell!("{} {}", style("config repository").bold().for_stderr(), repository.display());
-    let session =
-        Session::start(&process, Wish { until, mode: None, foresee: false, serve: None, worktree: false })
-            .await?;
-    let shown = tokio::spawn(progress::show(session.overview.clone()));
+    let session = Session::start(
+        &process,
+        RunOptions { until, mode: None, foresee: false, serve: None, worktree: false },
+    )
+    .await?;
+    let shown = tokio::spawn(progress::print_progress(session.overview.clone()));
     let invitation = (!args.once).then(|| {
         let overview = session.overview.clone();
-        tokio::spawn(invite(
+        tokio::spawn(show_next_steps(
             overview,
             ways.clone(),
             folder.clone(),
@@ -94,17 +96,17 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {
     if let Some(invitation) = invitation {
         invitation.abort();
     }
-    if let Ending::Unreadable(error) = ending {
-        return Err(Unreadable(error).into());
+    if let RunEnding::Unreadable(error) = ending {
+        return Err(RepositoryUnreadable(error).into());
     }
     diagnostics::print(&overview.diagnostics);
     get::write_matrix(&overview, false);
     let exit = exit::of_run(&ending, &overview);
-    Ok(if !args.once && matches!(ending, Ending::Stopped) { Exit::Ok } else { exit })
+    Ok(if !args.once && matches!(ending, RunEnding::Stopped) { Exit::Ok } else { exit })
 }
 
 /// Copies the example into a new repository with one commit.
-fn lay_out(folder: &Path) -> anyhow::Result<PathBuf> {
+fn create_repository(folder: &Path) -> anyhow::Result<PathBuf> {
     let repository = folder.join("repo");
     if folder.is_dir() && std::fs::read_dir(folder)?.next().is_some() {
         anyhow::bail!("{} is not empty: name a new folder", folder.display());
@@ -117,9 +119,9 @@ fn lay_out(folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// After the first healthy state: prints how to look at the clusters, and what to try.
-async fn invite(
+async fn show_next_steps(
     mut overview: tokio::sync::watch::Receiver<std::sync::Arc<crate::report::Overview>>,
-    ways: Ways,
+    ways: ClusterConnections,
     folder: PathBuf,
     repository: PathBuf,
     kept: bool,
@@ -147,7 +149,7 @@ async fn invite(
     say!("\n{}\n{}", style("look").bold(), lines.join("\n"));
     say!("\n{}", style("try").bold());
     say!("  cd {repo}");
-    for (title, commands) in STEPS {
+    for (title, commands) in DEMO_STEPS {
         say!("  # {title}");
         for command in *commands {
             say!("  {}", command.replace("tutti ", &format!("{own} ")));

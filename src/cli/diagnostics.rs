@@ -9,7 +9,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use super::output::tell;
 use crate::manifest::codes;
-use crate::model::{Diagnostic, Location, Position, Severity, secret_text};
+use crate::model::{Diagnostic, DiagnosticSeverity, Location, TextPosition, secret_text};
 
 /// Prints without source lines.
 pub fn print(diagnostics: &[Diagnostic]) {
@@ -30,7 +30,7 @@ pub fn render(diagnostics: &[Diagnostic], source: impl Fn(&str) -> Option<String
     if diagnostics.is_empty() {
         return String::new();
     }
-    let sources = Sources::read(diagnostics, source);
+    let sources = SourceFiles::read(diagnostics, source);
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     // Those without a place are last.
@@ -41,35 +41,40 @@ pub fn render(diagnostics: &[Diagnostic], source: impl Fn(&str) -> Option<String
         let file = diagnostic.location.as_ref().map_or("", |location| location.file.as_str());
         let count = told.entry(file).or_default();
         *count += 1;
-        if *count <= TOLD_OF_A_FILE {
-            text.push_str(&renderer.render(&[group(diagnostic, &sources)]));
+        if *count <= MAX_PER_FILE {
+            text.push_str(&renderer.render(&[diagnostic_group(diagnostic, &sources)]));
             text.push_str("\n\n");
         }
     }
-    for (file, count) in told.into_iter().filter(|(_, count)| *count > TOLD_OF_A_FILE) {
-        text.push_str(&format!("{file}: {} more are not shown\n\n", count - TOLD_OF_A_FILE));
+    for (file, count) in told.into_iter().filter(|(_, count)| *count > MAX_PER_FILE) {
+        text.push_str(&format!("{file}: {} more are not shown\n\n", count - MAX_PER_FILE));
     }
-    text.push_str(&count(diagnostics));
+    text.push_str(&count_text(diagnostics));
     text.push('\n');
     text
 }
 
-fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
+fn diagnostic_group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceFiles) -> Group<'a> {
     let level = match diagnostic.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
+        DiagnosticSeverity::Error => Level::ERROR,
+        DiagnosticSeverity::Warning => Level::WARNING,
     };
     let mut group = Group::with_title(level.primary_title(diagnostic.message.as_str()).id(diagnostic.code));
     let label = diagnostic.path.as_deref().unwrap_or("");
     let places = diagnostic.location.iter().map(|location| (location, label, true));
-    let related =
-        diagnostic.related.iter().take(RELATED).map(|(location, label)| (location, label.as_str(), false));
+    let related = diagnostic
+        .related
+        .iter()
+        .take(MAX_RELATED)
+        .map(|(location, label)| (location, label.as_str(), false));
     // One block per file, the mistake's file first. Distant places get their own blocks.
-    let mut files: Vec<(&str, Vec<Mark<'_>>)> = Vec::new();
+    let mut files: Vec<(&str, Vec<SourceMark<'_>>)> = Vec::new();
     for (location, label, primary) in places.chain(related) {
-        let mark = Mark { location, label, primary };
-        let near = |marks: &[Mark<'_>]| {
-            marks.iter().all(|mark| mark.location.start.line.abs_diff(location.start.line) <= FAR)
+        let mark = SourceMark { location, label, is_primary: primary };
+        let near = |marks: &[SourceMark<'_>]| {
+            marks
+                .iter()
+                .all(|mark| mark.location.start.line.abs_diff(location.start.line) <= MAX_BLOCK_DISTANCE)
         };
         match files.iter_mut().find(|(file, marks)| *file == location.file && near(marks)) {
             Some((_, marks)) => marks.push(mark),
@@ -92,38 +97,38 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
     group
 }
 
-const TOLD_OF_A_FILE: usize = 100;
-const RELATED: usize = 10;
+const MAX_PER_FILE: usize = 100;
+const MAX_RELATED: usize = 10;
 /// In bytes; longer lines are not shown.
-const LONGEST_LINE: usize = 1000;
+const MAX_LINE_BYTES: usize = 1000;
 
 /// Largest distance, in lines, of two places in one block.
-const FAR: u32 = 50;
+const MAX_BLOCK_DISTANCE: u32 = 50;
 
-struct Mark<'a> {
+struct SourceMark<'a> {
     location: &'a Location,
     label: &'a str,
-    primary: bool,
+    is_primary: bool,
 }
 
-impl<'a> Mark<'a> {
+impl<'a> SourceMark<'a> {
     fn annotation(&self, span: Range<usize>) -> annotate_snippets::Annotation<'a> {
-        let kind = if self.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let kind = if self.is_primary { AnnotationKind::Primary } else { AnnotationKind::Context };
         let annotation = kind.span(span);
         if self.label.is_empty() { annotation } else { annotation.label(self.label) }
     }
 
     /// For a file without its text.
     fn origin(&self) -> Origin<'a> {
-        let Position { line, column } = self.location.start;
+        let TextPosition { line, column } = self.location.start;
         Origin::path(self.location.file.as_str()).line(line as usize).char_column(column as usize)
     }
 }
 
 /// Lines of the files with mistakes, secrets masked.
-struct Sources(BTreeMap<String, Vec<String>>);
+struct SourceFiles(BTreeMap<String, Vec<String>>);
 
-struct Excerpt {
+struct SourceExcerpt {
     text: String,
     /// Number of the first line.
     line: usize,
@@ -131,7 +136,7 @@ struct Excerpt {
     spans: Vec<Range<usize>>,
 }
 
-impl Sources {
+impl SourceFiles {
     fn read(diagnostics: &[Diagnostic], source: impl Fn(&str) -> Option<String>) -> Self {
         let places = diagnostics.iter().flat_map(|diagnostic| {
             diagnostic.location.iter().chain(diagnostic.related.iter().map(|(place, _)| place))
@@ -156,13 +161,13 @@ impl Sources {
         Self(sources)
     }
 
-    /// The lines from the first to the last mark; `None`: a mark is outside the file.
-    fn excerpt(&self, file: &str, marks: &[Mark<'_>]) -> Option<Excerpt> {
+    /// The lines from the first to the last mark; `NotConfigured`: a mark is outside the file.
+    fn excerpt(&self, file: &str, marks: &[SourceMark<'_>]) -> Option<SourceExcerpt> {
         let lines = self.0.get(file)?;
         let first = marks.iter().map(|mark| mark.location.start.line).min()? as usize;
         let last = marks.iter().map(|mark| mark.location.start.line).max()? as usize;
         let shown = lines.get(first.checked_sub(1)?..last)?;
-        if shown.iter().any(|line| line.len() > LONGEST_LINE) {
+        if shown.iter().any(|line| line.len() > MAX_LINE_BYTES) {
             return None;
         }
         let mut starts = Vec::with_capacity(shown.len());
@@ -172,16 +177,16 @@ impl Sources {
             text.push_str(line);
             text.push('\n');
         }
-        let span = |mark: &Mark<'_>| {
+        let span = |mark: &SourceMark<'_>| {
             let index = mark.location.start.line as usize - first;
-            Some(offset(*starts.get(index)?, span_in(shown.get(index)?, mark.location)))
+            Some(shift_span(*starts.get(index)?, span_in(shown.get(index)?, mark.location)))
         };
         let spans = marks.iter().map(span).collect::<Option<Vec<_>>>()?;
-        Some(Excerpt { text, line: first, spans })
+        Some(SourceExcerpt { text, line: first, spans })
     }
 }
 
-fn offset(by: usize, span: Range<usize>) -> Range<usize> {
+fn shift_span(by: usize, span: Range<usize>) -> Range<usize> {
     span.start + by..span.end + by
 }
 
@@ -217,7 +222,7 @@ fn mask(lines: &mut [String], location: &Location) {
 }
 
 /// `3 errors and 1 warning in 2 files`.
-fn count(diagnostics: &[Diagnostic]) -> String {
+fn count_text(diagnostics: &[Diagnostic]) -> String {
     let plural = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;
@@ -237,10 +242,10 @@ fn count(diagnostics: &[Diagnostic]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Scope;
+    use crate::model::DiagnosticScope;
 
     fn at(file: &str, from: (u32, u32), to: (u32, u32)) -> Location {
-        let end = Some(Position { line: to.0, column: to.1 });
+        let end = Some(TextPosition { line: to.0, column: to.1 });
         Location { end, ..Location::new(file, from.0, from.1) }
     }
 
@@ -254,13 +259,13 @@ mod tests {
     }
 
     fn error(code: &'static str, message: &str) -> Diagnostic {
-        Diagnostic::error(code, message, Scope::Instance)
+        Diagnostic::error(code, message, DiagnosticScope::Instance)
     }
 
     #[test]
     fn marked_source_in_order_with_a_count() {
         let diagnostics = [
-            Diagnostic::warning("E2001", "odd", Scope::Instance),
+            Diagnostic::warning("E2001", "odd", DiagnosticScope::Instance),
             error("E1104", "the key `b` stands twice")
                 .at(at("a.yaml", (4, 1), (4, 2)))
                 .related(at("a.yaml", (2, 1), (2, 2)), "here first")

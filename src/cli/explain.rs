@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::exit::Exit;
-use super::output::{self, Format, say};
+use super::output::{self, OutputFormat, say};
 
 /// The documentation page is the data, so both are equal.
 const PAGE: &str = include_str!("../../docs/errors.md");
@@ -15,7 +15,7 @@ pub struct ExplainArgs {
     /// A code such as E1104; without one, all codes are listed
     code: Option<String>,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 /// One section of the page.
@@ -44,14 +44,14 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
         bail!("no error has the code {wanted}; `tutti explain` lists them");
     };
     match args.output {
-        Format::Table => say!("{}: {}\n\n{}", found.code, found.title, found.text),
+        OutputFormat::Table => say!("{}: {}\n\n{}", found.code, found.title, found.text),
         format => output::write_value(format, &found)?,
     }
     Ok(Exit::Ok)
 }
 
-fn list(format: Format) -> anyhow::Result<Exit> {
-    if format != Format::Table {
+fn list(format: OutputFormat) -> anyhow::Result<Exit> {
+    if format != OutputFormat::Table {
         output::write_value(format, &explanations().collect::<Vec<_>>())?;
         return Ok(Exit::Ok);
     }

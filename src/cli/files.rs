@@ -9,13 +9,13 @@ use anyhow::{Context as _, bail};
 
 /// Writes a file below a folder; an existing file is replaced and keeps its permissions.
 pub fn write(root: &Path, path: &str, text: &str) -> anyhow::Result<()> {
-    no_link(root, Path::new(path))?;
+    refuse_symlinks(root, Path::new(path))?;
     let path = root.join(path);
     write_whole(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
 /// Refuses a path with a symbolic link below `root`: a checkout's link may lead out of it.
-pub fn no_link(root: &Path, path: &Path) -> anyhow::Result<()> {
+pub fn refuse_symlinks(root: &Path, path: &Path) -> anyhow::Result<()> {
     let mut place = root.to_owned();
     for name in path {
         place.push(name);
@@ -47,19 +47,19 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Writes new files; none if one exists.
 pub fn write_new(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<()> {
-    none_is_there(root, files)?;
+    refuse_existing(root, files)?;
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     write_all(root, &files)
 }
 
 /// Writes files; none if a path has a symbolic link.
 pub fn write_all(root: &Path, files: &[(&str, &str)]) -> anyhow::Result<()> {
-    files.iter().try_for_each(|(path, _)| no_link(root, Path::new(path)))?;
+    files.iter().try_for_each(|(path, _)| refuse_symlinks(root, Path::new(path)))?;
     files.iter().try_for_each(|(path, text)| write(root, path, text))
 }
 
 /// Fails with the names of existing files.
-pub fn none_is_there(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<()> {
+pub fn refuse_existing(root: &Path, files: &BTreeMap<String, String>) -> anyhow::Result<()> {
     let there: Vec<&str> =
         files.keys().map(String::as_str).filter(|path| root.join(path).symlink_metadata().is_ok()).collect();
     if !there.is_empty() {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use crate::chart::Sites;
-use crate::controller::Grants;
-use crate::forge::HostRules;
+use crate::chart::ChartHosts;
+use crate::controller::RepositoryGrants;
+use crate::forge::ForgeHostRules;
 use crate::model::{Hosts, is_loopback};
-use crate::source::Credentials;
+use crate::source::GitCredentials;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct GrantArgs {
@@ -38,7 +38,7 @@ pub struct GrantArgs {
 
 impl GrantArgs {
     /// Merged with the settings file; a list of flags wins.
-    pub fn with(&self, file: Self) -> Self {
+    pub fn with_file_defaults(&self, file: Self) -> Self {
         let list = |flags: &[String], file: Vec<String>| if flags.is_empty() { file } else { flags.to_vec() };
         Self {
             secret_env: list(&self.secret_env, file.secret_env),
@@ -51,25 +51,25 @@ impl GrantArgs {
         }
     }
 
-    pub fn sites(&self) -> Sites {
-        Sites::new(hosts(&self.chart_host), hosts(&self.allow_http))
+    pub fn chart_sites(&self) -> ChartHosts {
+        ChartHosts::new(hosts(&self.chart_host), hosts(&self.allow_http))
     }
 
     /// `token`: the variable of the repository's token, which its forge may have too.
-    pub fn grants(self, repository: &str, token: Option<&str>) -> Grants {
-        let forge = HostRules::new(repository, hosts(&self.forge_host), hosts(&self.allow_http));
+    pub fn grants(self, repository: &str, token: Option<&str>) -> RepositoryGrants {
+        let forge = ForgeHostRules::new(repository, hosts(&self.forge_host), hosts(&self.allow_http));
         let (allow_http, analysis_hosts) = (hosts(&self.allow_http), hosts(&self.analysis_host));
         let variables = self.secret_env.into_iter().chain(token.map(ToOwned::to_owned)).collect();
-        Grants { variables, folder: self.secrets, forge, allow_http, analysis_hosts }
+        RepositoryGrants { variables, folder: self.secrets, forge, allow_http, analysis_hosts }
     }
 
     /// Refuses to send the repository's token without TLS.
-    pub fn check_repository(&self, url: &str, credentials: &Credentials) -> anyhow::Result<()> {
+    pub fn check_repository(&self, url: &str, credentials: &GitCredentials) -> anyhow::Result<()> {
         let Some(parsed) = reqwest::Url::parse(url).ok().filter(|url| url.scheme() == "http") else {
             return Ok(());
         };
         let is_in_address = parsed.password().is_some() || !parsed.username().is_empty();
-        let is_secret = is_in_address || matches!(credentials, Credentials::Token(_));
+        let is_secret = is_in_address || matches!(credentials, GitCredentials::Token(_));
         let allowed = hosts(&self.allow_http);
         let is_named =
             parsed.host_str().is_some_and(|host| allowed.has(host, parsed.port_or_known_default()));
@@ -95,7 +95,7 @@ mod tests {
     fn token_of_the_repository_needs_tls() {
         let args = GrantArgs { allow_http: vec!["gitea.svc".to_owned()], ..GrantArgs::default() };
         let check = |url: &str, token: Option<&str>, expected: bool| {
-            let credentials = token.map_or(Credentials::None, |token| Credentials::Token(token.into()));
+            let credentials = token.map_or(GitCredentials::None, |token| GitCredentials::Token(token.into()));
             let found = args.check_repository(url, &credentials);
             assert_eq!(found.is_ok(), expected, "{url}: {found:?}");
         };

@@ -10,15 +10,15 @@ use comfy_table::Table;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::output::{self, Format, table, write_table};
+use super::output::{self, OutputFormat, table, write_table};
 use super::{diagnostics, repository};
-use crate::health::Rules;
+use crate::health::HealthRules;
 use crate::manifest::health_rule::FOLDER as HEALTH_RULES;
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, Health, ObjectId, Status, short_line};
+use crate::model::{Diagnostic, Health, HealthStatus, ObjectId, short_line};
 
 /// In characters, of a cell.
-const LONGEST: usize = 2048;
+const MAX_TEXT_CHARS: usize = 2048;
 
 #[derive(Args, Debug)]
 pub struct HealthArgs {
@@ -29,7 +29,7 @@ pub struct HealthArgs {
     #[arg(long, value_name = "PATH")]
     repo: Option<PathBuf>,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub async fn run(args: HealthArgs) -> anyhow::Result<Exit> {
@@ -41,21 +41,21 @@ pub async fn run(args: HealthArgs) -> anyhow::Result<Exit> {
     } else {
         std::fs::read_to_string(&args.file).with_context(|| format!("failed to read {name}"))?
     };
-    let objects = read(&name, &text)?;
+    let objects = read_objects(&name, &text)?;
     let rules = match &args.repo {
-        Some(path) => rules(path).await?,
+        Some(path) => repository_rules(path).await?,
         None => Arc::default(),
     };
     let healths: Vec<_> = objects
         .iter()
         .map(|object| {
             let id = ObjectId::of(object).map_or_else(|| "-".to_owned(), |id| id.to_string());
-            (id, rules.of(object))
+            (id, rules.health_of(object))
         })
         .collect();
     match args.output {
-        Format::Table => {
-            write_table(&lines(&healths));
+        OutputFormat::Table => {
+            write_table(&health_table(&healths));
         }
         format => {
             let values: Vec<Value> = healths
@@ -65,8 +65,8 @@ pub async fn run(args: HealthArgs) -> anyhow::Result<Exit> {
             output::write_value(format, &values)?;
         }
     }
-    let worst = |status: Status| healths.iter().any(|(_, health)| health.status == status);
-    Ok(if worst(Status::Failed) {
+    let worst = |status: HealthStatus| healths.iter().any(|(_, health)| health.status == status);
+    Ok(if worst(HealthStatus::Failed) {
         Exit::Failed
     } else if healths.iter().all(|(_, health)| health.is_settled_well()) {
         Exit::Ok
@@ -76,8 +76,8 @@ pub async fn run(args: HealthArgs) -> anyhow::Result<Exit> {
 }
 
 /// Names in a dump are untrusted: no line breaks, no control characters.
-fn lines(healths: &[(String, Health)]) -> Table {
-    let shown = |text: &str| short_line(text, LONGEST);
+fn health_table(healths: &[(String, Health)]) -> Table {
+    let shown = |text: &str| short_line(text, MAX_TEXT_CHARS);
     let mut lines = table(&["OBJECT", "STATUS", "REASON"]);
     for (object, health) in healths {
         lines.add_row([&shown(object), health.status.as_str(), &shown(&health.reason)]);
@@ -86,7 +86,7 @@ fn lines(healths: &[(String, Health)]) -> Table {
 }
 
 /// The health rules of a repository. Objects of a rule with a mistake are Unknown.
-async fn rules(path: &Path) -> anyhow::Result<Arc<Rules>> {
+async fn repository_rules(path: &Path) -> anyhow::Result<Arc<HealthRules>> {
     let snapshot = repository::snapshot(path, None).await?;
     let fleet = repository::fleet(&snapshot);
     let of_rules = |mistake: &&Diagnostic| {
@@ -98,7 +98,7 @@ async fn rules(path: &Path) -> anyhow::Result<Arc<Rules>> {
 }
 
 /// JSON first: it parses many times faster than YAML.
-fn read(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
+fn read_objects(name: &str, text: &str) -> anyhow::Result<Vec<Value>> {
     let mut objects = Vec::new();
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         objects.extend(crate::health::read_dump(value));
@@ -124,8 +124,9 @@ mod tests {
 
     #[test]
     fn dump_names_are_shown_on_one_line() {
-        let health = Health::new(Status::Failed, "it\u{1b}[31m has\nended");
-        let text = lines(&[("ConfigMap a\nPod b\u{1b}[31;40m\u{202e}".to_owned(), health)]).to_string();
+        let health = Health::new(HealthStatus::Failed, "it\u{1b}[31m has\nended");
+        let text =
+            health_table(&[("ConfigMap a\nPod b\u{1b}[31;40m\u{202e}".to_owned(), health)]).to_string();
         let text: Vec<&str> = text.lines().map(str::trim_end).collect();
         assert_eq!(text, ["OBJECT             STATUS  REASON", "ConfigMap a Pod b  Failed  it has ended"]);
     }

@@ -2,14 +2,14 @@
 
 use secrecy::SecretString;
 
-use super::kept_secrets::KeptSecrets;
-use crate::api::Receiver;
-use crate::cluster::Home;
-use crate::controller::Grants;
+use super::secret_cache::SecretCache;
+use crate::api::HookReceiver;
+use crate::cluster::HomeCluster;
+use crate::controller::RepositoryGrants;
 use crate::model::{self, Instance, SecretRef};
 
 #[derive(Debug, Default)]
-pub struct HookSecrets(KeptSecrets);
+pub struct HookSecrets(SecretCache);
 
 impl HookSecrets {
     /// The receivers with their secrets, and whether no secret needs another read. A receiver without secrets is disabled, and
@@ -17,13 +17,13 @@ impl HookSecrets {
     pub async fn receivers(
         &mut self,
         instance: &Instance,
-        home: &Home,
-        grants: &Grants,
-    ) -> (Vec<Receiver>, bool) {
+        home: &HomeCluster,
+        grants: &RepositoryGrants,
+    ) -> (Vec<HookReceiver>, bool) {
         // One read for all receivers, so that they agree.
         let wanted = instance.receivers.iter().flat_map(|it| &it.secrets);
         let (found, are_settled) = self.0.read(wanted, home, grants).await;
-        let secrets_of = |receiver: &model::Receiver| {
+        let secrets_of = |receiver: &model::WebhookReceiver| {
             let name = &receiver.name;
             let secret = |reference: &SecretRef| -> Option<SecretString> {
                 match found.get(reference)? {
@@ -43,7 +43,7 @@ impl HookSecrets {
                 }
             };
             let secrets = receiver.secrets.iter().filter_map(secret).collect();
-            Receiver { name: name.clone(), kind: receiver.kind, secrets }
+            HookReceiver { name: name.clone(), kind: receiver.kind, secrets }
         };
         (instance.receivers.iter().map(secrets_of).collect(), are_settled)
     }
@@ -58,19 +58,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::Link;
-    use crate::model::{Receiver as Named, ReceiverKind, StoredKey, Written};
+    use crate::cluster::ClusterLink;
+    use crate::model::{DataKeyRef, UncomparedLocation, WebhookReceiver as Named, WebhookReceiverKind};
 
     struct Case {
         sandbox: Sandbox,
-        home: Home,
+        home: HomeCluster,
         secrets: HookSecrets,
     }
 
     impl Case {
         fn new() -> Self {
             let sandbox = Sandbox::new(SandboxOptions::instant("home"));
-            let home = Home::at(Link::in_process(sandbox.service()));
+            let home = HomeCluster::at(ClusterLink::in_process(sandbox.service()));
             Self { sandbox, home, secrets: HookSecrets::default() }
         }
 
@@ -92,13 +92,15 @@ mod tests {
         async fn check_in(&mut self, namespace: &str, names: &[&str], expected: &[&str], are_settled: bool) {
             let reference = |name: &&str| {
                 let (namespace, name, key) = (namespace.to_owned(), (*name).to_owned(), "key".to_owned());
-                SecretRef::Secret(StoredKey { namespace, name, key })
+                SecretRef::Secret(DataKeyRef { namespace, name, key })
             };
             let secrets = names.iter().map(reference).collect();
-            let (name, kind, written) = ("gitea".to_owned(), ReceiverKind::Gitea, Written::default());
+            let (name, kind, written) =
+                ("gitea".to_owned(), WebhookReceiverKind::Gitea, UncomparedLocation::default());
             let named = Named { name, kind, secrets, written };
             let instance = Instance { receivers: vec![named], ..Instance::default() };
-            let (found, settled) = self.secrets.receivers(&instance, &self.home, &Grants::default()).await;
+            let (found, settled) =
+                self.secrets.receivers(&instance, &self.home, &RepositoryGrants::default()).await;
             let found: Vec<&str> = found[0].secrets.iter().map(|it| it.expose_secret()).collect();
             assert_eq!((found.as_slice(), settled), (expected, are_settled), "{names:?}");
         }
@@ -137,13 +139,14 @@ mod tests {
         std::fs::write(&path, "of a file").expect("a file");
         let (namespace, name, key) = ("default".to_owned(), "one".to_owned(), "key".to_owned());
         let file = SecretRef::File(path.display().to_string());
-        let grants = Grants { folder: path.parent().map(Into::into), ..Grants::default() };
-        let secrets = vec![SecretRef::Secret(StoredKey { namespace, name, key }), file];
+        let grants =
+            RepositoryGrants { folder: path.parent().map(Into::into), ..RepositoryGrants::default() };
+        let secrets = vec![SecretRef::Secret(DataKeyRef { namespace, name, key }), file];
         let door = |name: &str| Named {
             name: name.to_owned(),
-            kind: ReceiverKind::Gitea,
+            kind: WebhookReceiverKind::Gitea,
             secrets: secrets.clone(),
-            written: Written::default(),
+            written: UncomparedLocation::default(),
         };
         let instance = Instance { receivers: vec![door("gitea"), door("github")], ..Instance::default() };
         let check = async |case: &mut Case, expected: &[&str]| {

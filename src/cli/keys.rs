@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::cluster::Home;
+use crate::cluster::HomeCluster;
 use crate::controller::resolve_secret;
-use crate::model::{Keys, SecretRef};
+use crate::model::{DecryptionKeys, SecretRef};
 use crate::sops::identities;
 
 #[derive(Args, Clone, Debug, Default)]
@@ -21,29 +21,33 @@ pub struct KeyArgs {
 
 impl KeyArgs {
     /// For commands without a settings file.
-    pub async fn alone(&self) -> anyhow::Result<Keys> {
-        self.resolve(Vec::new(), &Home::default()).await
+    pub async fn resolve_flags(&self) -> anyhow::Result<DecryptionKeys> {
+        self.resolve(Vec::new(), &HomeCluster::default()).await
     }
 
     /// Flags win over the settings file, which wins over the variables of `sops`.
-    pub async fn resolve(&self, configured: Vec<SecretRef>, home: &Home) -> anyhow::Result<Keys> {
+    pub async fn resolve(
+        &self,
+        configured: Vec<SecretRef>,
+        home: &HomeCluster,
+    ) -> anyhow::Result<DecryptionKeys> {
         let flags = self.age_identity_file.iter().map(|path| SecretRef::File(path.display().to_string()));
         let mut references: Vec<SecretRef> = flags.collect();
         if references.is_empty() {
             references = configured;
         }
         if references.is_empty() && cfg!(feature = "sops") {
-            return Ok(Keys::new(of_sops(home).await));
+            return Ok(DecryptionKeys::new(sops_identities(home).await));
         }
         let mut found = Vec::new();
         for reference in &references {
-            found.extend(read(reference, home).await?);
+            found.extend(read_identities(reference, home).await?);
         }
-        Ok(Keys::new(found))
+        Ok(DecryptionKeys::new(found))
     }
 }
 
-async fn read(reference: &SecretRef, home: &Home) -> anyhow::Result<Vec<SecretString>> {
+async fn read_identities(reference: &SecretRef, home: &HomeCluster) -> anyhow::Result<Vec<SecretString>> {
     let text = resolve_secret(reference, home).await?;
     let place = match reference {
         SecretRef::Env(name) => format!("the environment variable {name}"),
@@ -55,13 +59,13 @@ async fn read(reference: &SecretRef, home: &Home) -> anyhow::Result<Vec<SecretSt
 }
 
 /// They may be for other repositories: unreadable ones are skipped.
-async fn of_sops(home: &Home) -> Vec<SecretString> {
+async fn sops_identities(home: &HomeCluster) -> Vec<SecretString> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let file = set("SOPS_AGE_KEY_FILE").map(SecretRef::File);
     let key = set("SOPS_AGE_KEY").map(|_| SecretRef::Env("SOPS_AGE_KEY".to_owned()));
     let mut found = Vec::new();
     for reference in file.into_iter().chain(key) {
-        match read(&reference, home).await {
+        match read_identities(&reference, home).await {
             Ok(identities) => found.extend(identities),
             Err(error) => tracing::warn!("an age identity of sops is left out: {error:#}"),
         }

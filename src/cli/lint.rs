@@ -7,19 +7,21 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::keys::KeyArgs;
-use super::output::{self, Format, say};
+use super::output::{self, OutputFormat, say};
 use super::{diagnostics, repository};
-use crate::chart::Sites;
-use crate::chart::{Recorder, Remark};
+use crate::chart::ChartHosts;
+use crate::chart::{ChartLint, RequestRecorder};
 use crate::controller::approvals_of_other_versions;
-use crate::fleet::misplaced;
+use crate::fleet::misplaced_manifests;
 use crate::manifest::codes::NOT_A_MANIFEST;
-use crate::model::{Diagnostic, Location, Scope};
+use crate::model::{Diagnostic, DiagnosticScope, Location};
 use crate::render::codes;
-use crate::render::{Memory, Renderer, charts_of_no_app, objects_in_two_apps, shared_by_waves, verdicts};
-use crate::report::merged;
-use crate::report::words::count;
-use crate::sops::unopened;
+use crate::render::{
+    FleetRenderer, RenderCache, objects_in_two_apps, policy_verdicts, shared_by_waves, unknown_charts,
+};
+use crate::report::merge_diagnostics;
+use crate::report::status_text::count_noun;
+use crate::sops::downgrade_missing_identity;
 
 #[derive(Args, Debug)]
 pub struct LintArgs {
@@ -35,23 +37,23 @@ pub struct LintArgs {
     #[command(flatten)]
     keys: KeyArgs,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let mut snapshot = repository::snapshot(&args.path, args.revision.as_deref()).await?;
-    snapshot.keys = args.keys.alone().await?;
+    snapshot.keys = args.keys.resolve_flags().await?;
     let fleet = repository::fleet(&snapshot);
-    let charts = repository::charts(&fleet, Sites::of_environment()).await;
+    let charts = repository::fetched_charts(&fleet, ChartHosts::from_environment()).await;
     let (renders, of_policies, remarks) = {
-        let recorder = Recorder::new(&charts);
-        let mut renderer = Renderer::new(&fleet, &snapshot, &recorder);
-        let renders = renderer.render_all(&mut Memory::default());
-        let of_policies = verdicts(&renderer, &renders, None, &|| true, &|| true).all;
-        (renders, of_policies, recorder.remarks())
+        let recorder = RequestRecorder::new(&charts);
+        let mut renderer = FleetRenderer::new(&fleet, &snapshot, &recorder);
+        let renders = renderer.render_all(&mut RenderCache::default());
+        let of_policies = policy_verdicts(&renderer, &renders, None, &|| true, &|| true).all;
+        (renders, of_policies, recorder.lint())
     };
     // A file that cannot be read is reported once.
-    let hidden = |mistake: &Diagnostic| fleet.diagnostics.iter().any(|known| hides(known, mistake));
+    let hidden = |mistake: &Diagnostic| fleet.diagnostics.iter().any(|known| is_cause_of(known, mistake));
     let of_renders = renders.results().filter_map(|render| render.as_ref().err()).flatten();
     let warnings = renders.results().flatten().flat_map(|rendered| rendered.warnings.iter());
     let of_renders = of_renders.filter(|mistake| !hidden(mistake)).chain(warnings);
@@ -59,8 +61,8 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let of_claims = objects_in_two_apps(&fleet, &snapshot, rendered());
     let of_waves = shared_by_waves(&fleet, rendered());
     let of_approvals = approvals_of_other_versions(&fleet, &snapshot, &charts, &renders);
-    let of_names = charts_of_no_app(&fleet, &snapshot, &charts);
-    let of_places = misplaced(&fleet);
+    let of_names = unknown_charts(&fleet, &snapshot, &charts);
+    let of_places = misplaced_manifests(&fleet);
     let found = fleet
         .diagnostics
         .iter()
@@ -71,22 +73,22 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
         .chain(&of_approvals)
         .chain(&of_names)
         .chain(&of_places);
-    let mut mistakes = merged(found, |app| renders.of_app(app).count());
+    let mut mistakes = merge_diagnostics(found, |app| renders.of_app(app).count());
     if snapshot.keys.is_empty() {
-        mistakes.iter_mut().for_each(unopened);
+        mistakes.iter_mut().for_each(downgrade_missing_identity);
     }
-    mistakes.extend(remarks.iter().map(warning));
+    mistakes.extend(remarks.iter().map(remark_warning));
     let errors = mistakes.iter().filter(|mistake| mistake.is_error()).count();
     match args.output {
-        Format::Table => {
+        OutputFormat::Table => {
             diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
             if mistakes.is_empty() {
                 let objects: usize = renders.results().flatten().map(|rendered| rendered.objects.len()).sum();
                 say!(
                     "{} on {} render to {}: no mistake",
-                    count(fleet.apps.len(), "app"),
-                    count(fleet.clusters.len(), "cluster"),
-                    count(objects, "object")
+                    count_noun(fleet.apps.len(), "app"),
+                    count_noun(fleet.clusters.len(), "cluster"),
+                    count_noun(objects, "object")
                 );
             }
         }
@@ -97,22 +99,22 @@ pub async fn run(args: LintArgs) -> anyhow::Result<Exit> {
 }
 
 /// A document that cannot be read hides the mistakes that follow from it.
-fn hides(known: &Diagnostic, mistake: &Diagnostic) -> bool {
+fn is_cause_of(known: &Diagnostic, mistake: &Diagnostic) -> bool {
     let start = |of: &Diagnostic| of.location.as_ref().map(|at| (at.file.clone(), at.start));
     known.is_error() && known.code == NOT_A_MANIFEST && start(known) == start(mistake)
 }
 
-fn warning(remark: &Remark) -> Diagnostic {
+fn remark_warning(remark: &ChartLint) -> Diagnostic {
     match remark {
-        Remark::Lookup { file, line } => {
+        ChartLint::Lookup { file, line } => {
             let message = format!("{file} calls lookup, which finds nothing here");
-            Diagnostic::warning(codes::CHART_LOOKUP, message, Scope::File(file.clone()))
+            Diagnostic::warning(codes::CHART_LOOKUP, message, DiagnosticScope::File(file.clone()))
                 .at(Location::new(file, *line, 1))
                 .help("give the value that it looks for under values")
         }
-        Remark::Changes { file, object } => {
+        ChartLint::UnstableObject { file, object } => {
             let message = format!("{object} of {file} is another one each time that it is rendered");
-            Diagnostic::warning(codes::CHART_CHANGES, message, Scope::File(file.clone()))
+            Diagnostic::warning(codes::CHART_CHANGES, message, DiagnosticScope::File(file.clone()))
                 .at(Location::new(file, 1, 1))
                 .help("look for now, rand…, gen… or uuidv4, and give the value yourself")
         }

@@ -45,7 +45,7 @@ pub fn start(verbose: u8, json: bool, traces: bool) -> Traces {
     } else {
         lines.with_filter(filter).boxed()
     };
-    let asked = traces.then(|| telemetry::asked_by(|name| std::env::var(name).ok())).flatten();
+    let asked = traces.then(|| telemetry::enabling_variable(|name| std::env::var(name).ok())).flatten();
     finish(tracing_subscriber::registry().with(lines), asked)
 }
 

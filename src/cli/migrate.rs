@@ -7,12 +7,12 @@ use clap::Args;
 use serde::Serialize;
 
 use super::exit::Exit;
-use super::output::{self, Format, say};
+use super::output::{self, OutputFormat, say};
 use super::{diagnostics, files, repository};
-use crate::manifest::hub::{Hub, edit};
-use crate::manifest::{Ignored, OWN_VERSION, schema};
+use crate::manifest::hub::{Hub, migrate};
+use crate::manifest::{IgnoredFiles, OWN_VERSION, schema};
 use crate::model::{Diagnostic, Snapshot};
-use crate::report::words::count;
+use crate::report::status_text::count_noun;
 
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
@@ -26,12 +26,12 @@ pub struct MigrateArgs {
     #[arg(long)]
     check: bool,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 /// One changed file.
 #[derive(Serialize)]
-struct Change {
+struct MigratedFile {
     file: String,
     documents: Vec<String>,
     #[serde(skip)]
@@ -41,17 +41,17 @@ struct Change {
 }
 
 pub async fn run(args: MigrateArgs) -> anyhow::Result<Exit> {
-    let (root, only) = place(&args.path, !args.check)?;
+    let (root, only) = locate_root(&args.path, !args.check)?;
     let snapshot = repository::snapshot(&root, None).await?;
     let (hub, mut mistakes) = Hub::of(&snapshot);
     if let Some(version) = &args.to {
-        known(version, &hub)?;
+        check_version(version, &hub)?;
     }
     let mut changes = Vec::new();
-    let ignored = Ignored::of(&snapshot);
+    let ignored = IgnoredFiles::of(&snapshot);
     let files = snapshot.files.keys().filter(|path| ignored.is_candidate(path));
     for file in files.filter(|path| only.as_ref().is_none_or(|only| only == *path)) {
-        match change(&hub, &snapshot, file, args.to.as_deref()) {
+        match migrate_file(&hub, &snapshot, file, args.to.as_deref()) {
             Ok(change) => changes.extend(change),
             Err(more) => mistakes.extend(more),
         }
@@ -60,7 +60,7 @@ pub async fn run(args: MigrateArgs) -> anyhow::Result<Exit> {
         let files: Vec<_> = changes.iter().map(|it| (it.file.as_str(), it.after.as_str())).collect();
         files::write_all(&root, &files)?;
     }
-    tell(&args, &changes)?;
+    print_changes(&args, &changes)?;
     diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
     Ok(if !mistakes.is_empty() {
         Exit::Configuration
@@ -71,21 +71,21 @@ pub async fn run(args: MigrateArgs) -> anyhow::Result<Exit> {
     })
 }
 
-fn change(
+fn migrate_file(
     hub: &Hub,
     snapshot: &Snapshot,
     file: &str,
     version: Option<&str>,
-) -> Result<Option<Change>, Vec<Diagnostic>> {
+) -> Result<Option<MigratedFile>, Vec<Diagnostic>> {
     // Not UTF-8: `lint` reports it.
     let Some(before) = snapshot.text(file) else { return Ok(None) };
-    let migration = edit::migrate(hub, file, before, version)?;
+    let migration = migrate::migrate(hub, file, before, version)?;
     if migration.documents.is_empty() {
         return Ok(None);
     }
     let documents = migration.documents.iter();
     let documents = documents.map(|it| format!("{} {}: {} to {}", it.kind.name(), it.name, it.from, it.to));
-    Ok(Some(Change {
+    Ok(Some(MigratedFile {
         file: file.to_owned(),
         documents: documents.collect(),
         before: before.to_owned(),
@@ -93,8 +93,8 @@ fn change(
     }))
 }
 
-fn tell(args: &MigrateArgs, changes: &[Change]) -> anyhow::Result<()> {
-    if args.output != Format::Table {
+fn print_changes(args: &MigrateArgs, changes: &[MigratedFile]) -> anyhow::Result<()> {
+    if args.output != OutputFormat::Table {
         return output::write_value(args.output, &changes);
     }
     for change in changes {
@@ -108,19 +108,19 @@ fn tell(args: &MigrateArgs, changes: &[Change]) -> anyhow::Result<()> {
     let verb = if args.check { "would be changed" } else { "changed" };
     match changes.len() {
         0 => say!("nothing to migrate"),
-        some => say!("{} {verb}", count(some, "file")),
+        some => say!("{} {verb}", count_noun(some, "file")),
     }
     Ok(())
 }
 
 /// The root of the repository that contains the path; and the file, if it is one.
-fn place(path: &Path, writes: bool) -> anyhow::Result<(PathBuf, Option<String>)> {
+fn locate_root(path: &Path, writes: bool) -> anyhow::Result<(PathBuf, Option<String>)> {
     let is_root = |folder: &&Path| ["tutti.yaml", ".git"].iter().any(|name| folder.join(name).exists());
     let failed = || format!("failed to read {}", path.display());
     let named = std::path::absolute(path).with_context(failed)?;
     let above = named.ancestors().find(is_root).or(named.parent()).unwrap_or(&named);
     if writes {
-        files::no_link(above, named.strip_prefix(above).unwrap_or(&named))?;
+        files::refuse_symlinks(above, named.strip_prefix(above).unwrap_or(&named))?;
     }
     let path = path.canonicalize().with_context(failed)?;
     if path.is_dir() {
@@ -132,7 +132,7 @@ fn place(path: &Path, writes: bool) -> anyhow::Result<(PathBuf, Option<String>)>
     Ok((root, Some(file)))
 }
 
-fn known(version: &str, hub: &Hub) -> anyhow::Result<()> {
+fn check_version(version: &str, hub: &Hub) -> anyhow::Result<()> {
     let mut versions: Vec<String> = schema::kinds().flat_map(|kind| schema::versions(kind, hub)).collect();
     versions.sort_unstable();
     versions.dedup();
@@ -158,14 +158,14 @@ mod tests {
         std::os::unix::fs::symlink("../out", root.join("linked")).unwrap();
         std::os::unix::fs::symlink("../out/a.yaml", root.join("a.yaml")).unwrap();
         for path in ["linked", "linked/a.yaml", "a.yaml"] {
-            let error = place(&root.join(path), true).unwrap_err().to_string();
+            let error = locate_root(&root.join(path), true).unwrap_err().to_string();
             assert!(error.contains("is a symbolic link to ../out"), "{error}");
         }
-        let (found, file) = place(&root.join("apps/a.yaml"), true).unwrap();
+        let (found, file) = locate_root(&root.join("apps/a.yaml"), true).unwrap();
         assert_eq!((found, file.as_deref()), (root.canonicalize().unwrap(), Some("apps/a.yaml")));
         // The checkout's own path may have a link.
         std::os::unix::fs::symlink("repo", outer.path().join("mine")).unwrap();
-        assert!(place(&outer.path().join("mine"), true).is_ok());
-        assert!(place(&outer.path().join("mine/apps/a.yaml"), true).is_ok());
+        assert!(locate_root(&outer.path().join("mine"), true).is_ok());
+        assert!(locate_root(&outer.path().join("mine/apps/a.yaml"), true).is_ok());
     }
 }

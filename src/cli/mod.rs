@@ -4,42 +4,43 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "commands print")]
 
 mod api_client;
+mod app_selection;
 mod approve;
-mod at_forge;
-mod changes;
-mod chosen;
 mod ci;
 mod cluster;
+mod connections;
 mod demo;
 pub mod diagnostics;
 mod diff;
 mod doctor;
 mod exit;
 mod explain;
-mod fields;
+mod field_origins;
 mod files;
 mod forge;
+mod forge_repository;
 mod get;
 mod grants;
 mod health;
 mod hook;
 mod hook_secrets;
 pub mod import;
-mod kept_secrets;
 mod keys;
-mod leading;
+mod leadership;
 mod lint;
 mod logging;
 mod migrate;
 mod notify;
 mod output;
 mod plan;
+mod plan_explain;
 mod policy;
 mod process;
 mod progress;
 mod promote;
 mod read;
 pub mod reference;
+mod removed_clusters;
 mod render;
 mod repository;
 mod revisions;
@@ -47,15 +48,14 @@ mod rollout;
 mod run;
 mod scaffold;
 mod schema;
+mod secret_cache;
 mod session;
 mod state_folder;
-mod taken_away;
 mod templates;
 mod timeout;
 mod trace;
 mod trigger_tokens;
 mod wait;
-mod ways;
 mod why;
 mod width;
 
@@ -71,9 +71,9 @@ use exit::Exit;
 /// A GitOps reconciler for many Kubernetes clusters
 #[derive(Debug, Parser)]
 #[command(name = "tutti", version, disable_help_subcommand = true)]
-struct Arguments {
+struct CliArguments {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
     /// More on standard error: -v what is done, -vv also why
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
@@ -83,7 +83,7 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Bring the example repository to four embedded clusters and show how it rolls out
     Demo(demo::DemoArgs),
     /// Reconcile a config repository with its clusters, for ever or once
@@ -152,54 +152,54 @@ enum Command {
 #[derive(clap::Args, Debug)]
 struct VersionArgs {
     #[arg(short, long, value_enum, default_value_t)]
-    output: output::Format,
+    output: output::OutputFormat,
 }
 
 /// The command line, for completions, manual pages and [`mod@reference`].
 pub fn command() -> clap::Command {
-    Arguments::command()
+    CliArguments::command()
 }
 
 /// Runs the command of this process.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    output::tell_of_panics_as_usual();
+    let arguments = CliArguments::parse();
+    output::install_panic_hook();
     // One TLS provider for all clients; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runs = matches!(arguments.command, Command::Run(_));
+    let runs = matches!(arguments.command, CliCommand::Run(_));
     let traces = logging::start(arguments.verbose, arguments.log_json, runs);
     let result = match arguments.command {
-        Command::Demo(args) => on_runtime(demo::run(args)),
-        Command::Run(args) => on_runtime(run::run(args)),
-        Command::Init(args) => scaffold::init(&args),
-        Command::New(args) => scaffold::new(&args),
-        Command::Import(args) => on_runtime(import::run(args)),
-        Command::Lint(args) => on_runtime(lint::run(args)),
-        Command::Explain(args) => explain::run(&args),
-        Command::Read(args) => read::run(&args),
-        Command::Migrate(args) => on_runtime(migrate::run(args)),
-        Command::Schema(args) => on_runtime(schema::run(args)),
-        Command::Render(args) => on_runtime(render::run(args)),
-        Command::Trace(args) => on_runtime(trace::run(args)),
-        Command::Templates(args) => templates::run(args),
-        Command::Plan(args) => on_runtime(plan::run(args)),
-        Command::Diff(args) => on_runtime(diff::run(args)),
-        Command::Approve(args) => on_runtime(approve::run(args)),
-        Command::Promote(args) => on_runtime(promote::run(args)),
-        Command::Get(args) => on_runtime(get::run(args)),
-        Command::Why(args) => on_runtime(why::run(args)),
-        Command::Rollout(args) => on_runtime(rollout::run(args)),
-        Command::Notify(args) => on_runtime(notify::run(args)),
-        Command::Policy(args) => on_runtime(policy::run(args)),
-        Command::Hook(args) => on_runtime(hook::run(args)),
-        Command::Health(args) => on_runtime(health::run(args)),
-        Command::Wait(args) => on_runtime(wait::run(args)),
-        Command::Ci(args) => on_runtime(ci::run(args)),
-        Command::Doctor(args) => on_runtime(doctor::run(args)),
-        Command::Forge(args) => on_runtime(forge::run(args)),
-        Command::Cluster(args) => on_runtime(cluster::run(args)),
-        Command::Version(args) => version(&args),
-        Command::TemplateWorker => worker::serve().map(|()| Exit::Ok).map_err(Into::into),
+        CliCommand::Demo(args) => block_on_runtime(demo::run(args)),
+        CliCommand::Run(args) => block_on_runtime(run::run(args)),
+        CliCommand::Init(args) => scaffold::init(&args),
+        CliCommand::New(args) => scaffold::new(&args),
+        CliCommand::Import(args) => block_on_runtime(import::run(args)),
+        CliCommand::Lint(args) => block_on_runtime(lint::run(args)),
+        CliCommand::Explain(args) => explain::run(&args),
+        CliCommand::Read(args) => read::run(&args),
+        CliCommand::Migrate(args) => block_on_runtime(migrate::run(args)),
+        CliCommand::Schema(args) => block_on_runtime(schema::run(args)),
+        CliCommand::Render(args) => block_on_runtime(render::run(args)),
+        CliCommand::Trace(args) => block_on_runtime(trace::run(args)),
+        CliCommand::Templates(args) => templates::run(args),
+        CliCommand::Plan(args) => block_on_runtime(plan::run(args)),
+        CliCommand::Diff(args) => block_on_runtime(diff::run(args)),
+        CliCommand::Approve(args) => block_on_runtime(approve::run(args)),
+        CliCommand::Promote(args) => block_on_runtime(promote::run(args)),
+        CliCommand::Get(args) => block_on_runtime(get::run(args)),
+        CliCommand::Why(args) => block_on_runtime(why::run(args)),
+        CliCommand::Rollout(args) => block_on_runtime(rollout::run(args)),
+        CliCommand::Notify(args) => block_on_runtime(notify::run(args)),
+        CliCommand::Policy(args) => block_on_runtime(policy::run(args)),
+        CliCommand::Hook(args) => block_on_runtime(hook::run(args)),
+        CliCommand::Health(args) => block_on_runtime(health::run(args)),
+        CliCommand::Wait(args) => block_on_runtime(wait::run(args)),
+        CliCommand::Ci(args) => block_on_runtime(ci::run(args)),
+        CliCommand::Doctor(args) => block_on_runtime(doctor::run(args)),
+        CliCommand::Forge(args) => block_on_runtime(forge::run(args)),
+        CliCommand::Cluster(args) => block_on_runtime(cluster::run(args)),
+        CliCommand::Version(args) => version(&args),
+        CliCommand::TemplateWorker => worker::serve().map(|()| Exit::Ok).map_err(Into::into),
     };
     traces.end();
     match result {
@@ -215,7 +215,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn on_runtime(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+fn block_on_runtime(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(command);
     // Watches and servers have no state to save.
@@ -225,7 +225,7 @@ fn on_runtime(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Re
 
 fn version(args: &VersionArgs) -> anyhow::Result<Exit> {
     match args.output {
-        output::Format::Table => output::say!("tutti {}", env!("CARGO_PKG_VERSION")),
+        output::OutputFormat::Table => output::say!("tutti {}", env!("CARGO_PKG_VERSION")),
         format => output::write_value(format, &serde_json::json!({"version": env!("CARGO_PKG_VERSION")}))?,
     }
     Ok(Exit::Ok)

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::exit::Exit;
 use super::width;
-use crate::model::tell_of_panics;
+use crate::model::set_panic_hook;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     #[default]
     Table,
     Json,
@@ -38,7 +38,7 @@ pub(super) use tell;
 /// Writes text to standard output. After a closed pipe (`tutti plan | head`) the command still finishes, with its normal exit
 /// code.
 pub fn write_text(text: fmt::Arguments<'_>) {
-    match std::io::stdout().lock().write_all(shown(&text.to_string()).as_bytes()) {
+    match std::io::stdout().lock().write_all(without_control_codes(&text.to_string()).as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             tell!("error: failed to write to standard output: {error}");
             std::process::exit(Exit::Configuration as i32);
@@ -48,31 +48,31 @@ pub fn write_text(text: fmt::Arguments<'_>) {
 }
 
 /// Standard error is JSON lines.
-static IS_JSON: AtomicBool = AtomicBool::new(false);
+static ERRORS_AS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Keeps the usual panic output, except for panics that are reported as mistakes.
-pub fn tell_of_panics_as_usual() {
+pub fn install_panic_hook() {
     let usual = std::panic::take_hook();
-    tell_of_panics(usual);
+    set_panic_hook(usual);
 }
 
 /// Switches standard error to JSON lines, for panics too.
 pub fn write_errors_as_json() {
-    IS_JSON.store(true, Ordering::Relaxed);
-    tell_of_panics(|panic| tell!("error: {panic}"));
+    ERRORS_AS_JSON.store(true, Ordering::Relaxed);
+    set_panic_hook(|panic| tell!("error: {panic}"));
 }
 
 /// Writes text to standard error; errors are ignored.
 pub fn write_error(text: fmt::Arguments<'_>) {
     let mut errors = std::io::stderr().lock();
-    let _ = match IS_JSON.load(Ordering::Relaxed) {
-        true => writeln!(errors, "{}", as_log_line(&text.to_string())),
-        false => errors.write_all(shown(&text.to_string()).as_bytes()),
+    let _ = match ERRORS_AS_JSON.load(Ordering::Relaxed) {
+        true => writeln!(errors, "{}", log_line_json(&text.to_string())),
+        false => errors.write_all(without_control_codes(&text.to_string()).as_bytes()),
     };
 }
 
 /// Replaces control characters, whatever their source. Colours stay; a colour that hides text does not.
-fn shown(text: &str) -> Cow<'_, str> {
+fn without_control_codes(text: &str) -> Cow<'_, str> {
     let is_obeyed = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
@@ -82,7 +82,7 @@ fn shown(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find(is_obeyed) {
         shown.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length = colour(rest).unwrap_or(0);
+        let length = colour_length(rest).unwrap_or(0);
         shown.push_str(&rest[..length]);
         rest = &rest[length..];
         if length == 0 {
@@ -97,7 +97,7 @@ fn shown(text: &str) -> Cow<'_, str> {
 }
 
 /// Length of a colour sequence at the start.
-fn colour(text: &str) -> Option<usize> {
+fn colour_length(text: &str) -> Option<usize> {
     const HIDDEN: &str = "8";
     let numbers = text.strip_prefix("\u{1b}[")?;
     let end = numbers.find(|it: char| !it.is_ascii_digit() && it != ';')?;
@@ -106,7 +106,7 @@ fn colour(text: &str) -> Option<usize> {
 }
 
 /// In the format of other log lines.
-fn as_log_line(text: &str) -> Value {
+fn log_line_json(text: &str) -> Value {
     let text = console::strip_ansi_codes(text.trim_end());
     let level = match text.split([':', '[']).next() {
         Some("error") => "ERROR",
@@ -117,10 +117,10 @@ fn as_log_line(text: &str) -> Value {
 }
 
 /// Writes a value as JSON or YAML. Callers write tables.
-pub fn write_value(format: Format, value: &impl Serialize) -> anyhow::Result<()> {
+pub fn write_value(format: OutputFormat, value: &impl Serialize) -> anyhow::Result<()> {
     match format {
-        Format::Yaml => write_text(format_args!("{}", serde_yaml::to_string(value)?)),
-        Format::Json | Format::Table => say!("{}", serde_json::to_string_pretty(value)?),
+        OutputFormat::Yaml => write_text(format_args!("{}", serde_yaml::to_string(value)?)),
+        OutputFormat::Json | OutputFormat::Table => say!("{}", serde_json::to_string_pretty(value)?),
     }
     Ok(())
 }
@@ -132,54 +132,57 @@ pub fn table(headings: &[&str]) -> Table {
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(headings);
     for column in table.column_iter_mut() {
-        column.set_padding((0, GAP));
+        column.set_padding((0, COLUMN_GAP));
     }
     table
 }
 
 /// Wraps the widest columns to the terminal's width. In files and pipes each row is one line.
-pub fn fitted(table: Table) -> Table {
-    let Some(width) = width::terminal().and_then(|width| u16::try_from(width).ok()) else { return table };
-    fitted_to(table, width)
+pub fn fit_terminal(table: Table) -> Table {
+    let Some(width) = width::detected_columns().and_then(|width| u16::try_from(width).ok()) else {
+        return table;
+    };
+    fit_width(table, width)
 }
 
 /// A space that is not wrapped or trimmed.
-pub const FIXED: &str = "\u{a0}";
+pub const NON_BREAKING_SPACE: &str = "\u{a0}";
 
 /// Spaces after a column.
-const GAP: u16 = 2;
+const COLUMN_GAP: u16 = 2;
 
-fn fitted_to(mut table: Table, width: u16) -> Table {
+fn fit_width(mut table: Table, width: u16) -> Table {
     // Narrower columns are harder to read than lines that the terminal wraps.
     const NARROWEST: u16 = 12;
     let widths = table.column_max_content_widths();
     // Those after the last column are not written.
-    let of_all = |most: u16| widths.iter().fold(0_u16, |sum, one| sum.saturating_add(GAP + (*one).min(most)));
+    let of_all =
+        |most: u16| widths.iter().fold(0_u16, |sum, one| sum.saturating_add(COLUMN_GAP + (*one).min(most)));
     let gaps = u16::try_from(widths.len().saturating_sub(1)).unwrap_or(u16::MAX);
-    let excess = of_all(u16::MAX).saturating_sub(width.saturating_add(GAP));
+    let excess = of_all(u16::MAX).saturating_sub(width.saturating_add(COLUMN_GAP));
     if (1..=gaps).contains(&excess) {
         // One space between columns suffices.
         table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 1)));
         return table;
     }
-    let fits = |most: &u16| of_all(*most) <= width.saturating_add(GAP);
+    let fits = |most: &u16| of_all(*most) <= width.saturating_add(COLUMN_GAP);
     let Some(most) = (NARROWEST..=width).rev().find(fits) else { return table };
     // The rest goes to the last column.
-    let rest = width.saturating_add(GAP).saturating_sub(of_all(most));
+    let rest = width.saturating_add(COLUMN_GAP).saturating_sub(of_all(most));
     let last = widths.len().saturating_sub(1);
     for (number, column) in table.column_iter_mut().enumerate() {
         let Some(content) = widths.get(number).filter(|content| **content > most) else { continue };
         let content = if number == last { (most + rest).min(*content) } else { most };
-        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(content + GAP)));
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(content + COLUMN_GAP)));
     }
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.saturating_add(GAP));
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.saturating_add(COLUMN_GAP));
     table
 }
 
 /// Writes a table without trailing spaces.
 pub fn write_table(table: &Table) {
     for line in table.to_string().lines() {
-        say!("{}", line.replace(FIXED, " ").trim_end());
+        say!("{}", line.replace(NON_BREAKING_SPACE, " ").trim_end());
     }
 }
 
@@ -215,7 +218,7 @@ mod tests {
             ("\u{1b}", "\u{fffd}"),
             ("\u{1b}[1;", "\u{fffd}[1;"),
         ] {
-            assert_eq!(shown(text), expected, "{text:?}");
+            assert_eq!(without_control_codes(text), expected, "{text:?}");
         }
     }
 
@@ -224,7 +227,7 @@ mod tests {
         let of = |rows: &[[&str; 3]], width: u16| {
             let mut lines = table(&["APP", "WAVES", "WAITS"]);
             lines.add_rows(rows);
-            let text = fitted_to(lines, width).to_string();
+            let text = fit_width(lines, width).to_string();
             text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
         };
         let long = ["pay", "a a a a a a a a a a a a", "bb bb bb bb bb bb bb bb bb"];

@@ -7,14 +7,14 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde::Deserialize;
 
+use super::connections::{ClusterConnections, WorkTree, default_kubeconfigs};
 use super::grants::GrantArgs;
 use super::keys::KeyArgs;
-use super::ways::{Ways, WorkTree, default_kubeconfigs};
-use crate::chart::Sites;
-use crate::cluster::{Home, Link};
-use crate::controller::{Grants, resolve_secret};
+use crate::chart::ChartHosts;
+use crate::cluster::{ClusterLink, HomeCluster};
+use crate::controller::{RepositoryGrants, resolve_secret};
 use crate::manifest;
-use crate::model::{Keys, SecretRef, StoredKey};
+use crate::model::{DataKeyRef, DecryptionKeys, SecretRef};
 use crate::source;
 
 /// Where the config repository is and how clusters are reached.
@@ -72,14 +72,14 @@ struct ConfigFile {
     state: Option<PathBuf>,
     listen: Option<String>,
     hooks_listen: Option<String>,
-    api_token: Option<ReferenceConfig>,
+    api_token: Option<SecretReferenceConfig>,
     lease: Option<String>,
     kubeconfigs: Option<PathBuf>,
     home_kubeconfig: Option<String>,
     #[serde(default)]
     cluster: Vec<String>,
     #[serde(default)]
-    age_identities: Vec<ReferenceConfig>,
+    age_identities: Vec<SecretReferenceConfig>,
     #[serde(default)]
     secret_env: Vec<String>,
     secrets: Option<PathBuf>,
@@ -107,36 +107,36 @@ struct RepositoryConfig {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CredentialsConfig {
-    token: Option<ReferenceConfig>,
+    token: Option<SecretReferenceConfig>,
     ssh_key: Option<PathBuf>,
     known_hosts: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ReferenceConfig {
+struct SecretReferenceConfig {
     env: Option<String>,
     file: Option<String>,
-    secret: Option<KeyConfig>,
+    secret: Option<SecretKeyConfig>,
 }
 
 /// One key of a Secret of the home cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeyConfig {
+struct SecretKeyConfig {
     namespace: String,
     name: String,
     key: String,
 }
 
-impl ReferenceConfig {
+impl SecretReferenceConfig {
     fn resolve(&self, place: &str) -> anyhow::Result<SecretRef> {
         match (&self.env, &self.file, &self.secret) {
             (Some(name), None, None) => Ok(SecretRef::Env(name.clone())),
             (None, Some(path), None) => Ok(SecretRef::File(path.clone())),
-            (None, None, Some(KeyConfig { namespace, name, key })) => {
+            (None, None, Some(SecretKeyConfig { namespace, name, key })) => {
                 let (namespace, name, key) = (namespace.clone(), name.clone(), key.clone());
-                Ok(SecretRef::Secret(StoredKey { namespace, name, key }))
+                Ok(SecretRef::Secret(DataKeyRef { namespace, name, key }))
             }
             _ => bail!("{place}: give exactly one of env, file and secret"),
         }
@@ -144,22 +144,22 @@ impl ReferenceConfig {
 }
 
 #[derive(Clone, Debug)]
-pub struct Process {
-    pub source: source::Options,
+pub struct ProcessSettings {
+    pub source: source::SourceOptions,
     pub listen: Option<String>,
     pub hooks_listen: Option<String>,
     pub api_token: Option<SecretRef>,
     /// The leader's Lease: of the file, and for `run` the one in use.
     pub lease: Option<String>,
-    pub ways: Ways,
-    pub keys: Keys,
-    pub grants: Arc<Grants>,
-    pub sites: Sites,
+    pub connections: ClusterConnections,
+    pub keys: DecryptionKeys,
+    pub grants: Arc<RepositoryGrants>,
+    pub chart_sites: ChartHosts,
 }
 
 impl ProcessArgs {
     /// Merges flags and file. `default_repo`: used when no repository is named.
-    pub async fn resolve(&self, default_repo: Option<&str>) -> anyhow::Result<Process> {
+    pub async fn resolve(&self, default_repo: Option<&str>) -> anyhow::Result<ProcessSettings> {
         let file: ConfigFile = match &self.config {
             Some(path) => {
                 let text = std::fs::read_to_string(path)
@@ -178,13 +178,13 @@ impl ProcessArgs {
         let work_tree = WorkTree::of(&url);
         let kubeconfigs = self.kubeconfigs.clone().or(file.kubeconfigs).unwrap_or_else(default_kubeconfigs);
         let home = match self.home_kubeconfig.as_ref().or(file.home_kubeconfig.as_ref()) {
-            Some(text) => Home::at(work_tree.checked(home_link(text)?)),
-            None => Home::here(),
+            Some(text) => HomeCluster::at(work_tree.refuse_inside(home_link(text)?)),
+            None => HomeCluster::here(),
         };
         let operator = home.of_operator();
         let configured = repository.and_then(|it| it.credentials.as_ref());
         let credentials = self.credentials(configured, &operator).await?;
-        let grants = self.grants.with(GrantArgs {
+        let grants = self.grants.with_file_defaults(GrantArgs {
             secret_env: file.secret_env,
             secrets: file.secrets,
             secret_namespace: file.secret_namespace,
@@ -196,15 +196,15 @@ impl ProcessArgs {
         grants.check_repository(&url, &credentials)?;
         let home = home.limited_to(&grants.secret_namespace);
         let of_file = configured.and_then(|it| it.token.as_ref()?.env.as_deref());
-        let sites = grants.sites();
+        let sites = grants.chart_sites();
         let grants = grants.grants(&url, self.token_env.as_deref().or(of_file));
         let state = self.state.clone().or(file.state).unwrap_or_else(default_state);
         let mut ways = file.cluster;
         ways.extend(self.cluster.iter().cloned());
         let identities = file.age_identities.iter().map(|reference| reference.resolve("ageIdentities"));
         let identities = identities.collect::<Result<_, _>>()?;
-        Ok(Process {
-            source: source::Options {
+        Ok(ProcessSettings {
+            source: source::SourceOptions {
                 url,
                 branch: self.branch.clone().or_else(|| repository.and_then(|it| it.branch.clone())),
                 path: self
@@ -212,9 +212,9 @@ impl ProcessArgs {
                     .clone()
                     .or_else(|| repository.and_then(|it| it.path.clone()))
                     .unwrap_or_else(|| ".".to_owned()),
-                listed: manifest::listed_beside,
+                outside_file_lister: manifest::listed_beside,
                 credentials,
-                state,
+                state_folder: state,
             },
             listen: file.listen,
             hooks_listen: file.hooks_listen,
@@ -222,16 +222,16 @@ impl ProcessArgs {
             lease: file.lease,
             keys: self.keys.resolve(identities, &operator).await?,
             grants: Arc::new(grants),
-            sites,
-            ways: Ways::parse(home, kubeconfigs, &ways, work_tree)?,
+            chart_sites: sites,
+            connections: ClusterConnections::parse(home, kubeconfigs, &ways, work_tree)?,
         })
     }
 
     async fn credentials(
         &self,
         file: Option<&CredentialsConfig>,
-        home: &Home,
-    ) -> anyhow::Result<source::Credentials> {
+        home: &HomeCluster,
+    ) -> anyhow::Result<source::GitCredentials> {
         let token = match (&self.token_file, &self.token_env, file.and_then(|it| it.token.as_ref())) {
             (Some(path), _, _) => Some(SecretRef::File(path.display().to_string())),
             (None, Some(name), _) => Some(SecretRef::Env(name.clone())),
@@ -245,15 +245,15 @@ impl ProcessArgs {
         }
         Ok(match (token, key) {
             (Some(_), Some(_)) => bail!("give a token or an ssh key for the config repository, not both"),
-            (Some(token), None) => source::Credentials::Token(resolve_secret(&token, home).await?),
-            (None, Some(key)) => source::Credentials::SshKey { key, known_hosts },
-            (None, None) => source::Credentials::None,
+            (Some(token), None) => source::GitCredentials::Token(resolve_secret(&token, home).await?),
+            (None, Some(key)) => source::GitCredentials::SshKey { key, known_hosts },
+            (None, None) => source::GitCredentials::None,
         })
     }
 }
 
 /// `FILE` or `FILE#CONTEXT`; relative to the working directory.
-fn home_link(text: &str) -> anyhow::Result<Link> {
+fn home_link(text: &str) -> anyhow::Result<ClusterLink> {
     let (path, context) = match text.split_once('#') {
         Some((path, context)) => (path, Some(context.to_owned())),
         None => (text, None),
@@ -261,7 +261,7 @@ fn home_link(text: &str) -> anyhow::Result<Link> {
     if path.is_empty() || context.as_ref().is_some_and(String::is_empty) {
         bail!("--home-kubeconfig {text}: expected FILE[#CONTEXT]");
     }
-    Ok(Link::Kubeconfig { path: PathBuf::from(path), context })
+    Ok(ClusterLink::Kubeconfig { path: PathBuf::from(path), context })
 }
 
 fn default_state() -> PathBuf {

@@ -11,13 +11,13 @@ use tokio::sync::watch;
 
 use super::output::tell;
 use crate::model::{AppId, ClusterName, Diagnostic};
-use crate::report::words::count;
-use crate::report::{DROPPED, Overview, Phase, RolloutReport, TargetReport};
-use crate::rollout::Hold;
+use crate::report::status_text::count_noun;
+use crate::report::{Overview, RolloutReport, TargetPhase, TargetReport, UNREGISTERED};
+use crate::rollout::RolloutHold;
 
 /// Prints changes until the run ends.
-pub async fn show(mut overview: watch::Receiver<Arc<Overview>>) {
-    let mut shown = Shown::default();
+pub async fn print_progress(mut overview: watch::Receiver<Arc<Overview>>) {
+    let mut shown = PrintedProgress::default();
     while overview.changed().await.is_ok() {
         let now = Arc::clone(&overview.borrow_and_update());
         shown.show(&now);
@@ -25,24 +25,27 @@ pub async fn show(mut overview: watch::Receiver<Arc<Overview>>) {
 }
 
 #[derive(Default)]
-struct Shown {
+struct PrintedProgress {
     revision: Option<String>,
-    /// When the revision appeared; `None` after "done" was printed.
+    /// When the revision appeared; `NotConfigured` after "done" was printed.
     since: Option<Instant>,
-    targets: BTreeMap<(AppId, ClusterName), (Phase, String)>,
+    targets: BTreeMap<(AppId, ClusterName), (TargetPhase, String)>,
     clusters: BTreeMap<ClusterName, (&'static str, String)>,
     source_error: Option<String>,
     approvals: BTreeSet<String>,
 }
 
-impl Shown {
+impl PrintedProgress {
     fn show(&mut self, now: &Overview) {
         if let Some(revision) = now.revision.as_ref().map(|revision| revision.short().to_owned())
             && self.revision.as_ref() != Some(&revision)
         {
             let errors = now.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
-            let errors =
-                if errors > 0 { format!(", {} (tutti lint)", count(errors, "error")) } else { String::new() };
+            let errors = if errors > 0 {
+                format!(", {} (tutti lint)", count_noun(errors, "error"))
+            } else {
+                String::new()
+            };
             tell!("{} revision {revision}{errors}", style("»").cyan().for_stderr());
             self.revision = Some(revision);
             self.since = Some(Instant::now());
@@ -58,7 +61,7 @@ impl Shown {
             let known = self.clusters.insert(cluster.name.clone(), state.clone());
             let word = match cluster.state {
                 "Offline" => "offline",
-                DROPPED => "dropped",
+                UNREGISTERED => "dropped",
                 _ => continue,
             };
             let is_same = known.is_some_and(|(word, detail)| {
@@ -71,25 +74,27 @@ impl Shown {
             }
         }
         // An offline cluster is one line, not one per app.
-        for target in now.targets.iter().filter(|target| target.phase != Phase::Unreachable) {
+        for target in now.targets.iter().filter(|target| target.phase != TargetPhase::Unreachable) {
             let detail = match target.phase {
                 // Pod counts suffice; events of objects would be too much.
-                Phase::Progressing | Phase::Running if target.pods.desired > 0 => {
+                TargetPhase::Progressing | TargetPhase::Running if target.pods.desired > 0 => {
                     let pods = format!("{}/{} available", target.pods.available, target.pods.desired);
                     match target.phase {
-                        Phase::Running if !target.detail.is_empty() => format!("{pods}; {}", target.detail),
+                        TargetPhase::Running if !target.detail.is_empty() => {
+                            format!("{pods}; {}", target.detail)
+                        }
                         _ => pods,
                     }
                 }
-                Phase::Pending if target.detail == "applying" || target.detail == "observing" => {
+                TargetPhase::Pending if target.detail == "applying" || target.detail == "observing" => {
                     String::new()
                 }
                 _ => target.detail.clone(),
             };
             let (phase, key) = (target.phase, (target.app.clone(), target.cluster.clone()));
-            let state = (phase, outline(now, target).unwrap_or_else(|| detail.clone()));
+            let state = (phase, waiting_summary(now, target).unwrap_or_else(|| detail.clone()));
             if self.targets.get(&key) != Some(&state) {
-                let (mark, look) = mark(phase);
+                let (mark, look) = phase_mark(phase);
                 tell!(
                     "{} {:<12} {:<22} {:<12} {}",
                     look.apply_to(mark),
@@ -102,7 +107,7 @@ impl Shown {
             }
         }
         let approvals = now.approvals_wanted.iter().map(|approval| {
-            let deletes = count(approval.objects.len(), "delete");
+            let deletes = count_noun(approval.objects.len(), "delete");
             let digest = approval.digest();
             format!("{deletes} of {} wait for approval: tutti approve {}", approval.app, digest.short())
         });
@@ -115,14 +120,14 @@ impl Shown {
         let is_done = now.is_rendered
             // Manifests with mistakes are not applied.
             && !now.diagnostics.iter().any(Diagnostic::is_error)
-            && now.targets.iter().all(|it| it.phase.is_done() || it.phase == Phase::OutOfSync);
+            && now.targets.iter().all(|it| it.phase.is_done() || it.phase == TargetPhase::OutOfSync);
         if let Some(since) = self.since.take_if(|_| is_done && now.deletions.is_empty()) {
             let (revision, took) =
                 (self.revision.as_deref().unwrap_or_default(), since.elapsed().as_secs_f64());
             tell!(
                 "{} {revision} done in {took:.1} s: {}",
                 style("»").cyan().for_stderr(),
-                now.writes.words()
+                now.writes.summary()
             );
         }
     }
@@ -130,31 +135,35 @@ impl Shown {
 
 /// The key of a waiting target's line. It ignores the progress of other units: otherwise each pod would print a line for each of
 /// a hundred waiting clusters.
-fn outline(now: &Overview, target: &TargetReport) -> Option<String> {
-    if target.phase != Phase::Waiting {
+fn waiting_summary(now: &Overview, target: &TargetReport) -> Option<String> {
+    if target.phase != TargetPhase::Waiting {
         return None;
     }
     Some(match now.rollout_of(&target.app)?.hold_of(target)?.gate() {
-        Hold::Wave { wave, .. } => format!("wave {wave}"),
-        Hold::WaveLeftOut { wave, .. } => format!("wave {wave} is left out"),
-        Hold::Stopped { .. } => "stopped".to_owned(),
-        Hold::After { app, .. } => format!("after {app}"),
-        Hold::LeftOut { .. } => "left out".to_owned(),
-        Hold::Analysis { analysis, standing, .. } => format!("analysis {analysis} {}", standing.as_str()),
+        RolloutHold::Wave { wave, .. } => format!("wave {wave}"),
+        RolloutHold::WaveLeftOut { wave, .. } => format!("wave {wave} is left out"),
+        RolloutHold::Stopped { .. } => "stopped".to_owned(),
+        RolloutHold::After { app, .. } => format!("after {app}"),
+        RolloutHold::LeftOut { .. } => "left out".to_owned(),
+        RolloutHold::Analysis { analysis, standing, .. } => {
+            format!("analysis {analysis} {}", standing.as_str())
+        }
         hold => hold.to_string(),
     })
 }
 
 /// A sign and a colour; the colour alone carries no information.
-pub fn mark(phase: Phase) -> (&'static str, Style) {
+pub fn phase_mark(phase: TargetPhase) -> (&'static str, Style) {
     let look = Style::new().for_stderr();
     match phase {
-        Phase::Running => ("✓", look.green()),
-        Phase::Unmanaged | Phase::KeptOut | Phase::Paused | Phase::OutOfSync => ("·", look.dim()),
-        Phase::Progressing | Phase::Pending => ("↻", look.yellow()),
-        Phase::Waiting => ("…", look.yellow()),
-        Phase::Unreachable => ("?", look.red()),
-        Phase::Degraded | Phase::Refused | Phase::Invalid => ("✗", look.red()),
+        TargetPhase::Running => ("✓", look.green()),
+        TargetPhase::Unmanaged | TargetPhase::KeptOut | TargetPhase::Paused | TargetPhase::OutOfSync => {
+            ("·", look.dim())
+        }
+        TargetPhase::Progressing | TargetPhase::Pending => ("↻", look.yellow()),
+        TargetPhase::Waiting => ("…", look.yellow()),
+        TargetPhase::Unreachable => ("?", look.red()),
+        TargetPhase::Degraded | TargetPhase::Refused | TargetPhase::Invalid => ("✗", look.red()),
     }
 }
 
@@ -166,9 +175,9 @@ mod tests {
     use crate::report::UnitReport;
     use crate::rollout::UnitId;
 
-    fn waiting(hold: Hold) -> Overview {
+    fn waiting(hold: RolloutHold) -> Overview {
         let app = AppId::new("shop", "pay");
-        let phase = if hold.is_failure() { Phase::Degraded } else { Phase::Waiting };
+        let phase = if hold.is_failure() { TargetPhase::Degraded } else { TargetPhase::Waiting };
         let target =
             TargetReport { detail: hold.to_string(), ..TargetReport::of_test(app.clone(), "bj5", phase) };
         let unit = UnitReport { hold: Some(hold), ..UnitReport::of_test(UnitId::new("bj5", ""), "prod") };
@@ -180,16 +189,22 @@ mod tests {
     fn progress_of_another_unit_prints_nothing() {
         let waits = |done: usize, because: &str| {
             let unit = UnitId::new("bj4", "");
-            waiting(Hold::Wave { wave: "test".to_owned(), done, of: 2, unit, because: Arc::from(because) })
+            waiting(RolloutHold::Wave {
+                wave: "test".to_owned(),
+                done,
+                of: 2,
+                unit,
+                because: Arc::from(because),
+            })
         };
-        let line = |now: &Overview| outline(now, &now.targets[0]);
+        let line = |now: &Overview| waiting_summary(now, &now.targets[0]);
         let (first, later) = (waits(0, "1/2 replicas updated"), waits(1, "2/2 replicas updated"));
         assert_ne!(first.targets[0].detail, later.targets[0].detail);
         assert!(line(&first).is_some());
         assert_eq!(line(&first), line(&later));
         let unit = UnitId::new("bj4", "");
         let stopped =
-            |because: &str| waiting(Hold::Stopped { unit: unit.clone(), because: Arc::from(because) });
+            |because: &str| waiting(RolloutHold::Stopped { unit: unit.clone(), because: Arc::from(because) });
         assert_eq!(line(&stopped("no image")), line(&stopped("no image at all")));
         assert_ne!(line(&stopped("no image")), line(&later));
     }

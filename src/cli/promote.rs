@@ -6,21 +6,21 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use super::approve::{FileArgs, checkout, commit};
-use super::at_forge::AtForge;
+use super::approve::{ApprovalFileArgs, checkout, commit};
 use super::exit::{self, Exit};
+use super::forge_repository::ForgeRepository;
 use super::output::{say, tell};
-use super::process::Process;
+use super::process::ProcessSettings;
 use super::{diagnostics, doctor, files, repository, session};
 use crate::cluster::WritePermit;
-use crate::controller::{ConfigHead, Ending, Until};
+use crate::controller::{ConfigHead, RunEnding, RunUntil};
 use crate::fleet::Fleet;
 use crate::manifest::read::nearest;
 use crate::model::{AppId, Revision};
-use crate::promotion::{self, Change, Input, PinChange, Refused};
-use crate::pulls::{Access, Proposal, Publisher, Unpublished};
-use crate::report::{Overview, ring_states, rollout_states, unread};
-use crate::source::Repository;
+use crate::promotion::{self, PinChange, PromotionInput, ProposedChange, RequestRefusal};
+use crate::pulls::{ForgeAccess, Proposal, PublishError, Publisher};
+use crate::report::{Overview, ring_states, rollout_states, unobserved_reason};
+use crate::source::ConfigRepository;
 
 #[derive(Args, Debug)]
 pub struct PromoteArgs {
@@ -39,52 +39,52 @@ pub struct PromoteArgs {
     #[arg(long, conflicts_with = "commit")]
     open: bool,
     #[command(flatten)]
-    file: FileArgs,
+    file: ApprovalFileArgs,
 }
 
-enum Place {
+enum PromotionDestination {
     Folder(PathBuf),
-    Forge(Box<AtForge>),
+    Forge(Box<ForgeRepository>),
 }
 
 pub async fn run(args: PromoteArgs) -> anyhow::Result<Exit> {
     let process = args.file.process.resolve(Some(".")).await?;
     let place = match args.open {
-        true => Place::Forge(Box::new(AtForge::open(&process).await?)),
-        false => Place::Folder(checkout(&process)?),
+        true => PromotionDestination::Forge(Box::new(ForgeRepository::open(&process).await?)),
+        false => PromotionDestination::Folder(checkout(&process)?),
     };
     let process = match &place {
-        Place::Forge(site) => site.process.clone(),
-        Place::Folder(_) => process,
+        PromotionDestination::Forge(site) => site.process.clone(),
+        PromotionDestination::Folder(_) => process,
     };
     let (overview, fleet) = match args.version {
         Some(_) => {
             let snapshot = match &place {
-                Place::Forge(_) => doctor::load(&process, false).await?,
-                Place::Folder(root) => repository::snapshot(root, None).await?,
+                PromotionDestination::Forge(_) => doctor::load_snapshot(&process, false).await?,
+                PromotionDestination::Folder(root) => repository::snapshot(root, None).await?,
             };
             (Overview::default(), repository::fleet(&snapshot))
         }
         None => {
-            let until = Until::Explained { timeout: args.file.timeout };
-            let (ending, overview) = session::look(&process, until, false).await?;
+            let until = RunUntil::Explained { timeout: args.file.timeout };
+            let (ending, overview) = session::observe(&process, until, false).await?;
             diagnostics::print(&overview.diagnostics);
-            if matches!(ending, Ending::Stopped) {
+            if matches!(ending, RunEnding::Stopped) {
                 return Ok(Exit::Interrupted);
             }
-            let fleet = fleet_of(&process, &overview).await?;
+            let fleet = fleet_at(&process, &overview).await?;
             (Overview::clone(&overview), fleet)
         }
     };
     let app = app_named(&fleet, &args.app)?;
-    let change = with_input(&overview, &fleet, |input| {
-        promotion::requested(input, &app, args.from.as_deref(), &args.to, args.version.as_deref())
+    let change = with_promotion_input(&overview, &fleet, |input| {
+        promotion::requested_promotion(input, &app, args.from.as_deref(), &args.to, args.version.as_deref())
     });
     let change = match change {
         Ok(change) => change,
         Err(why) => {
-            let away = exit::offline(&overview, |_| true);
-            if let (Refused::NotDone(_), Some(away)) = (&why, away) {
+            let away = exit::offline_clusters(&overview, |_| true);
+            if let (RequestRefusal::NotDone(_), Some(away)) = (&why, away) {
                 tell!("error: {why}; {away}");
                 return Ok(Exit::Unreachable);
             }
@@ -92,22 +92,31 @@ pub async fn run(args: PromoteArgs) -> anyhow::Result<Exit> {
         }
     };
     match &place {
-        Place::Forge(site) => open(site, &change, fleet).await,
-        Place::Folder(root) => write(root, &change, overview.revision.as_ref(), args.file.commit),
+        PromotionDestination::Forge(site) => open_pull_request(site, &change, fleet).await,
+        PromotionDestination::Folder(root) => {
+            write_pins(root, &change, overview.revision.as_ref(), args.file.commit)
+        }
     }
 }
 
 /// Opens or updates the promotion's pull request. A running tutti continues it as its own.
-async fn open(site: &AtForge, change: &Change, fleet: Fleet) -> anyhow::Result<Exit> {
-    let Change::Promote { ring, pins, .. } = change else { bail!("this is no promotion") };
-    let AtForge { client, process, instance, .. } = site;
+async fn open_pull_request(
+    site: &ForgeRepository,
+    change: &ProposedChange,
+    fleet: Fleet,
+) -> anyhow::Result<Exit> {
+    let ProposedChange::Promote { ring, pins, .. } = change else { bail!("this is no promotion") };
+    let ForgeRepository { client, process, instance, .. } = site;
     if instance.forge.as_ref().is_none_or(|forge| forge.token.is_none()) {
         bail!("no token: name one in tutti.yaml (spec.forge.credentials)");
     }
-    let access = Access::of(client.clone(), process.source.branch.as_deref()).await?;
-    let repository = Repository::open(process.source.clone()).await.map_err(session::Source)?;
+    let access = ForgeAccess::of(client.clone(), process.source.branch.as_deref()).await?;
+    let repository = ConfigRepository::open(process.source.clone()).await.map_err(session::SourceError)?;
     let tip = repository.fetch_reference(&format!("refs/heads/{}", access.branch)).await;
-    let snapshot = repository.files(&tip.map_err(session::Source)?).await.map_err(session::Source)?;
+    let snapshot = repository
+        .files_without_history(&tip.map_err(session::SourceError)?)
+        .await
+        .map_err(session::SourceError)?;
     let read = |path: &str| snapshot.text(path).map(ToOwned::to_owned);
     let files = change.files(&snapshot.revision, &read).map_err(anyhow::Error::msg)?;
     if files.iter().all(|(path, text)| read(path).as_ref() == Some(text)) {
@@ -128,8 +137,8 @@ async fn open(site: &AtForge, change: &Change, fleet: Fleet) -> anyhow::Result<E
     let pull =
         publisher.propose(&Proposal::of(change, &[], files, publisher.prefix)).await.map_err(|error| {
             match error {
-                Unpublished::Forge(error) => anyhow::Error::from(error),
-                Unpublished::Git(error) => session::Source(error).into(),
+                PublishError::Forge(error) => anyhow::Error::from(error),
+                PublishError::Git(error) => session::SourceError(error).into(),
                 other => other.into(),
             }
         })?;
@@ -139,10 +148,15 @@ async fn open(site: &AtForge, change: &Change, fleet: Fleet) -> anyhow::Result<E
 }
 
 /// Writes the changed files of a promotion.
-fn write(root: &Path, change: &Change, head: Option<&Revision>, commits: bool) -> anyhow::Result<Exit> {
+fn write_pins(
+    root: &Path,
+    change: &ProposedChange,
+    head: Option<&Revision>,
+    commits: bool,
+) -> anyhow::Result<Exit> {
     let head = head.cloned().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
-    let Change::Promote { ring, pins, .. } = change else { bail!("this is no promotion") };
+    let ProposedChange::Promote { ring, pins, .. } = change else { bail!("this is no promotion") };
     for (PinChange { app, to, .. }, (path, text)) in
         pins.iter().zip(change.files(&head, &read).map_err(anyhow::Error::msg)?)
     {
@@ -164,37 +178,41 @@ fn write(root: &Path, change: &Change, head: Option<&Revision>, commits: bool) -
 }
 
 /// The fleet at an overview's commit.
-pub async fn fleet_of(process: &Process, overview: &Overview) -> anyhow::Result<Fleet> {
+pub async fn fleet_at(process: &ProcessSettings, overview: &Overview) -> anyhow::Result<Fleet> {
     let revision = overview.revision.as_ref().context("the config repository was not read")?;
-    let repository = Repository::open(process.source.clone()).await.map_err(session::Source)?;
-    let snapshot = repository.snapshot(revision).await.map_err(session::Source)?;
+    let repository = ConfigRepository::open(process.source.clone()).await.map_err(session::SourceError)?;
+    let snapshot = repository.snapshot(revision).await.map_err(session::SourceError)?;
     Ok(repository::fleet(&snapshot))
 }
 
 /// Builds the input of `promotion` without pull requests.
-pub fn with_input<T>(overview: &Overview, fleet: &Fleet, then: impl FnOnce(&Input<'_>) -> T) -> T {
+pub fn with_promotion_input<T>(
+    overview: &Overview,
+    fleet: &Fleet,
+    then: impl FnOnce(&PromotionInput<'_>) -> T,
+) -> T {
     let rings = ring_states(overview, fleet);
     let rollouts = rollout_states(overview);
-    let unread = unread(overview);
-    then(&Input {
+    let unread = unobserved_reason(overview);
+    then(&PromotionInput {
         fleet,
         rings: &rings,
         rollouts: &rollouts,
         undo: &std::collections::BTreeMap::new(),
-        requests: &[],
-        unread: unread.as_deref(),
-        limit: promotion::MOST_OPEN,
+        pull_requests: &[],
+        unread_reason: unread.as_deref(),
+        limit: promotion::MAX_OPEN,
         now: jiff::Timestamp::now(),
-        wall: jiff::Timestamp::now(),
+        wall_time: jiff::Timestamp::now(),
     })
 }
 
 fn app_named(fleet: &Fleet, name: &str) -> anyhow::Result<AppId> {
     let is_it = |app: &&AppId| *app.name == *name || app.to_string() == name;
-    let known: Vec<&AppId> = fleet.apps.keys().chain(fleet.broken.keys()).collect();
+    let known: Vec<&AppId> = fleet.apps.keys().chain(fleet.broken_apps.keys()).collect();
     let fitting: Vec<&AppId> = known.iter().copied().filter(is_it).collect();
     match fitting[..] {
-        [app] => match fleet.broken.get(app).and_then(|broken| broken.errors.first()) {
+        [app] => match fleet.broken_apps.get(app).and_then(|broken| broken.errors.first()) {
             Some(error) => bail!("app {app} cannot be read: {error}"),
             None => Ok(app.clone()),
         },

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::diagnostics;
 use super::exit::Exit;
-use super::output::{self, Format};
+use super::output::{self, OutputFormat};
 use crate::manifest::yaml;
 
 #[derive(Args, Debug)]
@@ -19,13 +19,13 @@ pub struct ReadArgs {
     file: PathBuf,
     /// `table` prints YAML documents
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 /// Prints every document. One with a mistake is skipped and reported.
 pub fn run(args: &ReadArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
-    let text = text_of(&args.file).with_context(|| format!("failed to read {name}"))?;
+    let text = read_text(&args.file).with_context(|| format!("failed to read {name}"))?;
     let stream = yaml::read(&name, &text);
     let mut mistakes = stream.mistakes;
     let mut values: Vec<Value> = Vec::new();
@@ -36,7 +36,7 @@ pub fn run(args: &ReadArgs) -> anyhow::Result<Exit> {
         mistakes.extend(document.mistakes);
     }
     match args.output {
-        Format::Table => {
+        OutputFormat::Table => {
             for value in &values {
                 output::write_text(format_args!("---\n{}", serde_yaml::to_string(value)?));
             }
@@ -47,7 +47,7 @@ pub fn run(args: &ReadArgs) -> anyhow::Result<Exit> {
     Ok(if mistakes.is_empty() { Exit::Ok } else { Exit::Configuration })
 }
 
-fn text_of(file: &Path) -> std::io::Result<String> {
+fn read_text(file: &Path) -> std::io::Result<String> {
     if file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text)?;

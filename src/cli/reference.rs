@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command};
 
-const BEGIN: &str = "# Commands\n\nWritten by `cargo xtask docs` from the definitions in `src/cli`; a test holds it equal to them.\n";
+const HEADER: &str = "# Commands\n\nWritten by `cargo xtask docs` from the definitions in `src/cli`; a test holds it equal to them.\n";
 
 /// All visible commands with their arguments.
 pub fn markdown(mut command: Command) -> String {
     // Completes names of subcommands and global arguments.
     command.build();
-    let mut text = BEGIN.to_owned();
+    let mut text = HEADER.to_owned();
     write_command(&mut text, &command);
     text
 }
@@ -21,7 +21,7 @@ fn write_command(text: &mut String, command: &Command) {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "\n## {name}");
     if let Some(about) = command.get_long_about().or(command.get_about()) {
-        let _ = writeln!(text, "{}", ended(&about.to_string()));
+        let _ = writeln!(text, "{}", as_sentence(&about.to_string()));
     }
     let usage = command.clone().render_usage().to_string();
     let _ = writeln!(text, "\n```text\n{}\n```", usage.trim_start_matches("Usage: ").trim());
@@ -32,7 +32,7 @@ fn write_command(text: &mut String, command: &Command) {
         );
         !arg.is_hide_set() && !is_about_us && (root || !arg.is_global_set())
     };
-    let arguments: Vec<String> = command.get_arguments().filter(visible).map(line).collect();
+    let arguments: Vec<String> = command.get_arguments().filter(visible).map(argument_line).collect();
     if !arguments.is_empty() {
         let _ = writeln!(text, "\n{}", arguments.join("\n"));
     }
@@ -42,10 +42,10 @@ fn write_command(text: &mut String, command: &Command) {
 }
 
 /// `- `-o, --output <OUTPUT>`: what it is about. One of `table`, `json`. Default: `table`. Variable: `NAME`.`
-fn line(arg: &Arg) -> String {
-    let mut line = format!("- `{}`", how_typed(arg));
+fn argument_line(arg: &Arg) -> String {
+    let mut line = format!("- `{}`", argument_usage(arg));
     if let Some(help) = arg.get_long_help().or(arg.get_help()) {
-        let _ = write!(line, ": {}", ended(&help.to_string()));
+        let _ = write!(line, ": {}", as_sentence(&help.to_string()));
     }
     let takes_value = arg.get_action().takes_values();
     let values = arg.get_possible_values();
@@ -64,7 +64,7 @@ fn line(arg: &Arg) -> String {
     line
 }
 
-fn how_typed(arg: &Arg) -> String {
+fn argument_usage(arg: &Arg) -> String {
     let value = arg.to_string();
     match (arg.get_short(), arg.get_long()) {
         (Some(short), Some(_)) => format!("-{short}, {value}"),
@@ -72,7 +72,7 @@ fn how_typed(arg: &Arg) -> String {
     }
 }
 
-fn ended(help: &str) -> String {
+fn as_sentence(help: &str) -> String {
     let line = help.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.ends_with(['.', ':', '!', '?']) { line } else { line + "." }
 }
@@ -130,6 +130,6 @@ tutti run [OPTIONS] <file>
 - `<file>`: One file.
 - `-o, --output <output>` One of `table`, `json`. Default: `table`.
 ";
-        assert_eq!(markdown(command).strip_prefix(BEGIN), Some(expected));
+        assert_eq!(markdown(command).strip_prefix(HEADER), Some(expected));
     }
 }

@@ -7,13 +7,13 @@ use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
-use super::fields::{self, ObjectSelector};
+use super::field_origins::{self, ObjectSelector};
 use super::keys::KeyArgs;
-use super::output::{self, Format, say};
+use super::output::{self, OutputFormat, say};
 use super::{diagnostics, repository};
-use crate::chart::Sites;
-use crate::model::{Diagnostic, Scope, masked};
-use crate::render::{Memory, Renderer, verdicts};
+use crate::chart::ChartHosts;
+use crate::model::{Diagnostic, DiagnosticScope, masked_body};
+use crate::render::{FleetRenderer, RenderCache, policy_verdicts};
 
 #[derive(Args, Debug)]
 pub struct RenderArgs {
@@ -41,12 +41,12 @@ pub struct RenderArgs {
     keys: KeyArgs,
     /// `table` prints YAML documents with a comment that says where each comes from
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     let mut snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
-    snapshot.keys = args.keys.alone().await?;
+    snapshot.keys = args.keys.resolve_flags().await?;
     let fleet = repository::fleet(&snapshot);
     if let Some(name) = &args.cluster
         && !fleet.clusters.contains_key(name.as_str())
@@ -54,9 +54,9 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
         let known: Vec<&str> = fleet.clusters.keys().map(|cluster| cluster.as_str()).collect();
         bail!("no cluster {name}; there are {}", known.join(", "));
     }
-    let charts = repository::charts(&fleet, Sites::of_environment()).await;
-    let mut renderer = Renderer::new(&fleet, &snapshot, &charts);
-    let renders = renderer.render_all(&mut Memory::default());
+    let charts = repository::fetched_charts(&fleet, ChartHosts::from_environment()).await;
+    let mut renderer = FleetRenderer::new(&fleet, &snapshot, &charts);
+    let renders = renderer.render_all(&mut RenderCache::default());
     let wanted = |app: &crate::model::AppId| {
         args.app.as_ref().is_none_or(|name| *name == app.to_string() || *name == *app.name)
     };
@@ -77,8 +77,8 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
             Ok(_) if args.explain.is_some() => explained.push(id),
             Ok(rendered) => {
                 for object in &*rendered.objects {
-                    let body = if args.show_secrets { object.body.fields() } else { masked(object) };
-                    if args.output == Format::Table {
+                    let body = if args.show_secrets { object.body.fields() } else { masked_body(object) };
+                    if args.output == OutputFormat::Table {
                         say!("---\n# {} {}, from {}", id.cluster, id.app, object.source);
                         output::write_text(format_args!("{}", serde_yaml::to_string(&body)?));
                     } else {
@@ -97,23 +97,25 @@ pub async fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     if let Some(path) = &args.explain
         && !explained.is_empty()
     {
-        fields::print(
+        field_origins::print_fields(
             &renderer,
             &explained.iter().collect::<Vec<_>>(),
             path,
             args.object.as_ref(),
             args.output,
         )?;
-    } else if args.output != Format::Table {
+    } else if args.output != OutputFormat::Table {
         output::write_value(args.output, &objects)?;
     }
-    let of_policies = verdicts(&renderer, &renders, None, &|| true, &|| true).all;
-    let is_shown = |scope: &Scope| match scope {
-        Scope::Target(app, cluster) => shown.iter().any(|it| it.app == *app && it.cluster == *cluster),
+    let of_policies = policy_verdicts(&renderer, &renders, None, &|| true, &|| true).all;
+    let is_shown = |scope: &DiagnosticScope| match scope {
+        DiagnosticScope::Target(app, cluster) => {
+            shown.iter().any(|it| it.app == *app && it.cluster == *cluster)
+        }
         _ => true,
     };
     mistakes.extend(of_policies.into_iter().filter(|it| is_shown(&it.scope)));
-    repository::note_guesses(&fleet, shown.into_iter());
+    repository::note_assumed_versions(&fleet, shown.into_iter());
     diagnostics::print_from(&mistakes, &|file| snapshot.text(file).map(ToOwned::to_owned));
     Ok(if mistakes.iter().any(Diagnostic::is_error) { Exit::Configuration } else { Exit::Ok })
 }

@@ -5,30 +5,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::output::tell;
-use super::session::Source;
-use crate::chart::{self, Sites};
+use super::session::SourceError;
+use crate::chart::{self, ChartHosts};
 use crate::fleet::{self, Fleet};
 use crate::manifest;
-use crate::model::{ClusterName, KubeVersion, Rendered, Snapshot};
-use crate::source::{self, Credentials, Options, Repository};
-use crate::worker::Workers;
+use crate::model::{ClusterName, KubeVersion, RenderedTarget, Snapshot};
+use crate::source::{self, ConfigRepository, GitCredentials, SourceOptions};
+use crate::worker::WorkerPool;
 
 /// The folder on disk, or a commit of its repository.
 pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Snapshot> {
     let Some(revision) = revision else {
-        return Ok(source::read_folder(path, manifest::listed_beside).map_err(Source)?);
+        return Ok(source::read_folder(path, manifest::listed_beside).map_err(SourceError)?);
     };
-    let options = Options {
+    let options = SourceOptions {
         url: path.display().to_string(),
         branch: None,
         path: ".".to_owned(),
-        listed: manifest::listed_beside,
-        credentials: Credentials::None,
-        state: std::env::temp_dir().join("tutti"),
+        outside_file_lister: manifest::listed_beside,
+        credentials: GitCredentials::None,
+        state_folder: std::env::temp_dir().join("tutti"),
     };
-    let repository = Repository::open(options).await.map_err(Source)?;
-    let revision = repository.resolve(revision).await.map_err(Source)?;
-    Ok(repository.snapshot(&revision).await.map_err(Source)?)
+    let repository = ConfigRepository::open(options).await.map_err(SourceError)?;
+    let revision = repository.resolve(revision).await.map_err(SourceError)?;
+    Ok(repository.snapshot(&revision).await.map_err(SourceError)?)
 }
 
 pub fn fleet(snapshot: &Snapshot) -> Fleet {
@@ -36,9 +36,9 @@ pub fn fleet(snapshot: &Snapshot) -> Fleet {
 }
 
 /// Notes clusters whose Kubernetes version was assumed although a render depends on it.
-pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Rendered>) {
+pub fn note_assumed_versions<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a RenderedTarget>) {
     let asked: BTreeSet<&ClusterName> =
-        rendered.filter(|it| it.questions.are_about_versions()).map(|it| &it.cluster).collect();
+        rendered.filter(|it| it.capability_queries.depend_on_version()).map(|it| &it.cluster).collect();
     let silent = |name: &&&ClusterName| {
         fleet.clusters.get(**name).is_some_and(|it| it.version.is_none() && it.capabilities.is_empty())
     };
@@ -58,13 +58,13 @@ pub fn note_guesses<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &'a Render
 }
 
 /// The service that renders charts and templates.
-pub fn renderers(sites: Sites) -> chart::Service {
-    chart::Service::found(sites).with_template_workers(Arc::new(Workers::default()))
+pub fn chart_service(sites: ChartHosts) -> chart::ChartService {
+    chart::ChartService::from_environment(sites).with_template_workers(Arc::new(WorkerPool::default()))
 }
 
 /// The same, with the fleet's remote charts fetched.
-pub async fn charts(fleet: &Fleet, sites: Sites) -> chart::Service {
-    let charts = renderers(sites);
+pub async fn fetched_charts(fleet: &Fleet, sites: ChartHosts) -> chart::ChartService {
+    let charts = chart_service(sites);
     charts.fetch_all(&fleet::charts::remote_sources(fleet)).await;
     charts
 }

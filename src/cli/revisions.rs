@@ -4,31 +4,32 @@
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
-use super::at_forge::AtForge;
 use super::exit::Exit;
-use super::output::{self, Format, say, tell};
-use super::process::Process;
-use super::session::Source;
+use super::forge_repository::ForgeRepository;
+use super::output::{self, OutputFormat, say, tell};
+use super::process::ProcessSettings;
+use super::session::SourceError;
 use super::{diagnostics, repository};
 use crate::compare::{
-    self, Action, AppChange, AppState, Comparison, Fate, FieldChange, ObjectChange, Placed, Side,
+    self, AppChange, AppPresence, ComparedRevision, Comparison, FieldChange, ObjectChange,
+    ObjectChangeAction, PlacementTransition, RemovalOutcome,
 };
 use crate::fleet::Fleet;
 use crate::fleet::charts::remote_sources;
 use crate::forge::PullState;
 use crate::manifest;
-use crate::model::{ClusterName, Instance, Keys, Revision};
-use crate::render::Discovered;
-use crate::report::words::count;
-use crate::report::{Names, merged, plan_comment};
-use crate::source::{Merged, Repository, is_local};
+use crate::model::{ClusterName, DecryptionKeys, Instance, Revision};
+use crate::render::DiscoveredCapabilities;
+use crate::report::status_text::count_noun;
+use crate::report::{PlanCommentContext, merge_diagnostics, plan_comment};
+use crate::source::{ConfigRepository, MergePreview, is_local};
 
-const PREFIX: &str = "tutti";
-const NAMED: usize = 6;
+const DEFAULT_PREFIX: &str = "tutti";
+const MAX_NAMED_CLUSTERS: usize = 6;
 
 /// The commits that are compared, instead of a commit and the clusters.
 #[derive(Args, Debug)]
-pub struct Revisions {
+pub struct RevisionArgs {
     /// With --head: the commit, branch or tag that it is merged into; the branch that is deployed when it is left out
     #[arg(long, value_name = "REVISION", requires = "head")]
     base: Option<String>,
@@ -41,28 +42,28 @@ pub struct Revisions {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Asked<'a> {
+pub enum ComparisonRequest<'a> {
     Commits { base: Option<&'a str>, head: &'a str },
     Pull(u64),
 }
 
-impl Revisions {
-    pub fn asked(&self) -> Option<Asked<'_>> {
+impl RevisionArgs {
+    pub fn comparison_request(&self) -> Option<ComparisonRequest<'_>> {
         match (self.pr, &self.head) {
-            (Some(number), _) => Some(Asked::Pull(number)),
-            (None, Some(head)) => Some(Asked::Commits { base: self.base.as_deref(), head }),
+            (Some(number), _) => Some(ComparisonRequest::Pull(number)),
+            (None, Some(head)) => Some(ComparisonRequest::Commits { base: self.base.as_deref(), head }),
             (None, None) => None,
         }
     }
 }
 
 /// Two fetched commits, and their names.
-struct Sides {
-    repository: Repository,
+struct ComparedCommits {
+    repository: ConfigRepository,
     base: Revision,
     head: Revision,
-    names: Names,
-    keys: Keys,
+    names: PlanCommentContext,
+    keys: DecryptionKeys,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -76,55 +77,55 @@ pub enum PlanFormat {
 }
 
 impl PlanFormat {
-    pub fn plain(self) -> Option<Format> {
+    pub fn plain(self) -> Option<OutputFormat> {
         match self {
-            Self::Table => Some(Format::Table),
-            Self::Json => Some(Format::Json),
-            Self::Yaml => Some(Format::Yaml),
+            Self::Table => Some(OutputFormat::Table),
+            Self::Json => Some(OutputFormat::Json),
+            Self::Yaml => Some(OutputFormat::Yaml),
             Self::Markdown => None,
         }
     }
 }
 
 pub async fn run(
-    process: &Process,
-    asked: Asked<'_>,
+    process: &ProcessSettings,
+    asked: ComparisonRequest<'_>,
     format: PlanFormat,
     exit_code: bool,
 ) -> anyhow::Result<Exit> {
     let sides = match asked {
-        Asked::Commits { base, head } => of_commits(process, base, head).await?,
-        Asked::Pull(number) => of_pull(process, number).await?,
+        ComparisonRequest::Commits { base, head } => resolve_commits(process, base, head).await?,
+        ComparisonRequest::Pull(number) => resolve_pull(process, number).await?,
     };
-    let Sides { repository, base, head, names, keys } = &sides;
-    let compared = compared(repository, [base, head], keys, process).await?;
+    let ComparedCommits { repository, base, head, names, keys } = &sides;
+    let compared = compare_revisions(repository, [base, head], keys, process).await?;
     let plan = &compared.plan;
     match format.plain() {
         None => output::write_text(format_args!("{}", plan_comment(plan, names))),
-        Some(Format::Table) => write(plan, names),
+        Some(OutputFormat::Table) => write_comparison(plan, names),
         Some(format) => output::write_value(format, plan)?,
     }
-    Ok(match compared.mistakes() {
+    Ok(match compared.report_mistakes() {
         Exit::Ok if exit_code && plan.has_changes() => Exit::Differences,
         exit => exit,
     })
 }
 
-pub struct Compared {
+pub struct RevisionComparison {
     pub plan: Comparison,
     pub fleet: Fleet,
-    texts: Merged,
+    merged: MergePreview,
 }
 
-impl Compared {
+impl RevisionComparison {
     /// Prints the head's new mistakes; returns the exit code.
-    pub fn mistakes(&self) -> Exit {
-        let Self { plan, texts, .. } = self;
+    pub fn report_mistakes(&self) -> Exit {
+        let Self { plan, merged: texts, .. } = self;
         let mistakes: Vec<_> = plan.errors.iter().chain(&plan.warnings).cloned().collect();
-        let shown = merged(&mistakes, |_| 0);
+        let shown = merge_diagnostics(&mistakes, |_| 0);
         diagnostics::print_from(&shown, &|file| texts.snapshot.text(file).map(ToOwned::to_owned));
         if !plan.known_errors.is_empty() {
-            tell!("note: {} that the base has too", count(plan.known_errors.len(), "error"));
+            tell!("note: {} that the base has too", count_noun(plan.known_errors.len(), "error"));
         }
         match () {
             () if !plan.errors.is_empty() => Exit::Configuration,
@@ -134,31 +135,41 @@ impl Compared {
     }
 }
 
-async fn of_commits(process: &Process, base: Option<&str>, head: &str) -> anyhow::Result<Sides> {
-    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
+async fn resolve_commits(
+    process: &ProcessSettings,
+    base: Option<&str>,
+    head: &str,
+) -> anyhow::Result<ComparedCommits> {
+    let repository = ConfigRepository::open(process.source.clone()).await.map_err(SourceError)?;
     let base_revision = match base {
-        Some(name) => named(&repository, process, name).await?,
-        None => repository.fetch().await.map_err(Source)?,
+        Some(name) => resolve_revision(&repository, process, name).await?,
+        None => repository.fetch().await.map_err(SourceError)?,
     };
-    let head_revision = named(&repository, process, head).await?;
+    let head_revision = resolve_revision(&repository, process, head).await?;
     let deployed = || process.source.branch.clone().unwrap_or_else(|| base_revision.short().to_owned());
-    let names = Names {
-        prefix: PREFIX.to_owned(),
+    let names = PlanCommentContext {
+        prefix: DEFAULT_PREFIX.to_owned(),
         base: base.map_or_else(deployed, ToOwned::to_owned),
         head: head.to_owned(),
         url: None,
     };
-    Ok(Sides { repository, base: base_revision, head: head_revision, names, keys: process.keys.clone() })
+    Ok(ComparedCommits {
+        repository,
+        base: base_revision,
+        head: head_revision,
+        names,
+        keys: process.keys.clone(),
+    })
 }
 
 /// The user asked, so forks are rendered too; encrypted files of a fork stay closed.
-async fn of_pull(process: &Process, number: u64) -> anyhow::Result<Sides> {
-    let site = AtForge::open(process).await?;
+async fn resolve_pull(process: &ProcessSettings, number: u64) -> anyhow::Result<ComparedCommits> {
+    let site = ForgeRepository::open(process).await?;
     let pull = site.pull(number).await?;
-    let repository = Repository::open(site.process.source.clone()).await.map_err(Source)?;
+    let repository = ConfigRepository::open(site.process.source.clone()).await.map_err(SourceError)?;
     let branch = format!("refs/heads/{}", pull.base.reference);
-    let base = repository.fetch_reference(&branch).await.map_err(Source)?;
-    let head = repository.fetch_reference(&pull.head_reference()).await.map_err(Source)?;
+    let base = repository.fetch_reference(&branch).await.map_err(SourceError)?;
+    let head = repository.fetch_reference(&pull.head_reference()).await.map_err(SourceError)?;
     match pull.state {
         PullState::Open => {}
         PullState::Merged => {
@@ -168,48 +179,59 @@ async fn of_pull(process: &Process, number: u64) -> anyhow::Result<Sides> {
     }
     let keys = if pull.head.is_fork {
         tell!("note: #{number} is of a fork: encrypted files are not opened");
-        Keys::default()
+        DecryptionKeys::default()
     } else {
         process.keys.clone()
     };
     let Instance { status_prefix, page_url, .. } = site.instance;
-    let names =
-        Names { prefix: status_prefix, base: pull.base.reference, head: pull.head.reference, url: page_url };
-    Ok(Sides { repository, base, head, names, keys })
+    let names = PlanCommentContext {
+        prefix: status_prefix,
+        base: pull.base.reference,
+        head: pull.head.reference,
+        url: page_url,
+    };
+    Ok(ComparedCommits { repository, base, head, names, keys })
 }
 
 /// Resolves a commit, branch or tag. From a remote, missing ones are fetched.
-pub async fn named(repository: &Repository, process: &Process, name: &str) -> anyhow::Result<Revision> {
+pub async fn resolve_revision(
+    repository: &ConfigRepository,
+    process: &ProcessSettings,
+    name: &str,
+) -> anyhow::Result<Revision> {
     if is_local(&process.source.url) {
-        return Ok(repository.resolve(name).await.map_err(Source)?);
+        return Ok(repository.resolve(name).await.map_err(SourceError)?);
     }
     // An earlier fetch may be outdated.
     let candidates = [name.to_owned(), format!("refs/heads/{name}"), format!("refs/tags/{name}")];
     for reference in candidates.iter().filter(|reference| reference.starts_with("refs/")) {
         match repository.fetch_reference(reference).await {
             Ok(revision) => {
-                return repository.resolve(revision.as_str()).await.map_err(|error| Source(error).into());
+                return repository
+                    .resolve(revision.as_str())
+                    .await
+                    .map_err(|error| SourceError(error).into());
             }
             Err(crate::source::Error::MissingReference { .. }) => {}
-            Err(error) => return Err(Source(error).into()),
+            Err(error) => return Err(SourceError(error).into()),
         }
     }
-    repository.fetch().await.map_err(Source)?;
-    Ok(repository.resolve(name).await.map_err(Source)?)
+    repository.fetch().await.map_err(SourceError)?;
+    Ok(repository.resolve(name).await.map_err(SourceError)?)
 }
 
-pub async fn compared(
-    repository: &Repository,
+pub async fn compare_revisions(
+    repository: &ConfigRepository,
     [base, head]: [&Revision; 2],
-    keys: &Keys,
-    process: &Process,
-) -> anyhow::Result<Compared> {
-    let mut before = repository.snapshot(base).await.map_err(Source)?;
-    let mut merged = repository.merged(base, head).await.map_err(Source)?;
+    keys: &DecryptionKeys,
+    process: &ProcessSettings,
+) -> anyhow::Result<RevisionComparison> {
+    let mut before = repository.snapshot(base).await.map_err(SourceError)?;
+    let mut merged = repository.preview_merge(base, head).await.map_err(SourceError)?;
     before.keys = keys.clone();
     merged.snapshot.keys = keys.clone();
-    let charts = repository::renderers(process.sites.clone());
-    let mut reading = manifest::Memory::default();
+    let charts = repository::chart_service(process.chart_sites.clone());
+    let mut reading = manifest::ManifestCache::default();
     let fleets = {
         let base = compare::fleet_after(&before, &mut reading, None);
         let head = compare::fleet_after(&merged.snapshot, &mut reading, Some(&base));
@@ -219,23 +241,30 @@ pub async fn compared(
         charts.fetch_all(&remote_sources(fleet)).await;
     }
     let compared = tokio::task::spawn_blocking(move || {
-        let side = |fleet, snapshot| Side { fleet, snapshot, charts: &charts, discovered: Discovered::new() };
+        let side = |fleet, snapshot| ComparedRevision {
+            fleet,
+            snapshot,
+            charts: &charts,
+            discovered: DiscoveredCapabilities::new(),
+        };
         let (base, head) = (side(&fleets.0, &before), side(&fleets.1, &merged.snapshot));
-        let plan = compare::compare(&base, &head, &mut compare::Kept::default(), None);
-        Compared { plan, fleet: fleets.1, texts: merged }
+        let plan = compare::compare(&base, &head, &mut compare::ComparisonCache::default(), None);
+        RevisionComparison { plan, fleet: fleets.1, merged }
     });
     compared.await.context("the comparison ended unexpectedly, which is a fault of tutti")
 }
 
-fn write(plan: &Comparison, names: &Names) {
+fn write_comparison(plan: &Comparison, names: &PlanCommentContext) {
     say!("{} ← {} @ {}", names.base, names.head, plan.head.short());
     for app in &plan.apps {
-        say!("{}", title(app));
+        say!("{}", app_title(app));
         for place in &app.placement {
             let words = match place.kind {
-                Placed::Comes => "comes".to_owned(),
-                Placed::Goes => "goes".to_owned(),
-                Placed::Stays => format!("{} → {} replicas", number(place.before), number(place.after)),
+                PlacementTransition::Comes => "comes".to_owned(),
+                PlacementTransition::Goes => "goes".to_owned(),
+                PlacementTransition::Stays => {
+                    format!("{} → {} replicas", number_text(place.before), number_text(place.after))
+                }
             };
             say!("    {}: {words} ({})", place.cluster, place.why);
         }
@@ -246,7 +275,7 @@ fn write(plan: &Comparison, names: &Names) {
             (&app.remaining, "placed there no longer, and left as it is"),
         ] {
             if !clusters.is_empty() {
-                say!("  ! {} {words}", on(clusters));
+                say!("  ! {} {words}", on_clusters(clusters));
             }
         }
         if !app.waves.is_empty() {
@@ -265,17 +294,21 @@ fn write(plan: &Comparison, names: &Names) {
         true => "no changes".to_owned(),
         false => {
             let apps = plan.apps.iter().filter(|app| !app.on.is_empty()).count();
-            format!("{}, {}: {counts}", count(apps, "app"), count(plan.changed_clusters().len(), "cluster"))
+            format!(
+                "{}, {}: {counts}",
+                count_noun(apps, "app"),
+                count_noun(plan.changed_clusters().len(), "cluster")
+            )
         }
     };
     say!("{}{summary}", if plan.apps.is_empty() { "" } else { "\n" });
 }
 
-fn title(app: &AppChange) -> String {
+fn app_title(app: &AppChange) -> String {
     let state = match app.state {
-        AppState::New => " new",
-        AppState::Removed => " removed",
-        AppState::Changed => "",
+        AppPresence::New => " new",
+        AppPresence::Removed => " removed",
+        AppPresence::Changed => "",
     };
     let version = app.versions.first().map(|version| match (&version.before, &version.after) {
         (Some(before), Some(after)) => format!(" {before} → {after}"),
@@ -287,27 +320,27 @@ fn title(app: &AppChange) -> String {
 
 fn write_object(change: &ObjectChange) {
     let sign = match change.action {
-        Action::Create => '+',
-        Action::Delete => '-',
-        Action::Orphan => ' ',
-        Action::Change | Action::Rename | Action::Move => '~',
+        ObjectChangeAction::Create => '+',
+        ObjectChangeAction::Delete => '-',
+        ObjectChangeAction::Orphan => ' ',
+        ObjectChangeAction::Change | ObjectChangeAction::Rename | ObjectChangeAction::Move => '~',
     };
     let also = match (&change.was, &change.from, &change.fate) {
         (Some(was), ..) => format!(", was {}", was.name),
         (_, Some(from), _) => format!(", moves from {from}"),
-        (_, _, Some(Fate::WaitsForApproval(why))) => format!(": waits for an approval, {why}"),
-        (_, _, Some(Fate::Kept(why))) => format!(": stays, {why}"),
+        (_, _, Some(RemovalOutcome::WaitsForApproval(why))) => format!(": waits for an approval, {why}"),
+        (_, _, Some(RemovalOutcome::Kept(why))) => format!(": stays, {why}"),
         _ => String::new(),
     };
-    say!("  {sign} {} {}{also}", change.object, on(&change.clusters));
+    say!("  {sign} {} {}{also}", change.object, on_clusters(&change.clusters));
     for group in &change.fields {
         if group.clusters != change.clusters {
-            say!("    only {}", on(&group.clusters));
+            say!("    only {}", on_clusters(&group.clusters));
         }
         group.fields.iter().for_each(write_field);
     }
     if change.more > 0 {
-        say!("      and {}", count(change.more, "more field"));
+        say!("      and {}", count_noun(change.more, "more field"));
     }
 }
 
@@ -324,14 +357,14 @@ fn write_field(field: &FieldChange) {
     }
 }
 
-fn on(clusters: &[ClusterName]) -> String {
-    let names: Vec<&str> = clusters.iter().take(NAMED).map(ClusterName::as_str).collect();
-    match clusters.len().saturating_sub(NAMED) {
+fn on_clusters(clusters: &[ClusterName]) -> String {
+    let names: Vec<&str> = clusters.iter().take(MAX_NAMED_CLUSTERS).map(ClusterName::as_str).collect();
+    match clusters.len().saturating_sub(MAX_NAMED_CLUSTERS) {
         0 => format!("on {}", names.join(", ")),
         more => format!("on {} and {more} more", names.join(", ")),
     }
 }
 
-fn number(number: Option<i64>) -> String {
+fn number_text(number: Option<i64>) -> String {
     number.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }

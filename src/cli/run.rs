@@ -7,16 +7,16 @@ use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::exit::{self, Exit};
-use super::output::{self, Format, tell};
-use super::process::{Process, ProcessArgs};
+use super::output::{self, OutputFormat, tell};
+use super::process::{ProcessArgs, ProcessSettings};
 use super::progress;
-use super::session::{Doors, Session, Unreadable, Wish};
+use super::session::{ListenOptions, RepositoryUnreadable, RunOptions, Session};
 use super::state_folder::StateFolder;
 use super::timeout::timeout;
 use super::{diagnostics, get};
 use crate::api::SHORTEST_TOKEN;
-use crate::controller::{Ending, Until, resolve_secret};
-use crate::model::{SecretRef, shown_address};
+use crate::controller::{RunEnding, RunUntil, resolve_secret};
+use crate::model::{SecretRef, redacted_address};
 use crate::source;
 
 #[derive(Args, Debug)]
@@ -44,7 +44,7 @@ pub struct RunArgs {
     lease: Option<String>,
     /// With --once: how what is there in the end is written
     #[arg(short, long, value_enum, default_value_t, requires = "once")]
-    output: Format,
+    output: OutputFormat,
     /// With --once: a column for each cluster, however many there are
     #[arg(long, requires = "once")]
     wide: bool,
@@ -53,10 +53,10 @@ pub struct RunArgs {
 /// The default Lease of a continuous run with a home cluster.
 pub const LEASE: &str = "tutti";
 
-/// The Lease to use; `None`: no election.
-fn lease(args: &RunArgs, process: &Process) -> anyhow::Result<Option<String>> {
+/// The Lease to use; `NotConfigured`: no election.
+fn lease_name(args: &RunArgs, process: &ProcessSettings) -> anyhow::Result<Option<String>> {
     let named = args.lease.clone().or_else(|| process.lease.clone());
-    let has_home = !process.ways.home.is_none();
+    let has_home = !process.connections.home.is_none();
     match named {
         Some(name) if !has_home => {
             bail!("--lease {name}: there is no home cluster; name one by --home-kubeconfig FILE")
@@ -66,10 +66,10 @@ fn lease(args: &RunArgs, process: &Process) -> anyhow::Result<Option<String>> {
     }
 }
 
-async fn api_token(args: &RunArgs, process: &Process) -> anyhow::Result<Option<SecretString>> {
+async fn api_token(args: &RunArgs, process: &ProcessSettings) -> anyhow::Result<Option<SecretString>> {
     let of_flag = args.api_token_env.clone().map(SecretRef::Env);
     let Some(reference) = of_flag.or_else(|| process.api_token.clone()) else { return Ok(None) };
-    let token = resolve_secret(&reference, &process.ways.home.of_operator()).await?;
+    let token = resolve_secret(&reference, &process.connections.home.of_operator()).await?;
     if token.expose_secret().len() < SHORTEST_TOKEN {
         bail!("the token of the API has less than {SHORTEST_TOKEN} bytes: `openssl rand -hex 32` makes one");
     }
@@ -78,52 +78,52 @@ async fn api_token(args: &RunArgs, process: &Process) -> anyhow::Result<Option<S
 
 pub async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let mut process = args.process.resolve(None).await?;
-    process.ways.embeds_only_by_flag = !args.once;
-    process.lease = lease(&args, &process)?;
+    process.connections.embeds_only_by_flag = !args.once;
+    process.lease = lease_name(&args, &process)?;
     let api_token = api_token(&args, &process).await?;
-    let (url, folder) = (&process.source.url, &process.source.state);
+    let (url, folder) = (&process.source.url, &process.source.state_folder);
     // A local repository is read in place, without state.
     let _state =
-        (!source::is_local(url)).then(|| StateFolder::take(folder, &shown_address(url))).transpose()?;
-    let until = if args.once { Until::Settled { timeout: args.timeout } } else { Until::Stopped };
+        (!source::is_local(url)).then(|| StateFolder::acquire(folder, &redacted_address(url))).transpose()?;
+    let until = if args.once { RunUntil::Settled { timeout: args.timeout } } else { RunUntil::Stopped };
     // Several `run --once` may run in parallel: any free port.
     let (listen, hooks) =
         if args.once { ("127.0.0.1:0", "127.0.0.1:0") } else { ("127.0.0.1:8480", "127.0.0.1:8481") };
     let pick = |flag: Option<String>, file: &Option<String>, default: &str| {
         flag.or_else(|| file.clone()).unwrap_or_else(|| default.to_owned())
     };
-    let doors = Doors {
+    let doors = ListenOptions {
         listen: pick(args.listen, &process.listen, listen),
         hooks_listen: pick(args.hooks_listen, &process.hooks_listen, hooks),
         api_token,
     };
     let session = Session::start(
         &process,
-        Wish { until, mode: None, foresee: false, serve: Some(doors), worktree: false },
+        RunOptions { until, mode: None, foresee: false, serve: Some(doors), worktree: false },
     )
     .await?;
-    let (leads, overview) = (session.leads(), session.overview.clone());
+    let (leads, overview) = (session.wait_until_leader(), session.overview.clone());
     let shown = tokio::spawn(async move {
         // Only the leader prints progress.
         leads.await;
-        progress::show(overview).await;
+        progress::print_progress(overview).await;
     });
     let (ending, overview) = session.finish().await?;
     shown.abort();
     // Its output comes before the reason.
     let _ = shown.await;
-    if let Ending::Unreadable(error) = ending {
-        return Err(Unreadable(error).into());
+    if let RunEnding::Unreadable(error) = ending {
+        return Err(RepositoryUnreadable(error).into());
     }
     if args.once {
         diagnostics::print(&overview.diagnostics);
         match args.output {
-            Format::Table => get::write_matrix(&overview, args.wide),
+            OutputFormat::Table => get::write_matrix(&overview, args.wide),
             format => output::write_value(format, &*overview)?,
         }
     }
     let exit = match ending {
-        Ending::Stopped if !args.once => Exit::Ok,
+        RunEnding::Stopped if !args.once => Exit::Ok,
         ref ending => exit::of_run(ending, &overview),
     };
     if let Some(reason) = exit::reason(exit, &overview) {

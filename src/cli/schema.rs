@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::output::{self, say};
 use super::{files, repository};
 use crate::manifest::hub::Hub;
-use crate::manifest::kinds::Native;
+use crate::manifest::kinds::ManifestKind;
 use crate::manifest::{read::nearest, schema};
 use crate::model::Snapshot;
 
@@ -35,22 +35,22 @@ pub async fn run(args: SchemaArgs) -> anyhow::Result<Exit> {
     if !mistakes.is_empty() {
         bail!("a conversion of the repository has a mistake; `tutti lint` shows it");
     }
-    let wanted: Vec<Native> = match &args.kind {
-        Some(kind) => vec![named(kind)?],
+    let wanted: Vec<ManifestKind> = match &args.kind {
+        Some(kind) => vec![kind_named(kind)?],
         None => schema::kinds().collect(),
     };
     match (&args.out, args.kind.is_some()) {
         (Some(folder), _) => {
             for kind in wanted {
                 let path = schema::path(kind);
-                let text = format!("{}\n", serde_json::to_string_pretty(&of(kind, &hub)?)?);
+                let text = format!("{}\n", serde_json::to_string_pretty(&schema_of(kind, &hub)?)?);
                 files::write(folder, &path, &text)?;
                 say!("{}", folder.join(path).display());
             }
         }
         (None, true) => {
             for kind in wanted {
-                say!("{}", serde_json::to_string_pretty(&of(kind, &hub)?)?);
+                say!("{}", serde_json::to_string_pretty(&schema_of(kind, &hub)?)?);
             }
         }
         (None, false) => {
@@ -65,8 +65,8 @@ pub async fn run(args: SchemaArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn named(kind: &str) -> anyhow::Result<Native> {
-    let names: Vec<&str> = schema::kinds().map(Native::name).collect();
+fn kind_named(kind: &str) -> anyhow::Result<ManifestKind> {
+    let names: Vec<&str> = schema::kinds().map(ManifestKind::name).collect();
     if let Some(found) = schema::kinds().find(|known| known.name().eq_ignore_ascii_case(kind)) {
         return Ok(found);
     }
@@ -76,8 +76,8 @@ fn named(kind: &str) -> anyhow::Result<Native> {
     }
 }
 
-fn of(kind: Native, hub: &Hub) -> anyhow::Result<Value> {
-    match schema::of(kind, hub) {
+fn schema_of(kind: ManifestKind, hub: &Hub) -> anyhow::Result<Value> {
+    match schema::schema_of(kind, hub) {
         Ok(Some(schema)) => Ok(schema),
         Ok(None) => bail!("there is no schema of {}", kind.name()),
         // Unreachable in a correct build.

@@ -15,69 +15,70 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::connections::ClusterConnections;
 use super::exit::{self, Exit};
 use super::hook_secrets::HookSecrets;
-use super::leading::{Leading, Lost};
+use super::leadership::{LeaderElection, LeaseLost};
 use super::output::tell;
-use super::process::Process;
+use super::process::ProcessSettings;
 use super::trigger_tokens::TriggerTokens;
-use super::ways::Ways;
-use super::{repository, taken_away};
+use super::{removed_clusters, repository};
 use crate::analysis;
-use crate::api::{self, Api, DeliveryQueue, HooksState, Status};
-use crate::chart::Sites;
-use crate::cluster::Home;
+use crate::api::{self, ApiState, ApiV1, DeliveryQueue, HooksState};
+use crate::chart::ChartHosts;
+use crate::cluster::HomeCluster;
 use crate::controller::{
-    self, ConfigHead, Ending, Grants, Inputs, LoadError, Origin, Outputs, Settings, Until,
+    self, ConfigHead, ControllerInputs, ControllerOutputs, ControllerSettings, LoadError, ManifestOrigin,
+    RepositoryGrants, RunEnding, RunUntil,
 };
 use crate::fleet::Fleet;
-use crate::forge::{self, Hint};
+use crate::forge::{self, WebhookHint};
 use crate::manifest;
 use crate::metrics::Metrics;
-use crate::model::{Digest, Instance, Keys, Mode, shown_address};
+use crate::model::{DecryptionKeys, Digest, Instance, InstanceMode, redacted_address};
 use crate::notification;
 use crate::pulls;
 use crate::report::Overview;
-use crate::source::{self, ErrorKind, Repository, Waker};
+use crate::source::{self, ConfigRepository, ErrorKind, WatchControl};
 
 /// Hints that may wait; further ones say the same.
-const HINTS: usize = 1024;
-const CALLS: usize = 64;
+const MAX_PENDING_HINTS: usize = 1024;
+const MAX_PENDING_CALLS: usize = 64;
 /// Interval of reading a missing secret again.
-const MISSING_AGAIN: Duration = Duration::from_secs(60);
+const SECRET_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Set while a foreground program has the terminal: signals are for it.
-static IS_ANOTHERS: AtomicBool = AtomicBool::new(false);
+static FOREGROUND_PROGRAM: AtomicBool = AtomicBool::new(false);
 
 /// Runs an interactive program, which handles signals itself.
-pub fn wait_for(command: &mut Command) -> std::io::Result<ExitStatus> {
-    IS_ANOTHERS.store(true, Ordering::Relaxed);
+pub fn run_foreground(command: &mut Command) -> std::io::Result<ExitStatus> {
+    FOREGROUND_PROGRAM.store(true, Ordering::Relaxed);
     let status = command.status();
-    IS_ANOTHERS.store(false, Ordering::Relaxed);
+    FOREGROUND_PROGRAM.store(false, Ordering::Relaxed);
     status
 }
 
 #[derive(Debug)]
-pub struct Wish {
-    pub until: Until,
-    pub mode: Option<Mode>,
+pub struct RunOptions {
+    pub until: RunUntil,
+    pub mode: Option<InstanceMode>,
     /// Whether clusters are asked for dry runs of the plans.
     pub foresee: bool,
-    /// Servers, statuses and hooks; `None` for commands that only read.
-    pub serve: Option<Doors>,
+    /// Servers, statuses and hooks; `NotConfigured` for commands that only read.
+    pub serve: Option<ListenOptions>,
     /// Read the folder on disk instead of the last commit.
     pub worktree: bool,
 }
 
-impl Wish {
+impl RunOptions {
     /// Observe mode: writes nothing.
-    pub const fn look(until: Until) -> Self {
-        Self { until, mode: Some(Mode::Observe), foresee: false, serve: None, worktree: false }
+    pub const fn observe_only(until: RunUntil) -> Self {
+        Self { until, mode: Some(InstanceMode::Observe), foresee: false, serve: None, worktree: false }
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Doors {
+pub struct ListenOptions {
     pub listen: String,
     pub hooks_listen: String,
     pub api_token: Option<SecretString>,
@@ -88,32 +89,33 @@ pub struct Session {
     pub overview: watch::Receiver<Arc<Overview>>,
     head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub stop: CancellationToken,
-    leading: Option<Leading>,
-    task: tokio::task::JoinHandle<(Ending, Arc<Overview>)>,
+    election: Option<LeaderElection>,
+    task: tokio::task::JoinHandle<(RunEnding, Arc<Overview>)>,
 }
 
 impl Session {
     /// Opens the repository and starts the controller.
-    pub async fn start(process: &Process, wish: Wish) -> anyhow::Result<Self> {
+    pub async fn start(process: &ProcessSettings, wish: RunOptions) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
-        let (origin, repository) = open(process, wish.worktree).await?;
-        let of_pulls = repository.clone().filter(|_| wish.until == Until::Stopped);
+        let (origin, repository) = open_origin(process, wish.worktree).await?;
+        let of_pulls = repository.clone().filter(|_| wish.until == RunUntil::Stopped);
         let (wake, wakes) = mpsc::channel(1);
-        let (hint, mut received) = mpsc::channel(HINTS);
-        let (forward, hints) = mpsc::channel(HINTS);
-        let (share, _) = broadcast::channel(HINTS);
+        let (hint, mut received) = mpsc::channel(MAX_PENDING_HINTS);
+        let (forward, hints) = mpsc::channel(MAX_PENDING_HINTS);
+        let (share, _) = broadcast::channel(MAX_PENDING_HINTS);
         let shared = share.clone();
         let (overview, seen) = watch::channel(Arc::new(Overview::default()));
         let (instance, instances) = watch::channel(None::<Arc<Instance>>);
         let (head, heads) = watch::channel(None);
         // Without a receiver, calls are answered 503.
-        let (call, calls) = mpsc::channel(CALLS);
+        let (call, calls) = mpsc::channel(MAX_PENDING_CALLS);
         let mut leading = match &process.lease {
             Some(lease) if wish.serve.is_some() => {
-                let (home, repository) = (&process.ways.home, shown_address(&process.source.url));
-                let leading = Leading::start(home, lease, &repository, hint.clone(), stop.clone()).await?;
-                if wish.until != Until::Stopped {
-                    leading.leads().await?;
+                let (home, repository) = (&process.connections.home, redacted_address(&process.source.url));
+                let leading =
+                    LeaderElection::start(home, lease, &repository, hint.clone(), stop.clone()).await?;
+                if wish.until != RunUntil::Stopped {
+                    leading.wait_until_leader().await?;
                 }
                 Some(leading)
             }
@@ -121,9 +123,9 @@ impl Session {
         };
 
         let mut waker = None;
-        if let (Some(repository), Until::Stopped) = (repository, wish.until) {
+        if let (Some(repository), RunUntil::Stopped) = (repository, wish.until) {
             let mut watch = repository.watch(Instance::default().poll, rand::random());
-            waker = Some(watch.waker());
+            waker = Some(watch.control());
             tokio::spawn(async move {
                 loop {
                     watch.next().await;
@@ -134,11 +136,11 @@ impl Session {
             });
         }
         let (hooked, branch, known) = (waker.clone(), process.source.branch.clone(), instances.clone());
-        let pass_on = leading.as_ref().map(Leading::passes_on);
+        let pass_on = leading.as_ref().map(LeaderElection::hint_forwarder);
         tokio::spawn(async move {
             while let Some(hint) = received.recv().await {
                 let instance = known.borrow().clone();
-                let route = routed(&hint, branch.as_deref(), instance.as_deref());
+                let route = hint_route(&hint, branch.as_deref(), instance.as_deref());
                 if let Some(pass_on) = &pass_on
                     && (route.is_for_controller || route.is_for_others && hint.pull.is_some())
                 {
@@ -149,7 +151,7 @@ impl Session {
                     let _ = shared.send(hint.clone());
                 }
                 if !route.is_for_controller {
-                    let Hint { receiver, repository, reference, kind, .. } = &hint;
+                    let WebhookHint { receiver, repository, reference, kind, .. } = &hint;
                     tracing::debug!(
                         receiver,
                         repository,
@@ -161,7 +163,7 @@ impl Session {
                 }
                 // Polling is slower while hooks arrive.
                 if let Some(waker) = &hooked {
-                    waker.hook_seen();
+                    waker.record_hook();
                 }
                 // A full channel loses nothing, and must not block the next hint.
                 if let Err(TrySendError::Closed(_)) = forward.try_send(hint) {
@@ -171,47 +173,53 @@ impl Session {
         });
         let metrics = Metrics::default();
         // Embedded clusters say nothing about the commit: no statuses.
-        let report = wish.serve.is_some() && !process.ways.all_are_sandbox();
+        let report = wish.serve.is_some() && !process.connections.all_are_sandbox();
         let of_people = of_pulls.clone();
-        let of_pulls = of_pulls.filter(|_| report).map(|repository| (repository, accepted(process)));
+        let of_pulls =
+            of_pulls.filter(|_| report).map(|repository| (repository, open_delivery_queue(process)));
         if let Some(doors) = &wish.serve {
-            let (home, grants) = (process.ways.home.clone(), Arc::clone(&process.grants));
-            let standing = leading.as_ref().map(Leading::standing);
+            let (home, grants) = (process.connections.home.clone(), Arc::clone(&process.grants));
+            let standing = leading.as_ref().map(LeaderElection::leadership_state);
             let mut hooks = HooksState::new(hint, metrics.clone()).standing(standing.clone());
             if let Some((_, deliveries)) = &of_pulls {
                 hooks = hooks.triggers(heads.clone(), deliveries.clone());
             }
-            let api = Api::new(doors.api_token.as_ref(), heads.clone(), call);
+            let api = ApiV1::new(doors.api_token.as_ref(), heads.clone(), call);
             if doors.api_token.is_some() {
-                tokio::spawn(keep_tokens(api.clone(), heads.clone(), home.clone(), Arc::clone(&grants)));
+                tokio::spawn(refresh_trigger_tokens(
+                    api.clone(),
+                    heads.clone(),
+                    home.clone(),
+                    Arc::clone(&grants),
+                ));
             }
-            let status = Status { overview: seen.clone(), hooks, metrics: metrics.clone(), standing, api };
+            let status = ApiState { overview: seen.clone(), hooks, metrics: metrics.clone(), standing, api };
             let served = serve(doors, status, (instances.clone(), home, grants), waker, stop.clone()).await;
             if served.is_err()
                 && let Some(leading) = leading.take()
             {
                 // The error of the start says more than the lease's.
-                let _ = leading.end().await;
+                let _ = leading.release().await;
             }
             served?;
-            tokio::spawn(measure(metrics.clone(), seen.clone()));
+            tokio::spawn(publish_metrics(metrics.clone(), seen.clone()));
         }
-        let permit = leading.as_ref().map(Leading::permit).unwrap_or_default();
+        let permit = leading.as_ref().map(LeaderElection::permit).unwrap_or_default();
         metrics.watch_permit(permit.clone());
         let head_seen = heads.clone();
-        let settings = Settings {
+        let settings = ControllerSettings {
             origin,
-            links: process.ways.links(),
-            home: process.ways.home.clone(),
+            link_resolver: process.connections.links(),
+            home: process.connections.home.clone(),
             grants: Arc::clone(&process.grants),
-            charts: Arc::new(repository::renderers(process.sites.clone())),
+            charts: Arc::new(repository::chart_service(process.chart_sites.clone())),
             keys: process.keys.clone(),
             until: wish.until,
             mode: wish.mode,
-            foresee: wish.foresee,
-            report,
+            dry_runs: wish.foresee,
+            posts_statuses: report,
             permit,
-            stands_by: leading.is_some(),
+            is_standby: leading.is_some(),
             metrics,
         };
         let is_alone = leading.is_none();
@@ -220,17 +228,17 @@ impl Session {
             elected.cancel();
         }
         let (promote, promotions) = watch::channel(None);
-        if report && wish.until == Until::Stopped {
-            let of_notifications = notification::Settings {
+        if report && wish.until == RunUntil::Stopped {
+            let of_notifications = notification::NotificationSettings {
                 repository: of_people,
                 home: settings.home.clone(),
                 grants: Arc::clone(&settings.grants),
                 permit: settings.permit.clone(),
                 metrics: settings.metrics.clone(),
-                folder: Some(state_of(process, "notifications")),
-                through: notification::Through::default(),
+                folder: Some(state_subfolder(process, "notifications")),
+                request_rewriter: notification::RequestRewriter::default(),
             };
-            let inputs = notification::Inputs {
+            let inputs = notification::NotificationInputs {
                 head: heads.clone(),
                 overview: seen.clone(),
                 promotions,
@@ -240,7 +248,7 @@ impl Session {
             tokio::spawn(notification::run(of_notifications, inputs));
         }
         if let Some((repository, deliveries)) = of_pulls {
-            let of_pulls = pulls::Settings {
+            let of_pulls = pulls::PullServiceSettings {
                 repository,
                 branch: process.source.branch.clone(),
                 charts: Arc::clone(&settings.charts),
@@ -250,7 +258,7 @@ impl Session {
                 metrics: settings.metrics.clone(),
                 promotions: promote,
             };
-            let inputs = pulls::Inputs {
+            let inputs = pulls::PullServiceInputs {
                 instance: instances,
                 head: heads.clone(),
                 overview: seen.clone(),
@@ -263,38 +271,40 @@ impl Session {
             tokio::spawn(pulls::run(of_pulls, inputs));
         }
         let (measure, measured) = watch::channel(Arc::default());
-        if wish.serve.is_some() && wish.until == Until::Stopped {
-            let of_analysis = analysis::Settings {
+        if wish.serve.is_some() && wish.until == RunUntil::Stopped {
+            let of_analysis = analysis::AnalysisSettings {
                 home: settings.home.clone(),
                 grants: Arc::clone(&settings.grants),
                 metrics: settings.metrics.clone(),
             };
-            let inputs = analysis::Inputs {
+            let inputs = analysis::AnalysisInputs {
                 head: heads,
                 overview: seen.clone(),
-                measured: measure,
+                outcomes: measure,
                 elected: elected.clone(),
                 stop: stop.clone(),
             };
             tokio::spawn(analysis::run(of_analysis, inputs));
         }
-        let inputs = Inputs { wakes, hints, measured, elected, stop: stop.clone() };
-        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, head }));
+        let inputs = ControllerInputs { wakes, hints, measurements: measured, elected, stop: stop.clone() };
+        let task =
+            tokio::spawn(controller::run(settings, inputs, ControllerOutputs { overview, instance, head }));
         if wish.serve.is_some() {
-            let (ways, mut read) = (process.ways.clone(), seen.clone());
+            let (ways, mut read) = (process.connections.clone(), seen.clone());
             tokio::spawn(async move {
                 let read = read.wait_for(|now| now.revision.is_some()).await;
                 // Only a warning: a cluster may have left the repository.
-                if let Some(slip) = read.ok().and_then(|overview| unmatched(&ways, &overview)) {
+                if let Some(slip) = read.ok().and_then(|overview| unknown_cluster_override(&ways, &overview))
+                {
                     tell!("warning: {slip}");
                 }
             });
         }
-        Ok(Self { overview: seen, head: head_seen, stop, leading, task })
+        Ok(Self { overview: seen, head: head_seen, stop, election: leading, task })
     }
 
-    pub fn leads(&self) -> impl Future<Output = ()> + Send + use<> {
-        let elected = self.leading.as_ref().map(|leading| leading.elected.clone());
+    pub fn wait_until_leader(&self) -> impl Future<Output = ()> + Send + use<> {
+        let elected = self.election.as_ref().map(|leading| leading.elected.clone());
         async move {
             if let Some(elected) = elected {
                 elected.cancelled().await;
@@ -303,28 +313,28 @@ impl Session {
     }
 
     /// Waits for the end. The first signal stops in order, the second at once.
-    pub async fn finish(self) -> anyhow::Result<(Ending, Arc<Overview>)> {
+    pub async fn finish(self) -> anyhow::Result<(RunEnding, Arc<Overview>)> {
         let (stop, over) = (self.stop.clone(), CancellationToken::new());
         let ended = over.clone();
         tokio::spawn(async move {
             tokio::select! {
                 () = ended.cancelled() => {}
-                result = signal() => if result.is_ok() {
+                result = wait_for_signal() => if result.is_ok() {
                     stop.cancel();
                     tell!("stopping: what is under way comes to its end; once more to stop at once");
                 }
             }
             // Also after the run: with handlers installed signals do not end the process.
-            while signal().await.is_ok() {
-                if !IS_ANOTHERS.load(Ordering::Relaxed) {
+            while wait_for_signal().await.is_ok() {
+                if !FOREGROUND_PROGRAM.load(Ordering::Relaxed) {
                     tell!("stopped at once: requests that were sent may still take effect");
                     std::process::exit(Exit::Interrupted as i32);
                 }
             }
         });
         let result = self.task.await.context("the controller ended unexpectedly");
-        if let Some(leading) = self.leading {
-            leading.end().await?;
+        if let Some(leading) = self.election {
+            leading.release().await?;
         }
         over.cancel();
         result
@@ -332,58 +342,59 @@ impl Session {
 }
 
 /// A `--cluster` override for an unknown cluster is probably a typo.
-fn unmatched(ways: &Ways, overview: &Overview) -> Option<String> {
+fn unknown_cluster_override(ways: &ClusterConnections, overview: &Overview) -> Option<String> {
     // Dropped clusters are not connected.
-    let known = overview.clusters.iter().filter(|cluster| !cluster.is_dropped());
+    let known = overview.clusters.iter().filter(|cluster| !cluster.is_unregistered());
     let known: Vec<&str> = known.map(|cluster| cluster.name.as_str()).collect();
-    let names = ways.unmatched(&known);
+    let names = ways.unknown_overrides(&known);
     let name = names.first()?;
     Some(format!("--cluster {name}=…: no cluster {name}; there are {}", known.join(", ")))
 }
 
 /// Runs once in observe mode.
-pub async fn look(
-    process: &Process,
-    until: Until,
+pub async fn observe(
+    process: &ProcessSettings,
+    until: RunUntil,
     worktree: bool,
-) -> anyhow::Result<(Ending, Arc<Overview>)> {
-    look_for(process, until, worktree, false).await
+) -> anyhow::Result<(RunEnding, Arc<Overview>)> {
+    observe_with_dry_run(process, until, worktree, false).await
 }
 
 /// As [`look`]; `foresee`: also with dry runs of the plans.
-pub async fn look_for(
-    process: &Process,
-    until: Until,
+pub async fn observe_with_dry_run(
+    process: &ProcessSettings,
+    until: RunUntil,
     worktree: bool,
     foresee: bool,
-) -> anyhow::Result<(Ending, Arc<Overview>)> {
-    let Looked { ending, overview, .. } = look_with_head(process, until, worktree, foresee).await?;
+) -> anyhow::Result<(RunEnding, Arc<Overview>)> {
+    let ObserveResult { ending, overview, .. } = observe_with_head(process, until, worktree, foresee).await?;
     Ok((ending, overview))
 }
 
 #[derive(Debug)]
-pub struct Looked {
-    pub ending: Ending,
+pub struct ObserveResult {
+    pub ending: RunEnding,
     pub overview: Arc<Overview>,
     pub head: Option<Arc<ConfigHead>>,
 }
 
-/// As [`look_for`], with the config repository that was read.
-pub async fn look_with_head(
-    process: &Process,
-    until: Until,
+/// As [`observe_with_dry_run`], with the config repository that was read.
+pub async fn observe_with_head(
+    process: &ProcessSettings,
+    until: RunUntil,
     worktree: bool,
     foresee: bool,
-) -> anyhow::Result<Looked> {
-    let wish = Wish { foresee, worktree, ..Wish::look(until) };
+) -> anyhow::Result<ObserveResult> {
+    let wish = RunOptions { foresee, worktree, ..RunOptions::observe_only(until) };
     let session = Session::start(process, wish).await?;
     let heads = session.head.clone();
-    let (ways, stop, mut read) = (process.ways.clone(), session.stop.clone(), session.overview.clone());
+    let (ways, stop, mut read) =
+        (process.connections.clone(), session.stop.clone(), session.overview.clone());
     let slip = tokio::spawn(async move {
         // An error means an early end, which `ending` explains.
         let read = read.wait_for(|now| now.revision.is_some()).await.ok()?;
         // A cluster with an invalid manifest is unknown too: errors come first.
-        let slip = unmatched(&ways, &read).filter(|_| !read.has_errors())?;
+        let slip = unknown_cluster_override(&ways, &read).filter(|_| !read.has_errors())?;
         stop.cancel();
         Some(slip)
     });
@@ -391,52 +402,55 @@ pub async fn look_with_head(
     if let Ok(Some(slip)) = slip.await {
         bail!(slip);
     }
-    if let Ending::Unreadable(error) = ending {
-        return Err(Unreadable(error).into());
+    if let RunEnding::Unreadable(error) = ending {
+        return Err(RepositoryUnreadable(error).into());
     }
     if overview.revision.is_none() {
-        return Err(NotRead { interrupted: matches!(ending, Ending::Stopped) }.into());
+        return Err(RepositoryNotRead { interrupted: matches!(ending, RunEnding::Stopped) }.into());
     }
     if worktree {
-        taken_away::tell(Arc::make_mut(&mut overview), process).await;
+        removed_clusters::add_removed_clusters(Arc::make_mut(&mut overview), process).await;
     }
     let head = heads.borrow().clone();
-    Ok(Looked { ending, overview, head })
+    Ok(ObserveResult { ending, overview, head })
 }
 
-async fn open(process: &Process, worktree: bool) -> anyhow::Result<(Origin, Option<Repository>)> {
+async fn open_origin(
+    process: &ProcessSettings,
+    worktree: bool,
+) -> anyhow::Result<(ManifestOrigin, Option<ConfigRepository>)> {
     if worktree {
         // The folder may be no repository.
         let history = repository_of_folder(process).await.ok();
-        return Ok((Origin::Folder { path: folder(&process.source), history }, None));
+        return Ok((ManifestOrigin::Folder { path: manifest_folder(&process.source), history }, None));
     }
-    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
-    Ok((Origin::Repository(repository.clone()), Some(repository)))
+    let repository = ConfigRepository::open(process.source.clone()).await.map_err(SourceError)?;
+    Ok((ManifestOrigin::Repository(repository.clone()), Some(repository)))
 }
 
 /// Accepted deliveries for triggers that are not written yet.
-fn accepted(process: &Process) -> DeliveryQueue {
-    DeliveryQueue::open(state_of(process, "deliveries"))
+fn open_delivery_queue(process: &ProcessSettings) -> DeliveryQueue {
+    DeliveryQueue::open(state_subfolder(process, "deliveries"))
 }
 
 /// A subfolder of the state folder for this repository.
-fn state_of(process: &Process, what: &str) -> PathBuf {
-    let source::Options { url, state, .. } = &process.source;
-    state.join(what).join(Digest::of(shown_address(url).as_bytes()).short())
+fn state_subfolder(process: &ProcessSettings, what: &str) -> PathBuf {
+    let source::SourceOptions { url, state_folder: state, .. } = &process.source;
+    state.join(what).join(Digest::of(redacted_address(url).as_bytes()).short())
 }
 
 /// The folder's repository, at its checked out branch.
-pub async fn repository_of_folder(process: &Process) -> Result<Repository, source::Error> {
-    Repository::open(source::Options { branch: None, ..process.source.clone() }).await
+pub async fn repository_of_folder(process: &ProcessSettings) -> Result<ConfigRepository, source::Error> {
+    ConfigRepository::open(source::SourceOptions { branch: None, ..process.source.clone() }).await
 }
 
-pub fn folder(source: &source::Options) -> PathBuf {
+pub fn manifest_folder(source: &source::SourceOptions) -> PathBuf {
     let names = source.path.split('/').filter(|name| !name.is_empty() && *name != ".");
     names.fold(PathBuf::from(&source.url), |folder, name| folder.join(name))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Routed {
+struct HintRoute {
     /// The deployed branch may have moved.
     is_for_controller: bool,
     /// Of our repository: for pull requests and triggers.
@@ -444,7 +458,7 @@ struct Routed {
 }
 
 /// Unknown values match. One receiver may get events of all repositories of an owner, and of all branches.
-fn routed(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> Routed {
+fn hint_route(hint: &WebhookHint, branch: Option<&str>, instance: Option<&Instance>) -> HintRoute {
     let repository = instance.and_then(|instance| instance.forge.as_ref()).map(|forge| &forge.repository);
     let same_repository = match (&hint.repository, repository) {
         (Some(hinted), Some(ours)) => hinted.eq_ignore_ascii_case(ours),
@@ -454,14 +468,14 @@ fn routed(hint: &Hint, branch: Option<&str>, instance: Option<&Instance>) -> Rou
         (Some(hinted), Some(ours)) => hinted == ours,
         _ => true,
     };
-    Routed {
+    HintRoute {
         is_for_controller: hint.kind.is_of_branch() && same_repository && same_branch,
         is_for_others: same_repository,
     }
 }
 
 /// Updates metrics from overviews, beside the controller: it takes time for a large fleet.
-async fn measure(metrics: Metrics, mut overviews: watch::Receiver<Arc<Overview>>) {
+async fn publish_metrics(metrics: Metrics, mut overviews: watch::Receiver<Arc<Overview>>) {
     while overviews.changed().await.is_ok() {
         let (metrics, overview) = (metrics.clone(), Arc::clone(&overviews.borrow_and_update()));
         if let Err(error) = tokio::task::spawn_blocking(move || metrics.publish(&overview)).await {
@@ -471,10 +485,14 @@ async fn measure(metrics: Metrics, mut overviews: watch::Receiver<Arc<Overview>>
 }
 
 async fn serve(
-    doors: &Doors,
-    status: Status,
-    (mut instances, home, grants): (watch::Receiver<Option<Arc<Instance>>>, Home, Arc<Grants>),
-    waker: Option<Waker>,
+    doors: &ListenOptions,
+    status: ApiState,
+    (mut instances, home, grants): (
+        watch::Receiver<Option<Arc<Instance>>>,
+        HomeCluster,
+        Arc<RepositoryGrants>,
+    ),
+    waker: Option<WatchControl>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let hooks = TcpListener::bind(&doors.hooks_listen)
@@ -494,7 +512,7 @@ async fn serve(
         loop {
             tokio::select! {
                 changed = instances.changed() => if changed.is_err() { return },
-                () = tokio::time::sleep(MISSING_AGAIN), if !are_settled => {}
+                () = tokio::time::sleep(SECRET_RETRY_INTERVAL), if !are_settled => {}
             }
             let instance = instances.borrow_and_update().clone();
             let Some(instance) = instance else { continue };
@@ -509,18 +527,18 @@ async fn serve(
     Ok(())
 }
 
-async fn keep_tokens(
-    api: Api,
+async fn refresh_trigger_tokens(
+    api: ApiV1,
     mut heads: watch::Receiver<Option<Arc<ConfigHead>>>,
-    home: Home,
-    grants: Arc<Grants>,
+    home: HomeCluster,
+    grants: Arc<RepositoryGrants>,
 ) {
     let (mut tokens, mut are_settled) = (TriggerTokens::default(), true);
     let mut read_for: Option<Arc<Fleet>> = None;
     loop {
         tokio::select! {
             changed = heads.changed() => if changed.is_err() { return },
-            () = tokio::time::sleep(MISSING_AGAIN), if !are_settled => {}
+            () = tokio::time::sleep(SECRET_RETRY_INTERVAL), if !are_settled => {}
         }
         let head = heads.borrow_and_update().clone();
         let Some(head) = head else { continue };
@@ -536,7 +554,7 @@ async fn keep_tokens(
 }
 
 /// Waits for SIGINT or SIGTERM.
-async fn signal() -> std::io::Result<()> {
+async fn wait_for_signal() -> std::io::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         result = tokio::signal::ctrl_c() => result,
@@ -546,19 +564,19 @@ async fn signal() -> std::io::Result<()> {
 
 /// The repository could not be opened.
 #[derive(Debug)]
-pub struct Source(pub source::Error);
+pub struct SourceError(pub source::Error);
 
 /// The repository could not be read.
 #[derive(Debug)]
-pub struct Unreadable(pub LoadError);
+pub struct RepositoryUnreadable(pub LoadError);
 
 /// The run ended before the repository was read.
 #[derive(Debug)]
-pub struct NotRead {
+pub struct RepositoryNotRead {
     interrupted: bool,
 }
 
-impl fmt::Display for NotRead {
+impl fmt::Display for RepositoryNotRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.interrupted {
             true => "stopped before the config repository was read",
@@ -567,46 +585,46 @@ impl fmt::Display for NotRead {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for RepositoryUnreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)
     }
 }
 
-impl std::error::Error for NotRead {}
-impl std::error::Error for Source {}
-impl std::error::Error for Unreadable {}
+impl std::error::Error for RepositoryNotRead {}
+impl std::error::Error for SourceError {}
+impl std::error::Error for RepositoryUnreadable {}
 
-fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
-    let opened = error.downcast_ref::<Source>().map(|error| error.0.kind());
-    opened.or_else(|| error.downcast_ref::<Unreadable>().map(|error| error.0.kind))
+fn error_kind(error: &anyhow::Error) -> Option<ErrorKind> {
+    let opened = error.downcast_ref::<SourceError>().map(|error| error.0.kind());
+    opened.or_else(|| error.downcast_ref::<RepositoryUnreadable>().map(|error| error.0.kind))
 }
 
 pub fn help_of(error: &anyhow::Error) -> Option<String> {
-    let opened = error.downcast_ref::<Source>().and_then(|error| error.0.help().map(ToOwned::to_owned));
+    let opened = error.downcast_ref::<SourceError>().and_then(|error| error.0.help().map(ToOwned::to_owned));
     let of_forge =
         || error.downcast_ref::<forge::Error>().and_then(|error| error.help()).map(ToOwned::to_owned);
-    let unreadable = || error.downcast_ref::<Unreadable>().and_then(|error| error.0.help.clone());
+    let unreadable = || error.downcast_ref::<RepositoryUnreadable>().and_then(|error| error.0.help.clone());
     opened.or_else(unreadable).or_else(of_forge)
 }
 
 pub fn exit_of(error: &anyhow::Error) -> Exit {
-    if let Some(NotRead { interrupted }) = error.downcast_ref() {
+    if let Some(RepositoryNotRead { interrupted }) = error.downcast_ref() {
         return if *interrupted { Exit::Interrupted } else { Exit::TimedOut };
     }
-    if error.is::<Lost>() {
+    if error.is::<LeaseLost>() {
         return Exit::Denied;
     }
     if let Some(error) = error.downcast_ref::<forge::Error>() {
         return exit::of_forge(error);
     }
-    match kind_of(error) {
+    match error_kind(error) {
         Some(ErrorKind::Authentication) => Exit::Denied,
         Some(ErrorKind::Unreachable | ErrorKind::Transient) => Exit::Unreachable,
         Some(ErrorKind::Configuration) | None => Exit::Configuration,
@@ -614,60 +632,62 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
 }
 
 /// Settings for commands that get only a path or URL.
-pub fn process_of(url: String, ways: Ways) -> Process {
-    Process {
-        source: source::Options {
+pub fn default_process(url: String, ways: ClusterConnections) -> ProcessSettings {
+    ProcessSettings {
+        source: source::SourceOptions {
             url,
             branch: None,
             path: ".".to_owned(),
-            listed: manifest::listed_beside,
-            credentials: source::Credentials::None,
-            state: std::env::temp_dir().join("tutti"),
+            outside_file_lister: manifest::listed_beside,
+            credentials: source::GitCredentials::None,
+            state_folder: std::env::temp_dir().join("tutti"),
         },
         listen: None,
         hooks_listen: None,
         api_token: None,
         lease: None,
-        ways,
-        keys: Keys::default(),
+        connections: ways,
+        keys: DecryptionKeys::default(),
         grants: Arc::default(),
-        sites: Sites::of_environment(),
+        chart_sites: ChartHosts::from_environment(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forge::HintKind;
-    use crate::model::{Forge, Written};
+    use crate::forge::WebhookHintKind;
+    use crate::model::{ForgeSettings, UncomparedLocation};
 
     #[test]
     fn hints_are_routed_by_repository_and_branch() {
-        let forge = Forge {
+        let forge = ForgeSettings {
             url: "https://gitea.example.com".to_owned(),
             repository: "team/config".to_owned(),
             token: None,
-            written: Written::default(),
+            written: UncomparedLocation::default(),
         };
         let instance = Instance { forge: Some(forge), ..Instance::default() };
-        let hint = |repository: Option<&str>, reference: Option<&str>, kind: HintKind| Hint {
+        let hint = |repository: Option<&str>, reference: Option<&str>, kind: WebhookHintKind| WebhookHint {
             receiver: "gitea".to_owned(),
             repository: repository.map(ToOwned::to_owned),
             reference: reference.map(ToOwned::to_owned),
             kind,
-            ..Hint::default()
+            ..WebhookHint::default()
         };
-        let check = |hint: &Hint, is_for_controller: bool, is_for_others: bool| {
-            let expected = Routed { is_for_controller, is_for_others };
-            assert_eq!(routed(hint, Some("main"), Some(&instance)), expected, "{hint:?}");
-            let unknown = Routed { is_for_controller: hint.kind.is_of_branch(), is_for_others: true };
-            assert_eq!(routed(hint, None, None), unknown, "nothing is known yet: {hint:?}");
+        let check = |hint: &WebhookHint, is_for_controller: bool, is_for_others: bool| {
+            let expected = HintRoute { is_for_controller, is_for_others };
+            assert_eq!(hint_route(hint, Some("main"), Some(&instance)), expected, "{hint:?}");
+            let unknown = HintRoute { is_for_controller: hint.kind.is_of_branch(), is_for_others: true };
+            assert_eq!(hint_route(hint, None, None), unknown, "nothing is known yet: {hint:?}");
         };
-        check(&hint(Some("Team/Config"), Some("refs/heads/main"), HintKind::Push), true, true);
-        check(&hint(Some("team/other"), Some("refs/heads/main"), HintKind::Push), false, false);
-        check(&hint(Some("team/config"), Some("refs/heads/main-2"), HintKind::Push), false, true);
-        check(&hint(None, None, HintKind::BranchCreated), true, true);
-        for kind in [HintKind::Pull, HintKind::Review, HintKind::Comment, HintKind::Label] {
+        check(&hint(Some("Team/Config"), Some("refs/heads/main"), WebhookHintKind::Push), true, true);
+        check(&hint(Some("team/other"), Some("refs/heads/main"), WebhookHintKind::Push), false, false);
+        check(&hint(Some("team/config"), Some("refs/heads/main-2"), WebhookHintKind::Push), false, true);
+        check(&hint(None, None, WebhookHintKind::BranchCreated), true, true);
+        for kind in
+            [WebhookHintKind::Pull, WebhookHintKind::Review, WebhookHintKind::Comment, WebhookHintKind::Label]
+        {
             check(&hint(Some("team/config"), None, kind), false, true);
             check(&hint(Some("team/other"), None, kind), false, false);
         }
@@ -676,9 +696,9 @@ mod tests {
     #[test]
     fn manifest_folder_is_below_the_repository() {
         let check = |path: &str, expected: &str| {
-            let mut process = process_of("/a/b".to_owned(), Ways::all_sandbox());
+            let mut process = default_process("/a/b".to_owned(), ClusterConnections::all_sandbox());
             process.source.path = path.to_owned();
-            assert_eq!(folder(&process.source), PathBuf::from(expected), "{path}");
+            assert_eq!(manifest_folder(&process.source), PathBuf::from(expected), "{path}");
         };
         check(".", "/a/b");
         check("./sub//fleet/", "/a/b/sub/fleet");

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use crate::cluster::host_name;
 
 /// Private: it holds clones of private repositories.
-const MODE: u32 = 0o700;
+const FOLDER_MODE: u32 = 0o700;
 /// In bytes, of the note about its holder.
-const LONGEST_NOTE: u64 = 4096;
+const MAX_NOTE_BYTES: u64 = 4096;
 
 /// Holds the lock; the kernel releases it with the process.
 #[derive(Debug)]
@@ -24,12 +24,12 @@ pub struct StateFolder {
 
 impl StateFolder {
     /// Locks the folder, unless another process holds it.
-    pub fn take(folder: &Path, repository: &str) -> anyhow::Result<Self> {
+    pub fn acquire(folder: &Path, repository: &str) -> anyhow::Result<Self> {
         let failed = || format!("failed to use the state folder {}", folder.display());
-        DirBuilder::new().recursive(true).mode(MODE).create(folder).with_context(failed)?;
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).with_context(failed)?;
         let mode = fs::metadata(folder).with_context(failed)?.permissions().mode();
-        let set = || fs::set_permissions(folder, Permissions::from_mode(MODE));
-        if !is_shut(mode, set).with_context(failed)? {
+        let set = || fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE));
+        if !is_private(mode, set).with_context(failed)? {
             tracing::warn!(
                 "the state folder {} belongs to another user and has mode {:o}: others on this machine may read the clone of the \
                  config repository; give the folder to the user of this process, or name another one with --state DIR",
@@ -49,7 +49,7 @@ impl StateFolder {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                let _ = (&lock).take(LONGEST_NOTE).read_to_string(&mut holder);
+                let _ = (&lock).take(MAX_NOTE_BYTES).read_to_string(&mut holder);
                 bail!(
                     "the state folder {} is in use by {}; give this process another one with --state DIR",
                     folder.display(),
@@ -74,8 +74,8 @@ impl StateFolder {
 
 /// Whether it is private, or `set` made it so: an earlier version may have created it. A pod's volume belongs to root, so its
 /// mode cannot be set.
-fn is_shut(mode: u32, set: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
-    if mode & !MODE & 0o777 == 0 {
+fn is_private(mode: u32, set: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
+    if mode & !FOLDER_MODE & 0o777 == 0 {
         return Ok(true);
     }
     match set() {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn folder_of_another_user_is_used_unchanged() {
-        let check = |mode: u32, set: io::Result<()>| is_shut(mode, || set).map_err(|error| error.kind());
+        let check = |mode: u32, set: io::Result<()>| is_private(mode, || set).map_err(|error| error.kind());
         let error = |code: i32| Err(io::Error::from_raw_os_error(code));
         // EPERM, as of a volume with `fsGroup`.
         assert_eq!(check(0o42775, error(1)), Ok(false));
@@ -107,14 +107,14 @@ mod tests {
     fn error_names_the_holder() {
         let folder = tempfile::tempdir().expect("a folder");
         let state = folder.path().join("a/state");
-        let held = StateFolder::take(&state, "config.git").expect("nobody has it");
-        assert_eq!(fs::metadata(&state).expect("a folder").permissions().mode() & 0o777, MODE);
-        let refused = StateFolder::take(&state, "config.git").expect_err("it is held").to_string();
+        let held = StateFolder::acquire(&state, "config.git").expect("nobody has it");
+        assert_eq!(fs::metadata(&state).expect("a folder").permissions().mode() & 0o777, FOLDER_MODE);
+        let refused = StateFolder::acquire(&state, "config.git").expect_err("it is held").to_string();
         let holder = format!("process {} on ", std::process::id());
         assert!(refused.contains(&holder) && refused.contains("config.git; give"), "{refused}");
         drop(held);
         fs::set_permissions(&state, Permissions::from_mode(0o755)).expect("permissions");
-        StateFolder::take(&state, "other.git").expect("nobody has it");
-        assert_eq!(fs::metadata(&state).expect("a folder").permissions().mode() & 0o777, MODE);
+        StateFolder::acquire(&state, "other.git").expect("nobody has it");
+        assert_eq!(fs::metadata(&state).expect("a folder").permissions().mode() & 0o777, FOLDER_MODE);
     }
 }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::exit::Exit;
 use super::files;
 use super::output::say;
-use crate::fleet::layers::{TEMPLATES, shipped_in};
+use crate::fleet::layers::{TEMPLATES_FOLDER, shipped_files};
 
 #[derive(Args, Debug)]
 pub struct TemplatesArgs {
@@ -40,7 +40,7 @@ struct EjectArgs {
 pub fn run(args: TemplatesArgs) -> anyhow::Result<Exit> {
     match args.command {
         TemplatesCommand::List => {
-            shipped_in(TEMPLATES).for_each(|(path, _)| say!("{path}"));
+            shipped_files(TEMPLATES_FOLDER).for_each(|(path, _)| say!("{path}"));
             Ok(Exit::Ok)
         }
         TemplatesCommand::Eject(args) => eject(&args),
@@ -50,9 +50,9 @@ pub fn run(args: TemplatesArgs) -> anyhow::Result<Exit> {
 fn eject(args: &EjectArgs) -> anyhow::Result<Exit> {
     let what = args.what.as_deref().unwrap_or("");
     let what = what.strip_prefix("shipped/").unwrap_or(what).trim_end_matches('/');
-    let what = what.strip_prefix(TEMPLATES).unwrap_or(what);
-    let within = format!("{TEMPLATES}{what}/");
-    let chosen: Vec<_> = shipped_in(TEMPLATES)
+    let what = what.strip_prefix(TEMPLATES_FOLDER).unwrap_or(what);
+    let within = format!("{TEMPLATES_FOLDER}{what}/");
+    let chosen: Vec<_> = shipped_files(TEMPLATES_FOLDER)
         .filter(|(path, _)| {
             what.is_empty() || path.starts_with(&within) || **path == *within.trim_end_matches('/')
         })

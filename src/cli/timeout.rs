@@ -7,7 +7,7 @@ use crate::manifest::read;
 /// `90s` or `5m`, as in manifests and with kubectl; a number alone is seconds, as with `argocd`.
 pub fn timeout(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().map(Duration::from_secs);
-    let told = seconds.or_else(|| read::duration(text));
+    let told = seconds.or_else(|| read::parse_duration(text));
     told.ok_or_else(|| "write it with units: 90s, 5m or 1h30m; a number alone is seconds".to_owned())
 }
 

@@ -9,14 +9,14 @@ use serde_json::json;
 
 use super::exit::Exit;
 use super::keys::KeyArgs;
-use super::output::{self, Format, say, tell};
+use super::output::{self, OutputFormat, say, tell};
 use super::repository;
-use crate::chart::Sites;
-use crate::fleet::layers::shipped_in;
+use crate::chart::ChartHosts;
+use crate::fleet::layers::shipped_files;
 use crate::fleet::{Fleet, Target, Waves};
 use crate::model::{AppId, AppSpec};
-use crate::render::trace::touch::{Touch, touched};
-use crate::render::{Memory, Renderer};
+use crate::render::trace::touched_objects::{TouchedLine, touched_objects};
+use crate::render::{FleetRenderer, RenderCache};
 use crate::schedule::assign;
 
 #[derive(Args, Debug)]
@@ -33,29 +33,29 @@ pub struct TraceArgs {
     #[command(flatten)]
     keys: KeyArgs,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
-    let touch = parse(&args.place);
+    let touch = parse_place(&args.place);
     let mut snapshot = repository::snapshot(&args.repo, args.revision.as_deref()).await?;
-    snapshot.keys = args.keys.alone().await?;
+    snapshot.keys = args.keys.resolve_flags().await?;
     let shipped = touch.file.strip_prefix("shipped/").unwrap_or(&touch.file);
-    if !snapshot.files.contains_key(&touch.file) && !shipped_in(shipped).any(|(path, _)| path == shipped) {
+    if !snapshot.files.contains_key(&touch.file) && !shipped_files(shipped).any(|(path, _)| path == shipped) {
         bail!("no file {} here, and none that is shipped", touch.file);
     }
     let fleet = repository::fleet(&snapshot);
-    let charts = repository::charts(&fleet, Sites::of_environment()).await;
-    let mut renderer = Renderer::new(&fleet, &snapshot, &charts);
-    renderer.render_all(&mut Memory::default());
+    let charts = repository::fetched_charts(&fleet, ChartHosts::from_environment()).await;
+    let mut renderer = FleetRenderer::new(&fleet, &snapshot, &charts);
+    renderer.render_all(&mut RenderCache::default());
     let (mut rows, mut unknown) = (Vec::new(), 0_usize);
     for target in fleet.targets() {
-        match touched(&renderer, &target, &touch) {
+        match touched_objects(&renderer, &target, &touch) {
             Some(objects) => rows.extend(objects.into_iter().map(|object| (target.clone(), object))),
             None => unknown += 1,
         }
     }
-    if args.output == Format::Table {
+    if args.output == OutputFormat::Table {
         let mut table = output::table(&["CLUSTER", "APP", "OBJECT"]);
         for (target, object) in &rows {
             table.add_row([target.cluster.to_string(), target.app.to_string(), object.to_string()]);
@@ -103,9 +103,9 @@ fn write_waves(fleet: &Fleet, app: &AppId) {
 }
 
 /// File names may contain colons; a line is a number after the last one.
-fn parse(place: &str) -> Touch {
+fn parse_place(place: &str) -> TouchedLine {
     match place.rsplit_once(':').map(|(file, line)| (file, line.parse())) {
-        Some((file, Ok(line))) => Touch { file: file.to_owned(), line: Some(line) },
-        _ => Touch { file: place.to_owned(), line: None },
+        Some((file, Ok(line))) => TouchedLine { file: file.to_owned(), line: Some(line) },
+        _ => TouchedLine { file: place.to_owned(), line: None },
     }
 }

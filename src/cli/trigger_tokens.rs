@@ -2,22 +2,22 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::kept_secrets::KeptSecrets;
+use super::secret_cache::SecretCache;
 use crate::api::SHORTEST_TOKEN;
-use crate::cluster::Home;
-use crate::controller::Grants;
+use crate::cluster::HomeCluster;
+use crate::controller::RepositoryGrants;
 use crate::fleet::Fleet;
 
 #[derive(Debug, Default)]
-pub struct TriggerTokens(KeptSecrets);
+pub struct TriggerTokens(SecretCache);
 
 impl TriggerTokens {
     /// The tokens by trigger, and whether none needs another read.
     pub async fn read(
         &mut self,
         fleet: &Fleet,
-        home: &Home,
-        grants: &Grants,
+        home: &HomeCluster,
+        grants: &RepositoryGrants,
     ) -> (Vec<(String, SecretString)>, bool) {
         let wanted = fleet.triggers.values().filter_map(|trigger| trigger.token.as_ref());
         let (found, are_settled) = self.0.read(wanted, home, grants).await;
@@ -75,8 +75,10 @@ mod tests {
         let snapshot = Snapshot::of_texts([("triggers/all.yaml", all.concat().as_str())]);
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
         assert_eq!(fleet.triggers.len(), 4, "{:?}", fleet.diagnostics);
-        let grants = Grants { folder: Some(folder.path().to_owned()), ..Grants::default() };
-        let (tokens, are_settled) = TriggerTokens::default().read(&fleet, &Home::default(), &grants).await;
+        let grants =
+            RepositoryGrants { folder: Some(folder.path().to_owned()), ..RepositoryGrants::default() };
+        let (tokens, are_settled) =
+            TriggerTokens::default().read(&fleet, &HomeCluster::default(), &grants).await;
         let found: Vec<_> =
             tokens.iter().map(|(name, token)| (name.as_str(), token.expose_secret())).collect();
         assert_eq!((found, are_settled), (vec![("a", "0123456789abcdef")], true));

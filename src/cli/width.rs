@@ -4,15 +4,15 @@ use console::Term;
 
 use super::output::say;
 
-const DEFAULT: usize = 120;
+const DEFAULT_COLUMNS: usize = 120;
 
 /// Columns from `COLUMNS`, else the terminal, else 120.
-pub fn columns() -> usize {
-    terminal().unwrap_or(DEFAULT)
+pub fn terminal_columns() -> usize {
+    detected_columns().unwrap_or(DEFAULT_COLUMNS)
 }
 
-/// The same without the default; `None` for files and pipes.
-pub fn terminal() -> Option<usize> {
+/// The same without the default; `NotConfigured` for files and pipes.
+pub fn detected_columns() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
     let of_terminal = || {
         let term = Term::stdout();
@@ -24,7 +24,7 @@ pub fn terminal() -> Option<usize> {
 
 /// Writes a line; on a terminal it is wrapped with an indent.
 pub fn say_wrapped(text: &str) {
-    match terminal() {
+    match detected_columns() {
         Some(width) => wrap(text, width).iter().for_each(|line| say!("{line}")),
         None => say!("{text}"),
     }

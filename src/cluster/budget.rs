@@ -8,26 +8,31 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Of all clusters.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct SharedBudget {
     /// The most that one cluster may take.
-    pub of_one: usize,
-    pub of_all: usize,
+    pub cluster_limit: usize,
+    pub total_limit: usize,
     taken: AtomicUsize,
     /// Clusters that hold a share.
     clusters: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum BudgetExhausted {
     /// The cluster has reached its own bound.
-    OfOne,
+    Cluster,
     /// The total is taken, and this cluster holds more than an even share.
-    OfAll,
+    Total,
 }
 
-impl Budget {
+impl SharedBudget {
     pub const fn new(of_one: usize, of_all: usize) -> Self {
-        Self { of_one, of_all, taken: AtomicUsize::new(0), clusters: AtomicUsize::new(0) }
+        Self {
+            cluster_limit: of_one,
+            total_limit: of_all,
+            taken: AtomicUsize::new(0),
+            clusters: AtomicUsize::new(0),
+        }
     }
 
     #[cfg(test)]
@@ -38,50 +43,50 @@ impl Budget {
 
 /// Of one cluster; clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Account(Arc<Own>);
+pub(super) struct ClusterBudget(Arc<ClusterBudgetState>);
 
 #[derive(Debug)]
-struct Own {
+struct ClusterBudgetState {
     taken: AtomicUsize,
-    budget: &'static Budget,
+    budget: &'static SharedBudget,
 }
 
-impl Account {
-    pub fn of(budget: &'static Budget) -> Self {
-        Self(Arc::new(Own { taken: AtomicUsize::new(0), budget }))
+impl ClusterBudget {
+    pub fn of(budget: &'static SharedBudget) -> Self {
+        Self(Arc::new(ClusterBudgetState { taken: AtomicUsize::new(0), budget }))
     }
 
-    pub fn share(&self) -> Share {
-        Share { account: self.clone(), taken: 0 }
+    pub fn new_share(&self) -> BudgetShare {
+        BudgetShare { account: self.clone(), taken: 0 }
     }
 }
 
 /// The share of one response or list; returned on drop.
 #[derive(Debug)]
-pub(super) struct Share {
-    account: Account,
+pub(super) struct BudgetShare {
+    account: ClusterBudget,
     taken: usize,
 }
 
-impl Share {
+impl BudgetShare {
     /// Grows to `to` if there is room.
-    pub fn grow(&mut self, to: usize) -> Result<(), Full> {
+    pub fn grow(&mut self, to: usize) -> Result<(), BudgetExhausted> {
         let more = to.saturating_sub(self.taken);
         if more == 0 {
             return Ok(());
         }
-        let Own { taken, budget } = &*self.account.0;
+        let ClusterBudgetState { taken, budget } = &*self.account.0;
         let before = taken.fetch_add(more, Relaxed);
         if before == 0 {
             budget.clusters.fetch_add(1, Relaxed);
         }
         let (own, all) = (before + more, budget.taken.fetch_add(more, Relaxed) + more);
         self.taken += more;
-        let even = budget.of_all / budget.clusters.load(Relaxed).max(1);
-        let full = if own > budget.of_one {
-            Full::OfOne
-        } else if all > budget.of_all && own > even {
-            Full::OfAll
+        let even = budget.total_limit / budget.clusters.load(Relaxed).max(1);
+        let full = if own > budget.cluster_limit {
+            BudgetExhausted::Cluster
+        } else if all > budget.total_limit && own > even {
+            BudgetExhausted::Total
         } else {
             return Ok(());
         };
@@ -95,7 +100,7 @@ impl Share {
         if less == 0 {
             return;
         }
-        let Own { taken, budget } = &*self.account.0;
+        let ClusterBudgetState { taken, budget } = &*self.account.0;
         self.taken -= less;
         budget.taken.fetch_sub(less, Relaxed);
         if taken.fetch_sub(less, Relaxed) == less {
@@ -104,7 +109,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.shrink(0);
     }
@@ -114,17 +119,17 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
-    fn budget() -> &'static Budget {
-        Box::leak(Box::new(Budget::new(10, 40)))
+    fn budget() -> &'static SharedBudget {
+        Box::leak(Box::new(SharedBudget::new(10, 40)))
     }
 
     #[test]
     fn cluster_is_limited_to_its_budget() {
         let budget = budget();
-        let account = Account::of(budget);
-        let (mut one, mut other) = (account.share(), account.share());
+        let account = ClusterBudget::of(budget);
+        let (mut one, mut other) = (account.new_share(), account.new_share());
         one.grow(10).expect("room");
-        assert_eq!(other.grow(1), Err(Full::OfOne));
+        assert_eq!(other.grow(1), Err(BudgetExhausted::Cluster));
         one.shrink(5);
         other.grow(2).expect("room");
         drop((one, other));
@@ -134,13 +139,13 @@ mod tests {
     #[test]
     fn small_share_fits_when_the_budget_is_full() {
         let budget = budget();
-        let mut greedy: Vec<Share> = (0..4).map(|_| Account::of(budget).share()).collect();
+        let mut greedy: Vec<BudgetShare> = (0..4).map(|_| ClusterBudget::of(budget).new_share()).collect();
         for share in &mut greedy {
             share.grow(10).expect("room");
         }
-        let mut modest = Account::of(budget).share();
+        let mut modest = ClusterBudget::of(budget).new_share();
         modest.grow(8).expect("an even share");
-        assert_eq!(modest.grow(9), Err(Full::OfAll));
+        assert_eq!(modest.grow(9), Err(BudgetExhausted::Total));
         drop(greedy);
         modest.grow(9).expect("room");
     }

@@ -6,7 +6,7 @@ use kube::core::GroupVersion;
 use kube::core::discovery::{ApiCapabilities, Scope};
 use kube::discovery::{ApiResource, verbs};
 
-use crate::model::{Capabilities, Kind, KindFacts, KubeVersion, unusual_plural};
+use crate::model::{Capabilities, GroupVersionKind, KindInfo, KubeVersion, unusual_plural};
 
 /// One kind in one version.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,9 +29,9 @@ impl Resource {
 /// All served kinds in every version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
-    resources: BTreeMap<Kind, Resource>,
+    resources: BTreeMap<GroupVersionKind, Resource>,
     /// The preferred version of a kind, by group and kind: that of its group, or else the best one that has the kind.
-    preferred: BTreeMap<(String, String), Kind>,
+    preferred: BTreeMap<(String, String), GroupVersionKind>,
     /// The cluster's own version, as it reports it.
     pub(super) version: String,
     /// `apps/v1`, also those without a kind.
@@ -43,11 +43,11 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    pub fn get(&self, kind: &Kind) -> Option<&Resource> {
+    pub fn get(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.resources.get(kind)
     }
 
-    /// The plural of a kind in any version; `None` if tutti cannot manage the kind.
+    /// The plural of a kind in any version; `NotConfigured` if tutti cannot manage the kind.
     pub fn plural(&self, group: &str, kind: &str) -> Option<&str> {
         let preferred = self.preferred.get(&(group.to_owned(), kind.to_owned()))?;
         self.get(preferred).map(Resource::plural)
@@ -63,12 +63,12 @@ impl Catalog {
         version.clone_into(&mut self.version);
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Kind, &Resource)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&GroupVersionKind, &Resource)> {
         self.resources.iter()
     }
 
     /// The preferred version of every kind that tutti can manage.
-    pub fn preferred(&self) -> impl Iterator<Item = &Kind> {
+    pub fn preferred(&self) -> impl Iterator<Item = &GroupVersionKind> {
         self.preferred.values()
     }
 
@@ -76,11 +76,11 @@ impl Catalog {
     /// served, because a short outage must not remove objects.
     pub fn capabilities(&self, before: Option<&Capabilities>) -> Capabilities {
         let from_before = before.into_iter().flat_map(|before| &before.api_versions);
-        let from_before = from_before.filter(|name| self.may_serve(name)).cloned();
+        let from_before = from_before.filter(|name| self.is_in_stale_api(name)).cloned();
         let api_versions: BTreeSet<String> =
             self.names().chain(self.missing.iter().cloned()).chain(from_before).collect();
         let version = KubeVersion::parse(&self.version).unwrap_or_else(KubeVersion::newest);
-        let is_kept = |name: &String| self.may_serve(name) || self.missing.contains(name);
+        let is_kept = |name: &String| self.is_in_stale_api(name) || self.missing.contains(name);
         let from_before = before.into_iter().flat_map(|before| &before.kinds);
         let from_before =
             from_before.filter(|(name, _)| is_kept(name)).map(|(name, it)| (name.clone(), it.clone()));
@@ -88,7 +88,7 @@ impl Catalog {
         let facts = custom.map(|(kind, resource)| {
             let Resource { namespaced, has_status, .. } = *resource;
             let plural = unusual_plural(&kind.kind, resource.plural());
-            (kind.name(), KindFacts { namespaced, has_status, plural })
+            (kind.name(), KindInfo { namespaced, has_status, plural })
         });
         let kinds = from_before.chain(facts).collect();
         Capabilities { version, api_versions: api_versions.into_iter().collect(), asked: true, kinds }
@@ -101,7 +101,7 @@ impl Catalog {
     }
 
     /// Whether the kind belongs to a stale API version.
-    pub fn may_serve(&self, name: &str) -> bool {
+    pub fn is_in_stale_api(&self, name: &str) -> bool {
         self.stale.iter().any(|stale| is_kind_of(name, stale))
     }
 
@@ -115,8 +115,8 @@ impl Catalog {
     }
 
     /// Kinds that were unknown before because their API was stale.
-    pub fn revealed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Kind> {
-        let was_hidden = |kind: &&Kind| {
+    pub fn newly_visible_kinds<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a GroupVersionKind> {
+        let was_hidden = |kind: &&GroupVersionKind| {
             let is_known = before.resources.contains_key(kind);
             !is_known && before.stale.contains(&kind.api_version())
         };
@@ -133,20 +133,20 @@ impl Catalog {
     }
 
     /// Certainly not served in any version: the server answers without it, and has done so for a while.
-    pub fn is_without(&self, kind: &Kind) -> bool {
+    pub fn is_without(&self, kind: &GroupVersionKind) -> bool {
         let name = format!("{}/{}", kind.api_version(), kind.kind);
-        let is_served = self.resources.keys().any(|known| known.is_same(kind));
-        !is_served && !self.missing.contains(&name) && !self.may_serve(&name)
+        let is_served = self.resources.keys().any(|known| known.is_same_group_kind(kind));
+        !is_served && !self.missing.contains(&name) && !self.is_in_stale_api(&name)
     }
 
     /// Stale API versions without kinds from before.
-    pub fn unknown<'a>(&'a self, known: &'a Capabilities) -> impl Iterator<Item = &'a String> {
+    pub fn unknown_api_versions<'a>(&'a self, known: &'a Capabilities) -> impl Iterator<Item = &'a String> {
         self.stale.iter().filter(|stale| !known.api_versions.iter().any(|name| is_kind_of(name, stale)))
     }
 
     /// Whether the result of a definition (`menus.example.com`) or an API service (`v1.example.com`; `v1.` for the
     /// core group) is served.
-    pub fn holds(&self, name: &str) -> bool {
+    pub fn serves_definition(&self, name: &str) -> bool {
         let Some((first, group)) = name.split_once('.') else { return true };
         self.versions.contains(&GroupVersion::gv(group, first).api_version())
             || self.resources.values().any(|it| it.api.group == group && it.api.plural == first)
@@ -177,7 +177,7 @@ impl Catalog {
     }
 
     /// Marks an API version whose aggregated server does not answer.
-    pub(super) fn is_stale(&mut self, group: &str, version: &str) {
+    pub(super) fn set_stale(&mut self, group: &str, version: &str) {
         self.stale.insert(GroupVersion::gv(group, version).api_version());
     }
 }
@@ -187,8 +187,8 @@ fn is_kind_of(name: &str, version: &str) -> bool {
     name.rsplit_once('/').is_some_and(|(of, _)| of == version)
 }
 
-fn kind_of(api: &ApiResource) -> Kind {
-    Kind::new(&api.group, &api.version, &api.kind)
+fn kind_of(api: &ApiResource) -> GroupVersionKind {
+    GroupVersionKind::new(&api.group, &api.version, &api.kind)
 }
 
 fn resource(api: ApiResource, capabilities: &ApiCapabilities) -> Resource {
@@ -200,6 +200,6 @@ fn resource(api: ApiResource, capabilities: &ApiCapabilities) -> Resource {
 }
 
 /// API version and plural.
-pub(super) fn name_of(api: &ApiResource) -> (String, String) {
+pub(super) fn api_key(api: &ApiResource) -> (String, String) {
     (api.api_version.clone(), api.plural.clone())
 }

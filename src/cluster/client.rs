@@ -11,19 +11,19 @@ use kube::discovery::ApiResource;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::bounds::with_room;
 use super::error::classify;
-use super::link::Opened;
+use super::link::OpenedConnection;
 use super::login::Login;
-use super::names::Names;
-use super::object::{Bare, Told, Whole};
-use super::standing::Standing;
-use super::streams::Streams;
-use super::{Credential, Error, Link, Resource, WritePermit, watching};
+use super::name_lookup::NameCache;
+use super::object::{MetadataObject, ServerObject, WholeObject};
+use super::response_bounds::with_reservation;
+use super::server_state::ServerState;
+use super::stream_support::StreamSupport;
+use super::{ClusterLink, Credential, Error, Resource, WritePermit, watch_loop};
 use crate::model::{ClusterName, Digest, ObjectId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deleted {
+pub enum DeleteOutcome {
     Accepted,
     /// It did not exist.
     Gone,
@@ -36,12 +36,12 @@ pub enum Deleted {
 pub struct Client {
     name: ClusterName,
     kube: kube::Client,
-    standing: Standing,
+    server_state: ServerState,
     login: Login,
     /// A digest of the kubeconfig context.
-    mark: Option<Digest>,
-    pub(super) names: Arc<Names>,
-    streams: Arc<Streams>,
+    kubeconfig_digest: Option<Digest>,
+    pub(super) name_cache: Arc<NameCache>,
+    streams: Arc<StreamSupport>,
     permit: WritePermit,
 }
 
@@ -55,68 +55,82 @@ impl std::fmt::Debug for Client {
 pub struct PodPage {
     pub pods: Vec<Value>,
     /// More pods exist.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 impl Client {
     /// The timeout of one request.
-    pub const PATIENCE: Duration = Duration::from_secs(30);
+    pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
     /// Pages of a list that is kept whole.
-    const PAGES: usize = 100;
+    const MAX_PAGES: usize = 100;
     /// The timeout of a probe.
-    pub const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+    pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
     /// Reads the files of the connection, or its kubeconfig in the home cluster, and runs its plug-in. Sends no
     /// request to the cluster.
-    pub async fn connect(name: ClusterName, link: &Link) -> Result<Self, Error> {
+    pub async fn connect(name: ClusterName, link: &ClusterLink) -> Result<Self, Error> {
         Self::connect_under(name, link, WritePermit::default()).await
     }
 
     /// Like [`Client::connect`], with writes under this permit.
-    pub async fn connect_under(name: ClusterName, link: &Link, permit: WritePermit) -> Result<Self, Error> {
-        let Opened { kube, standing, login, mark } = link.open(&name, &permit).await?;
-        Ok(Self { name, kube, standing, login, mark, names: Arc::default(), streams: Arc::default(), permit })
+    pub async fn connect_under(
+        name: ClusterName,
+        link: &ClusterLink,
+        permit: WritePermit,
+    ) -> Result<Self, Error> {
+        let OpenedConnection { kube, server_state: standing, login, kubeconfig_digest: mark } =
+            link.open(&name, &permit).await?;
+        Ok(Self {
+            name,
+            kube,
+            server_state: standing,
+            login,
+            kubeconfig_digest: mark,
+            name_cache: Arc::default(),
+            streams: Arc::default(),
+            permit,
+        })
     }
 
     /// Reads the connection again. Returns whether it has another server or user by now.
-    pub async fn is_outdated(&self, link: &Link) -> Result<bool, Error> {
+    pub async fn is_outdated(&self, link: &ClusterLink) -> Result<bool, Error> {
         let look = link.look(&self.name).await?;
-        Ok(look.is_some_and(|look| look.mark != self.mark))
+        Ok(look.is_some_and(|look| look.kubeconfig_digest != self.kubeconfig_digest))
     }
 
     /// Whether both come from the same kubeconfig, if they come from one.
-    pub fn is_made_as(&self, other: &Self) -> bool {
-        self.mark == other.mark
+    pub fn has_same_kubeconfig(&self, other: &Self) -> bool {
+        self.kubeconfig_digest == other.kubeconfig_digest
     }
 
     /// The current credential, renewed if due.
     pub async fn renewed_credential(&self) -> Credential {
-        self.login.look().await;
+        self.login.renew_if_due().await;
         self.login.credential()
     }
 
     /// Until when the server wants no requests, if that is in the future.
-    pub fn held_off(&self, now: Instant) -> Option<Instant> {
-        self.standing.held_off(now)
+    pub fn throttled_until(&self, now: Instant) -> Option<Instant> {
+        self.server_state.throttled_until(now)
     }
 
     /// The same for writes of an API group.
-    pub fn held_off_in(&self, group: &str, now: Instant) -> Option<Instant> {
-        self.standing.held_off_in(group, now)
+    pub fn group_throttled_until(&self, group: &str, now: Instant) -> Option<Instant> {
+        self.server_state.group_throttled_until(group, now)
     }
 
     /// The same for repeated reads.
-    pub(super) fn reads_held_off(&self, now: Instant) -> Option<Instant> {
-        self.standing.reads_held_off(now)
+    pub(super) fn reads_throttled_until(&self, now: Instant) -> Option<Instant> {
+        self.server_state.reads_throttled_until(now)
     }
 
     /// The last response was 401.
-    pub(super) fn is_unknown(&self) -> bool {
-        self.standing.is_unknown()
+    pub(super) fn is_unauthorized(&self) -> bool {
+        self.server_state.is_unauthorized()
     }
 
-    pub(super) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.names, &other.names)
+    pub(super) fn is_same_connection(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.name_cache, &other.name_cache)
     }
 
     pub fn name(&self) -> &ClusterName {
@@ -134,63 +148,63 @@ impl Client {
 
     /// Whether a watch has delivered an event since `then`, and no request has failed since the last probe because
     /// the cluster is away or rejects our login.
-    pub fn is_heard_since(&self, then: Instant, probed_at: Instant) -> bool {
-        self.streams.shows_that_it_answers(then, probed_at)
+    pub fn has_events_since(&self, then: Instant, probed_at: Instant) -> bool {
+        self.streams.has_events_since(then, probed_at)
     }
 
     /// Whether lists come as streams here.
-    pub(super) fn streams(&self) -> Arc<Streams> {
+    pub(super) fn streams(&self) -> Arc<StreamSupport> {
         Arc::clone(&self.streams)
     }
 
-    pub(super) fn no_answer(&self) -> Error {
+    pub(super) fn timeout_error(&self) -> Error {
         Error::Unreachable { cluster: self.name.clone(), detail: "it did not answer in time".to_owned() }
     }
 
     /// Checks that the server answers and accepts our login. Every user may read the version document, which also
     /// reports the current version.
     pub async fn probe(&self) -> Result<String, Error> {
-        match tokio::time::timeout(Self::PROBE_PATIENCE, self.kube.apiserver_version()).await {
+        match tokio::time::timeout(Self::PROBE_TIMEOUT, self.kube.apiserver_version()).await {
             Ok(Ok(info)) => Ok(info.git_version),
             Ok(Err(error)) => Err(classify(&self.name, "probe", None, &error)),
-            Err(_) => Err(self.no_answer()),
+            Err(_) => Err(self.timeout_error()),
         }
     }
 
-    /// The metadata of one object; `None` if it does not exist.
+    /// The metadata of one object; `NotConfigured` if it does not exist.
     pub async fn lookup(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
-        let api: Api<Bare> = self.api(&resource.api, id);
-        let found = self.bounded_about("look up", Some(id), api.get_opt(&id.name)).await?;
+        let api: Api<MetadataObject> = self.api(&resource.api, id);
+        let found = self.with_timeout_about("look up", Some(id), api.get_opt(&id.name)).await?;
         Ok(found.map(|metadata| metadata.into_value(&resource.api)))
     }
 
     /// Like [`Client::lookup`], for names that most likely do not exist. Many names are answered by one list, so
-    /// `None` means that the object did not exist some seconds ago.
+    /// `NotConfigured` means that the object did not exist some seconds ago.
     pub async fn lookup_new(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
-        if self.may_be_taken(resource, id).await? { self.lookup(resource, id).await } else { Ok(None) }
+        if self.may_exist(resource, id).await? { self.lookup(resource, id).await } else { Ok(None) }
     }
 
-    /// One whole object; `None` if it does not exist.
+    /// One whole object; `NotConfigured` if it does not exist.
     pub async fn get(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
-        let api: Api<Whole> = self.api(&resource.api, id);
-        let found = self.bounded_about("look up", Some(id), api.get_opt(&id.name)).await?;
+        let api: Api<WholeObject> = self.api(&resource.api, id);
+        let found = self.with_timeout_about("look up", Some(id), api.get_opt(&id.name)).await?;
         Ok(found.map(|object| object.into_value(&resource.api)))
     }
 
     /// All whole objects of a kind in a namespace.
     pub async fn list(&self, resource: &Resource, namespace: &str) -> Result<Vec<Value>, Error> {
-        let api: Api<Whole> = Api::namespaced_with(self.kube.clone(), namespace, &resource.api);
-        let mut parameters = ListParams::default().limit(watching::PAGE);
+        let api: Api<WholeObject> = Api::namespaced_with(self.kube.clone(), namespace, &resource.api);
+        let mut parameters = ListParams::default().limit(watch_loop::PAGE);
         let mut objects = Vec::new();
-        for _ in 0..Self::PAGES {
-            let list = self.bounded("list", api.list(&parameters)).await?;
+        for _ in 0..Self::MAX_PAGES {
+            let list = self.with_timeout("list", api.list(&parameters)).await?;
             objects.extend(list.items.into_iter().map(|object| object.into_value(&resource.api)));
             parameters.continue_token = list.metadata.continue_.filter(|token| !token.is_empty());
             if parameters.continue_token.is_none() {
                 return Ok(objects);
             }
         }
-        let detail = format!("a list of {} has more than {} pages", resource.plural(), Self::PAGES);
+        let detail = format!("a list of {} has more than {} pages", resource.plural(), Self::MAX_PAGES);
         Err(Error::OverBound { cluster: self.name.clone(), detail })
     }
 
@@ -206,7 +220,7 @@ impl Client {
     }
 
     /// Like [`Client::apply`], with force: takes conflicting fields from other managers.
-    pub async fn apply_by_force(
+    pub async fn force_apply(
         &self,
         resource: &Resource,
         id: &ObjectId,
@@ -217,7 +231,7 @@ impl Client {
     }
 
     /// A dry run of an apply.
-    pub async fn try_apply(
+    pub async fn dry_run_apply(
         &self,
         resource: &Resource,
         id: &ObjectId,
@@ -237,7 +251,7 @@ impl Client {
         parameters: &PatchParams,
     ) -> Result<Value, Error> {
         match self.patch(resource, id, parameters, &Patch::Apply(body)).await {
-            Err(Error::Rejected { code: 415, .. }) => Err(Error::WithoutApply { object: id.clone() }),
+            Err(Error::Rejected { code: 415, .. }) => Err(Error::NoServerSideApply { object: id.clone() }),
             result => result,
         }
     }
@@ -251,32 +265,32 @@ impl Client {
         manager: &str,
         is_dry: bool,
     ) -> Result<Value, Error> {
-        let object = Whole::from(body.clone());
+        let object = WholeObject::from(body.clone());
         let parameters = PostParams { dry_run: is_dry, field_manager: Some(manager.to_owned()) };
-        let api: Api<Whole> = self.api(&resource.api, id);
+        let api: Api<WholeObject> = self.api(&resource.api, id);
         let create = api.create(&parameters, &object);
         let created = self.write("create", id, is_dry, create).await?;
         Ok(created.into_value(&resource.api))
     }
 
     /// A dry run of a replacement, with all defaults filled in.
-    pub async fn try_replace(
+    pub async fn dry_run_replace(
         &self,
         resource: &Resource,
         id: &ObjectId,
         body: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
-        let object = Whole::from(body.clone());
+        let object = WholeObject::from(body.clone());
         let parameters = PostParams { dry_run: true, field_manager: Some(manager.to_owned()) };
-        let api: Api<Whole> = self.api(&resource.api, id);
+        let api: Api<WholeObject> = self.api(&resource.api, id);
         let replaced =
-            self.bounded_about("replace", Some(id), api.replace(&id.name, &parameters, &object)).await?;
+            self.with_timeout_about("replace", Some(id), api.replace(&id.name, &parameters, &object)).await?;
         Ok(replaced.into_value(&resource.api))
     }
 
     /// Whether the cluster would accept the object as a new one, by a dry run.
-    pub async fn try_create(
+    pub async fn dry_run_create(
         &self,
         resource: &Resource,
         id: &ObjectId,
@@ -305,7 +319,7 @@ impl Client {
     }
 
     /// A JSON patch. It is refused as a whole if one of its tests fails.
-    pub async fn patch_tested(
+    pub async fn json_patch(
         &self,
         resource: &Resource,
         id: &ObjectId,
@@ -329,7 +343,7 @@ impl Client {
         parameters: &PatchParams,
         patch: &Patch<impl serde::Serialize + std::fmt::Debug>,
     ) -> Result<Value, Error> {
-        let api: Api<Whole> = self.api(&resource.api, id);
+        let api: Api<WholeObject> = self.api(&resource.api, id);
         let applied = api.patch(&id.name, parameters, patch);
         let patched = self.write("apply", id, parameters.dry_run, applied).await?;
         Ok(patched.into_value(&resource.api))
@@ -342,7 +356,7 @@ impl Client {
         id: &ObjectId,
         uid: &str,
         resource_version: &str,
-    ) -> Result<Deleted, Error> {
+    ) -> Result<DeleteOutcome, Error> {
         let parameters = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
@@ -351,20 +365,20 @@ impl Client {
             propagation_policy: Some(PropagationPolicy::Background),
             ..DeleteParams::default()
         };
-        let api: Api<Whole> = self.api(&resource.api, id);
+        let api: Api<WholeObject> = self.api(&resource.api, id);
         // The timeout is around the permit, so that the permit counts writes without an answer.
         let deleted = self.permit.write(Box::pin(api.delete(&id.name, &parameters)));
-        let deleted = with_room(tokio::time::timeout(Self::PATIENCE, deleted)).await.0;
+        let deleted = with_reservation(tokio::time::timeout(Self::REQUEST_TIMEOUT, deleted)).await.0;
         match deleted.map(Option::transpose) {
             Ok(Ok(None)) => Err(Error::NotLeader { object: id.clone() }),
             Ok(Ok(Some(either))) => Ok(match either.right() {
-                Some(status) if status.status == Some(StatusSummary::Failure) => Deleted::Changed,
-                _ => Deleted::Accepted,
+                Some(status) if status.status == Some(StatusSummary::Failure) => DeleteOutcome::Changed,
+                _ => DeleteOutcome::Accepted,
             }),
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(Deleted::Gone),
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Ok(Deleted::Changed),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(DeleteOutcome::Gone),
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Ok(DeleteOutcome::Changed),
             Ok(Err(error)) => Err(classify(&self.name, "delete", Some(id), &error)),
-            Err(_) => Err(self.no_answer()),
+            Err(_) => Err(self.timeout_error()),
         }
     }
 
@@ -377,12 +391,12 @@ impl Client {
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
         if is_dry {
-            return self.bounded_about(action, Some(id), request).await;
+            return self.with_timeout_about(action, Some(id), request).await;
         }
         // Boxed: a caller that awaits several would become large. The timeout is around the permit, so that the
         // permit counts writes without an answer.
         let written = async { self.permit.write(Box::pin(request)).await.transpose() };
-        let written = self.bounded_about(action, Some(id), written).await?;
+        let written = self.with_timeout_about(action, Some(id), written).await?;
         written.ok_or_else(|| Error::NotLeader { object: id.clone() })
     }
 
@@ -395,14 +409,21 @@ impl Client {
             kind: "Pod".to_owned(),
             plural: "pods".to_owned(),
         };
-        let pods: Api<Whole> = Api::namespaced_with(self.kube.clone(), namespace, &api);
+        let pods: Api<WholeObject> = Api::namespaced_with(self.kube.clone(), namespace, &api);
         let parameters = ListParams::default().labels(selector).limit(limit);
-        let list = self.bounded("list pods", pods.list(&parameters)).await?;
+        let list = self.with_timeout("list pods", pods.list(&parameters)).await?;
         let is_cut = list.metadata.continue_.is_some_and(|token| !token.is_empty());
-        Ok(PodPage { pods: list.items.into_iter().map(|pod| pod.into_value(&api)).collect(), is_cut })
+        Ok(PodPage {
+            pods: list.items.into_iter().map(|pod| pod.into_value(&api)).collect(),
+            is_truncated: is_cut,
+        })
     }
 
-    pub(super) fn api<const METADATA: bool>(&self, api: &ApiResource, id: &ObjectId) -> Api<Told<METADATA>> {
+    pub(super) fn api<const METADATA: bool>(
+        &self,
+        api: &ApiResource,
+        id: &ObjectId,
+    ) -> Api<ServerObject<METADATA>> {
         match &id.namespace {
             Some(namespace) => Api::namespaced_with(self.kube.clone(), namespace, api),
             None => Api::all_with(self.kube.clone(), api),

@@ -17,32 +17,32 @@ const SOON_OF_RENEWED: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credential {
     /// As text: `client certificate of user admin`.
-    pub way: String,
+    pub description: String,
     pub expires: Option<Timestamp>,
     /// The start of its validity, if known.
     pub issued: Option<Timestamp>,
     /// Somebody renews its file, or a plug-in brings a new one.
-    pub renewed: bool,
+    pub is_renewed: bool,
     /// Its end is unknown until the plug-in has run.
-    pub of_plug_in: bool,
+    pub is_from_plug_in: bool,
     /// Why the plug-in brings no new one.
-    pub trouble: Option<String>,
+    pub plug_in_error: Option<String>,
 }
 
 impl Credential {
     pub(super) fn new(way: impl Into<String>) -> Self {
-        Self { way: way.into(), ..Self::default() }
+        Self { description: way.into(), ..Self::default() }
     }
 
-    /// The warning about its end; `None` while that is far away.
+    /// The warning about its end; `NotConfigured` while that is far away.
     pub fn warning(&self, now: Timestamp) -> Option<String> {
         let left = self.expires.map(|expires| (expires, expires.duration_since(now)));
-        if let Some(trouble) = &self.trouble {
+        if let Some(trouble) = &self.plug_in_error {
             return Some(match left {
                 Some((expires, left)) if left.is_positive() => {
                     format!(
                         "{trouble}; the {} is good for {} still, until {expires:.0}",
-                        self.way,
+                        self.description,
                         days(left)
                     )
                 }
@@ -51,22 +51,22 @@ impl Credential {
         }
         let (expires, left) = left?;
         if !left.is_positive() {
-            return Some(format!("the {} expired {} ago, at {expires:.0}", self.way, days(-left)));
+            return Some(format!("the {} expired {} ago, at {expires:.0}", self.description, days(-left)));
         }
         // A plug-in may return the same credential until its last moment.
-        let is_told = left < self.soon() && !self.of_plug_in;
-        let tail = if self.renewed { ", and nobody has renewed it" } else { "" };
-        is_told.then(|| format!("the {} expires in {}, at {expires:.0}{tail}", self.way, days(left)))
+        let is_told = left < self.soon() && !self.is_from_plug_in;
+        let tail = if self.is_renewed { ", and nobody has renewed it" } else { "" };
+        is_told.then(|| format!("the {} expires in {}, at {expires:.0}{tail}", self.description, days(left)))
     }
 
     /// From when on it is read again, in case it was renewed.
-    pub fn doubtful_from(&self) -> Option<Timestamp> {
+    pub fn recheck_from(&self) -> Option<Timestamp> {
         self.expires?.checked_sub(self.soon()).ok()
     }
 
     /// With less time left, people are warned.
     fn soon(&self) -> SignedDuration {
-        match (self.renewed, self.issued, self.expires) {
+        match (self.is_renewed, self.issued, self.expires) {
             // Renewals come long before the end.
             (true, Some(issued), Some(expires)) => (expires.duration_since(issued) / 10).min(SOON),
             (true, ..) => SOON_OF_RENEWED,
@@ -75,7 +75,7 @@ impl Credential {
     }
 
     /// The remaining time, as a table cell.
-    pub fn left(expires: Timestamp, now: Timestamp) -> String {
+    pub fn time_left(expires: Timestamp, now: Timestamp) -> String {
         let left = expires.duration_since(now);
         if left.is_positive() { days(left) } else { "expired".to_owned() }
     }
@@ -92,7 +92,7 @@ fn days(duration: SignedDuration) -> String {
 }
 
 /// The validity of the first certificate in a PEM text.
-pub(super) fn life_of_certificate(text: &[u8]) -> (Option<Timestamp>, Option<Timestamp>) {
+pub(super) fn certificate_validity(text: &[u8]) -> (Option<Timestamp>, Option<Timestamp>) {
     let certificate = CertificateDer::pem_slice_iter(text).flatten().next();
     let times = certificate.and_then(|certificate| validity(&certificate));
     times.map_or((None, None), |(from, until)| (Some(from), Some(until)))
@@ -106,7 +106,7 @@ fn validity(der: &[u8]) -> Option<(Timestamp, Timestamp)> {
 }
 
 /// The validity of a token, if it is a JSON web token that says so.
-pub(super) fn life_of_token(token: &str) -> (Option<Timestamp>, Option<Timestamp>) {
+pub(super) fn token_validity(token: &str) -> (Option<Timestamp>, Option<Timestamp>) {
     let claims = || {
         let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
         serde_json::from_slice::<serde_json::Value>(&payload).ok()
@@ -145,7 +145,11 @@ mod tests {
         let expires = at("2026-12-01T00:00:00Z");
         let check = |claims: &str, expected: Option<Timestamp>| {
             let found = read(&format!("{{token: {}}}", token(claims)));
-            assert_eq!((found.way.as_str(), found.expires), ("token of user admin", expected), "{claims}");
+            assert_eq!(
+                (found.description.as_str(), found.expires),
+                ("token of user admin", expected),
+                "{claims}"
+            );
         };
         check(&format!(r#"{{"exp": {}}}"#, expires.as_second()), Some(expires));
         check(r#"{"sub": "me"}"#, None);
@@ -170,7 +174,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
     #[test]
     fn certificate_expiry_is_read() {
         let (from, until) = (at("2026-11-22T01:45:21Z"), at("2036-11-19T01:45:21Z"));
-        assert_eq!(life_of_certificate(CERTIFICATE.as_bytes()), (Some(from), Some(until)));
+        assert_eq!(certificate_validity(CERTIFICATE.as_bytes()), (Some(from), Some(until)));
     }
 
     #[test]
@@ -178,11 +182,11 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
         let key = KeyPair::generate().expect("a key");
         let certificate =
             CertificateParams::new(Vec::new()).expect("a name").self_signed(&key).expect("signed");
-        let (_, until) = life_of_certificate(certificate.pem().as_bytes());
+        let (_, until) = certificate_validity(certificate.pem().as_bytes());
         let data = [certificate.pem(), key.serialize_pem()].map(|pem| STANDARD.encode(pem));
         let alone = format!("client-certificate-data: {}, client-key-data: {}", data[0], data[1]);
         let found = read(&format!("{{{alone}}}"));
-        assert_eq!((found.way.as_str(), found.expires), ("client certificate of user admin", until));
+        assert_eq!((found.description.as_str(), found.expires), ("client certificate of user admin", until));
         // Both are sent.
         let earlier = at("2030-01-01T00:00:00Z");
         let token = token(&format!(r#"{{"exp": {}}}"#, earlier.as_second()));
@@ -210,7 +214,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
 
     #[test]
     fn other_ways_are_named() {
-        let check = |user: &str, way: &str| assert_eq!(read(user).way, way, "{user}");
+        let check = |user: &str, way: &str| assert_eq!(read(user).description, way, "{user}");
         check(
             "{exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}",
             "token of the plug-in aws for user admin",
@@ -227,8 +231,13 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
         let check = |expires: &str, renewed: bool, expected: Option<&str>| {
             let issued = Some(at("2026-11-21T00:00:00Z"));
             let way = "token of user admin".to_owned();
-            let credential =
-                Credential { way, expires: Some(at(expires)), issued, renewed, ..Credential::default() };
+            let credential = Credential {
+                description: way,
+                expires: Some(at(expires)),
+                issued,
+                is_renewed: renewed,
+                ..Credential::default()
+            };
             assert_eq!(credential.warning(now).as_deref(), expected, "{expires}");
         };
         check("2026-12-23T00:00:00Z", false, None);
@@ -260,8 +269,8 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
                 expires: Some(at("2026-11-22T00:15:00Z")),
                 ..read("{exec: {apiVersion: client.authentication.k8s.io/v1, command: aws}}")
             };
-            assert_eq!(credential.doubtful_from(), Some(at("2026-11-22T00:13:30Z")));
-            credential.trouble = trouble.map(ToOwned::to_owned);
+            assert_eq!(credential.recheck_from(), Some(at("2026-11-22T00:13:30Z")));
+            credential.plug_in_error = trouble.map(ToOwned::to_owned);
             assert_eq!(credential.warning(at(now)).as_deref(), expected, "{now}");
         };
         check("2026-11-22T00:14:00Z", None, None);

@@ -9,8 +9,8 @@ use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery, APIVers
 use kube::discovery::{self, ApiResource};
 use tokio::time::Instant;
 
-use super::bounds::with_room;
 use super::error::classify;
+use super::response_bounds::with_reservation;
 use super::{Catalog, Client, Error};
 use crate::model::ObjectId;
 
@@ -23,11 +23,11 @@ impl Client {
     /// Reads the catalog: two requests with aggregated discovery (1.26 and later), otherwise one for each group and
     /// version; and one for the server's version.
     pub async fn discover(&self) -> Result<Catalog, Error> {
-        let version = self.patiently("discover", || self.kube().apiserver_version()).await?.git_version;
-        self.streams().heard(&version);
+        let version = self.with_retries("discover", || self.kube().apiserver_version()).await?.git_version;
+        self.streams().note_version(&version);
         // An old server answers an aggregated request with an empty list and no error. Behind a load balancer only
         // one of the two requests may have reached it. Every server has the core group and others.
-        let mut catalog = match self.bounded("discover", self.aggregated()).await {
+        let mut catalog = match self.with_timeout("discover", self.aggregated()).await {
             Ok(groups) if is_whole(&groups) => aggregate(groups),
             Err(error) if error.is_unreachable() => return Err(error),
             Ok(_) | Err(_) => self.discover_one_by_one().await?,
@@ -48,14 +48,14 @@ impl Client {
     /// A group whose server is down hides only its own kinds.
     async fn discover_one_by_one(&self) -> Result<Catalog, Error> {
         let mut catalog = Catalog::default();
-        let core = self.patiently("discover", || self.kube().list_core_api_versions()).await?;
+        let core = self.with_retries("discover", || self.kube().list_core_api_versions()).await?;
         if core.versions.len() > API_VERSIONS {
             return Err(self.serves_too_many(API_VERSIONS, "API versions"));
         }
         for version in &core.versions {
             catalog.insert("", version, self.resources_of("", version).await?, version == "v1");
         }
-        let groups = self.patiently("discover", || self.kube().list_api_groups()).await?;
+        let groups = self.with_retries("discover", || self.kube().list_api_groups()).await?;
         let versions: Vec<(String, String, bool)> = groups
             .groups
             .into_iter()
@@ -93,7 +93,7 @@ impl Client {
                         "a group of kinds cannot be read and is left out"
                     );
                     catalog.insert(&group, &version, Vec::new(), preferred);
-                    catalog.is_stale(&group, &version);
+                    catalog.set_stale(&group, &version);
                 }
             }
         }
@@ -111,12 +111,12 @@ impl Client {
         version: &str,
     ) -> Result<Vec<(ApiResource, ApiCapabilities)>, Error> {
         let place = GroupVersion::gv(group, version);
-        let found = self.patiently("discover", || discovery::pinned_group(self.kube(), &place)).await?;
+        let found = self.with_retries("discover", || discovery::pinned_group(self.kube(), &place)).await?;
         Ok(found.versioned_resources(version))
     }
 
     /// Retries twice if the server is busy or temporarily unavailable.
-    pub(super) async fn patiently<T, F>(
+    pub(super) async fn with_retries<T, F>(
         &self,
         action: &'static str,
         request: impl Fn() -> F,
@@ -125,32 +125,32 @@ impl Client {
         F: Future<Output = Result<T, kube::Error>>,
     {
         for pause in [Duration::from_millis(500), Duration::from_secs(1)] {
-            match self.bounded(action, request()).await {
+            match self.with_timeout(action, request()).await {
                 Err(error @ Error::Request { .. }) if error.is_transient() => {
                     tracing::debug!(cluster = %self.name(), %error, "asking again");
                     let asked = self
-                        .reads_held_off(Instant::now())
-                        .filter(|it| *it < Instant::now() + Self::PATIENCE);
+                        .reads_throttled_until(Instant::now())
+                        .filter(|it| *it < Instant::now() + Self::REQUEST_TIMEOUT);
                     tokio::time::sleep_until(asked.unwrap_or_else(Instant::now).max(Instant::now() + pause))
                         .await;
                 }
                 answer => return answer,
             }
         }
-        self.bounded(action, request()).await
+        self.with_timeout(action, request()).await
     }
 
-    /// Awaits one request for at most [`Client::PATIENCE`].
-    pub(super) async fn bounded<T>(
+    /// Awaits one request for at most [`Client::REQUEST_TIMEOUT`].
+    pub(super) async fn with_timeout<T>(
         &self,
         action: &'static str,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        self.bounded_about(action, None, request).await
+        self.with_timeout_about(action, None, request).await
     }
 
     /// The same, about one object.
-    pub(super) async fn bounded_about<T>(
+    pub(super) async fn with_timeout_about<T>(
         &self,
         action: &'static str,
         object: Option<&ObjectId>,
@@ -158,13 +158,14 @@ impl Client {
     ) -> Result<T, Error> {
         // The share of the budget is kept until the response was parsed. Boxed: a caller that awaits several would
         // become large.
-        let (answer, _room) = with_room(tokio::time::timeout(Self::PATIENCE, Box::pin(request))).await;
+        let (answer, _room) =
+            with_reservation(tokio::time::timeout(Self::REQUEST_TIMEOUT, Box::pin(request))).await;
         let answer = match answer {
             Ok(answer) => answer.map_err(|error| classify(self.name(), action, object, &error)),
-            Err(_) => Err(self.no_answer()),
+            Err(_) => Err(self.timeout_error()),
         };
         if matches!(answer, Err(Error::Unreachable { .. } | Error::Denied { forbidden: false, .. })) {
-            self.streams().note_trouble();
+            self.streams().note_failure();
         }
         answer
     }
@@ -190,7 +191,7 @@ fn aggregate(groups: Vec<APIGroupDiscovery>) -> Catalog {
             let stale = found.freshness.as_deref() == Some("Stale");
             catalog.insert(&name, &version, resources(&name, &version, found), index == 0);
             if stale {
-                catalog.is_stale(&name, &version);
+                catalog.set_stale(&name, &version);
             }
         }
     }

@@ -3,7 +3,7 @@
 use kube::core::Status;
 use serde_json::error::Category;
 
-use super::bounds::OverBound;
+use super::response_bounds::OverBound;
 use crate::model::{ClusterName, ObjectId, short_line};
 
 /// Characters of a server's message that are kept.
@@ -13,7 +13,7 @@ const NAME: usize = 128;
 
 /// A field that another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub struct FieldConflict {
     pub manager: String,
     /// The subresource of the write; empty for the object itself, and on servers that do not report it.
     pub subresource: String,
@@ -49,13 +49,13 @@ pub enum Error {
     #[error("failed to find {kind} in cluster {cluster}: it serves no such kind")]
     NotServed { cluster: ClusterName, kind: String },
     #[error("failed to apply {object}: conflict with {}", managers(.conflicts))]
-    Conflict { object: ObjectId, conflicts: Vec<Conflict> },
+    Conflict { object: ObjectId, conflicts: Vec<FieldConflict> },
     /// Some servers of aggregated APIs do not implement it.
     #[error(
         "failed to apply {object}: the API server of its kind does not support server-side apply; \
          upgrade that server, or remove the object from Git"
     )]
-    WithoutApply { object: ObjectId },
+    NoServerSideApply { object: ObjectId },
     /// Between two requests about it.
     #[error("{object} was not written: a newer commit took over")]
     Superseded { object: ObjectId },
@@ -67,7 +67,7 @@ pub enum Error {
     #[error("failed to {action} {object}: {detail}")]
     Rejected { action: &'static str, object: ObjectId, code: u16, reason: String, detail: String },
     #[error("failed to {action} {object}: namespaces {namespace:?} not found")]
-    NoNamespace { action: &'static str, object: ObjectId, namespace: String },
+    NamespaceMissing { action: &'static str, object: ObjectId, namespace: String },
     #[error("failed to {action} in cluster {cluster}: {detail}")]
     Request { cluster: ClusterName, action: &'static str, code: u16, detail: String },
 }
@@ -75,7 +75,10 @@ pub enum Error {
 impl Error {
     /// The object or its namespace does not exist.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::NotServed { .. } | Self::NoNamespace { .. } | Self::Rejected { code: 404, .. })
+        matches!(
+            self,
+            Self::NotServed { .. } | Self::NamespaceMissing { .. } | Self::Rejected { code: 404, .. }
+        )
     }
 
     /// The same request may succeed soon.
@@ -94,9 +97,9 @@ impl Error {
             Self::Denied { forbidden, .. } => !forbidden,
             Self::Connection { .. }
             | Self::NotServed { .. }
-            | Self::WithoutApply { .. }
+            | Self::NoServerSideApply { .. }
             | Self::Immutable { .. }
-            | Self::NoNamespace { .. }
+            | Self::NamespaceMissing { .. }
             | Self::Conflict { .. } => false,
         }
     }
@@ -147,7 +150,7 @@ impl Error {
             | Self::Request { detail, .. } => *detail = clean(detail),
             Self::Rejected { reason, detail, .. } => (*reason, *detail) = (clean_name(reason), clean(detail)),
             Self::Conflict { conflicts, .. } => {
-                for Conflict { manager, subresource, field } in conflicts {
+                for FieldConflict { manager, subresource, field } in conflicts {
                     (*manager, *subresource, *field) =
                         (clean_name(manager), clean_name(subresource), clean(field));
                 }
@@ -158,10 +161,10 @@ impl Error {
                 }
             }
             Self::NotServed { .. }
-            | Self::WithoutApply { .. }
+            | Self::NoServerSideApply { .. }
             | Self::Superseded { .. }
             | Self::NotLeader { .. }
-            | Self::NoNamespace { .. } => {}
+            | Self::NamespaceMissing { .. } => {}
         }
         self
     }
@@ -176,9 +179,9 @@ pub fn field_without_values(field: &str) -> String {
     field.split_once('[').map_or_else(|| field.to_owned(), |(list, _)| format!("{list}[…]"))
 }
 
-fn managers(conflicts: &[Conflict]) -> String {
+fn managers(conflicts: &[FieldConflict]) -> String {
     let mut parts: Vec<(String, Vec<&str>)> = Vec::new();
-    for Conflict { manager, subresource, field } in conflicts {
+    for FieldConflict { manager, subresource, field } in conflicts {
         let who = match &**subresource {
             "" => format!("{manager:?}"),
             subresource => format!("{manager:?} through {subresource}"),
@@ -227,7 +230,7 @@ pub(super) fn classify(
                 None => Error::Request { cluster: cluster.clone(), action, code: 400, detail },
             }
         }
-        other => match OverBound::of(other) {
+        other => match OverBound::find_in(other) {
             Some(over) => Error::OverBound { cluster: cluster.clone(), detail: over.to_string() },
             None => Error::Unreachable { cluster: cluster.clone(), detail: innermost(other) },
         },
@@ -275,10 +278,10 @@ fn classify_status(
         };
     };
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
-    let conflicts: Vec<Conflict> = causes
+    let conflicts: Vec<FieldConflict> = causes
         .iter()
         .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| Conflict {
+        .map(|cause| FieldConflict {
             manager: manager_of(&cause.message),
             subresource: subresource_of(&cause.message),
             field: cause.field.clone(),
@@ -288,11 +291,11 @@ fn classify_status(
         return Error::Conflict { object: object.clone(), conflicts };
     }
     if is_of_another(status) {
-        let (reason, detail) = ("Conflict".to_owned(), OF_ANOTHER.to_owned());
+        let (reason, detail) = ("Conflict".to_owned(), OTHER_OBJECT.to_owned());
         return Error::Rejected { action, object: object.clone(), code: 409, reason, detail };
     }
     if let Some(namespace) = missing_namespace(status, object) {
-        return Error::NoNamespace { action, object: object.clone(), namespace };
+        return Error::NamespaceMissing { action, object: object.clone(), namespace };
     }
     if let Some(mut fields) = immutable_fields(status) {
         if is_secret(object) {
@@ -321,7 +324,7 @@ fn breaks_schema(status: &Status) -> Option<&str> {
     (status.code == 500).then_some(rest.split_once("): ")?.1)
 }
 
-const OF_ANOTHER: &str = "another object has its name by now";
+const OTHER_OBJECT: &str = "another object has its name by now";
 
 /// The object that was meant is gone, and another one has its name. API servers report its uid as invalid. The
 /// message alone is not enough: that of an environment variable lists all allowed fields, and one of them is the uid.
@@ -420,7 +423,7 @@ mod tests {
 
     #[test]
     fn conflict_names_each_manager_once() {
-        let conflict = |manager: &str, subresource: &str, field: &str| Conflict {
+        let conflict = |manager: &str, subresource: &str, field: &str| FieldConflict {
             manager: manager.into(),
             subresource: subresource.into(),
             field: field.into(),
@@ -468,7 +471,7 @@ mod tests {
 
     #[test]
     fn conflict_does_not_quote_list_items() {
-        let conflict = |field: &str| Conflict {
+        let conflict = |field: &str| FieldConflict {
             manager: "kubectl".into(),
             subresource: String::new(),
             field: field.into(),
@@ -547,7 +550,10 @@ mod tests {
             "Unsupported value: \"metadata.labels\": supported values: \"metadata.name\", \"metadata.uid\"";
         check(&[(variable, supported)], 422);
         check(&[("", "no object may say metadata.uid")], 422);
-        assert_eq!(refused(&[uid]).to_string(), format!("failed to apply Deployment shop/pay: {OF_ANOTHER}"));
+        assert_eq!(
+            refused(&[uid]).to_string(),
+            format!("failed to apply Deployment shop/pay: {OTHER_OBJECT}")
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use kube::Api;
 use kube::api::{ApiResource, ListParams};
 use serde_json::Value;
 
-use super::object::Whole;
+use super::object::WholeObject;
 use super::{Client, Error};
 
 /// Events of one page, and pages of one request. Repeated events are one event with a count.
@@ -12,7 +12,7 @@ const PAGE: u32 = 500;
 const PAGES: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
-pub enum About<'a> {
+pub enum EventSubject<'a> {
     /// The object with this uid.
     Uid(&'a str),
     /// All objects of a kind in any group.
@@ -23,12 +23,12 @@ pub enum About<'a> {
 pub struct EventPage {
     pub events: Vec<Value>,
     /// More events exist.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 impl Client {
     /// The events of a namespace about one object or a kind.
-    pub async fn events_about(&self, namespace: &str, about: About<'_>) -> Result<EventPage, Error> {
+    pub async fn events_about(&self, namespace: &str, about: EventSubject<'_>) -> Result<EventPage, Error> {
         let api = ApiResource {
             group: String::new(),
             version: "v1".to_owned(),
@@ -36,19 +36,19 @@ impl Client {
             kind: "Event".to_owned(),
             plural: "events".to_owned(),
         };
-        let events: Api<Whole> = Api::namespaced_with(self.kube().clone(), namespace, &api);
+        let events: Api<WholeObject> = Api::namespaced_with(self.kube().clone(), namespace, &api);
         let field = match about {
-            About::Uid(uid) => format!("involvedObject.uid={uid}"),
-            About::Kind(kind) => format!("involvedObject.kind={kind}"),
+            EventSubject::Uid(uid) => format!("involvedObject.uid={uid}"),
+            EventSubject::Kind(kind) => format!("involvedObject.kind={kind}"),
         };
         let mut parameters = ListParams::default().fields(&field).limit(PAGE);
         let mut page = EventPage::default();
         for _ in 0..PAGES {
-            let list = self.bounded("list events", events.list(&parameters)).await?;
+            let list = self.with_timeout("list events", events.list(&parameters)).await?;
             page.events.extend(list.items.into_iter().map(|event| event.into_value(&api)));
             parameters.continue_token = list.metadata.continue_.filter(|token| !token.is_empty());
-            page.is_cut = parameters.continue_token.is_some();
-            if !page.is_cut {
+            page.is_truncated = parameters.continue_token.is_some();
+            if !page.is_truncated {
                 break;
             }
         }

@@ -18,42 +18,42 @@ use tokio::net::TcpStream;
 use tower::Service;
 
 use super::WritePermit;
-use super::proxy::{Dial, NoWay};
+use super::proxy::{ConnectError, Dialer};
 
 /// Opens connections. Those under a permit break when it ends.
 #[derive(Clone)]
-pub(super) struct Fence {
-    dial: Dial,
+pub(super) struct WriteFence {
+    dial: Dialer,
     permit: Option<WritePermit>,
 }
 
-impl Fence {
-    pub fn new(dial: Dial, permit: Option<WritePermit>) -> Self {
+impl WriteFence {
+    pub fn new(dial: Dialer, permit: Option<WritePermit>) -> Self {
         Self { dial, permit }
     }
 }
 
-impl Service<Uri> for Fence {
-    type Response = Fenced<MaybeHttpsStream<TokioIo<TcpStream>>>;
-    type Error = NoWay;
-    type Future = BoxFuture<'static, Result<Self::Response, NoWay>>;
+impl Service<Uri> for WriteFence {
+    type Response = FencedStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
+    type Error = ConnectError;
+    type Future = BoxFuture<'static, Result<Self::Response, ConnectError>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), NoWay>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         self.dial.poll_ready(context)
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
         let (stream, permit) = (self.dial.call(to), self.permit.clone());
-        async move { Ok(Fenced { stream: stream.await?, permit }) }.boxed()
+        async move { Ok(FencedStream { stream: stream.await?, permit }) }.boxed()
     }
 }
 
-pub(super) struct Fenced<S> {
+pub(super) struct FencedStream<S> {
     stream: S,
     permit: Option<WritePermit>,
 }
 
-impl<S> Fenced<S> {
+impl<S> FencedStream<S> {
     fn check(&self) -> io::Result<()> {
         match &self.permit {
             Some(permit) if !permit.is_in_term() => Err(io::Error::other("the term of this leader is over")),
@@ -62,7 +62,7 @@ impl<S> Fenced<S> {
     }
 }
 
-impl<S: Read + Unpin> Read for Fenced<S> {
+impl<S: Read + Unpin> Read for FencedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -72,7 +72,7 @@ impl<S: Read + Unpin> Read for Fenced<S> {
     }
 }
 
-impl<S: Write + Unpin> Write for Fenced<S> {
+impl<S: Write + Unpin> Write for FencedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -104,7 +104,7 @@ impl<S: Write + Unpin> Write for Fenced<S> {
     }
 }
 
-impl<S: Connection> Connection for Fenced<S> {
+impl<S: Connection> Connection for FencedStream<S> {
     fn connected(&self) -> Connected {
         self.stream.connected()
     }
@@ -120,14 +120,14 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::cluster::Term;
+    use crate::cluster::LeaderTerm;
 
     #[tokio::test]
     async fn no_bytes_are_sent_after_the_term() {
         let (ours, mut theirs) = tokio::io::duplex(64);
-        let term = Arc::new(Term::default());
+        let term = Arc::new(LeaderTerm::default());
         let mut fenced =
-            Fenced { stream: TokioIo::new(ours), permit: Some(WritePermit::of(Arc::clone(&term))) };
+            FencedStream { stream: TokioIo::new(ours), permit: Some(WritePermit::of(Arc::clone(&term))) };
         term.extend(Instant::now() + Duration::from_secs(60));
         let sent = poll_fn(|context| Pin::new(&mut fenced).poll_write(context, b"one")).await;
         assert_eq!(sent.expect("it is in its term"), 3);

@@ -19,31 +19,31 @@ use secrecy::SecretString;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
-use super::bounds::with_room;
 use super::error::{clean, innermost};
-use super::object::Whole;
-use super::watching::{self, Wanted};
-use super::{Change, Client, Error, Link, Question};
-use crate::model::{ClusterName, ConfigMapRegistry, StoredKey};
+use super::object::WholeObject;
+use super::response_bounds::with_reservation;
+use super::watch_loop::{self, WatchConfig};
+use super::{AccessQuestion, Client, ClusterLink, Error, WatchChange};
+use crate::model::{ClusterName, ConfigMapRegistry, DataKeyRef};
 
 /// Set by the kubelet in a pod.
 const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 /// Its name in errors.
 const NAME: &str = "home";
 /// The timeout of reading a key.
-const PATIENCE: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a watcher checks its connection; that costs a look at a file. It is also the shortest time between two
 /// new logins after a refusal, because a login may run a plug-in.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// The kind of object that holds a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub enum KeyObjectKind {
     Secret,
     ConfigMap,
 }
 
-impl Keeper {
+impl KeyObjectKind {
     fn kind(self) -> &'static str {
         match self {
             Self::Secret => "Secret",
@@ -57,7 +57,7 @@ pub enum HomeError {
     #[error(
         "failed to read {what}: there is no home cluster: tutti does not run in one; name one by --home-kubeconfig FILE"
     )]
-    None { what: String },
+    NotConfigured { what: String },
     #[error(
         "failed to read {what}, in the home cluster: its namespace is not handed out to the config repository (help: \
          --secret-namespace {namespace})"
@@ -85,14 +85,14 @@ impl HomeError {
 
 /// Clones share the connection. The default is none.
 #[derive(Clone, Debug, Default)]
-pub struct Home {
-    way: Option<Arc<Way>>,
-    open: Namespaces,
+pub struct HomeCluster {
+    connection: Option<Arc<HomeConnection>>,
+    open: ReadableNamespaces,
 }
 
 /// The namespaces whose Secrets may be read.
 #[derive(Clone, Debug, Default)]
-enum Namespaces {
+enum ReadableNamespaces {
     /// The namespace that tutti runs in, or that the kubeconfig names.
     #[default]
     Own,
@@ -102,77 +102,77 @@ enum Namespaces {
 }
 
 #[derive(Debug)]
-struct Way {
-    link: Link,
-    look_every: Duration,
+struct HomeConnection {
+    link: ClusterLink,
+    check_interval: Duration,
     /// Locked during a connect.
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<HomeConnectionState>>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct HomeConnectionState {
     client: Option<Client>,
     /// The last new login after a refusal.
-    anew: Option<Instant>,
+    relogin_at: Option<Instant>,
     /// Why the next connection failed: logged once.
-    trouble: Option<String>,
+    logged_error: Option<String>,
 }
 
-impl Home {
-    pub fn at(link: Link) -> Self {
+impl HomeCluster {
+    pub fn at(link: ClusterLink) -> Self {
         Self::looking_every(LOOK_EVERY, link)
     }
 
-    /// Like [`Home::at`]; watchers check the connection at this interval.
-    pub fn looking_every(look_every: Duration, link: Link) -> Self {
-        let way = Way { link, look_every, known: Arc::default() };
-        Self { way: Some(Arc::new(way)), open: Namespaces::default() }
+    /// Like [`HomeCluster::at`]; watchers check the connection at this interval.
+    pub fn looking_every(look_every: Duration, link: ClusterLink) -> Self {
+        let way = HomeConnection { link, check_interval: look_every, known: Arc::default() };
+        Self { connection: Some(Arc::new(way)), open: ReadableNamespaces::default() }
     }
 
     /// The same home, limited to Secrets of these namespaces; without any, of its own.
     pub fn limited_to(&self, namespaces: &[String]) -> Self {
         let open = match namespaces {
-            [] => Namespaces::Own,
-            named => Namespaces::Named(Arc::new(named.iter().cloned().collect())),
+            [] => ReadableNamespaces::Own,
+            named => ReadableNamespaces::Named(Arc::new(named.iter().cloned().collect())),
         };
-        Self { way: self.way.clone(), open }
+        Self { connection: self.connection.clone(), open }
     }
 
     /// The same home, for references by the operator.
     pub fn of_operator(&self) -> Self {
-        Self { way: self.way.clone(), open: Namespaces::All }
+        Self { connection: self.connection.clone(), open: ReadableNamespaces::All }
     }
 
     /// The cluster that this process runs in; otherwise none.
     pub fn here() -> Self {
         let is_pod = std::env::var_os(IN_CLUSTER).is_some_and(|host| !host.is_empty());
-        if is_pod { Self::at(Link::InCluster) } else { Self::default() }
+        if is_pod { Self::at(ClusterLink::InCluster) } else { Self::default() }
     }
 
     pub fn is_none(&self) -> bool {
-        self.way.is_none()
+        self.connection.is_none()
     }
 
     /// The value of one key as text. No error contains it.
-    pub async fn read(&self, keeper: Keeper, at: &StoredKey) -> Result<SecretString, HomeError> {
+    pub async fn read(&self, keeper: KeyObjectKind, at: &DataKeyRef) -> Result<SecretString, HomeError> {
         let what = format!("{} {at}", keeper.kind());
         let asked = async {
             let client = self.client(&what).await?;
             let is_open = match &self.open {
-                Namespaces::Own => client.kube().default_namespace() == at.namespace,
-                Namespaces::Named(named) => named.contains(&at.namespace),
-                Namespaces::All => true,
+                ReadableNamespaces::Own => client.kube().default_namespace() == at.namespace,
+                ReadableNamespaces::Named(named) => named.contains(&at.namespace),
+                ReadableNamespaces::All => true,
             };
-            if keeper == Keeper::Secret && !is_open {
+            if keeper == KeyObjectKind::Secret && !is_open {
                 let namespace = at.namespace.clone();
                 return Err(HomeError::Withheld { what: what.clone(), namespace });
             }
             Ok(match keeper {
-                Keeper::Secret => secret(&client, at).await,
-                Keeper::ConfigMap => config_map(&client, at).await,
+                KeyObjectKind::Secret => secret(&client, at).await,
+                KeyObjectKind::ConfigMap => config_map(&client, at).await,
             })
         };
-        let answer = match with_room(tokio::time::timeout(PATIENCE, asked)).await.0 {
+        let answer = match with_reservation(tokio::time::timeout(READ_TIMEOUT, asked)).await.0 {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => return Err(error),
             Err(late) => Err(late),
@@ -196,48 +196,49 @@ impl Home {
     }
 
     /// The ConfigMaps of a registry and their changes. The stream ends when another connection takes over.
-    pub async fn registered(
+    pub async fn watch_registry(
         &self,
         registry: &ConfigMapRegistry,
-    ) -> Result<BoxStream<'static, Change>, HomeError> {
-        let client = self.client(&what_of(registry)).await?;
+    ) -> Result<BoxStream<'static, WatchChange>, HomeError> {
+        let client = self.client(&describe_registry(registry)).await?;
         let labels: Vec<String> =
             registry.match_labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let resource = ApiResource {
             group: String::new(),
             version: "v1".to_owned(),
             api_version: "v1".to_owned(),
-            kind: Keeper::ConfigMap.kind().to_owned(),
+            kind: KeyObjectKind::ConfigMap.kind().to_owned(),
             plural: "configmaps".to_owned(),
         };
-        let objects: Api<Whole> = Api::namespaced_with(client.kube().clone(), &registry.namespace, &resource);
-        let wanted = Wanted {
+        let objects: Api<WholeObject> =
+            Api::namespaced_with(client.kube().clone(), &registry.namespace, &resource);
+        let wanted = WatchConfig {
             cluster: client.name().clone(),
             labels: Some(labels.join(",")),
-            page: watching::PAGE,
-            longest_pause: watching::LONGEST_PAUSE,
+            page: watch_loop::PAGE,
+            longest_pause: watch_loop::LONGEST_PAUSE,
         };
-        let changes = watching::changes(objects, resource, wanted, client.streams());
+        let changes = watch_loop::watch_changes(objects, resource, wanted, client.streams());
         Ok(changes.take_until(self.clone().until_another(client)).boxed())
     }
 
     /// Returns when the connection was replaced.
     async fn until_another(self, than: Client) {
-        let Some(way) = &self.way else { return };
+        let Some(way) = &self.connection else { return };
         loop {
-            tokio::time::sleep(way.look_every).await;
+            tokio::time::sleep(way.check_interval).await;
             // After an error the loop tries again.
-            if way.client().await.is_ok_and(|now| !now.is(&than)) {
+            if way.client().await.is_ok_and(|now| !now.is_same_connection(&than)) {
                 return;
             }
         }
     }
 
     /// Whether we have this right there.
-    pub async fn may(&self, question: Question<'_>) -> Result<bool, HomeError> {
+    pub async fn is_allowed(&self, question: AccessQuestion<'_>) -> Result<bool, HomeError> {
         let what = "our rights".to_owned();
         let client = self.client(&what).await?;
-        client.may(question).await.map_err(|error| HomeError::Failed {
+        client.is_allowed(question).await.map_err(|error| HomeError::Failed {
             action: "read",
             what,
             is_transient: error.is_transient(),
@@ -247,7 +248,7 @@ impl Home {
 
     /// Drops the connection, because a request on it got no answer: it may be dead without an error.
     pub(super) fn reconnect(&self) {
-        if let Some(way) = &self.way
+        if let Some(way) = &self.connection
             && let Ok(mut known) = way.known.try_lock()
         {
             known.client = None;
@@ -255,7 +256,9 @@ impl Home {
     }
 
     pub(super) async fn client(&self, what: &str) -> Result<Client, HomeError> {
-        let Some(way) = &self.way else { return Err(HomeError::None { what: what.to_owned() }) };
+        let Some(way) = &self.connection else {
+            return Err(HomeError::NotConfigured { what: what.to_owned() });
+        };
         way.client().await.map_err(|error| HomeError::Failed {
             action: "read",
             what: what.to_owned(),
@@ -265,7 +268,7 @@ impl Home {
     }
 }
 
-impl Way {
+impl HomeConnection {
     /// The connection, or the next one if it is over. A home kubeconfig is never stored in a home cluster, which
     /// would be a loop: no such link is created.
     async fn client(self: &Arc<Self>) -> Result<Client, Error> {
@@ -280,40 +283,43 @@ impl Way {
     }
 
     /// Boxed, because a connection may need a home, whose connection would be part of the type.
-    fn found(self: Arc<Self>, known: OwnedMutexGuard<Known>) -> BoxFuture<'static, Result<Client, Error>> {
+    fn found(
+        self: Arc<Self>,
+        known: OwnedMutexGuard<HomeConnectionState>,
+    ) -> BoxFuture<'static, Result<Client, Error>> {
         self.next(known).boxed()
     }
 
-    async fn next(self: Arc<Self>, mut known: OwnedMutexGuard<Known>) -> Result<Client, Error> {
+    async fn next(self: Arc<Self>, mut known: OwnedMutexGuard<HomeConnectionState>) -> Result<Client, Error> {
         let Some(before) = known.client.clone() else {
             let client = self.connect().await?;
-            *known = Known { client: Some(client.clone()), ..Known::default() };
+            *known = HomeConnectionState { client: Some(client.clone()), ..HomeConnectionState::default() };
             return Ok(client);
         };
-        let rests = known.anew.is_some_and(|anew| anew.elapsed() < self.look_every);
-        let is_unknown = before.is_unknown() && !rests;
+        let rests = known.relogin_at.is_some_and(|anew| anew.elapsed() < self.check_interval);
+        let is_unknown = before.is_unauthorized() && !rests;
         if !is_unknown {
             match Box::pin(before.is_outdated(&self.link)).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    known.trouble = None;
+                    known.logged_error = None;
                     return Ok(before);
                 }
-                Err(error) => return Ok(known.stays(before, &error)),
+                Err(error) => return Ok(known.keep_client(before, &error)),
             }
         }
         let connected = self.connect().await;
         if is_unknown {
-            known.anew = Some(Instant::now());
+            known.relogin_at = Some(Instant::now());
         }
         let client = match connected {
             Ok(client) => client,
             // The file may be incomplete or wrong. The old connection stays valid as long as the home cluster accepts
             // it.
-            Err(error) if !is_unknown => return Ok(known.stays(before, &error)),
+            Err(error) if !is_unknown => return Ok(known.keep_client(before, &error)),
             Err(error) => return Err(error),
         };
-        if !client.is_made_as(&before) {
+        if !client.has_same_kubeconfig(&before) {
             tracing::info!("the kubeconfig of the home cluster is another one by now: connected anew");
         } else {
             // Its credential may be in separate files.
@@ -324,12 +330,16 @@ impl Way {
                 Err(error) => {
                     // A watcher on the old connection continues with its backoff.
                     tracing::debug!(%error, "the home cluster does not know us yet");
-                    known.trouble = None;
+                    known.logged_error = None;
                     return Ok(before);
                 }
             }
         }
-        *known = Known { client: Some(client.clone()), anew: known.anew, trouble: None };
+        *known = HomeConnectionState {
+            client: Some(client.clone()),
+            relogin_at: known.relogin_at,
+            logged_error: None,
+        };
         Ok(client)
     }
 
@@ -338,28 +348,28 @@ impl Way {
     }
 }
 
-impl Known {
-    fn stays(&mut self, client: Client, error: &Error) -> Client {
+impl HomeConnectionState {
+    fn keep_client(&mut self, client: Client, error: &Error) -> Client {
         let trouble = error.to_string();
-        if self.trouble.as_ref() != Some(&trouble) {
+        if self.logged_error.as_ref() != Some(&trouble) {
             tracing::warn!(
                 error = trouble,
                 "the kubeconfig of the home cluster cannot be read again; the connection stays"
             );
-            self.trouble = Some(trouble);
+            self.logged_error = Some(trouble);
         }
         client
     }
 }
 
 /// A registry as text.
-pub fn what_of(registry: &ConfigMapRegistry) -> String {
+pub fn describe_registry(registry: &ConfigMapRegistry) -> String {
     format!("the cluster registry, ConfigMaps of namespace {}", registry.namespace)
 }
 
-type Keys = BTreeMap<String, Vec<u8>>;
+type KeyValues = BTreeMap<String, Vec<u8>>;
 
-async fn secret(client: &Client, at: &StoredKey) -> Result<Option<Keys>, kube::Error> {
+async fn secret(client: &Client, at: &DataKeyRef) -> Result<Option<KeyValues>, kube::Error> {
     let api: Api<Secret> = Api::namespaced(client.kube().clone(), &at.namespace);
     let found = api.get_opt(&at.name).await?;
     Ok(found.map(|secret| {
@@ -367,14 +377,14 @@ async fn secret(client: &Client, at: &StoredKey) -> Result<Option<Keys>, kube::E
     }))
 }
 
-async fn config_map(client: &Client, at: &StoredKey) -> Result<Option<Keys>, kube::Error> {
+async fn config_map(client: &Client, at: &DataKeyRef) -> Result<Option<KeyValues>, kube::Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.kube().clone(), &at.namespace);
     let found = api.get_opt(&at.name).await?;
     let text = |(key, value): (String, String)| (key, value.into_bytes());
     Ok(found.map(|map| map.data.unwrap_or_default().into_iter().map(text).collect()))
 }
 
-fn value_of(mut keys: Keys, key: &str) -> Result<String, String> {
+fn value_of(mut keys: KeyValues, key: &str) -> Result<String, String> {
     let Some(value) = keys.remove(key) else {
         let known: Vec<&str> = keys.keys().map(String::as_str).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -406,38 +416,38 @@ mod tests {
 
     use super::*;
 
-    fn home() -> (Sandbox, Home) {
+    fn home() -> (Sandbox, HomeCluster) {
         let sandbox = Sandbox::new(SandboxOptions::instant("home"));
-        let home = Home::at(Link::in_process(sandbox.service()));
+        let home = HomeCluster::at(ClusterLink::in_process(sandbox.service()));
         (sandbox, home)
     }
 
     #[tokio::test(start_paused = true)]
     async fn connection_stays_until_a_new_login_works() {
         let (sandbox, home) = home();
-        let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
+        let at = DataKeyRef { namespace: "default".into(), name: "one".into(), key: "key".into() };
         let first = home.client("one").await.expect("a connection");
         sandbox.fail_next(RequestMatch::any(), 4, Fault::unauthorized());
-        home.read(Keeper::Secret, &at).await.expect_err("nobody knows us");
+        home.read(KeyObjectKind::Secret, &at).await.expect_err("nobody knows us");
         for _ in 0..3 {
             tokio::time::advance(LOOK_EVERY).await;
-            assert!(home.client("one").await.expect("a connection").is(&first));
+            assert!(home.client("one").await.expect("a connection").is_same_connection(&first));
         }
         tokio::time::advance(LOOK_EVERY).await;
         let second = home.client("one").await.expect("a connection");
-        assert!(!second.is(&first));
-        assert!(home.client("one").await.expect("a connection").is(&second));
+        assert!(!second.is_same_connection(&first));
+        assert!(home.client("one").await.expect("a connection").is_same_connection(&second));
         assert_eq!(sandbox.requests().len(), 5, "{:?}", sandbox.requests());
     }
 
     #[tokio::test(start_paused = true)]
     async fn refused_reads_do_not_log_in_each_time() {
         let (sandbox, home) = home();
-        let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
+        let at = DataKeyRef { namespace: "default".into(), name: "one".into(), key: "key".into() };
         sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
         for round in 0..3 {
             for _ in 0..10 {
-                home.read(Keeper::Secret, &at).await.expect_err("nobody knows us");
+                home.read(KeyObjectKind::Secret, &at).await.expect_err("nobody knows us");
             }
             // Each new login sends a probe.
             let probes = sandbox.count_requests(&RequestMatch::any().resource("/version"));
@@ -466,9 +476,9 @@ mod tests {
             "users": [{"name": "admin", "user": {"exec": exec}}],
         });
         std::fs::write(&path, text.to_string()).expect("a file");
-        let home = Home::at(Link::Kubeconfig { path, context: None });
-        let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
-        let read = async || home.read(Keeper::Secret, &at).await.expect_err("nobody is there");
+        let home = HomeCluster::at(ClusterLink::Kubeconfig { path, context: None });
+        let at = DataKeyRef { namespace: "default".into(), name: "one".into(), key: "key".into() };
+        let read = async || home.read(KeyObjectKind::Secret, &at).await.expect_err("nobody is there");
         let errors = tokio::join!(read(), read(), read());
         let in_time = "it did not answer in time";
         for error in <[HomeError; 3]>::from(errors) {
@@ -485,7 +495,7 @@ mod tests {
     async fn refused_watch_backs_off() {
         let (sandbox, home) = home();
         sandbox.fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
-        let changes = home.registered(&ConfigMapRegistry::default()).await.expect("a connection");
+        let changes = home.watch_registry(&ConfigMapRegistry::default()).await.expect("a connection");
         let ten_minutes = Duration::from_secs(600);
         tokio::time::timeout(ten_minutes, changes.for_each(async |_| {})).await.expect_err("it goes on");
         // After a second, two, four and so on, and then every 30 s.

@@ -19,16 +19,16 @@ use rustls::sign::CertifiedKey;
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 use tokio::time::Instant;
 
-use super::credential::life_of_certificate;
+use super::credential::certificate_validity;
 
 /// How often files are read again.
 pub(super) const READ_EVERY: Duration = Duration::from_secs(60);
 
 /// The newest certificate, and its number.
 #[derive(Default)]
-pub(super) struct Identity(Mutex<(Option<Arc<CertifiedKey>>, u64)>);
+pub(super) struct ClientIdentity(Mutex<(Option<Arc<CertifiedKey>>, u64)>);
 
-impl Identity {
+impl ClientIdentity {
     /// Replaces the certificate.
     pub fn set(&self, certificate: Arc<CertifiedKey>) {
         let mut now = self.0.lock();
@@ -44,13 +44,13 @@ impl Identity {
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for ClientIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Identity({})", self.number())
     }
 }
 
-impl ResolvesClientCert for Identity {
+impl ResolvesClientCert for ClientIdentity {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0.lock().0.clone()
     }
@@ -61,7 +61,7 @@ impl ResolvesClientCert for Identity {
 }
 
 /// Parses a certificate chain and its key from PEM. Errors quote nothing.
-pub(super) fn certified(certificate: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, &'static str> {
+pub(super) fn load_certified_key(certificate: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, &'static str> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or("it holds no certificate")?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| "its key cannot be read")?;
@@ -70,27 +70,27 @@ pub(super) fn certified(certificate: &[u8], key: &[u8]) -> Result<Arc<CertifiedK
 }
 
 /// A client certificate of a kubeconfig, as data or files.
-pub(super) struct Certificate {
-    certificate: Pem,
-    key: Pem,
-    read: Mutex<Read>,
+pub(super) struct ClientCertificate {
+    certificate: PemSource,
+    key: PemSource,
+    read: Mutex<CertificateRead>,
 }
 
-struct Read {
+struct CertificateRead {
     at: Instant,
     /// The server refused it: there may be a new one.
     is_doubtful: bool,
-    life: Life,
+    validity: ValidityPeriod,
 }
 
-type Life = (Option<Timestamp>, Option<Timestamp>);
+type ValidityPeriod = (Option<Timestamp>, Option<Timestamp>);
 
-enum Pem {
+enum PemSource {
     Data(SecretString),
     File(PathBuf),
 }
 
-impl Pem {
+impl PemSource {
     fn of(data: Option<SecretString>, file: Option<&String>) -> Option<Self> {
         data.map(Self::Data).or_else(|| file.map(|file| Self::File(PathBuf::from(file))))
     }
@@ -107,12 +107,12 @@ impl Pem {
     }
 }
 
-impl Certificate {
+impl ClientCertificate {
     /// The certificate of a user, if there is one; sets `identity`.
-    pub fn of(login: &AuthInfo, identity: &Identity) -> Result<Option<Self>, String> {
+    pub fn of(login: &AuthInfo, identity: &ClientIdentity) -> Result<Option<Self>, String> {
         let data = login.client_certificate_data.clone().map(SecretString::from);
-        let certificate = Pem::of(data, login.client_certificate.as_ref());
-        let key = Pem::of(login.client_key_data.clone(), login.client_key.as_ref());
+        let certificate = PemSource::of(data, login.client_certificate.as_ref());
+        let key = PemSource::of(login.client_key_data.clone(), login.client_key.as_ref());
         let (certificate, key) = match (certificate, key) {
             (Some(certificate), Some(key)) => (certificate, key),
             (None, None) => return Ok(None),
@@ -123,30 +123,31 @@ impl Certificate {
                 return Err(lacks.to_owned());
             }
         };
-        let read = Read { at: Instant::now(), is_doubtful: false, life: Life::default() };
+        let read =
+            CertificateRead { at: Instant::now(), is_doubtful: false, validity: ValidityPeriod::default() };
         let it = Self { certificate, key, read: Mutex::new(read) };
         it.load(identity)?;
         Ok(Some(it))
     }
 
     /// Reads it; an invalid or incomplete file changes nothing.
-    fn load(&self, identity: &Identity) -> Result<(), String> {
+    fn load(&self, identity: &ClientIdentity) -> Result<(), String> {
         let mut read = self.read.lock();
         (read.is_doubtful, read.at) = (false, Instant::now());
         let certificate = self.certificate.read()?;
         let key = self.key.read()?;
-        identity.set(certified(certificate.expose_secret(), key.expose_secret())?);
-        read.life = life_of_certificate(certificate.expose_secret());
+        identity.set(load_certified_key(certificate.expose_secret(), key.expose_secret())?);
+        read.validity = certificate_validity(certificate.expose_secret());
         Ok(())
     }
 
     /// Somebody may replace its files.
     pub fn is_file(&self) -> bool {
-        matches!(self.certificate, Pem::File(_)) || matches!(self.key, Pem::File(_))
+        matches!(self.certificate, PemSource::File(_)) || matches!(self.key, PemSource::File(_))
     }
 
     /// Reads the files again if that is due or the server refused the certificate. If that fails, the old one stays.
-    pub fn follow(&self, identity: &Identity) {
+    pub fn reread_if_due(&self, identity: &ClientIdentity) {
         let is_due = {
             let read = self.read.lock();
             self.is_file() && (read.is_doubtful || read.at.elapsed() >= READ_EVERY)
@@ -160,12 +161,12 @@ impl Certificate {
     }
 
     /// The server refused it.
-    pub fn doubt(&self) {
+    pub fn mark_refused(&self) {
         self.read.lock().is_doubtful = true;
     }
 
     /// The validity of the current certificate.
-    pub fn life(&self) -> Life {
-        self.read.lock().life
+    pub fn validity(&self) -> ValidityPeriod {
+        self.read.lock().validity
     }
 }

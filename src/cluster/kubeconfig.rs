@@ -17,19 +17,19 @@ use crate::model::Digest;
 
 /// Its errors quote nothing secret.
 #[derive(Clone)]
-pub(super) struct Chosen {
+pub(super) struct KubeconfigContext {
     pub cluster: Cluster,
     pub user: String,
     pub login: AuthInfo,
 }
 
-impl fmt::Debug for Chosen {
+impl fmt::Debug for KubeconfigContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Chosen({})", self.user)
     }
 }
 
-impl Chosen {
+impl KubeconfigContext {
     /// `context`: its name; otherwise the current one. `folder`: the base of its paths, if reading made them
     /// absolute.
     pub fn of(config: Kubeconfig, context: Option<&str>, folder: Option<&Path>) -> Result<Self, String> {
@@ -51,7 +51,7 @@ impl Chosen {
     }
 
     /// A digest of its content. Files count by name alone: their renewal needs no new connection.
-    pub fn mark(&self) -> Digest {
+    pub fn digest(&self) -> Digest {
         Digest::of_json(&json!([self.cluster, self.login]))
     }
 
@@ -159,8 +159,8 @@ fn acting_as(login: &AuthInfo) -> AuthInfo {
 mod tests {
     use super::*;
 
-    fn chosen(text: &str, context: Option<&str>) -> Result<Chosen, String> {
-        Chosen::of(Kubeconfig::from_yaml(text).expect("a kubeconfig"), context, None)
+    fn chosen(text: &str, context: Option<&str>) -> Result<KubeconfigContext, String> {
+        KubeconfigContext::of(Kubeconfig::from_yaml(text).expect("a kubeconfig"), context, None)
     }
 
     const TWO: &str = "
@@ -178,7 +178,7 @@ users:
 
     #[test]
     fn other_contexts_do_not_change_the_digest() {
-        let mark = |text: &str, context| chosen(text, context).expect("it is there").mark();
+        let mark = |text: &str, context| chosen(text, context).expect("it is there").digest();
         let (one, two) = (mark(TWO, Some("one")), mark(TWO, Some("two")));
         assert_ne!(one, two);
         let more =
@@ -202,7 +202,7 @@ users:
         check(TWO, Some("three"), "it has no such context");
         check(&TWO.replace("{name: a,", "{name: c,"), None, "its context names no cluster that it has");
         let nobody = chosen(&TWO.replace("{name: me,", "{name: them,"), None).expect("as kubectl");
-        assert_eq!(nobody.login().expect("nothing").credential().way, "user me, who shows nothing");
+        assert_eq!(nobody.login().expect("nothing").credential().description, "user me, who shows nothing");
     }
 
     /// As in Go, where a missing text is empty.
@@ -212,10 +212,10 @@ users:
             let text = TWO.replace("server: 'https://b'", &format!("server: 'https://b'{cluster}"));
             chosen(&text.replace("token: hunter2", user), Some("two")).expect("it is there")
         };
-        let told = |chosen: &Chosen| chosen.login().map(|login| login.credential().way);
+        let told = |chosen: &KubeconfigContext| chosen.login().map(|login| login.credential().description);
         let check = |empty: &str, user: &str, expected: &str| {
             let (with, without) = (of("", &format!("{empty}, {user}")), of("", user));
-            assert_eq!(with.mark(), without.mark(), "{empty}");
+            assert_eq!(with.digest(), without.digest(), "{empty}");
             let told = told(&with).unwrap_or_else(|error| error);
             assert!(told.contains(expected), "{empty}: {told}");
         };
@@ -236,7 +236,7 @@ users:
         let named = format!(", certificate-authority: {}", file.display());
         let empty = ", certificate-authority-data: '', proxy-url: '', tls-server-name: ''";
         let with = of(&format!("{named}{empty}"), "token: hunter2");
-        assert_eq!(with.mark(), of(&named, "token: hunter2").mark());
+        assert_eq!(with.digest(), of(&named, "token: hunter2").digest());
         assert_eq!(with.config().expect("an authority").root_cert_file, Some(file));
     }
 }

@@ -7,8 +7,8 @@ use k8s_openapi::api::coordination::v1::{Lease as Object, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, PostParams};
 
-use super::bounds::with_room;
-use super::home::{Home, HomeError, explain};
+use super::home::{HomeCluster, HomeError, explain};
+use super::response_bounds::with_reservation;
 
 /// The repository of the leader, for people and other candidates.
 const REPOSITORY: &str = "tutti.dev/repository";
@@ -29,7 +29,7 @@ impl Lease {
     }
 
     /// The lease duration.
-    pub fn lasts(&self) -> Duration {
+    pub fn duration(&self) -> Duration {
         let seconds = self.spec().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
         Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
     }
@@ -39,7 +39,7 @@ impl Lease {
     }
 
     /// Nobody took or renewed it in between. A hint may have been written.
-    pub fn is_as_held_as(&self, other: &Self) -> bool {
+    pub fn has_same_spec(&self, other: &Self) -> bool {
         self.spec() == other.spec()
     }
 
@@ -48,7 +48,7 @@ impl Lease {
     }
 
     /// Acquired or renewed by a process.
-    pub fn held(&self, holder: &str, lasts: Duration, repository: &str, now: Timestamp) -> Self {
+    pub fn with_holder(&self, holder: &str, lasts: Duration, repository: &str, now: Timestamp) -> Self {
         let is_new = self.holder() != holder;
         let mut lease = self.clone();
         let annotations = lease.0.metadata.annotations.get_or_insert_default();
@@ -66,12 +66,12 @@ impl Lease {
 
     /// The holder released it.
     pub fn is_released(&self) -> bool {
-        self.holder().is_empty() && self.lasts() <= RELEASED
+        self.holder().is_empty() && self.duration() <= RELEASED
     }
 
     /// Released: the next candidate may take it.
-    pub fn released(&self, now: Timestamp) -> Self {
-        self.held("", RELEASED, self.repository().unwrap_or_default(), now)
+    pub fn without_holder(&self, now: Timestamp) -> Self {
+        self.with_holder("", RELEASED, self.repository().unwrap_or_default(), now)
     }
 
     pub fn with_hint(&self, hint: &str) -> Self {
@@ -89,17 +89,17 @@ impl Lease {
     }
 }
 
-impl Home {
-    /// The lease by name in the namespace of the connection, or by `namespace/name`; `None` if it does not exist.
+impl HomeCluster {
+    /// The lease by name in the namespace of the connection, or by `namespace/name`; `NotConfigured` if it does not exist.
     pub async fn lease(&self, at: &str) -> Result<Option<Lease>, HomeError> {
-        let found = self.ask_lease("read", at, async |leases, name| leases.get_opt(name).await).await?;
+        let found = self.request_lease("read", at, async |leases, name| leases.get_opt(name).await).await?;
         Ok(found.map(|lease| Lease(Box::new(lease))))
     }
 
-    /// Creates the lease, or replaces the version that was read. Returns `None` if another process was first.
+    /// Creates the lease, or replaces the version that was read. Returns `NotConfigured` if another process was first.
     pub async fn write_lease(&self, at: &str, lease: &Lease) -> Result<Option<Lease>, HomeError> {
         let mut object = lease.0.clone();
-        let written = self.ask_lease("write", at, async |leases, name| {
+        let written = self.request_lease("write", at, async |leases, name| {
             object.metadata.name = Some(name.to_owned());
             let parameters = PostParams::default();
             let is_there = object.metadata.resource_version.is_some();
@@ -118,7 +118,7 @@ impl Home {
         Ok(written.await?.map(|lease| Lease(Box::new(lease))))
     }
 
-    async fn ask_lease<T>(
+    async fn request_lease<T>(
         &self,
         action: &'static str,
         at: &str,
@@ -132,7 +132,7 @@ impl Home {
                 None => ask(Api::default_namespaced(kube), at).await,
             })
         };
-        let (detail, is_transient) = match with_room(tokio::time::timeout(PATIENCE, asked)).await.0 {
+        let (detail, is_transient) = match with_reservation(tokio::time::timeout(PATIENCE, asked)).await.0 {
             Ok(Ok(Ok(answer))) => return Ok(answer),
             Ok(Ok(Err(error))) => explain(&error),
             Ok(Err(error)) => return Err(error),
@@ -156,8 +156,8 @@ mod tests {
         let text = r#"{"metadata": {"name": "tutti", "resourceVersion": "7", "labels": {"team": "platform"},
             "annotations": {"note": "ours"}}, "spec": {"holderIdentity": "one", "leaseTransitions": 4}}"#;
         let lease = Lease(serde_json::from_str(text).expect("a lease"));
-        let held = lease.held("two", LASTS, "config.git", Timestamp::UNIX_EPOCH);
-        assert_eq!((held.holder(), held.lasts(), held.repository()), ("two", LASTS, Some("config.git")));
+        let held = lease.with_holder("two", LASTS, "config.git", Timestamp::UNIX_EPOCH);
+        assert_eq!((held.holder(), held.duration(), held.repository()), ("two", LASTS, Some("config.git")));
         let (object, spec) = (&held.0, held.spec().expect("a spec"));
         assert_eq!((spec.lease_transitions, &spec.acquire_time), (Some(5), &spec.renew_time));
         assert_eq!(object.metadata.resource_version.as_deref(), Some("7"));
@@ -165,12 +165,12 @@ mod tests {
         assert_eq!(held.annotation("note"), Some("ours"));
         // A renewal is no transition.
         let later = Timestamp::from_second(2).expect("a time");
-        let renewed = held.held("two", LASTS, "config.git", later);
+        let renewed = held.with_holder("two", LASTS, "config.git", later);
         let renewed = renewed.spec().expect("a spec");
         assert_eq!((renewed.lease_transitions, &renewed.acquire_time), (Some(5), &spec.acquire_time));
         assert_eq!(renewed.renew_time, Some(MicroTime(later)));
         assert_eq!(
-            (held.released(later).holder(), held.released(later).lasts()),
+            (held.without_holder(later).holder(), held.without_holder(later).duration()),
             ("", Duration::from_secs(1))
         );
     }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use kube::client::Body;
 use kube::config::{AuthInfo, Kubeconfig, KubeconfigError};
 
-use super::bounds::Bounds;
 use super::error::innermost;
-use super::kubeconfig::Chosen;
+use super::kubeconfig::KubeconfigContext;
 use super::login::Login;
-use super::standing::Standing;
-use super::{Credential, Error, HomeError, Keeper, Stored, WritePermit, proxy, transport};
+use super::response_bounds::ResponseBounds;
+use super::server_state::ServerState;
+use super::{Credential, Error, HomeError, KeyObjectKind, StoredKubeconfig, WritePermit, proxy, transport};
 use crate::model::{ClusterName, Digest};
 use tower::Layer as _;
 
@@ -21,7 +21,7 @@ use tower::Layer as _;
 const SERVICE_ACCOUNT_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 #[derive(Clone, Debug)]
-pub enum Link {
+pub enum ClusterLink {
     Kubeconfig {
         path: PathBuf,
         context: Option<String>,
@@ -29,16 +29,16 @@ pub enum Link {
     /// The service account of the pod that tutti runs in.
     InCluster,
     /// A kubeconfig in the home cluster.
-    Stored(Stored),
+    Stored(StoredKubeconfig),
     /// A service in this process that answers as an API server.
     InProcess(InProcess),
     /// Unusable, for this reason.
-    Refused(Arc<str>),
+    Invalid(Arc<str>),
 }
 
 /// A connection that stays in this process.
 #[derive(Clone)]
-pub struct InProcess(kube::Client, Standing);
+pub struct InProcess(kube::Client, ServerState);
 
 impl fmt::Debug for InProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,7 +46,7 @@ impl fmt::Debug for InProcess {
     }
 }
 
-impl Link {
+impl ClusterLink {
     /// A link to a service in this process.
     pub fn in_process<S, B>(service: S) -> Self
     where
@@ -56,8 +56,8 @@ impl Link {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        let standing = Standing::default();
-        let bounds = Bounds::new(ClusterName::from("in this process"));
+        let standing = ServerState::default();
+        let bounds = ResponseBounds::new(ClusterName::from("in this process"));
         Self::InProcess(InProcess(
             kube::Client::new(standing.layer(bounds.layer(service)), "default"),
             standing,
@@ -65,33 +65,42 @@ impl Link {
     }
 
     /// Reads everything that a connection needs, and runs a plug-in. Sends no request to the cluster.
-    pub(super) async fn open(&self, cluster: &ClusterName, permit: &WritePermit) -> Result<Opened, Error> {
+    pub(super) async fn open(
+        &self,
+        cluster: &ClusterName,
+        permit: &WritePermit,
+    ) -> Result<OpenedConnection, Error> {
         let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
         let held = self.held(cluster).await?;
-        let (mark, login) = (held.mark(), held.login().map_err(fail)?);
+        let (mark, login) = (held.kubeconfig_digest(), held.login().map_err(fail)?);
         let (config, proxy) = match &held {
-            Held::Client(kube, standing) => {
-                return Ok(Opened { kube: kube.clone(), standing: standing.clone(), login, mark });
+            ResolvedLink::Client(kube, standing) => {
+                return Ok(OpenedConnection {
+                    kube: kube.clone(),
+                    server_state: standing.clone(),
+                    login,
+                    kubeconfig_digest: mark,
+                });
             }
             // A pod needs no proxy to the server of its own cluster.
-            Held::Pod => {
+            ResolvedLink::Pod => {
                 let mut config = kube::Config::incluster().map_err(|error| fail(error.to_string()))?;
                 config.auth_info = AuthInfo::default();
                 (config, None)
             }
-            Held::Kubeconfig { chosen, place } => {
+            ResolvedLink::Kubeconfig { chosen, place } => {
                 let at = |detail: String| fail(format!("{place}: {detail}"));
                 let config = chosen.config().map_err(at)?;
                 let proxy =
-                    proxy::to(&config.cluster_url, chosen.cluster.proxy_url.as_deref()).map_err(at)?;
+                    proxy::proxy_for(&config.cluster_url, chosen.cluster.proxy_url.as_deref()).map_err(at)?;
                 (config, proxy)
             }
         };
-        login.begin().await.map_err(fail)?;
-        let (standing, bounds) = (Standing::default(), Bounds::new(cluster.clone()));
+        login.run_plug_in_once().await.map_err(fail)?;
+        let (standing, bounds) = (ServerState::default(), ResponseBounds::new(cluster.clone()));
         let kube = transport::connect(&config, proxy.as_ref(), &login, &standing, &bounds, permit);
         let kube = kube.map_err(fail)?;
-        Ok(Opened { kube, standing, login, mark })
+        Ok(OpenedConnection { kube, server_state: standing, login, kubeconfig_digest: mark })
     }
 
     /// The credential, read again. It may be read from the home cluster. A plug-in is not run, so its end is unknown.
@@ -102,23 +111,23 @@ impl Link {
             .map_err(|detail| Error::Connection { cluster: cluster.clone(), detail })
     }
 
-    /// The digest of the kubeconfig now. `None` if changes are reported otherwise: a ConfigMap is watched, and its
+    /// The digest of the kubeconfig now. `NotConfigured` if changes are reported otherwise: a ConfigMap is watched, and its
     /// change creates a new connection.
-    pub(super) async fn look(&self, cluster: &ClusterName) -> Result<Option<Look>, Error> {
-        if matches!(self, Self::Stored(Stored { keeper: Keeper::ConfigMap, .. })) {
+    pub(super) async fn look(&self, cluster: &ClusterName) -> Result<Option<LinkFingerprint>, Error> {
+        if matches!(self, Self::Stored(StoredKubeconfig { object_kind: KeyObjectKind::ConfigMap, .. })) {
             return Ok(None);
         }
-        Ok(Some(Look { mark: self.held(cluster).await?.mark() }))
+        Ok(Some(LinkFingerprint { kubeconfig_digest: self.held(cluster).await?.kubeconfig_digest() }))
     }
 
-    async fn held(&self, cluster: &ClusterName) -> Result<Held, Error> {
+    async fn held(&self, cluster: &ClusterName) -> Result<ResolvedLink, Error> {
         let fail = |detail: String| Error::Connection { cluster: cluster.clone(), detail };
         match self {
             Self::InProcess(InProcess(client, standing)) => {
-                Ok(Held::Client(client.clone(), standing.clone()))
+                Ok(ResolvedLink::Client(client.clone(), standing.clone()))
             }
-            Self::InCluster => Ok(Held::Pod),
-            Self::Refused(because) => Err(fail(because.to_string())),
+            Self::InCluster => Ok(ResolvedLink::Pod),
+            Self::Invalid(because) => Err(fail(because.to_string())),
             Self::Kubeconfig { path, context } => {
                 let place = format!("kubeconfig {}", path.display());
                 let at = |detail: String| fail(format!("{place}: {detail}"));
@@ -127,8 +136,9 @@ impl Link {
                     KubeconfigError::Parse(_) => at("it cannot be read as a kubeconfig".to_owned()),
                     error => at(innermost(&error)),
                 })?;
-                let chosen = Box::new(Chosen::of(config, context.as_deref(), path.parent()).map_err(at)?);
-                Ok(Held::Kubeconfig { chosen, place })
+                let chosen =
+                    Box::new(KubeconfigContext::of(config, context.as_deref(), path.parent()).map_err(at)?);
+                Ok(ResolvedLink::Kubeconfig { chosen, place })
             }
             Self::Stored(stored) => {
                 let text = stored.text().await.map_err(|error| match &error {
@@ -137,35 +147,35 @@ impl Link {
                     }
                     _ => fail(error.to_string()),
                 })?;
-                let place = stored.place();
+                let place = stored.describe();
                 let chosen = stored.parse(&text).map_err(|detail| fail(format!("{place}: {detail}")))?;
-                Ok(Held::Kubeconfig { chosen: Box::new(chosen), place })
+                Ok(ResolvedLink::Kubeconfig { chosen: Box::new(chosen), place })
             }
         }
     }
 }
 
 /// A connection without any request so far.
-pub(super) struct Opened {
+pub(super) struct OpenedConnection {
     pub kube: kube::Client,
     /// What responses say about the server.
-    pub standing: Standing,
+    pub server_state: ServerState,
     pub login: Login,
     /// A digest of the kubeconfig context.
-    pub mark: Option<Digest>,
+    pub kubeconfig_digest: Option<Digest>,
 }
 
-pub(super) struct Look {
-    pub mark: Option<Digest>,
+pub(super) struct LinkFingerprint {
+    pub kubeconfig_digest: Option<Digest>,
 }
 
-enum Held {
-    Client(kube::Client, Standing),
+enum ResolvedLink {
+    Client(kube::Client, ServerState),
     Pod,
-    Kubeconfig { chosen: Box<Chosen>, place: String },
+    Kubeconfig { chosen: Box<KubeconfigContext>, place: String },
 }
 
-impl Held {
+impl ResolvedLink {
     fn login(&self) -> Result<Login, String> {
         match self {
             Self::Client(..) => Ok(Login::embedded()),
@@ -176,10 +186,10 @@ impl Held {
         }
     }
 
-    fn mark(&self) -> Option<Digest> {
+    fn kubeconfig_digest(&self) -> Option<Digest> {
         match self {
             Self::Client(..) | Self::Pod => None,
-            Self::Kubeconfig { chosen, .. } => Some(chosen.mark()),
+            Self::Kubeconfig { chosen, .. } => Some(chosen.digest()),
         }
     }
 }
@@ -198,7 +208,7 @@ mod tests {
              clusters: [{{name: one, cluster: {{{cluster}}}}}]\nusers: [{{name: admin, user: {{}}}}]\n"
         );
         std::fs::write(&path, text).expect("a file");
-        let link = Link::Kubeconfig { path, context: None };
+        let link = ClusterLink::Kubeconfig { path, context: None };
         let error = link
             .open(&ClusterName::from("one"), &WritePermit::default())
             .await
@@ -217,9 +227,9 @@ mod tests {
              clusters: [{name: one, cluster: {server: 'https://127.0.0.1:1', certificate-authority: ''}}]\n\
              users: [{name: admin, user: {token: hunter2, tokenFile: '', client-certificate: '', client-key: ''}}]\n";
         std::fs::write(&path, text).expect("a file");
-        let link = Link::Kubeconfig { path, context: None };
+        let link = ClusterLink::Kubeconfig { path, context: None };
         let opened =
             link.open(&ClusterName::from("one"), &WritePermit::default()).await.expect("a connection");
-        assert_eq!(opened.login.credential().way, "token of user admin");
+        assert_eq!(opened.login.credential().description, "token of user admin");
     }
 }

@@ -15,7 +15,7 @@ use super::{Client, Error};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogOf<'a> {
+pub struct ContainerLogRef<'a> {
     pub namespace: &'a str,
     pub pod: &'a str,
     pub container: &'a str,
@@ -25,7 +25,7 @@ pub struct LogOf<'a> {
 
 impl Client {
     /// The last line of a log; at most its first `limit` bytes.
-    pub async fn end_of_log(&self, of: LogOf<'_>, limit: usize) -> Result<Vec<u8>, Error> {
+    pub async fn last_log_line(&self, of: ContainerLogRef<'_>, limit: usize) -> Result<Vec<u8>, Error> {
         let pods: Api<Pod> = Api::namespaced(self.kube().clone(), of.namespace);
         let bytes = u64::try_from(limit).unwrap_or(u64::MAX);
         let parameters = LogParams {
@@ -48,7 +48,7 @@ impl Client {
         };
         match tokio::time::timeout(PATIENCE, read).await {
             Ok(told) => told,
-            Err(_) => Err(self.no_answer()),
+            Err(_) => Err(self.timeout_error()),
         }
     }
 }

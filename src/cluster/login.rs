@@ -25,32 +25,32 @@ use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::Credential;
-use super::credential::life_of_token;
-use super::identity::{Certificate, Identity, READ_EVERY};
-use super::renewal::Renewal;
-use super::standing::is_of_node;
+use super::credential::token_validity;
+use super::identity::{ClientCertificate, ClientIdentity, READ_EVERY};
+use super::plug_in_renewal::PlugInRenewal;
+use super::server_state::is_node_request;
 
 /// Bytes of a token file.
 const LONGEST_TOKEN: u64 = 64 * 1024;
 
 /// Of one connection; clones share it.
 #[derive(Clone)]
-pub(super) struct Login(Arc<Inner>);
+pub(super) struct Login(Arc<LoginState>);
 
-struct Inner {
+struct LoginState {
     user: String,
-    bearer: Bearer,
-    certificate: Option<Certificate>,
-    identity: Arc<Identity>,
+    bearer: AuthorizationSource,
+    certificate: Option<ClientCertificate>,
+    identity: Arc<ClientIdentity>,
 }
 
 /// The source of the header.
-enum Bearer {
+enum AuthorizationSource {
     Nothing,
     /// Constant for the life of the connection.
     Fixed(Option<HeaderValue>, Credential),
     File(TokenFile),
-    PlugIn(Renewal),
+    PlugIn(PlugInRenewal),
 }
 
 impl fmt::Debug for Login {
@@ -62,120 +62,122 @@ impl fmt::Debug for Login {
 /// There is no credential. The text may be shown.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Failed(String);
+struct LoginError(String);
 
 impl Login {
     /// From a user of a kubeconfig. Reads its files; runs nothing yet.
     pub fn of(user: &str, info: &AuthInfo) -> Result<Self, String> {
-        let identity = Arc::new(Identity::default());
-        let certificate = Certificate::of(info, &identity)
+        let identity = Arc::new(ClientIdentity::default());
+        let certificate = ClientCertificate::of(info, &identity)
             .map_err(|error| format!("the client certificate of user {user} cannot be used: {error}"))?;
-        let bearer = Bearer::of(user, info, &identity)?;
-        Ok(Self(Arc::new(Inner { user: user.to_owned(), bearer, certificate, identity })))
+        let bearer = AuthorizationSource::of(user, info, &identity)?;
+        Ok(Self(Arc::new(LoginState { user: user.to_owned(), bearer, certificate, identity })))
     }
 
     /// From the token file of the pod that tutti runs in.
     pub fn of_pod(file: &str) -> Result<Self, String> {
         let token = TokenFile::of("token of the pod's service account".to_owned(), file, None)?;
-        Ok(Self::by("the pod", Bearer::File(token)))
+        Ok(Self::by("the pod", AuthorizationSource::File(token)))
     }
 
     /// For a connection inside this process.
     pub fn embedded() -> Self {
         let credential = Credential::new("connection to an embedded cluster");
-        Self::by("nobody", Bearer::Fixed(None, credential))
+        Self::by("nobody", AuthorizationSource::Fixed(None, credential))
     }
 
-    fn by(user: &str, bearer: Bearer) -> Self {
+    fn by(user: &str, bearer: AuthorizationSource) -> Self {
         let identity = Arc::default();
-        Self(Arc::new(Inner { user: user.to_owned(), bearer, certificate: None, identity }))
+        Self(Arc::new(LoginState { user: user.to_owned(), bearer, certificate: None, identity }))
     }
 
     /// Runs a plug-in for the first time.
-    pub async fn begin(&self) -> Result<(), String> {
+    pub async fn run_plug_in_once(&self) -> Result<(), String> {
         match &self.0.bearer {
-            Bearer::PlugIn(renewal) => renewal.begin().await,
-            Bearer::Nothing | Bearer::Fixed(..) | Bearer::File(_) => Ok(()),
+            AuthorizationSource::PlugIn(renewal) => renewal.first_run().await,
+            AuthorizationSource::Nothing | AuthorizationSource::Fixed(..) | AuthorizationSource::File(_) => {
+                Ok(())
+            }
         }
     }
 
     /// Renews what is due, as the next request would.
-    pub async fn look(&self) {
-        self.follow();
+    pub async fn renew_if_due(&self) {
+        self.reread_certificate();
         match &self.0.bearer {
-            Bearer::PlugIn(renewal) => renewal.look().await,
-            Bearer::File(file) => drop(file.header()),
-            Bearer::Nothing | Bearer::Fixed(..) => {}
+            AuthorizationSource::PlugIn(renewal) => renewal.renew_if_due().await,
+            AuthorizationSource::File(file) => drop(file.header()),
+            AuthorizationSource::Nothing | AuthorizationSource::Fixed(..) => {}
         }
     }
 
     /// The resolver of the certificate.
-    pub fn identity(&self) -> Arc<Identity> {
+    pub fn identity(&self) -> Arc<ClientIdentity> {
         Arc::clone(&self.0.identity)
     }
 
     /// A certificate may be used now or later.
     pub fn may_have_certificate(&self) -> bool {
-        self.0.certificate.is_some() || matches!(self.0.bearer, Bearer::PlugIn(_))
+        self.0.certificate.is_some() || matches!(self.0.bearer, AuthorizationSource::PlugIn(_))
     }
 
     /// The current credential. If both a certificate and a header are sent: the one that ends first.
     pub fn credential(&self) -> Credential {
         let it = &self.0;
         let of_certificate = it.certificate.as_ref().map(|certificate| {
-            let (issued, expires) = certificate.life();
+            let (issued, expires) = certificate.validity();
             let way = format!("client certificate of user {}", it.user);
-            Credential { issued, expires, renewed: certificate.is_file(), ..Credential::new(way) }
+            Credential { issued, expires, is_renewed: certificate.is_file(), ..Credential::new(way) }
         });
         let of_bearer = match &it.bearer {
-            Bearer::Nothing => None,
-            Bearer::Fixed(_, credential) => Some(credential.clone()),
-            Bearer::File(file) => Some(file.credential()),
-            Bearer::PlugIn(renewal) => Some(renewal.credential()),
+            AuthorizationSource::Nothing => None,
+            AuthorizationSource::Fixed(_, credential) => Some(credential.clone()),
+            AuthorizationSource::File(file) => Some(file.credential()),
+            AuthorizationSource::PlugIn(renewal) => Some(renewal.credential()),
         };
         let found = [of_certificate, of_bearer].into_iter().flatten();
         let first = found.min_by_key(|it| it.expires.unwrap_or(Timestamp::MAX));
         first.unwrap_or_else(|| Credential::new(format!("user {}, who shows nothing", it.user)))
     }
 
-    fn follow(&self) {
+    fn reread_certificate(&self) {
         if let Some(certificate) = &self.0.certificate {
-            certificate.follow(&self.0.identity);
+            certificate.reread_if_due(&self.0.identity);
         }
     }
 
     /// The header of the next request, and the number of the credential.
     async fn header(&self) -> Result<(Option<HeaderValue>, u64), String> {
-        self.follow();
+        self.reread_certificate();
         match &self.0.bearer {
-            Bearer::Nothing => Ok((None, 0)),
-            Bearer::Fixed(header, _) => Ok((header.clone(), 0)),
-            Bearer::File(file) => Ok((Some(file.header()), 0)),
-            Bearer::PlugIn(renewal) => renewal.header().await,
+            AuthorizationSource::Nothing => Ok((None, 0)),
+            AuthorizationSource::Fixed(header, _) => Ok((header.clone(), 0)),
+            AuthorizationSource::File(file) => Ok((Some(file.header()), 0)),
+            AuthorizationSource::PlugIn(renewal) => renewal.header().await,
         }
     }
 
-    fn answered(&self, number: u64, status: StatusCode) {
+    fn note_answer(&self, number: u64, status: StatusCode) {
         let is_refused = status == StatusCode::UNAUTHORIZED;
         if let (true, Some(certificate)) = (is_refused, &self.0.certificate) {
-            certificate.doubt();
+            certificate.mark_refused();
         }
         match &self.0.bearer {
-            Bearer::PlugIn(renewal) => renewal.answered(number, is_refused),
-            Bearer::File(file) if is_refused => file.read.lock().is_doubtful = true,
-            Bearer::File(_) | Bearer::Nothing | Bearer::Fixed(..) => {}
+            AuthorizationSource::PlugIn(renewal) => renewal.note_answer(number, is_refused),
+            AuthorizationSource::File(file) if is_refused => file.read.lock().is_doubtful = true,
+            AuthorizationSource::File(_) | AuthorizationSource::Nothing | AuthorizationSource::Fixed(..) => {}
         }
     }
 }
 
-impl Bearer {
+impl AuthorizationSource {
     /// The first of these that the user has.
-    fn of(user: &str, info: &AuthInfo, identity: &Arc<Identity>) -> Result<Self, String> {
+    fn of(user: &str, info: &AuthInfo, identity: &Arc<ClientIdentity>) -> Result<Self, String> {
         let wrong = |error: String| format!("the login of user {user}: {error}");
         let fixed = |token: &SecretString, way: String| {
-            let (issued, expires) = life_of_token(token.expose_secret().trim());
+            let (issued, expires) = token_validity(token.expose_secret().trim());
             let credential = Credential { issued, expires, ..Credential::new(way) };
-            Ok(Self::Fixed(Some(bearer(token).map_err(wrong)?), credential))
+            Ok(Self::Fixed(Some(bearer_header(token).map_err(wrong)?), credential))
         };
         if let Some(provider) = &info.auth_provider {
             let token = token_of(provider).map_err(wrong)?;
@@ -194,7 +196,7 @@ impl Bearer {
             return fixed(token, format!("token of user {user}"));
         }
         Ok(match &info.exec {
-            Some(exec) => Self::PlugIn(Renewal::new(exec.clone(), user, Arc::clone(identity))),
+            Some(exec) => Self::PlugIn(PlugInRenewal::new(exec.clone(), user, Arc::clone(identity))),
             None => Self::Nothing,
         })
     }
@@ -214,7 +216,7 @@ fn token_of(provider: &AuthProviderConfig) -> Result<SecretString, String> {
         .ok_or_else(|| "its auth-provider has no id-token".to_owned())
 }
 
-pub(super) fn bearer(token: &SecretString) -> Result<HeaderValue, String> {
+pub(super) fn bearer_header(token: &SecretString) -> Result<HeaderValue, String> {
     sensitive(&format!("Bearer {}", token.expose_secret().trim()))
 }
 
@@ -227,20 +229,20 @@ fn sensitive(text: &str) -> Result<HeaderValue, String> {
 
 /// A token that somebody else renews.
 struct TokenFile {
-    way: String,
+    description: String,
     path: PathBuf,
-    read: Mutex<ReadToken>,
+    read: Mutex<TokenRead>,
 }
 
-struct ReadToken {
+struct TokenRead {
     header: HeaderValue,
-    life: (Option<Timestamp>, Option<Timestamp>),
+    validity: (Option<Timestamp>, Option<Timestamp>),
     at: Instant,
     /// The server refused it: there may be a new one.
     is_doubtful: bool,
 }
 
-impl ReadToken {
+impl TokenRead {
     fn of(path: &PathBuf) -> Result<Self, String> {
         let mut text = String::new();
         let file = File::open(path).map(|file| file.take(LONGEST_TOKEN));
@@ -257,8 +259,8 @@ impl ReadToken {
     }
 
     fn new(token: &SecretString) -> Result<Self, String> {
-        let life = life_of_token(token.expose_secret().trim());
-        Ok(Self { header: bearer(token)?, life, at: Instant::now(), is_doubtful: false })
+        let life = token_validity(token.expose_secret().trim());
+        Ok(Self { header: bearer_header(token)?, validity: life, at: Instant::now(), is_doubtful: false })
     }
 }
 
@@ -266,11 +268,11 @@ impl TokenFile {
     /// `token`: used until the file can be read.
     fn of(way: String, path: &str, token: Option<&SecretString>) -> Result<Self, String> {
         let path = PathBuf::from(path);
-        let read = match (ReadToken::of(&path), token) {
-            (Err(_), Some(token)) => ReadToken::new(token)?,
+        let read = match (TokenRead::of(&path), token) {
+            (Err(_), Some(token)) => TokenRead::new(token)?,
             (read, _) => read?,
         };
-        Ok(Self { way, path, read: Mutex::new(read) })
+        Ok(Self { description: way, path, read: Mutex::new(read) })
     }
 
     /// Reads the file again if that is due or the server refused the token. If that fails, the old one stays.
@@ -278,7 +280,7 @@ impl TokenFile {
         let mut read = self.read.lock();
         if read.is_doubtful || read.at.elapsed() >= READ_EVERY {
             (read.is_doubtful, read.at) = (false, Instant::now());
-            match ReadToken::of(&self.path) {
+            match TokenRead::of(&self.path) {
                 Ok(now) => *read = now,
                 Err(error) => {
                     tracing::debug!(%error, "a token cannot be read again; the one before is shown")
@@ -289,27 +291,27 @@ impl TokenFile {
     }
 
     fn credential(&self) -> Credential {
-        let (issued, expires) = self.read.lock().life;
-        Credential { issued, expires, renewed: true, ..Credential::new(self.way.clone()) }
+        let (issued, expires) = self.read.lock().validity;
+        Credential { issued, expires, is_renewed: true, ..Credential::new(self.description.clone()) }
     }
 }
 
 impl<S> Layer<S> for Login {
-    type Service = Showing<S>;
+    type Service = LoginService<S>;
 
-    fn layer(&self, service: S) -> Showing<S> {
-        Showing { service, login: self.clone() }
+    fn layer(&self, service: S) -> LoginService<S> {
+        LoginService { service, login: self.clone() }
     }
 }
 
 /// Adds the credential to requests.
 #[derive(Clone, Debug)]
-pub(super) struct Showing<S> {
+pub(super) struct LoginService<S> {
     service: S,
     login: Login,
 }
 
-impl<S, B> Service<Request<Body>> for Showing<S>
+impl<S, B> Service<Request<Body>> for LoginService<S>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
@@ -326,14 +328,14 @@ where
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let (service, login) = (self.service.clone(), self.login.clone());
         Box::pin(async move {
-            let (header, number) = login.header().await.map_err(Failed)?;
+            let (header, number) = login.header().await.map_err(LoginError)?;
             if let Some(header) = header {
                 request.headers_mut().insert(AUTHORIZATION, header);
             }
-            let is_of_server = !is_of_node(request.uri());
+            let is_of_server = !is_node_request(request.uri());
             let answer = service.oneshot(request).await.map_err(Into::into)?;
             if is_of_server {
-                login.answered(number, answer.status());
+                login.note_answer(number, answer.status());
             }
             Ok(answer)
         })

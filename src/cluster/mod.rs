@@ -1,6 +1,6 @@
 //! One cluster: connect, discover, watch, look up, apply one object, delete one object, review our rights.
 //!
-//! A connection needs a [`Link`]. Each function is one request or one stream; callers decide what to request, in
+//! A connection needs a [`ClusterLink`]. Each function is one request or one stream; callers decide what to request, in
 //! which order, and what the response means. A delete always carries the uid and the resourceVersion. Only this
 //! module names `kube::Client`.
 //!
@@ -8,14 +8,13 @@
 //! - `transport`: HTTP/2 connections, shared by requests; watches have their own;
 //! - `discover`, `catalog`, `inventory`: the served kinds, and those with objects of ours;
 //! - `watch`, `watching`, `streams`: lists and watches. Only a whole list proves that an object is gone
-//!   (`Change::Listed`);
+//!   (`WatchChange::Listed`);
 //! - `client`, `names`, `object`: single requests; `permit`, `fence`: the right to write, checked when bytes are
 //!   sent;
 //! - `bounds`, `budget`: limits of responses, for one cluster and for all;
 //! - `standing`: `Retry-After`, for the server or for one API group; `home`, `lease`, `stored`: the home cluster.
 
 mod agent;
-mod bounds;
 mod budget;
 mod catalog;
 mod client;
@@ -32,35 +31,36 @@ mod lease;
 mod link;
 mod log;
 mod login;
-mod names;
+mod name_lookup;
 mod object;
 mod permit;
 mod plug_in;
+mod plug_in_renewal;
 mod proxy;
-mod renewal;
+mod response_bounds;
 mod review;
-mod standing;
-mod stored;
-mod streams;
+mod server_state;
+mod stored_kubeconfig;
+mod stream_support;
 mod transport;
 mod watch;
-mod watching;
+mod watch_loop;
 
 #[cfg(test)]
 mod tests;
 
 pub use agent::host_name;
 pub use catalog::{Catalog, Resource};
-pub use client::{Client, Deleted, PodPage};
+pub use client::{Client, DeleteOutcome, PodPage};
 pub use credential::Credential;
-pub use error::{Conflict, Error, ImmutableField, field_without_values};
-pub use events::{About, EventPage};
-pub use home::{Home, HomeError, Keeper, what_of as registry_in_words};
+pub use error::{Error, FieldConflict, ImmutableField, field_without_values};
+pub use events::{EventPage, EventSubject};
+pub use home::{HomeCluster, HomeError, KeyObjectKind, describe_registry as registry_in_words};
 pub use inventory::KindsInUse;
 pub use lease::Lease;
-pub use link::Link;
-pub use log::LogOf;
-pub use permit::{Term, WritePermit};
-pub use review::Question;
-pub use stored::Stored;
-pub use watch::Change;
+pub use link::ClusterLink;
+pub use log::ContainerLogRef;
+pub use permit::{LeaderTerm, WritePermit};
+pub use review::AccessQuestion;
+pub use stored_kubeconfig::StoredKubeconfig;
+pub use watch::WatchChange;

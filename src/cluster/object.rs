@@ -8,7 +8,7 @@ use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::bounds::OverBound;
+use super::response_bounds::OverBound;
 use crate::model::{ObjectId, labels};
 
 /// Bytes of a name, a uid or a resourceVersion. Those of Kubernetes have up to 253.
@@ -16,16 +16,16 @@ const LONGEST_NAME: usize = 512;
 
 /// An object of any kind. With `METADATA`, only its metadata is requested.
 #[derive(Clone, Debug)]
-pub(super) struct Told<const METADATA: bool> {
+pub(super) struct ServerObject<const METADATA: bool> {
     /// The part that the client library needs.
     meta: ObjectMeta,
     value: Value,
 }
 
-pub(super) type Whole = Told<false>;
-pub(super) type Bare = Told<true>;
+pub(super) type WholeObject = ServerObject<false>;
+pub(super) type MetadataObject = ServerObject<true>;
 
-impl<const METADATA: bool> Told<METADATA> {
+impl<const METADATA: bool> ServerObject<METADATA> {
     /// The object with apiVersion and kind, which list items lack and metadata requests change.
     pub fn into_value(self, api: &ApiResource) -> Value {
         let mut value = self.value;
@@ -40,7 +40,7 @@ impl<const METADATA: bool> Told<METADATA> {
     }
 
     /// Checks the length of everything that is stored for each object.
-    pub fn check(&self) -> Result<(), OverBound> {
+    pub fn check_name_lengths(&self) -> Result<(), OverBound> {
         let uid = self.value["metadata"]["uid"].as_str();
         let (namespace, name) = self.name();
         [name, namespace, self.version(), uid].into_iter().flatten().try_for_each(check_name)
@@ -68,9 +68,9 @@ fn is_itself(object: &Value) -> bool {
     origin.is_some() && origin == ObjectId::of(object)
 }
 
-impl Bare {
+impl MetadataObject {
     /// Whether it is no copy of another object.
-    pub fn names_itself(self, api: &ApiResource) -> bool {
+    pub fn matches_origin(self, api: &ApiResource) -> bool {
         is_itself(&self.into_value(api))
     }
 
@@ -79,7 +79,7 @@ impl Bare {
     }
 }
 
-impl<const METADATA: bool> From<Value> for Told<METADATA> {
+impl<const METADATA: bool> From<Value> for ServerObject<METADATA> {
     fn from(value: Value) -> Self {
         let text = |field: &str| value["metadata"][field].as_str().map(str::to_owned);
         let meta = ObjectMeta {
@@ -92,20 +92,20 @@ impl<const METADATA: bool> From<Value> for Told<METADATA> {
     }
 }
 
-impl<'de, const METADATA: bool> Deserialize<'de> for Told<METADATA> {
+impl<'de, const METADATA: bool> Deserialize<'de> for ServerObject<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Anything but a map is an unreadable response.
         Map::deserialize(deserializer).map(|map| Self::from(Value::Object(map)))
     }
 }
 
-impl<const METADATA: bool> Serialize for Told<METADATA> {
+impl<const METADATA: bool> Serialize for ServerObject<METADATA> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(serializer)
     }
 }
 
-impl<const METADATA: bool> Resource for Told<METADATA> {
+impl<const METADATA: bool> Resource for ServerObject<METADATA> {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 

@@ -24,13 +24,13 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug, Default)]
 pub struct WritePermit {
     over: CancellationToken,
-    /// `None` without leader election.
-    term: Option<Arc<Term>>,
+    /// `NotConfigured` without leader election.
+    term: Option<Arc<LeaderTerm>>,
 }
 
 /// Until when a leader may write. Before its election: never.
 #[derive(Debug)]
-pub struct Term {
+pub struct LeaderTerm {
     start: Instant,
     /// In milliseconds since the start.
     until: AtomicU64,
@@ -40,14 +40,14 @@ pub struct Term {
     given_up: AtomicU64,
 }
 
-impl Default for Term {
+impl Default for LeaderTerm {
     fn default() -> Self {
         let (until, under_way, given_up) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicU64::new(0));
         Self { start: Instant::now(), until, under_way, given_up }
     }
 }
 
-impl Term {
+impl LeaderTerm {
     /// Moves the end of the term.
     pub fn extend(&self, until: Instant) {
         self.until.store(self.millis(until), Ordering::Release);
@@ -65,7 +65,7 @@ impl Term {
         u64::try_from(at.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX)
     }
 
-    pub fn holds(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         Instant::now() < self.until()
     }
 
@@ -74,19 +74,19 @@ impl Term {
     }
 }
 
-struct Sent<'a> {
-    term: &'a Term,
+struct PendingWrite<'a> {
+    term: &'a LeaderTerm,
     is_answered: bool,
 }
 
-impl<'a> Sent<'a> {
-    fn new(term: &'a Term) -> Self {
+impl<'a> PendingWrite<'a> {
+    fn new(term: &'a LeaderTerm) -> Self {
         term.under_way.fetch_add(1, Ordering::AcqRel);
         Self { term, is_answered: false }
     }
 }
 
-impl Drop for Sent<'_> {
+impl Drop for PendingWrite<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             self.term.given_up.store(self.term.millis(Instant::now()).max(1), Ordering::Release);
@@ -97,18 +97,18 @@ impl Drop for Sent<'_> {
 
 impl WritePermit {
     /// The permit of a process with leader election: no write before its term.
-    pub fn of(term: Arc<Term>) -> Self {
+    pub fn of(term: Arc<LeaderTerm>) -> Self {
         Self { term: Some(term), ..Self::default() }
     }
 
     /// A permit that ends with this one or earlier.
     #[must_use]
-    pub fn narrowed(&self) -> Self {
+    pub fn child(&self) -> Self {
         Self { over: self.over.child_token(), term: self.term.clone() }
     }
 
     /// For one task that writes: cancelled with the permit, or alone.
-    pub fn task(&self) -> CancellationToken {
+    pub fn task_token(&self) -> CancellationToken {
         self.over.child_token()
     }
 
@@ -128,39 +128,39 @@ impl WritePermit {
 
     /// Like [`WritePermit::holds`], but still true for writes that were sent before a stop.
     pub(super) fn is_in_term(&self) -> bool {
-        self.term.as_ref().is_none_or(|term| term.holds())
+        self.term.as_ref().is_none_or(|term| term.is_active())
     }
 
     /// Whether a write may be sent now.
-    pub fn holds(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         !self.is_revoked() && self.is_in_term()
     }
 
-    /// Runs a write within the term: `None` if the term ends before the answer.
+    /// Runs a write within the term: `NotConfigured` if the term ends before the answer.
     pub async fn write<T>(&self, request: impl Future<Output = T>) -> Option<T> {
-        let Some(term) = self.term.as_ref().filter(|term| term.holds()) else {
-            return self.within(request).await;
+        let Some(term) = self.term.as_ref().filter(|term| term.is_active()) else {
+            return self.run_in_term(request).await;
         };
-        let mut sent = Sent::new(term);
-        let answer = self.within(request).await;
+        let mut sent = PendingWrite::new(term);
+        let answer = self.run_in_term(request).await;
         sent.is_answered = answer.is_some();
         answer
     }
 
-    /// Runs a request within the term, if nobody must wait for it afterwards: `None` if the term ends first.
-    pub async fn within<T>(&self, request: impl Future<Output = T>) -> Option<T> {
+    /// Runs a request within the term, if nobody must wait for it afterwards: `NotConfigured` if the term ends first.
+    pub async fn run_in_term<T>(&self, request: impl Future<Output = T>) -> Option<T> {
         let Some(term) = &self.term else { return Some(request.await) };
-        if !term.holds() {
+        if !term.is_active() {
             return None;
         }
         let mut request = pin!(request);
         let mut end = pin!(tokio::time::sleep_until(term.until()));
         poll_fn(|context| {
             // A renewal has extended the term.
-            while term.holds() && end.as_mut().poll(context).is_ready() {
+            while term.is_active() && end.as_mut().poll(context).is_ready() {
                 end.as_mut().reset(term.until());
             }
-            if !term.holds() {
+            if !term.is_active() {
                 return Poll::Ready(None);
             }
             request.as_mut().poll(context).map(Some)
@@ -178,38 +178,38 @@ mod tests {
     #[test]
     fn narrowed_permit_ends_alone_or_with_its_source() {
         let process = WritePermit::default();
-        let clusters = process.narrowed();
-        let task = clusters.task();
+        let clusters = process.child();
+        let task = clusters.task_token();
         task.cancel();
-        assert!(!clusters.is_revoked() && !clusters.task().is_cancelled());
-        let another = clusters.task();
+        assert!(!clusters.is_revoked() && !clusters.task_token().is_cancelled());
+        let another = clusters.task_token();
         clusters.revoke();
-        assert!(another.is_cancelled() && clusters.task().is_cancelled());
-        assert!(!process.is_revoked() && process.holds());
-        let clusters = process.narrowed();
+        assert!(another.is_cancelled() && clusters.task_token().is_cancelled());
+        assert!(!process.is_revoked() && process.is_valid());
+        let clusters = process.child();
         process.revoke();
-        assert!(process.is_revoked() && clusters.is_revoked() && clusters.task().is_cancelled());
-        assert!(!process.holds());
+        assert!(process.is_revoked() && clusters.is_revoked() && clusters.task_token().is_cancelled());
+        assert!(!process.is_valid());
     }
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_sent_before_or_after_the_term() {
-        let term = Arc::new(Term::default());
+        let term = Arc::new(LeaderTerm::default());
         let permit = WritePermit::of(Arc::clone(&term));
         let write = async |permit: &WritePermit| permit.write(std::future::ready(1)).await;
-        assert_eq!((permit.holds(), write(&permit).await), (false, None));
+        assert_eq!((permit.is_valid(), write(&permit).await), (false, None));
         term.extend(Instant::now() + Duration::from_secs(7));
-        assert_eq!((permit.holds(), write(&permit).await), (true, Some(1)));
+        assert_eq!((permit.is_valid(), write(&permit).await), (true, Some(1)));
         tokio::time::advance(Duration::from_secs(7)).await;
-        assert_eq!((permit.holds(), write(&permit).await), (false, None));
+        assert_eq!((permit.is_valid(), write(&permit).await), (false, None));
         // A late renewal; nobody else was elected.
         term.extend(Instant::now() + Duration::from_secs(7));
-        assert_eq!((permit.narrowed().holds(), write(&permit.narrowed()).await), (true, Some(1)));
+        assert_eq!((permit.child().is_valid(), write(&permit.child()).await), (true, Some(1)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn unanswered_write_is_abandoned_with_the_term() {
-        let term = Arc::new(Term::default());
+        let term = Arc::new(LeaderTerm::default());
         let permit = WritePermit::of(Arc::clone(&term));
         let start = Instant::now();
         term.extend(start + Duration::from_secs(7));
@@ -229,7 +229,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn resumed_process_sends_nothing_after_its_term() {
-        let term = Arc::new(Term::default());
+        let term = Arc::new(LeaderTerm::default());
         let permit = WritePermit::of(Arc::clone(&term));
         term.extend(Instant::now() + Duration::from_secs(7));
         let (go_on, stopped) = tokio::sync::oneshot::channel();

@@ -17,20 +17,20 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
-use super::credential::{life_of_certificate, life_of_token};
-use super::identity::certified;
+use super::credential::{certificate_validity, token_validity};
+use super::identity::load_certified_key;
 
 /// The timeout of a run.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RUN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a run holds a slot: a hanging one blocks others no longer.
-const START: Duration = Duration::from_secs(3);
+const SLOT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Slots: a thousand connecting clusters must not start a thousand programs.
-static SIDE_BY_SIDE: Semaphore = Semaphore::const_new(16);
+static RUN_SLOTS: Semaphore = Semaphore::const_new(16);
 /// The longest output that is read.
 const LONGEST: u64 = 1024 * 1024;
 
 #[derive(Debug)]
-pub struct Brought {
+pub struct PlugInCredential {
     pub token: Option<SecretString>,
     pub certificate: Option<Arc<CertifiedKey>>,
     pub issued: Option<Timestamp>,
@@ -43,7 +43,7 @@ pub fn name_of(exec: &ExecConfig) -> &str {
 }
 
 /// No error contains its output.
-pub async fn run(exec: &ExecConfig) -> Result<Brought, String> {
+pub async fn run_plug_in(exec: &ExecConfig) -> Result<PlugInCredential, String> {
     let name = exec.command.as_deref().ok_or_else(|| "the plug-in has no command".to_owned())?;
     if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
         return Err(format!(
@@ -51,15 +51,15 @@ pub async fn run(exec: &ExecConfig) -> Result<Brought, String> {
         ));
     }
     // The semaphore is never closed.
-    let place = SIDE_BY_SIDE.acquire().await.map_err(|error| error.to_string())?;
+    let place = RUN_SLOTS.acquire().await.map_err(|error| error.to_string())?;
     let mut output = pin!(output(name, exec));
-    let mut printed = tokio::time::timeout(START, &mut output).await;
+    let mut printed = tokio::time::timeout(SLOT_TIMEOUT, &mut output).await;
     drop(place);
     if printed.is_err() {
-        printed = tokio::time::timeout(PATIENCE.saturating_sub(START), output).await;
+        printed = tokio::time::timeout(RUN_TIMEOUT.saturating_sub(SLOT_TIMEOUT), output).await;
     }
     let printed =
-        printed.map_err(|_| format!("the plug-in {name} did not end in {} s", PATIENCE.as_secs()))??;
+        printed.map_err(|_| format!("the plug-in {name} did not end in {} s", RUN_TIMEOUT.as_secs()))??;
     // As kubectl: JSON or YAML.
     let brought: Value = serde_yaml::from_slice(&printed)
         .map_err(|_| format!("the plug-in {name} printed no ExecCredential"))?;
@@ -101,7 +101,7 @@ fn info(exec: &ExecConfig) -> Value {
 
 /// Parses the status of an ExecCredential. It ends at `expirationTimestamp` or at the end of the token or
 /// certificate, whichever is first.
-fn read(status: &Value) -> Result<Brought, &'static str> {
+fn read(status: &Value) -> Result<PlugInCredential, &'static str> {
     let text = |key: &str| status[key].as_str().filter(|text| !text.is_empty());
     let own = match text("expirationTimestamp") {
         Some(at) => Some(at.parse().map_err(|_| "printed an expirationTimestamp that is no time")?),
@@ -110,20 +110,20 @@ fn read(status: &Value) -> Result<Brought, &'static str> {
     let token = text("token");
     let certificate = match (text("clientCertificateData"), text("clientKeyData")) {
         (Some(certificate), Some(key)) => {
-            let certified = certified(certificate.as_bytes(), key.as_bytes());
+            let certified = load_certified_key(certificate.as_bytes(), key.as_bytes());
             Some(certified.map_err(|_| "printed a client certificate that cannot be used")?)
         }
         (None, None) if token.is_none() => return Err("brought neither a token nor a client certificate"),
         (None, None) => None,
         _ => return Err("brought half of a client certificate and its key"),
     };
-    let of_token = token.map(life_of_token).unwrap_or_default();
-    let of_certificate = text("clientCertificateData").map(|pem| life_of_certificate(pem.as_bytes()));
+    let of_token = token.map(token_validity).unwrap_or_default();
+    let of_certificate = text("clientCertificateData").map(|pem| certificate_validity(pem.as_bytes()));
     let lives = [(of_token.0.or(Some(Timestamp::now())), own), of_token, of_certificate.unwrap_or_default()];
     let first =
         lives.into_iter().filter(|(_, expires)| expires.is_some()).min_by_key(|(_, expires)| *expires);
     let (issued, expires) = first.unwrap_or_default();
-    Ok(Brought { token: token.map(SecretString::from), certificate, issued, expires })
+    Ok(PlugInCredential { token: token.map(SecretString::from), certificate, issued, expires })
 }
 
 #[cfg(test)]
@@ -147,18 +147,18 @@ mod tests {
         let script = r#"case "$KUBERNETES_EXEC_INFO" in *https://bj5*) ;; *) exit 3 ;; esac
             echo "{\"status\": {\"token\": \"hunter2\", \"expirationTimestamp\": \"$END\"}}""#;
         let told = ExecConfig { cluster: (&cluster).try_into().ok(), ..exec(script) };
-        let brought = run(&told).await.expect("it runs");
+        let brought = run_plug_in(&told).await.expect("it runs");
         assert_eq!(brought.expires, "2030-01-01T00:00:00Z".parse().ok());
         assert!(brought.issued.is_some(), "a tenth of its life is a time");
         assert!(!format!("{brought:?}").contains("hunter2"));
-        let lasting = run(&exec("printf 'status:\\n  token: opaque\\n'")).await.expect("it runs");
+        let lasting = run_plug_in(&exec("printf 'status:\\n  token: opaque\\n'")).await.expect("it runs");
         assert_eq!((lasting.issued, lasting.expires), (None, None));
     }
 
     #[tokio::test]
     async fn a_plug_in_that_fails_is_not_quoted() {
         let check = async |script: &str, expected: &str| {
-            let error = run(&exec(script)).await.expect_err("it fails");
+            let error = run_plug_in(&exec(script)).await.expect_err("it fails");
             assert_eq!(error, expected, "{script}");
         };
         check("echo hunter2; echo hunter2 >&2; exit 7", "the plug-in sh failed: exit status: 7").await;
@@ -169,10 +169,10 @@ mod tests {
         let wrong = r#"echo '{"status": {"clientCertificateData": "hunter2", "clientKeyData": "hunter2"}}'"#;
         check(wrong, "the plug-in sh printed a client certificate that cannot be used").await;
         let gone = ExecConfig { command: Some("/no/such/plug-in".to_owned()), ..exec("") };
-        let error = run(&gone).await.expect_err("it is not there");
+        let error = run_plug_in(&gone).await.expect_err("it is not there");
         assert!(error.starts_with("the plug-in /no/such/plug-in cannot be run: "), "{error}");
         let asking = ExecConfig { interactive_mode: Some(ExecInteractiveMode::Always), ..exec("") };
-        let error = run(&asking).await.expect_err("nobody is there");
+        let error = run_plug_in(&asking).await.expect_err("nobody is there");
         assert!(error.contains("interactiveMode: Always"), "{error}");
     }
 
@@ -184,8 +184,8 @@ mod tests {
         let hanging = exec(&format!("echo $$ > {}; exec sleep 600", file.display()));
         let start = Instant::now();
         let quick = exec("cat; echo '{\"status\": {\"token\": \"x\"}}'");
-        let waiting = tokio::time::timeout(Duration::from_millis(500), run(&hanging));
-        let (ended, brought) = tokio::join!(waiting, run(&quick));
+        let waiting = tokio::time::timeout(Duration::from_millis(500), run_plug_in(&hanging));
+        let (ended, brought) = tokio::join!(waiting, run_plug_in(&quick));
         assert!(ended.is_err() && brought.is_ok(), "{brought:?}");
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
         let pid = std::fs::read_to_string(&file).expect("it has started");

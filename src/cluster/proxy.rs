@@ -19,28 +19,28 @@ use tower::{BoxError, ServiceExt as _};
 use crate::model::is_loopback;
 
 /// Opens connections to a server, or to a proxy for it.
-pub(super) type Dial = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, NoWay>;
+pub(super) type Dialer = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, ConnectError>;
 
 /// The server or its proxy cannot be reached.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub(super) struct NoWay(BoxError);
+pub(super) struct ConnectError(BoxError);
 
 /// The proxy variables of the environment.
 #[derive(Debug, Default)]
-struct Environment {
+struct ProxyEnvironment {
     https: String,
     http: String,
     no_proxy: String,
 }
 
 /// Read once: it does not change while the process runs.
-static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
+static ENVIRONMENT: LazyLock<ProxyEnvironment> = LazyLock::new(|| {
     let first = |names: [&str; 2]| {
         let found = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
         found.unwrap_or_default()
     };
-    Environment {
+    ProxyEnvironment {
         https: first(["HTTPS_PROXY", "https_proxy"]),
         http: first(["HTTP_PROXY", "http_proxy"]),
         no_proxy: first(["NO_PROXY", "no_proxy"]),
@@ -48,11 +48,11 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
 });
 
 /// The proxy for a server. `named`: that of its kubeconfig.
-pub(super) fn to(server: &Uri, named: Option<&str>) -> Result<Option<Proxy>, String> {
+pub(super) fn proxy_for(server: &Uri, named: Option<&str>) -> Result<Option<Proxy>, String> {
     ENVIRONMENT.to(server, named)
 }
 
-impl Environment {
+impl ProxyEnvironment {
     fn to(&self, server: &Uri, named: Option<&str>) -> Result<Option<Proxy>, String> {
         if let Some(named) = named.filter(|named| !named.is_empty()) {
             return Proxy::parse(named).map(Some);
@@ -131,7 +131,7 @@ fn is_in(address: IpAddr, network: IpAddr, length: u32) -> bool {
 /// Its address may contain a password, so no error shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Proxy {
-    kind: Kind,
+    kind: ProxyKind,
     /// Without user and password.
     address: Uri,
     login: Option<(String, String)>,
@@ -144,7 +144,7 @@ impl std::fmt::Debug for Proxy {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProxyKind {
     Http,
     Https,
     Socks,
@@ -158,16 +158,16 @@ impl Proxy {
         let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: Uri = text.parse().map_err(|_| wrong())?;
         let (kind, port) = match uri.scheme_str() {
-            Some("http") => (Kind::Http, 80),
-            Some("https") => (Kind::Https, 443),
-            Some("socks5" | "socks5h") => (Kind::Socks, 1080),
+            Some("http") => (ProxyKind::Http, 80),
+            Some("https") => (ProxyKind::Https, 443),
+            Some("socks5" | "socks5h") => (ProxyKind::Socks, 1080),
             _ => return Err(wrong()),
         };
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
         let place: Authority =
             format!("{host}:{}", uri.port_u16().unwrap_or(port)).parse().map_err(|_| wrong())?;
         // The scheme selects TLS to the proxy itself.
-        let scheme = if kind == Kind::Https { Scheme::HTTPS } else { Scheme::HTTP };
+        let scheme = if kind == ProxyKind::Https { Scheme::HTTPS } else { Scheme::HTTP };
         let address = Uri::builder().scheme(scheme).authority(place).path_and_query("/").build();
         let user = uri.authority().and_then(|it| it.as_str().rsplit_once('@')).map(|(user, _)| user);
         let login = user.map(|user| {
@@ -178,20 +178,20 @@ impl Proxy {
     }
 
     /// Connections through the proxy. Its certificate is verified like the cluster's.
-    fn dial(&self, tcp: HttpConnector, tls: &rustls::ClientConfig) -> Result<Dial, String> {
+    fn dial(&self, tcp: HttpConnector, tls: &rustls::ClientConfig) -> Result<Dialer, String> {
         let first = HttpsConnectorBuilder::new()
             .with_tls_config(tls.clone())
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
         let address = self.address.clone();
-        if self.kind == Kind::Socks {
+        if self.kind == ProxyKind::Socks {
             let mut socks = SocksV5::new(address, first);
             if let Some((name, password)) = self.login.clone() {
                 socks = socks.with_auth(name, password);
             }
-            return Ok(Dial::new(
-                socks.map_err(|error| NoWay(error.to_string().into())).map_request(with_its_port),
+            return Ok(Dialer::new(
+                socks.map_err(|error| ConnectError(error.to_string().into())).map_request(with_its_port),
             ));
         }
         let mut tunnel = Tunnel::new(address, first);
@@ -201,7 +201,7 @@ impl Proxy {
                 HeaderValue::try_from(basic).map_err(|_| "the login of its proxy is none".to_owned())?;
             tunnel = tunnel.with_auth(header);
         }
-        Ok(Dial::new(tunnel.map_err(|error| NoWay(error.into())).map_request(with_its_port)))
+        Ok(Dialer::new(tunnel.map_err(|error| ConnectError(error.into())).map_request(with_its_port)))
     }
 }
 
@@ -210,10 +210,12 @@ pub(super) fn dial(
     proxy: Option<&Proxy>,
     tcp: HttpConnector,
     tls: &rustls::ClientConfig,
-) -> Result<Dial, String> {
+) -> Result<Dialer, String> {
     match proxy {
         Some(proxy) => proxy.dial(tcp, tls),
-        None => Ok(Dial::new(tcp.map_response(MaybeHttpsStream::Http).map_err(|error| NoWay(error.into())))),
+        None => Ok(Dialer::new(
+            tcp.map_response(MaybeHttpsStream::Http).map_err(|error| ConnectError(error.into())),
+        )),
     }
 }
 
@@ -243,7 +245,7 @@ fn decoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn proxy_of(environment: &Environment, server: &str, named: Option<&str>) -> Option<String> {
+    fn proxy_of(environment: &ProxyEnvironment, server: &str, named: Option<&str>) -> Option<String> {
         let server = server.parse().expect("an address");
         environment.to(&server, named).expect("a proxy").map(|proxy| proxy.address.to_string())
     }
@@ -252,7 +254,8 @@ mod tests {
     fn no_proxy_names_clusters_and_not_proxies() {
         let check = |no_proxy: &str, server: &str, is_covered: bool| {
             let https = "http://10.9.9.9:3128".to_owned();
-            let environment = Environment { https, no_proxy: no_proxy.to_owned(), ..Environment::default() };
+            let environment =
+                ProxyEnvironment { https, no_proxy: no_proxy.to_owned(), ..ProxyEnvironment::default() };
             assert_eq!(proxy_of(&environment, server, None).is_none(), is_covered, "{no_proxy}: {server}");
         };
         for (no_proxy, server, is_covered) in [
@@ -297,7 +300,7 @@ mod tests {
 
     #[test]
     fn the_proxy_of_a_kubeconfig_holds_always() {
-        let environment = Environment {
+        let environment = ProxyEnvironment {
             https: "secure:1".to_owned(),
             http: "http://me:hunter2@plain".to_owned(),
             no_proxy: "*".to_owned(),
@@ -308,10 +311,10 @@ mod tests {
             Some("http://named:1080/")
         );
         assert_eq!(proxy_of(&environment, "https://a", Some("")), None);
-        let environment = Environment { no_proxy: String::new(), ..environment };
+        let environment = ProxyEnvironment { no_proxy: String::new(), ..environment };
         assert_eq!(proxy_of(&environment, "https://a", None).as_deref(), Some("http://secure:1/"));
         assert_eq!(proxy_of(&environment, "http://a", None).as_deref(), Some("http://plain:80/"));
-        assert_eq!(proxy_of(&Environment::default(), "https://a", None), None);
+        assert_eq!(proxy_of(&ProxyEnvironment::default(), "https://a", None), None);
     }
 
     #[test]
@@ -320,7 +323,7 @@ mod tests {
         assert_eq!(proxy.login, Some(("me".to_owned(), "hun@ter2%".to_owned())));
         assert_eq!(
             (proxy.kind, proxy.address.to_string()),
-            (Kind::Https, "https://proxy.corp:443/".to_owned())
+            (ProxyKind::Https, "https://proxy.corp:443/".to_owned())
         );
         assert!(!format!("{proxy:?}").contains("hun"));
         for wrong in ["ftp://me:hunter2@proxy", "http://", "http://me:hun ter2@proxy", "socks4://hunter2"] {

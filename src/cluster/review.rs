@@ -13,20 +13,20 @@ use super::{Client, Error};
 
 /// A right to ask for.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct AccessQuestion<'a> {
     pub verb: &'a str,
     pub group: &'a str,
     /// The plural; with a subresource `pods/log`.
     pub resource: &'a str,
-    /// `None`: in the whole cluster.
+    /// `NotConfigured`: in the whole cluster.
     pub namespace: Option<&'a str>,
-    /// `None`: for every object.
+    /// `NotConfigured`: for every object.
     pub name: Option<&'a str>,
 }
 
 impl Client {
     /// The cluster's own answer, from any authorizer. Every user may ask about itself.
-    pub async fn may(&self, question: Question<'_>) -> Result<bool, Error> {
+    pub async fn is_allowed(&self, question: AccessQuestion<'_>) -> Result<bool, Error> {
         let owned = |text: &str| Some(text.to_owned());
         let (resource, subresource) = match question.resource.split_once('/') {
             Some((resource, subresource)) => (resource, Some(subresource)),
@@ -48,16 +48,16 @@ impl Client {
         let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
         let api: Api<SelfSubjectAccessReview> = Api::all(self.kube().clone());
         let parameters = PostParams::default();
-        let answer = self.patiently("review our rights", || api.create(&parameters, &review)).await?;
+        let answer = self.with_retries("review our rights", || api.create(&parameters, &review)).await?;
         Ok(answer.status.is_some_and(|status| status.allowed))
     }
 
-    /// How far the cluster's clock is ahead of ours, to about a second; `None` if it reports no date.
+    /// How far the cluster's clock is ahead of ours, to about a second; `NotConfigured` if it reports no date.
     pub async fn clock_ahead(&self) -> Result<Option<SignedDuration>, Error> {
         let request = || http::Request::get("/version").body(Body::empty()).map_err(kube::Error::HttpError);
         let asked = Timestamp::now();
         let send = || async { self.kube().send(request()?).await };
-        let response = self.patiently("probe", send).await?;
+        let response = self.with_retries("probe", send).await?;
         let answered = Timestamp::now();
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         let Some(theirs) = date.and_then(|date| rfc2822::parse(date).ok()) else { return Ok(None) };

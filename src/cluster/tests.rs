@@ -10,8 +10,8 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Catalog, Client, Home, Keeper, Link};
-use crate::model::{ClusterName, Kind, StoredKey};
+use super::{Catalog, Client, ClusterLink, HomeCluster, KeyObjectKind};
+use crate::model::{ClusterName, DataKeyRef, GroupVersionKind};
 
 /// An API server without aggregated discovery. Each path has a list of responses; the last one repeats.
 #[derive(Clone)]
@@ -63,7 +63,7 @@ impl Server {
             let response = Response::builder().status(code).body(body).expect("a response");
             async move { Ok::<_, Infallible>(response) }
         });
-        let link = Link::in_process(service);
+        let link = ClusterLink::in_process(service);
         Client::connect(ClusterName::from("bj5"), &link).await.expect("a client")
     }
 }
@@ -107,7 +107,7 @@ async fn unavailable_group_hides_no_other() {
     let catalog = discovered(&client).await;
     let kinds: Vec<String> = catalog.preferred().map(ToString::to_string).collect();
     assert_eq!(kinds.len(), 6, "{kinds:?}");
-    assert!(catalog.get(&Kind::new("apps", "v1", "Deployment")).is_some_and(|it| it.manageable));
+    assert!(catalog.get(&GroupVersionKind::new("apps", "v1", "Deployment")).is_some_and(|it| it.manageable));
 
     // Without the core group discovery fails.
     server.answers("/api/v1", &[failure(503)]);
@@ -123,7 +123,7 @@ async fn stale_api_still_counts_as_served() {
     let unknown = down.capabilities(None);
     assert!(unknown.has("metrics.example.com/v1") && !unknown.has(metrics));
     assert!(unknown.has("apps/v1/Deployment") && unknown.version.git_version == "v1.24.3");
-    assert_eq!(down.unknown(&unknown).collect::<Vec<_>>(), ["metrics.example.com/v1"]);
+    assert_eq!(down.unknown_api_versions(&unknown).collect::<Vec<_>>(), ["metrics.example.com/v1"]);
 
     server.answers(
         "/apis/metrics.example.com/v1",
@@ -131,10 +131,10 @@ async fn stale_api_still_counts_as_served() {
     );
     let up = discovered(&client).await;
     let known = up.capabilities(Some(&unknown));
-    assert!(known.has(metrics) && up.unknown(&known).next().is_none());
+    assert!(known.has(metrics) && up.unknown_api_versions(&known).next().is_none());
     let down = discovered(&client).await;
     assert_eq!(down.capabilities(Some(&known)), known);
-    assert_eq!(down.unknown(&known).next(), None);
+    assert_eq!(down.unknown_api_versions(&known).next(), None);
 
     // A kind that disappears while its server answers is gone.
     server.answers("/apis/metrics.example.com/v1", &[(200, resources("metrics.example.com/v1", &[]))]);
@@ -146,8 +146,12 @@ async fn incomplete_aggregated_discovery_is_ignored() {
     let server = Server::new();
     let client = server.client().await;
     let expected = discovered(&client).await;
-    assert!(expected.holds("v1.") && expected.holds("v1.apps") && expected.holds("deployments.apps"));
-    assert!(!expected.holds("v2.") && !expected.holds("v2.apps"));
+    assert!(
+        expected.serves_definition("v1.")
+            && expected.serves_definition("v1.apps")
+            && expected.serves_definition("deployments.apps")
+    );
+    assert!(!expected.serves_definition("v2.") && !expected.serves_definition("v2.apps"));
 
     // The first request reaches an old server, the second a new one.
     let group = |items: Value| json!({"kind": "APIGroupDiscoveryList", "metadata": {}, "items": items});
@@ -173,10 +177,16 @@ async fn unlistable_kind_hides_no_other() {
 
     let mut found = client.kinds_in_use(&catalog, "main").await.expect("an inventory");
     found.kinds.sort();
-    found.hidden.sort_by_key(|(kind, _)| kind.clone());
-    assert_eq!(found.kinds, [Kind::new("", "v1", "ConfigMap"), Kind::new("example.com", "v1", "Pod")]);
-    let hidden: Vec<Kind> = found.hidden.into_iter().map(|(kind, _)| kind).collect();
-    assert_eq!(hidden, [Kind::new("", "v1", "Secret"), Kind::new("apps", "v1", "Deployment")]);
+    found.unlistable.sort_by_key(|(kind, _)| kind.clone());
+    assert_eq!(
+        found.kinds,
+        [GroupVersionKind::new("", "v1", "ConfigMap"), GroupVersionKind::new("example.com", "v1", "Pod")]
+    );
+    let hidden: Vec<GroupVersionKind> = found.unlistable.into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(
+        hidden,
+        [GroupVersionKind::new("", "v1", "Secret"), GroupVersionKind::new("apps", "v1", "Deployment")]
+    );
 }
 
 /// Copied labels do not make a kind used: all pages are read for an object that is no copy.
@@ -208,11 +218,11 @@ async fn our_endpoints_are_distinguished_from_copies() {
     for (pages, expected) in cases {
         server.answers("/api/v1/endpointss", &pages);
         let found = client.kinds_in_use(&catalog, "main").await.expect("an inventory");
-        assert_eq!((found.kinds.len(), found.hidden.len()), (expected, 0), "{pages:?}");
+        assert_eq!((found.kinds.len(), found.unlistable.len()), (expected, 0), "{pages:?}");
     }
     server.answers("/api/v1/endpointss", &[page(copy, "more"), failure(403)]);
     let found = client.kinds_in_use(&catalog, "main").await.expect("an inventory");
-    assert_eq!((found.kinds.len(), found.hidden.len()), (0, 1));
+    assert_eq!((found.kinds.len(), found.unlistable.len()), (0, 1));
 }
 
 /// A kubeconfig file with one user.
@@ -234,7 +244,7 @@ async fn renewed_credential_has_its_new_end() {
             base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!(r#"{{"exp": {expires}}}"#));
         std::fs::write(&token, format!("e30.{claims}.c2lnbmF0dXJl\n")).expect("a file");
     };
-    let link = Link::Kubeconfig { path: config.clone(), context: None };
+    let link = ClusterLink::Kubeconfig { path: config.clone(), context: None };
     write_kubeconfig(&config, &format!("{{tokenFile: {}}}", token.display()));
     issue(1_900_000_000);
     let client = Client::connect(ClusterName::from("one"), &link).await.expect("a connection");
@@ -278,9 +288,9 @@ async fn answers_of_the_home_cluster_have_bounds_too() {
         let body = Full::new(Bytes::from(vec![b' '; 5 * 1024 * 1024]));
         Ok::<_, Infallible>(Response::new(body))
     });
-    let home = Home::at(Link::in_process(server));
-    let at = StoredKey { namespace: "default".into(), name: "one".into(), key: "key".into() };
-    let error = home.read(Keeper::Secret, &at).await.expect_err("it is too long").to_string();
+    let home = HomeCluster::at(ClusterLink::in_process(server));
+    let at = DataKeyRef { namespace: "default".into(), name: "one".into(), key: "key".into() };
+    let error = home.read(KeyObjectKind::Secret, &at).await.expect_err("it is too long").to_string();
     assert!(
         error.ends_with("its answer to GET /api/v1/namespaces/default/secrets/one is longer than 4 MiB"),
         "{error}"

@@ -22,13 +22,13 @@ use tower_http::decompression::DecompressionLayer;
 
 use super::WritePermit;
 use super::agent::AGENT;
-use super::bounds::Bounds;
 use super::error::innermost;
-use super::fence::Fence;
-use super::identity::Identity;
+use super::fence::WriteFence;
+use super::identity::ClientIdentity;
 use super::login::Login;
 use super::proxy::{self, Proxy};
-use super::standing::Standing;
+use super::response_bounds::ResponseBounds;
+use super::server_state::ServerState;
 
 /// Watches of one connection: servers allow 100 streams or more.
 const WATCHES: usize = 60;
@@ -47,8 +47,8 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Read buffer of HTTP/1. It exists as long as the connection.
 const READ_BUFFER: usize = 64 * 1024;
 
-type Connector = HttpsConnector<Fence>;
-type Pool = Client<Connector, Body>;
+type Connector = HttpsConnector<WriteFence>;
+type HttpPool = Client<Connector, Body>;
 
 /// Creates a client for a kubeconfig. Sends no request, and retries none: a busy server must be visible to all
 /// callers.
@@ -56,8 +56,8 @@ pub(super) fn connect(
     config: &kube::Config,
     proxy: Option<&Proxy>,
     login: &Login,
-    standing: &Standing,
-    bounds: &Bounds,
+    standing: &ServerState,
+    bounds: &ResponseBounds,
     permit: &WritePermit,
 ) -> Result<kube::Client, String> {
     let mut tcp = HttpConnector::new();
@@ -80,10 +80,10 @@ pub(super) fn connect(
             let name = name.clone().try_into().map_err(wrong)?;
             https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
         }
-        Ok::<_, String>(https.enable_all_versions().wrap_connector(Fence::new(dial.clone(), permit)))
+        Ok::<_, String>(https.enable_all_versions().wrap_connector(WriteFence::new(dial.clone(), permit)))
     };
     let of_writes = permit.of_election().map(|permit| connector(Some(permit))).transpose()?;
-    let lines = Lines::new(connector(None)?, of_writes, login.identity());
+    let lines = ConnectionPools::new(connector(None)?, of_writes, login.identity());
     let service = ServiceBuilder::new()
         .layer(standing.clone())
         // Above decompression, and where paths are those of Kubernetes.
@@ -97,48 +97,48 @@ pub(super) fn connect(
 }
 
 #[derive(Clone)]
-struct Lines {
+struct ConnectionPools {
     connector: Connector,
     /// With leader election: connections for writes only.
-    of_writes: Option<Connector>,
+    write_connector: Option<Connector>,
     /// The client certificate.
-    identity: Arc<Identity>,
-    open: Arc<Mutex<Open>>,
+    identity: Arc<ClientIdentity>,
+    open: Arc<Mutex<OpenPools>>,
 }
 
-struct Open {
+struct OpenPools {
     /// Of the client certificate. A new certificate creates new connections; responses on old ones still arrive.
     number: u64,
-    requests: Pool,
-    writes: Option<Pool>,
-    watches: Vec<Line>,
+    requests: HttpPool,
+    writes: Option<HttpPool>,
+    watches: Vec<WatchConnection>,
 }
 
-impl Open {
+impl OpenPools {
     fn new(number: u64, connector: &Connector, of_writes: Option<&Connector>) -> Self {
         let writes = of_writes.map(|connector| pool(connector.clone()));
         Self { number, requests: pool(connector.clone()), writes, watches: Vec::new() }
     }
 }
 
-struct Line {
-    pool: Pool,
+struct WatchConnection {
+    pool: HttpPool,
     /// Each watch on it holds a clone.
     held: Arc<()>,
 }
 
-impl Lines {
-    fn new(connector: Connector, of_writes: Option<Connector>, identity: Arc<Identity>) -> Self {
-        let open = Arc::new(Mutex::new(Open::new(identity.number(), &connector, of_writes.as_ref())));
-        Self { connector, of_writes, identity, open }
+impl ConnectionPools {
+    fn new(connector: Connector, of_writes: Option<Connector>, identity: Arc<ClientIdentity>) -> Self {
+        let open = Arc::new(Mutex::new(OpenPools::new(identity.number(), &connector, of_writes.as_ref())));
+        Self { connector, write_connector: of_writes, identity, open }
     }
 
     /// The connection for a request, or the first one with room for a watch.
-    fn next(&self, is_watch: bool, is_write: bool) -> (Pool, Option<Arc<()>>) {
+    fn select_pool(&self, is_watch: bool, is_write: bool) -> (HttpPool, Option<Arc<()>>) {
         let mut open = self.open.lock();
         let number = self.identity.number();
         if open.number != number {
-            *open = Open::new(number, &self.connector, self.of_writes.as_ref());
+            *open = OpenPools::new(number, &self.connector, self.write_connector.as_ref());
         }
         if !is_watch {
             let writes = open.writes.as_ref().filter(|_| is_write);
@@ -146,7 +146,7 @@ impl Lines {
         }
         let found = open.watches.iter().position(|line| Arc::strong_count(&line.held) <= WATCHES);
         let place = found.unwrap_or_else(|| {
-            open.watches.push(Line { pool: pool(self.connector.clone()), held: Arc::default() });
+            open.watches.push(WatchConnection { pool: pool(self.connector.clone()), held: Arc::default() });
             open.watches.len() - 1
         });
         let line = &open.watches[place];
@@ -154,7 +154,7 @@ impl Lines {
     }
 }
 
-fn pool(connector: Connector) -> Pool {
+fn pool(connector: Connector) -> HttpPool {
     Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -168,8 +168,8 @@ fn pool(connector: Connector) -> Pool {
         .build(connector)
 }
 
-impl Service<Request<Body>> for Lines {
-    type Response = Response<Held>;
+impl Service<Request<Body>> for ConnectionPools {
+    type Response = Response<PooledBody>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -179,10 +179,10 @@ impl Service<Request<Body>> for Lines {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         request.headers_mut().insert(USER_AGENT, AGENT.clone());
-        let (pool, line) = self.next(is_watch(&request), is_write(&request));
+        let (pool, line) = self.select_pool(is_watch(&request), is_write(&request));
         Box::pin(async move {
             let answer = tokio::time::timeout(ANSWER, pool.oneshot(request)).await??;
-            Ok(answer.map(|body| Held { body, _line: line }))
+            Ok(answer.map(|body| PooledBody { body, _line: line }))
         })
     }
 }
@@ -200,12 +200,12 @@ fn is_watch<B>(request: &Request<B>) -> bool {
 }
 
 /// A body that counts as a watch of its connection until it ends.
-struct Held {
+struct PooledBody {
     body: Incoming,
     _line: Option<Arc<()>>,
 }
 
-impl http_body::Body for Held {
+impl http_body::Body for PooledBody {
     type Data = bytes::Bytes;
     type Error = hyper::Error;
 

@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use kube::api::Api;
 use serde_json::Value;
 
-use super::object::{Bare, Whole};
-use super::watching::{self, Wanted};
+use super::object::{MetadataObject, WholeObject};
+use super::watch_loop::{self, WatchConfig};
 use super::{Catalog, Client, Resource};
-use crate::model::{Kind, labels};
+use crate::model::{GroupVersionKind, labels};
 
 /// Objects that change what a cluster serves.
 const SERVING: [(&str, &str); 2] =
@@ -26,27 +26,27 @@ const PAGE_OF_SERVING: u32 = 500;
 const LONGEST_PAUSE_OF_SERVING: Duration = Duration::from_secs(1800);
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum WatchChange {
     /// A list begins: at the start, and when the server has lost the watch position. An object that is not reported
-    /// before [`Change::Listed`] no longer exists.
-    Listing,
-    Seen(Box<Value>),
+    /// before [`WatchChange::ListEnded`] no longer exists.
+    ListStarted,
+    Updated(Box<Value>),
     /// Deleted, or its label was removed. Also possible during a list.
-    Left(Box<Value>),
+    Removed(Box<Value>),
     /// The list was read to its end, at this resourceVersion. Without it nothing counts as gone.
-    Listed {
+    ListEnded {
         version: String,
     },
     /// The stream broke; it continues after a backoff.
-    Broken(String),
-    /// The watch failed repeatedly for half a minute or longer without any event. Until [`Change::Sees`] a list every
+    Disconnected(String),
+    /// The watch failed repeatedly for half a minute or longer without any event. Until [`WatchChange::WatchRestored`] a list every
     /// five minutes replaces it.
-    Blind {
+    WatchLost {
         since: Timestamp,
         why: String,
     },
     /// The watch delivers events again.
-    Sees,
+    WatchRestored,
 }
 
 impl Client {
@@ -57,25 +57,25 @@ impl Client {
         resource: &Resource,
         instance: &str,
         metadata_only: bool,
-    ) -> impl Stream<Item = Change> + Send + use<> {
-        let wanted = Wanted {
+    ) -> impl Stream<Item = WatchChange> + Send + use<> {
+        let wanted = WatchConfig {
             cluster: self.name().clone(),
             labels: Some(format!("{}={instance}", labels::MANAGED_BY)),
-            page: watching::PAGE,
-            longest_pause: watching::LONGEST_PAUSE,
+            page: watch_loop::PAGE,
+            longest_pause: watch_loop::LONGEST_PAUSE,
         };
         if metadata_only {
             return self.metadata_of(resource, wanted);
         }
-        let objects: Api<Whole> = Api::all_with(self.kube().clone(), &resource.api);
-        watching::changes(objects, resource.api.clone(), wanted, self.streams()).boxed()
+        let objects: Api<WholeObject> = Api::all_with(self.kube().clone(), &resource.api);
+        watch_loop::watch_changes(objects, resource.api.clone(), wanted, self.streams()).boxed()
     }
 
     /// All definitions and API services, of any owner, without end. Each change has the index of its kind.
-    pub fn watch_served(&self, catalog: &Catalog) -> BoxStream<'static, (usize, Change)> {
+    pub fn watch_served(&self, catalog: &Catalog) -> BoxStream<'static, (usize, WatchChange)> {
         let streams = SERVING.iter().enumerate().filter_map(|(index, (group, kind))| {
-            let resource = catalog.get(&Kind::new(group, "v1", kind))?;
-            let wanted = Wanted {
+            let resource = catalog.get(&GroupVersionKind::new(group, "v1", kind))?;
+            let wanted = WatchConfig {
                 cluster: self.name().clone(),
                 labels: None,
                 page: PAGE_OF_SERVING,
@@ -86,8 +86,8 @@ impl Client {
         futures::stream::select_all(streams).boxed()
     }
 
-    fn metadata_of(&self, resource: &Resource, wanted: Wanted) -> BoxStream<'static, Change> {
-        let objects: Api<Bare> = Api::all_with(self.kube().clone(), &resource.api);
-        watching::changes(objects, resource.api.clone(), wanted, self.streams()).boxed()
+    fn metadata_of(&self, resource: &Resource, wanted: WatchConfig) -> BoxStream<'static, WatchChange> {
+        let objects: Api<MetadataObject> = Api::all_with(self.kube().clone(), &resource.api);
+        watch_loop::watch_changes(objects, resource.api.clone(), wanted, self.streams()).boxed()
     }
 }

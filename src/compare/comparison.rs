@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::model::{AppId, ClusterName, Diagnostic, Kind, ObjectId, Revision};
+use crate::model::{AppId, ClusterName, Diagnostic, GroupVersionKind, ObjectId, Revision};
 
 /// The changes of a head against a base.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,7 +23,7 @@ pub struct Comparison {
     pub known_errors: Vec<Diagnostic>,
     /// Warnings of the head that the base does not have.
     pub warnings: Vec<Diagnostic>,
-    pub totals: Totals,
+    pub totals: ComparisonTotals,
     /// The number of renders for it.
     pub renders: usize,
     /// Targets that were not rendered in time or whose chart is being fetched: the comparison must be repeated.
@@ -33,7 +33,7 @@ pub struct Comparison {
 /// Of the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Totals {
+pub struct ComparisonTotals {
     pub apps: usize,
     pub clusters: usize,
     /// Warnings, those that the base has too among them.
@@ -46,13 +46,13 @@ pub struct ClusterColumn {
     pub name: ClusterName,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ring: Option<String>,
-    pub state: ClusterState,
+    pub state: ClusterPresence,
 }
 
 /// The sides that have a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum ClusterState {
+pub enum ClusterPresence {
     Same,
     New,
     /// Only the base has it; its objects stay.
@@ -63,12 +63,12 @@ pub enum ClusterState {
 #[serde(rename_all = "camelCase")]
 pub struct AppChange {
     pub app: AppId,
-    pub state: AppState,
+    pub state: AppPresence,
     /// Its changes are not applied: it is paused, or unmanaged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<&'static str>,
     /// The numbers of changed objects by cluster.
-    pub on: BTreeMap<ClusterName, Counts>,
+    pub on: BTreeMap<ClusterName, ObjectCounts>,
     /// Clusters with the app and without changes.
     pub unchanged: Vec<ClusterName>,
     /// Clusters where the head does not render it.
@@ -89,7 +89,7 @@ pub struct AppChange {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum AppState {
+pub enum AppPresence {
     New,
     Removed,
     Changed,
@@ -98,13 +98,13 @@ pub enum AppState {
 /// Objects of an app on one cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Counts {
+pub struct ObjectCounts {
     pub created: usize,
     pub changed: usize,
     pub deleted: usize,
 }
 
-impl Counts {
+impl ObjectCounts {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -117,7 +117,7 @@ impl Counts {
 }
 
 /// `+1 ~2 -3`, without what is zero.
-impl fmt::Display for Counts {
+impl fmt::Display for ObjectCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [('+', self.created), ('~', self.changed), ('-', self.deleted)];
         let parts = parts.iter().filter(|(_, count)| *count > 0);
@@ -140,17 +140,17 @@ pub struct VersionChange {
 #[serde(rename_all = "camelCase")]
 pub struct PlacementChange {
     pub cluster: ClusterName,
-    /// `None`: it is not placed there, or has no count.
+    /// `NotConfigured`: it is not placed there, or has no count.
     pub before: Option<i64>,
     pub after: Option<i64>,
-    pub kind: Placed,
+    pub kind: PlacementTransition,
     pub why: String,
 }
 
 /// Whether an app is on a cluster before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Placed {
+pub enum PlacementTransition {
     Comes,
     Stays,
     Goes,
@@ -161,8 +161,8 @@ pub enum Placed {
 #[serde(rename_all = "camelCase")]
 pub struct ObjectChange {
     pub object: ObjectId,
-    pub kind: Kind,
-    pub action: Action,
+    pub kind: GroupVersionKind,
+    pub action: ObjectChangeAction,
     /// The one that it replaces, by another name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<ObjectId>,
@@ -170,7 +170,7 @@ pub struct ObjectChange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<AppId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fate: Option<Fate>,
+    pub fate: Option<RemovalOutcome>,
     pub clusters: Vec<ClusterName>,
     /// Grouped by the clusters with equal changes, the largest group first.
     pub fields: Vec<FieldGroup>,
@@ -184,7 +184,7 @@ pub struct ObjectChange {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Action {
+pub enum ObjectChangeAction {
     Delete,
     Create,
     /// Its name ends in the digest of its content: the new one takes the place of the old one.
@@ -199,7 +199,7 @@ pub enum Action {
 /// The outcome for an object that is no longer rendered, as far as Git decides it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Fate {
+pub enum RemovalOutcome {
     Deleted,
     /// Not before somebody approves; why.
     WaitsForApproval(String),
@@ -222,9 +222,9 @@ pub struct FieldChange {
     /// The same with list items by index, for the trace.
     #[serde(skip)]
     pub place: String,
-    /// `None`: it was not there.
+    /// `NotConfigured`: it was not there.
     pub before: Option<String>,
-    /// `None`: it goes.
+    /// `NotConfigured`: it goes.
     pub after: Option<String>,
     /// Of a text of several lines, instead of both: the lines that differ, with some around them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -253,8 +253,8 @@ fn is_zero(number: &usize) -> bool {
 
 impl Comparison {
     /// Of all apps and clusters.
-    pub fn counts(&self) -> Counts {
-        let mut sum = Counts::default();
+    pub fn counts(&self) -> ObjectCounts {
+        let mut sum = ObjectCounts::default();
         self.apps.iter().flat_map(|app| app.on.values()).for_each(|counts| sum.add(counts));
         sum
     }
@@ -262,7 +262,7 @@ impl Comparison {
     /// Objects that are deleted, or wait for that: each with its app.
     pub fn deletes(&self) -> impl Iterator<Item = (&AppId, &ObjectChange)> {
         self.apps.iter().flat_map(|app| {
-            let deletes = app.objects.iter().filter(|object| object.action == Action::Delete);
+            let deletes = app.objects.iter().filter(|object| object.action == ObjectChangeAction::Delete);
             deletes.map(|object| (&app.app, object))
         })
     }

@@ -7,19 +7,19 @@ use similar::TextDiff;
 
 use super::comparison::FieldChange;
 use crate::model::{SecretValues, shortened};
-use crate::render::trace::reach::below;
+use crate::render::trace::reach::child_path;
 
 /// Of one value, in characters.
-const LONGEST: usize = 1000;
+const LONGEST_VALUE: usize = 1000;
 /// Of a text whose lines are compared: its bytes, and its lines.
 const MOST_COMPARED: (usize, usize) = (256 << 10, 4000);
 /// Lines around a changed one, and lines of a field in all.
-const AROUND: usize = 2;
+const CONTEXT_LINES: usize = 2;
 const MOST_LINES: usize = 80;
 
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change<'v> {
+pub struct FieldDifference<'v> {
     /// Items of lists by their names, where each has its own: `containers[web].image`.
     pub path: String,
     /// List items by index, for the trace.
@@ -29,7 +29,7 @@ pub struct Change<'v> {
 }
 
 /// The differing fields: first in the order of the new object, then removed ones.
-pub fn changes<'v>(before: &'v Value, after: &'v Value) -> Vec<Change<'v>> {
+pub fn field_differences<'v>(before: &'v Value, after: &'v Value) -> Vec<FieldDifference<'v>> {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     walk(before, String::new(), String::new(), &mut old);
     walk(after, String::new(), String::new(), &mut new);
@@ -39,7 +39,7 @@ pub fn changes<'v>(before: &'v Value, after: &'v Value) -> Vec<Change<'v>> {
     for (path, place, value) in &new {
         let known = left.remove(path.as_str()).map(|(_, known)| known);
         if known != Some(*value) {
-            changes.push(Change {
+            changes.push(FieldDifference {
                 path: path.clone(),
                 place: place.clone(),
                 before: known,
@@ -48,7 +48,7 @@ pub fn changes<'v>(before: &'v Value, after: &'v Value) -> Vec<Change<'v>> {
         }
     }
     let gone = old.iter().filter(|(path, ..)| left.contains_key(path.as_str()));
-    changes.extend(gone.map(|(path, place, value)| Change {
+    changes.extend(gone.map(|(path, place, value)| FieldDifference {
         path: path.clone(),
         place: place.clone(),
         before: Some(value),
@@ -62,11 +62,11 @@ fn walk<'v>(value: &'v Value, path: String, place: String, found: &mut Vec<(Stri
     match value {
         Value::Object(map) if !map.is_empty() => {
             for (key, value) in map {
-                walk(value, below(&path, key), below(&place, key), found);
+                walk(value, child_path(&path, key), child_path(&place, key), found);
             }
         }
         Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
-            let names = names(items);
+            let names = item_names(items);
             for (index, item) in items.iter().enumerate() {
                 let name = names.get(index).map_or_else(|| index.to_string(), |name| (*name).to_owned());
                 walk(item, format!("{path}[{name}]"), format!("{place}[{index}]"), found);
@@ -77,7 +77,7 @@ fn walk<'v>(value: &'v Value, path: String, place: String, found: &mut Vec<(Stri
 }
 
 /// Where each item has a name of its own.
-fn names(items: &[Value]) -> Vec<&str> {
+fn item_names(items: &[Value]) -> Vec<&str> {
     let names: Vec<&str> = items.iter().filter_map(|item| item.get("name")?.as_str()).collect();
     let mut sorted = names.clone();
     sorted.sort_unstable();
@@ -85,7 +85,7 @@ fn names(items: &[Value]) -> Vec<&str> {
     if sorted.len() == items.len() { names } else { Vec::new() }
 }
 
-pub(super) fn told(change: &Change<'_>, secrets: &SecretValues) -> FieldChange {
+pub(super) fn field_change(change: &FieldDifference<'_>, secrets: &SecretValues) -> FieldChange {
     let text = |value: &Value| {
         let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
         secrets.hide(&text, false, ToOwned::to_owned)
@@ -97,11 +97,11 @@ pub(super) fn told(change: &Change<'_>, secrets: &SecretValues) -> FieldChange {
         && (before.contains('\n') || after.contains('\n'))
         && before != after
     {
-        told.lines = lines(before, after);
+        told.lines = changed_lines(before, after);
         return told;
     }
-    told.before = before.map(|text| shortened(text, LONGEST));
-    told.after = after.map(|text| shortened(text, LONGEST));
+    told.before = before.map(|text| shortened(text, LONGEST_VALUE));
+    told.after = after.map(|text| shortened(text, LONGEST_VALUE));
     // The difference is behind the cut, or in masked values.
     if told.before == told.after {
         told.after = told.after.map(|text| format!("{text} (another value)"));
@@ -109,17 +109,17 @@ pub(super) fn told(change: &Change<'_>, secrets: &SecretValues) -> FieldChange {
     told
 }
 
-fn lines(before: &str, after: &str) -> Vec<String> {
+fn changed_lines(before: &str, after: &str) -> Vec<String> {
     let size = |text: &str| text.lines().count();
     let is_large = |text: &str| text.len() > MOST_COMPARED.0 || size(text) > MOST_COMPARED.1;
     if is_large(before) || is_large(after) {
         return vec![format!("-{} lines", size(before)), format!("+{} lines", size(after))];
     }
     let difference = TextDiff::from_lines(before, after);
-    let unified = difference.unified_diff().context_radius(AROUND).to_string();
+    let unified = difference.unified_diff().context_radius(CONTEXT_LINES).to_string();
     let all: Vec<&str> = unified.lines().filter(|line| !line.starts_with('\\')).collect();
     let mut lines: Vec<String> =
-        all.iter().take(MOST_LINES).map(|line| shortened((*line).to_owned(), LONGEST)).collect();
+        all.iter().take(MOST_LINES).map(|line| shortened((*line).to_owned(), LONGEST_VALUE)).collect();
     if all.len() > MOST_LINES {
         lines.push(format!("@@ and {} more lines @@", all.len() - MOST_LINES));
     }

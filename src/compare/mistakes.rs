@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::fleet::Fleet;
-use crate::model::{Diagnostic, Scope};
+use crate::model::{Diagnostic, DiagnosticScope};
 use crate::render::{Renders, codes, is_awaited};
 
 /// The mistakes of a side: of reading, of its renders, and of the policies.
-pub(super) fn of_side<'a>(
+pub(super) fn diagnostics_of_side<'a>(
     fleet: &'a Fleet,
     renders: &'a Renders,
     of_policies: &'a [Diagnostic],
@@ -24,9 +24,9 @@ pub(super) fn of_side<'a>(
 }
 
 /// The identity of a mistake, without its position in the file.
-type Key<'a> = (&'static str, &'a str, Option<&'a str>, Option<&'a str>, &'a Scope);
+type DiagnosticKey<'a> = (&'static str, &'a str, Option<&'a str>, Option<&'a str>, &'a DiagnosticScope);
 
-fn key(mistake: &Diagnostic) -> Key<'_> {
+fn key(mistake: &Diagnostic) -> DiagnosticKey<'_> {
     // The origin of a field is not traced on both sides.
     let is_placed = !matches!(mistake.code, codes::DENIED | codes::WARNED);
     let file = mistake.location.as_ref().filter(|_| is_placed).map(|location| location.file.as_str());
@@ -35,12 +35,12 @@ fn key(mistake: &Diagnostic) -> Key<'_> {
 
 /// The mistakes of the head alone, and those of both sides; each once. `of_changed`: mistakes of objects that the head changes, which
 /// always count as new.
-pub(super) fn parted(
+pub(super) fn split_new_and_known(
     base: &[&Diagnostic],
     head: &[&Diagnostic],
     of_changed: &[Diagnostic],
 ) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
-    let mut known: BTreeSet<Key<'_>> = base.iter().map(|mistake| key(mistake)).collect();
+    let mut known: BTreeSet<DiagnosticKey<'_>> = base.iter().map(|mistake| key(mistake)).collect();
     of_changed.iter().for_each(|mistake| _ = known.remove(&key(mistake)));
     let mut sorted: Vec<&Diagnostic> = head.to_vec();
     sorted.sort_by(|one, other| (&one.location, key(one)).cmp(&(&other.location, key(other))));

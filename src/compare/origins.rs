@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison::{AppChange, FieldGroup, Placed};
+use super::comparison::{AppChange, FieldGroup, PlacementTransition};
 use crate::fleet::Target;
 use crate::model::{ObjectId, Snapshot};
-use crate::render::Renderer;
-use crate::render::trace::explain::changed_lines;
+use crate::render::FleetRenderer;
+use crate::render::trace::explain::locate_changed_values;
 
 /// Targets that are traced at most, because each needs more renders.
 const MOST_TARGETS: usize = 12;
 
 /// Traces the first of the clusters with equal changes.
-pub(super) fn trace(
+pub(super) fn trace_fields(
     apps: &mut [AppChange],
-    head: &Renderer<'_>,
+    head: &FleetRenderer<'_>,
     base: &Snapshot,
     goes_on: &dyn Fn() -> bool,
 ) {
@@ -30,7 +30,7 @@ pub(super) fn trace(
     }
     let mut found = BTreeMap::new();
     for (target, fields) in targets.into_iter().take(MOST_TARGETS).take_while(|_| goes_on()) {
-        let places = changed_lines(head, &target, base, &fields);
+        let places = locate_changed_values(head, &target, base, &fields);
         found.insert(target, places);
     }
     for app in apps {
@@ -45,14 +45,14 @@ pub(super) fn trace(
                 }
             }
         }
-        scaled(app);
+        set_scale_reasons(app);
     }
 }
 
 /// Sets the traced line as the reason of a replica change.
-fn scaled(app: &mut AppChange) {
+fn set_scale_reasons(app: &mut AppChange) {
     let groups: Vec<&FieldGroup> = app.objects.iter().flat_map(|object| &object.fields).collect();
-    for change in app.placement.iter_mut().filter(|change| change.kind == Placed::Stays) {
+    for change in app.placement.iter_mut().filter(|change| change.kind == PlacementTransition::Stays) {
         let here = groups.iter().filter(|group| group.clusters.contains(&change.cluster));
         let mut replicas = here.flat_map(|group| &group.fields).filter(|field| field.path == "spec.replicas");
         if let Some(place) = replicas.find_map(|field| field.set_by.clone()) {

@@ -4,10 +4,13 @@ mod policies;
 
 use std::collections::BTreeMap;
 
-use super::{Action, AppState, Comparison, Fate, Kept, Placed, Side, compare, fleet_after};
+use super::{
+    AppPresence, ComparedRevision, Comparison, ComparisonCache, ObjectChangeAction, PlacementTransition,
+    RemovalOutcome, compare, fleet_after,
+};
 use crate::manifest;
 use crate::model::{AppId, ClusterName, NoCharts, Revision, Snapshot};
-use crate::render::{Discovered, Memory, Renderer};
+use crate::render::{DiscoveredCapabilities, FleetRenderer, RenderCache};
 
 type Texts = BTreeMap<String, String>;
 
@@ -57,12 +60,17 @@ fn snapshot(texts: &Texts, revision: &str) -> Snapshot {
     Snapshot { revision: Revision::from(revision), ..snapshot }
 }
 
-fn compared_with(base: &Texts, head: &Texts, kept: &mut Kept) -> Comparison {
+fn compared_with(base: &Texts, head: &Texts, kept: &mut ComparisonCache) -> Comparison {
     let (base, head) = (snapshot(base, "ba5eba5e"), snapshot(head, "4ead4ead"));
-    let mut reading = manifest::Memory::default();
+    let mut reading = manifest::ManifestCache::default();
     let before = fleet_after(&base, &mut reading, None);
     let after = fleet_after(&head, &mut reading, Some(&before));
-    let side = |fleet, snapshot| Side { fleet, snapshot, charts: &NoCharts, discovered: Discovered::new() };
+    let side = |fleet, snapshot| ComparedRevision {
+        fleet,
+        snapshot,
+        charts: &NoCharts,
+        discovered: DiscoveredCapabilities::new(),
+    };
     compare(&side(&before, &base), &side(&after, &head), kept, None)
 }
 
@@ -73,7 +81,7 @@ fn compared(change: impl FnOnce(&mut Texts)) -> Comparison {
 fn compared_from(base: &Texts, change: impl FnOnce(&mut Texts)) -> Comparison {
     let mut head = base.clone();
     change(&mut head);
-    compared_with(base, &head, &mut Kept::default())
+    compared_with(base, &head, &mut ComparisonCache::default())
 }
 
 /// Each object with what becomes of it, and each of its fields, with the clusters.
@@ -130,7 +138,7 @@ fn equal_changes_of_clusters_are_one() {
         ],
     );
     let app = &plan.apps[0];
-    assert_eq!((app.state, app.unchanged.len()), (AppState::Changed, 0));
+    assert_eq!((app.state, app.unchanged.len()), (AppPresence::Changed, 0));
     let version = &app.versions[0];
     assert_eq!((version.before.as_deref(), version.after.as_deref()), (Some("1.0.0"), Some("1.1.0")));
     assert_eq!(plan.counts().to_string(), "~3");
@@ -174,7 +182,10 @@ fn apps_come_and_go() {
             "shop/new Create Deployment shop/new on bj1 bj2 gz1",
         ],
     );
-    assert_eq!(plan.apps.iter().map(|app| app.state).collect::<Vec<_>>(), [AppState::Removed, AppState::New]);
+    assert_eq!(
+        plan.apps.iter().map(|app| app.state).collect::<Vec<_>>(),
+        [AppPresence::Removed, AppPresence::New]
+    );
     assert!(
         plan.apps[1].objects[0]
             .body
@@ -200,7 +211,7 @@ fn only_apps_that_differ_are_rendered() {
     let mut head = base.clone();
     put(&mut head, "templates/cluster/bj/layer.yaml", "clusters: {names: [bj1]}\n");
     put(&mut head, "templates/cluster/bj/values.yaml", "minReadySeconds: 3\n");
-    let mut kept = Kept::default();
+    let mut kept = ComparisonCache::default();
     let plan = compared_with(&base, &head, &mut kept);
     assert_eq!((plan.apps.len(), plan.renders), (202, 404));
     assert_eq!(plan.counts().to_string(), "~202");
@@ -224,7 +235,7 @@ fn kinds_of_the_base_are_rendered_at_most_once() {
     objects(&mut base, "web", &rule("info"));
     let mut head = base.clone();
     objects(&mut head, "web", &rule("debug"));
-    let mut kept = Kept::default();
+    let mut kept = ComparisonCache::default();
     let plan = compared_with(&base, &head, &mut kept);
     assert_eq!((plan.apps.len(), plan.counts().to_string().as_str()), (1, "~3"), "{:?}", plan.errors);
     assert!(plan.renders > 2, "nobody knew what the others define: {}", plan.renders);
@@ -232,10 +243,10 @@ fn kinds_of_the_base_are_rendered_at_most_once() {
     assert_eq!((again.renders, &again.apps), (2, &plan.apps));
     // Whoever deploys the base knows it from there.
     let of_base = snapshot(&base, "ba5eba5e");
-    let fleet = fleet_after(&of_base, &mut manifest::Memory::default(), None);
-    let renders = Renderer::new(&fleet, &of_base, &NoCharts).render_all(&mut Memory::default());
-    let mut told = Kept::default();
-    told.know(&of_base.revision, renders.defined().clone());
+    let fleet = fleet_after(&of_base, &mut manifest::ManifestCache::default(), None);
+    let renders = FleetRenderer::new(&fleet, &of_base, &NoCharts).render_all(&mut RenderCache::default());
+    let mut told = ComparisonCache::default();
+    told.set_defined(&of_base.revision, renders.defined_kinds().clone());
     let told = compared_with(&base, &head, &mut told);
     assert_eq!((told.renders, told.apps), (2, plan.apps));
 }
@@ -259,8 +270,9 @@ fn object_named_by_its_content_is_one_change() {
 
 #[test]
 fn final_digests_of_names_differ_from_words() {
-    let check =
-        |name: &str, expected: Option<&str>| assert_eq!(super::objects::stem(name), expected, "{name}");
+    let check = |name: &str, expected: Option<&str>| {
+        assert_eq!(super::objects::name_without_digest(name), expected, "{name}")
+    };
     check("web-7f9c2bd4mk", Some("web"));
     check("web-settings-0123abcd", Some("web-settings"));
     check("web-frontend", None);
@@ -295,26 +307,30 @@ fn deleted_objects_have_an_outcome() {
     let mut base = repository();
     objects(&mut base, "web", &[claim, kept, set, &config_map("a", "x"), &config_map("b", "x")].concat());
     let plan = compared_from(&base, |head| objects(head, "web", &config_map("a", "x")));
-    let fates: Vec<(String, Action, Option<Fate>)> = plan.apps[0]
+    let fates: Vec<(String, ObjectChangeAction, Option<RemovalOutcome>)> = plan.apps[0]
         .objects
         .iter()
         .map(|object| (object.object.to_string(), object.action, object.fate.clone()))
         .collect();
-    let waits = |why: &str| Some(Fate::WaitsForApproval(why.to_owned()));
+    let waits = |why: &str| Some(RemovalOutcome::WaitsForApproval(why.to_owned()));
     assert_eq!(
         fates,
         [
-            ("ConfigMap shop/b".to_owned(), Action::Delete, Some(Fate::Deleted)),
+            ("ConfigMap shop/b".to_owned(), ObjectChangeAction::Delete, Some(RemovalOutcome::Deleted)),
             (
                 "PersistentVolumeClaim shop/data".to_owned(),
-                Action::Delete,
+                ObjectChangeAction::Delete,
                 waits("what is in a PersistentVolumeClaim goes with it")
             ),
-            ("StatefulSet shop/db".to_owned(), Action::Delete, waits("its volume claims go with it")),
+            (
+                "StatefulSet shop/db".to_owned(),
+                ObjectChangeAction::Delete,
+                waits("its volume claims go with it")
+            ),
             (
                 "ConfigMap shop/kept".to_owned(),
-                Action::Orphan,
-                Some(Fate::Kept("tutti.dev/prune says keep".to_owned()))
+                ObjectChangeAction::Orphan,
+                Some(RemovalOutcome::Kept("tutti.dev/prune says keep".to_owned()))
             ),
         ]
     );
@@ -333,8 +349,8 @@ fn more_deletes_than_the_cap_wait() {
         })
     };
     let fates = |plan: &Comparison| plan.deletes().map(|(_, object)| object.fate.clone()).collect::<Vec<_>>();
-    assert_eq!(fates(&removing(3)), vec![Some(Fate::Deleted); 3]);
-    let waits = Some(Fate::WaitsForApproval("12 deletes, more than the cap of 10".to_owned()));
+    assert_eq!(fates(&removing(3)), vec![Some(RemovalOutcome::Deleted); 3]);
+    let waits = Some(RemovalOutcome::WaitsForApproval("12 deletes, more than the cap of 10".to_owned()));
     assert_eq!(fates(&removing(4)), vec![waits; 4]);
 }
 
@@ -355,9 +371,9 @@ fn placement_changes_have_a_reason() {
     assert_eq!(
         told,
         [
-            ("bj1", Placed::Goes, Some(2), None, "placement, apps/pay/app.yaml:10"),
-            ("bj2", Placed::Stays, Some(2), Some(3), "apps/pay/app.yaml:9"),
-            ("gz1", Placed::Comes, None, Some(3), "placement, apps/pay/app.yaml:10"),
+            ("bj1", PlacementTransition::Goes, Some(2), None, "placement, apps/pay/app.yaml:10"),
+            ("bj2", PlacementTransition::Stays, Some(2), Some(3), "apps/pay/app.yaml:9"),
+            ("gz1", PlacementTransition::Comes, None, Some(3), "placement, apps/pay/app.yaml:10"),
         ]
     );
     let plan = compared_from(&base, |head| {
@@ -367,14 +383,17 @@ fn placement_changes_have_a_reason() {
         put(head, "clusters/bj1.yaml", &tainted);
     });
     let change = &plan.apps.iter().find(|app| *app.app.name == *"pay").expect("pay").placement[0];
-    assert_eq!((change.kind, change.why.as_str()), (Placed::Goes, "the taint down:NoExecute keeps it away"));
+    assert_eq!(
+        (change.kind, change.why.as_str()),
+        (PlacementTransition::Goes, "the taint down:NoExecute keeps it away")
+    );
 }
 
 #[test]
 fn clusters_without_a_file_keep_their_objects() {
     let plan = compared(|head| _ = head.remove("clusters/gz1.yaml"));
     check(&plan, &[]);
-    assert_eq!(plan.clusters[2].state, super::ClusterState::Gone);
+    assert_eq!(plan.clusters[2].state, super::ClusterPresence::Gone);
 }
 
 #[test]
@@ -398,7 +417,10 @@ fn errors_of_the_base_are_listed_separately() {
     // Mended: what it is on the clusters is not known here.
     let plan = compared_from(&base, |head| put(head, "apps/bad/app.yaml", &component("bad", "1")));
     assert_eq!((plan.errors.len(), plan.known_errors.len()), (0, 0));
-    assert_eq!((told(&plan).len(), plan.apps[0].mended.len(), plan.apps[0].state), (0, 3, AppState::Changed));
+    assert_eq!(
+        (told(&plan).len(), plan.apps[0].mended.len(), plan.apps[0].state),
+        (0, 3, AppPresence::Changed)
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Agreements: the reviews of pull requests that brought Approvals, and the authors of changes. They are read from the forge and
 //! from Git when a decision depends on them, and kept until the head changes.
 
-mod people;
+mod lookup;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,27 +12,28 @@ use tokio::task::AbortHandle;
 
 use super::event::Event;
 use super::file_versions::FileVersions;
-use super::world::World;
+use super::state::ControllerState;
 use crate::fleet::Fleet;
-use crate::forge::Client;
+use crate::forge::ForgeClient;
 use crate::model::{
-    Answer, AppId, Approval, Lack, Question, Revision, RuleAsks, RuledAction, TargetSelector, Unread,
+    AppId, Approval, ApprovalQuery, ApprovalQueryError, ApprovalQueryResult, ApprovalRuleAction,
+    ApprovalShortfall, Revision, TargetSelector, UnmetApprovalRule,
 };
-use crate::plan::Candidate;
-use crate::reconcile::History;
+use crate::plan::PruneCandidate;
+use crate::reconcile::RenderHistory;
 
 /// Questions in progress at the same time.
-const SIDE_BY_SIDE: usize = 2;
+const MAX_CONCURRENT_QUESTIONS: usize = 2;
 
 #[derive(Debug)]
 pub struct Agreements {
-    known: BTreeMap<Question, Known>,
-    turn: Arc<Semaphore>,
+    lookups: BTreeMap<ApprovalQuery, AgreementLookup>,
+    permits: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
-struct Known {
-    answer: Option<Answer>,
+struct AgreementLookup {
+    answer: Option<ApprovalQueryResult>,
     /// The apps whose decisions depend on it.
     apps: BTreeSet<AppId>,
     task: AbortHandle,
@@ -40,44 +41,50 @@ struct Known {
 
 /// Where agreements are read.
 #[derive(Clone, Debug)]
-pub struct Sources {
+pub struct AgreementSources {
     /// `Err`: why the forge cannot be read.
-    pub forge: Result<Client, Unread>,
-    pub history: Arc<History>,
+    pub forge: Result<ForgeClient, ApprovalQueryError>,
+    pub history: Arc<RenderHistory>,
 }
 
 impl Agreements {
     pub fn new() -> Self {
-        Self { known: BTreeMap::new(), turn: Arc::new(Semaphore::new(SIDE_BY_SIDE)) }
+        Self { lookups: BTreeMap::new(), permits: Arc::new(Semaphore::new(MAX_CONCURRENT_QUESTIONS)) }
     }
 
-    /// `None`: no answer yet.
-    pub fn answer(&self, asked: &Question) -> Option<Answer> {
-        self.known.get(asked)?.answer.clone()
+    /// `NotConfigured`: no answer yet.
+    pub fn answer(&self, asked: &ApprovalQuery) -> Option<ApprovalQueryResult> {
+        self.lookups.get(asked)?.answer.clone()
     }
 
-    /// Starts a lookup, unless there is one; it retries until there is an answer. `folder`: of the app; `None` if the app is
+    /// Starts a lookup, unless there is one; it retries until there is an answer. `folder`: of the app; `NotConfigured` if the app is
     /// gone.
     pub fn ask(
         &mut self,
-        asked: Question,
+        asked: ApprovalQuery,
         (app, folder): (&AppId, Option<String>),
-        sources: &Sources,
+        sources: &AgreementSources,
         events: &mpsc::Sender<Event>,
     ) {
-        if let Some(known) = self.known.get_mut(&asked) {
+        if let Some(known) = self.lookups.get_mut(&asked) {
             known.apps.insert(app.clone());
             return;
         }
-        let asking =
-            people::ask(asked.clone(), folder, sources.clone(), Arc::clone(&self.turn), events.clone());
+        let asking = lookup::look_up_answer(
+            asked.clone(),
+            folder,
+            sources.clone(),
+            Arc::clone(&self.permits),
+            events.clone(),
+        );
         let task = tokio::spawn(asking).abort_handle();
-        self.known.insert(asked, Known { answer: None, apps: BTreeSet::from([app.clone()]), task });
+        self.lookups
+            .insert(asked, AgreementLookup { answer: None, apps: BTreeSet::from([app.clone()]), task });
     }
 
     /// Records an answer. Returns the apps that need another decision.
-    pub fn answered(&mut self, asked: &Question, answer: Answer) -> Vec<AppId> {
-        let Some(known) = self.known.get_mut(asked) else { return Vec::new() };
+    pub fn record_answer(&mut self, asked: &ApprovalQuery, answer: ApprovalQueryResult) -> Vec<AppId> {
+        let Some(known) = self.lookups.get_mut(asked) else { return Vec::new() };
         if known.answer.as_ref() == Some(&answer) {
             return Vec::new();
         }
@@ -85,23 +92,24 @@ impl Agreements {
         known.apps.iter().cloned().collect()
     }
 
-    pub fn is_asked(&self, asked: &Question, app: &AppId) -> bool {
-        self.known.get(asked).is_some_and(|known| known.apps.contains(app))
+    pub fn is_asked(&self, asked: &ApprovalQuery, app: &AppId) -> bool {
+        self.lookups.get(asked).is_some_and(|known| known.apps.contains(app))
     }
 
-    pub fn is_waiting(&self) -> bool {
-        self.known.values().any(|known| known.answer.is_none())
+    pub fn has_unanswered(&self) -> bool {
+        self.lookups.values().any(|known| known.answer.is_none())
     }
 
     /// At a new head: approvals of files that are unchanged are kept. Everything else is read again when a decision depends on
     /// it, also missing approvals, because the forge may have known the merge too late.
-    pub fn keep(&mut self, head: &Revision, files: &FileVersions<'_>) {
-        self.known.retain(|asked, known| {
+    pub fn retain_for_head(&mut self, head: &Revision, files: &FileVersions<'_>) {
+        self.lookups.retain(|asked, known| {
             let is_kept = match asked {
-                Question::Reviews { file } => {
-                    matches!(&known.answer, Some(Ok(people)) if !people.logins.is_empty()) && files.has(file)
+                ApprovalQuery::Reviews { file } => {
+                    matches!(&known.answer, Some(Ok(people)) if !people.logins.is_empty())
+                        && files.is_current(file)
                 }
-                Question::Authors { until, .. } => until == head,
+                ApprovalQuery::Authors { until, .. } => until == head,
             };
             if !is_kept {
                 known.task.abort();
@@ -111,9 +119,9 @@ impl Agreements {
     }
 
     /// Another forge: everything is read again. Returns the apps whose decisions depended on it.
-    pub fn forget(&mut self) -> BTreeSet<AppId> {
+    pub fn clear(&mut self) -> BTreeSet<AppId> {
         let mut apps = BTreeSet::new();
-        for (_, known) in std::mem::take(&mut self.known) {
+        for (_, known) in std::mem::take(&mut self.lookups) {
             known.task.abort();
             apps.extend(known.apps);
         }
@@ -121,19 +129,19 @@ impl Agreements {
     }
 }
 
-impl World {
+impl ControllerState {
     /// What a rule requires before a delete and the approval lacks. `asks`: the questions that must be answered for that.
     pub(super) fn rule_asks(
         &self,
         fleet: &Fleet,
-        candidate: &Candidate,
+        candidate: &PruneCandidate,
         approvals: &[&Approval],
         files: &FileVersions<'_>,
-        asks: &RefCell<BTreeSet<(Question, AppId)>>,
-    ) -> Option<RuleAsks> {
+        asks: &RefCell<BTreeSet<(ApprovalQuery, AppId)>>,
+    ) -> Option<UnmetApprovalRule> {
         let rules = &fleet.approval_rules;
         let of_objects = rules.rules.iter().filter(|rule| {
-            rule.actions.contains(&RuledAction::Delete) && rule.is_for_object(&candidate.object)
+            rule.actions.contains(&ApprovalRuleAction::Delete) && rule.is_for_object(&candidate.object)
         });
         let cluster = fleet.clusters.get(&candidate.cluster)?;
         let facts = cluster.facts(fleet.ring_of(&candidate.cluster));
@@ -148,23 +156,23 @@ impl World {
             let since = cluster_entry.and_then(|it| it.observation.objects.get(&candidate.object));
             let since = since.and_then(|live| live.revision.as_deref()).map(Revision::from);
             let (app, until) = (candidate.app.clone(), self.head.clone()?);
-            let change = Question::Authors { app, since, until, is_delete: true };
-            let answers = |asked: &Question| {
+            let change = ApprovalQuery::Authors { app, since, until, is_delete: true };
+            let answers = |asked: &ApprovalQuery| {
                 let answer = self.agreements.answer(asked);
                 if answer.is_none() {
                     asks.borrow_mut().insert((asked.clone(), candidate.app.clone()));
                 }
                 answer
             };
-            let mut lacks = Lack::None;
+            let mut lacks = ApprovalShortfall::None;
             for approval in approvals {
-                let file = files.of_approval(approval.location.as_ref(), approval.is_alone);
-                match rule.agreed(&rules.roles, file.as_ref(), &change, &answers) {
+                let file = files.approval_version(approval.location.as_ref(), approval.is_alone);
+                match rule.check_approval(&rules.roles, file.as_ref(), &change, &answers) {
                     Ok(()) => return None,
                     Err(lack) => lacks = lacks.max(lack),
                 }
             }
-            Some(rule.asks(lacks))
+            Some(rule.unmet(lacks))
         })
     }
 }
@@ -172,11 +180,11 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Digest, FileVersion, People};
+    use crate::model::{Digest, FileVersion, ForgePeople};
 
-    fn review(text: &str) -> Question {
+    fn review(text: &str) -> ApprovalQuery {
         let (commit, path) = (Revision::from("head"), "approvals/a.yaml".to_owned());
-        Question::Reviews {
+        ApprovalQuery::Reviews {
             file: Arc::new(FileVersion { commit, path, content: Digest::of(text.as_bytes()) }),
         }
     }
@@ -184,18 +192,20 @@ mod tests {
     /// Another head of the config repository repeats only lookups without an answer.
     #[tokio::test]
     async fn answers_outlive_head() {
-        use crate::model::{History as Commits, Snapshot};
+        use crate::model::{PathHistory as Commits, Snapshot};
         let (events, _queue) = mpsc::channel(8);
-        let history = Arc::new(History::new(None, Arc::default(), crate::model::Keys::default()));
-        let sources = Sources { forge: Err(Unread::ForNow("no forge".into())), history };
+        let history =
+            Arc::new(RenderHistory::new(None, Arc::default(), crate::model::DecryptionKeys::default()));
+        let sources =
+            AgreementSources { forge: Err(ApprovalQueryError::Temporary("no forge".into())), history };
         let app = AppId::new("shop", "pay");
         let snapshot = |text: &str| {
             let (commits, file) = (vec![Revision::from("head")], "approvals/a.yaml");
             let changed = BTreeMap::from([(file.to_owned(), 0)]);
-            let history = Arc::new(Commits { commits, changed });
+            let history = Arc::new(Commits { commits, last_change_index: changed });
             Snapshot { history, ..Snapshot::of_texts([(file, text)]) }
         };
-        let authors = |until: &str| Question::Authors {
+        let authors = |until: &str| ApprovalQuery::Authors {
             app: app.clone(),
             since: None,
             until: Revision::from(until),
@@ -204,25 +214,25 @@ mod tests {
         let mut agreements = Agreements::new();
         for asked in [review("a"), authors("one")] {
             agreements.ask(asked.clone(), (&app, None), &sources, &events);
-            let people = People { logins: BTreeSet::from(["ann".to_owned()]), unknown: None };
-            assert_eq!(agreements.answered(&asked, Ok(Arc::new(people))), std::slice::from_ref(&app));
+            let people = ForgePeople { logins: BTreeSet::from(["ann".to_owned()]), unknown_author: None };
+            assert_eq!(agreements.record_answer(&asked, Ok(Arc::new(people))), std::slice::from_ref(&app));
         }
         let keep = |agreements: &mut Agreements, head: &str, text: &str| {
             let snapshot = snapshot(text);
-            agreements.keep(&Revision::from(head), &FileVersions::new(&snapshot));
+            agreements.retain_for_head(&Revision::from(head), &FileVersions::new(&snapshot));
             [agreements.answer(&review("a")).is_some(), agreements.answer(&authors("one")).is_some()]
         };
         assert_eq!(keep(&mut agreements, "one", "a"), [true, true]);
         assert_eq!(keep(&mut agreements, "two", "a"), [true, false]);
-        assert!(!agreements.is_waiting());
+        assert!(!agreements.has_unanswered());
         // A missing approval is read again.
-        agreements.answered(&review("a"), Ok(Arc::default()));
+        agreements.record_answer(&review("a"), Ok(Arc::default()));
         assert_eq!(keep(&mut agreements, "three", "a"), [false, false]);
         // A lookup without an answer continues only while a decision depends on it.
         agreements.ask(review("b"), (&app, None), &sources, &events);
-        assert!(agreements.is_waiting());
+        assert!(agreements.has_unanswered());
         keep(&mut agreements, "two", "b");
-        assert!(!agreements.is_asked(&review("b"), &app) && !agreements.is_waiting());
+        assert!(!agreements.is_asked(&review("b"), &app) && !agreements.has_unanswered());
         // The content of the file changed, so there is no answer.
         assert_eq!(keep(&mut agreements, "two", "b"), [false, false]);
     }

@@ -16,28 +16,28 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use self::deadlines::Deadlines;
-use self::search::Search;
-pub use self::search::Unhealthy;
+use self::search::CauseSearch;
+pub use self::search::UnhealthyWorkload;
 use crate::fleet::Target;
-use crate::health::{OwnPods, Selector, SelectorUnion};
+use crate::health::{OwnPods, PodSelector, SelectorUnion};
 use crate::model::{AppId, ClusterName, ObjectId};
 
 /// Between two lists of pods on a cluster: at most two per second.
-const BETWEEN_LISTS: Duration = Duration::from_millis(500);
+const MIN_LIST_INTERVAL: Duration = Duration::from_millis(500);
 /// Between two lists of one namespace that served all due workloads. Workloads that get stuck meanwhile share the next list.
-const BETWEEN_ROUNDS: Duration = Duration::from_secs(4);
+const MIN_NAMESPACE_INTERVAL: Duration = Duration::from_secs(4);
 /// Lists in progress on a cluster. A slow cluster gets no more.
-const SIDE_BY_SIDE: usize = 2;
+const MAX_CONCURRENT_LISTS: usize = 2;
 /// How long the end of a run waits for the cause of a failure.
-const PATIENCE: Duration = Duration::from_secs(15);
+const CAUSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Workloads that do not fit into a list are skipped up to this number; the next list starts with them.
 const MAX_SKIPPED: usize = 100;
 /// Pods that one workload needs to find its cause, and the limit of one list.
-const PODS_OF_ONE: u32 = 50;
-const MOST_PODS: u32 = 500;
+const PODS_PER_WORKLOAD: u32 = 50;
+const MAX_PODS_PER_LIST: u32 = 500;
 
 /// A workload, and the app that it is searched for.
-pub type Workload = (AppId, ObjectId);
+pub type WorkloadKey = (AppId, ObjectId);
 
 #[derive(Debug, Default)]
 pub struct CauseSearches {
@@ -47,18 +47,18 @@ pub struct CauseSearches {
 
 #[derive(Debug, Default)]
 struct ClusterSearches {
-    apps: BTreeMap<AppId, BTreeMap<ObjectId, Search>>,
+    apps: BTreeMap<AppId, BTreeMap<ObjectId, CauseSearch>>,
     namespaces: BTreeMap<Arc<str>, NamespaceSearches>,
     deadlines: Deadlines<Arc<str>>,
     next_list: Option<Instant>,
     under_way: usize,
     /// The cluster does not answer: nothing is due until it does.
-    is_away: bool,
+    is_unreachable: bool,
 }
 
 #[derive(Debug, Default)]
 struct NamespaceSearches {
-    due: Deadlines<Workload>,
+    due: Deadlines<WorkloadKey>,
     next_list: Option<Instant>,
     is_listed: bool,
 }
@@ -68,47 +68,51 @@ struct NamespaceSearches {
 pub struct PodSearch {
     pub cluster: ClusterName,
     pub namespace: Arc<str>,
-    /// `None`: all of `workloads` are pods themselves, and nothing is listed.
-    pub selector: Option<Selector>,
+    /// `NotConfigured`: all of `workloads` are pods themselves, and nothing is listed.
+    pub selector: Option<PodSelector>,
     pub limit: u32,
-    pub workloads: Vec<(Workload, OwnPods)>,
+    pub workloads: Vec<(WorkloadKey, OwnPods)>,
 }
 
 /// Whether requests to a cluster are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum SearchAccess {
     Open,
     /// The server requested a pause until then.
-    HeldOff(Instant),
+    Throttled(Instant),
     NotReady,
 }
 
 impl CauseSearches {
     /// Sets the unhealthy workloads of a target. Its other workloads are healthy or gone.
-    pub fn see(&mut self, target: &Target, unhealthy: Vec<Unhealthy>, now: Instant) {
+    pub fn update_unhealthy(&mut self, target: &Target, unhealthy: Vec<UnhealthyWorkload>, now: Instant) {
         if unhealthy.is_empty()
             && !self.clusters.get(&target.cluster).is_some_and(|it| it.apps.contains_key(&target.app))
         {
             return;
         }
         let cluster = self.clusters.entry(target.cluster.clone()).or_default();
-        let moved = cluster.see(&target.app, unhealthy, now);
+        let moved = cluster.update_unhealthy(&target.app, unhealthy, now);
         moved.iter().for_each(|workload| cluster.schedule(workload));
         self.schedule(&target.cluster);
     }
 
     /// The next list that is due.
-    pub fn take(&mut self, now: Instant, access: impl Fn(&ClusterName) -> Access) -> Option<PodSearch> {
-        while let Some(name) = self.deadlines.due(now).cloned() {
+    pub fn start_next_list(
+        &mut self,
+        now: Instant,
+        access: impl Fn(&ClusterName) -> SearchAccess,
+    ) -> Option<PodSearch> {
+        while let Some(name) = self.deadlines.first_due(now).cloned() {
             let cluster = self.clusters.get_mut(&name)?;
             let taken = match access(&name) {
-                Access::Open => cluster.take(&name, now),
-                Access::HeldOff(until) => {
-                    cluster.next_list = Some(until.max(now + BETWEEN_LISTS));
+                SearchAccess::Open => cluster.start_next_list(&name, now),
+                SearchAccess::Throttled(until) => {
+                    cluster.next_list = Some(until.max(now + MIN_LIST_INTERVAL));
                     None
                 }
-                Access::NotReady => {
-                    cluster.is_away = true;
+                SearchAccess::NotReady => {
+                    cluster.is_unreachable = true;
                     None
                 }
             };
@@ -122,7 +126,7 @@ impl CauseSearches {
 
     pub fn connected(&mut self, cluster: &ClusterName) {
         if let Some(searches) = self.clusters.get_mut(cluster) {
-            searches.is_away = false;
+            searches.is_unreachable = false;
             self.schedule(cluster);
         }
     }
@@ -134,7 +138,7 @@ impl CauseSearches {
     }
 
     /// A list ended or failed.
-    pub fn listed(&mut self, cluster: &ClusterName, namespace: &Arc<str>) {
+    pub fn mark_listed(&mut self, cluster: &ClusterName, namespace: &Arc<str>) {
         if let Some(searches) = self.clusters.get_mut(cluster) {
             searches.under_way = searches.under_way.saturating_sub(1);
             if let Some(place) = searches.namespaces.get_mut(namespace) {
@@ -146,16 +150,16 @@ impl CauseSearches {
     }
 
     /// The cause of a workload is known, or known to be missing.
-    pub fn answered(&mut self, target: &Target, workload: &ObjectId, now: Instant) {
-        self.change(target, workload, |search| search.answered(now));
+    pub fn mark_answered(&mut self, target: &Target, workload: &ObjectId, now: Instant) {
+        self.change(target, workload, |search| search.mark_answered(now));
     }
 
     /// The list was cut off before the pods of this workload: the next list is for it alone.
-    pub fn cut_off(&mut self, target: &Target, workload: &ObjectId, now: Instant) {
-        self.change(target, workload, |search| search.cut_off(now));
+    pub fn mark_cut_off(&mut self, target: &Target, workload: &ObjectId, now: Instant) {
+        self.change(target, workload, |search| search.mark_cut_off(now));
     }
 
-    fn change(&mut self, target: &Target, workload: &ObjectId, change: impl FnOnce(&mut Search)) {
+    fn change(&mut self, target: &Target, workload: &ObjectId, change: impl FnOnce(&mut CauseSearch)) {
         let Some(cluster) = self.clusters.get_mut(&target.cluster) else { return };
         let Some(search) = cluster.apps.get_mut(&target.app).and_then(|app| app.get_mut(workload)) else {
             return;
@@ -175,23 +179,23 @@ impl CauseSearches {
     }
 
     /// The cause of this workload is being searched, without an answer yet.
-    pub fn is_to_come(&self, target: &Target, workload: &ObjectId, now: Instant) -> bool {
+    pub fn is_pending(&self, target: &Target, workload: &ObjectId, now: Instant) -> bool {
         let cluster = self.clusters.get(&target.cluster);
         let search = cluster.and_then(|it| it.apps.get(&target.app)?.get(workload));
-        search.is_some_and(|search| search.is_to_come(now))
+        search.is_some_and(|search| search.is_pending(now))
     }
 
     /// The cause of a failure of this target is expected soon.
     pub fn is_awaited(&self, target: &Target, now: Instant) -> bool {
-        self.searches_of(target).any(|search| search.is_awaited(now, PATIENCE))
+        self.searches_of(target).any(|search| search.is_awaited(now, CAUSE_TIMEOUT))
     }
 
     /// A workload of this target has no answer yet, failed or not.
     pub fn is_unanswered(&self, target: &Target, now: Instant) -> bool {
-        self.searches_of(target).any(|search| search.is_unanswered(now, PATIENCE))
+        self.searches_of(target).any(|search| search.is_unanswered(now, CAUSE_TIMEOUT))
     }
 
-    fn searches_of(&self, target: &Target) -> impl Iterator<Item = &Search> {
+    fn searches_of(&self, target: &Target) -> impl Iterator<Item = &CauseSearch> {
         let app = self.clusters.get(&target.cluster).and_then(|cluster| cluster.apps.get(&target.app));
         app.into_iter().flatten().map(|(_, search)| search)
     }
@@ -207,8 +211,10 @@ impl CauseSearches {
             self.deadlines.set(name, None);
             return;
         }
-        let first =
-            cluster.deadlines.first().filter(|_| cluster.under_way < SIDE_BY_SIDE && !cluster.is_away);
+        let first = cluster
+            .deadlines
+            .first()
+            .filter(|_| cluster.under_way < MAX_CONCURRENT_LISTS && !cluster.is_unreachable);
         let at = first.map(|at| cluster.next_list.map_or(at, |next| next.max(at)));
         self.deadlines.set(name, at);
     }
@@ -216,26 +222,31 @@ impl CauseSearches {
 
 impl ClusterSearches {
     /// Sets the unhealthy workloads of an app. Returns those whose deadline changed.
-    fn see(&mut self, app: &AppId, unhealthy: Vec<Unhealthy>, now: Instant) -> Vec<Workload> {
+    fn update_unhealthy(
+        &mut self,
+        app: &AppId,
+        unhealthy: Vec<UnhealthyWorkload>,
+        now: Instant,
+    ) -> Vec<WorkloadKey> {
         let known = self.apps.entry(app.clone()).or_default();
         let mut moved = Vec::new();
         let objects: BTreeSet<&ObjectId> = unhealthy.iter().map(|it| &it.object).collect();
         for (object, search) in known.iter_mut().filter(|(object, _)| !objects.contains(object)) {
             let before = search.deadline();
-            search.healthy(now);
+            search.mark_healthy(now);
             if search.deadline() != before {
                 moved.push((app.clone(), object.clone()));
             }
         }
         for it in unhealthy {
             let object = it.object.clone();
-            let before = known.get(&object).and_then(Search::deadline);
+            let before = known.get(&object).and_then(CauseSearch::deadline);
             let after = match known.get_mut(&object) {
                 Some(search) => {
-                    search.see(it, now);
+                    search.update(it, now);
                     search.deadline()
                 }
-                None => known.entry(object.clone()).or_insert(Search::new(it, now)).deadline(),
+                None => known.entry(object.clone()).or_insert(CauseSearch::new(it, now)).deadline(),
             };
             if after != before {
                 moved.push((app.clone(), object));
@@ -244,13 +255,13 @@ impl ClusterSearches {
         moved
     }
 
-    fn take(&mut self, name: &ClusterName, now: Instant) -> Option<PodSearch> {
-        let namespace = self.deadlines.due(now)?.clone();
+    fn start_next_list(&mut self, name: &ClusterName, now: Instant) -> Option<PodSearch> {
+        let namespace = self.deadlines.first_due(now)?.clone();
         let place = self.namespaces.get_mut(&namespace)?;
         let mut union = SelectorUnion::default();
         // A workload whose selector names no values is listed alone, and so is one whose pods were cut off.
         let mut alone = None;
-        let mut taken: Vec<(Workload, OwnPods)> = Vec::new();
+        let mut taken: Vec<(WorkloadKey, OwnPods)> = Vec::new();
         let (mut over, mut skipped) = (Vec::new(), 0);
         // More pods would be cut off, and each workload that is cut off needs a list of its own.
         let mut pods: u32 = 0;
@@ -271,7 +282,7 @@ impl ClusterSearches {
                 }
                 OwnPods::Selected(_) if is_first => true,
                 OwnPods::Selected(selector) => {
-                    let fits = pods.saturating_add(search.pod_count) <= MOST_PODS;
+                    let fits = pods.saturating_add(search.pod_count) <= MAX_PODS_PER_LIST;
                     alone.is_none() && !search.is_alone() && fits && union.add(selector)
                 }
             };
@@ -300,7 +311,7 @@ impl ClusterSearches {
             }
             place.due.set(&(app.clone(), object.clone()), None);
         }
-        let listed: Vec<&Selector> = taken
+        let listed: Vec<&PodSelector> = taken
             .iter()
             .filter_map(|(_, pods)| match pods {
                 OwnPods::Selected(selector) => Some(selector),
@@ -314,13 +325,13 @@ impl ClusterSearches {
             (None, _) => union.selector(),
         };
         let limit = match u32::try_from(listed.len()).unwrap_or(u32::MAX) {
-            0 | 1 => PODS_OF_ONE,
-            several => PODS_OF_ONE.saturating_mul(several).max(pods).min(MOST_PODS),
+            0 | 1 => PODS_PER_WORKLOAD,
+            several => PODS_PER_WORKLOAD.saturating_mul(several).max(pods).min(MAX_PODS_PER_LIST),
         };
         if selector.is_some() {
             place.is_listed = true;
-            place.next_list = place.due.due(now).is_none().then_some(now + BETWEEN_ROUNDS);
-            self.next_list = Some(now + BETWEEN_LISTS);
+            place.next_list = place.due.first_due(now).is_none().then_some(now + MIN_NAMESPACE_INTERVAL);
+            self.next_list = Some(now + MIN_LIST_INTERVAL);
             self.under_way += 1;
         }
         self.schedule_namespace(&namespace);
@@ -333,10 +344,10 @@ impl ClusterSearches {
         })
     }
 
-    fn schedule(&mut self, workload: &Workload) {
+    fn schedule(&mut self, workload: &WorkloadKey) {
         let Some(namespace) = workload.1.namespace.clone() else { return };
         let search = self.apps.get(&workload.0).and_then(|app| app.get(&workload.1));
-        let at = search.and_then(Search::deadline);
+        let at = search.and_then(CauseSearch::deadline);
         self.namespaces.entry(Arc::clone(&namespace)).or_default().due.set(workload, at);
         self.schedule_namespace(&namespace);
     }

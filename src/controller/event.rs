@@ -2,32 +2,35 @@
 //!
 //! | sender | events |
 //! |---|---|
-//! | webhooks, polls, the Lease, the registry | `Hint`, `Wake`, `Elected`, `Registered` |
-//! | tasks that read Git, render, or read an earlier commit | `Loaded`, `Rendered`, `RenderCrashed`, `ChartArrived`, `PastApp` |
+//! | webhooks, polls, the Lease, the registry | `WebhookHint`, `WakeReason`, `Elected`, `RegistryContents` |
+//! | tasks that read Git, render, or read an earlier commit | `GitLoadResult`, `Rendered`, `RenderCrashed`, `ChartArrived`, `PastAppRead` |
 //! | supervisors and watches of clusters | `Cluster` |
-//! | the task of one target or one delete | `Reconciled`, `Crashed`, `Deleted` |
-//! | searches for a cause | `PodsListed`, `LastLine` |
-//! | the forge and the home cluster | `Agreed`, `UnderWay`, `Recalled`, `Token` |
+//! | the task of one target or one delete | `Reconciled`, `ReconcileCrashed`, `ObjectDeleted` |
+//! | searches for a cause | `PodsListed`, `CrashLogRead` |
+//! | the forge and the home cluster | `AgreementAnswered`, `UnfinishedCommit`, `PostedStatusesRead`, `ForgeTokenRead` |
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use super::apps::{Heads, PastApp};
+use super::apps::{AppHeads, PastApp};
 use super::cause_lists::PodsListed;
-use super::claims::Binding;
-use super::last_lines::Explanation;
-use super::load::Loaded;
+use super::crash_logs::CauseSearchResult;
+use super::load::GitLoadResult;
+use super::queue_memory::QueueMemoryPermit;
 use super::secrets::SecretError;
-use super::weight::Room;
-use crate::cluster::{Catalog, Change, Client, Error};
+use super::volume_claims::VolumeBindingMode;
+use crate::cluster::{Catalog, Client, Error, WatchChange};
 use crate::fleet::Target;
-use crate::forge::Hint;
-use crate::health::Crash;
-use crate::model::{Answer, AppId, ClusterName, Denial, Kind, Question, Revision, SecretRef};
-use crate::plan::Candidate;
-use crate::reconcile::{Outcome, Went};
+use crate::forge::WebhookHint;
+use crate::health::ContainerCrash;
+use crate::model::{
+    AppId, ApprovalQuery, ApprovalQueryResult, ClusterName, GroupVersionKind, PolicyDenial, Revision,
+    SecretRef,
+};
+use crate::plan::PruneCandidate;
+use crate::reconcile::{ReconcileOutcome, RemovalResult};
 use crate::render::{Admission, Renders};
 
 #[derive(Debug)]
@@ -37,16 +40,16 @@ pub enum Event {
     /// This process was elected and may write.
     Elected,
     /// A webhook. Git is read all the same.
-    Hint(Hint),
+    Hint(WebhookHint),
     /// The registered clusters changed.
     Registered,
-    Loaded(Result<Box<Loaded>, LoadError>),
+    Loaded(Result<Box<GitLoadResult>, LoadError>),
     /// All apps of a revision are rendered. `number` identifies the render.
     Rendered {
         number: u64,
         renders: Box<Renders>,
         /// The heads of apps in waves.
-        heads: Arc<Heads>,
+        heads: Arc<AppHeads>,
         /// What its policies say of the deployed objects.
         admission: Option<Arc<Admission>>,
     },
@@ -64,53 +67,53 @@ pub enum Event {
         /// The number of the reconciliation.
         number: u64,
         epoch: u64,
-        outcome: Box<Outcome>,
+        outcome: Box<ReconcileOutcome>,
     },
     /// A reconciliation ended without an outcome, which is a bug.
-    Crashed {
+    ReconcileCrashed {
         target: Target,
         number: u64,
         error: String,
     },
-    Deleted {
-        candidate: Box<Candidate>,
+    ObjectDeleted {
+        candidate: Box<PruneCandidate>,
         /// The epoch of the connection that it was sent over.
         epoch: u64,
-        result: Result<Went, Error>,
+        result: Result<RemovalResult, Error>,
     },
     /// The pods of a namespace were listed, or the list failed.
     PodsListed(Box<PodsListed>),
-    /// The cause of one workload, with the last log line of the crashed container; `None` if the log could not be read.
-    LastLine {
-        told: Box<Explanation>,
-        crash: Crash,
+    /// The cause of one workload, with the last log line of the crashed container; `NotConfigured` if the log could not be read.
+    CrashLogRead {
+        told: Box<CauseSearchResult>,
+        crash: ContainerCrash,
         line: Option<Arc<str>>,
     },
-    Token {
+    ForgeTokenRead {
         reference: SecretRef,
         token: Result<SecretString, SecretError>,
     },
     /// A chart of the head was fetched, or the fetch failed.
     ChartArrived,
     /// An app in waves was read at an earlier commit, or cannot be read.
-    PastApp {
+    PastAppRead {
         app: AppId,
         revision: Revision,
         past: Option<Box<PastApp>>,
     },
     /// An agreement was read, or the reason why it is unknown for now.
-    Agreed {
-        asked: Question,
-        answer: Answer,
+    AgreementAnswered {
+        asked: ApprovalQuery,
+        answer: ApprovalQueryResult,
     },
     /// An earlier process left this commit unfinished.
-    UnderWay {
+    UnfinishedCommit {
         revision: Revision,
         /// The targets that the commit removed.
         left: BTreeSet<Target>,
     },
     /// The forge's statuses of recent commits were read: posting may begin.
-    Recalled {
+    PostedStatusesRead {
         /// The number of the posting that it was requested for.
         number: u64,
     },
@@ -118,13 +121,13 @@ pub enum Event {
 
 /// The inventory of objects of this instance.
 #[derive(Debug, Default)]
-pub struct Looked {
+pub struct InventoryResult {
     /// Kinds with at least one object.
-    pub in_use: Vec<Kind>,
+    pub in_use: Vec<GroupVersionKind>,
     /// Kinds whose list failed for the moment.
-    pub unlisted: Vec<Kind>,
+    pub unlisted: Vec<GroupVersionKind>,
     /// Kinds that RBAC denies: they count as empty.
-    pub denied: Vec<Kind>,
+    pub denied: Vec<GroupVersionKind>,
 }
 
 #[derive(Debug)]
@@ -132,14 +135,14 @@ pub enum ClusterNews {
     Up {
         client: Client,
         catalog: Arc<Catalog>,
-        looked: Looked,
+        looked: InventoryResult,
     },
     /// The served kinds changed.
-    Serves(Arc<Catalog>),
+    ApisChanged(Arc<Catalog>),
     /// The inventory was repeated: for all kinds, or for those whose list failed before.
-    Listed(Looked),
+    InventoryTaken(InventoryResult),
     /// The kubeconfig was replaced: the state was observed over a connection that is given up.
-    Left,
+    KubeconfigChanged,
     Down {
         detail: String,
         /// Counted from 1 since the last answer.
@@ -147,24 +150,24 @@ pub enum ClusterNews {
         /// It does not recover without help: the kubeconfig is missing or wrong.
         lasting: bool,
     },
-    /// The binding mode of a storage class; `None` if the class could not be read.
+    /// The binding mode of a storage class; `NotConfigured` if the class could not be read.
     StorageClass {
         class: Arc<str>,
-        binding: Option<Binding>,
+        binding: Option<VolumeBindingMode>,
     },
     /// An object was read for the verdict of these policies on its delete.
     DeleteJudged {
-        candidate: Box<Candidate>,
+        candidate: Box<PruneCandidate>,
         admission: Arc<Admission>,
-        result: Result<Option<Denial>, Error>,
+        result: Result<Option<PolicyDenial>, Error>,
     },
     Watch {
-        kind: Kind,
+        kind: GroupVersionKind,
         /// Identifies the watch of the cluster.
         number: u64,
-        change: Change,
+        change: WatchChange,
         /// The memory of the object in the event queue.
-        room: Room,
+        room: QueueMemoryPermit,
     },
 }
 
@@ -178,7 +181,7 @@ pub struct LoadError {
 
 impl LoadError {
     /// The message, with what to do about it.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn to_message(&self) -> String {
         let help = self.help.as_ref().map(|help| format!("; {help}"));
         format!("{}{}", self.message, help.unwrap_or_default())
     }
@@ -196,9 +199,9 @@ mod tests {
             kind: crate::source::ErrorKind::Configuration,
         };
         assert_eq!(
-            error(Some("commit something")).in_words(),
+            error(Some("commit something")).to_message(),
             "failed to read a: it is empty; commit something"
         );
-        assert_eq!(error(None).in_words(), "failed to read a: it is empty");
+        assert_eq!(error(None).to_message(), "failed to read a: it is empty");
     }
 }

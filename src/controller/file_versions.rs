@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::{Digest, FileVersion, Location, Snapshot, beside};
+use crate::model::{Digest, FileVersion, Location, Snapshot, outside_path};
 
 pub struct FileVersions<'a> {
     snapshot: &'a Snapshot,
@@ -23,19 +23,19 @@ impl<'a> FileVersions<'a> {
         }
     }
 
-    /// `None`: the commit is unknown, or the file has other documents, which may be from another commit.
-    pub fn of_approval(&self, location: Option<&Location>, is_alone: bool) -> Option<Arc<FileVersion>> {
-        self.of(&location.filter(|_| is_alone)?.file)
+    /// `NotConfigured`: the commit is unknown, or the file has other documents, which may be from another commit.
+    pub fn approval_version(&self, location: Option<&Location>, is_alone: bool) -> Option<Arc<FileVersion>> {
+        self.version_of(&location.filter(|_| is_alone)?.file)
     }
 
-    /// The position of the commit in history; the head is 0. `None`: unknown.
-    pub fn age(&self, location: Option<&Location>) -> Option<usize> {
+    /// The position of the commit in history; the head is 0. `NotConfigured`: unknown.
+    pub fn commit_position(&self, location: Option<&Location>) -> Option<usize> {
         let history = &self.snapshot.history;
         let newest = history.newest(location.map(|location| location.file.as_str()));
         newest.or_else(|| history.commits.is_empty().then_some(0))
     }
 
-    fn of(&self, file: &str) -> Option<Arc<FileVersion>> {
+    fn version_of(&self, file: &str) -> Option<Arc<FileVersion>> {
         if let Some(known) = self.known.borrow().get(file) {
             return known.clone();
         }
@@ -49,28 +49,28 @@ impl<'a> FileVersions<'a> {
         self.looked_up.set(self.looked_up.get() + 1);
         let history = &self.snapshot.history;
         let commit = history.commits.get(history.newest([file])?)?.clone();
-        let path = beside::from_root(&self.snapshot.folder, file)?;
+        let path = outside_path::from_root(&self.snapshot.folder, file)?;
         Some(FileVersion { commit, path, content: Digest::of(&self.snapshot.files.get(file)?.content) })
     }
 
     /// Whether a file is unchanged since a commit.
-    pub fn has(&self, version: &FileVersion) -> bool {
-        let file = beside::from_folder(&self.snapshot.folder, &version.path);
-        self.of(&file).is_some_and(|now| *now == *version)
+    pub fn is_current(&self, version: &FileVersion) -> bool {
+        let file = outside_path::from_folder(&self.snapshot.folder, &version.path);
+        self.version_of(&file).is_some_and(|now| *now == *version)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{History, Revision};
+    use crate::model::{PathHistory, Revision};
 
     const FILE: &str = "approvals/a.yaml";
 
     fn snapshot(text: &str, commit: &str) -> Snapshot {
         let changed = BTreeMap::from([(FILE.to_owned(), 1)]);
         let commits = vec![Revision::from("head"), Revision::from(commit)];
-        let history = Arc::new(History { commits, changed });
+        let history = Arc::new(PathHistory { commits, last_change_index: changed });
         Snapshot { folder: "config".into(), history, ..Snapshot::of_texts([(FILE, text)]) }
     }
 
@@ -79,24 +79,25 @@ mod tests {
         let snapshot = snapshot("a", "c1");
         let versions = FileVersions::new(&snapshot);
         let location = Location::new(FILE, 1, 1);
-        let version = versions.of_approval(Some(&location), true).expect("a version");
+        let version = versions.approval_version(Some(&location), true).expect("a version");
         assert_eq!((version.commit.as_str(), version.path.as_str()), ("c1", "config/approvals/a.yaml"));
         for _ in 0..1_000 {
-            assert_eq!(versions.of_approval(Some(&location), true).as_ref(), Some(&version));
+            assert_eq!(versions.approval_version(Some(&location), true).as_ref(), Some(&version));
         }
         assert_eq!(versions.looked_up.get(), 1);
-        assert_eq!(versions.of_approval(Some(&location), false), None);
-        assert_eq!(versions.of_approval(None, true), None);
-        assert_eq!(versions.of_approval(Some(&Location::new("other.yaml", 1, 1)), true), None);
+        assert_eq!(versions.approval_version(Some(&location), false), None);
+        assert_eq!(versions.approval_version(None, true), None);
+        assert_eq!(versions.approval_version(Some(&Location::new("other.yaml", 1, 1)), true), None);
     }
 
     #[test]
     fn other_content_or_commit_is_another_version() {
-        let first = FileVersions::new(&snapshot("a", "c1")).of(FILE).expect("a version");
-        let is_there = |text: &str, commit: &str| FileVersions::new(&snapshot(text, commit)).has(&first);
+        let first = FileVersions::new(&snapshot("a", "c1")).version_of(FILE).expect("a version");
+        let is_there =
+            |text: &str, commit: &str| FileVersions::new(&snapshot(text, commit)).is_current(&first);
         assert!(is_there("a", "c1"));
         assert!(!is_there("b", "c1") && !is_there("a", "c2"));
         let none = Snapshot::of_texts([]);
-        assert!(!FileVersions::new(&none).has(&first));
+        assert!(!FileVersions::new(&none).is_current(&first));
     }
 }

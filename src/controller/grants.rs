@@ -9,59 +9,66 @@ use std::path::{Component, Path, PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::secrets::{self, SecretError};
-use crate::cluster::{Home, Keeper};
-use crate::forge::HostRules;
+use crate::cluster::{HomeCluster, KeyObjectKind};
+use crate::forge::ForgeHostRules;
 use crate::model::{Hosts, SecretRef};
 
 /// Prefix of environment variables that the repository may use.
-const PREFIX: &str = "TUTTI_SECRET_";
+const VARIABLE_PREFIX: &str = "TUTTI_SECRET_";
 /// Limit of a secret file, in bytes.
-const LARGEST_FILE: u64 = 64 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// What the repository may refer to. The default is minimal: variables with [`PREFIX`], no files, no forge on another host.
+/// What the repository may refer to. The default is minimal: variables with [`VARIABLE_PREFIX`], no files, no forge on another host.
 #[derive(Clone, Debug, Default)]
-pub struct Grants {
+pub struct RepositoryGrants {
     /// Names of further variables.
     pub variables: BTreeSet<String>,
     /// The folder of the files that it may name.
     pub folder: Option<PathBuf>,
     /// Hosts that its forge may have.
-    pub forge: HostRules,
+    pub forge: ForgeHostRules,
     /// Hosts that analyses may reach without TLS.
     pub allow_http: Hosts,
     /// Hosts that analyses may reach with a credential, or on a private address.
     pub analysis_hosts: Hosts,
 }
 
-impl Grants {
+impl RepositoryGrants {
     /// The value behind a reference of the repository. `home` decides which namespaces of the home cluster are open.
-    pub async fn resolve(&self, reference: &SecretRef, home: &Home) -> Result<SecretString, SecretError> {
+    pub async fn resolve(
+        &self,
+        reference: &SecretRef,
+        home: &HomeCluster,
+    ) -> Result<SecretString, SecretError> {
         match reference {
             SecretRef::Env(name) => {
-                if !name.starts_with(PREFIX) && !self.variables.contains(name) {
+                if !name.starts_with(VARIABLE_PREFIX) && !self.variables.contains(name) {
                     return Err(SecretError::Withheld {
                         what: format!("environment variable {name}"),
-                        flag: format!("--secret-env {name}, or give it a name that begins with {PREFIX}"),
+                        flag: format!(
+                            "--secret-env {name}, or give it a name that begins with {VARIABLE_PREFIX}"
+                        ),
                     });
                 }
-                secrets::variable(name)
+                secrets::read_variable(name)
             }
             SecretRef::File(path) => {
                 let (folder, named) = (self.folder.clone(), path.clone());
                 // A network share may be slow.
-                let read = tokio::task::spawn_blocking(move || file(folder.as_deref(), &named)).await;
+                let read =
+                    tokio::task::spawn_blocking(move || read_secret_file(folder.as_deref(), &named)).await;
                 read.unwrap_or_else(|error| Err(unreadable(path, io::Error::other(error))))
             }
             SecretRef::Secret(at) => {
-                let value = home.read(Keeper::Secret, at).await?;
-                secrets::filled(value.expose_secret(), format!("Secret {at}"))
+                let value = home.read(KeyObjectKind::Secret, at).await?;
+                secrets::non_empty_secret(value.expose_secret(), format!("Secret {at}"))
             }
         }
     }
 }
 
 /// Reads a regular file below the folder. A link may point to another place below it, as in a volume of a Secret.
-fn file(folder: Option<&Path>, path: &str) -> Result<SecretString, SecretError> {
+fn read_secret_file(folder: Option<&Path>, path: &str) -> Result<SecretString, SecretError> {
     let withheld = || SecretError::Withheld {
         what: format!("file {path}"),
         flag: "--secrets DIR, the folder that it is in".to_owned(),
@@ -84,11 +91,11 @@ fn file(folder: Option<&Path>, path: &str) -> Result<SecretString, SecretError> 
     }
     let mut text = String::new();
     let opened = File::open(&real).map_err(unreadable)?;
-    opened.take(LARGEST_FILE + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > LARGEST_FILE {
-        return Err(unreadable(io::Error::other(format!("it has more than {LARGEST_FILE} bytes"))));
+    opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(unreadable(io::Error::other(format!("it has more than {MAX_FILE_BYTES} bytes"))));
     }
-    secrets::filled(&text, path.to_owned())
+    secrets::non_empty_secret(&text, path.to_owned())
 }
 
 fn unreadable(path: &str, problem: io::Error) -> SecretError {
@@ -102,8 +109,8 @@ mod tests {
 
     use super::*;
 
-    async fn check(grants: &Grants, reference: SecretRef, expected: Result<&str, &str>) {
-        let found = grants.resolve(&reference, &Home::default()).await;
+    async fn check(grants: &RepositoryGrants, reference: SecretRef, expected: Result<&str, &str>) {
+        let found = grants.resolve(&reference, &HomeCluster::default()).await;
         match (found, expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found.expose_secret(), expected, "{reference:?}"),
             (Err(found), Err(expected)) => {
@@ -116,7 +123,7 @@ mod tests {
     #[tokio::test]
     async fn variables_need_prefix_or_flag() {
         let env = |name: &str| SecretRef::Env(name.to_owned());
-        let mut grants = Grants::default();
+        let mut grants = RepositoryGrants::default();
         check(&grants, env("PATH"), Err("--secret-env PATH")).await;
         check(&grants, env("TUTTI_SECRET_OF_NOBODY"), Err("it is not set")).await;
         grants.variables.insert("PATH".to_owned());
@@ -133,8 +140,8 @@ mod tests {
             std::fs::write(folder.join(name), "x".repeat(size as usize)).expect("a file");
         };
         write("..data/token", 3);
-        write("large", LARGEST_FILE + 1);
-        write("largest", LARGEST_FILE);
+        write("large", MAX_FILE_BYTES + 1);
+        write("largest", MAX_FILE_BYTES);
         std::fs::write(outer.path().join("other"), "other").expect("a file");
         // The layout of a Secret volume, as the kubelet writes it.
         symlink("..data/token", folder.join("token")).expect("a link");
@@ -144,11 +151,11 @@ mod tests {
         assert!(Command::new("mkfifo").arg(folder.join("fifo")).status().expect("mkfifo").success());
         let of = |path: &str| SecretRef::File(path.to_owned());
         let absolute = folder.join("token").display().to_string();
-        check(&Grants::default(), of(&absolute), Err("--secrets DIR")).await;
-        let grants = Grants { folder: Some(folder.clone()), ..Grants::default() };
+        check(&RepositoryGrants::default(), of(&absolute), Err("--secrets DIR")).await;
+        let grants = RepositoryGrants { folder: Some(folder.clone()), ..RepositoryGrants::default() };
         check(&grants, of("token"), Ok("xxx")).await;
         check(&grants, of(&absolute), Ok("xxx")).await;
-        check(&grants, of("largest"), Ok(&"x".repeat(LARGEST_FILE as usize))).await;
+        check(&grants, of("largest"), Ok(&"x".repeat(MAX_FILE_BYTES as usize))).await;
         check(&grants, of("large"), Err("more than 65536 bytes")).await;
         check(&grants, of("fifo"), Err("no regular file")).await;
         check(&grants, of("..data"), Err("no regular file")).await;

@@ -18,9 +18,9 @@ use crate::fleet::Target;
 use crate::model::{AppId, ClusterName, ObjectId};
 
 /// Reconciliations at the same time on one cluster.
-const RECONCILIATIONS: usize = 8;
+const MAX_RECONCILIATIONS: usize = 8;
 /// Deletes at the same time on one cluster. A slow one does not block the others.
-const DELETES: usize = 8;
+const MAX_DELETES: usize = 8;
 
 /// An object on a cluster.
 pub type ObjectKey = (ClusterName, ObjectId);
@@ -29,27 +29,27 @@ pub type ObjectKey = (ClusterName, ObjectId);
 pub struct InFlight {
     /// Allows tasks to write to clusters.
     permit: WritePermit,
-    reconciliations: BTreeMap<Target, Reconciliation>,
+    reconciliations: BTreeMap<Target, RunningReconciliation>,
     deletes: BTreeSet<ObjectKey>,
     /// The same tasks by cluster. A cluster without tasks has no entry.
-    by_cluster: BTreeMap<ClusterName, OnCluster>,
+    by_cluster: BTreeMap<ClusterName, ClusterTasks>,
     started: u64,
 }
 
 #[derive(Debug)]
-struct Reconciliation {
+struct RunningReconciliation {
     number: u64,
     cancelled: CancellationToken,
 }
 
 #[derive(Debug, Default)]
-struct OnCluster {
+struct ClusterTasks {
     apps: BTreeSet<AppId>,
     deletes: usize,
 }
 
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedReconciliation {
     /// Distinguishes it from other reconciliations of the target.
     pub number: u64,
     pub cancelled: CancellationToken,
@@ -66,26 +66,26 @@ impl InFlight {
         }
     }
 
-    /// Registers a reconciliation; `None` while another one of the target runs.
-    pub fn start(&mut self, target: &Target) -> Option<Started> {
+    /// Registers a reconciliation; `NotConfigured` while another one of the target runs.
+    pub fn start(&mut self, target: &Target) -> Option<StartedReconciliation> {
         if self.is_running(target) {
             return None;
         }
         self.started += 1;
-        let (number, cancelled) = (self.started, self.permit.task());
-        let entry = Reconciliation { number, cancelled: cancelled.clone() };
+        let (number, cancelled) = (self.started, self.permit.task_token());
+        let entry = RunningReconciliation { number, cancelled: cancelled.clone() };
         self.reconciliations.insert(target.clone(), entry);
         self.by_cluster.entry(target.cluster.clone()).or_default().apps.insert(target.app.clone());
-        Some(Started { number, cancelled })
+        Some(StartedReconciliation { number, cancelled })
     }
 
-    /// Ends a reconciliation. Returns whether it was cancelled; `None` if it is not the running one.
+    /// Ends a reconciliation. Returns whether it was cancelled; `NotConfigured` if it is not the running one.
     pub fn end(&mut self, target: &Target, number: u64) -> Option<bool> {
         if self.reconciliations.get(target)?.number != number {
             return None;
         }
         let ended = self.reconciliations.remove(target)?;
-        self.count_out(&target.cluster, |on| {
+        self.decrement(&target.cluster, |on| {
             on.apps.remove(&target.app);
         });
         Some(ended.cancelled.is_cancelled())
@@ -117,22 +117,22 @@ impl InFlight {
         self.reconciliations.contains_key(target)
     }
 
-    pub fn has_room(&self, cluster: &ClusterName) -> bool {
-        self.by_cluster.get(cluster).is_none_or(|on| on.apps.len() < RECONCILIATIONS)
+    pub fn has_free_slot(&self, cluster: &ClusterName) -> bool {
+        self.by_cluster.get(cluster).is_none_or(|on| on.apps.len() < MAX_RECONCILIATIONS)
     }
 
-    /// Registers a delete or a release, and returns its cancellation; `None` while another one of the object runs.
+    /// Registers a delete or a release, and returns its cancellation; `NotConfigured` while another one of the object runs.
     pub fn start_delete(&mut self, object: &ObjectKey) -> Option<CancellationToken> {
         if !self.deletes.insert(object.clone()) {
             return None;
         }
         self.by_cluster.entry(object.0.clone()).or_default().deletes += 1;
-        Some(self.permit.task())
+        Some(self.permit.task_token())
     }
 
     pub fn end_delete(&mut self, object: &ObjectKey) {
         if self.deletes.remove(object) {
-            self.count_out(&object.0, |on| on.deletes -= 1);
+            self.decrement(&object.0, |on| on.deletes -= 1);
         }
     }
 
@@ -144,15 +144,15 @@ impl InFlight {
         !self.deletes.is_empty()
     }
 
-    pub fn room_for_deletes(&self, cluster: &ClusterName) -> usize {
-        DELETES.saturating_sub(self.by_cluster.get(cluster).map_or(0, |on| on.deletes))
+    pub fn free_delete_slots(&self, cluster: &ClusterName) -> usize {
+        MAX_DELETES.saturating_sub(self.by_cluster.get(cluster).map_or(0, |on| on.deletes))
     }
 
     pub fn is_idle(&self) -> bool {
         self.by_cluster.is_empty()
     }
 
-    fn count_out(&mut self, cluster: &ClusterName, ended: impl FnOnce(&mut OnCluster)) {
+    fn decrement(&mut self, cluster: &ClusterName, ended: impl FnOnce(&mut ClusterTasks)) {
         let Some(on) = self.by_cluster.get_mut(cluster) else { return };
         ended(on);
         if on.apps.is_empty() && on.deletes == 0 {
@@ -175,7 +175,7 @@ mod tests {
 
     fn registry() -> (WritePermit, InFlight) {
         let process = WritePermit::default();
-        let in_flight = InFlight::new(process.narrowed());
+        let in_flight = InFlight::new(process.child());
         (process, in_flight)
     }
 
@@ -201,27 +201,27 @@ mod tests {
     fn limits_are_counted_by_cluster_and_kind() {
         let (_, mut in_flight) = registry();
         let (one, two) = (ClusterName::from("one"), ClusterName::from("two"));
-        let names: Vec<String> = (0..RECONCILIATIONS).map(|number| format!("app-{number}")).collect();
+        let names: Vec<String> = (0..MAX_RECONCILIATIONS).map(|number| format!("app-{number}")).collect();
         let mut numbers = Vec::new();
         for name in &names {
-            assert!(in_flight.has_room(&one));
+            assert!(in_flight.has_free_slot(&one));
             numbers.extend(in_flight.start(&target(name, "one")).map(|it| it.number));
             in_flight.cancel_cluster(&one);
         }
-        assert!(!in_flight.has_room(&one) && in_flight.has_room(&two));
-        assert_eq!(in_flight.room_for_deletes(&one), DELETES);
+        assert!(!in_flight.has_free_slot(&one) && in_flight.has_free_slot(&two));
+        assert_eq!(in_flight.free_delete_slots(&one), MAX_DELETES);
         for name in &names {
             in_flight.start_delete(&object("one", name)).expect("none is under way");
             assert!(in_flight.start_delete(&object("one", name)).is_none());
         }
-        assert_eq!((in_flight.room_for_deletes(&one), in_flight.room_for_deletes(&two)), (0, DELETES));
+        assert_eq!((in_flight.free_delete_slots(&one), in_flight.free_delete_slots(&two)), (0, MAX_DELETES));
         in_flight.end_delete(&object("one", "app-3"));
         in_flight.end_delete(&object("one", "app-3"));
-        assert_eq!(in_flight.room_for_deletes(&one), 1);
+        assert_eq!(in_flight.free_delete_slots(&one), 1);
         assert!(!in_flight.is_deleting(&object("one", "app-3")));
-        assert!(!in_flight.has_room(&one), "a delete has no place of a reconciliation");
+        assert!(!in_flight.has_free_slot(&one), "a delete has no place of a reconciliation");
         assert_eq!(in_flight.end(&target("app-0", "one"), numbers[0]), Some(true));
-        assert!(in_flight.has_room(&one));
+        assert!(in_flight.has_free_slot(&one));
     }
 
     #[test]

@@ -9,32 +9,32 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::event::{Event, LoadError};
-use super::grants::Grants;
-use super::registry::Registry;
+use super::grants::RepositoryGrants;
+use super::registry::ClusterRegistry;
 use super::secrets::SecretError;
-use crate::cluster::Home;
-use crate::fleet::{self, Fleet, Holders};
-use crate::model::{Diagnostic, Registered, Revision, Scope, Snapshot};
-use crate::source::{self, Repository};
+use crate::cluster::HomeCluster;
+use crate::fleet::{self, Fleet, IdentityOwners};
+use crate::model::{Diagnostic, DiagnosticScope, RegistryContents, Revision, Snapshot};
+use crate::source::{self, ConfigRepository};
 use crate::{chart, manifest};
 
 /// Commits back from the head that get statuses.
-pub(super) const RECENT: usize = 20;
+pub(super) const MAX_TRACKED_COMMITS: usize = 20;
 
 #[derive(Clone, Debug)]
-pub enum Origin {
-    Repository(Repository),
+pub enum ManifestOrigin {
+    Repository(ConfigRepository),
     /// A folder on disk: for commands that run before a commit.
     Folder {
         path: PathBuf,
         /// The repository of the folder, to find what was applied from it.
-        history: Option<Repository>,
+        history: Option<ConfigRepository>,
     },
 }
 
-impl Origin {
+impl ManifestOrigin {
     /// The repository with earlier commits.
-    pub fn history(&self) -> Option<Repository> {
+    pub fn history(&self) -> Option<ConfigRepository> {
         match self {
             Self::Repository(repository) => Some(repository.clone()),
             Self::Folder { history, .. } => history.clone(),
@@ -44,69 +44,78 @@ impl Origin {
 
 /// The result of a load.
 #[derive(Debug)]
-pub struct Loaded {
-    /// `None`: nothing new.
-    pub news: Option<News>,
+pub struct GitLoadResult {
+    /// `NotConfigured`: nothing new.
+    pub news: Option<LoadedHead>,
     /// A hook named a commit that the remote does not have yet.
-    pub behind: bool,
+    pub is_behind: bool,
     /// The remote returned a commit that does not descend from the last one.
-    pub went_back: Option<Revision>,
+    pub non_fast_forward: Option<Revision>,
     /// Git did not answer and is read again; only the registry of clusters has changed.
-    pub unread: Option<LoadError>,
+    pub git_error: Option<LoadError>,
 }
 
 /// A revision, read and checked.
 #[derive(Debug)]
-pub struct News {
+pub struct LoadedHead {
     pub revision: Revision,
     /// The newest commits of the branch, this one first.
-    pub recent: Vec<Revision>,
+    pub recent_commits: Vec<Revision>,
     pub fleet: Fleet,
     pub snapshot: Snapshot,
-    /// The token of the forge; `None` if it needs none.
+    /// The token of the forge; `NotConfigured` if it needs none.
     pub token: Option<Result<SecretString, SecretError>>,
     /// When Git returned it.
-    pub seen: Instant,
+    pub seen_at: Instant,
 }
 
 /// The input of a load.
 #[derive(Debug)]
-pub struct Ask {
-    pub origin: Origin,
-    pub charts: Arc<chart::Service>,
-    pub home: Home,
-    pub grants: Arc<Grants>,
-    pub registry: Arc<Registry>,
-    pub reading: Arc<Mutex<manifest::Memory>>,
+pub struct LoadRequest {
+    pub origin: ManifestOrigin,
+    pub charts: Arc<chart::ChartService>,
+    pub home: HomeCluster,
+    pub grants: Arc<RepositoryGrants>,
+    pub registry: Arc<ClusterRegistry>,
+    pub manifest_cache: Arc<Mutex<manifest::ManifestCache>>,
     pub events: mpsc::Sender<Event>,
     /// The revision of the last load.
-    pub known: Option<Revision>,
+    pub known_revision: Option<Revision>,
     /// The registered clusters of the last load.
-    pub registered: Option<Arc<Registered>>,
+    pub registered: Option<Arc<RegistryContents>>,
     /// The holder of each name in the last load.
-    pub holders: Arc<Holders>,
+    pub holders: Arc<IdentityOwners>,
     /// The commit that a hook named.
-    pub after: Option<String>,
+    pub awaited_commit: Option<String>,
     /// Accepts a non-fast-forward head, because the branch has been so for a while.
-    pub believes: bool,
+    pub accepts_non_fast_forward: bool,
 }
 
 /// Reads the newest revision, unless revision and registered clusters are those of the last load.
-pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
-    let Ask { origin, charts, home, grants, registry, .. } = ask;
-    let Ask { reading, events, known, registered, holders, after, believes, .. } = ask;
+pub async fn load(ask: LoadRequest) -> Result<GitLoadResult, LoadError> {
+    let LoadRequest { origin, charts, home, grants, registry, .. } = ask;
+    let LoadRequest {
+        manifest_cache: reading,
+        events,
+        known_revision: known,
+        registered,
+        holders,
+        awaited_commit: after,
+        accepts_non_fast_forward: believes,
+        ..
+    } = ask;
     let mut unread = None;
     let mut seen = Instant::now();
     let (revision, recent, snapshot, behind) = match &origin {
-        Origin::Folder { path, .. } => {
+        ManifestOrigin::Folder { path, .. } => {
             let snapshot =
-                source::read_folder(path, manifest::listed_beside).map_err(|error| explain(&error))?;
+                source::read_folder(path, manifest::listed_beside).map_err(|error| to_load_error(&error))?;
             (snapshot.revision.clone(), vec![snapshot.revision.clone()], snapshot, false)
         }
-        Origin::Repository(repository) => {
-            let fetched = repository.fetch().await.map_err(|error| explain(&error));
+        ManifestOrigin::Repository(repository) => {
+            let fetched = repository.fetch().await.map_err(|error| to_load_error(&error));
             seen = Instant::now();
-            let said = registry.said().await;
+            let said = registry.latest().await;
             let is_same = said.is_none() || said == registered;
             let revision = match (fetched, &known) {
                 (Ok(revision), _) => revision,
@@ -119,34 +128,51 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
             };
             let behind = match after.as_deref() {
                 // A commit of another branch is never contained: only a commit that does not exist at all counts.
-                Some(after) if unread.is_none() && after != revision.as_str() => {
-                    !repository.contains(&Revision::from(after)).await.map_err(|error| explain(&error))?
-                }
+                Some(after) if unread.is_none() && after != revision.as_str() => !repository
+                    .contains(&Revision::from(after))
+                    .await
+                    .map_err(|error| to_load_error(&error))?,
                 _ => false,
             };
             if known.as_ref() == Some(&revision) && is_same {
-                return Ok(Loaded { news: None, behind, went_back: None, unread });
+                return Ok(GitLoadResult {
+                    news: None,
+                    is_behind: behind,
+                    non_fast_forward: None,
+                    git_error: unread,
+                });
             }
             let is_expected = believes || after.as_deref() == Some(revision.as_str());
             if let Some(known) = known.filter(|known| *known != revision && !is_expected)
-                && !repository.goes_on(&revision, &known).await.map_err(|error| explain(&error))?
+                && !repository
+                    .is_fast_forward(&revision, &known)
+                    .await
+                    .map_err(|error| to_load_error(&error))?
             {
-                return Ok(Loaded { news: None, behind, went_back: Some(revision), unread });
+                return Ok(GitLoadResult {
+                    news: None,
+                    is_behind: behind,
+                    non_fast_forward: Some(revision),
+                    git_error: unread,
+                });
             }
-            let commits = repository.recent(&revision, RECENT).await.map_err(|error| explain(&error))?;
+            let commits = repository
+                .recent_commits(&revision, MAX_TRACKED_COMMITS)
+                .await
+                .map_err(|error| to_load_error(&error))?;
             let recent = commits.into_iter().map(|commit| commit.revision).collect();
-            let snapshot = repository.snapshot(&revision).await.map_err(|error| explain(&error))?;
+            let snapshot = repository.snapshot(&revision).await.map_err(|error| to_load_error(&error))?;
             (revision, recent, snapshot, behind)
         }
     };
     let read = tokio::task::spawn_blocking(move || {
-        let manifests = manifest::read_again(&snapshot, &mut reading.lock());
+        let manifests = manifest::read_incremental(&snapshot, &mut reading.lock());
         (manifests, snapshot)
     });
-    let (manifests, mut snapshot) = read.await.map_err(|error| crashed(&error))?;
+    let (manifests, mut snapshot) = read.await.map_err(|error| crash_error(&error))?;
     let wanted = manifests.instance.as_ref().and_then(|instance| instance.registry.as_ref());
-    snapshot.registered = match &manifests.instance {
-        Some(_) => registry.ask(wanted, Some(&events)).await,
+    snapshot.registry = match &manifests.instance {
+        Some(_) => registry.watch_registry(wanted, Some(&events)).await,
         // A file with errors may name a registry.
         None => registered,
     };
@@ -155,12 +181,12 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         Some(reference) => Some(grants.resolve(reference, &home).await),
         None => None,
     };
-    let holders = with_the_older(holders, &manifests, &origin, &revision).await;
+    let holders = older_name_holders(holders, &manifests, &origin, &revision).await;
     let assembled = tokio::task::spawn_blocking(move || {
         let fleet = fleet::assemble_after(manifests, &snapshot, &holders);
-        News { revision, recent, fleet, snapshot, token, seen }
+        LoadedHead { revision, recent_commits: recent, fleet, snapshot, token, seen_at: seen }
     });
-    let news = assembled.await.map_err(|error| crashed(&error))?;
+    let news = assembled.await.map_err(|error| crash_error(&error))?;
     let arrived = || {
         let events = events.clone();
         async move {
@@ -169,27 +195,28 @@ pub async fn load(ask: Ask) -> Result<Loaded, LoadError> {
         }
     };
     charts.start_fetching(&fleet::charts::remote_sources(&news.fleet), arrived);
-    Ok(Loaded { news: Some(news), behind, went_back: None, unread })
+    Ok(GitLoadResult { news: Some(news), is_behind: behind, non_fast_forward: None, git_error: unread })
 }
 
 /// Names that are looked up in history.
-const LOOKED_FOR: usize = 32;
+const MAX_NAME_LOOKUPS: usize = 32;
 
 /// For a name that several files claim and whose holder is unknown: the file that has had it for longer.
-async fn with_the_older(
-    holders: Arc<Holders>,
+async fn older_name_holders(
+    holders: Arc<IdentityOwners>,
     manifests: &manifest::Manifests,
-    origin: &Origin,
+    origin: &ManifestOrigin,
     head: &Revision,
-) -> Arc<Holders> {
-    let disputed = fleet::disputed(manifests, &holders);
-    let Origin::Repository(repository) = origin else { return holders };
+) -> Arc<IdentityOwners> {
+    let disputed = fleet::disputed_identities(manifests, &holders);
+    let ManifestOrigin::Repository(repository) = origin else { return holders };
     let mut holders = holders;
-    for (scope, files) in disputed.into_iter().take(LOOKED_FOR) {
+    for (scope, files) in disputed.into_iter().take(MAX_NAME_LOOKUPS) {
         let defaults = manifests.instance.as_ref().map(|instance| instance.defaults.clone());
         let (name, namespace) = (scope.clone(), defaults.unwrap_or_default().namespace);
-        let says = move |path: &str, content: &[u8]| manifest::claims(path, content, &name, &namespace);
-        match repository.ages(head, files.clone(), says).await {
+        let says =
+            move |path: &str, content: &[u8]| manifest::has_manifest_of(path, content, &name, &namespace);
+        match repository.content_ages(head, files.clone(), says).await {
             Ok(ages) => {
                 let oldest = ages.iter().copied().max().unwrap_or_default();
                 let mut of_oldest = files.into_iter().zip(&ages).filter(|(_, age)| **age == oldest);
@@ -203,7 +230,7 @@ async fn with_the_older(
     holders
 }
 
-fn crashed(error: &tokio::task::JoinError) -> LoadError {
+fn crash_error(error: &tokio::task::JoinError) -> LoadError {
     LoadError {
         message: format!("failed to read the manifests: {error}"),
         help: None,
@@ -218,18 +245,21 @@ pub fn blame(fleet: &Fleet, snapshot: &Snapshot) -> Vec<(Revision, Diagnostic)> 
     let mut blamed: Vec<(Revision, Diagnostic)> = fleet
         .diagnostics
         .iter()
-        .filter(|diagnostic| diagnostic.is_error() && !matches!(diagnostic.scope, Scope::Target(..)))
+        .filter(|diagnostic| {
+            diagnostic.is_error() && !matches!(diagnostic.scope, DiagnosticScope::Target(..))
+        })
         .map(|diagnostic| {
             let file = diagnostic.location.as_ref().map(|location| location.file.as_str());
             (snapshot.last_change(file).clone(), diagnostic.clone())
         })
         .collect();
-    let of_all = blamed.iter().filter(|(revision, it)| it.scope == Scope::Instance && revision != head);
+    let of_all =
+        blamed.iter().filter(|(revision, it)| it.scope == DiagnosticScope::Instance && revision != head);
     let again: Vec<_> = of_all.map(|(_, mistake)| (head.clone(), mistake.clone())).collect();
     blamed.extend(again);
     blamed
 }
 
-fn explain(error: &source::Error) -> LoadError {
+fn to_load_error(error: &source::Error) -> LoadError {
     LoadError { message: error.to_string(), help: error.help().map(ToOwned::to_owned), kind: error.kind() }
 }

@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::world::World;
+use super::state::ControllerState;
 use crate::fleet::{Fleet, Target};
 use crate::model::{App, ClusterName, Diagnostic, Revision};
-use crate::render::{Render, Renders};
+use crate::render::{Renders, TargetRender};
 
 /// Errors of one commit that are logged.
-const LOGGED: usize = 20;
+const MAX_LOGGED: usize = 20;
 
 /// Logs errors that are new.
 pub(super) fn log_mistakes(fleet: &Fleet, before: Option<&Fleet>) {
-    let known: BTreeSet<(&str, &str)> = before.iter().flat_map(|fleet| errors(fleet)).map(words).collect();
-    let mut new = errors(fleet).filter(|error| !known.contains(&words(error)));
-    for error in new.by_ref().take(LOGGED) {
+    let known: BTreeSet<(&str, &str)> =
+        before.iter().flat_map(|fleet| errors(fleet)).map(diagnostic_key).collect();
+    let mut new = errors(fleet).filter(|error| !known.contains(&diagnostic_key(error)));
+    for error in new.by_ref().take(MAX_LOGGED) {
         tracing::error!(%error, "a mistake in the config repository");
     }
     let more = new.count();
@@ -29,15 +30,15 @@ fn errors(fleet: &Fleet) -> impl Iterator<Item = &Diagnostic> {
 }
 
 /// An error that only moved to another line is the same error.
-fn words(error: &Diagnostic) -> (&str, &str) {
+fn diagnostic_key(error: &Diagnostic) -> (&str, &str) {
     (error.code, &error.message)
 }
 
-impl World {
+impl ControllerState {
     /// Apps whose manifest has errors, on the clusters where they run or would run.
-    pub(super) fn broken_targets(&self, fleet: &Fleet) -> BTreeMap<Target, (Arc<App>, Render)> {
+    pub(super) fn broken_targets(&self, fleet: &Fleet) -> BTreeMap<Target, (Arc<App>, TargetRender)> {
         let mut targets = BTreeMap::new();
-        for (app_id, broken) in &fleet.broken {
+        for (app_id, broken) in &fleet.broken_apps {
             let known = self.targets.of_app(app_id);
             let mut places: BTreeMap<ClusterName, Arc<App>> =
                 known.map(|(id, entry)| (id.cluster.clone(), Arc::clone(&entry.app))).collect();
@@ -45,7 +46,9 @@ impl World {
                 places.extend(fleet.clusters_of(app).into_iter().map(|cluster| (cluster, Arc::clone(app))));
             }
             for (cluster, app) in places {
-                let Some(revision) = self.answers_for(&app, &broken.errors, None) else { continue };
+                let Some(revision) = self.newest_responsible_commit(&app, &broken.errors, None) else {
+                    continue;
+                };
                 let render = (revision, Err(broken.errors.clone()));
                 targets.insert(Target { app: app_id.clone(), cluster }, (app, render));
             }
@@ -59,7 +62,7 @@ impl World {
         &self,
         fleet: &Fleet,
         renders: &Renders,
-    ) -> BTreeMap<Target, (Arc<App>, Render)> {
+    ) -> BTreeMap<Target, (Arc<App>, TargetRender)> {
         let mut targets = BTreeMap::new();
         let hidden = self.clusters.iter().filter(|(name, _)| !fleet.clusters.contains_key(*name));
         for (name, entry) in hidden {
@@ -67,9 +70,9 @@ impl World {
             let is_of_it =
                 |it: &&Diagnostic| it.is_error() && it.location.as_ref().is_some_and(|at| at.file == *file);
             let mistakes: Vec<Diagnostic> = fleet.diagnostics.iter().filter(is_of_it).cloned().collect();
-            for id in self.targets.names_on(name) {
+            for id in self.targets.targets_on(name) {
                 let Some(app) = fleet.apps.get(&id.app).filter(|_| !mistakes.is_empty()) else { continue };
-                if let Some(revision) = self.answers_for(app, &mistakes, Some(renders)) {
+                if let Some(revision) = self.newest_responsible_commit(app, &mistakes, Some(renders)) {
                     targets.insert(id, (Arc::clone(app), (revision, Err(mistakes.clone()))));
                 }
             }
@@ -79,7 +82,12 @@ impl World {
 
     /// The newest commit that changed a hidden app or the errors. It comes from the app's own files, and from the inputs of its
     /// renders on other clusters.
-    fn answers_for(&self, app: &App, mistakes: &[Diagnostic], renders: Option<&Renders>) -> Option<Revision> {
+    fn newest_responsible_commit(
+        &self,
+        app: &App,
+        mistakes: &[Diagnostic],
+        renders: Option<&Renders>,
+    ) -> Option<Revision> {
         let snapshot = self.snapshot.as_ref()?;
         let manifest = app.location.file.as_str();
         let folder = manifest.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -17,47 +17,47 @@
 mod admission;
 mod advance;
 mod agreements;
+mod api_discovery;
 mod apps;
 mod cause_lists;
 mod cause_searches;
 mod causes;
-mod claims;
 mod cluster_entry;
+mod cluster_removal;
 mod clusters;
-mod dropped;
+mod crash_logs;
+mod desired_index;
 mod event;
-mod expiry;
+mod event_causes;
+mod expiry_warnings;
 mod file_versions;
-mod follow;
 mod grants;
 mod head_renders;
 mod in_flight;
+mod interner;
 mod jitter;
-mod last_lines;
-mod listing;
+mod kubeconfig_watch;
+mod list_limiter;
 mod load;
 mod mistakes;
-mod no_pods;
-mod outcome;
+mod non_fast_forward;
 mod overview;
-mod parting;
+mod pending_removal;
 mod phase;
 mod posting;
 mod prune;
+mod queue_memory;
 mod registry;
-mod removal;
 mod rollouts;
 mod secrets;
-mod serving;
+mod state;
 mod supervisor;
-mod target;
+mod target_entry;
 mod targets;
+mod task_results;
+mod unregistered;
 mod versions;
-mod wanted;
-mod weight;
-mod went_back;
-mod words;
-mod world;
+mod volume_claims;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,71 +66,77 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use apps::{Clock, approvals_of_other_versions};
-pub use cluster_entry::START_LASTS;
+pub use apps::{RuntimeClock, approvals_of_other_versions};
+pub use cluster_entry::STARTUP_GRACE_PERIOD;
 pub use event::LoadError;
-pub use grants::Grants;
-pub use load::Origin;
-pub use registry::registered;
-pub use secrets::{SecretError, resolve as resolve_secret};
+pub use grants::RepositoryGrants;
+pub use load::ManifestOrigin;
+pub use registry::read_registered_clusters;
+pub use secrets::{SecretError, resolve_operator_secret as resolve_secret};
 
 use crate::chart;
-use crate::cluster::{Home, Link, WritePermit};
+use crate::cluster::{ClusterLink, HomeCluster, WritePermit};
 use crate::fleet::Fleet;
-use crate::forge::Hint;
+use crate::forge::WebhookHint;
 use crate::metrics::Metrics;
-use crate::model::{Cluster, Instance, Keys, Mode, Snapshot};
-use crate::render::Defined;
+use crate::model::{Cluster, DecryptionKeys, Instance, InstanceMode, Snapshot};
+use crate::render::DefinedKindsByCluster;
 use crate::report::Overview;
-use crate::rollout::AllOutcomes;
+use crate::rollout::AllMeasurementOutcomes;
 use event::Event;
-use world::World;
+use state::ControllerState;
 
 /// Events in the queue before senders wait.
-const QUEUE: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 /// How long a stop waits for requests in progress, and then for the forge.
-const GRACE: Duration = Duration::from_secs(30);
-const FORGE_GRACE: Duration = Duration::from_secs(5);
+const STOP_GRACE_PERIOD: Duration = Duration::from_secs(30);
+const FORGE_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum RunUntil {
     Stopped,
     /// When nothing is left to do or to wait for, or at the timeout.
-    Settled { timeout: Duration },
+    Settled {
+        timeout: Duration,
+    },
     /// When the plans are known, or at the timeout.
-    Planned { timeout: Duration },
+    Planned {
+        timeout: Duration,
+    },
     /// Like `Planned`, and the causes of unhealthy objects are known.
-    Explained { timeout: Duration },
+    Explained {
+        timeout: Duration,
+    },
 }
 
 /// Finds the connection of a cluster from its manifest.
-pub type Links = Arc<dyn Fn(&Cluster) -> Link + Send + Sync>;
+pub type LinkResolver = Arc<dyn Fn(&Cluster) -> ClusterLink + Send + Sync>;
 
 /// The settings of the process.
-pub struct Settings {
-    pub origin: Origin,
-    pub links: Links,
+pub struct ControllerSettings {
+    pub origin: ManifestOrigin,
+    pub link_resolver: LinkResolver,
     /// The home cluster: it keeps secrets and registers clusters.
-    pub home: Home,
-    pub grants: Arc<Grants>,
-    pub charts: Arc<chart::Service>,
+    pub home: HomeCluster,
+    pub grants: Arc<RepositoryGrants>,
+    pub charts: Arc<chart::ChartService>,
     /// Keys for encrypted files.
-    pub keys: Keys,
-    pub until: Until,
+    pub keys: DecryptionKeys,
+    pub until: RunUntil,
     /// Overrides the mode of the instance: `plan` and similar commands observe, whatever Git says.
-    pub mode: Option<Mode>,
+    pub mode: Option<InstanceMode>,
     /// Plans are also sent as dry runs to the clusters; for a run that only observes.
-    pub foresee: bool,
-    pub report: bool,
+    pub dry_runs: bool,
+    pub posts_statuses: bool,
     /// The permit of this process. Revoking it stops all writes, and nothing is started after that.
     pub permit: WritePermit,
     /// Another process writes; this one observes until it is elected.
-    pub stands_by: bool,
+    pub is_standby: bool,
     pub metrics: Metrics,
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for ControllerSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
             .field("origin", &self.origin)
@@ -141,11 +147,11 @@ impl std::fmt::Debug for Settings {
 
 /// The inputs of the controller.
 #[derive(Debug)]
-pub struct Inputs {
+pub struct ControllerInputs {
     pub wakes: mpsc::Receiver<()>,
-    pub hints: mpsc::Receiver<Hint>,
+    pub hints: mpsc::Receiver<WebhookHint>,
     /// The results of measurements after waves.
-    pub measured: watch::Receiver<Arc<AllOutcomes>>,
+    pub measurements: watch::Receiver<Arc<AllMeasurementOutcomes>>,
     /// This process was elected, if it was standby.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
@@ -153,7 +159,7 @@ pub struct Inputs {
 
 /// The outputs of the controller.
 #[derive(Debug)]
-pub struct Outputs {
+pub struct ControllerOutputs {
     pub overview: watch::Sender<Arc<Overview>>,
     /// The instance at the last read: receivers and the poll interval follow it.
     pub instance: watch::Sender<Option<Arc<Instance>>>,
@@ -166,11 +172,11 @@ pub struct ConfigHead {
     pub fleet: Arc<Fleet>,
     pub snapshot: Arc<Snapshot>,
     /// The kinds that its apps define, once all of them are rendered.
-    pub defined: Option<Defined>,
+    pub defined: Option<DefinedKindsByCluster>,
 }
 
 #[derive(Debug)]
-pub enum Ending {
+pub enum RunEnding {
     Settled,
     Stopped,
     TimedOut,
@@ -179,19 +185,23 @@ pub enum Ending {
 }
 
 /// Runs the controller. The last overview shows the remaining state.
-pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (Ending, Arc<Overview>) {
-    let (sender, mut events) = mpsc::channel(QUEUE);
+pub async fn run(
+    settings: ControllerSettings,
+    mut inputs: ControllerInputs,
+    outputs: ControllerOutputs,
+) -> (RunEnding, Arc<Overview>) {
+    let (sender, mut events) = mpsc::channel(QUEUE_CAPACITY);
     let queue = sender.downgrade();
     let depth = move || queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity());
     settings.metrics.watch_queue(depth);
     let deadline = match settings.until {
-        Until::Stopped => None,
+        RunUntil::Stopped => None,
         // A timeout beyond the range of the clock means no timeout.
-        Until::Settled { timeout } | Until::Planned { timeout } | Until::Explained { timeout } => {
+        RunUntil::Settled { timeout } | RunUntil::Planned { timeout } | RunUntil::Explained { timeout } => {
             Instant::now().checked_add(timeout)
         }
     };
-    let mut world = World::new(settings, sender);
+    let mut world = ControllerState::new(settings, sender);
     world.handle(Event::Wake);
     let mut published = None;
 
@@ -204,8 +214,8 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
         let wake = [wake, next, deadline].into_iter().flatten().min();
         tokio::select! {
             biased;
-            () = inputs.stop.cancelled() => break Ending::Stopped,
-            () = inputs.elected.cancelled(), if world.stands_by() => world.handle(Event::Elected),
+            () = inputs.stop.cancelled() => break RunEnding::Stopped,
+            () = inputs.elected.cancelled(), if world.is_standby() => world.handle(Event::Elected),
             Some(event) = events.recv() => {
                 world.handle(event);
                 // Events that are in the queue already belong to the same turn.
@@ -214,13 +224,13 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
                 }
             }
             Some(hint) = inputs.hints.recv() => world.handle(Event::Hint(hint)),
-            Ok(()) = inputs.measured.changed() => {
-                world.measured(Arc::clone(&inputs.measured.borrow_and_update()));
+            Ok(()) = inputs.measurements.changed() => {
+                world.update_measurements(Arc::clone(&inputs.measurements.borrow_and_update()));
             }
             Some(()) = inputs.wakes.recv() => world.handle(Event::Wake),
             () = sleep_until(wake) => {
                 if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                    break Ending::TimedOut;
+                    break RunEnding::TimedOut;
                 }
             }
         }
@@ -228,20 +238,20 @@ pub async fn run(settings: Settings, mut inputs: Inputs, outputs: Outputs) -> (E
 
     drain(&mut world, &mut events).await;
     publish(&mut world, &outputs, &mut None);
-    world.flush(&mut events, FORGE_GRACE).await;
+    world.flush(&mut events, FORGE_GRACE_PERIOD).await;
     let overview = Arc::clone(&outputs.overview.borrow());
     (ending, overview)
 }
 
 /// Starts nothing new, and lets work in progress end: a write is never interrupted between request and response.
-async fn drain(world: &mut World, events: &mut mpsc::Receiver<Event>) {
+async fn drain(world: &mut ControllerState, events: &mut mpsc::Receiver<Event>) {
     world.cancel();
-    let give_up = Instant::now() + GRACE;
+    let give_up = Instant::now() + STOP_GRACE_PERIOD;
     while world.is_busy() {
         tokio::select! {
             Some(event) = events.recv() => world.handle(event),
             () = tokio::time::sleep_until(give_up) => {
-                tracing::warn!("requests are still under way after {GRACE:?}; they are left to the cluster");
+                tracing::warn!("requests are still under way after {STOP_GRACE_PERIOD:?}; they are left to the cluster");
                 return;
             }
         }
@@ -250,17 +260,21 @@ async fn drain(world: &mut World, events: &mut mpsc::Receiver<Event>) {
 
 /// Publishes the overview if the state has changed, or returns when it will. The overview covers everything, so a large fleet
 /// that changes all the time is not published at each change.
-fn publish(world: &mut World, outputs: &Outputs, last: &mut Option<Instant>) -> Option<Instant> {
+fn publish(
+    world: &mut ControllerState,
+    outputs: &ControllerOutputs,
+    last: &mut Option<Instant>,
+) -> Option<Instant> {
     if !world.has_changed() {
         return None;
     }
     let now = Instant::now();
-    if let Some(next) = last.map(|last| last + world.pause_of_overviews()).filter(|next| *next > now) {
+    if let Some(next) = last.map(|last| last + world.overview_interval()).filter(|next| *next > now) {
         return Some(next);
     }
     *last = Some(now);
     let overview = Arc::new(world.overview());
-    world.published(&overview);
+    world.handle_published(&overview);
     outputs.overview.send_replace(overview);
     outputs.instance.send_if_modified(|known| {
         let instance = world.instance();
@@ -268,7 +282,7 @@ fn publish(world: &mut World, outputs: &Outputs, last: &mut Option<Instant>) -> 
         *known = instance;
         changed
     });
-    outputs.head.send_if_modified(|known| world.renew_head(known));
+    outputs.head.send_if_modified(|known| world.refresh_head(known));
     None
 }
 

@@ -7,30 +7,31 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::apps::{AppEntry, UnitEntry};
-use super::cluster_entry::{ClusterEntry, Reach};
+use super::cluster_entry::{ClusterEntry, ConnectionState};
 use super::event::LoadError;
-use super::target::TargetEntry;
-use super::world::World;
+use super::state::ControllerState;
+use super::target_entry::TargetEntry;
 use crate::cluster::Credential;
 use crate::fleet::Target;
 use crate::model::{
-    AppId, ClusterName, ClusterState, Live, ObjectId, PodCount, Rendered, RenderedObject, Revision,
-    RolloutApproval,
+    AppId, ClusterName, ClusterState, LiveObject, ObjectId, PodCount, RenderedObject, RenderedTarget,
+    Revision, RolloutApproval,
 };
-use crate::plan::{Action, Decided, Difference, Reason};
+use crate::plan::{CandidateDecision, ObjectDiff, PlanAction, StepReason};
 use crate::report::{
-    ClusterReport, DeletionReport, OtherApproval, Overview, PodSetReport, RolloutReport, TargetReport,
-    UnitReport, merged,
+    ClusterReport, DeletionReport, Overview, PodSetReport, RolloutReport, TargetReport, UnitReport,
+    UnusedRolloutApproval, merge_diagnostics,
 };
-use crate::rollout::{Condition, Decision, Measured, Refusal, UnitFacts, UnitId};
+use crate::rollout::{MeasurementResult, RolloutDecision, UnitCondition, UnitFacts, UnitId, VersionRefusal};
 
-impl World {
+impl ControllerState {
     pub fn overview(&self) -> Overview {
         let settled = self.targets.iter().filter(|(id, target)| !self.is_provisional(id, target));
         let of_targets = settled.filter_map(|(_, target)| target.render.as_ref().err()).flatten();
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.diagnostics);
         // One error in a template affects every cluster; it is reported once.
-        let diagnostics = merged(of_fleet.chain(of_targets), |app| self.targets.of_app(app).count());
+        let diagnostics =
+            merge_diagnostics(of_fleet.chain(of_targets), |app| self.targets.of_app(app).count());
         let decision = &self.prune.decision;
         Overview {
             revision: self.head.clone(),
@@ -41,25 +42,25 @@ impl World {
             page_url: self.instance.page_url.clone(),
             rings: self.fleet.iter().flat_map(|fleet| &fleet.rings).map(|ring| ring.name.clone()).collect(),
             targets: self.targets.iter().map(|(id, entry)| self.target_report(id, entry)).collect(),
-            rollouts: self.apps.iter().map(|(id, entry)| self.rollout_report(id, entry)).collect(),
+            rollouts: self.rollout_apps.iter().map(|(id, entry)| self.rollout_report(id, entry)).collect(),
             clusters: self
                 .clusters
                 .values()
                 .map(|entry| self.cluster_report(entry))
-                .chain(self.dropped_reports())
+                .chain(self.unregistered_reports())
                 .collect(),
             deletions: self.deletions(),
-            held: self.held(),
-            orphans: self.orphans(),
-            deleted: self.prune.confirmed.clone(),
+            held: self.held_deletions(),
+            orphans: self.orphan_reports(),
+            deleted_counts: self.prune.confirmed_deletes.clone(),
             approvals_wanted: decision.approvals_wanted.clone(),
-            approvals_early: decision.approvals_early.clone(),
+            approvals_early: decision.approvals_not_yet_needed.clone(),
             approvals_unused: decision.approvals_unused.iter().map(|unused| unused.name.clone()).collect(),
             diagnostics,
-            told: self.told.clone(),
-            recent: self.telling.recent.clone(),
-            blamed: self.blamed.clone(),
-            source_error: self.load_error.as_ref().map(LoadError::in_words),
+            tracked_commits: self.tracked_commits.clone(),
+            recent_commits: self.forge.recent_commits.clone(),
+            errors_by_commit: self.blamed_diagnostics.clone(),
+            source_error: self.load_error.as_ref().map(LoadError::to_message),
         }
     }
 
@@ -67,7 +68,7 @@ impl World {
         let fleet = self.fleet.as_ref()?;
         let known = fleet.ring_of(cluster).map(ToOwned::to_owned);
         // The file of a known cluster may have an error now.
-        known.or_else(|| fleet.ring_for(&self.clusters.get(cluster)?.cluster))
+        known.or_else(|| fleet.matching_ring(&self.clusters.get(cluster)?.cluster))
     }
 
     fn rollout_report(&self, id: &AppId, entry: &AppEntry) -> RolloutReport {
@@ -81,7 +82,7 @@ impl World {
             is_open: entry.is_open(),
             waves: decision.map(|decision| decision.waves.clone()).unwrap_or_default(),
             confirmation: decision.and_then(|decision| decision.confirmation.clone()),
-            measures: decision.map(measures).unwrap_or_default(),
+            measures: decision.map(measurements).unwrap_or_default(),
             units: entry
                 .units
                 .iter()
@@ -118,7 +119,7 @@ impl World {
             }
         };
         // A commit after the failure did not bring the failed version.
-        let is_it = |refusal: &Refusal| entry.position(&refusal.head) <= entry.position(newest);
+        let is_it = |refusal: &VersionRefusal| entry.position(&refusal.head) <= entry.position(newest);
         refusal.is_none_or(is_it).then(|| newest.clone())
     }
 
@@ -142,7 +143,7 @@ impl World {
         let pod_set = |name: &Arc<str>| PodSetReport {
             name: name.to_string(),
             pods: rendered.zip(observed).map(|it| pods_of(name, it)).unwrap_or_default(),
-            version: entry.versions.of_pod_set(name, left),
+            version: entry.versions.pod_set_version(name, left),
         };
         let pod_sets = rendered.iter().flat_map(|rendered| rendered.pod_sets.iter().map(pod_set)).collect();
         TargetReport {
@@ -154,21 +155,23 @@ impl World {
             phase,
             detail,
             pods,
-            version: entry.versions.running(left),
+            version: entry.versions.running_version(left),
             pod_sets,
             created: created.map(ToOwned::to_owned),
             plan: entry.plan.clone(),
-            differences: foreseen(entry),
+            differences: dry_run_differences(entry),
         }
     }
 
     fn cluster_report(&self, entry: &ClusterEntry) -> ClusterReport {
-        let (state, detail) = match (&entry.reach, entry.cluster.state) {
-            (Reach::Connecting, _) => ("Connecting", String::new()),
-            (Reach::Offline { detail, .. }, _) => ("Offline", detail.clone()),
-            (Reach::Ready, ClusterState::Maintaining) => ("Maintaining", String::new()),
-            (Reach::Ready, ClusterState::Ready) => ("Ready", entry.trouble().unwrap_or_default()),
-            (Reach::Ready, ClusterState::Removed) => self.removal(entry),
+        let (state, detail) = match (&entry.connection_state, entry.cluster.state) {
+            (ConnectionState::Connecting, _) => ("Connecting", String::new()),
+            (ConnectionState::Offline { detail, .. }, _) => ("Offline", detail.clone()),
+            (ConnectionState::Ready, ClusterState::Maintaining) => ("Maintaining", String::new()),
+            (ConnectionState::Ready, ClusterState::Ready) => {
+                ("Ready", entry.watch_error().unwrap_or_default())
+            }
+            (ConnectionState::Ready, ClusterState::Removed) => self.removal_progress(entry),
         };
         ClusterReport {
             name: entry.name().clone(),
@@ -177,7 +180,7 @@ impl World {
             detail,
             observed: entry.is_observed(),
             objects: entry.observation.objects.len(),
-            credential_expires: entry.client.as_ref().and_then(|client| expiry(&client.credential())),
+            credential_expires: entry.client.as_ref().and_then(|client| expiry_message(&client.credential())),
             dropped_by: None,
         }
     }
@@ -185,67 +188,72 @@ impl World {
     /// Deletes that are due, wait or are in progress, without objects that stay for good.
     fn deletions(&self) -> Vec<DeletionReport> {
         let decision = &self.prune.decision;
-        let waiting = decision.waiting.iter().filter(|it| it.action == Action::Wait);
+        let waiting = decision.waiting.iter().filter(|it| it.action == PlanAction::Wait);
         let due = decision.deletes.iter().chain(&decision.releases);
-        let unseen = self.unseen(Instant::now()).map(ClusterEntry::name);
+        let unseen = self.unobserved_cluster(Instant::now()).map(ClusterEntry::name);
         let due = due.map(|decided| match unseen {
-            Some(unseen) => self.held_up(decided, unseen),
-            None => self.decided(decided),
+            Some(unseen) => self.blocked_report(decided, unseen),
+            None => self.decided_deletion(decided),
         });
-        let going = self.prune.going.iter().map(|(key, going)| {
+        let going = self.prune.terminating.iter().map(|(key, going)| {
             let words = "being deleted".to_owned();
-            self.deletion(key, going.app.clone(), Action::Delete, None, words)
+            self.deletion_report(key, going.app.clone(), PlanAction::Delete, None, words)
         });
-        due.chain(waiting.map(|decided| self.decided(decided)))
+        due.chain(waiting.map(|decided| self.decided_deletion(decided)))
             .chain(going)
-            .chain(self.unread())
-            .chain(self.partings())
+            .chain(self.unread_deletions())
+            .chain(self.pending_removal_reports())
             .collect()
     }
 
     /// The delete waits until this cluster was observed.
-    fn held_up(&self, decided: &Decided, unseen: &ClusterName) -> DeletionReport {
+    fn blocked_report(&self, decided: &CandidateDecision, unseen: &ClusterName) -> DeletionReport {
         let words = format!("nothing is deleted before cluster {unseen} was read");
-        DeletionReport { waits: true, reason: words, ..self.decided(decided) }
+        DeletionReport { waits: true, reason: words, ..self.decided_deletion(decided) }
     }
 
     /// Objects that were undesired on a cluster that is being listed again: they may still exist.
-    fn unread(&self) -> impl Iterator<Item = DeletionReport> {
-        let going = &self.prune.going;
-        self.prune.vanished.keys().filter(|key| !going.contains_key(key)).filter_map(|key| {
+    fn unread_deletions(&self) -> impl Iterator<Item = DeletionReport> {
+        let going = &self.prune.terminating;
+        self.prune.undesired_since.keys().filter(|key| !going.contains_key(key)).filter_map(|key| {
             let observation = &self.clusters.get(&key.0)?.observation;
             let live = observation.objects.get(&key.1).filter(|_| !observation.complete)?;
-            let words = Reason::ObservationIncomplete.to_string();
-            Some(self.deletion(key, AppId::parse(&live.app)?, Action::Wait, None, words))
+            let words = StepReason::ObservationIncomplete.to_string();
+            Some(self.deletion_report(key, AppId::parse(&live.app)?, PlanAction::Wait, None, words))
         })
     }
 
-    fn held(&self) -> Vec<DeletionReport> {
+    fn held_deletions(&self) -> Vec<DeletionReport> {
         let held = self.prune.decision.waiting.iter().filter_map(|decided| match decided.reason {
-            Reason::Held { would, .. } => Some(DeletionReport { action: would, ..self.decided(decided) }),
+            StepReason::Held { would, .. } => {
+                Some(DeletionReport { action: would, ..self.decided_deletion(decided) })
+            }
             _ => None,
         });
         held.collect()
     }
 
-    fn orphans(&self) -> Vec<DeletionReport> {
-        self.prune.decision.orphans.iter().map(|decided| self.decided(decided)).collect()
+    fn orphan_reports(&self) -> Vec<DeletionReport> {
+        self.prune.decision.orphans.iter().map(|decided| self.decided_deletion(decided)).collect()
     }
 
-    fn decided(&self, Decided { candidate, action, reason }: &Decided) -> DeletionReport {
+    fn decided_deletion(
+        &self,
+        CandidateDecision { candidate, action, reason }: &CandidateDecision,
+    ) -> DeletionReport {
         let key = (candidate.cluster.clone(), candidate.object.clone());
         // A refusal of an earlier try is not the reason of this wait.
-        let refusal = self.prune.refusal(&key).filter(|_| *action != Action::Wait);
+        let refusal = self.prune.refusal(&key).filter(|_| *action != PlanAction::Wait);
         let words = refusal.map_or_else(|| reason.to_string(), ToOwned::to_owned);
-        let approval = reason.approval().map(|digest| digest.short());
-        self.deletion(&key, candidate.app.clone(), *action, approval, words)
+        let approval = reason.approval_digest().map(|digest| digest.short());
+        self.deletion_report(&key, candidate.app.clone(), *action, approval, words)
     }
 
-    fn deletion(
+    fn deletion_report(
         &self,
         key: &(ClusterName, ObjectId),
         app: AppId,
-        action: Action,
+        action: PlanAction,
         approval: Option<String>,
         reason: String,
     ) -> DeletionReport {
@@ -254,9 +262,9 @@ impl World {
             cluster: key.0.clone(),
             app,
             object: key.1.to_string(),
-            revision: self.prune.vanished.get(key).cloned().unwrap_or_else(head),
+            revision: self.prune.undesired_since.get(key).cloned().unwrap_or_else(head),
             action,
-            waits: action == Action::Wait,
+            waits: action == PlanAction::Wait,
             approval,
             reason,
         }
@@ -267,10 +275,10 @@ impl World {
         let facts = entry.facts.get(unit);
         let wave = facts.and_then(|facts| entry.head.waves.list().get(facts.wave));
         let detail = match facts.map(|facts| &facts.condition) {
-            Some(Condition::Progressing(because) | Condition::Failed(because)) => {
-                self.cause(id, unit).unwrap_or_else(|| because.to_string())
+            Some(UnitCondition::Progressing(because) | UnitCondition::Failed(because)) => {
+                self.unit_cause(id, unit).unwrap_or_else(|| because.to_string())
             }
-            Some(Condition::Done) | None => String::new(),
+            Some(UnitCondition::Done) | None => String::new(),
         };
         UnitReport {
             unit: unit.clone(),
@@ -287,7 +295,7 @@ impl World {
         }
     }
 
-    fn cause(&self, app: &AppId, unit: &UnitId) -> Option<String> {
+    fn unit_cause(&self, app: &AppId, unit: &UnitId) -> Option<String> {
         let entry = self.targets.get(&Target { app: app.clone(), cluster: unit.cluster.clone() })?;
         let of_unit = |object: &&RenderedObject| match &*object.pod_sets {
             [] => unit.pod_set.is_empty(),
@@ -298,15 +306,15 @@ impl World {
     }
 }
 
-fn other_approval(approval: &RolloutApproval) -> OtherApproval {
+fn other_approval(approval: &RolloutApproval) -> UnusedRolloutApproval {
     let file = approval.location.as_ref().map(|location| location.file.clone()).unwrap_or_default();
-    OtherApproval { name: approval.name.clone(), file, digest: approval.digest }
+    UnusedRolloutApproval { name: approval.name.clone(), file, digest: approval.digest }
 }
 
 /// The pods of the workloads that only this podSet renders.
 fn pods_of(
     pod_set: &str,
-    (rendered, observed): (&Arc<Rendered>, &BTreeMap<ObjectId, Arc<Live>>),
+    (rendered, observed): (&Arc<RenderedTarget>, &BTreeMap<ObjectId, Arc<LiveObject>>),
 ) -> PodCount {
     let mut pods = PodCount::default();
     let of_it = |object: &&RenderedObject| matches!(&*object.pod_sets, [one] if **one == *pod_set);
@@ -318,21 +326,21 @@ fn pods_of(
     pods
 }
 
-/// The dry-run result of the current plan of a target; `None` without one.
-fn foreseen(entry: &TargetEntry) -> Option<Arc<Vec<Difference>>> {
-    let ((digest, differences), plan) = entry.foreseen.as_ref().zip(entry.plan.as_ref())?;
+/// The dry-run result of the current plan of a target; `NotConfigured` without one.
+fn dry_run_differences(entry: &TargetEntry) -> Option<Arc<Vec<ObjectDiff>>> {
+    let ((digest, differences), plan) = entry.dry_run_result.as_ref().zip(entry.plan.as_ref())?;
     (plan.digest() == *digest).then(|| Arc::clone(differences))
 }
 
 /// A credential that is renewed automatically is mentioned only when its renewal failed.
-fn expiry(credential: &Credential) -> Option<String> {
-    let is_told = !credential.renewed || credential.warning(Timestamp::now()).is_some();
+fn expiry_message(credential: &Credential) -> Option<String> {
+    let is_told = !credential.is_renewed || credential.warning(Timestamp::now()).is_some();
     credential.expires.filter(|_| is_told).map(|expires| format!("{expires:.0}"))
 }
 
-fn measures(decision: &Decision) -> Vec<Measured> {
-    let measures = decision.measures.iter();
+fn measurements(decision: &RolloutDecision) -> Vec<MeasurementResult> {
+    let measures = decision.measurements.iter();
     measures
-        .map(|(measure, outcome)| Measured { measure: measure.clone(), outcome: outcome.clone() })
+        .map(|(measure, outcome)| MeasurementResult { measure: measure.clone(), outcome: outcome.clone() })
         .collect()
 }

@@ -13,35 +13,35 @@ use tokio::time::Instant;
 
 use super::event::Event;
 use super::secrets::SecretError;
-use super::world::{RELOAD_FIRST, World};
+use super::state::{ControllerState, RELOAD_FIRST};
 use crate::fleet::Target;
-use crate::forge::{self, CommitStatus, State};
-use crate::model::{Digest, Forge, Revision, SecretRef, Unread};
-use crate::reconcile::History;
-use crate::report::outbox::{Order, Outbox, Rule};
+use crate::forge::{self, CommitStatus, CommitStatusState};
+use crate::model::{ApprovalQueryError, Digest, ForgeSettings, Revision, SecretRef};
+use crate::reconcile::RenderHistory;
+use crate::report::outbox::{Outbox, OutboxCommand, StatusTransitionRule};
 use crate::report::{Overview, statuses};
 
 /// The longest delay before the posted statuses are read back again.
-const RECALL_LONGEST: Duration = Duration::from_secs(30);
+const MAX_RECALL_DELAY: Duration = Duration::from_secs(30);
 /// Delay before a token that could not be read is read again.
-const TOKEN_AGAIN: Duration = Duration::from_secs(30);
+const TOKEN_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// The connection to the forge.
 #[derive(Default)]
-pub(super) struct Telling {
-    posting: Option<Posting>,
-    /// Reads from the forge; commands use it too. `None`: the forge cannot be read.
+pub(super) struct ForgePosting {
+    posting: Option<StatusPosting>,
+    /// Reads from the forge; commands use it too. `NotConfigured`: the forge cannot be read.
     reader: Option<ForgeReader>,
     /// The token could not be read: time of the next try.
-    pub token_at: Option<Instant>,
+    pub token_retry_at: Option<Instant>,
     /// The newest commits of the branch at the last read, the head first.
-    pub recent: Vec<Revision>,
+    pub recent_commits: Vec<Revision>,
     /// Number of postings so far.
-    postings: u64,
+    posting_count: u64,
 }
 
-struct Posting {
-    forge: Forge,
+struct StatusPosting {
+    forge: ForgeSettings,
     /// Digest of the token: another token needs another client.
     token: Option<Digest>,
     outbox: Outbox,
@@ -51,12 +51,12 @@ struct Posting {
 }
 
 struct ForgeReader {
-    forge: Forge,
+    forge: ForgeSettings,
     token: Digest,
-    client: forge::Client,
+    client: forge::ForgeClient,
 }
 
-impl World {
+impl ControllerState {
     /// Uses the forge of the instance. Returns whether the forge or the token changed.
     pub(super) fn open_outbox(
         &mut self,
@@ -64,32 +64,32 @@ impl World {
         token: Option<Result<SecretString, SecretError>>,
         is_usable: bool,
     ) -> bool {
-        self.telling.recent = recent;
+        self.forge.recent_commits = recent;
         // An instance with errors keeps the previous forge and token, and the errors are posted there.
-        is_usable && self.take_token(token)
+        is_usable && self.update_token(token)
     }
 
-    fn take_token(&mut self, token: Option<Result<SecretString, SecretError>>) -> bool {
-        self.telling.token_at = None;
-        self.take_reader(token.as_ref());
-        let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.posts()) else {
-            self.telling.posting = None;
+    fn update_token(&mut self, token: Option<Result<SecretString, SecretError>>) -> bool {
+        self.forge.token_retry_at = None;
+        self.update_reader(token.as_ref());
+        let Some(wanted) = self.instance.forge.as_ref().filter(|_| self.posts_statuses()) else {
+            self.forge.posting = None;
             return false;
         };
-        let known = self.telling.posting.as_ref().filter(|posting| posting.forge == *wanted);
+        let known = self.forge.posting.as_ref().filter(|posting| posting.forge == *wanted);
         let at = &wanted.written;
         let token = match token.transpose() {
             Ok(token) => token,
             Err(error) => {
-                self.telling.token_at = error.may_come().then(|| Instant::now() + TOKEN_AGAIN);
-                if known.is_some() && error.is_silence() {
+                self.forge.token_retry_at = error.is_retryable().then(|| Instant::now() + TOKEN_RETRY_DELAY);
+                if known.is_some() && error.is_unavailable() {
                     tracing::warn!(
                         %error,
                         "the token of the forge cannot be read again; the one from before is used"
                     );
                 } else {
                     tracing::error!(%error, %at, "commit statuses are not written");
-                    self.telling.posting = None;
+                    self.forge.posting = None;
                 }
                 return false;
             }
@@ -98,44 +98,51 @@ impl World {
         if known.is_some_and(|posting| posting.token == mark) {
             return false;
         }
-        self.telling.posting =
-            match forge::Client::gitea(&wanted.url, &wanted.repository, token, &self.settings.grants.forge) {
-                Ok(client) => {
-                    let client = client.observed_by(Arc::new(self.settings.metrics.clone()));
-                    let outbox =
-                        Outbox::start(client.clone(), self.settings.permit.clone(), Rule::Deployment);
-                    let prefix = format!("{}/deploy", self.instance.status_prefix);
-                    self.telling.postings += 1;
-                    let number = self.telling.postings;
-                    let recall = Recall {
-                        number,
-                        forge: client,
-                        outbox: outbox.clone(),
-                        prefix,
-                        recent: self.telling.recent.clone(),
-                        history: Arc::clone(&self.history),
-                    };
-                    tokio::spawn(recall.run(self.events.clone()));
-                    Some(Posting { forge: wanted.clone(), token: mark, outbox, number, is_recalled: false })
-                }
-                Err(error) => {
-                    tracing::error!(%error, %at, "commit statuses are not written");
-                    None
-                }
-            };
-        self.telling.posting.is_some()
+        self.forge.posting = match forge::ForgeClient::gitea(
+            &wanted.url,
+            &wanted.repository,
+            token,
+            &self.settings.grants.forge,
+        ) {
+            Ok(client) => {
+                let client = client.observed_by(Arc::new(self.settings.metrics.clone()));
+                let outbox = Outbox::start(
+                    client.clone(),
+                    self.settings.permit.clone(),
+                    StatusTransitionRule::Deployment,
+                );
+                let prefix = format!("{}/deploy", self.instance.status_prefix);
+                self.forge.posting_count += 1;
+                let number = self.forge.posting_count;
+                let recall = PostedStatusReader {
+                    number,
+                    forge: client,
+                    outbox: outbox.clone(),
+                    prefix,
+                    recent: self.forge.recent_commits.clone(),
+                    history: Arc::clone(&self.history),
+                };
+                tokio::spawn(recall.run(self.events.clone()));
+                Some(StatusPosting { forge: wanted.clone(), token: mark, outbox, number, is_recalled: false })
+            }
+            Err(error) => {
+                tracing::error!(%error, %at, "commit statuses are not written");
+                None
+            }
+        };
+        self.forge.posting.is_some()
     }
 
     /// If the home cluster does not answer, the token of the same forge stays. Another forge needs a new one.
-    fn take_reader(&mut self, token: Option<&Result<SecretString, SecretError>>) {
+    fn update_reader(&mut self, token: Option<&Result<SecretString, SecretError>>) {
         let Some(wanted) = self.instance.forge.as_ref() else {
             self.drop_reader();
             return;
         };
-        let known = self.telling.reader.as_ref().filter(|reader| reader.forge == *wanted);
+        let known = self.forge.reader.as_ref().filter(|reader| reader.forge == *wanted);
         let token = match token {
             Some(Ok(token)) => token.clone(),
-            Some(Err(error)) if known.is_some() && error.is_silence() => return,
+            Some(Err(error)) if known.is_some() && error.is_unavailable() => return,
             Some(Err(_)) | None => {
                 self.drop_reader();
                 return;
@@ -146,70 +153,70 @@ impl World {
             return;
         }
         let rules = &self.settings.grants.forge;
-        let client = forge::Client::gitea(&wanted.url, &wanted.repository, Some(token), rules).ok();
+        let client = forge::ForgeClient::gitea(&wanted.url, &wanted.repository, Some(token), rules).ok();
         let client = client.map(|client| client.observed_by(Arc::new(self.settings.metrics.clone())));
         let forge = wanted.clone();
-        self.telling.reader = client.map(|client| ForgeReader { forge, token: mark, client });
-        self.ask_again();
+        self.forge.reader = client.map(|client| ForgeReader { forge, token: mark, client });
+        self.schedule_token_retry();
     }
 
     /// A token that was removed is not used any more.
     fn drop_reader(&mut self) {
-        if self.telling.reader.take().is_some() {
-            self.ask_again();
+        if self.forge.reader.take().is_some() {
+            self.schedule_token_retry();
         }
     }
 
-    fn ask_again(&mut self) {
-        for app in self.agreements.forget() {
-            self.apps.decide_soon(&app);
+    fn schedule_token_retry(&mut self) {
+        for app in self.agreements.clear() {
+            self.rollout_apps.decide_soon(&app);
         }
     }
 
     /// The client that reads from the forge, or the reason why there is none.
-    pub(super) fn reader(&self) -> Result<forge::Client, Unread> {
-        let client = self.telling.reader.as_ref().map(|reader| reader.client.clone());
+    pub(super) fn forge_reader(&self) -> Result<forge::ForgeClient, ApprovalQueryError> {
+        let client = self.forge.reader.as_ref().map(|reader| reader.client.clone());
         client.ok_or_else(|| match &self.instance.forge {
-            None => Unread::ForGood("tutti.yaml names no forge".into()),
+            None => ApprovalQueryError::Permanent("tutti.yaml names no forge".into()),
             // The token may be on its way. When it arrives, everything is read again.
-            Some(_) => Unread::ForNow("there is no token for the forge".into()),
+            Some(_) => ApprovalQueryError::Temporary("there is no token for the forge".into()),
         })
     }
 
-    fn posts(&self) -> bool {
-        self.settings.report && !self.settings.stands_by
+    fn posts_statuses(&self) -> bool {
+        self.settings.posts_statuses && !self.settings.is_standby
     }
 
     /// This process begins to post. The token may have changed since the repository was read.
     pub(super) fn begin_posting(&mut self) {
         if self.token_reference().is_some() {
-            self.telling.token_at = Some(Instant::now());
-        } else if self.take_token(None) {
-            self.post_first();
+            self.forge.token_retry_at = Some(Instant::now());
+        } else if self.update_token(None) {
+            self.post_pending();
         }
     }
 
     /// Reads the token again when that is due.
-    pub(super) fn ask_token(&mut self, now: Instant) {
-        if self.telling.token_at.is_none_or(|at| at > now) {
+    pub(super) fn request_token(&mut self, now: Instant) {
+        if self.forge.token_retry_at.is_none_or(|at| at > now) {
             return;
         }
-        self.telling.token_at = None;
+        self.forge.token_retry_at = None;
         let Some(reference) = self.token_reference().cloned() else { return };
         let (home, events) = (self.settings.home.clone(), self.events.clone());
         let grants = Arc::clone(&self.settings.grants);
         tokio::spawn(async move {
             let token = grants.resolve(&reference, &home).await;
             // The send fails only when the controller has stopped.
-            let _ = events.send(Event::Token { reference, token }).await;
+            let _ = events.send(Event::ForgeTokenRead { reference, token }).await;
         });
     }
 
     /// Handles the token, unless the repository names another one by now.
-    pub(super) fn token_read(&mut self, reference: &SecretRef, token: Result<SecretString, SecretError>) {
-        let is_wanted = self.token_reference() == Some(reference) && !self.stopping;
-        if is_wanted && self.take_token(Some(token)) {
-            self.post_first();
+    pub(super) fn handle_token(&mut self, reference: &SecretRef, token: Result<SecretString, SecretError>) {
+        let is_wanted = self.token_reference() == Some(reference) && !self.is_stopping;
+        if is_wanted && self.update_token(Some(token)) {
+            self.post_pending();
         }
     }
 
@@ -218,30 +225,30 @@ impl World {
     }
 
     /// Every context of a new head is pending before the render.
-    pub(super) fn post_first(&self) {
-        if let (Some(Posting { outbox, .. }), Some(head)) = (&self.telling.posting, &self.head) {
+    pub(super) fn post_pending(&self) {
+        if let (Some(StatusPosting { outbox, .. }), Some(head)) = (&self.forge.posting, &self.head) {
             let overview = self.overview();
-            outbox.send(Order::First(statuses::first(&overview, head)));
+            outbox.send(OutboxCommand::Initial(statuses::initial_statuses(&overview, head)));
         }
     }
 
     /// A commit that an earlier process left unfinished gets its final status.
-    pub(super) fn already_told(&mut self, revision: &Revision, left: BTreeSet<Target>) {
-        if !self.told.contains(revision) {
-            self.told.push(revision.clone());
+    pub(super) fn handle_unfinished_commit(&mut self, revision: &Revision, left: BTreeSet<Target>) {
+        if !self.tracked_commits.contains(revision) {
+            self.tracked_commits.push(revision.clone());
         }
-        self.parted_before(left, revision);
+        self.restore_pending_removals(left, revision);
     }
 
     /// Posts the current overview.
-    pub(super) fn post(&mut self, overview: &Overview) {
-        if let (Some(Posting { outbox, .. }), Some(head)) = (&self.telling.posting, &self.head)
+    pub(super) fn post_overview(&mut self, overview: &Overview) {
+        if let (Some(StatusPosting { outbox, .. }), Some(head)) = (&self.forge.posting, &self.head)
             && self.rendered_head.as_ref() == Some(head)
         {
-            outbox.send(Order::Desired {
+            outbox.send(OutboxCommand::Desired {
                 head: head.clone(),
-                told: self.told.clone(),
-                statuses: statuses::desired(overview),
+                told: self.tracked_commits.clone(),
+                statuses: statuses::desired_statuses(overview),
             });
         }
         self.open_posting();
@@ -249,22 +256,22 @@ impl World {
 
     /// The posted statuses are known, so the next overview is posted. A commit in progress must not look like a commit that no
     /// process reports.
-    pub(super) fn recalled(&mut self, number: u64) {
-        if let Some(posting) = self.telling.posting.as_mut().filter(|posting| posting.number == number) {
+    pub(super) fn handle_posted_statuses(&mut self, number: u64) {
+        if let Some(posting) = self.forge.posting.as_mut().filter(|posting| posting.number == number) {
             posting.is_recalled = true;
         }
     }
 
     fn open_posting(&mut self) {
-        if let Some(posting) = self.telling.posting.as_mut().filter(|posting| posting.is_recalled) {
-            posting.outbox.send(Order::Open);
+        if let Some(posting) = self.forge.posting.as_mut().filter(|posting| posting.is_recalled) {
+            posting.outbox.send(OutboxCommand::StartPosting);
             posting.is_recalled = false;
         }
     }
 
     /// Waits until everything is posted, at most for `patience`.
     pub async fn flush(&mut self, events: &mut mpsc::Receiver<Event>, patience: Duration) {
-        let Some(Posting { outbox, .. }) = &self.telling.posting else { return };
+        let Some(StatusPosting { outbox, .. }) = &self.forge.posting else { return };
         let outbox = outbox.clone();
         let mut flushed = std::pin::pin!(outbox.flush(patience));
         loop {
@@ -277,14 +284,14 @@ impl World {
                 }
                 // The posted statuses may not have been read back yet.
                 Some(event) = events.recv() => {
-                    let is_last = matches!(event, Event::Recalled { .. });
-                    if is_last || matches!(event, Event::UnderWay { .. }) {
+                    let is_last = matches!(event, Event::PostedStatusesRead { .. });
+                    if is_last || matches!(event, Event::UnfinishedCommit { .. }) {
                         self.handle(event);
                     }
                     if is_last {
-                        self.end_partings();
+                        self.clear_pending_removals();
                         let overview = self.overview();
-                        self.post(&overview);
+                        self.post_overview(&overview);
                     }
                 }
             }
@@ -294,17 +301,17 @@ impl World {
 
 /// Reads back the statuses of recent commits that earlier processes posted, then lets the outbox post. Statuses that the forge
 /// already has are not posted again. For an unfinished commit it also finds the removed targets.
-struct Recall {
+struct PostedStatusReader {
     number: u64,
-    forge: forge::Client,
+    forge: forge::ForgeClient,
     outbox: Outbox,
     prefix: String,
     /// The head first.
     recent: Vec<Revision>,
-    history: Arc<History>,
+    history: Arc<RenderHistory>,
 }
 
-impl Recall {
+impl PostedStatusReader {
     async fn run(self, events: mpsc::Sender<Event>) {
         let mut said = Vec::new();
         for revision in &self.recent {
@@ -318,25 +325,26 @@ impl Recall {
             let Some(statuses) = statuses else { continue };
             let is = |state| statuses.iter().any(|status| status.state == state);
             let is_new = at == 0 && statuses.is_empty();
-            let is_open = is_new || is(State::Pending) || is(State::Failure);
+            let is_open = is_new || is(CommitStatusState::Pending) || is(CommitStatusState::Failure);
             let before = told.iter().copied().find(|told| *told > at).unwrap_or(self.recent.len() - 1);
             let left = match self.recent.get(before) {
                 Some(before) if is_open && before != revision => {
-                    self.history.taken_away(before, revision).await
+                    self.history.removed_targets(before, revision).await
                 }
                 _ => None,
             };
-            self.outbox.send(Order::Known { revision: revision.clone(), statuses });
-            let event = Event::UnderWay { revision: revision.clone(), left: left.unwrap_or_default() };
+            self.outbox.send(OutboxCommand::Existing { revision: revision.clone(), statuses });
+            let event =
+                Event::UnfinishedCommit { revision: revision.clone(), left: left.unwrap_or_default() };
             if is_open && events.send(event).await.is_err() {
                 return;
             }
         }
         // The send fails only when the controller has stopped.
-        let _ = events.send(Event::Recalled { number: self.number }).await;
+        let _ = events.send(Event::PostedStatusesRead { number: self.number }).await;
     }
 
-    /// Statuses of this instance; `None`: the forge does not let us read them.
+    /// Statuses of this instance; `NotConfigured`: the forge does not let us read them.
     async fn statuses_of(&self, revision: &Revision) -> Option<Vec<CommitStatus>> {
         let mut pause = RELOAD_FIRST;
         let mut statuses = loop {
@@ -345,7 +353,7 @@ impl Recall {
                 Err(error) if error.is_transient() => {
                     tracing::warn!(%error, "the forge does not say what was posted before; asked again");
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(RECALL_LONGEST);
+                    pause = (pause * 2).min(MAX_RECALL_DELAY);
                 }
                 Err(error) => {
                     tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");

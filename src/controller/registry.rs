@@ -17,102 +17,109 @@ use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::event::Event;
-use crate::cluster::{Change, Home, registry_in_words};
-use crate::model::{ConfigMapRegistry, Digest, Registered, RegisteredCluster};
+use crate::cluster::{HomeCluster, WatchChange, registry_in_words};
+use crate::model::{ConfigMapRegistry, Digest, RegisteredCluster, RegistryContents};
 
 /// How long a load waits for the first answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Owns the watch of the registry that Git configures.
 #[derive(Debug)]
-pub struct Registry {
-    home: Home,
-    kept: Mutex<Option<Kept>>,
+pub struct ClusterRegistry {
+    home: HomeCluster,
+    watch: Mutex<Option<RegistryWatchHandle>>,
 }
 
 #[derive(Debug)]
-struct Kept {
-    wanted: ConfigMapRegistry,
-    said: watch::Receiver<Option<Arc<Registered>>>,
+struct RegistryWatchHandle {
+    config: ConfigMapRegistry,
+    latest: watch::Receiver<Option<Arc<RegistryContents>>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Kept {
+impl Drop for RegistryWatchHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Registry {
-    pub fn new(home: Home) -> Self {
-        Self { home, kept: Mutex::default() }
+impl ClusterRegistry {
+    pub fn new(home: HomeCluster) -> Self {
+        Self { home, watch: Mutex::default() }
     }
 
     /// The last answer, if a registry is configured.
-    pub async fn said(&self) -> Option<Arc<Registered>> {
-        self.kept.lock().await.as_ref().and_then(|kept| kept.said.borrow().clone())
+    pub async fn latest(&self) -> Option<Arc<RegistryContents>> {
+        self.watch.lock().await.as_ref().and_then(|kept| kept.latest.borrow().clone())
     }
 
     /// The answer of this registry. The first call waits for it; after that each change is an event.
-    pub async fn ask(
+    pub async fn watch_registry(
         &self,
         wanted: Option<&ConfigMapRegistry>,
         events: Option<&mpsc::Sender<Event>>,
-    ) -> Option<Arc<Registered>> {
-        let mut kept = self.kept.lock().await;
+    ) -> Option<Arc<RegistryContents>> {
+        let mut kept = self.watch.lock().await;
         let Some(wanted) = wanted else {
             *kept = None;
             return None;
         };
-        if kept.as_ref().is_none_or(|kept| kept.wanted != *wanted) {
+        if kept.as_ref().is_none_or(|kept| kept.config != *wanted) {
             let (sender, said) = watch::channel(None);
-            let follow = Follow {
+            let follow = RegistryWatch {
                 home: self.home.clone(),
-                wanted: wanted.clone(),
-                said: sender,
+                config: wanted.clone(),
+                latest: sender,
                 events: events.cloned(),
             };
-            *kept = Some(Kept { wanted: wanted.clone(), said, task: tokio::spawn(follow.run()) });
+            *kept = Some(RegistryWatchHandle {
+                config: wanted.clone(),
+                latest: said,
+                task: tokio::spawn(follow.run()),
+            });
         }
-        let mut said = kept.as_ref()?.said.clone();
+        let mut said = kept.as_ref()?.latest.clone();
         drop(kept);
-        let first = tokio::time::timeout(PATIENCE, said.wait_for(Option::is_some)).await;
-        let silent = || Arc::new(unread(in_words(wanted, "it did not answer in time")));
+        let first = tokio::time::timeout(FIRST_ANSWER_TIMEOUT, said.wait_for(Option::is_some)).await;
+        let silent = || Arc::new(unread_registry(unread_message(wanted, "it did not answer in time")));
         Some(first.ok().and_then(|said| said.ok()?.clone()).unwrap_or_else(silent))
     }
 }
 
 /// The answer of a registry, for a caller that reads it once.
-pub async fn registered(home: &Home, wanted: Option<&ConfigMapRegistry>) -> Option<Arc<Registered>> {
-    Registry::new(home.clone()).ask(wanted, None).await
+pub async fn read_registered_clusters(
+    home: &HomeCluster,
+    wanted: Option<&ConfigMapRegistry>,
+) -> Option<Arc<RegistryContents>> {
+    ClusterRegistry::new(home.clone()).watch_registry(wanted, None).await
 }
 
-fn unread(problem: String) -> Registered {
-    Registered { clusters: Vec::new(), problem: Some(problem) }
+fn unread_registry(problem: String) -> RegistryContents {
+    RegistryContents { clusters: Vec::new(), problem: Some(problem) }
 }
 
-fn in_words(wanted: &ConfigMapRegistry, detail: &str) -> String {
+fn unread_message(wanted: &ConfigMapRegistry, detail: &str) -> String {
     format!("failed to read {}, in the home cluster: {detail}", registry_in_words(wanted))
 }
 
 /// One watch. It runs as long as Git configures its registry.
-struct Follow {
-    home: Home,
-    wanted: ConfigMapRegistry,
-    said: watch::Sender<Option<Arc<Registered>>>,
+struct RegistryWatch {
+    home: HomeCluster,
+    config: ConfigMapRegistry,
+    latest: watch::Sender<Option<Arc<RegistryContents>>>,
     events: Option<mpsc::Sender<Event>>,
 }
 
-impl Follow {
+impl RegistryWatch {
     async fn run(self) {
         let (mut known, mut pause) = (BTreeMap::new(), FIRST_PAUSE);
         loop {
-            let is_heard = match self.home.registered(&self.wanted).await {
-                Ok(changes) => self.follow(changes, &mut known).await,
+            let is_heard = match self.home.watch_registry(&self.config).await {
+                Ok(changes) => self.follow_changes(changes, &mut known).await,
                 Err(error) => {
-                    self.is_silent(&error.to_string(), || error.to_string()).await;
+                    self.report_unavailable(&error.to_string(), || error.to_string()).await;
                     false
                 }
             };
@@ -127,29 +134,29 @@ impl Follow {
     }
 
     /// Runs as long as the connection works. Returns whether a full list was read.
-    async fn follow(
+    async fn follow_changes(
         &self,
-        mut changes: BoxStream<'static, Change>,
+        mut changes: BoxStream<'static, WatchChange>,
         known: &mut BTreeMap<String, RegisteredCluster>,
     ) -> bool {
         let (mut listed, mut is_listing, mut is_heard) = (BTreeMap::new(), false, false);
         while let Some(change) = changes.next().await {
             match change {
-                Change::Listing => {
+                WatchChange::ListStarted => {
                     listed.clear();
                     is_listing = true;
                     continue;
                 }
-                Change::Seen(object) => {
-                    let Some(one) = cluster_of(&object, &self.wanted) else { continue };
+                WatchChange::Updated(object) => {
+                    let Some(one) = parse_registered_cluster(&object, &self.config) else { continue };
                     if is_listing {
                         listed.insert(one.name.clone(), one);
                         continue;
                     }
                     known.insert(one.name.clone(), one);
                 }
-                Change::Left(object) => {
-                    let Some(one) = cluster_of(&object, &self.wanted) else { continue };
+                WatchChange::Removed(object) => {
+                    let Some(one) = parse_registered_cluster(&object, &self.config) else { continue };
                     listed.remove(&one.name);
                     // An incomplete list is not an answer.
                     if is_listing {
@@ -157,33 +164,34 @@ impl Follow {
                     }
                     known.remove(&one.name);
                 }
-                Change::Listed { .. } => {
+                WatchChange::ListEnded { .. } => {
                     *known = std::mem::take(&mut listed);
                     (is_listing, is_heard) = (false, true);
                 }
-                Change::Sees => continue,
-                Change::Broken(detail) | Change::Blind { why: detail, .. } => {
-                    self.is_silent(&detail, || in_words(&self.wanted, &detail)).await;
+                WatchChange::WatchRestored => continue,
+                WatchChange::Disconnected(detail) | WatchChange::WatchLost { why: detail, .. } => {
+                    self.report_unavailable(&detail, || unread_message(&self.config, &detail)).await;
                     continue;
                 }
             }
-            self.say(Registered { clusters: known.values().cloned().collect(), problem: None }).await;
+            self.publish(RegistryContents { clusters: known.values().cloned().collect(), problem: None })
+                .await;
         }
         is_heard
     }
 
     /// The registry does not answer: the last answer stays. If there is none, the error is published.
-    async fn is_silent(&self, detail: &str, problem: impl FnOnce() -> String) {
-        let was_heard = self.said.borrow().as_ref().is_some_and(|said| said.problem.is_none());
+    async fn report_unavailable(&self, detail: &str, problem: impl FnOnce() -> String) {
+        let was_heard = self.latest.borrow().as_ref().is_some_and(|said| said.problem.is_none());
         if was_heard {
             tracing::warn!(detail, "the cluster registry does not answer; what it said last holds");
         } else {
-            self.say(unread(problem())).await;
+            self.publish(unread_registry(problem())).await;
         }
     }
 
-    async fn say(&self, registered: Registered) {
-        let is_news = self.said.send_if_modified(|said| {
+    async fn publish(&self, registered: RegistryContents) {
+        let is_news = self.latest.send_if_modified(|said| {
             let is_other = said.as_deref() != Some(&registered);
             if is_other {
                 *said = Some(Arc::new(registered));
@@ -197,7 +205,7 @@ impl Follow {
     }
 }
 
-fn cluster_of(object: &Value, wanted: &ConfigMapRegistry) -> Option<RegisteredCluster> {
+fn parse_registered_cluster(object: &Value, wanted: &ConfigMapRegistry) -> Option<RegisteredCluster> {
     let metadata = &object["metadata"];
     let labels = metadata["labels"].as_object().into_iter().flatten();
     let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
@@ -223,8 +231,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::cluster::{Keeper, Link};
-    use crate::model::StoredKey;
+    use crate::cluster::{ClusterLink, KeyObjectKind};
+    use crate::model::DataKeyRef;
 
     const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -232,18 +240,18 @@ mod tests {
     struct Case {
         folder: TempDir,
         sandbox: Sandbox,
-        home: Home,
+        home: HomeCluster,
         wanted: ConfigMapRegistry,
     }
 
     impl Case {
         fn new() -> Self {
             let folder = tempfile::tempdir().expect("a folder");
-            let link = Link::Kubeconfig { path: folder.path().join("home.yaml"), context: None };
+            let link = ClusterLink::Kubeconfig { path: folder.path().join("home.yaml"), context: None };
             Self {
                 folder,
                 sandbox: Sandbox::new(SandboxOptions::instant("home")),
-                home: Home::looking_every(LOOK_EVERY, link),
+                home: HomeCluster::looking_every(LOOK_EVERY, link),
                 wanted: ConfigMapRegistry { namespace: "default".to_owned(), ..ConfigMapRegistry::default() },
             }
         }
@@ -274,7 +282,7 @@ mod tests {
         }
     }
 
-    fn names(said: Option<&Registered>) -> Vec<&str> {
+    fn names(said: Option<&RegistryContents>) -> Vec<&str> {
         let said = said.expect("it was asked");
         assert_eq!(said.problem, None);
         said.clusters.iter().map(|it| it.name.as_str()).collect()
@@ -287,8 +295,8 @@ mod tests {
         case.register("bj1").await;
         case.register("bj2").await;
         let (sender, mut events) = mpsc::channel(8);
-        let registry = Registry::new(case.home.clone());
-        let said = registry.ask(Some(&case.wanted), Some(&sender)).await;
+        let registry = ClusterRegistry::new(case.home.clone());
+        let said = registry.watch_registry(Some(&case.wanted), Some(&sender)).await;
         assert_eq!(names(said.as_deref()), ["bj1", "bj2"]);
         assert!(matches!(events.recv().await, Some(Event::Registered)));
 
@@ -297,11 +305,11 @@ mod tests {
         for text in ["", "apiVersion: v1\nkind: Config\n", &wrong] {
             case.write(text);
             tokio::time::sleep(LOOK_EVERY * 5).await;
-            assert_eq!(names(registry.said().await.as_deref()), ["bj1", "bj2"], "{text}");
+            assert_eq!(names(registry.latest().await.as_deref()), ["bj1", "bj2"], "{text}");
         }
         fs::remove_file(case.path()).expect("removed");
         tokio::time::sleep(LOOK_EVERY * 5).await;
-        assert_eq!(names(registry.said().await.as_deref()), ["bj1", "bj2"]);
+        assert_eq!(names(registry.latest().await.as_deref()), ["bj1", "bj2"]);
         assert!(events.try_recv().is_err(), "nothing is new");
 
         // The first listener is closed, and requests go to the second one.
@@ -309,7 +317,7 @@ mod tests {
         drop(first);
         case.register("bj3").await;
         assert!(matches!(events.recv().await, Some(Event::Registered)));
-        assert_eq!(names(registry.said().await.as_deref()), ["bj1", "bj2", "bj3"]);
+        assert_eq!(names(registry.latest().await.as_deref()), ["bj1", "bj2", "bj3"]);
 
         // A kubeconfig without a change keeps its watch.
         case.sandbox.reset_requests();
@@ -324,9 +332,9 @@ mod tests {
         let secret = json!({"metadata": {"name": "forge"}, "stringData": {"token": "one"}});
         let secret: Secret = serde_json::from_value(secret).expect("a Secret");
         Api::namespaced(client, "default").create(&PostParams::default(), &secret).await.expect("created");
-        let at = StoredKey { namespace: "default".into(), name: "forge".into(), key: "token".into() };
+        let at = DataKeyRef { namespace: "default".into(), name: "forge".into(), key: "token".into() };
         let read = async || {
-            let found = case.home.read(Keeper::Secret, &at).await;
+            let found = case.home.read(KeyObjectKind::Secret, &at).await;
             found.map(|text| text.expose_secret().to_owned()).map_err(|error| error.to_string())
         };
         let first = case.door().await;

@@ -6,31 +6,34 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::agreements::Sources;
-use super::apps::{AppEntry, Heads, Held, PastApp, PastCommit, Run, Seen, UnitEntry};
+use super::agreements::AgreementSources;
+use super::apps::{
+    AppEntry, AppHeads, PastApp, PastCommit, TargetView, UnitBaseline, UnitEntry, UnitRenderState,
+};
 use super::event::Event;
 use super::file_versions::FileVersions;
-use super::world::World;
+use super::state::ControllerState;
 use crate::fleet::{Fleet, Target};
 use crate::model::{
-    Answers, AppId, Capabilities, ClusterName, Digest, ObjectId, Previous, Question, Refused, Revision,
-    Roles, RolloutAction, RolloutApproval, UnitMark,
+    AppId, ApprovalQuery, ApprovalQueryLookup, ApproverRoles, Capabilities, ClusterName, Digest, ObjectId,
+    PreviousContent, RefusedVersion, Revision, RolloutAction, RolloutApproval, UnitRolloutAnnotations,
 };
 use crate::render::UnitContent;
-use crate::report::Phase;
+use crate::report::TargetPhase;
 use crate::rollout::{
-    self, Allows, Approved, Basis, Choice, Commit, Condition, Decision, Hold, Input, Outcomes, Policy, Reach,
-    UnitFacts, UnitId,
+    self, ApprovalEffect, CommitState, CurrentUnitContent, GivenApproval, MeasurementOutcomes, RenderChoice,
+    RolloutDecision, RolloutHold, RolloutInput, RolloutPolicy, UnitCondition, UnitFacts, UnitId,
+    UnitParticipation,
 };
 
-impl World {
+impl ControllerState {
     /// The apps in waves at a new head. Must run before the targets are updated, because the current render of a target becomes
     /// its baseline.
-    pub(super) fn take_heads(&mut self, fleet: &Fleet, heads: &Arc<Heads>) {
-        let Self { apps, targets, snapshot, agreements, .. } = self;
+    pub(super) fn update_heads(&mut self, fleet: &Fleet, heads: &Arc<AppHeads>) {
+        let Self { rollout_apps: apps, targets, snapshot, agreements, .. } = self;
         let Some(snapshot) = snapshot else { return };
         let files = FileVersions::new(snapshot);
-        agreements.keep(&snapshot.revision, &files);
+        agreements.retain_for_head(&snapshot.revision, &files);
         let of_app = |id: &AppId| {
             let (app, head) = (fleet.apps.get(id)?, heads.apps.get(id)?);
             Some((Arc::clone(app), approvals_of(fleet, &files, id, &head.waves)))
@@ -41,8 +44,8 @@ impl World {
 
     /// Decides for each app in waves that an event affected.
     pub(super) fn advance_rollouts(&mut self, now: Instant) {
-        let (time, wall) = (self.apps.now(now), self.apps.wall(now));
-        while let Some((app, clusters, is_due)) = self.apps.next(time) {
+        let (time, wall) = (self.rollout_apps.now(now), self.rollout_apps.wall_time(now));
+        while let Some((app, clusters, is_due)) = self.rollout_apps.next(time) {
             self.advance_rollout(&app, &clusters, is_due, (time, wall));
         }
     }
@@ -56,33 +59,34 @@ impl World {
         is_due: bool,
         (now, wall): (Timestamp, Timestamp),
     ) {
-        if let Some(entry) = self.apps.get_mut(id) {
-            entry.read_again(now);
+        if let Some(entry) = self.rollout_apps.get_mut(id) {
+            entry.retry_unreadable_commits(now);
         }
         let is_other = self.observe_units(id, touched, now);
-        let Self { apps, clusters, agreements, fleet, .. } = self;
+        let Self { rollout_apps: apps, clusters, agreements, fleet, .. } = self;
         let Some(fleet) = fleet else { return };
         let roles = &fleet.approval_rules.roles;
-        let (measured, none) = (apps.measured(), Outcomes::new());
+        let (measured, none) = (apps.measured(), MeasurementOutcomes::new());
         let Some(entry) = apps.get_mut(id).filter(|entry| is_other || entry.decision.is_none() || is_due)
         else {
             return;
         };
-        let known = |cluster: &ClusterName| clusters.get(cluster).and_then(|it| it.facts.clone());
+        let known = |cluster: &ClusterName| clusters.get(cluster).and_then(|it| it.capabilities.clone());
         let before = entry.decision.take();
         let measured = measured.get(id).unwrap_or(&none);
         let mut decision = entry.decide(measured, (roles, &|asked| agreements.answer(asked)), (now, wall));
         // An observation that is missing for a moment neither opens nor closes a rollout.
-        let mut unread = entry.facts.values().filter(|facts| facts.reach == Reach::Unread).peekable();
+        let mut unread =
+            entry.facts.values().filter(|facts| facts.participation == UnitParticipation::Unread).peekable();
         let was_open = before.as_ref().is_none_or(|before| before.is_open);
         // A unit may be behind while its commit is unknown.
-        decision.is_open |=
-            unread.peek().is_some() && was_open || unread.any(|facts| facts.basis == Basis::Loading);
-        let wants = entry.carry_out(&mut decision, &known, now);
+        decision.is_open |= unread.peek().is_some() && was_open
+            || unread.any(|facts| facts.current_content == CurrentUnitContent::Loading);
+        let wants = entry.apply_decision(&mut decision, &known, now);
         let changed = changed_clusters(before.as_ref(), &decision);
         let holds = decision.units.values().filter_map(|verdict| verdict.hold.as_ref());
-        let by_window = { holds }.any(|hold| matches!(hold.gate(), Hold::Window { .. }));
-        let look_at_clock = now.saturating_add(LOOK_AT_CLOCK).ok().filter(|_| by_window);
+        let by_window = { holds }.any(|hold| matches!(hold.gate(), RolloutHold::Window { .. }));
+        let look_at_clock = now.saturating_add(CLOCK_CHECK_INTERVAL).ok().filter(|_| by_window);
         let deadline = [decision.deadline, entry.retry_at, look_at_clock].into_iter().flatten().min();
         let said = |unit: &UnitId| before.as_ref().and_then(|before| before.units.get(unit));
         let news: BTreeSet<ClusterName> = decision
@@ -91,30 +95,31 @@ impl World {
             .filter(|(unit, verdict)| said(unit) != Some(verdict))
             .map(|(unit, _)| unit.cluster.clone())
             .collect();
-        let asks = std::mem::take(&mut decision.asks);
+        let asks = std::mem::take(&mut decision.questions);
         entry.decision = Some(decision);
-        self.changed = true;
-        self.ask_who_agreed(asks, id);
-        self.apps.set_deadline(id, deadline);
+        self.is_overview_outdated = true;
+        self.request_agreements(asks, id);
+        self.rollout_apps.set_deadline(id, deadline);
         for revision in wants {
-            self.read_past(id, revision);
+            self.load_past_app(id, revision);
         }
         for cluster in news {
-            self.apps.touch_followers(&Target { app: id.clone(), cluster });
+            self.rollout_apps.touch_followers(&Target { app: id.clone(), cluster });
         }
         for cluster in changed {
-            self.give_render(&Target { app: id.clone(), cluster });
+            self.update_effective_render(&Target { app: id.clone(), cluster });
         }
     }
 
-    pub(super) fn ask_who_agreed(&mut self, asks: BTreeSet<Question>, app: &AppId) {
-        let asks: Vec<Question> = asks.into_iter().filter(|it| !self.agreements.is_asked(it, app)).collect();
+    pub(super) fn request_agreements(&mut self, asks: BTreeSet<ApprovalQuery>, app: &AppId) {
+        let asks: Vec<ApprovalQuery> =
+            asks.into_iter().filter(|it| !self.agreements.is_asked(it, app)).collect();
         if asks.is_empty() {
             return;
         }
         let known = self.fleet.as_ref().and_then(|fleet| fleet.apps.get(app));
         let folder = known.map(|app| app.folder().to_owned());
-        let sources = Sources { forge: self.reader(), history: Arc::clone(&self.history) };
+        let sources = AgreementSources { forge: self.forge_reader(), history: Arc::clone(&self.history) };
         for asked in asks {
             self.agreements.ask(asked, (app, folder.clone()), &sources, &self.events);
         }
@@ -122,115 +127,124 @@ impl World {
 
     /// Observes the units that an event affected, and those not observed yet. Returns whether any of them changed.
     fn observe_units(&mut self, id: &AppId, touched: &BTreeSet<ClusterName>, now: Timestamp) -> bool {
-        let Some(entry) = self.apps.get(id) else { return false };
+        let Some(entry) = self.rollout_apps.get(id) else { return false };
         let touched = touched.iter().flat_map(|cluster| entry.units_on(cluster)).map(|(unit, _)| unit);
-        let units: BTreeSet<UnitId> = touched.chain(&entry.unseen).cloned().collect();
+        let units: BTreeSet<UnitId> = touched.chain(&entry.unobserved_units).cloned().collect();
         let clusters: BTreeSet<&ClusterName> = units.iter().map(|unit| &unit.cluster).collect();
-        let after: BTreeMap<ClusterName, Option<Hold>> =
-            clusters.into_iter().map(|cluster| (cluster.clone(), self.comes_after(entry, cluster))).collect();
-        let Self { apps, targets, clusters, .. } = self;
+        let after: BTreeMap<ClusterName, Option<RolloutHold>> = clusters
+            .into_iter()
+            .map(|cluster| (cluster.clone(), self.predecessor_hold(entry, cluster)))
+            .collect();
+        let Self { rollout_apps: apps, targets, clusters, .. } = self;
         let Some(entry) = apps.get_mut(id) else { return false };
         let mut is_other = false;
         for unit in units {
             let target = targets.get(&Target { app: id.clone(), cluster: unit.cluster.clone() });
             if let (Some(target), Some(cluster)) = (target, clusters.get(&unit.cluster)) {
-                is_other |= entry.observe(&unit, Seen { target, cluster, now });
+                is_other |= entry.observe_unit(&unit, TargetView { target, cluster, now });
             }
             if let Some(facts) = entry.facts.get_mut(&unit) {
                 let after = after.get(&unit.cluster).cloned().flatten();
-                is_other |= facts.after != after;
-                facts.after = after;
+                is_other |= facts.predecessor_hold != after;
+                facts.predecessor_hold = after;
             }
         }
         is_other
     }
 
     /// The hold while an app that must be done first on a cluster is not done.
-    fn comes_after(&self, entry: &AppEntry, cluster: &ClusterName) -> Option<Hold> {
+    fn predecessor_hold(&self, entry: &AppEntry, cluster: &ClusterName) -> Option<RolloutHold> {
         entry.app.rollout.after.iter().find_map(|after| {
             let target = Target { app: after.app.clone(), cluster: cluster.clone() };
             // An app that the cluster does not have holds nothing back.
             self.targets.get(&target)?;
             let (phase, words) = self.phase(&target);
-            if matches!(phase, Phase::Running | Phase::Unmanaged | Phase::KeptOut) {
+            if matches!(phase, TargetPhase::Running | TargetPhase::Unmanaged | TargetPhase::KeptOut) {
                 return None;
             }
             let because = if words.is_empty() { phase.as_str().to_owned() } else { words };
-            Some(Hold::After { app: after.app.clone(), because: because.into() })
+            Some(RolloutHold::After { app: after.app.clone(), because: because.into() })
         })
     }
 
-    fn give_render(&mut self, target: &Target) {
-        let Self { apps, targets, clusters, .. } = self;
+    fn update_effective_render(&mut self, target: &Target) {
+        let Self { rollout_apps: apps, targets, clusters, .. } = self;
         let (Some(entry), Some(known)) = (apps.get_mut(&target.app), targets.get(target)) else { return };
         let (Ok(head), Some(cluster)) = (&known.head, clusters.get(&target.cluster)) else { return };
-        let effective = entry.effective(&target.cluster, &Arc::clone(head), &cluster.observation);
+        let effective = entry.effective_render(&target.cluster, &Arc::clone(head), &cluster.observation);
         let is_undecided = effective.is_undecided;
         let Some(known) = self.targets.get_mut(target) else { return };
-        let is_other = known.choose(Arc::clone(&effective.rendered), is_undecided);
-        self.apps.touch(target);
+        let is_other = known.set_render(Arc::clone(&effective.rendered), is_undecided);
+        self.rollout_apps.touch(target);
         if !is_other {
             // The objects are equal; other fields of the render are written only along with a change.
             return;
         }
         self.in_flight.cancel(target);
         let cluster = self.clusters.get_mut(&target.cluster);
-        if cluster.is_some_and(|it| it.take_render(&target.app.to_string(), &effective.rendered)) {
+        if cluster.is_some_and(|it| it.set_app_render(&target.app.to_string(), &effective.rendered)) {
             self.watch_rendered(&target.cluster);
         }
-        self.changed = true;
+        self.is_overview_outdated = true;
         if let Some(known) = self.targets.get_mut(target) {
-            known.due = true;
-            self.agenda.mark(target.clone());
+            known.is_due = true;
+            self.work_queue.mark_due(target.clone());
         }
     }
 
     /// Reads an app at an earlier commit, once.
-    fn read_past(&mut self, id: &AppId, revision: Revision) {
+    fn load_past_app(&mut self, id: &AppId, revision: Revision) {
         let Some(fleet) = self.fleet.clone() else { return };
-        let Some(entry) = self.apps.get_mut(id).filter(|entry| !entry.commits.contains_key(&revision)) else {
+        let Some(entry) =
+            self.rollout_apps.get_mut(id).filter(|entry| !entry.commits.contains_key(&revision))
+        else {
             return;
         };
         entry.commits.insert(revision.clone(), PastCommit::Loading);
         let (head, app) = (Arc::clone(&entry.head), id.clone());
-        let discovered =
-            self.clusters.iter().filter_map(|(name, it)| Some((name.clone(), it.facts.clone()?))).collect();
+        let discovered = self
+            .clusters
+            .iter()
+            .filter_map(|(name, it)| Some((name.clone(), it.capabilities.clone()?)))
+            .collect();
         let (history, events) = (Arc::clone(&self.history), self.events.clone());
-        let reading = Arc::clone(&self.reading);
-        let (places, defined) = (self.apps.reading(), self.renders.last().map(|it| it.defined().clone()));
+        let reading = Arc::clone(&self.manifest_cache);
+        let (places, defined) =
+            (self.rollout_apps.reading(), self.renders.last().map(|it| it.defined_kinds().clone()));
         tokio::spawn(async move {
             let place = places.acquire_owned().await;
             let known = (discovered, defined.unwrap_or_default());
             let past =
-                super::apps::read_past(&history, &reading, &fleet, &head, &app, &revision, known).await;
+                super::apps::read_past_app(&history, &reading, &fleet, &head, &app, &revision, known).await;
             drop(place);
             // The send fails only when the controller has stopped.
-            let _ = events.send(Event::PastApp { app, revision, past: past.map(Box::new) }).await;
+            let _ = events.send(Event::PastAppRead { app, revision, past: past.map(Box::new) }).await;
         });
     }
 
-    pub(super) fn past_read(&mut self, app: &AppId, revision: &Revision, past: Option<PastApp>) {
-        let now = self.apps.now(Instant::now());
-        let Some(entry) = self.apps.get_mut(app) else { return };
+    pub(super) fn handle_past_app(&mut self, app: &AppId, revision: &Revision, past: Option<PastApp>) {
+        let now = self.rollout_apps.now(Instant::now());
+        let Some(entry) = self.rollout_apps.get_mut(app) else { return };
         match past {
             // This commit was read for other waves than the current ones.
             Some(past) if past.waves != entry.head.waves => _ = entry.commits.remove(revision),
             Some(past) => _ = entry.commits.insert(revision.clone(), PastCommit::Known(Arc::new(past))),
             None => {
-                let until = now.saturating_add(READ_AGAIN).unwrap_or(now);
+                let until = now.saturating_add(COMMIT_RETRY_DELAY).unwrap_or(now);
                 entry.commits.insert(revision.clone(), PastCommit::Unknown { until });
                 entry.retry_at = [entry.retry_at, Some(until)].into_iter().flatten().min();
             }
         }
         // This commit may show what a unit runs.
-        let unknown = entry.units.iter().filter(|(_, unit)| matches!(unit.run, Run::Unknown));
-        entry.unseen.extend(unknown.map(|(id, _)| id.clone()));
-        self.apps.decide_soon(app);
+        let unknown =
+            entry.units.iter().filter(|(_, unit)| matches!(unit.render_state, UnitRenderState::Unknown));
+        entry.unobserved_units.extend(unknown.map(|(id, _)| id.clone()));
+        self.rollout_apps.decide_soon(app);
     }
 
     /// The hold of each unit of a target.
-    pub(super) fn holds(&self, target: &Target) -> impl Iterator<Item = (&UnitId, &Hold)> {
-        let entry = self.apps.get(&target.app);
+    pub(super) fn holds(&self, target: &Target) -> impl Iterator<Item = (&UnitId, &RolloutHold)> {
+        let entry = self.rollout_apps.get(&target.app);
         let units = entry.into_iter().flat_map(|entry| entry.units_on(&target.cluster));
         let decision = entry.and_then(|entry| entry.decision.as_ref());
         units.filter_map(move |(id, _)| Some((id, decision?.units.get(id)?.hold.as_ref()?)))
@@ -238,14 +252,14 @@ impl World {
 
     /// The commits whose rollout is open. Their statuses are updated until it ends, even when newer commits come.
     pub(super) fn unfinished_commits(&self) -> BTreeSet<Revision> {
-        let open = self.apps.iter().filter(|(_, entry)| entry.is_open());
+        let open = self.rollout_apps.iter().filter(|(_, entry)| entry.is_open());
         let targets = open.flat_map(|(id, _)| self.targets.of_app(id));
         targets.map(|(_, target)| target.revision.clone()).collect()
     }
 
     /// A unit of a target that fails while its rollout is open.
     pub(super) fn rollout_failure(&self, target: &Target) -> Option<String> {
-        let entry = self.apps.get(&target.app)?;
+        let entry = self.rollout_apps.get(&target.app)?;
         let decision = entry.decision.as_ref()?;
         entry
             .units_on(&target.cluster)
@@ -254,10 +268,10 @@ impl World {
 }
 
 /// While a window is shut: the controller notices within this time that the clock was set or that the machine slept.
-const LOOK_AT_CLOCK: SignedDuration = SignedDuration::from_mins(5);
+const CLOCK_CHECK_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
 /// A commit that could not be read is read again after this time, because a chart may be available again.
-const READ_AGAIN: SignedDuration = SignedDuration::from_mins(5);
+const COMMIT_RETRY_DELAY: SignedDuration = SignedDuration::from_mins(5);
 
 /// The Approvals of an app as input of a decision.
 pub fn approvals_of(
@@ -265,24 +279,24 @@ pub fn approvals_of(
     files: &FileVersions<'_>,
     app: &AppId,
     waves: &crate::fleet::Waves,
-) -> Vec<Approved> {
+) -> Vec<GivenApproval> {
     let approved = |approval: &RolloutApproval| {
         let allows = match &approval.action {
-            RolloutAction::Open { through } => Allows::Through(waves.position(through)?),
-            RolloutAction::Retry => Allows::Retry,
-            RolloutAction::Override { window } => Allows::Override { window: window.clone() },
+            RolloutAction::Open { through } => ApprovalEffect::Through(waves.position(through)?),
+            RolloutAction::Retry => ApprovalEffect::Retry,
+            RolloutAction::Override { window } => ApprovalEffect::Override { window: window.clone() },
         };
-        let at = files.age(approval.location.as_ref());
-        let file = files.of_approval(approval.location.as_ref(), approval.is_alone);
-        Some(Approved { digest: approval.digest, allows, at, file })
+        let at = files.commit_position(approval.location.as_ref());
+        let file = files.approval_version(approval.location.as_ref(), approval.is_alone);
+        Some(GivenApproval { digest: approval.digest, allows, position: at, file })
     };
     fleet.rollout_approvals.get(app).into_iter().flatten().filter_map(approved).collect()
 }
 
 /// The clusters on which the render of a unit changes.
-fn changed_clusters(before: Option<&Decision>, now: &Decision) -> BTreeSet<ClusterName> {
+fn changed_clusters(before: Option<&RolloutDecision>, now: &RolloutDecision) -> BTreeSet<ClusterName> {
     let is_same = before.is_some_and(|before| before.is_open == now.is_open);
-    let is_changed = |(id, verdict): &(&UnitId, &rollout::Verdict)| {
+    let is_changed = |(id, verdict): &(&UnitId, &rollout::UnitDecision)| {
         !is_same
             || before.and_then(|before| before.units.get(*id)).map(|it| &it.choice) != Some(&verdict.choice)
     };
@@ -290,7 +304,7 @@ fn changed_clusters(before: Option<&Decision>, now: &Decision) -> BTreeSet<Clust
 }
 
 impl AppEntry {
-    fn read_again(&mut self, now: Timestamp) {
+    fn retry_unreadable_commits(&mut self, now: Timestamp) {
         if self.retry_at.take_if(|at| *at <= now).is_none() {
             return;
         }
@@ -301,18 +315,18 @@ impl AppEntry {
             PastCommit::Loading | PastCommit::Known(_) => None,
         });
         self.retry_at = waits.min();
-        self.unseen.extend(self.units.keys().cloned());
+        self.unobserved_units.extend(self.units.keys().cloned());
     }
 
     /// The objects that differ between the head and the current content of a unit. All objects of the head if the current content
     /// is unknown.
-    fn changes(&self, id: &UnitId) -> Vec<ObjectId> {
+    fn changed_objects(&self, id: &UnitId) -> Vec<ObjectId> {
         let head = self.head.units.get(id).and_then(|unit| unit.content.as_deref());
         let Some(head) = head else { return Vec::new() };
-        let has = self.units.get(id).and_then(|unit| match &unit.run {
-            Run::Held(held) | Run::Half(held) => Some(&*held.content),
-            Run::Head { .. } => Some(head),
-            Run::Unknown => None,
+        let has = self.units.get(id).and_then(|unit| match &unit.render_state {
+            UnitRenderState::Held(held) | UnitRenderState::PartlyApplied(held) => Some(&*held.content),
+            UnitRenderState::Head { .. } => Some(head),
+            UnitRenderState::Unknown => None,
         });
         let Some(has) = has else { return head.objects.iter().map(|(object, _)| object.clone()).collect() };
         let missing = |of: &UnitContent, other: &UnitContent| -> Vec<ObjectId> {
@@ -326,15 +340,15 @@ impl AppEntry {
 
     fn decide(
         &self,
-        measured: &Outcomes,
-        (roles, answers): (&Roles, Answers<'_>),
+        measured: &MeasurementOutcomes,
+        (roles, answers): (&ApproverRoles, ApprovalQueryLookup<'_>),
         (now, wall): (Timestamp, Timestamp),
-    ) -> Decision {
+    ) -> RolloutDecision {
         let head_revision = self.revision.clone().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
         let commit = |revision: &Revision| match self.commits.get(revision) {
-            Some(PastCommit::Known(past)) => Commit::Known(Arc::clone(&past.facts)),
-            Some(PastCommit::Unknown { .. }) => Commit::Unknown,
-            Some(PastCommit::Loading) | None => Commit::Loading,
+            Some(PastCommit::Known(past)) => CommitState::Known(Arc::clone(&past.facts)),
+            Some(PastCommit::Unknown { .. }) => CommitState::Unknown,
+            Some(PastCommit::Loading) | None => CommitState::Loading,
         };
         let position = |revision: &Revision| self.positions.get(revision).copied();
         let parent = |revision: &Revision| {
@@ -342,9 +356,9 @@ impl AppEntry {
             self.history.commits.get(at).cloned()
         };
         let deadline = SignedDuration::try_from(self.app.rollout.deadline()).unwrap_or(SignedDuration::MAX);
-        rollout::decide(&Input {
+        rollout::decide(&RolloutInput {
             waves: self.head.waves.list(),
-            policy: Policy {
+            policy: RolloutPolicy {
                 on_failure: self.app.rollout.on_failure,
                 deadline,
                 gate_first: self.app.rollout.gate_first,
@@ -357,126 +371,149 @@ impl AppEntry {
             units: &self.facts,
             approvals: &self.approvals,
             windows: &self.head.selected.windows,
-            measured,
+            measurements: measured,
             rules: &self.head.selected.rules,
             roles,
             answers,
-            changes: &|unit| self.changes(unit),
+            changed_objects: &|unit| self.changed_objects(unit),
             app: &self.app.id,
             refusals: &self.refusals,
             commit: &commit,
             position: &position,
             parent: &parent,
             now,
-            wall,
+            wall_time: wall,
         })
     }
 
     /// Assigns each unit its decided render. If a render is not available, the decision gets the reason. Returns the commits that
     /// must be read first. `known`: the capabilities of each cluster.
-    fn carry_out(
+    fn apply_decision(
         &mut self,
-        decision: &mut Decision,
+        decision: &mut RolloutDecision,
         known: &dyn Fn(&ClusterName) -> Option<Arc<Capabilities>>,
         now: Timestamp,
     ) -> BTreeSet<Revision> {
-        let mut wants = std::mem::take(&mut decision.wants);
+        let mut wants = std::mem::take(&mut decision.needed_commits);
         self.refusals.clone_from(&decision.refusals);
         let ids: Vec<UnitId> = decision.units.keys().cloned().collect();
         for id in ids {
             let Some(verdict) = decision.units.get_mut(&id) else { continue };
             let facts = self.facts.get(&id);
-            if facts.is_some_and(|facts| facts.basis == Basis::Loading) {
+            if facts.is_some_and(|facts| facts.current_content == CurrentUnitContent::Loading) {
                 wants.extend(facts.and_then(|facts| facts.revision.clone()));
             }
             match verdict.choice.clone() {
-                Choice::Head => {
+                RenderChoice::Head => {
                     let head = self.head.revision_on(&id.cluster);
                     if let (Some(unit), Some(facts)) = (self.units.get_mut(&id), self.facts.get(&id))
-                        && unit.take_head(facts, head, now)
+                        && unit.assign_head(facts, head, now)
                     {
-                        self.unseen.insert(id.clone());
+                        self.unobserved_units.insert(id.clone());
                     }
                 }
-                Choice::At(revision) => {
-                    match self.take_back(
+                RenderChoice::At(revision) => {
+                    match self.assign_past_render(
                         (&id, verdict.hold.as_ref()),
                         &revision,
                         known(&id.cluster).as_ref(),
                         now,
                     ) {
                         Ok(()) => {}
-                        Err(Missing::NotRead) => {
+                        Err(MissingCommit::NotRead) => {
                             wants.insert(revision);
-                            verdict.choice = Choice::Undecided;
+                            verdict.choice = RenderChoice::Undecided;
                         }
-                        Err(Missing::Gone(because)) => {
-                            (verdict.choice, verdict.hold) = self.without(&id, because, verdict.hold.take());
+                        Err(MissingCommit::Gone(because)) => {
+                            (verdict.choice, verdict.hold) =
+                                self.fallback_choice(&id, because, verdict.hold.take());
                         }
                     }
                 }
-                Choice::Stay | Choice::Frozen | Choice::Nothing | Choice::Undecided => {}
+                RenderChoice::Stay
+                | RenderChoice::Frozen
+                | RenderChoice::Nothing
+                | RenderChoice::Undecided => {}
             }
         }
         wants
     }
 
-    fn take_back(
+    fn assign_past_render(
         &mut self,
-        (id, hold): (&UnitId, Option<&Hold>),
+        (id, hold): (&UnitId, Option<&RolloutHold>),
         revision: &Revision,
         known: Option<&Arc<Capabilities>>,
         now: Timestamp,
-    ) -> Result<(), Missing> {
+    ) -> Result<(), MissingCommit> {
         match self.commits.get(revision) {
             Some(PastCommit::Known(past)) if past.is_outdated(&id.cluster, known) => {
                 self.commits.remove(revision);
-                return Err(Missing::NotRead);
+                return Err(MissingCommit::NotRead);
             }
             Some(PastCommit::Known(_)) => {}
-            None | Some(PastCommit::Loading) => return Err(Missing::NotRead),
+            None | Some(PastCommit::Loading) => return Err(MissingCommit::NotRead),
             Some(PastCommit::Unknown { .. }) => {
-                return Err(Missing::Gone(format!("commit {} cannot be read any more", revision.short())));
+                return Err(MissingCommit::Gone(format!(
+                    "commit {} cannot be read any more",
+                    revision.short()
+                )));
             }
         }
-        let held = self.held_at(id, revision);
+        let held = self.baseline_at(id, revision);
         let Some(unit) = self.units.get(id) else { return Ok(()) };
         let previous = unit.mark.previous.as_ref().filter(|previous| previous.revision == *revision);
         let facts = self.facts.get(id);
-        let is_empty = facts.is_some_and(|facts| facts.basis == Basis::Empty);
+        let is_empty = facts.is_some_and(|facts| facts.current_content == CurrentUnitContent::Empty);
         let Some(held) = held else {
-            return Err(Missing::Gone(format!("commit {} does not have it", revision.short())));
+            return Err(MissingCommit::Gone(format!("commit {} does not have it", revision.short())));
         };
         if !is_empty && previous.is_none_or(|previous| previous.content != held.content.digest) {
-            return Err(Missing::Gone(format!("commit {} renders something else by now", revision.short())));
+            return Err(MissingCommit::Gone(format!(
+                "commit {} renders something else by now",
+                revision.short()
+            )));
         }
-        let hold = hold.filter(|_| matches!(unit.run, Run::Head { .. }));
+        let hold = hold.filter(|_| matches!(unit.render_state, UnitRenderState::Head { .. }));
         let wave = facts.map_or(0, |facts| facts.wave);
         let refusal = self.refusals.iter().find(|it| it.is_reason_of(hold, wave));
-        let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head.clone() });
-        let mark = UnitMark { since: Some(unit.begins(now)), previous: previous.cloned(), refused };
+        let refused = refusal.map(|it| RefusedVersion { digest: it.digest, head: it.head.clone() });
+        let mark = UnitRolloutAnnotations {
+            since: Some(unit.start_time(now)),
+            previous: previous.cloned(),
+            refused,
+        };
         if let Some(unit) = self.units.get_mut(id) {
-            unit.run = Run::Held(Held { is_of_earlier_process: false, ..held });
+            unit.render_state = UnitRenderState::Held(UnitBaseline { is_of_earlier_process: false, ..held });
             unit.mark = mark;
             unit.timers.reset();
         }
-        self.unseen.insert(id.clone());
+        self.unobserved_units.insert(id.clone());
         Ok(())
     }
 
     /// The choice for a unit whose commit cannot be read.
-    fn without(&self, id: &UnitId, because: String, hold: Option<Hold>) -> (Choice, Option<Hold>) {
+    fn fallback_choice(
+        &self,
+        id: &UnitId,
+        because: String,
+        hold: Option<RolloutHold>,
+    ) -> (RenderChoice, Option<RolloutHold>) {
         let because = because.into();
-        match self.units.get(id).map(|unit| &unit.run) {
-            Some(Run::Head { .. }) => (Choice::Head, Some(Hold::RevertFailed { because })),
-            Some(Run::Half(_)) => (Choice::Frozen, Some(Hold::Frozen { because, waits: hold.map(Box::new) })),
-            _ => (Choice::Nothing, hold),
+        match self.units.get(id).map(|unit| &unit.render_state) {
+            Some(UnitRenderState::Head { .. }) => {
+                (RenderChoice::Head, Some(RolloutHold::RevertFailed { because }))
+            }
+            Some(UnitRenderState::PartlyApplied(_)) => {
+                (RenderChoice::Frozen, Some(RolloutHold::Frozen { because, waits: hold.map(Box::new) }))
+            }
+            _ => (RenderChoice::Nothing, hold),
         }
     }
 }
 
 /// Why a commit cannot be used.
-enum Missing {
+enum MissingCommit {
     NotRead,
     Gone(String),
 }
@@ -484,29 +521,30 @@ enum Missing {
 impl UnitEntry {
     /// The time from which it has the new content. Of two marks the newer one counts, because annotations have a resolution of
     /// seconds.
-    fn begins(&self, now: Timestamp) -> Timestamp {
+    fn start_time(&self, now: Timestamp) -> Timestamp {
         let next = self.mark.since.map(|before| before.as_second().saturating_add(1));
         Timestamp::from_second(now.as_second().max(next.unwrap_or(i64::MIN))).unwrap_or(now)
     }
 
     /// Assigns the head's render. Returns whether the unit had another one before.
-    fn take_head(&mut self, facts: &UnitFacts, head: Option<&Revision>, now: Timestamp) -> bool {
-        if matches!(self.run, Run::Head { .. }) {
+    fn assign_head(&mut self, facts: &UnitFacts, head: Option<&Revision>, now: Timestamp) -> bool {
+        if matches!(self.render_state, UnitRenderState::Head { .. }) {
             return false;
         }
         self.revision = if facts.is_behind { head.cloned() } else { facts.revision.clone() };
         if facts.is_behind {
-            let ran = match &self.run {
-                Run::Held(held) if facts.condition == Condition::Done => {
-                    Some(Previous { revision: held.revision.clone(), content: held.content.digest })
+            let ran = match &self.render_state {
+                UnitRenderState::Held(held) if facts.condition == UnitCondition::Done => {
+                    Some(PreviousContent { revision: held.revision.clone(), content: held.content.digest })
                 }
                 _ => self.mark.previous.take(),
             };
-            self.skips_hooks = facts.goes_back();
-            self.mark = UnitMark { since: Some(self.begins(now)), previous: ran, refused: None };
+            self.skips_hooks = facts.is_revert();
+            self.mark =
+                UnitRolloutAnnotations { since: Some(self.start_time(now)), previous: ran, refused: None };
             self.timers.reset();
         }
-        self.run = Run::Head { was_whole: !facts.is_behind };
+        self.render_state = UnitRenderState::Head { was_whole: !facts.is_behind };
         true
     }
 }

@@ -12,30 +12,30 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::event::{ClusterNews, Event, Looked};
-use super::expiry::Expiry;
-use super::follow::Follow;
+use super::api_discovery::{ApiWatch, KnownApis};
+use super::event::{ClusterNews, Event, InventoryResult};
+use super::expiry_warnings::ExpiryWarnings;
 use super::jitter::jittered;
-use super::serving::{Known, Serving};
-use crate::cluster::{Catalog, Client, Credential, Error, KindsInUse, Link, WritePermit};
-use crate::model::{ClusterName, Kind};
+use super::kubeconfig_watch::KubeconfigWatch;
+use crate::cluster::{Catalog, Client, ClusterLink, Credential, Error, KindsInUse, WritePermit};
+use crate::model::{ClusterName, GroupVersionKind};
 
-const PROBE_EVERY: Duration = Duration::from_secs(5);
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// A cluster whose watches deliver events is probed only this often. The probe reads its version and checks the credentials.
-const PROBE_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(30);
 const FAILURES_TO_OFFLINE: u32 = 3;
 const ANSWERS_TO_READY: u32 = 2;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Interval between inventories over all kinds, including kinds without a watch.
-const LOOK_EVERY: Duration = Duration::from_secs(12 * 3600);
+const INVENTORY_INTERVAL: Duration = Duration::from_secs(12 * 3600);
 /// Pauses are up to a fifth longer, so that a thousand clusters behind one broken router do not send at the same moment.
 const JITTER: u32 = 20;
 
 /// Runs until the queue closes or the task is aborted.
-pub struct Supervisor {
+pub struct ClusterSupervisor {
     pub cluster: ClusterName,
-    pub link: Link,
+    pub link: ClusterLink,
     pub instance: String,
     pub events: mpsc::Sender<Event>,
     /// Counts requests to discover the APIs again.
@@ -43,70 +43,75 @@ pub struct Supervisor {
     /// The first epoch of this supervisor.
     pub first_epoch: u64,
     /// About how often the kubeconfig is compared with that of the connection.
-    pub read_every: Duration,
+    pub kubeconfig_poll_interval: Duration,
     pub permit: WritePermit,
 }
 
-impl std::fmt::Debug for Supervisor {
+impl std::fmt::Debug for ClusterSupervisor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Supervisor({})", self.cluster)
     }
 }
 
 /// The event queue is closed because the controller has stopped.
-struct Closed;
+struct EventQueueClosed;
 
-struct Connected {
+struct ClusterConnection {
     client: Client,
     /// Kinds whose list failed for the moment. Objects of this instance of these kinds are unknown until a list succeeds.
-    unlisted: Vec<Kind>,
+    unlisted: Vec<GroupVersionKind>,
 }
 
-impl From<KindsInUse> for Looked {
+impl From<KindsInUse> for InventoryResult {
     fn from(found: KindsInUse) -> Self {
-        Self { unlisted: found.unlisted(), denied: found.denied(), in_use: found.kinds }
+        Self { unlisted: found.retryable_kinds(), denied: found.denied_kinds(), in_use: found.kinds }
     }
 }
 
 /// State that outlives a connection.
 #[derive(Default)]
-struct Kept {
-    known: Known,
+struct SupervisorState {
+    apis: KnownApis,
     /// The last client, until the controller is informed that its kubeconfig was replaced.
-    before: Option<Client>,
-    expiry: Arc<Mutex<Expiry>>,
+    last_client: Option<Client>,
+    expiry: Arc<Mutex<ExpiryWarnings>>,
 }
 
-impl Supervisor {
+impl ClusterSupervisor {
     /// How often a kubeconfig is read again. It is also read after each refusal by the cluster.
-    pub const READ_EVERY: Duration = Duration::from_secs(300);
+    pub const KUBECONFIG_POLL_INTERVAL: Duration = Duration::from_secs(300);
 
     pub async fn run(mut self) {
         let mut epoch = self.first_epoch;
         let mut unanswered = 0;
-        let mut kept = Kept::default();
+        let mut kept = SupervisorState::default();
         loop {
             epoch += 1;
             let Ok(connected) = self.connect(epoch, unanswered, &mut kept).await else { return };
-            match self.stay(epoch, connected, &mut kept).await {
+            match self.monitor(epoch, connected, &mut kept).await {
                 Ok(failures) => unanswered = failures,
-                Err(Closed) => return,
+                Err(EventQueueClosed) => return,
             }
         }
     }
 
     /// Retries until the cluster has answered all requests of a start. `attempts` continues the count of failed probes.
-    async fn connect(&mut self, epoch: u64, mut attempts: u32, kept: &mut Kept) -> Result<Connected, Closed> {
+    async fn connect(
+        &mut self,
+        epoch: u64,
+        mut attempts: u32,
+        kept: &mut SupervisorState,
+    ) -> Result<ClusterConnection, EventQueueClosed> {
         let was_offline = attempts > 0;
         let mut pause = FIRST_PAUSE;
         // A client whose attempt got no answer is used again, so that no credential plug-in runs a second time.
         let mut unanswered = None;
         loop {
-            let opened = self.open(unanswered.take(), kept.before.as_ref()).await;
-            if let (Ok(client), Some(before)) = (&opened, &kept.before)
-                && !client.is_made_as(before)
+            let opened = self.open(unanswered.take(), kept.last_client.as_ref()).await;
+            if let (Ok(client), Some(before)) = (&opened, &kept.last_client)
+                && !client.has_same_kubeconfig(before)
             {
-                self.leave(epoch, kept).await?;
+                self.report_kubeconfig_change(epoch, kept).await?;
             }
             let taken = match opened {
                 Ok(client) => {
@@ -120,12 +125,13 @@ impl Supervisor {
             };
             match taken {
                 Ok((client, catalog, found)) => {
-                    kept.known.connected(catalog);
-                    kept.before = Some(client.clone());
-                    let catalog = Arc::clone(&kept.known.catalog);
-                    let connected = Connected { client: client.clone(), unlisted: found.unlisted() };
-                    let looked = Looked::from(found);
-                    self.tell(epoch, ClusterNews::Up { client, catalog, looked }).await?;
+                    kept.apis.reset(catalog);
+                    kept.last_client = Some(client.clone());
+                    let catalog = Arc::clone(&kept.apis.catalog);
+                    let connected =
+                        ClusterConnection { client: client.clone(), unlisted: found.retryable_kinds() };
+                    let looked = InventoryResult::from(found);
+                    self.send_news(epoch, ClusterNews::Up { client, catalog, looked }).await?;
                     return Ok(connected);
                 }
                 Err(error) => {
@@ -136,12 +142,12 @@ impl Supervisor {
                         _ => None,
                     };
                     let detail = with_expiry(&error, credential.as_ref());
-                    self.tell(epoch, ClusterNews::Down { detail, attempts, lasting }).await?;
+                    self.send_news(epoch, ClusterNews::Down { detail, attempts, lasting }).await?;
                 }
             }
             tokio::time::sleep(jittered(pause, JITTER, &self.cluster, attempts)).await;
             // A cluster that answered a moment ago is likely back soon, so it is tried every 5 s.
-            pause = (pause * 2).min(if was_offline { PROBE_EVERY } else { LONGEST_PAUSE });
+            pause = (pause * 2).min(if was_offline { PROBE_INTERVAL } else { LONGEST_PAUSE });
         }
     }
 
@@ -163,9 +169,13 @@ impl Supervisor {
     }
 
     /// Reports that the kubeconfig was replaced. No request may start over the old connection after that.
-    async fn leave(&self, epoch: u64, kept: &mut Kept) -> Result<(), Closed> {
-        kept.before = None;
-        self.tell(epoch, ClusterNews::Left).await
+    async fn report_kubeconfig_change(
+        &self,
+        epoch: u64,
+        kept: &mut SupervisorState,
+    ) -> Result<(), EventQueueClosed> {
+        kept.last_client = None;
+        self.send_news(epoch, ClusterNews::KubeconfigChanged).await
     }
 
     async fn take_inventory(
@@ -180,27 +190,33 @@ impl Supervisor {
         }
         let catalog = client.discover().await?;
         let found = client.kinds_in_use(&catalog, &self.instance).await?;
-        tell_hidden(&self.cluster, &found.hidden);
+        log_hidden_kinds(&self.cluster, &found.unlistable);
         Ok((client, catalog, found))
     }
 
     /// Runs until three probes in a row failed, and returns the number of failures.
-    async fn stay(&mut self, epoch: u64, mut connected: Connected, kept: &mut Kept) -> Result<u32, Closed> {
+    async fn monitor(
+        &mut self,
+        epoch: u64,
+        mut connected: ClusterConnection,
+        kept: &mut SupervisorState,
+    ) -> Result<u32, EventQueueClosed> {
         let client = connected.client.clone();
         let mut failures = 0;
-        let mut serving = Serving::of(&client, &kept.known.catalog);
-        if kept.known.catalog.missing().next().is_some() {
-            serving.doubted();
+        let mut serving = ApiWatch::of(&client, &kept.apis.catalog);
+        if kept.apis.catalog.missing().next().is_some() {
+            serving.schedule_recheck();
         }
         let mut probed_at = Instant::now();
-        let mut probe_at = probed_at + PROBE_EVERY;
+        let mut probe_at = probed_at + PROBE_INTERVAL;
         let expiry = Arc::clone(&kept.expiry);
-        let (link, every) = (self.link.clone(), self.read_every);
-        let mut another = pin!(Follow { client: client.clone(), link, every, expiry }.until_another());
+        let (link, poll_interval) = (self.link.clone(), self.kubeconfig_poll_interval);
+        let mut another =
+            pin!(KubeconfigWatch { client: client.clone(), link, poll_interval, expiry }.wait_for_change());
         // When to discover the APIs again, and the delay after that.
-        let is_known = !kept.known.catalog.has_stale() && connected.unlisted.is_empty();
-        let mut again = (!is_known).then(|| self.after(FIRST_PAUSE));
-        let mut look_at = self.next_look();
+        let is_known = !kept.apis.catalog.has_stale() && connected.unlisted.is_empty();
+        let mut again = (!is_known).then(|| self.jittered_retry(FIRST_PAUSE));
+        let mut look_at = self.next_inventory();
         // Whether a caller waits for the discovery.
         let mut asked = false;
         loop {
@@ -209,17 +225,17 @@ impl Supervisor {
                 biased;
                 () = tokio::time::sleep_until(probe_at) => {
                     let began = Instant::now();
-                    let is_well = failures == 0 && !kept.known.is_another_version();
-                    let is_heard = is_well && client.is_heard_since(began - PROBE_EVERY, probed_at);
-                    if is_heard && began < probed_at + PROBE_AT_LEAST_EVERY {
-                        probe_at = began + PROBE_EVERY;
+                    let is_well = failures == 0 && !kept.apis.is_version_unconfirmed();
+                    let is_heard = is_well && client.has_events_since(began - PROBE_INTERVAL, probed_at);
+                    if is_heard && began < probed_at + MAX_PROBE_INTERVAL {
+                        probe_at = began + PROBE_INTERVAL;
                         continue;
                     }
                     match client.probe().await {
                         Ok(version) => {
                             failures = 0;
-                            if kept.known.heard(version) {
-                                serving.moved();
+                            if kept.apis.update_version(version) {
+                                serving.schedule_discovery();
                             }
                         }
                         Err(error) => {
@@ -228,7 +244,7 @@ impl Supervisor {
                             if failures >= FAILURES_TO_OFFLINE {
                                 let detail = with_expiry(&error, Some(&client.credential()));
                                 let news = ClusterNews::Down { detail, attempts: failures, lasting: false };
-                                self.tell(epoch, news).await?;
+                                self.send_news(epoch, news).await?;
                                 return Ok(failures);
                             }
                             // The kubeconfig may have been replaced. If not, the authenticator of the cluster may have failed for
@@ -236,57 +252,57 @@ impl Supervisor {
                             let is_refused = matches!(error, Error::Denied { .. });
                             if is_refused && client.is_outdated(&self.link).await.unwrap_or(false) {
                                 tracing::info!(cluster = %self.cluster, "it refuses us, and its kubeconfig is another one by now: connecting anew");
-                                self.leave(epoch, kept).await?;
+                                self.report_kubeconfig_change(epoch, kept).await?;
                                 return Ok(0);
                             }
                         }
                     }
                     probed_at = Instant::now();
-                    probe_at = probed_at + PROBE_EVERY;
+                    probe_at = probed_at + PROBE_INTERVAL;
                 }
                 () = &mut another => {
-                    self.leave(epoch, kept).await?;
+                    self.report_kubeconfig_change(epoch, kept).await?;
                     return Ok(0);
                 }
                 request = self.rediscover.changed() => {
-                    request.map_err(|_| Closed)?;
+                    request.map_err(|_| EventQueueClosed)?;
                     // One discovery answers all requests that wait for it.
                     if !asked {
                         asked = true;
                         again = Some((Instant::now(), again.map_or(FIRST_PAUSE, |(_, pause)| pause)));
                     }
                 }
-                () = serving.next(&kept.known.catalog) => {
-                    if !self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await? {
-                        again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
+                () = serving.wait_until_due(&kept.apis.catalog) => {
+                    if !self.rediscover_apis(epoch, &mut connected, &mut kept.apis, &mut serving, &mut asked).await? {
+                        again = again.or_else(|| Some(self.jittered_retry(FIRST_PAUSE)));
                     }
                 }
                 () = tokio::time::sleep_until(look_at) => {
-                    look_at = self.next_look();
+                    look_at = self.next_inventory();
                     // For some kinds no watch reports that they are served.
-                    let is_said = self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await?;
-                    let is_seen = self.look_around(epoch, &mut connected, &kept.known.catalog).await?;
+                    let is_said = self.rediscover_apis(epoch, &mut connected, &mut kept.apis, &mut serving, &mut asked).await?;
+                    let is_seen = self.retake_inventory(epoch, &mut connected, &kept.apis.catalog).await?;
                     if !is_said || !is_seen {
-                        again = again.or_else(|| Some(self.after(FIRST_PAUSE)));
+                        again = again.or_else(|| Some(self.jittered_retry(FIRST_PAUSE)));
                     }
                 }
-                pause = due(again) => {
-                    let is_said = self.ask(epoch, &mut connected, &mut kept.known, &mut serving, &mut asked).await?;
-                    again = (!is_said).then(|| self.after(pause));
+                pause = wait_for_retry(again) => {
+                    let is_said = self.rediscover_apis(epoch, &mut connected, &mut kept.apis, &mut serving, &mut asked).await?;
+                    again = (!is_said).then(|| self.jittered_retry(pause));
                 }
             }
         }
     }
 
     /// Discovers the APIs and sends the result. Returns whether the discovery was complete.
-    async fn ask(
+    async fn rediscover_apis(
         &self,
         epoch: u64,
-        connected: &mut Connected,
-        known: &mut Known,
-        serving: &mut Serving,
+        connected: &mut ClusterConnection,
+        known: &mut KnownApis,
+        serving: &mut ApiWatch,
         asked: &mut bool,
-    ) -> Result<bool, Closed> {
+    ) -> Result<bool, EventQueueClosed> {
         let found = match connected.client.discover().await {
             Ok(found) => found,
             Err(error) => {
@@ -295,43 +311,44 @@ impl Supervisor {
             }
         };
         let before = Arc::clone(&known.catalog);
-        let is_news = known.take(found);
+        let is_news = known.update(found);
         if known.catalog.missing().next().is_some() {
-            serving.doubted();
+            serving.schedule_recheck();
         }
         // A kind that was hidden at the connection was never searched for objects of this instance. Nothing is deleted before
         // that.
-        let revealed: Vec<Kind> = known.catalog.revealed_since(&before).cloned().collect();
+        let revealed: Vec<GroupVersionKind> = known.catalog.newly_visible_kinds(&before).cloned().collect();
         if !revealed.is_empty() {
             connected.unlisted.extend(revealed);
-            let looked = Looked { unlisted: connected.unlisted.clone(), ..Looked::default() };
-            self.tell(epoch, ClusterNews::Listed(looked)).await?;
+            let looked =
+                InventoryResult { unlisted: connected.unlisted.clone(), ..InventoryResult::default() };
+            self.send_news(epoch, ClusterNews::InventoryTaken(looked)).await?;
         }
         let is_asked = std::mem::take(asked);
         if is_news || is_asked {
-            self.tell(epoch, ClusterNews::Serves(Arc::clone(&known.catalog))).await?;
+            self.send_news(epoch, ClusterNews::ApisChanged(Arc::clone(&known.catalog))).await?;
         }
-        self.list_again(epoch, connected, &known.catalog).await?;
+        self.retry_unlisted_kinds(epoch, connected, &known.catalog).await?;
         Ok(!known.catalog.has_stale() && connected.unlisted.is_empty())
     }
 
-    fn next_look(&self) -> Instant {
-        Instant::now() + jittered(LOOK_EVERY, JITTER, &self.cluster, 0)
+    fn next_inventory(&self) -> Instant {
+        Instant::now() + jittered(INVENTORY_INTERVAL, JITTER, &self.cluster, 0)
     }
 
     /// Takes the inventory again, as at the connection. Returns whether all kinds could be listed. A late write of an earlier
     /// process, or a restored backup, may have brought objects of kinds that no app renders any more, and these kinds have no
     /// watch.
-    async fn look_around(
+    async fn retake_inventory(
         &self,
         epoch: u64,
-        connected: &mut Connected,
+        connected: &mut ClusterConnection,
         catalog: &Catalog,
-    ) -> Result<bool, Closed> {
+    ) -> Result<bool, EventQueueClosed> {
         match connected.client.kinds_in_use(catalog, &self.instance).await {
             Ok(found) => {
-                connected.unlisted = found.unlisted();
-                self.tell(epoch, ClusterNews::Listed(Looked::from(found))).await?;
+                connected.unlisted = found.retryable_kinds();
+                self.send_news(epoch, ClusterNews::InventoryTaken(InventoryResult::from(found))).await?;
                 Ok(connected.unlisted.is_empty())
             }
             // The next regular inventory is soon enough.
@@ -343,29 +360,29 @@ impl Supervisor {
     }
 
     /// Lists the kinds whose list failed at the connection.
-    async fn list_again(
+    async fn retry_unlisted_kinds(
         &self,
         epoch: u64,
-        connected: &mut Connected,
+        connected: &mut ClusterConnection,
         catalog: &Catalog,
-    ) -> Result<(), Closed> {
+    ) -> Result<(), EventQueueClosed> {
         if connected.unlisted.is_empty() {
             return Ok(());
         }
         // A kind whose preferred version was unknown at the connection was listed in another version.
-        let preferred = |unlisted: &Kind| {
-            let found = catalog.preferred().find(|it| it.is_same(unlisted)).cloned();
+        let preferred = |unlisted: &GroupVersionKind| {
+            let found = catalog.preferred().find(|it| it.is_same_group_kind(unlisted)).cloned();
             found.or_else(|| catalog.has_stale().then(|| unlisted.clone()))
         };
-        let kinds: Vec<Kind> = connected.unlisted.iter().filter_map(preferred).collect();
+        let kinds: Vec<GroupVersionKind> = connected.unlisted.iter().filter_map(preferred).collect();
         match connected.client.kinds_in_use_of(&kinds, catalog, &self.instance).await {
             Ok(found) => {
-                let unlisted = found.unlisted();
+                let unlisted = found.retryable_kinds();
                 if unlisted == connected.unlisted {
                     return Ok(());
                 }
                 connected.unlisted = unlisted;
-                self.tell(epoch, ClusterNews::Listed(Looked::from(found))).await
+                self.send_news(epoch, ClusterNews::InventoryTaken(InventoryResult::from(found))).await
             }
             Err(error) => {
                 tracing::debug!(cluster = %self.cluster, %error, "kinds that could not be listed are asked for again");
@@ -375,19 +392,19 @@ impl Supervisor {
     }
 
     /// The time of the next try after this pause, with jitter, and the pause after it.
-    fn after(&self, pause: Duration) -> (Instant, Duration) {
+    fn jittered_retry(&self, pause: Duration) -> (Instant, Duration) {
         let number = u32::try_from(pause.as_secs()).unwrap_or(u32::MAX);
         (Instant::now() + jittered(pause, JITTER, &self.cluster, number), (pause * 2).min(LONGEST_PAUSE))
     }
 
-    async fn tell(&self, epoch: u64, news: ClusterNews) -> Result<(), Closed> {
+    async fn send_news(&self, epoch: u64, news: ClusterNews) -> Result<(), EventQueueClosed> {
         let event = Event::Cluster { cluster: self.cluster.clone(), epoch, news };
-        self.events.send(event).await.map_err(|_| Closed)
+        self.events.send(event).await.map_err(|_| EventQueueClosed)
     }
 }
 
 /// Logs kinds that cannot be listed. An account with minimal rights may not list kinds that no app renders, so this is one line.
-fn tell_hidden(cluster: &ClusterName, hidden: &[(Kind, Error)]) {
+fn log_hidden_kinds(cluster: &ClusterName, hidden: &[(GroupVersionKind, Error)]) {
     let (denied, down): (Vec<_>, Vec<_>) =
         hidden.iter().partition(|(_, error)| matches!(error, Error::Denied { .. }));
     for (kind, error) in down {
@@ -408,7 +425,7 @@ fn tell_hidden(cluster: &ClusterName, hidden: &[(Kind, Error)]) {
 }
 
 /// Waits for the next try, if there is one, and returns the pause after it.
-async fn due(again: Option<(Instant, Duration)>) -> Duration {
+async fn wait_for_retry(again: Option<(Instant, Duration)>) -> Duration {
     match again {
         Some((at, pause)) => {
             tokio::time::sleep_until(at).await;
@@ -420,7 +437,7 @@ async fn due(again: Option<(Instant, Duration)>) -> Duration {
 
 /// Adds the expiry of the credential, because an expired login is refused too.
 fn with_expiry(error: &Error, credential: Option<&Credential>) -> String {
-    let detail = detail(error);
+    let detail = error_detail(error);
     let warning = credential.and_then(|credential| credential.warning(Timestamp::now()));
     match warning.filter(|_| matches!(error, Error::Denied { .. })) {
         Some(warning) => format!("{detail}; {warning}"),
@@ -429,7 +446,7 @@ fn with_expiry(error: &Error, credential: Option<&Credential>) -> String {
 }
 
 /// The error without "failed to reach cluster x": the caller names the cluster.
-fn detail(error: &Error) -> String {
+fn error_detail(error: &Error) -> String {
     match error {
         Error::Connection { detail, .. }
         | Error::Unreachable { detail, .. }
@@ -448,8 +465,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::{Home, Keeper, Stored};
-    use crate::model::StoredKey;
+    use crate::cluster::{HomeCluster, KeyObjectKind, StoredKubeconfig};
+    use crate::model::DataKeyRef;
 
     mod kubeconfigs;
 
@@ -464,14 +481,14 @@ mod tests {
             let sandbox = Sandbox::new(SandboxOptions::instant("bj5"));
             let (rediscover, asked) = watch::channel(0);
             let (sender, events) = mpsc::channel(64);
-            let supervisor = Supervisor {
+            let supervisor = ClusterSupervisor {
                 cluster: ClusterName::from("bj5"),
-                link: Link::in_process(sandbox.service()),
+                link: ClusterLink::in_process(sandbox.service()),
                 instance: "main".to_owned(),
                 events: sender,
                 rediscover: asked,
                 first_epoch: 0,
-                read_every: Supervisor::READ_EVERY,
+                kubeconfig_poll_interval: ClusterSupervisor::KUBECONFIG_POLL_INTERVAL,
                 permit: WritePermit::default(),
             };
             tokio::spawn(supervisor.run());
@@ -517,7 +534,7 @@ mod tests {
         case.rediscover.send_modify(|count| *count += 1);
         tokio::time::sleep(Duration::from_millis(500)).await;
         case.sandbox.set_down(false);
-        assert!(matches!(case.next().await, ClusterNews::Serves(_)));
+        assert!(matches!(case.next().await, ClusterNews::ApisChanged(_)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -529,8 +546,11 @@ mod tests {
         let ours: Secret = serde_json::from_value(ours).expect("a secret");
         secrets.create(&PostParams::default(), &ours).await.expect("created");
         let start = Instant::now();
-        let ClusterNews::Listed(looked) = case.next().await else { panic!("no news") };
-        assert_eq!((looked.in_use, looked.unlisted), (vec![Kind::new("", "v1", "Secret")], vec![]));
+        let ClusterNews::InventoryTaken(looked) = case.next().await else { panic!("no news") };
+        assert_eq!(
+            (looked.in_use, looked.unlisted),
+            (vec![crate::model::GroupVersionKind::new("", "v1", "Secret")], vec![])
+        );
         let hours = start.elapsed().as_secs() / 3600;
         assert!((12..15).contains(&hours), "{hours}");
     }
@@ -545,8 +565,8 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(4_500)).await;
         case.sandbox.set_down(false);
         let news = tokio::time::timeout(Duration::from_secs(20), case.next()).await.expect("news");
-        let ClusterNews::Serves(catalog) = news else { panic!("{news:?}") };
-        assert!(catalog.holds("menus.example.com"));
+        let ClusterNews::ApisChanged(catalog) = news else { panic!("{news:?}") };
+        assert!(catalog.serves_definition("menus.example.com"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -554,15 +574,15 @@ mod tests {
         let mut case = Case::start().await;
         case.define().await;
         let definitions = case.definitions();
-        let ClusterNews::Serves(before) = case.next().await else { panic!("not served") };
+        let ClusterNews::ApisChanged(before) = case.next().await else { panic!("not served") };
         let start = Instant::now();
         definitions.delete("menus.example.com", &DeleteParams::default()).await.expect("deleted");
-        let ClusterNews::Serves(missing) = case.next().await else { panic!("no news") };
+        let ClusterNews::ApisChanged(missing) = case.next().await else { panic!("no news") };
         let expected = ["example.com/v1", "example.com/v1/Menu"];
         assert_eq!(missing.missing().collect::<Vec<_>>(), expected);
         let known = before.capabilities(None);
         assert_eq!(missing.capabilities(Some(&known)), known, "for a moment it counts as there");
-        let ClusterNews::Serves(gone) = case.next().await else { panic!("no news") };
+        let ClusterNews::ApisChanged(gone) = case.next().await else { panic!("no news") };
         assert!(gone.missing().next().is_none() && !gone.capabilities(None).has("example.com/v1/Menu"));
         assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
     }
@@ -572,7 +592,7 @@ mod tests {
         let mut case = Case::start().await;
         let without = case.sandbox.backup();
         case.define().await;
-        assert!(matches!(case.next().await, ClusterNews::Serves(_)));
+        assert!(matches!(case.next().await, ClusterNews::ApisChanged(_)));
         tokio::time::sleep(Duration::from_secs(5)).await;
         case.sandbox.set_down(true);
         assert!(matches!(case.next().await, ClusterNews::Down { .. }));
@@ -584,7 +604,7 @@ mod tests {
             }
         };
         assert!(catalog.capabilities(None).has("example.com/v1/Menu"), "it was there before");
-        let ClusterNews::Serves(gone) = case.next().await else { panic!("no news") };
+        let ClusterNews::ApisChanged(gone) = case.next().await else { panic!("no news") };
         assert!(gone.missing().next().is_none() && !gone.capabilities(None).has("example.com/v1/Menu"));
     }
 
@@ -604,16 +624,21 @@ mod tests {
 
         let (_rediscover, asked) = watch::channel(0);
         let (sender, mut events) = mpsc::channel(64);
-        let at = StoredKey { namespace: "default".into(), name: "bj5".into(), key: "kubeconfig".into() };
-        let way = Home::at(Link::in_process(home.service()));
-        let supervisor = Supervisor {
+        let at = DataKeyRef { namespace: "default".into(), name: "bj5".into(), key: "kubeconfig".into() };
+        let way = HomeCluster::at(ClusterLink::in_process(home.service()));
+        let supervisor = ClusterSupervisor {
             cluster: ClusterName::from("bj5"),
-            link: Link::Stored(Stored { home: way, keeper: Keeper::Secret, at, context: None }),
+            link: ClusterLink::Stored(StoredKubeconfig {
+                home: way,
+                object_kind: KeyObjectKind::Secret,
+                at,
+                context: None,
+            }),
             instance: "main".to_owned(),
             events: sender,
             rediscover: asked,
             first_epoch: 0,
-            read_every: Duration::from_millis(200),
+            kubeconfig_poll_interval: Duration::from_millis(200),
             permit: WritePermit::default(),
         };
         tokio::spawn(supervisor.run());
@@ -648,7 +673,10 @@ mod tests {
 
         let other = secret(&listener.kubeconfig().replace("127.0.0.1", "localhost"));
         secrets.replace("bj5", &PostParams::default(), &other).await.expect("replaced");
-        assert!(matches!(next().await, (1, ClusterNews::Left)), "before anything is asked over the new one");
+        assert!(
+            matches!(next().await, (1, ClusterNews::KubeconfigChanged)),
+            "before anything is asked over the new one"
+        );
         assert!(matches!(next().await, (2, ClusterNews::Up { .. })), "without a word of being offline");
     }
 
@@ -676,7 +704,7 @@ mod tests {
         let asking = tokio::spawn(async move {
             loop {
                 rediscover.send_modify(|count| *count += 1);
-                tokio::time::sleep(PROBE_EVERY / 2).await;
+                tokio::time::sleep(PROBE_INTERVAL / 2).await;
             }
         });
         let start = Instant::now();

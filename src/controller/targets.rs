@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::target::TargetEntry;
+use super::target_entry::TargetEntry;
 use crate::fleet::Target;
 use crate::model::{App, AppId, ClusterName};
 use crate::plan::ApplySettings;
-use crate::render::Render;
+use crate::render::TargetRender;
 
 #[derive(Debug, Default)]
 pub struct Targets {
@@ -34,12 +34,12 @@ impl Targets {
 
     /// Sets the head of a target. Returns whether it changed. The effective render follows the head; in an app with waves it
     /// needs a decision.
-    pub fn take_over(
+    pub fn update(
         &mut self,
         id: &Target,
         app: Arc<App>,
         settings: Arc<ApplySettings>,
-        render: Render,
+        render: TargetRender,
         in_waves: bool,
     ) -> bool {
         if render.1.is_err() {
@@ -49,8 +49,8 @@ impl Targets {
         }
         if let Some(entry) = self.entries.get_mut(id) {
             return match in_waves {
-                true => entry.take_head(app, settings, render),
-                false => entry.take_over(app, settings, render),
+                true => entry.update_head(app, settings, render),
+                false => entry.update(app, settings, render),
             };
         }
         self.by_cluster.entry(id.cluster.clone()).or_default().insert(id.app.clone());
@@ -98,12 +98,12 @@ impl Targets {
         self.entries.range(first..).take_while(move |(id, _)| id.app == app)
     }
 
-    pub fn names_on(&self, cluster: &ClusterName) -> Vec<Target> {
+    pub fn targets_on(&self, cluster: &ClusterName) -> Vec<Target> {
         let apps = self.by_cluster.get(cluster).into_iter().flatten();
         apps.map(|app| Target { app: app.clone(), cluster: cluster.clone() }).collect()
     }
 
-    pub fn on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&AppId, &TargetEntry)> {
+    pub fn entries_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&AppId, &TargetEntry)> {
         let apps = self.by_cluster.get(cluster).into_iter().flatten();
         let cluster = cluster.clone();
         apps.filter_map(move |app| {
@@ -116,32 +116,32 @@ impl Targets {
 /// The work queue of targets. A target that is in none of its lists is not processed before an event, so a turn costs the number
 /// of events and not the number of targets.
 #[derive(Debug, Default)]
-pub struct Agenda {
+pub struct TargetWorkQueue {
     /// Targets with events.
-    marked: BTreeSet<Target>,
+    due: BTreeSet<Target>,
     deadlines: BTreeSet<(Instant, Target)>,
     deadline_of: BTreeMap<Target, Instant>,
     /// Targets with work, while their cluster has no free slot.
-    queues: BTreeMap<ClusterName, Queue<Target>>,
+    queues: BTreeMap<ClusterName, UniqueQueue<Target>>,
     /// Clusters that may have a free slot; the other queues are not visited.
     open: BTreeSet<ClusterName>,
 }
 
 /// First in, first out; each item once.
 #[derive(Debug)]
-struct Queue<T> {
+struct UniqueQueue<T> {
     order: VecDeque<T>,
     /// The same items as a set: each event checks whether an item waits, and that must not cost more in a long queue.
     waiting: BTreeSet<T>,
 }
 
-impl<T> Default for Queue<T> {
+impl<T> Default for UniqueQueue<T> {
     fn default() -> Self {
         Self { order: VecDeque::new(), waiting: BTreeSet::new() }
     }
 }
 
-impl<T: Clone + Ord> Queue<T> {
+impl<T: Clone + Ord> UniqueQueue<T> {
     fn push(&mut self, item: &T) {
         if self.waiting.insert(item.clone()) {
             self.order.push_back(item.clone());
@@ -155,13 +155,13 @@ impl<T: Clone + Ord> Queue<T> {
     }
 }
 
-impl Agenda {
-    pub fn mark(&mut self, id: Target) {
-        self.marked.insert(id);
+impl TargetWorkQueue {
+    pub fn mark_due(&mut self, id: Target) {
+        self.due.insert(id);
     }
 
     /// Sets the time of the next processing. It replaces the previous time.
-    pub fn remind(&mut self, id: &Target, at: Option<Instant>) {
+    pub fn set_deadline(&mut self, id: &Target, at: Option<Instant>) {
         if let Some(before) = self.deadline_of.remove(id) {
             self.deadlines.remove(&(before, id.clone()));
         }
@@ -172,7 +172,7 @@ impl Agenda {
     }
 
     /// Processes it when its cluster has a free slot.
-    pub fn queue(&mut self, id: &Target) {
+    pub fn enqueue(&mut self, id: &Target) {
         self.queues.entry(id.cluster.clone()).or_default().push(id);
     }
 
@@ -183,14 +183,14 @@ impl Agenda {
             && let Some((_, id)) = self.deadlines.pop_first()
         {
             self.deadline_of.remove(&id);
-            self.marked.insert(id);
+            self.due.insert(id);
         }
-        if let Some(id) = self.marked.pop_first() {
+        if let Some(id) = self.due.pop_first() {
             return Some(id);
         }
         while let Some(cluster) = self.open.first().cloned() {
             let queue = self.queues.get_mut(&cluster).filter(|_| has_room(&cluster));
-            let next = queue.and_then(Queue::pop);
+            let next = queue.and_then(UniqueQueue::pop);
             if self.queues.get(&cluster).is_some_and(|queue| queue.order.is_empty()) {
                 self.queues.remove(&cluster);
             }
@@ -209,7 +209,7 @@ impl Agenda {
         }
     }
 
-    pub fn open_all(&mut self) {
+    pub fn free_all_slots(&mut self) {
         self.open.extend(self.queues.keys().cloned());
     }
 
@@ -233,12 +233,12 @@ mod tests {
         let now = Instant::now();
         let later = now + Duration::from_secs(1);
         let everywhere = |_: &ClusterName| true;
-        let mut agenda = Agenda::default();
+        let mut agenda = TargetWorkQueue::default();
         assert_eq!(agenda.next(now, everywhere), None);
-        agenda.mark(target("pay", "one"));
-        agenda.mark(target("pay", "one"));
-        agenda.remind(&target("cart", "one"), Some(now + Duration::from_secs(9)));
-        agenda.remind(&target("cart", "one"), Some(later));
+        agenda.mark_due(target("pay", "one"));
+        agenda.mark_due(target("pay", "one"));
+        agenda.set_deadline(&target("cart", "one"), Some(now + Duration::from_secs(9)));
+        agenda.set_deadline(&target("cart", "one"), Some(later));
         assert_eq!(agenda.next(now, everywhere), Some(target("pay", "one")));
         assert_eq!(agenda.next(now, everywhere), None);
         assert_eq!(agenda.next_deadline(), Some(later));
@@ -249,13 +249,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn queued_targets_run_in_order_per_cluster() {
         let now = Instant::now();
-        let mut agenda = Agenda::default();
+        let mut agenda = TargetWorkQueue::default();
         for id in [target("b", "full"), target("b", "free"), target("a", "free"), target("b", "free")] {
-            agenda.queue(&id);
+            agenda.enqueue(&id);
         }
         let has_room = |cluster: &ClusterName| cluster.as_str() == "free";
         assert_eq!(agenda.next(now, has_room), None, "nobody has said that there is a place");
-        agenda.open_all();
+        agenda.free_all_slots();
         let order: Vec<_> = std::iter::from_fn(|| agenda.next(now, has_room)).collect();
         assert_eq!(order, [target("b", "free"), target("a", "free")]);
         assert_eq!(agenda.next(now, |_| true), None);
@@ -267,14 +267,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn target_is_queued_once() {
         let now = Instant::now();
-        let mut agenda = Agenda::default();
+        let mut agenda = TargetWorkQueue::default();
         for app in ["a", "b", "a", "b"] {
-            agenda.queue(&target(app, "one"));
+            agenda.enqueue(&target(app, "one"));
         }
-        agenda.open_all();
+        agenda.free_all_slots();
         assert_eq!(agenda.next(now, |_| true), Some(target("a", "one")));
         // It was processed: it is queued again behind the one that waited longer.
-        agenda.queue(&target("a", "one"));
+        agenda.enqueue(&target("a", "one"));
         let order: Vec<_> = std::iter::from_fn(|| agenda.next(now, |_| true)).collect();
         assert_eq!(order, [target("b", "one"), target("a", "one")]);
     }
@@ -283,9 +283,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn full_clusters_cost_nothing_for_other_events() {
         let now = Instant::now();
-        let mut agenda = Agenda::default();
+        let mut agenda = TargetWorkQueue::default();
         for number in 0..1_000 {
-            agenda.queue(&target("a", &format!("cluster-{number}")));
+            agenda.enqueue(&target("a", &format!("cluster-{number}")));
         }
         let asked = std::cell::Cell::new(0);
         let has_room = |cluster: &ClusterName| {
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn long_queue_costs_same_per_entry() {
         const WAITING: usize = 10_000;
-        let mut queue = Queue::default();
+        let mut queue = UniqueQueue::default();
         // Each is queued twice, as by the events that affect it.
         for number in (0..WAITING).chain(0..WAITING) {
             queue.push(&Counted(number));

@@ -3,60 +3,62 @@
 
 use std::sync::Arc;
 
-use crate::model::{App, Diagnostic, ObjectId, Rendered, RenderedObject};
+use crate::model::{App, Diagnostic, ObjectId, RenderedObject, RenderedTarget};
 use crate::report::version;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Versions {
+pub struct AppVersions {
     rendered: String,
     /// Filled if the app ignores any field or has podSets.
-    workloads: Box<[Workload]>,
+    workloads: Box<[WorkloadVersion]>,
     /// The app ignores fields.
-    are_left: bool,
+    has_ignored_fields: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Workload {
+struct WorkloadVersion {
     id: ObjectId,
     version: String,
     pod_sets: Arc<[Arc<str>]>,
 }
 
-impl Versions {
+impl AppVersions {
     /// The image of a hook is not a version of the app.
-    pub fn of(render: &Result<Arc<Rendered>, Vec<Diagnostic>>, app: &App) -> Self {
+    pub fn of(render: &Result<Arc<RenderedTarget>, Vec<Diagnostic>>, app: &App) -> Self {
         let objects = render.iter().flat_map(|rendered| rendered.objects.iter());
         let workload = |object: &RenderedObject| {
             let version = version::of_workload(&object.body.fields())?;
-            Some(Workload { id: object.id.clone(), version, pod_sets: Arc::clone(&object.pod_sets) })
+            Some(WorkloadVersion { id: object.id.clone(), version, pod_sets: Arc::clone(&object.pod_sets) })
         };
-        let workloads: Vec<Workload> = objects
-            .filter(|object| object.hook.is_none() && object.body.mentions("image"))
+        let workloads: Vec<WorkloadVersion> = objects
+            .filter(|object| object.hook.is_none() && object.body.contains_text("image"))
             .filter_map(workload)
             .collect();
-        let rendered = version::merge(workloads.iter().map(|workload| workload.version.as_str()));
+        let rendered = version::merge_versions(workloads.iter().map(|workload| workload.version.as_str()));
         let are_left = !app.ignore.is_empty();
         let are_kept = are_left || workloads.iter().any(|workload| !workload.pod_sets.is_empty());
         let workloads = if are_kept { workloads } else { Vec::new() };
-        Self { rendered, workloads: workloads.into(), are_left }
+        Self { rendered, workloads: workloads.into(), has_ignored_fields: are_left }
     }
 
     /// `live`: the image of a workload whose image is ignored.
-    pub fn running<'a>(&'a self, live: impl Fn(&ObjectId) -> Option<&'a str>) -> String {
-        if !self.are_left {
+    pub fn running_version<'a>(&'a self, live: impl Fn(&ObjectId) -> Option<&'a str>) -> String {
+        if !self.has_ignored_fields {
             return self.rendered.clone();
         }
-        version::merge(self.workloads.iter().map(|workload| workload.running(&live)))
+        version::merge_versions(self.workloads.iter().map(|workload| workload.running_version(&live)))
     }
 
-    pub fn of_pod_set<'a>(&'a self, name: &str, live: impl Fn(&ObjectId) -> Option<&'a str>) -> String {
-        let of_it = |workload: &&Workload| workload.pod_sets.iter().any(|pod_set| **pod_set == *name);
-        version::merge(self.workloads.iter().filter(of_it).map(|workload| workload.running(&live)))
+    pub fn pod_set_version<'a>(&'a self, name: &str, live: impl Fn(&ObjectId) -> Option<&'a str>) -> String {
+        let of_it = |workload: &&WorkloadVersion| workload.pod_sets.iter().any(|pod_set| **pod_set == *name);
+        version::merge_versions(
+            self.workloads.iter().filter(of_it).map(|workload| workload.running_version(&live)),
+        )
     }
 }
 
-impl Workload {
-    fn running<'a>(&'a self, live: &impl Fn(&ObjectId) -> Option<&'a str>) -> &'a str {
+impl WorkloadVersion {
+    fn running_version<'a>(&'a self, live: &impl Fn(&ObjectId) -> Option<&'a str>) -> &'a str {
         live(&self.id).unwrap_or(&self.version)
     }
 }

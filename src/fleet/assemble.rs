@@ -3,50 +3,53 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::checks::{CHECKS, Facts, comes_of_kustomize};
-use super::{Broken, Fleet, Holders, health_rules, pins, policies, projects, registry, rivals, routes};
+use super::checks::{CHECKS, CheckInput, kustomize_error_filter};
+use super::{
+    BrokenApp, Fleet, IdentityOwners, health_rules, identity_conflicts, pins, policies, projects, registry,
+    routes,
+};
 use crate::manifest::Manifests;
 use crate::model::{
-    App, AppId, ApprovalRules, Cluster, ClusterName, Diagnostic, Location, Ring, Roles, RolloutApproval,
-    Scope, Snapshot,
+    App, AppId, ApprovalRules, ApproverRoles, Cluster, ClusterName, Diagnostic, DiagnosticScope, Location,
+    Ring, RolloutApproval, Snapshot,
 };
 
 /// Combines the manifests, runs every check, and moves apps with errors to `broken`.
 pub fn assemble(manifests: Manifests, snapshot: &Snapshot) -> Fleet {
-    assemble_after(manifests, snapshot, &Holders::default())
+    assemble_after(manifests, snapshot, &IdentityOwners::default())
 }
 
 /// The same, with the holders of identities from the previous revision.
-pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Holders) -> Fleet {
-    let mut unregistered = registry::take(&mut manifests, snapshot);
-    let (holders, mut newcomers) = rivals::settle(&mut manifests, before);
+pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &IdentityOwners) -> Fleet {
+    let mut unregistered = registry::add_registered_clusters(&mut manifests, snapshot);
+    let (holders, mut newcomers) = identity_conflicts::resolve_conflicts(&mut manifests, before);
     manifests.diagnostics.append(&mut newcomers);
-    projects::place(&mut manifests.apps);
-    let mut lost_routes = routes::attach(&mut manifests);
+    projects::inherit_placement(&mut manifests.apps);
+    let mut lost_routes = routes::attach_routes(&mut manifests);
     let of_namespace = projects::by_namespace(&manifests.apps);
     let clusters: BTreeMap<ClusterName, Cluster> =
         manifests.clusters.iter().map(|cluster| (cluster.name.clone(), cluster.clone())).collect();
     let rings: &[Ring] = manifests.rings.as_ref().map_or(&[], |rings| &rings.rings);
     let ring_of = rings_of(rings, &clusters);
-    let facts = Facts {
+    let facts = CheckInput {
         manifests: &manifests,
         snapshot,
         clusters: &clusters,
         rings,
         ring_of: &ring_of,
-        before,
-        more_clusters: registry::is_unknown(&manifests, snapshot),
+        previous_owners: before,
+        has_unknown_clusters: registry::is_registry_unread(&manifests, snapshot),
     };
     let mut found: Vec<Diagnostic> = CHECKS.iter().flat_map(|(_, check)| check(&facts)).collect();
     found.append(&mut lost_routes);
     found.append(&mut unregistered);
-    let (health, mut mistakes) = health_rules::of(snapshot);
+    let (health, mut mistakes) = health_rules::load_health_rules(snapshot);
     found.append(&mut mistakes);
-    let (policies, mut mistakes) = policies::of(&manifests, snapshot);
+    let (policies, mut mistakes) = policies::compile_policies(&manifests, snapshot);
     found.append(&mut mistakes);
-    found.append(&mut projects::held(&manifests, &found, before));
+    found.append(&mut projects::waiting_app_errors(&manifests, &found, before));
 
-    let hidden = comes_of_kustomize(&manifests);
+    let hidden = kustomize_error_filter(&manifests);
     let mut diagnostics: Vec<Diagnostic> =
         manifests.diagnostics.iter().filter(|mistake| !hidden(mistake)).cloned().collect();
     drop(hidden);
@@ -55,20 +58,21 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
     diagnostics.dedup();
 
     // Without a valid instance the namespaces of apps are unknown.
-    let is_usable = !diagnostics.iter().any(|it| it.is_error() && it.scope == Scope::Instance);
+    let is_usable = !diagnostics.iter().any(|it| it.is_error() && it.scope == DiagnosticScope::Instance);
     let holders = if is_usable || before.is_empty() { holders } else { before.clone() };
     let of_folders = pins::by_folder(&manifests.pins);
     for app in &mut manifests.apps {
-        pins::attach(app, &of_folders, &ring_of);
+        pins::attach_pins(app, &of_folders, &ring_of);
     }
-    let (apps, broken) = part(manifests.apps, &diagnostics);
+    let (apps, broken) = split_broken_apps(manifests.apps, &diagnostics);
     let mut rollout_approvals: BTreeMap<AppId, Vec<RolloutApproval>> = BTreeMap::new();
     for approval in manifests.rollout_approvals {
         rollout_approvals.entry(approval.app.clone()).or_default().push(approval);
     }
-    let wrong: BTreeSet<&Scope> = diagnostics.iter().filter(|it| it.is_error()).map(|it| &it.scope).collect();
+    let wrong: BTreeSet<&DiagnosticScope> =
+        diagnostics.iter().filter(|it| it.is_error()).map(|it| &it.scope).collect();
     // Other documents of a broken file may be what this one depends on.
-    let is_whole = |place: &Location| !wrong.contains(&Scope::File(place.file.clone()));
+    let is_whole = |place: &Location| !wrong.contains(&DiagnosticScope::File(place.file.clone()));
     manifests.triggers.retain(|trigger| is_whole(&trigger.location));
     manifests.notifications.retain(|route| is_whole(&route.location));
     manifests.servers.retain(|server| is_whole(&server.location));
@@ -79,7 +83,7 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         rings_location: manifests.rings.as_ref().map(|rings| rings.location.clone()),
         rings: manifests.rings.map(|rings| rings.rings).unwrap_or_default(),
         apps,
-        broken,
+        broken_apps: broken,
         approvals: manifests.approvals,
         rollout_approvals,
         triggers,
@@ -90,11 +94,11 @@ pub fn assemble_after(mut manifests: Manifests, snapshot: &Snapshot, before: &Ho
         analyses: manifests.analyses.into_iter().map(|it| (it.name.clone(), it)).collect(),
         approval_rules: Arc::new(ApprovalRules {
             rules: manifests.approval_rules,
-            roles: Roles::of(&manifests.approvers, manifests.may_lack_approvers),
+            roles: ApproverRoles::of(&manifests.approvers, manifests.may_lack_approvers),
         }),
         health: Arc::new(health),
         diagnostics,
-        holders: Arc::new(holders),
+        identity_owners: Arc::new(holders),
         ring_of,
         projects: of_namespace,
     }
@@ -105,22 +109,23 @@ pub(super) fn rings_of(
     rings: &[Ring],
     clusters: &BTreeMap<ClusterName, Cluster>,
 ) -> BTreeMap<ClusterName, String> {
-    let ring_of = |cluster: &Cluster| Some((cluster.name.clone(), ring_for(rings, cluster)?.name.clone()));
+    let ring_of =
+        |cluster: &Cluster| Some((cluster.name.clone(), matching_ring(rings, cluster)?.name.clone()));
     clusters.values().filter_map(ring_of).collect()
 }
 
-pub(super) fn ring_for<'a>(rings: &'a [Ring], cluster: &Cluster) -> Option<&'a Ring> {
+pub(super) fn matching_ring<'a>(rings: &'a [Ring], cluster: &Cluster) -> Option<&'a Ring> {
     rings.iter().find(|ring| ring.clusters.matches(cluster.facts(None)))
 }
 
-fn part(
+fn split_broken_apps(
     apps: Vec<Arc<App>>,
     diagnostics: &[Diagnostic],
-) -> (BTreeMap<AppId, Arc<App>>, BTreeMap<AppId, Broken>) {
-    let mut broken: BTreeMap<AppId, Broken> = BTreeMap::new();
+) -> (BTreeMap<AppId, Arc<App>>, BTreeMap<AppId, BrokenApp>) {
+    let mut broken: BTreeMap<AppId, BrokenApp> = BTreeMap::new();
     for error in diagnostics.iter().filter(|diagnostic| diagnostic.is_error()) {
-        if let Scope::App(id) = &error.scope {
-            let entry = broken.entry(id.clone()).or_insert(Broken { app: None, errors: Vec::new() });
+        if let DiagnosticScope::App(id) = &error.scope {
+            let entry = broken.entry(id.clone()).or_insert(BrokenApp { app: None, errors: Vec::new() });
             entry.errors.push(error.clone());
         }
     }

@@ -4,53 +4,54 @@
 use std::collections::BTreeMap;
 
 use super::codes;
-use super::text_places::within;
-use crate::health::{Expressions, Part, RuleBody, RuleMistake, RuleSource, Rules};
+use super::text_locations::location_in_text;
+use crate::health::{Expressions, HealthRules, RuleBody, RuleMistake, RulePart, RuleSource};
 use crate::manifest::health_rule::{self, FOLDER, HealthRule};
-use crate::manifest::read::Reading;
+use crate::manifest::read::ReadContext;
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, Expression, Location, Scope, Snapshot};
+use crate::model::{CelExpression, Diagnostic, DiagnosticScope, Location, Snapshot};
 
-const CORE: &str = "core";
+const CORE_FOLDER: &str = "core";
 /// In bytes of script, for all rules together. A compiled rule takes up to twenty times that in memory, and all rules are
 /// compiled for every commit. Each rule counts as at least the second number.
-const MOST_WEIGHT: usize = 4 * 1024 * 1024;
-const LEAST_WEIGHT: usize = 4 * 1024;
+const MAX_TOTAL_WEIGHT: usize = 4 * 1024 * 1024;
+const MIN_RULE_WEIGHT: usize = 4 * 1024;
 
 /// The rules and their mistakes. A rule with a mistake stays: its objects are Unknown.
-pub fn of(snapshot: &Snapshot) -> (Rules, Vec<Diagnostic>) {
+pub fn load_health_rules(snapshot: &Snapshot) -> (HealthRules, Vec<Diagnostic>) {
     let (mut sources, mut written, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut left = MOST_WEIGHT;
+    let mut left = MAX_TOTAL_WEIGHT;
     let mut taken: BTreeMap<(String, String), String> = BTreeMap::new();
     for (path, _) in snapshot.files_in(FOLDER) {
-        let (group, kind) = match meaning(path) {
-            Meaning::Rule { group, kind } => (group, kind),
-            Meaning::Nothing => continue,
-            Meaning::Mistake(why) => {
-                mistakes.push(misplaced(path, why));
+        let (group, kind) = match classify_path(path) {
+            HealthFileKind::Rule { group, kind } => (group, kind),
+            HealthFileKind::Ignored => continue,
+            HealthFileKind::Mistake(why) => {
+                mistakes.push(path_error(path, why));
                 continue;
             }
         };
         let key = (group.to_owned(), kind.to_owned());
         if let Some(first) = taken.get(&key) {
             let message = format!("a second health rule for {kind} of {group}");
-            let error = Diagnostic::error(codes::NOT_A_HEALTH_RULE, message, Scope::File(path.to_owned()))
-                .at(Location::new(path, 1, 1))
-                .related(Location::new(first, 1, 1), "the first one")
-                .help("keep one of them");
+            let error =
+                Diagnostic::error(codes::NOT_A_HEALTH_RULE, message, DiagnosticScope::File(path.to_owned()))
+                    .at(Location::new(path, 1, 1))
+                    .related(Location::new(first, 1, 1), "the first one")
+                    .help("keep one of them");
             mistakes.push(error);
             continue;
         }
         taken.insert(key, path.to_owned());
-        let (mut body, mut rule) = read(path, snapshot, &mut mistakes);
-        match left.checked_sub(body.weight().max(LEAST_WEIGHT)) {
+        let (mut body, mut rule) = read_rule(path, snapshot, &mut mistakes);
+        match left.checked_sub(body.weight().max(MIN_RULE_WEIGHT)) {
             Some(rest) => left = rest,
             None => {
-                mistakes.push(too_much(path));
+                mistakes.push(total_weight_error(path));
                 (body, rule) = (RuleBody::Rejected, None);
             }
         }
-        let group = if group == CORE { "" } else { group };
+        let group = if group == CORE_FOLDER { "" } else { group };
         sources.push(RuleSource {
             group: group.to_owned(),
             kind: kind.to_owned(),
@@ -59,77 +60,87 @@ pub fn of(snapshot: &Snapshot) -> (Rules, Vec<Diagnostic>) {
         });
         written.push((path, rule));
     }
-    let (rules, found) = Rules::compile(sources);
+    let (rules, found) = HealthRules::compile(sources);
     for mistake in found {
         if let Some((path, rule)) = written.get(mistake.source) {
-            mistakes.push(told(path, rule.as_ref(), &mistake, snapshot));
+            mistakes.push(rule_error(path, rule.as_ref(), &mistake, snapshot));
         }
     }
     (rules, mistakes)
 }
 
-enum Meaning<'a> {
+enum HealthFileKind<'a> {
     Rule {
         group: &'a str,
         kind: &'a str,
     },
     /// A file of a rule that is not read, or documentation.
-    Nothing,
+    Ignored,
     Mistake(&'static str),
 }
 
-fn meaning(path: &str) -> Meaning<'_> {
+fn classify_path(path: &str) -> HealthFileKind<'_> {
     let parts: Vec<&str> = path.strip_prefix(FOLDER).unwrap_or(path).split('/').collect();
     let is_yaml = |file: &str| file.ends_with(".yaml") || file.ends_with(".yml");
     let (group, kind) = match parts.as_slice() {
         // Files that Argo CD keeps beside its scripts: tests and actions.
-        [_, _, "health_test.yaml"] | [_, _, "testdata" | "actions", ..] => return Meaning::Nothing,
+        [_, _, "health_test.yaml"] | [_, _, "testdata" | "actions", ..] => return HealthFileKind::Ignored,
         [group, kind, "health.lua"] => (*group, *kind),
         [group, file] if is_yaml(file) => (*group, file.rsplit_once('.').map_or(*file, |(kind, _)| kind)),
         [.., file] if is_yaml(file) || file.ends_with(".lua") => {
-            return Meaning::Mistake(
+            return HealthFileKind::Mistake(
                 "a file here is health/<group>/<Kind>.yaml or health/<group>/<Kind>/health.lua",
             );
         }
-        _ => return Meaning::Nothing,
+        _ => return HealthFileKind::Ignored,
     };
     match (group, kind) {
         // A rule's message is public, so a rule must not read a Secret.
-        (CORE, "Secret") => Meaning::Mistake("a Secret has no health, and nothing may look into it"),
-        (group, _) if group != CORE && !group.contains('.') && !SHORT.contains(&group) => {
-            Meaning::Mistake("the folder is named as the API group is, for example example.com, or core")
+        (CORE_FOLDER, "Secret") => {
+            HealthFileKind::Mistake("a Secret has no health, and nothing may look into it")
         }
-        (group, kind) => Meaning::Rule { group, kind },
+        (group, _) if group != CORE_FOLDER && !group.contains('.') && !DOTLESS_GROUPS.contains(&group) => {
+            HealthFileKind::Mistake(
+                "the folder is named as the API group is, for example example.com, or core",
+            )
+        }
+        (group, kind) => HealthFileKind::Rule { group, kind },
     }
 }
 
 /// The API groups without a dot.
-const SHORT: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
+const DOTLESS_GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
 
-fn misplaced(path: &str, why: &str) -> Diagnostic {
+fn path_error(path: &str, why: &str) -> Diagnostic {
     let message = format!("{path} is no health rule");
-    Diagnostic::error(codes::NOT_A_HEALTH_RULE, message, Scope::File(path.to_owned()))
+    Diagnostic::error(codes::NOT_A_HEALTH_RULE, message, DiagnosticScope::File(path.to_owned()))
         .at(Location::new(path, 1, 1))
         .help(why)
 }
 
-fn too_much(path: &str) -> Diagnostic {
-    let most = MOST_WEIGHT / 1024 / 1024;
+fn total_weight_error(path: &str) -> Diagnostic {
+    let most = MAX_TOTAL_WEIGHT / 1024 / 1024;
     let message =
         format!("with this one, the health rules of the repository exceed {most} MiB of weighted size");
-    let least = LEAST_WEIGHT / 1024;
+    let least = MIN_RULE_WEIGHT / 1024;
     let help = format!(
         "have fewer or shorter rules: they are added up in the order of their paths, each as {least} KiB at least; a byte of an \
          expression counts as 8, a bracket in it as 256"
     );
-    Diagnostic::error(codes::HEALTH_RULE, message, scope(path)).at(Location::new(path, 1, 1)).help(help)
+    Diagnostic::error(codes::HEALTH_RULE_EXPRESSION, message, scope(path))
+        .at(Location::new(path, 1, 1))
+        .help(help)
 }
 
 /// An unreadable file becomes a rule that cannot be used.
-fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (RuleBody, Option<HealthRule>) {
+fn read_rule(
+    path: &str,
+    snapshot: &Snapshot,
+    mistakes: &mut Vec<Diagnostic>,
+) -> (RuleBody, Option<HealthRule>) {
     let Some(text) = snapshot.text(path) else {
         let error = Diagnostic::error(
-            codes::HEALTH_RULE,
+            codes::HEALTH_RULE_EXPRESSION,
             format!("{path} {}", snapshot.why_unreadable(path)),
             scope(path),
         );
@@ -139,7 +150,7 @@ fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (Rul
     if path.ends_with(".lua") {
         return (RuleBody::Script(text.to_owned()), None);
     }
-    let mut reading = Reading::new(path, scope(path));
+    let mut reading = ReadContext::new(path, scope(path));
     let mut stream = yaml::read(path, text);
     reading.mistakes.append(&mut stream.mistakes);
     let rule = match stream.documents.as_mut_slice() {
@@ -163,17 +174,17 @@ fn read(path: &str, snapshot: &Snapshot, mistakes: &mut Vec<Diagnostic>) -> (Rul
     let is_whole = !reading.mistakes.iter().any(Diagnostic::is_error);
     mistakes.append(&mut reading.mistakes);
     match rule.filter(|_| is_whole) {
-        Some(rule) => (RuleBody::Expressions(texts(&rule)), Some(rule)),
+        Some(rule) => (RuleBody::Expressions(rule_expressions(&rule)), Some(rule)),
         None => (RuleBody::Rejected, None),
     }
 }
 
-fn scope(path: &str) -> Scope {
-    Scope::File(path.to_owned())
+fn scope(path: &str) -> DiagnosticScope {
+    DiagnosticScope::File(path.to_owned())
 }
 
-fn texts(rule: &HealthRule) -> Expressions {
-    let text = |expression: &Expression| expression.text.clone();
+fn rule_expressions(rule: &HealthRule) -> Expressions {
+    let text = |expression: &CelExpression| expression.text.clone();
     Expressions {
         in_progress: rule.in_progress.as_ref().map(text),
         failed: rule.failed.as_ref().map(text),
@@ -181,18 +192,23 @@ fn texts(rule: &HealthRule) -> Expressions {
     }
 }
 
-fn told(path: &str, rule: Option<&HealthRule>, mistake: &RuleMistake, snapshot: &Snapshot) -> Diagnostic {
+fn rule_error(
+    path: &str,
+    rule: Option<&HealthRule>,
+    mistake: &RuleMistake,
+    snapshot: &Snapshot,
+) -> Diagnostic {
     let expression = rule.and_then(|rule| match mistake.part {
-        Part::InProgress => rule.in_progress.as_ref(),
-        Part::Failed => rule.failed.as_ref(),
-        Part::Current => Some(&rule.current),
-        Part::Script => None,
+        RulePart::InProgress => rule.in_progress.as_ref(),
+        RulePart::Failed => rule.failed.as_ref(),
+        RulePart::Current => Some(&rule.current),
+        RulePart::Script => None,
     });
     let name = mistake.part.name();
     let (message, place, help) = match expression {
         Some(expression) => (
             format!("`{name}` cannot be used: {}", mistake.message),
-            within(&expression.location, mistake.line, mistake.column, snapshot),
+            location_in_text(&expression.location, mistake.line, mistake.column, snapshot),
             "an expression in CEL, as in admission policies: the fields of the object stand at its top, as status.phase",
         ),
         None => (
@@ -201,7 +217,7 @@ fn told(path: &str, rule: Option<&HealthRule>, mistake: &RuleMistake, snapshot: 
             "a script in Lua 5.4: the object is the global obj, and it returns a table with status and message",
         ),
     };
-    let error = Diagnostic::error(codes::HEALTH_RULE, message, scope(path)).at(place).help(help);
+    let error = Diagnostic::error(codes::HEALTH_RULE_EXPRESSION, message, scope(path)).at(place).help(help);
     match expression {
         Some(expression) => error.in_path(expression.path.clone()),
         None => error,
@@ -213,7 +229,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::Status;
+    use crate::model::HealthStatus;
 
     fn snapshot(files: &[(&str, &str)]) -> Snapshot {
         Snapshot::of_texts(files.iter().copied())
@@ -222,7 +238,7 @@ mod tests {
     /// `file:line:column code message`, one line each.
     #[track_caller]
     fn check(files: &[(&str, &str)], expected: &[&str]) {
-        let (_, mistakes) = of(&snapshot(files));
+        let (_, mistakes) = load_health_rules(&snapshot(files));
         let place = |it: &Diagnostic| it.location.as_ref().map(ToString::to_string).unwrap_or_default();
         let told: Vec<String> =
             mistakes.iter().map(|it| format!("{} {} {}", place(it), it.code, it.message)).collect();
@@ -246,9 +262,11 @@ mod tests {
             ("health/README.md", "Ours."),
         ];
         check(&files, &[]);
-        let (rules, _) = of(&snapshot(&files));
+        let (rules, _) = load_health_rules(&snapshot(&files));
         let of = |api_version: &str, kind: &str| {
-            rules.of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})).reason
+            rules
+                .health_of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}))
+                .reason
         };
         assert_eq!(of("v1", "ConfigMap"), "none of the expressions holds");
         assert_eq!(of("example.com/v1", "Cache"), "lua");
@@ -292,10 +310,10 @@ mod tests {
             let path = |number: usize| format!("health/e{number:04}.com/{file}");
             let files: Vec<(String, &str)> = (0..count).map(|number| (path(number), text)).collect();
             let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-            let (rules, mistakes) = of(&snapshot(&files));
+            let (rules, mistakes) = load_health_rules(&snapshot(&files));
             let health = |number: usize| {
                 let version = format!("e{number:04}.com/v1");
-                rules.of(&json!({"apiVersion": version, "kind": "K", "metadata": {"name": "x"}}))
+                rules.health_of(&json!({"apiVersion": version, "kind": "K", "metadata": {"name": "x"}}))
             };
             let first = mistakes.first().expect("a mistake").clone();
             assert_eq!(first.location.map(|it| it.file), Some(path(count - mistakes.len())));
@@ -304,8 +322,8 @@ mod tests {
                 "with this one, the health rules of the repository exceed 4 MiB of weighted size"
             );
             assert!(first.help.is_some_and(|help| help.contains("fewer or shorter")));
-            assert_eq!(health(0).status, Status::Failed);
-            assert_eq!(health(count - 1).status, Status::Unknown);
+            assert_eq!(health(0).status, HealthStatus::Failed);
+            assert_eq!(health(count - 1).status, HealthStatus::Unknown);
             mistakes.len()
         };
         let short = "return {status = 'Degraded'}";

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use super::shipped::SHIPPED;
+use super::shipped_layers::SHIPPED_LAYERS;
 use crate::model::Snapshot;
 
 /// The folder of all layers that apps share.
-pub const TEMPLATES: &str = "templates/";
+pub const TEMPLATES_FOLDER: &str = "templates/";
 
 /// A level of layers that an app chooses by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LayerLevel {
     Workload,
     Language,
     RunType,
 }
 
-impl Level {
+impl LayerLevel {
     /// With a final `/`.
     pub fn folder(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Level {
         }
     }
 
-    pub fn words(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Self::Workload => "workload type",
             Self::Language => "language",
@@ -35,25 +35,25 @@ impl Level {
     }
 }
 
-pub fn layers_of(level: Level, snapshot: &Snapshot) -> BTreeSet<String> {
-    folders(level.folder(), in_templates(snapshot).chain(SHIPPED.iter().map(|(path, _)| *path)))
+pub fn layers_of(level: LayerLevel, snapshot: &Snapshot) -> BTreeSet<String> {
+    layer_names(level.folder(), template_paths(snapshot).chain(SHIPPED_LAYERS.iter().map(|(path, _)| *path)))
 }
 
 /// The names of the cluster layers of the repository. The binary ships none.
 pub fn cluster_layers(snapshot: &Snapshot) -> BTreeSet<String> {
-    folders("templates/cluster/", in_templates(snapshot))
+    layer_names("templates/cluster/", template_paths(snapshot))
 }
 
-fn in_templates(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
-    snapshot.files_in(TEMPLATES).map(|(path, _)| path)
+fn template_paths(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
+    snapshot.files_in(TEMPLATES_FOLDER).map(|(path, _)| path)
 }
 
-fn folders<'a>(level: &str, paths: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+fn layer_names<'a>(level: &str, paths: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let name = |path: &'a str| Some(path.strip_prefix(level)?.split_once('/')?.0.to_owned());
     paths.filter_map(name).collect()
 }
 
 /// The files shipped in a folder (with a final `/`): path and text, sorted by path.
-pub fn shipped_in(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    SHIPPED.iter().copied().filter(move |(path, _)| path.starts_with(folder))
+pub fn shipped_files(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    SHIPPED_LAYERS.iter().copied().filter(move |(path, _)| path.starts_with(folder))
 }

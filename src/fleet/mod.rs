@@ -1,7 +1,7 @@
 //! One snapshot of the config repository as one validated whole.
 //!
 //! `assemble` takes the manifests and their snapshot and returns the [`Fleet`]: which apps run on which clusters, with the
-//! mistakes that only show across manifests ([`checks`]). An app with an error moves to [`Fleet::broken`]; other apps stay.
+//! mistakes that only show across manifests ([`checks`]). An app with an error moves to [`Fleet::broken_apps`]; other apps stay.
 //! While any error exists, [`Fleet::is_valid`] is false and nothing may be deleted.
 //!
 //! The module is pure: it does not render, read files or schedule replicas. `controller` and `cli` call it.
@@ -11,22 +11,22 @@ pub mod charts;
 mod checks;
 pub mod codes;
 mod health_rules;
+mod identity_conflicts;
 pub mod layers;
+mod manifest_folders;
 mod pattern;
 mod pins;
 mod placement;
-mod places;
 mod policies;
 mod projects;
 mod registry;
 mod replicas;
-mod rivals;
 mod routes;
-mod shipped;
+mod shipped_layers;
 #[cfg(test)]
 mod tests;
-mod text_places;
-pub mod triggers;
+mod text_locations;
+pub mod trigger_files;
 pub mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,17 +35,18 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use assemble::{assemble, assemble_after};
+pub use identity_conflicts::{IdentityOwners, disputed_identities};
+pub use manifest_folders::misplaced_manifests;
 pub use placement::{files_of, placement, selector};
-pub use places::misplaced;
-pub use replicas::{Division, divide};
-pub use rivals::{Holders, disputed};
+pub use replicas::{ReplicaDivision, divide_replicas};
 pub use waves::{Wave, Waves};
 
 use crate::health;
 use crate::manifest::Manifests;
 use crate::model::{
-    Analysis, App, AppId, Approval, ApprovalRules, Cluster, ClusterName, ClusterState, Diagnostic, Instance,
-    Location, Notification, Project, PruneMode, Ring, RolloutApproval, Route, Scope, Server, Trigger, Window,
+    Analysis, App, AppId, Approval, ApprovalRules, Cluster, ClusterName, ClusterState, Diagnostic,
+    DiagnosticScope, Instance, InventoryServer, Location, Notification, Project, PruneMode, Ring,
+    RolloutApproval, Route, Trigger, Window,
 };
 use crate::policy::Policies;
 
@@ -64,8 +65,8 @@ impl std::fmt::Display for Target {
 
 /// An app with errors. Its live objects stay as they are.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Broken {
-    /// `None` if its manifest could not be read.
+pub struct BrokenApp {
+    /// `NotConfigured` if its manifest could not be read.
     pub app: Option<Arc<App>>,
     pub errors: Vec<Diagnostic>,
 }
@@ -79,7 +80,7 @@ pub struct Fleet {
     pub rings: Vec<Ring>,
     pub rings_location: Option<Location>,
     pub apps: BTreeMap<AppId, Arc<App>>,
-    pub broken: BTreeMap<AppId, Broken>,
+    pub broken_apps: BTreeMap<AppId, BrokenApp>,
     /// Approvals of deletes.
     pub approvals: Vec<Approval>,
     /// By the app whose waves they open.
@@ -88,17 +89,17 @@ pub struct Fleet {
     pub triggers: BTreeMap<String, Arc<Trigger>>,
     pub notifications: Vec<Arc<Notification>>,
     /// The inventory of machines.
-    pub servers: Vec<Arc<Server>>,
+    pub servers: Vec<Arc<InventoryServer>>,
     pub policies: Arc<Policies>,
     pub windows: Vec<Arc<Window>>,
     /// By name.
     pub analyses: BTreeMap<String, Arc<Analysis>>,
     pub approval_rules: Arc<ApprovalRules>,
-    pub health: Arc<health::Rules>,
+    pub health: Arc<health::HealthRules>,
     /// From reading and from the checks here, sorted by place.
     pub diagnostics: Vec<Diagnostic>,
     /// The file of each app and cluster. It keeps the identity at the next revision.
-    pub holders: Arc<Holders>,
+    pub identity_owners: Arc<IdentityOwners>,
     ring_of: BTreeMap<ClusterName, String>,
     /// By namespace.
     projects: BTreeMap<String, AppId>,
@@ -112,13 +113,14 @@ impl Fleet {
 
     /// An error in a Cluster manifest or an unreadable file: clusters may be missing here.
     pub fn may_lack_clusters(&self) -> bool {
-        let hides = |it: &Diagnostic| matches!(it.scope, Scope::Cluster(_) | Scope::File(_));
+        let hides =
+            |it: &Diagnostic| matches!(it.scope, DiagnosticScope::Cluster(_) | DiagnosticScope::File(_));
         self.diagnostics.iter().any(|it| it.is_error() && hides(it))
     }
 
     /// The instance has no errors. Otherwise nothing is applied anywhere.
     pub fn is_usable(&self) -> bool {
-        !self.errors_of(&Scope::Instance)
+        !self.has_errors(&DiagnosticScope::Instance)
     }
 
     pub fn ring_of(&self, cluster: &ClusterName) -> Option<&str> {
@@ -126,8 +128,8 @@ impl Fleet {
     }
 
     /// The ring that selects a cluster which is not (or no longer) registered.
-    pub fn ring_for(&self, cluster: &Cluster) -> Option<String> {
-        assemble::ring_for(&self.rings, cluster).map(|ring| ring.name.clone())
+    pub fn matching_ring(&self, cluster: &Cluster) -> Option<String> {
+        assemble::matching_ring(&self.rings, cluster).map(|ring| ring.name.clone())
     }
 
     /// The fleet with this cluster in state Ready instead of Removed: apps are placed there.
@@ -145,7 +147,7 @@ impl Fleet {
             return None;
         }
         let project = self.apps.get(self.projects.get(&*app.id.namespace)?)?;
-        Some((project, projects::of(project)?.1))
+        Some((project, projects::project_of(project)?.1))
     }
 
     /// Every target that can be rendered and applied, sorted. Empty if the instance is broken.
@@ -154,20 +156,20 @@ impl Fleet {
             let id = app.id.clone();
             clusters.into_iter().map(move |cluster| Target { app: id.clone(), cluster })
         };
-        self.placed().flat_map(of_app).collect()
+        self.placements().flat_map(of_app).collect()
     }
 
     /// The same, grouped by app.
-    pub fn placed(&self) -> impl Iterator<Item = (&Arc<App>, Vec<ClusterName>)> {
+    pub fn placements(&self) -> impl Iterator<Item = (&Arc<App>, Vec<ClusterName>)> {
         let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
-        let wrong: BTreeSet<&Scope> = errors.map(|error| &error.scope).collect();
-        let usable = !wrong.contains(&Scope::Instance);
+        let wrong: BTreeSet<&DiagnosticScope> = errors.map(|error| &error.scope).collect();
+        let usable = !wrong.contains(&DiagnosticScope::Instance);
         self.apps.values().filter(move |_| usable).map(move |app| {
             let mut clusters = self.clusters_of(app);
             if !wrong.is_empty() {
                 clusters.retain(|cluster| {
-                    !wrong.contains(&Scope::Cluster(cluster.clone()))
-                        && !wrong.contains(&Scope::Target(app.id.clone(), cluster.clone()))
+                    !wrong.contains(&DiagnosticScope::Cluster(cluster.clone()))
+                        && !wrong.contains(&DiagnosticScope::Target(app.id.clone(), cluster.clone()))
                 });
             }
             (app, clusters)
@@ -180,15 +182,15 @@ impl Fleet {
     }
 
     /// The targets of an earlier revision (also of its broken apps) that this revision removes.
-    pub fn taken_away(&self, before: &Self) -> BTreeSet<Target> {
-        let broken = before.broken.values().filter_map(|broken| broken.app.as_ref());
+    pub fn removed_targets(&self, before: &Self) -> BTreeSet<Target> {
+        let broken = before.broken_apps.values().filter_map(|broken| broken.app.as_ref());
         let apps = before.apps.values().chain(broken);
-        apps.flat_map(|app| self.takes_away(app, before.clusters_of(app))).collect()
+        apps.flat_map(|app| self.removed_targets_of(app, before.clusters_of(app))).collect()
     }
 
     /// From which of these clusters this revision removes the app. The app must no longer be placed there, no error may hide
     /// it, and `prune` must allow the removal.
-    pub fn takes_away(&self, before: &App, clusters: Vec<ClusterName>) -> Vec<Target> {
+    pub fn removed_targets_of(&self, before: &App, clusters: Vec<ClusterName>) -> Vec<Target> {
         let default = self.instance.defaults.prune;
         let goes = |app: &App| app.prune.unwrap_or(default) != PruneMode::Never;
         let now = self.apps.get(&before.id);
@@ -210,11 +212,11 @@ impl Fleet {
     }
 
     /// The fleet of one app on one cluster, with the instance and rings of these manifests if they have some. Runs no checks.
-    pub fn narrowed(&self, mut app: Arc<App>, cluster: Cluster, manifests: Manifests) -> Self {
+    pub fn for_single_target(&self, mut app: Arc<App>, cluster: Cluster, manifests: Manifests) -> Self {
         let rings = manifests.rings.map_or_else(|| self.rings.clone(), |rings| rings.rings);
         let clusters = BTreeMap::from([(cluster.name.clone(), cluster)]);
         let ring_of = assemble::rings_of(&rings, &clusters);
-        pins::attach(&mut app, &pins::by_folder(&manifests.pins), &ring_of);
+        pins::attach_pins(&mut app, &pins::by_folder(&manifests.pins), &ring_of);
         Self {
             instance: manifests.instance.unwrap_or_else(|| self.instance.clone()),
             ring_of,
@@ -222,7 +224,7 @@ impl Fleet {
             rings_location: self.rings_location.clone(),
             clusters,
             apps: BTreeMap::from([(app.id.clone(), app)]),
-            broken: BTreeMap::new(),
+            broken_apps: BTreeMap::new(),
             approvals: Vec::new(),
             rollout_approvals: BTreeMap::new(),
             triggers: BTreeMap::new(),
@@ -234,12 +236,12 @@ impl Fleet {
             approval_rules: Arc::default(),
             health: Arc::clone(&self.health),
             diagnostics: Vec::new(),
-            holders: Arc::default(),
+            identity_owners: Arc::default(),
             projects: BTreeMap::new(),
         }
     }
 
-    fn errors_of(&self, scope: &Scope) -> bool {
+    fn has_errors(&self, scope: &DiagnosticScope) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.is_error() && diagnostic.scope == *scope)
     }
 }
@@ -247,5 +249,5 @@ impl Fleet {
 /// Whether the render of an app depends on the ring of the cluster.
 pub fn selects_by_ring(app: &App) -> bool {
     selector(app).is_some_and(|placement| placement.clusters.ring.is_some())
-        || app.routes.iter().any(Route::looks_at_ring)
+        || app.routes.iter().any(Route::depends_on_ring)
 }

@@ -3,20 +3,20 @@
 
 use globset::GlobSet;
 
-use crate::model::glob::{self, Separator};
+use crate::model::glob::{self, SeparatorMatching};
 
 /// `*` stays within one folder, `**` crosses folders. A path equal to the pattern always matches.
-pub struct Pattern {
+pub struct PathPattern {
     text: String,
-    /// `None` for a simple pattern.
+    /// `NotConfigured` for a simple pattern.
     matcher: Option<GlobSet>,
     is_simple: bool,
 }
 
-impl Pattern {
+impl PathPattern {
     pub fn new(text: &str) -> Self {
         let is_simple = !text.contains(['?', '[', ']', '{', '}', '\\', ',']) && !text.contains("**");
-        let matcher = if is_simple { None } else { glob::compile(text, Separator::Ends).ok() };
+        let matcher = if is_simple { None } else { glob::compile(text, SeparatorMatching::Literal).ok() };
         Self { text: text.to_owned(), matcher, is_simple }
     }
 
@@ -27,7 +27,7 @@ impl Pattern {
         let (mut names, mut parts) = (path.split('/'), self.text.split('/'));
         loop {
             match (names.next(), parts.next()) {
-                (Some(name), Some(part)) if fits(part, name) => {}
+                (Some(name), Some(part)) if fits_name(part, name) => {}
                 (None, None) => return true,
                 _ => return false,
             }
@@ -36,7 +36,7 @@ impl Pattern {
 }
 
 /// Matches one name of a path. A part between two stars matches at its leftmost position.
-fn fits(pattern: &str, name: &str) -> bool {
+fn fits_name(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };
     let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -71,8 +71,8 @@ mod tests {
     fn simple_patterns_match_like_the_glob_matcher() {
         let paths = texts(&['a', 'b', '/'], 5);
         for pattern in texts(&['a', 'b', '*', '/'], 4).iter().filter(|pattern| !pattern.contains("**")) {
-            let matcher = glob::compile(pattern, Separator::Ends).expect("a pattern");
-            let simple = Pattern::new(pattern);
+            let matcher = glob::compile(pattern, SeparatorMatching::Literal).expect("a pattern");
+            let simple = PathPattern::new(pattern);
             assert!(simple.is_simple);
             for path in &paths {
                 assert_eq!(simple.fits(path), matcher.is_match(path), "{pattern} {path}");
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn other_patterns_use_the_glob_matcher() {
         let check = |pattern: &str, path: &str, expected: bool| {
-            assert_eq!(Pattern::new(pattern).fits(path), expected, "{pattern} {path}");
+            assert_eq!(PathPattern::new(pattern).fits(path), expected, "{pattern} {path}");
         };
         check("apps/**/x.yaml", "apps/a/b/x.yaml", true);
         check("apps/{a,b}.yaml", "apps/b.yaml", true);

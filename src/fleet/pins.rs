@@ -7,10 +7,10 @@ use crate::manifest::PinManifest;
 use crate::model::{App, AppSpec, ClusterName, Pin};
 
 /// Pins by the folder of their app.
-pub type Pins<'a> = BTreeMap<&'a str, Vec<&'a PinManifest>>;
+pub type PinsByFolder<'a> = BTreeMap<&'a str, Vec<&'a PinManifest>>;
 
-pub fn by_folder(pins: &[PinManifest]) -> Pins<'_> {
-    let mut folders = Pins::new();
+pub fn by_folder(pins: &[PinManifest]) -> PinsByFolder<'_> {
+    let mut folders = PinsByFolder::new();
     for pin in pins {
         folders.entry(pin.folder.as_str()).or_default().push(pin);
     }
@@ -18,7 +18,7 @@ pub fn by_folder(pins: &[PinManifest]) -> Pins<'_> {
 }
 
 /// Sets the versions of an app from the pins of its folder, for each cluster.
-pub fn attach(app: &mut Arc<App>, pins: &Pins<'_>, ring_of: &BTreeMap<ClusterName, String>) {
+pub fn attach_pins(app: &mut Arc<App>, pins: &PinsByFolder<'_>, ring_of: &BTreeMap<ClusterName, String>) {
     if !matches!(app.spec, AppSpec::AppSet(_) | AppSpec::Component(_)) {
         return;
     }

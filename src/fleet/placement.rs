@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::pattern::Pattern;
+use super::pattern::PathPattern;
 use crate::manifest::find::is_kustomization;
 use crate::model::{
-    App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot, TaintEffect, beside,
+    App, AppSpec, Cluster, ClusterName, ClusterState, Placement, Snapshot, TaintEffect, outside_path,
 };
 
 /// The registered clusters that an app is placed on, sorted by name, without clusters in state Removed and clusters whose
@@ -15,11 +15,11 @@ pub fn placement(
     clusters: &BTreeMap<ClusterName, Cluster>,
     ring_of: &BTreeMap<ClusterName, String>,
 ) -> Vec<ClusterName> {
-    let sent_away = |cluster: &Cluster| app.kept_away_by(&cluster.taints, TaintEffect::NoExecute).is_some();
+    let sent_away = |cluster: &Cluster| app.blocking_taint(&cluster.taints, TaintEffect::NoExecute).is_some();
     let stays =
         clusters.values().filter(|cluster| cluster.state != ClusterState::Removed && !sent_away(cluster));
     let Some(placement) = selector(app) else {
-        let named = |cluster: &&Cluster| names(app).any(|name| *name == cluster.name);
+        let named = |cluster: &&Cluster| named_clusters(app).any(|name| *name == cluster.name);
         return stays.filter(named).map(|cluster| cluster.name.clone()).collect();
     };
     let matches = |cluster: &&Cluster| {
@@ -28,7 +28,7 @@ pub fn placement(
     stays.filter(matches).map(|cluster| cluster.name.clone()).collect()
 }
 
-/// The placement of an app; `None` for an AppSet that lists its clusters.
+/// The placement of an app; `NotConfigured` for an AppSet that lists its clusters.
 pub fn selector(app: &App) -> Option<&Placement> {
     match &app.spec {
         AppSpec::AppSet(app_set) => app_set.placement.as_deref(),
@@ -38,7 +38,7 @@ pub fn selector(app: &App) -> Option<&Placement> {
     }
 }
 
-fn names(app: &App) -> impl Iterator<Item = &ClusterName> {
+fn named_clusters(app: &App) -> impl Iterator<Item = &ClusterName> {
     let topology = match &app.spec {
         AppSpec::AppSet(app_set) => app_set.clusters.as_slice(),
         AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => &[],
@@ -48,16 +48,16 @@ fn names(app: &App) -> impl Iterator<Item = &ClusterName> {
 
 /// The files that match a path or pattern of an Objects app, sorted. `*` stays within one folder, `**` crosses folders.
 pub fn files_of<'a>(pattern: &str, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
-    let placed = beside::placed(&snapshot.folder, pattern);
+    let placed = outside_path::normalize(&snapshot.folder, pattern);
     let pattern = placed.as_deref().unwrap_or(pattern);
     // Only paths with the literal prefix of the pattern can match.
-    let plain = beside::before_wildcards(pattern);
-    let (up, rest) = beside::split(pattern);
-    let matcher = Pattern::new(rest);
+    let plain = outside_path::literal_prefix(pattern);
+    let (up, rest) = outside_path::split_parents(pattern);
+    let matcher = PathPattern::new(rest);
     // A kustomization file is no object. It is read only if the app names it exactly.
     let named = pattern.to_owned();
     let fits_from_there = move |path: &str| {
-        let (own_up, rest) = beside::split(path);
+        let (own_up, rest) = outside_path::split_parents(path);
         own_up == up && matcher.fits(rest)
     };
     let fits = move |path: &&str| fits_from_there(path) && (!is_kustomization(path) || named == **path);

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::codes;
-use super::text_places::within;
+use super::text_locations::location_in_text;
 use crate::manifest::Manifests;
 use crate::manifest::codes::LIMIT;
 use crate::manifest::read::suggest;
 use crate::model::{
-    AdmissionBinding, AdmissionPolicy, Diagnostic, Location, ParamObject, ParamRef, Policy, Scope, Snapshot,
+    AdmissionBinding, AdmissionPolicy, Diagnostic, DiagnosticScope, Location, ParamObject, ParamRef, Policy,
+    Snapshot,
 };
 use crate::policy::{Policies, PolicyMistake};
 
@@ -22,8 +23,8 @@ const HELP: &str = "an expression in CEL with the variables of a ValidatingAdmis
 /// The bound for policies, and for bindings: every policy is compiled and evaluated for every object.
 const MOST_POLICIES: usize = 256;
 
-pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnostic>) {
-    let (mut bound, mut found) = bound(manifests);
+pub fn compile_policies(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnostic>) {
+    let (mut bound, mut found) = bound_policies(manifests);
     bound.extend(manifests.policies.iter().take(MOST_POLICIES + 1).cloned());
     bound.sort_by(|one, other| (&one.location, &one.name).cmp(&(&other.location, &other.name)));
     let next = bound.get(MOST_POLICIES).map(|policy| &policy.location);
@@ -32,7 +33,7 @@ pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnost
         let message = format!(
             "a repository has at most {MOST_POLICIES} policies, and as many bindings: everything is denied"
         );
-        let scope = Scope::File(place.file.clone());
+        let scope = DiagnosticScope::File(place.file.clone());
         let error = Diagnostic::error(LIMIT, message, scope).at(place.clone());
         found.push(error.help("write one policy with several validations"));
         bound.truncate(MOST_POLICIES);
@@ -45,7 +46,8 @@ pub fn of(manifests: &Manifests, snapshot: &Snapshot) -> (Policies, Vec<Diagnost
     let unbound = manifests.admission_policies.iter().filter(|it| !is_bound.contains(&*it.policy.name));
     let unbound = unbound.take(MOST_POLICIES).map(|it| Arc::new(with_params(it, Some(Value::Null))));
     mistakes.append(&mut Policies::of(&unbound.collect::<Vec<_>>()).1);
-    let mut told: Vec<Diagnostic> = mistakes.iter().map(|mistake| told(mistake, snapshot)).collect();
+    let mut told: Vec<Diagnostic> =
+        mistakes.iter().map(|mistake| expression_error(mistake, snapshot)).collect();
     // A policy with several bindings is compiled once for each of them.
     told.sort_by(|one, other| (&one.location, &one.message).cmp(&(&other.location, &other.message)));
     told.dedup();
@@ -57,16 +59,19 @@ fn bound_names<'m>(bindings: impl Iterator<Item = &'m AdmissionBinding>) -> BTre
     bindings.filter_map(|it| it.policy.as_deref()).collect()
 }
 
-fn told(found: &PolicyMistake, snapshot: &Snapshot) -> Diagnostic {
+fn expression_error(found: &PolicyMistake, snapshot: &Snapshot) -> Diagnostic {
     let PolicyMistake { policy, expression, mistake } = found;
     let message = format!("an expression of policy {policy} cannot be used: {}", mistake.message);
-    let place = within(&expression.location, mistake.line, mistake.column, snapshot);
-    let scope = Scope::File(expression.location.file.clone());
-    Diagnostic::error(codes::POLICY, message, scope).at(place).in_path(expression.path.clone()).help(HELP)
+    let place = location_in_text(&expression.location, mistake.line, mistake.column, snapshot);
+    let scope = DiagnosticScope::File(expression.location.file.clone());
+    Diagnostic::error(codes::POLICY_EXPRESSION, message, scope)
+        .at(place)
+        .in_path(expression.path.clone())
+        .help(HELP)
 }
 
 /// One policy for each binding. A binding with a mistake denies all that it matches.
-fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
+fn bound_policies(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
     let (mut bound, mut found) = (Vec::new(), Vec::new());
     let policies = &manifests.admission_policies;
     for binding in manifests.admission_bindings.iter().take(MOST_POLICIES) {
@@ -76,14 +81,18 @@ fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
         let named = policies.iter().filter(|it| binding.policy.as_ref() == Some(&it.policy.name));
         let mut named = named.take(MOST_POLICIES + 1).peekable();
         if named.peek().is_none() {
-            found.extend(binding.policy.as_ref().map(|policy| unknown(binding, policy, policies)));
+            found.extend(
+                binding.policy.as_ref().map(|policy| unknown_policy_error(binding, policy, policies)),
+            );
             let lost = Policy::unreadable(&binding.name, binding.location.clone());
-            bound.push(Arc::new(joined(lost, binding)));
+            bound.push(Arc::new(apply_binding(lost, binding)));
         }
         for of in named {
-            match params(of, binding, &manifests.policy_params) {
-                Ok(Params::Known(params)) => bound.push(Arc::new(joined(with_params(of, params), binding))),
-                Ok(Params::Missing(reference)) => {
+            match find_params(of, binding, &manifests.policy_params) {
+                Ok(BindingParams::Found(params)) => {
+                    bound.push(Arc::new(apply_binding(with_params(of, params), binding)))
+                }
+                Ok(BindingParams::Missing(reference)) => {
                     let message = format!(
                         "binding {} is not used: there are no params {}",
                         binding.name, reference.name
@@ -94,7 +103,7 @@ fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
                 Err(mistake) => {
                     found.push(*mistake);
                     let denying = Policy { has_mistake: true, ..of.policy.clone() };
-                    bound.push(Arc::new(joined(denying, binding)));
+                    bound.push(Arc::new(apply_binding(denying, binding)));
                 }
             }
         }
@@ -118,7 +127,11 @@ fn bound(manifests: &Manifests) -> (Vec<Arc<Policy>>, Vec<Diagnostic>) {
     (bound, found)
 }
 
-fn unknown(binding: &AdmissionBinding, policy: &str, policies: &[AdmissionPolicy]) -> Diagnostic {
+fn unknown_policy_error(
+    binding: &AdmissionBinding,
+    policy: &str,
+    policies: &[AdmissionPolicy],
+) -> Diagnostic {
     let known: Vec<&str> = policies.iter().map(|it| it.policy.name.as_str()).collect();
     let message = format!("binding {} is of policy {policy}, which is not there", binding.name);
     let help = match known.len() {
@@ -128,7 +141,7 @@ fn unknown(binding: &AdmissionBinding, policy: &str, policies: &[AdmissionPolicy
     error(&binding.policy_location, message, &help)
 }
 
-fn joined(mut policy: Policy, binding: &AdmissionBinding) -> Policy {
+fn apply_binding(mut policy: Policy, binding: &AdmissionBinding) -> Policy {
     policy.action = binding.action;
     policy.constraints.extend(binding.constraints.clone());
     policy.has_mistake |= binding.has_mistake;
@@ -140,21 +153,23 @@ fn with_params(of: &AdmissionPolicy, params: Option<Value>) -> Policy {
     Policy { params: params.filter(|_| of.param_kind.is_some()), ..of.policy.clone() }
 }
 
-enum Params<'a> {
-    Known(Option<Value>),
+enum BindingParams<'a> {
+    Found(Option<Value>),
     /// The params object is missing, and the binding allows that.
     Missing(&'a ParamRef),
 }
 
-fn params<'a>(
+fn find_params<'a>(
     of: &AdmissionPolicy,
     binding: &'a AdmissionBinding,
     objects: &[ParamObject],
-) -> Result<Params<'a>, Box<Diagnostic>> {
+) -> Result<BindingParams<'a>, Box<Diagnostic>> {
     let (reference, (api_version, kind)) = match (&binding.params, &of.param_kind) {
         // Other mismatches may follow from the mistake.
-        _ if binding.has_mistake || of.policy.has_mistake => return Ok(Params::Known(Some(Value::Null))),
-        (None, _) => return Ok(Params::Known(Some(Value::Null))),
+        _ if binding.has_mistake || of.policy.has_mistake => {
+            return Ok(BindingParams::Found(Some(Value::Null)));
+        }
+        (None, _) => return Ok(BindingParams::Found(Some(Value::Null))),
         (Some(reference), None) => {
             let message = format!("policy {} has no paramKind, so it takes no params", of.policy.name);
             return Err(Box::new(error(
@@ -175,23 +190,23 @@ fn params<'a>(
             let help = "write paramRef.namespace: params of the namespace of each object are not supported";
             Err(Box::new(error(&reference.location, message, help)))
         }
-        Some(object) => Ok(Params::Known(Some(object.value.clone()))),
+        Some(object) => Ok(BindingParams::Found(Some(object.value.clone()))),
         None if reference.is_required => {
             let message = format!("there is no {kind} {} of {api_version} below policies/", reference.name);
             let help = "params of a policy stand below policies/, or parameterNotFoundAction is Allow";
             Err(Box::new(error(&reference.location, message, help)))
         }
-        None => Ok(Params::Missing(reference)),
+        None => Ok(BindingParams::Missing(reference)),
     }
 }
 
 fn error(place: &Location, message: String, help: &str) -> Diagnostic {
-    let scope = Scope::File(place.file.clone());
+    let scope = DiagnosticScope::File(place.file.clone());
     Diagnostic::error(codes::POLICY_BINDING, message, scope).at(place.clone()).help(help)
 }
 
 fn warning(place: &Location, message: String, help: &str) -> Diagnostic {
-    let scope = Scope::File(place.file.clone());
+    let scope = DiagnosticScope::File(place.file.clone());
     Diagnostic::warning(codes::POLICY_BINDING, message, scope).at(place.clone()).help(help)
 }
 
@@ -204,8 +219,8 @@ mod tests {
     use super::MOST_POLICIES;
     use crate::fleet::{Fleet, assemble};
     use crate::manifest;
-    use crate::model::{AppId, ClusterFacts, Kind, PolicyAction, Snapshot};
-    use crate::policy::{Change, PolicyTarget};
+    use crate::model::{AppId, ClusterFacts, GroupVersionKind, PolicyAction, Snapshot};
+    use crate::policy::{PolicyObjectChange, PolicyTarget};
 
     const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -250,15 +265,15 @@ spec:
         let (labels, app) = (BTreeMap::new(), AppId::new("shop", "web"));
         let cluster = ClusterFacts { name: "bj", labels: &labels, ring: None };
         let target = PolicyTarget { app: &app, app_labels: &labels, version: None, cluster, objects: &[] };
-        let change = Change {
-            kind: &Kind::new("apps", "v1", "Deployment"),
+        let change = PolicyObjectChange {
+            kind: &GroupVersionKind::new("apps", "v1", "Deployment"),
             plurals: &[],
             object: Some(&object),
             old_object: None,
             namespace_labels: Some(&labels),
             hides_values: false,
         };
-        let verdicts = fleet.policies.chosen(&target).judge(&change).verdicts;
+        let verdicts = fleet.policies.select(&target).evaluate(&change).verdicts;
         verdicts.into_iter().map(|it| (it.action, it.message)).collect()
     }
 

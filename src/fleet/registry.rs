@@ -6,59 +6,62 @@
 use super::codes;
 use crate::manifest::Manifests;
 use crate::model::{
-    Cluster, ClusterName, ClusterState, ConfigMapRegistry, Connection, Diagnostic, Location,
-    RegisteredCluster, Scope, Snapshot, StoredKey,
+    Cluster, ClusterName, ClusterState, ConfigMapRegistry, Connection, DataKeyRef, Diagnostic,
+    DiagnosticScope, Location, RegisteredCluster, Snapshot,
 };
 
 /// Adds the registered clusters and returns the errors of the registry.
-pub fn take(manifests: &mut Manifests, snapshot: &Snapshot) -> Vec<Diagnostic> {
+pub fn add_registered_clusters(manifests: &mut Manifests, snapshot: &Snapshot) -> Vec<Diagnostic> {
     let Some(instance) = &manifests.instance else { return Vec::new() };
-    let Some((registry, registered)) = instance.registry.as_ref().zip(snapshot.registered.as_ref()) else {
+    let Some((registry, registered)) = instance.registry.as_ref().zip(snapshot.registry.as_ref()) else {
         return Vec::new();
     };
     let mut found = Vec::new();
     if let Some(problem) = &registered.problem {
         let file = instance.location.as_ref().map_or("tutti.yaml", |location| location.file.as_str());
-        let mut mistake =
-            Diagnostic::error(codes::REGISTRY_UNREAD, problem.clone(), Scope::File(file.to_owned()))
-                .in_path("spec.clusterRegistry")
-                .help("clusters of files go on, and nothing is deleted; it is asked again and again");
+        let mut mistake = Diagnostic::error(
+            codes::REGISTRY_UNREAD,
+            problem.clone(),
+            DiagnosticScope::File(file.to_owned()),
+        )
+        .in_path("spec.clusterRegistry")
+        .help("clusters of files go on, and nothing is deleted; it is asked again and again");
         mistake.location.clone_from(&instance.location);
         found.push(mistake);
     }
     for one in &registered.clusters {
-        let location = place(registry, one);
+        let location = config_map_location(registry, one);
         if one.kubeconfig.is_none() {
             let message = format!(
                 "{} registers a cluster without a kubeconfig: its key {} is missing",
                 location.file, registry.key
             );
-            let scope = Scope::Cluster(ClusterName::from(one.name.as_str()));
+            let scope = DiagnosticScope::Cluster(ClusterName::from(one.name.as_str()));
             found.push(
                 Diagnostic::error(codes::REGISTERED_WITHOUT_KUBECONFIG, message, scope)
                     .at(location.clone())
                     .help("add the key, or take away the label that makes it a cluster"),
             );
         }
-        manifests.clusters.push(cluster(registry, one, location));
+        manifests.clusters.push(registered_cluster(registry, one, location));
     }
     found
 }
 
 /// Whether the list of clusters is incomplete.
-pub fn is_unknown(manifests: &Manifests, snapshot: &Snapshot) -> bool {
+pub fn is_registry_unread(manifests: &Manifests, snapshot: &Snapshot) -> bool {
     let has_one = manifests.instance.as_ref().is_some_and(|instance| instance.registry.is_some());
-    has_one && snapshot.registered.as_ref().is_none_or(|registered| registered.problem.is_some())
+    has_one && snapshot.registry.as_ref().is_none_or(|registered| registered.problem.is_some())
 }
 
-fn cluster(registry: &ConfigMapRegistry, one: &RegisteredCluster, location: Location) -> Cluster {
+fn registered_cluster(registry: &ConfigMapRegistry, one: &RegisteredCluster, location: Location) -> Cluster {
     let (namespace, key) = (registry.namespace.clone(), registry.key.clone());
-    let at = StoredKey { namespace, name: one.name.clone(), key };
+    let at = DataKeyRef { namespace, name: one.name.clone(), key };
     Cluster {
         name: ClusterName::from(one.name.as_str()),
         labels: one.labels.clone(),
         connection: Connection::ConfigMap { at, digest: one.kubeconfig },
-        state: state(one.status.as_deref()),
+        state: cluster_state(one.status.as_deref()),
         vip: None,
         meta: serde_json::Map::new(),
         version: None,
@@ -69,12 +72,12 @@ fn cluster(registry: &ConfigMapRegistry, one: &RegisteredCluster, location: Loca
 }
 
 /// The location is no file, so it has no history in Git.
-fn place(registry: &ConfigMapRegistry, one: &RegisteredCluster) -> Location {
+fn config_map_location(registry: &ConfigMapRegistry, one: &RegisteredCluster) -> Location {
     Location::new(&format!("ConfigMap {}/{}", registry.namespace, one.name), 1, 1)
 }
 
 /// Any status other than ready means maintenance: the objects stay. Only Git may remove what a cluster runs.
-fn state(status: Option<&str>) -> ClusterState {
+fn cluster_state(status: Option<&str>) -> ClusterState {
     let status = status.unwrap_or_default().trim().to_ascii_lowercase();
     match status.as_str() {
         "" | "ready" | "true" => ClusterState::Ready,
@@ -88,7 +91,8 @@ mod tests {
 
     #[test]
     fn other_statuses_mean_maintenance() {
-        let check = |status: Option<&str>, expected| assert_eq!(state(status), expected, "{status:?}");
+        let check =
+            |status: Option<&str>, expected| assert_eq!(cluster_state(status), expected, "{status:?}");
         for ready in [None, Some(""), Some("Ready"), Some("true"), Some("TRUE\n")] {
             check(ready, ClusterState::Ready);
         }

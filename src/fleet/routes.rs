@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::codes;
 use crate::manifest::Manifests;
-use crate::model::{App, AppSpec, Diagnostic, Location, Scope};
+use crate::model::{App, AppSpec, Diagnostic, DiagnosticScope, Location};
 
 /// Attaches each Route to the app that it names, or to the only app of its folder.
-pub fn attach(manifests: &mut Manifests) -> Vec<Diagnostic> {
+pub fn attach_routes(manifests: &mut Manifests) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for manifest in std::mem::take(&mut manifests.routes) {
         let location = manifest.route.location.clone();
@@ -25,8 +25,11 @@ pub fn attach(manifests: &mut Manifests) -> Vec<Diagnostic> {
             (first, _) => {
                 let which = if first.is_some() { "several apps" } else { "no app" };
                 let message = format!("Route {} fits {which}", manifest.route.name);
-                let error =
-                    Diagnostic::error(codes::ROUTE_OF_NOBODY, message, Scope::File(location.file.clone()));
+                let error = Diagnostic::error(
+                    codes::ROUTE_WITHOUT_APP,
+                    message,
+                    DiagnosticScope::File(location.file.clone()),
+                );
                 wrong.push(error.at(location).help(
                     "put it into the folder of its app, or name that with spec.app and metadata.namespace",
                 ));

@@ -1,4 +1,4 @@
-mod rivals;
+mod identity_conflicts;
 mod rollout;
 
 use super::{Fleet, assemble};
@@ -584,12 +584,12 @@ fn file_is_read_when_no_longer_ignored() {
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {ignore: [more/a]}\n";
     let app = component("a", "");
     let mut snapshot = Snapshot::of_texts([("tutti.yaml", instance), ("more/a/app.yaml", app.as_str())]);
-    let mut memory = manifest::Memory::default();
-    assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 0);
+    let mut memory = manifest::ManifestCache::default();
+    assert_eq!(manifest::read_incremental(&snapshot, &mut memory).apps.len(), 0);
     snapshot.put("tutti.yaml", &instance.replace("more/a", "more/b"));
-    assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 1);
+    assert_eq!(manifest::read_incremental(&snapshot, &mut memory).apps.len(), 1);
     snapshot.put("tutti.yaml", instance);
-    assert_eq!(manifest::read_again(&snapshot, &mut memory).apps.len(), 0);
+    assert_eq!(manifest::read_incremental(&snapshot, &mut memory).apps.len(), 0);
 }
 
 #[test]

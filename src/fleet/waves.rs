@@ -11,14 +11,14 @@ use std::collections::BTreeSet;
 
 use super::Fleet;
 use crate::model::{
-    App, AppSpec, ClusterName, DefaultRollout, GroupOrder, Ring, Rollout, RolloutGroup, WaveLimits,
+    App, AppSpec, ClusterName, DefaultRollout, GroupOrder, Ring, RolloutGroup, UpdateStrategy, WaveLimits,
     WaveOrder, WaveRule,
 };
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waves {
     list: Vec<Wave>,
-    order: Order,
+    order: WaveAssignment,
 }
 
 /// Units that are released together.
@@ -31,9 +31,9 @@ pub struct Wave {
 
 /// How the wave of a unit is found.
 #[derive(Clone, Debug, PartialEq)]
-enum Order {
-    Together,
-    /// `None`: all canary podSets belong to the first wave.
+enum WaveAssignment {
+    Single,
+    /// `NotConfigured`: all canary podSets belong to the first wave.
     Groups(Option<BTreeSet<ClusterName>>),
     Rules(Vec<WaveRule>),
     Rings,
@@ -50,18 +50,21 @@ impl Waves {
             WaveOrder::Waves(rules) => {
                 let named =
                     rules.iter().map(|rule| Wave { name: rule.name.clone(), limits: rule.limits.clone() });
-                Self { list: named.chain([rest()]).collect(), order: Order::Rules(rules.clone()) }
+                Self {
+                    list: named.chain([rest_wave()]).collect(),
+                    order: WaveAssignment::Rules(rules.clone()),
+                }
             }
             WaveOrder::Default
                 if !rings.is_empty() && default == DefaultRollout::Rings && !app.is_project() =>
             {
                 let named =
                     rings.iter().map(|ring| Wave { name: ring.name.clone(), limits: ring.limits.clone() });
-                Self { list: named.chain([rest()]).collect(), order: Order::Rings }
+                Self { list: named.chain([rest_wave()]).collect(), order: WaveAssignment::Rings }
             }
             WaveOrder::Default => {
                 let all = Wave { name: "all".to_owned(), limits: WaveLimits::default() };
-                Self { list: vec![all], order: Order::Together }
+                Self { list: vec![all], order: WaveAssignment::Single }
             }
         }
     }
@@ -73,7 +76,7 @@ impl Waves {
         };
         let wave = |name: &str| Wave { name: name.to_owned(), limits: limits.clone() };
         let has_canary = groups.groups.contains(&RolloutGroup::Canary) || !groups.canary_clusters.is_empty();
-        let first = has_canary.then(|| wave(Rollout::FIRST));
+        let first = has_canary.then(|| wave(UpdateStrategy::FIRST_WAVE));
         let named = groups.groups.iter().map(|group| wave(group.as_str()));
         // The last wave opens nothing.
         let last = Wave {
@@ -84,7 +87,7 @@ impl Waves {
                 statuses: Vec::new(),
                 ..limits.clone()
             },
-            ..wave(Rollout::REST)
+            ..wave(UpdateStrategy::REST_WAVE)
         };
         let used: BTreeSet<ClusterName> = match &app.spec {
             AppSpec::AppSet(app_set) => app_set.clusters.iter().map(|cluster| cluster.name.clone()).collect(),
@@ -92,7 +95,7 @@ impl Waves {
         };
         let canary: BTreeSet<ClusterName> =
             groups.canary_clusters.iter().filter(|name| used.contains(*name)).cloned().collect();
-        let order = Order::Groups(Some(canary).filter(|canary| !canary.is_empty()));
+        let order = WaveAssignment::Groups(Some(canary).filter(|canary| !canary.is_empty()));
         Self { list: first.into_iter().chain(named).chain([last]).collect(), order }
     }
 
@@ -101,8 +104,8 @@ impl Waves {
     }
 
     /// Everything is released together.
-    pub fn is_one(&self) -> bool {
-        self.order == Order::Together
+    pub fn is_single(&self) -> bool {
+        self.order == WaveAssignment::Single
     }
 
     pub fn position(&self, name: &str) -> Option<usize> {
@@ -114,13 +117,13 @@ impl Waves {
         let last = self.list.len().saturating_sub(1);
         let named = |name: &str| self.position(name).unwrap_or(last);
         match &self.order {
-            Order::Together => last,
-            Order::Groups(canary) if group == RolloutGroup::Canary.as_str() => {
+            WaveAssignment::Single => last,
+            WaveAssignment::Groups(canary) if group == RolloutGroup::Canary.as_str() => {
                 let is_first = canary.as_ref().is_none_or(|canary| canary.contains(cluster));
-                named(if is_first { Rollout::FIRST } else { RolloutGroup::Canary.as_str() })
+                named(if is_first { UpdateStrategy::FIRST_WAVE } else { RolloutGroup::Canary.as_str() })
             }
-            Order::Groups(_) => named(group),
-            Order::Rules(rules) => {
+            WaveAssignment::Groups(_) => named(group),
+            WaveAssignment::Rules(rules) => {
                 let Some(facts) = fleet.clusters.get(cluster) else { return last };
                 let facts = facts.facts(fleet.ring_of(cluster));
                 let selects = |rule: &WaveRule| {
@@ -129,11 +132,11 @@ impl Waves {
                 };
                 rules.iter().position(selects).unwrap_or(last)
             }
-            Order::Rings => fleet.ring_of(cluster).map_or(last, named),
+            WaveAssignment::Rings => fleet.ring_of(cluster).map_or(last, named),
         }
     }
 }
 
-fn rest() -> Wave {
-    Wave { name: Rollout::REST.to_owned(), limits: WaveLimits::default() }
+fn rest_wave() -> Wave {
+    Wave { name: UpdateStrategy::REST_WAVE.to_owned(), limits: WaveLimits::default() }
 }

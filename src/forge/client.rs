@@ -5,9 +5,9 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use super::{
-    BranchCommit, Comment, CommitStatus, Error, FileCommit, Hook, HostRules, Label, MergeHow, NewHook,
-    NewPull, Observer, Permission, Protection, Pull, PullEdit, PullFilter, RepositoryFacts, Review, User,
-    gitea,
+    BranchCommit, BranchProtection, Comment, CommitStatus, Error, FileCommit, ForgeHostRules, ForgeObserver,
+    Label, MergeMethod, NewHook, NewPull, Permission, Pull, PullEdit, PullFilter, RepositoryFacts,
+    RepositoryHook, Review, User, gitea,
 };
 use crate::model::Revision;
 
@@ -22,25 +22,25 @@ macro_rules! ask {
 
 /// The API of the forge for one repository. Cheap to clone.
 #[derive(Clone, Debug)]
-pub enum Client {
+pub enum ForgeClient {
     /// Also for Forgejo, which has the same API.
-    Gitea(gitea::Client),
+    Gitea(gitea::GiteaClient),
 }
 
-impl Client {
+impl ForgeClient {
     /// `url` is the base address of the forge, `repository` is `owner/name`. Sends no request.
     pub fn gitea(
         url: &str,
         repository: &str,
         token: Option<SecretString>,
-        rules: &HostRules,
+        rules: &ForgeHostRules,
     ) -> Result<Self, Error> {
-        gitea::Client::new(url, repository, token, rules).map(Self::Gitea)
+        gitea::GiteaClient::new(url, repository, token, rules).map(Self::Gitea)
     }
 
     /// Reports each further request to the observer.
     #[must_use]
-    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+    pub fn observed_by(self, observer: Arc<dyn ForgeObserver>) -> Self {
         match self {
             Self::Gitea(client) => Self::Gitea(client.observed_by(observer)),
         }
@@ -105,7 +105,7 @@ impl Client {
 
     /// Merges exactly this head: [`Error::HeadMoved`] if the head changed, [`Error::NotMergeable`] (transient) if a rule or
     /// another merge prevents it, [`Error::Conflict`] if the contents conflict.
-    pub async fn merge_pull(&self, number: u64, how: MergeHow, head: &Revision) -> Result<(), Error> {
+    pub async fn merge_pull(&self, number: u64, how: MergeMethod, head: &Revision) -> Result<(), Error> {
         ask!(self.merge_pull(number, how, head))
     }
 
@@ -160,7 +160,7 @@ impl Client {
         ask!(self.commit(revision))
     }
 
-    /// The content of a file at a commit; `None` if the commit lacks it.
+    /// The content of a file at a commit; `NotConfigured` if the commit lacks it.
     pub async fn file(&self, revision: &Revision, path: &str) -> Result<Option<Vec<u8>>, Error> {
         ask!(self.file(revision, path))
     }
@@ -189,7 +189,7 @@ impl Client {
         ask!(self.repository_facts())
     }
 
-    pub async fn hooks(&self) -> Result<Vec<Hook>, Error> {
+    pub async fn hooks(&self) -> Result<Vec<RepositoryHook>, Error> {
         ask!(self.hooks())
     }
 
@@ -199,7 +199,7 @@ impl Client {
 
     /// Activates a hook with JSON and these events; secret, filter and header stay. Gitea cannot change the secret of a hook:
     /// delete it and create a new one.
-    pub async fn edit_hook(&self, hook: &Hook, events: &[String]) -> Result<(), Error> {
+    pub async fn edit_hook(&self, hook: &RepositoryHook, events: &[String]) -> Result<(), Error> {
         ask!(self.edit_hook(hook, events))
     }
 
@@ -208,7 +208,7 @@ impl Client {
     }
 
     /// The rule that protects a branch. Gitea shows it only to an administrator of the repository.
-    pub async fn protection(&self, branch: &str) -> Result<Option<Protection>, Error> {
+    pub async fn protection(&self, branch: &str) -> Result<Option<BranchProtection>, Error> {
         ask!(self.protection(branch))
     }
 

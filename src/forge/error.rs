@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum ForgeErrorKind {
     Configuration,
     Authentication,
     RepositoryNotFound,
@@ -58,26 +58,26 @@ pub enum Error {
     #[error("failed to {step} at {url}: status {status} ({message})")]
     Refused { url: String, step: &'static str, status: u16, message: String },
     #[error("failed to {step}: the answer of {url} is not understood ({message})")]
-    Answer { url: String, step: &'static str, message: String },
+    UnexpectedAnswer { url: String, step: &'static str, message: String },
 }
 
 impl Error {
-    pub fn kind(&self) -> ErrorKind {
+    pub fn kind(&self) -> ForgeErrorKind {
         match self {
             Self::Address { .. }
             | Self::RepositoryName { .. }
             | Self::Client { .. }
             | Self::ForeignHost { .. }
-            | Self::PlainHttp { .. } => ErrorKind::Configuration,
-            Self::Authentication { .. } => ErrorKind::Authentication,
-            Self::RepositoryNotFound { .. } => ErrorKind::RepositoryNotFound,
-            Self::UnknownCommit { .. } => ErrorKind::UnknownCommit,
-            Self::Unreachable { .. } => ErrorKind::Unreachable,
-            Self::RateLimited { .. } => ErrorKind::RateLimited,
-            Self::Conflict { .. } => ErrorKind::Conflict,
-            Self::HeadMoved { .. } => ErrorKind::HeadMoved,
-            Self::NotMergeable { .. } => ErrorKind::NotMergeable,
-            Self::Refused { .. } | Self::Answer { .. } => ErrorKind::Server,
+            | Self::PlainHttp { .. } => ForgeErrorKind::Configuration,
+            Self::Authentication { .. } => ForgeErrorKind::Authentication,
+            Self::RepositoryNotFound { .. } => ForgeErrorKind::RepositoryNotFound,
+            Self::UnknownCommit { .. } => ForgeErrorKind::UnknownCommit,
+            Self::Unreachable { .. } => ForgeErrorKind::Unreachable,
+            Self::RateLimited { .. } => ForgeErrorKind::RateLimited,
+            Self::Conflict { .. } => ForgeErrorKind::Conflict,
+            Self::HeadMoved { .. } => ForgeErrorKind::HeadMoved,
+            Self::NotMergeable { .. } => ForgeErrorKind::NotMergeable,
+            Self::Refused { .. } | Self::UnexpectedAnswer { .. } => ForgeErrorKind::Server,
         }
     }
 
@@ -86,7 +86,7 @@ impl Error {
             Self::Unreachable { .. }
             | Self::RateLimited { .. }
             | Self::NotMergeable { .. }
-            | Self::Answer { .. } => true,
+            | Self::UnexpectedAnswer { .. } => true,
             Self::Refused { status, .. } => *status >= 500,
             _ => false,
         }
@@ -94,16 +94,18 @@ impl Error {
 
     pub fn help(&self) -> Option<&'static str> {
         Some(match self.kind() {
-            ErrorKind::Configuration => "name the base address (https://gitea.example.com) and owner/name",
-            ErrorKind::Authentication => {
+            ForgeErrorKind::Configuration => {
+                "name the base address (https://gitea.example.com) and owner/name"
+            }
+            ForgeErrorKind::Authentication => {
                 "check the token's scopes (write:repository, write:issue, read:user) and its user's rights"
             }
-            ErrorKind::RepositoryNotFound => "check the name, and that the token's user may write to it",
-            ErrorKind::UnknownCommit => "is this the repository that the commit was read from?",
-            ErrorKind::Unreachable => "check the address, the network and the proxy",
-            ErrorKind::Conflict | ErrorKind::HeadMoved => "read it again, and decide anew",
-            ErrorKind::NotMergeable => "look at its page at the forge, which says what is missing",
-            ErrorKind::RateLimited | ErrorKind::Server => return None,
+            ForgeErrorKind::RepositoryNotFound => "check the name, and that the token's user may write to it",
+            ForgeErrorKind::UnknownCommit => "is this the repository that the commit was read from?",
+            ForgeErrorKind::Unreachable => "check the address, the network and the proxy",
+            ForgeErrorKind::Conflict | ForgeErrorKind::HeadMoved => "read it again, and decide anew",
+            ForgeErrorKind::NotMergeable => "look at its page at the forge, which says what is missing",
+            ForgeErrorKind::RateLimited | ForgeErrorKind::Server => return None,
         })
     }
 }

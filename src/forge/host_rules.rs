@@ -7,34 +7,38 @@ use crate::model::{Hosts, is_loopback};
 
 /// The settings of the operator.
 #[derive(Clone, Debug, Default)]
-pub struct HostRules {
+pub struct ForgeHostRules {
     /// The host of the config repository, with its port if both use HTTP.
-    home: Option<Url>,
-    named: Hosts,
+    repository_host: Option<Url>,
+    allowed_hosts: Hosts,
     /// Hosts that may get a token without TLS.
-    plain: Hosts,
+    plain_http_hosts: Hosts,
 }
 
-impl HostRules {
+impl ForgeHostRules {
     /// `repository` is the address of the config repository. A local path has no host.
     pub fn new(repository: &str, named: Hosts, plain: Hosts) -> Self {
-        Self { home: home_of(repository), named, plain }
+        Self {
+            repository_host: repository_host_url(repository),
+            allowed_hosts: named,
+            plain_http_hosts: plain,
+        }
     }
 
     /// Whether a token may be sent to a forge at this address.
     pub fn check(&self, url: &Url, has_token: bool) -> Result<(), Error> {
-        let shown = || host_of(url);
-        if !self.is_home(url) && !names(&self.named, url) {
+        let shown = || host_and_port(url);
+        if !self.is_home(url) && !is_listed(&self.allowed_hosts, url) {
             let home = self
-                .home
+                .repository_host
                 .as_ref()
-                .map_or_else(|| "on this machine".to_owned(), |home| format!("on {}", host_of(home)));
+                .map_or_else(|| "on this machine".to_owned(), |home| format!("on {}", host_and_port(home)));
             return Err(Error::ForeignHost { host: shown(), home });
         }
         if has_token
             && url.scheme() != "https"
             && !url.host_str().is_some_and(is_loopback)
-            && !names(&self.plain, url)
+            && !is_listed(&self.plain_http_hosts, url)
         {
             return Err(Error::PlainHttp { host: shown() });
         }
@@ -42,7 +46,7 @@ impl HostRules {
     }
 
     fn is_home(&self, url: &Url) -> bool {
-        let Some(home) = &self.home else { return false };
+        let Some(home) = &self.repository_host else { return false };
         let is_http = matches!(home.scheme(), "http" | "https");
         home.host_str() == url.host_str()
             && (!is_http || home.port_or_known_default() == url.port_or_known_default())
@@ -50,7 +54,7 @@ impl HostRules {
 }
 
 /// `https://…`, `ssh://…`, or `user@host:path`.
-fn home_of(repository: &str) -> Option<Url> {
+fn repository_host_url(repository: &str) -> Option<Url> {
     if repository.contains("://") {
         let url = Url::parse(repository).ok()?;
         let host = url.host_str()?.to_ascii_lowercase();
@@ -64,11 +68,11 @@ fn home_of(repository: &str) -> Option<Url> {
     Url::parse(&format!("ssh://{host}/")).ok()
 }
 
-fn names(hosts: &Hosts, url: &Url) -> bool {
+fn is_listed(hosts: &Hosts, url: &Url) -> bool {
     url.host_str().is_some_and(|host| hosts.has(host, url.port_or_known_default()))
 }
 
-fn host_of(url: &Url) -> String {
+fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     fn forge_must_be_on_the_repository_host() {
         let check = |repository: &str, forge: &str, expected: Result<(), &str>| {
-            let rules = HostRules::new(
+            let rules = ForgeHostRules::new(
                 repository,
                 Hosts::new(["Other.example.com", "ports.example.com:3000", "127.0.0.1"]),
                 Hosts::new(["gitea.svc:3000"]),

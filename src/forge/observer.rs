@@ -8,7 +8,7 @@ use super::Error;
 
 /// The kind of a request. 15 kinds with all status codes stay below 1,000 series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum ForgeOperation {
     PostStatus,
     ReadStatuses,
     ReadRepository,
@@ -26,7 +26,7 @@ pub enum Operation {
     WriteSettings,
 }
 
-impl Operation {
+impl ForgeOperation {
     pub const ALL: [Self; 15] = [
         Self::PostStatus,
         Self::ReadStatuses,
@@ -67,9 +67,9 @@ impl Operation {
 }
 
 /// Gets each request; must not block.
-pub trait Observer: fmt::Debug + Send + Sync {
+pub trait ForgeObserver: fmt::Debug + Send + Sync {
     /// A request ended; without a code if no answer came.
-    fn answered(&self, operation: Operation, code: Option<StatusCode>);
+    fn request_finished(&self, operation: ForgeOperation, code: Option<StatusCode>);
     /// A commit status was written, or the write failed.
-    fn posted(&self, result: Result<(), &Error>);
+    fn status_posted(&self, result: Result<(), &Error>);
 }

@@ -42,8 +42,8 @@ pub struct Pull {
     pub is_draft: bool,
     /// Login; empty if the user was deleted.
     pub author: String,
-    pub head: Branch,
-    pub base: Branch,
+    pub head: PullSide,
+    pub base: PullSide,
     pub labels: Vec<String>,
     /// The web page.
     pub url: String,
@@ -71,12 +71,12 @@ pub enum PullState {
 /// One side of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Branch {
+pub struct PullSide {
     /// The name of the branch, without `refs/heads/`; the branch of a closed pull request may be deleted. `refs/pull/N/head`
     /// if there never was a branch.
     pub reference: String,
     pub revision: Revision,
-    /// `owner/name`; `None` if the fork was deleted.
+    /// `owner/name`; `NotConfigured` if the fork was deleted.
     pub repository: Option<String>,
     /// Its commits were pushed without write permission in our repository.
     pub is_fork: bool,
@@ -101,11 +101,11 @@ pub struct NewPull {
     pub base: String,
     pub title: String,
     pub body: String,
-    /// Existing names, see [`super::Client::ensure_labels`].
+    /// Existing names, see [`super::gitea::GiteaClient::ensure_labels`].
     pub labels: Vec<String>,
 }
 
-/// `None` keeps the value.
+/// `NotConfigured` keeps the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PullEdit {
     pub title: Option<String>,
@@ -113,7 +113,7 @@ pub struct PullEdit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MergeHow {
+pub enum MergeMethod {
     /// Always with a merge commit.
     Merge,
     Squash,

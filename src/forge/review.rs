@@ -13,7 +13,7 @@ pub struct Review {
     /// Login; empty if a team was asked, or if the user was deleted.
     pub user: String,
     pub state: ReviewState,
-    /// The reviewed commit; `None` if the forge gives none.
+    /// The reviewed commit; `NotConfigured` if the forge gives none.
     pub commit: Option<Revision>,
     /// It counts for the forge: the reviewer has write permission or is named by the branch protection.
     pub is_official: bool,
@@ -38,7 +38,7 @@ pub enum ReviewState {
 /// Logins, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Approvals {
+pub struct PullApprovals {
     pub by: Vec<String>,
     /// Their latest review requests changes, of any head.
     pub refused_by: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Approvals {
 
 /// The latest approval or rejection of each user counts; comments and requests do not. A dismissed approval does not restore
 /// an earlier one.
-pub fn approvals(reviews: &[Review], head: &Revision, author: &str, bot: &str) -> Approvals {
+pub fn approvals(reviews: &[Review], head: &Revision, author: &str, bot: &str) -> PullApprovals {
     let mut latest: BTreeMap<String, &Review> = BTreeMap::new();
     let is_verdict = |it: &&Review| matches!(it.state, ReviewState::Approved | ReviewState::ChangesRequested);
     for review in reviews.iter().filter(is_verdict) {
@@ -60,7 +60,7 @@ pub fn approvals(reviews: &[Review], head: &Revision, author: &str, bot: &str) -
             *kept = review;
         }
     }
-    let mut approvals = Approvals::default();
+    let mut approvals = PullApprovals::default();
     for review in latest.into_values().filter(|review| !review.is_dismissed) {
         let user = review.user.clone();
         match review.state {
@@ -97,7 +97,7 @@ mod tests {
         let check = |reviews: &[Review], by: &[&str], refused_by: &[&str]| {
             let found = approvals(reviews, &Revision::from("head"), "Author", "tutti");
             let owned = |logins: &[&str]| logins.iter().map(|login| (*login).to_owned()).collect();
-            let expected = Approvals { by: owned(by), refused_by: owned(refused_by) };
+            let expected = PullApprovals { by: owned(by), refused_by: owned(refused_by) };
             assert_eq!(found, expected, "{reviews:#?}");
         };
         let approved = |id, user: &str| review(id, user, Approved);

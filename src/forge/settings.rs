@@ -15,7 +15,7 @@ pub struct RepositoryFacts {
 
 /// A webhook as the forge returns it, without its secret.
 #[derive(Clone, Debug)]
-pub struct Hook {
+pub struct RepositoryHook {
     pub id: i64,
     pub url: String,
     /// In the forge's names, sorted.
@@ -38,11 +38,11 @@ pub struct NewHook {
 
 /// The rule that protects a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Protection {
+pub struct BranchProtection {
     /// The name of the branch, or a pattern.
     pub rule: String,
     /// Contexts that must succeed before a merge.
-    pub required: Vec<String>,
+    pub required_contexts: Vec<String>,
     pub has_status_check: bool,
     pub allows_push: bool,
 }

@@ -11,7 +11,7 @@ pub const LONGEST_DESCRIPTION: usize = 140;
 pub struct CommitStatus {
     /// Its source, for example `tutti/deploy/prod`. The newest status of a context replaces earlier ones.
     pub context: String,
-    pub state: State,
+    pub state: CommitStatusState,
     /// Cut to 140 characters on write.
     pub description: String,
     pub target_url: Option<String>,
@@ -19,7 +19,7 @@ pub struct CommitStatus {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum CommitStatusState {
     Pending,
     Success,
     Failure,
@@ -28,7 +28,7 @@ pub enum State {
     Skipped,
 }
 
-impl State {
+impl CommitStatusState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -47,7 +47,7 @@ impl State {
 }
 
 /// At most 140 characters, with `…` if it was cut.
-pub fn shortened(description: &str) -> Cow<'_, str> {
+pub fn shorten_description(description: &str) -> Cow<'_, str> {
     if description.chars().count() <= LONGEST_DESCRIPTION {
         return description.into();
     }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn descriptions_are_cut_between_characters() {
-        let check = |text: &str, expected: &str| assert_eq!(shortened(text), expected);
+        let check = |text: &str, expected: &str| assert_eq!(shorten_description(text), expected);
         check("", "");
         check("6/6 healthy", "6/6 healthy");
         check(&"发".repeat(140), &"发".repeat(140));

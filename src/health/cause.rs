@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::pod::{self, Container};
-use super::read::{Condition, count, is_true, items, old_status, sentence, text};
+use super::json_fields::{StatusCondition, count, is_true, items, outdated_status, sentence, text};
+use super::pod::{self, ContainerStatus};
 
 /// The problem of one pod, shown as `CrashLoopBackOff pay-7c9f (exit 1: "no such table")`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct PodCause {
     /// Name of the pod.
     pub pod: String,
     /// One word of the kubelet or the scheduler: `ImagePullBackOff`, `Unschedulable`, `NotReady`.
@@ -19,17 +19,17 @@ pub struct Cause {
     pub detail: Option<String>,
     /// Only a new revision helps: the rollout has failed. It stays so for that revision, because between two attempts
     /// the pod briefly has a milder state.
-    pub decisive: bool,
+    pub is_decisive: bool,
     /// A container ended: its log may show why.
-    pub crash: Option<Crash>,
+    pub crash: Option<ContainerCrash>,
     /// The last line of that log, if it was read.
-    pub line: Option<Arc<str>>,
+    pub log_line: Option<Arc<str>>,
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for PodCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.reason, self.pod)?;
-        match (&self.detail, &self.line) {
+        match (&self.detail, &self.log_line) {
             // Quoted, because the text is foreign.
             (Some(detail), Some(line)) => write!(f, " ({detail}: \"{line}\")"),
             (Some(detail), None) => write!(f, " ({detail})"),
@@ -40,36 +40,36 @@ impl fmt::Display for Cause {
 
 /// How a container ended. The number of restarts does not count: each is the same crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crash {
+pub struct ContainerCrash {
     pub pod: String,
     /// Uid of the pod: a recreated pod of a StatefulSet has the same name.
     uid: String,
     pub container: String,
     /// `exit 1`.
-    end: String,
+    exit: String,
     /// It was restarted since, or waits for that.
-    pub ended_before: bool,
+    pub has_restarted: bool,
 }
 
-impl Crash {
-    fn of(pod: &Value, container: Container<'_>) -> Option<Self> {
+impl ContainerCrash {
+    fn of(pod: &Value, container: ContainerStatus<'_>) -> Option<Self> {
         let owned = |pointer: &str| text(pod, pointer).map(str::to_owned);
         Some(Self {
             pod: owned("/metadata/name")?,
             uid: owned("/metadata/uid").unwrap_or_default(),
             container: container.name()?.to_owned(),
-            end: container.end()?,
-            ended_before: container.ended_before(),
+            exit: container.exit_text()?,
+            has_restarted: container.has_restarted(),
         })
     }
 
     /// The same container of the same pod ended in the same way.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         self.is_like(other) && (&self.pod, &self.uid) == (&other.pod, &other.uid)
     }
 
     /// The pod exists and is not being deleted.
-    pub fn is_of(&self, pod: &Value) -> bool {
+    pub fn is_of_pod(&self, pod: &Value) -> bool {
         text(pod, "/metadata/name") == Some(&self.pod)
             && text(pod, "/metadata/uid").unwrap_or_default() == self.uid
             && text(pod, "/metadata/deletionTimestamp").is_none()
@@ -77,7 +77,7 @@ impl Crash {
 
     /// The same crash, perhaps in another pod.
     fn is_like(&self, other: &Self) -> bool {
-        (&self.container, &self.end) == (&other.container, &other.end)
+        (&self.container, &self.exit) == (&other.container, &other.exit)
     }
 }
 
@@ -90,7 +90,7 @@ const REVISION_LABEL: &str = "/metadata/labels/controller-revision-hash";
 
 /// How informative a finding is, least first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
+enum CauseWeight {
     NotReady,
     Ended,
     Unschedulable,
@@ -98,23 +98,23 @@ enum Weight {
     Decisive,
 }
 
-/// The most informative reason among `pods`, the pods that the workload selects; `None` if no pod has one. Pods of an
+/// The most informative reason among `pods`, the pods that the workload selects; `NotConfigured` if no pod has one. Pods of an
 /// older template and terminating pods do not count: they say nothing about the new revision. Of pods with equal
 /// crashes a `known` one is returned, so no other log must be read.
-pub fn pods_cause<'p>(
+pub fn find_pod_cause<'p>(
     workload: Option<&Value>,
     pods: impl IntoIterator<Item = &'p Value>,
-    known: &[Crash],
-) -> Option<Cause> {
-    let findings: Vec<(Weight, &str, Cause)> = newest(workload, pods)
+    known: &[ContainerCrash],
+) -> Option<PodCause> {
+    let findings: Vec<(CauseWeight, &str, PodCause)> = newest(workload, pods)
         .into_iter()
         .filter_map(|pod| finding(pod).map(|(weight, cause)| (weight, created(pod), cause)))
         .collect();
     let (weight, _, worst) = findings
         .iter()
         .max_by(|one, other| (one.0, &one.1, &other.2.pod).cmp(&(other.0, &other.1, &one.2.pod)))?;
-    let is_known_too = |cause: &Cause| match (&cause.crash, &worst.crash) {
-        (Some(crash), Some(worst)) => crash.is_like(worst) && known.iter().any(|it| it.is(crash)),
+    let is_known_too = |cause: &PodCause| match (&cause.crash, &worst.crash) {
+        (Some(crash), Some(worst)) => crash.is_like(worst) && known.iter().any(|it| it.is_same(crash)),
         _ => false,
     };
     let mut alike = findings.iter().filter(|(other, _, cause)| other == weight && is_known_too(cause));
@@ -130,7 +130,7 @@ fn newest<'a>(workload: Option<&Value>, pods: impl IntoIterator<Item = &'a Value
     let mut staying: Vec<&Value> = pods.into_iter().filter(stays).collect();
     if let Some(workload) = workload {
         if !has_new_pods(workload) {
-            let Some(written) = written(workload) else { return Vec::new() };
+            let Some(written) = spec_written_at(workload) else { return Vec::new() };
             staying.retain(|pod| created(pod) >= written && is_of_template(workload, pod));
         }
         // Admission may have rewritten all images, but never a revision label. The age does not count: pods that are
@@ -139,7 +139,8 @@ fn newest<'a>(workload: Option<&Value>, pods: impl IntoIterator<Item = &'a Value
             staying.retain(|pod| text(pod, label).is_some_and(|own| is_same_revision(own, revision)));
             return staying;
         }
-        let fitting: Vec<&Value> = staying.iter().copied().filter(|pod| fits(workload, pod)).collect();
+        let fitting: Vec<&Value> =
+            staying.iter().copied().filter(|pod| fits_template(workload, pod)).collect();
         if !fitting.is_empty() {
             staying = fitting;
         }
@@ -176,12 +177,12 @@ fn has_new_pods(workload: &Value) -> bool {
         Some("DaemonSet") => count(workload, "/status/updatedNumberScheduled") > 0,
         _ => true,
     };
-    updated && old_status(workload, false).is_none()
+    updated && outdated_status(workload, false).is_none()
 }
 
 /// Whether its pods are worth a request.
 pub fn may_have_new_pods(workload: &Value) -> bool {
-    has_new_pods(workload) || written(workload).is_some()
+    has_new_pods(workload) || spec_written_at(workload).is_some()
 }
 
 /// The pod was made of this very template: its controller may still create pods of the one before. Pods that
@@ -218,7 +219,7 @@ fn is_of_template(workload: &Value, pod: &Value) -> bool {
 
 /// The last write of a Deployment's spec. Its controller may be many seconds behind, so newer pods of the template
 /// count, whatever the status says.
-fn written(workload: &Value) -> Option<&str> {
+fn spec_written_at(workload: &Value) -> Option<&str> {
     if text(workload, "/kind") != Some("Deployment") || is_true(workload, "/spec/paused") {
         return None;
     }
@@ -234,7 +235,7 @@ fn template_hash(pod: &Value) -> Option<&str> {
 }
 
 /// The pod may be of the workload's newest template.
-fn fits(workload: &Value, pod: &Value) -> bool {
+fn fits_template(workload: &Value, pod: &Value) -> bool {
     items(workload, "/spec/template/spec/containers").iter().all(|wanted| {
         items(pod, "/spec/containers").iter().any(|container| {
             ["name", "image", "command", "args"].iter().all(|k| container.get(k) == wanted.get(k))
@@ -242,16 +243,16 @@ fn fits(workload: &Value, pod: &Value) -> bool {
     })
 }
 
-fn finding(pod: &Value) -> Option<(Weight, Cause)> {
+fn finding(pod: &Value) -> Option<(CauseWeight, PodCause)> {
     let name = text(pod, "/metadata/name").unwrap_or("?");
     let cause = |weight, reason: &str, detail: Option<String>| {
-        let decisive = weight == Weight::Decisive;
+        let decisive = weight == CauseWeight::Decisive;
         let detail = detail.map(|detail| sentence(&detail));
         let (pod, reason) = (sentence(name), sentence(reason));
-        Some((weight, Cause { pod, reason, detail, decisive, crash: None, line: None }))
+        Some((weight, PodCause { pod, reason, detail, is_decisive: decisive, crash: None, log_line: None }))
     };
-    let crashed = |found: Option<(Weight, Cause)>, container: Container<'_>| {
-        found.map(|(weight, cause)| (weight, Cause { crash: Crash::of(pod, container), ..cause }))
+    let crashed = |found: Option<(CauseWeight, PodCause)>, container: ContainerStatus<'_>| {
+        found.map(|(weight, cause)| (weight, PodCause { crash: ContainerCrash::of(pod, container), ..cause }))
     };
     if matches!(text(pod, "/status/phase"), Some("Succeeded")) || pod::is_ready(pod) {
         return None;
@@ -259,58 +260,59 @@ fn finding(pod: &Value) -> Option<(Weight, Cause)> {
     if text(pod, "/status/phase") == Some("Failed") {
         let reason = text(pod, "/status/reason").unwrap_or("Failed");
         if let Some(message) = text(pod, "/status/message") {
-            return cause(Weight::Ended, reason, Some(message.to_owned()));
+            return cause(CauseWeight::Ended, reason, Some(message.to_owned()));
         }
         // Completed init containers have ended too.
-        let mut ended: Vec<Container<'_>> =
-            pod::containers(pod).filter(|container| container.end().is_some()).collect();
+        let mut ended: Vec<ContainerStatus<'_>> =
+            pod::containers(pod).filter(|container| container.exit_text().is_some()).collect();
         ended.sort_by_key(|container| !container.failed());
         return match ended.first() {
-            Some(container) => crashed(cause(Weight::Ended, reason, container.end()), *container),
-            None => cause(Weight::Ended, reason, None),
+            Some(container) => crashed(cause(CauseWeight::Ended, reason, container.exit_text()), *container),
+            None => cause(CauseWeight::Ended, reason, None),
         };
     }
     // The kubelet's status is of an older spec, whose problem may be fixed.
-    if old_status(pod, false).is_some() {
+    if outdated_status(pod, false).is_some() {
         return None;
     }
-    let mut containers: Vec<Container<'_>> = pod::containers(pod).collect();
+    let mut containers: Vec<ContainerStatus<'_>> = pod::containers(pod).collect();
     // A container that cannot start explains the others, which wait for it.
-    containers.sort_by_key(|container| !container.waiting().is_some_and(pod::is_hopeless));
+    containers.sort_by_key(|container| !container.waiting().is_some_and(pod::is_start_failure));
     let unready = pod::unready_since(pod);
     for container in containers {
-        if let Some(reason) = container.waiting().filter(|reason| pod::is_hopeless(reason)) {
+        if let Some(reason) = container.waiting().filter(|reason| pod::is_start_failure(reason)) {
             let decisive = is_decisive(reason, pod) && is_of_newest_image(pod, container, reason);
-            let weight = if decisive { Weight::Decisive } else { Weight::Waiting };
+            let weight = if decisive { CauseWeight::Decisive } else { CauseWeight::Waiting };
             let found = cause(weight, reason, waiting_detail(pod, container, reason));
             return if reason == "CrashLoopBackOff" { crashed(found, container) } else { found };
         }
         if container.restarts() > 0
             && !container.is_done()
             && container.has_ended_since(unready)
-            && let Some(end) = container.end()
+            && let Some(end) = container.exit_text()
         {
             let reason = if container.was_out_of_memory() { "OOMKilled" } else { "Restarted" };
-            let weight = if is_in_a_loop(pod, container) { Weight::Decisive } else { Weight::Ended };
+            let weight =
+                if is_in_a_loop(pod, container) { CauseWeight::Decisive } else { CauseWeight::Ended };
             let found = cause(
                 weight,
                 reason,
-                Some(format!("{end}, {}", pod::times(container.restarts(), "restart"))),
+                Some(format!("{end}, {}", pod::capped_count(container.restarts(), "restart"))),
             );
             return crashed(found, container);
         }
     }
     if let Some(words) = pod::unschedulable(pod) {
         let detail = words.strip_prefix("Unschedulable: ").unwrap_or(&words).to_owned();
-        return cause(Weight::Unschedulable, "Unschedulable", Some(detail));
+        return cause(CauseWeight::Unschedulable, "Unschedulable", Some(detail));
     }
     let waiting =
         pod::containers(pod).find_map(|c| c.waiting_message().map(|message| (c.waiting(), message)));
     if let Some((Some(reason), message)) = waiting {
-        return cause(Weight::NotReady, reason, Some(message.to_owned()));
+        return cause(CauseWeight::NotReady, reason, Some(message.to_owned()));
     }
     let running = text(pod, "/status/phase") == Some("Running");
-    running.then(|| not_ready(pod)).and_then(|detail| cause(Weight::NotReady, "NotReady", detail))
+    running.then(|| not_ready(pod)).and_then(|detail| cause(CauseWeight::NotReady, "NotReady", detail))
 }
 
 /// Every attempt ends the same way. A first failed pull may be the network; its back-off is not.
@@ -336,7 +338,7 @@ fn has_an_end(pod: &Value) -> bool {
 }
 
 /// Between two crashes a container runs briefly, as if it had only been restarted.
-fn is_in_a_loop(pod: &Value, container: Container<'_>) -> bool {
+fn is_in_a_loop(pod: &Value, container: ContainerStatus<'_>) -> bool {
     let many = if container.was_out_of_memory() { MANY_WITHOUT_MEMORY } else { MANY_RESTARTS };
     // An update in place restarts the container: the old image ended.
     container.restarts() >= many && container.has_crashed() && !has_an_end(pod) && !is_updated_in_place(pod)
@@ -349,7 +351,7 @@ fn is_updated_in_place(pod: &Value) -> bool {
 
 /// Right after an update in place the status is still of the old container, while the labels are of the newest
 /// revision.
-fn is_of_newest_image(pod: &Value, container: Container<'_>, reason: &str) -> bool {
+fn is_of_newest_image(pod: &Value, container: ContainerStatus<'_>, reason: &str) -> bool {
     if !is_updated_in_place(pod) {
         return true;
     }
@@ -358,10 +360,10 @@ fn is_of_newest_image(pod: &Value, container: Container<'_>, reason: &str) -> bo
         let message = container.waiting_message().unwrap_or_default();
         return wanted_image(pod, container).is_some_and(|image| message.contains(image));
     }
-    Condition::of(pod, "InPlaceUpdateReady").is_some_and(|condition| condition.is("True"))
+    StatusCondition::of(pod, "InPlaceUpdateReady").is_some_and(|condition| condition.has_status("True"))
 }
 
-fn wanted_image<'a>(pod: &'a Value, container: Container<'_>) -> Option<&'a str> {
+fn wanted_image<'a>(pod: &'a Value, container: ContainerStatus<'_>) -> Option<&'a str> {
     let name = container.name()?;
     ["/spec/initContainers", "/spec/containers"]
         .into_iter()
@@ -370,9 +372,9 @@ fn wanted_image<'a>(pod: &'a Value, container: Container<'_>) -> Option<&'a str>
         .and_then(|wanted| text(wanted, "/image"))
 }
 
-fn waiting_detail(pod: &Value, container: Container<'_>, reason: &str) -> Option<String> {
+fn waiting_detail(pod: &Value, container: ContainerStatus<'_>, reason: &str) -> Option<String> {
     match reason {
-        "CrashLoopBackOff" => container.end(),
+        "CrashLoopBackOff" => container.exit_text(),
         _ if pod::is_about_image(reason) => {
             let wanted = wanted_image(pod, container).filter(|_| is_updated_in_place(pod));
             wanted.or_else(|| container.image()).or_else(|| container.waiting_message()).map(str::to_owned)
@@ -400,9 +402,11 @@ fn not_ready(pod: &Value) -> Option<String> {
     let gate = items(pod, "/spec/readinessGates")
         .iter()
         .filter_map(|gate| text(gate, "/conditionType"))
-        .find(|gate| !Condition::of(pod, gate).is_some_and(|condition| condition.is("True")));
+        .find(|gate| !StatusCondition::of(pod, gate).is_some_and(|condition| condition.has_status("True")));
     match gate {
         Some(gate) => Some(format!("readiness gate {gate}")),
-        None => Condition::of(pod, "Ready").filter(|condition| condition.is("False")).map(Condition::words),
+        None => StatusCondition::of(pod, "Ready")
+            .filter(|condition| condition.has_status("False"))
+            .map(StatusCondition::summary),
     }
 }

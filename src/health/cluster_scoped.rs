@@ -2,36 +2,36 @@
 
 use serde_json::Value;
 
-use super::read::{Condition, text};
-use crate::model::{Health, Status};
+use super::json_fields::{StatusCondition, text};
+use crate::model::{Health, HealthStatus};
 
 pub fn definition(object: &Value) -> Health {
-    if let Some(refused) = Condition::of(object, "NamesAccepted").filter(|c| c.is("False")) {
-        return Health::new(Status::Failed, refused.words());
+    if let Some(refused) = StatusCondition::of(object, "NamesAccepted").filter(|c| c.has_status("False")) {
+        return Health::new(HealthStatus::Failed, refused.summary());
     }
-    if let Some(loose) = Condition::of(object, "NonStructuralSchema").filter(|c| c.is("True")) {
-        return Health::new(Status::Failed, loose.words());
+    if let Some(loose) = StatusCondition::of(object, "NonStructuralSchema").filter(|c| c.has_status("True")) {
+        return Health::new(HealthStatus::Failed, loose.summary());
     }
-    match Condition::of(object, "Established") {
-        Some(established) if established.is("True") => Health::current(),
-        Some(established) if established.is("False") && !established.has_reason("Installing") => {
-            Health::new(Status::Failed, established.words())
+    match StatusCondition::of(object, "Established") {
+        Some(established) if established.has_status("True") => Health::current(),
+        Some(established) if established.has_status("False") && !established.has_reason("Installing") => {
+            Health::new(HealthStatus::Failed, established.summary())
         }
-        _ => Health::new(Status::InProgress, "not established yet"),
+        _ => Health::new(HealthStatus::InProgress, "not established yet"),
     }
 }
 
 pub fn api_service(object: &Value) -> Health {
-    match Condition::of(object, "Available") {
-        Some(available) if available.is("True") => Health::current(),
-        Some(available) => Health::new(Status::InProgress, available.words()),
-        None => Health::new(Status::InProgress, "no status yet"),
+    match StatusCondition::of(object, "Available") {
+        Some(available) if available.has_status("True") => Health::current(),
+        Some(available) => Health::new(HealthStatus::InProgress, available.summary()),
+        None => Health::new(HealthStatus::InProgress, "no status yet"),
     }
 }
 
 pub fn namespace(object: &Value) -> Health {
     if text(object, "/status/phase") == Some("Terminating") {
-        return Health::new(Status::Terminating, "being deleted");
+        return Health::new(HealthStatus::Terminating, "being deleted");
     }
     Health::current()
 }

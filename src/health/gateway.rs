@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::generic;
-use super::read::{Condition, items, sentence, text};
-use crate::model::{Health, Status};
+use super::json_fields::{StatusCondition, items, sentence, text};
+use crate::model::{Health, HealthStatus};
 
 /// Conditions that must not be False, and one that must become True.
 const ACCEPTED: [&str; 2] = ["ResolvedRefs", "Accepted"];
@@ -14,7 +14,7 @@ const PROGRAMMED: &str = "Programmed";
 /// The condition that the controller always writes, and without which nobody serves the object. Before that, the
 /// definition writes Unknown or nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Goal {
+enum RequiredCondition {
     Accepted,
     Programmed,
     /// The parent of the listener has one.
@@ -24,7 +24,9 @@ enum Goal {
 pub fn health(object: &Value, kind: &str) -> Health {
     match kind {
         "Gateway" | "ListenerSet" | "XListenerSet" => gateway(object),
-        "GatewayClass" => waiting_for(object, items(object, "/status/conditions"), "class", Goal::Accepted),
+        "GatewayClass" => {
+            waiting_for(object, items(object, "/status/conditions"), "class", RequiredCondition::Accepted)
+        }
         route if route.ends_with("Route") => {
             of_each(object, "/status/parents", "parentRef", "no gateway has taken the route yet")
         }
@@ -38,15 +40,16 @@ pub fn health(object: &Value, kind: &str) -> Health {
 }
 
 fn gateway(object: &Value) -> Health {
-    let own = waiting_for(object, items(object, "/status/conditions"), "gateway", Goal::Programmed);
-    if own.status != Status::Current {
+    let own =
+        waiting_for(object, items(object, "/status/conditions"), "gateway", RequiredCondition::Programmed);
+    if own.status != HealthStatus::Current {
         return own;
     }
     for listener in items(object, "/status/listeners") {
         let name = text(listener, "/name").unwrap_or("?");
         let conditions = items(listener, "/conditions");
-        let health = judge(object, conditions, &format!("listener {name}"), Goal::None);
-        if health.status != Status::Current {
+        let health = judge(object, conditions, &format!("listener {name}"), RequiredCondition::None);
+        if health.status != HealthStatus::Current {
             return health;
         }
     }
@@ -57,62 +60,65 @@ fn gateway(object: &Value) -> Health {
 fn of_each(object: &Value, list: &str, reference: &str, none: &str) -> Health {
     let parents = items(object, list);
     if parents.is_empty() {
-        return Health::new(Status::InProgress, none);
+        return Health::new(HealthStatus::InProgress, none);
     }
     let mut worst = Health::current();
     for parent in parents {
         let name = text(parent, &format!("/{reference}/name")).unwrap_or("?");
         let conditions = items(parent, "/conditions");
-        let health = waiting_for(object, conditions, &format!("parent {name}"), Goal::Accepted);
+        let health = waiting_for(object, conditions, &format!("parent {name}"), RequiredCondition::Accepted);
         match health.status {
-            Status::Failed => return health,
-            Status::Current => {}
+            HealthStatus::Failed => return health,
+            HealthStatus::Current => {}
             _ => worst = health,
         }
     }
     worst
 }
 
-fn waiting_for(object: &Value, conditions: &[Value], who: &str, goal: Goal) -> Health {
+fn waiting_for(object: &Value, conditions: &[Value], who: &str, goal: RequiredCondition) -> Health {
     // The definitions write "Pending" before a controller writes a status.
     let untouched = conditions.iter().all(|condition| {
         text(condition, "/status") == Some("Unknown") && text(condition, "/reason") == Some("Pending")
     });
     if untouched {
-        return Health::new(Status::InProgress, sentence(&format!("{who}: no status yet")));
+        return Health::new(HealthStatus::InProgress, sentence(&format!("{who}: no status yet")));
     }
     judge(object, conditions, who, goal)
 }
 
-fn judge(object: &Value, conditions: &[Value], who: &str, goal: Goal) -> Health {
-    let old = |condition: Condition<'_>| condition.is_older_than(object);
+fn judge(object: &Value, conditions: &[Value], who: &str, goal: RequiredCondition) -> Health {
+    let old = |condition: StatusCondition<'_>| condition.is_older_than(object);
     let say = |status, words: String| Health::new(status, sentence(&format!("{who}: {words}")));
     for name in ACCEPTED {
-        let Some(condition) = Condition::find(conditions, name) else { continue };
+        let Some(condition) = StatusCondition::find(conditions, name) else { continue };
         if old(condition) {
-            return say(Status::InProgress, format!("{name} is of an older generation"));
+            return say(HealthStatus::InProgress, format!("{name} is of an older generation"));
         }
-        if condition.is("False") {
-            return say(Status::Failed, condition.words());
+        if condition.has_status("False") {
+            return say(HealthStatus::Failed, condition.summary());
         }
-        if !condition.is("True") {
-            return say(Status::InProgress, condition.words());
+        if !condition.has_status("True") {
+            return say(HealthStatus::InProgress, condition.summary());
         }
     }
-    if let Some(programmed) = Condition::find(conditions, PROGRAMMED)
-        && (old(programmed) || !programmed.is("True"))
+    if let Some(programmed) = StatusCondition::find(conditions, PROGRAMMED)
+        && (old(programmed) || !programmed.has_status("True"))
     {
-        return say(Status::InProgress, programmed.words());
+        return say(HealthStatus::InProgress, programmed.summary());
     }
-    let is_there = |name| Condition::find(conditions, name).is_some();
+    let is_there = |name| StatusCondition::find(conditions, name).is_some();
     match goal {
-        Goal::Accepted if !is_there("Accepted") => say(Status::InProgress, "Accepted is not set".to_owned()),
+        RequiredCondition::Accepted if !is_there("Accepted") => {
+            say(HealthStatus::InProgress, "Accepted is not set".to_owned())
+        }
         // Its name before v1beta1 was Ready.
-        Goal::Programmed
+        RequiredCondition::Programmed
             if !is_there(PROGRAMMED)
-                && !Condition::find(conditions, "Ready").is_some_and(|ready| ready.is("True")) =>
+                && !StatusCondition::find(conditions, "Ready")
+                    .is_some_and(|ready| ready.has_status("True")) =>
         {
-            say(Status::InProgress, "Programmed is not set".to_owned())
+            say(HealthStatus::InProgress, "Programmed is not set".to_owned())
         }
         _ => Health::current(),
     }

@@ -5,11 +5,11 @@
 
 use serde_json::Value;
 
-use super::read::{Condition, count, integer, is_true, items, number_of, old_status, text};
-use super::workload::{updated_pods, wanted};
-use crate::model::{Health, Status};
+use super::json_fields::{StatusCondition, count, integer, is_true, items, outdated_status, pluralize, text};
+use super::workload::{desired_replicas, updated_pods};
+use crate::model::{Health, HealthStatus};
 
-struct Pods {
+struct KruisePods {
     wanted: i64,
     /// Of all revisions.
     total: i64,
@@ -19,28 +19,28 @@ struct Pods {
     /// How many pods the rollout updates for now.
     to_update: i64,
     /// Why the other pods keep their revision.
-    hold: Hold,
+    hold: UpdateHold,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hold {
+enum UpdateHold {
     /// Nothing, or updates by manual deletes.
     None,
     Partition,
     Paused,
 }
 
-impl Pods {
+impl KruisePods {
     fn in_progress(&self) -> Option<String> {
         let Self { wanted, total, ready, available, updated, to_update, hold } = *self;
         if total < wanted {
             return Some(format!("{total}/{wanted} pods created"));
         }
-        if hold != Hold::Paused && updated < to_update {
+        if hold != UpdateHold::Paused && updated < to_update {
             return Some(format!("{updated}/{to_update} pods updated"));
         }
         if total > wanted {
-            return Some(format!("{} still to go", number_of(total - wanted, "surplus pod")));
+            return Some(format!("{} still to go", pluralize(total - wanted, "surplus pod")));
         }
         if ready < wanted {
             return Some(format!("{ready}/{wanted} pods ready"));
@@ -52,36 +52,38 @@ impl Pods {
     fn health(&self, object: &Value, failures: &[&str]) -> Health {
         let Self { wanted, updated, hold, .. } = *self;
         if let Some(progress) = self.in_progress() {
-            if Condition::of(object, "Progressing").is_some_and(|c| c.has_reason("ProgressDeadlineExceeded"))
+            if StatusCondition::of(object, "Progressing")
+                .is_some_and(|c| c.has_reason("ProgressDeadlineExceeded"))
             {
-                return Health::new(Status::Failed, format!("Progress deadline exceeded: {progress}"));
+                return Health::new(HealthStatus::Failed, format!("Progress deadline exceeded: {progress}"));
             }
-            let failure =
-                failures.iter().find_map(|name| Condition::of(object, name).filter(|c| c.is("True")));
-            let words = failure.map(|failure| format!("{progress}: {}", failure.words()));
-            return Health::new(Status::InProgress, words.unwrap_or(progress));
+            let failure = failures
+                .iter()
+                .find_map(|name| StatusCondition::of(object, name).filter(|c| c.has_status("True")));
+            let words = failure.map(|failure| format!("{progress}: {}", failure.summary()));
+            return Health::new(HealthStatus::InProgress, words.unwrap_or(progress));
         }
         match hold {
-            Hold::Paused => Health::new(
-                Status::Suspended,
+            UpdateHold::Paused => Health::new(
+                HealthStatus::Suspended,
                 format!("rollout is paused: {}/{wanted} pods updated", updated.min(wanted)),
             ),
-            Hold::Partition if updated < wanted => Health::new(
-                Status::Suspended,
+            UpdateHold::Partition if updated < wanted => Health::new(
+                HealthStatus::Suspended,
                 format!("held by the partition: {updated}/{wanted} pods updated"),
             ),
-            _ => Health::new(Status::Current, format!("{wanted}/{wanted} pods available")),
+            _ => Health::new(HealthStatus::Current, format!("{wanted}/{wanted} pods available")),
         }
     }
 }
 
-fn hold(is_paused: bool) -> Hold {
-    if is_paused { Hold::Paused } else { Hold::Partition }
+fn hold(is_paused: bool) -> UpdateHold {
+    if is_paused { UpdateHold::Paused } else { UpdateHold::Partition }
 }
 
 /// How many of `wanted` pods a partition keeps at the old revision: a number, or a percentage that is rounded up and
 /// leaves at least one pod to the rollout.
-fn held_back(object: &Value, pointer: &str, wanted: i64) -> i64 {
+fn partitioned_pods(object: &Value, pointer: &str, wanted: i64) -> i64 {
     let share = text(object, pointer).and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
     let held = match share {
         Some(share) if share >= 100 => wanted,
@@ -93,12 +95,12 @@ fn held_back(object: &Value, pointer: &str, wanted: i64) -> i64 {
 }
 
 pub fn clone_set(object: &Value) -> Health {
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
-    let wanted = wanted(object);
-    let by_partition = wanted - held_back(object, "/spec/updateStrategy/partition", wanted);
-    let pods = Pods {
+    let wanted = desired_replicas(object);
+    let by_partition = wanted - partitioned_pods(object, "/spec/updateStrategy/partition", wanted);
+    let pods = KruisePods {
         wanted,
         total: count(object, "/status/replicas"),
         ready: count(object, "/status/readyReplicas"),
@@ -112,50 +114,50 @@ pub fn clone_set(object: &Value) -> Health {
 }
 
 pub fn stateful_set(object: &Value) -> Health {
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
-    let wanted = wanted(object);
+    let wanted = desired_replicas(object);
     let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
     let ready = count(object, "/status/readyReplicas");
-    let pods = Pods {
+    let pods = KruisePods {
         wanted,
         total: count(object, "/status/replicas"),
         ready,
         // v1alpha1 has the field since a late version.
         available: integer(object, "/status/availableReplicas").unwrap_or(ready),
         updated: updated_pods(object, wanted),
-        to_update: wanted - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", wanted),
+        to_update: wanted - partitioned_pods(object, "/spec/updateStrategy/rollingUpdate/partition", wanted),
         hold: hold(is_true(object, "/spec/updateStrategy/rollingUpdate/paused")),
     };
     pods.by_hand(on_delete).health(object, &["FailedCreatePod", "FailedUpdatePod"])
 }
 
 fn nodes_to_update(object: &Value, nodes: i64) -> i64 {
-    nodes - held_back(object, "/spec/updateStrategy/rollingUpdate/partition", nodes)
+    nodes - partitioned_pods(object, "/spec/updateStrategy/rollingUpdate/partition", nodes)
 }
 
 /// How many pods a DaemonSet wants: one a node. With partitioned scaling only on the nodes that the partition leaves
 /// to the rollout.
-pub fn daemon_pods(object: &Value) -> i64 {
+pub fn daemon_set_pods(object: &Value) -> i64 {
     let nodes = count(object, "/status/desiredNumberScheduled");
     let is_partitioned = is_true(object, "/spec/scaleStrategy/partitionedScaling");
     if is_partitioned { nodes_to_update(object, nodes) } else { nodes }
 }
 
 pub fn daemon_set(object: &Value) -> Health {
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
     let Some(nodes) = integer(object, "/status/desiredNumberScheduled") else {
-        return Health::new(Status::InProgress, "no status yet");
+        return Health::new(HealthStatus::InProgress, "no status yet");
     };
     let to_update = nodes_to_update(object, nodes.max(0));
-    let wanted = daemon_pods(object);
+    let wanted = daemon_set_pods(object);
     // The selected nodes depend on labels, which are unknown here.
     let chosen = object.pointer("/spec/updateStrategy/rollingUpdate/selector").is_some_and(Value::is_object);
     let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
-    let pods = Pods {
+    let pods = KruisePods {
         wanted,
         // One pod a node, so there is no surplus.
         total: count(object, "/status/currentNumberScheduled").min(wanted),
@@ -168,21 +170,21 @@ pub fn daemon_set(object: &Value) -> Health {
     pods.by_hand(on_delete || chosen).health(object, &[])
 }
 
-impl Pods {
+impl KruisePods {
     /// People choose the pods to update, so no number of them is expected.
     fn by_hand(self, is_so: bool) -> Self {
-        if is_so && self.hold != Hold::Paused {
-            return Self { to_update: 0, hold: Hold::None, ..self };
+        if is_so && self.hold != UpdateHold::Paused {
+            return Self { to_update: 0, hold: UpdateHold::None, ..self };
         }
         self
     }
 }
 
 pub fn united_deployment(object: &Value) -> Health {
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
-    let wanted = wanted(object);
+    let wanted = desired_replicas(object);
     let partitions =
         object.pointer("/spec/updateStrategy/manualUpdate/partitions").and_then(Value::as_object);
     let held: i64 = partitions
@@ -193,7 +195,7 @@ pub fn united_deployment(object: &Value) -> Health {
         })
         .fold(0, i64::saturating_add);
     let ready = count(object, "/status/readyReplicas");
-    let pods = Pods {
+    let pods = KruisePods {
         wanted,
         total: count(object, "/status/replicas"),
         ready,
@@ -201,7 +203,7 @@ pub fn united_deployment(object: &Value) -> Health {
         available: ready,
         updated: count(object, "/status/updatedReplicas"),
         to_update: wanted.saturating_sub(held).max(0),
-        hold: Hold::Partition,
+        hold: UpdateHold::Partition,
     };
     pods.health(object, &["SubsetFailure"])
 }
@@ -220,41 +222,41 @@ fn most_held_back(object: &Value, subset: &str) -> Option<i64> {
 
 /// One pod a node; each runs to completion.
 pub fn broadcast_job(object: &Value) -> Health {
-    let holds = |name| Condition::of(object, name).filter(|condition| condition.is("True"));
+    let holds = |name| StatusCondition::of(object, name).filter(|condition| condition.has_status("True"));
     if let Some(failed) = holds("Failed") {
-        return Health::new(Status::Failed, failed.words());
+        return Health::new(HealthStatus::Failed, failed.summary());
     }
     let [wanted, succeeded, failed] =
         ["desired", "succeeded", "failed"].map(|field| count(object, &format!("/status/{field}")));
     let progress = format!("{succeeded}/{wanted} pods succeeded");
     if text(object, "/status/phase") == Some("failed") {
-        return Health::new(Status::Failed, format!("{progress}, {failed} failed"));
+        return Health::new(HealthStatus::Failed, format!("{progress}, {failed} failed"));
     }
     let is_over = holds("Complete").is_some() || text(object, "/status/phase") == Some("completed");
     if is_over && failed > 0 {
-        return Health::new(Status::Failed, format!("{progress}, {failed} failed"));
+        return Health::new(HealthStatus::Failed, format!("{progress}, {failed} failed"));
     }
     // With the policy Never it waits for new nodes and does not end.
     let stays = text(object, "/spec/completionPolicy/type") == Some("Never");
     if is_over || (stays && wanted > 0 && succeeded >= wanted) {
-        return Health::new(Status::Current, progress);
+        return Health::new(HealthStatus::Current, progress);
     }
     if is_true(object, "/spec/paused") {
-        return Health::new(Status::Suspended, format!("paused: {progress}"));
+        return Health::new(HealthStatus::Suspended, format!("paused: {progress}"));
     }
     if text(object, "/status/phase").is_none() {
-        return Health::new(Status::InProgress, "no status yet");
+        return Health::new(HealthStatus::InProgress, "no status yet");
     }
     match failed {
-        0 => Health::new(Status::InProgress, progress),
-        _ => Health::new(Status::InProgress, format!("{progress}, {failed} failed")),
+        0 => Health::new(HealthStatus::InProgress, progress),
+        _ => Health::new(HealthStatus::InProgress, format!("{progress}, {failed} failed")),
     }
 }
 
 /// It reports when its last job began, not how it ended.
 pub fn cron_job(object: &Value) -> Health {
     if is_true(object, "/spec/paused") {
-        return Health::new(Status::Suspended, "paused");
+        return Health::new(HealthStatus::Suspended, "paused");
     }
     Health::current()
 }
@@ -262,14 +264,14 @@ pub fn cron_job(object: &Value) -> Health {
 /// New pods get the sidecars once the controller has observed the object. Existing pods may have to be recreated,
 /// which is up to their owners.
 pub fn sidecar_set(object: &Value) -> Health {
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
     let [matched, updated] =
         ["matchedPods", "updatedPods"].map(|field| count(object, &format!("/status/{field}")));
     let words = format!("{updated}/{matched} pods have the newest sidecars");
     if is_true(object, "/spec/updateStrategy/paused") && updated < matched {
-        return Health::new(Status::Suspended, format!("update is paused: {words}"));
+        return Health::new(HealthStatus::Suspended, format!("update is paused: {words}"));
     }
-    Health::new(Status::Current, words)
+    Health::new(HealthStatus::Current, words)
 }

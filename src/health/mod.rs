@@ -1,6 +1,6 @@
 //! The health of one live object, computed from its JSON alone.
 //!
-//! The shipped rules are code in this module. Rules of a config repository override them ([`Rules`]).
+//! The shipped rules are code in this module. Rules of a config repository override them ([`HealthRules`]).
 //! `docs/health.md` lists all of them, with the differences from kstatus and Argo CD. The object must be whole; kinds
 //! of [`is_metadata_only`] need only metadata. The module does no IO and never panics.
 //!
@@ -15,19 +15,19 @@
 mod batch;
 mod cause;
 mod cluster_scoped;
+mod container_log;
 mod dump;
 mod gateway;
 mod generic;
+mod json_fields;
 mod kruise;
-mod log;
 mod network;
 mod own_pods;
 mod pod;
+mod pod_creation_failure;
 mod pod_index;
 mod progress;
 mod progressive;
-mod read;
-mod refused_pods;
 mod rules;
 mod scaling;
 mod selector;
@@ -36,29 +36,29 @@ mod storage;
 mod tests;
 mod workload;
 
-pub use cause::{Cause, Crash, may_have_new_pods, pods_cause};
+pub use cause::{ContainerCrash, PodCause, find_pod_cause, may_have_new_pods};
+pub use container_log::{LOG_BYTES, last_line};
 pub use dump::read_dump;
-pub use kruise::daemon_pods;
-pub use log::{LOG_BYTES, last_line};
-pub use own_pods::{OwnPods, have_pods, likely_pods, own_pods};
+pub use kruise::daemon_set_pods;
+pub use own_pods::{OwnPods, expected_pod_count, have_pods, own_pods};
 pub use pod::is_ready;
+pub use pod_creation_failure::{lacks_pods, pod_creation_failure, reports_by_events};
 pub use pod_index::PodIndex;
-pub use progress::{Movement, Progress};
-pub use refused_pods::{lacks_pods, refused_pods, tell_by_events};
-pub use rules::{Expressions, Mark, Part, RuleBody, RuleMistake, RuleSource, Rules};
-pub use selector::{Selector, SelectorUnion};
+pub use progress::{ProgressChange, RolloutProgress};
+pub use rules::{Expressions, HealthRules, RuleBody, RuleDigest, RuleMistake, RulePart, RuleSource};
+pub use selector::{PodSelector, SelectorUnion};
 pub use storage::unbound_class;
 
 use serde_json::Value;
 
-use crate::model::{Health, Kind, Status};
+use crate::model::{GroupVersionKind, Health, HealthStatus};
 
 /// The health of one object by the shipped rules.
-pub fn of(object: &Value) -> Health {
-    Rules::default().of(object)
+pub fn health_of(object: &Value) -> Health {
+    HealthRules::default().health_of(object)
 }
 
-fn shipped(kind: &Kind, object: &Value) -> Health {
+fn shipped(kind: &GroupVersionKind, object: &Value) -> Health {
     match (&*kind.group, &*kind.kind) {
         ("apps" | "extensions", "Deployment") => workload::deployment(object),
         ("apps", "StatefulSet") => workload::stateful_set(object),
@@ -95,8 +95,8 @@ fn shipped(kind: &Kind, object: &Value) -> Health {
 }
 
 /// Kinds that are always Current by the shipped rules: their metadata is enough. Drift detection depends on this and
-/// not on rules of the repository ([`Rules::is_metadata_only`]), so a new rule changes no object.
-pub fn is_metadata_only(kind: &Kind) -> bool {
+/// not on rules of the repository ([`HealthRules::is_metadata_only`]), so a new rule changes no object.
+pub fn is_metadata_only(kind: &GroupVersionKind) -> bool {
     match &*kind.group {
         "" => matches!(
             &*kind.kind,
@@ -124,13 +124,13 @@ pub fn is_metadata_only(kind: &Kind) -> bool {
 }
 
 fn terminating(object: &Value) -> Option<Health> {
-    read::text(object, "/metadata/deletionTimestamp")?;
+    json_fields::text(object, "/metadata/deletionTimestamp")?;
     let finalizers: Vec<&str> =
-        read::items(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect();
+        json_fields::items(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect();
     let reason = match finalizers.len() {
         0 => "being deleted".to_owned(),
         1 => format!("being deleted, waits for finalizer {}", finalizers[0]),
         count => format!("being deleted, waits for {count} finalizers: {}", finalizers.join(", ")),
     };
-    Some(Health::new(Status::Terminating, read::sentence(&reason)))
+    Some(Health::new(HealthStatus::Terminating, json_fields::sentence(&reason)))
 }

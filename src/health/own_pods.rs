@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::read::{count, integer, text};
-use super::selector::Selector;
+use super::json_fields::{count, integer, text};
+use super::selector::PodSelector;
 
 /// How to find the pods of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnPods {
     /// By this selector in its namespace.
-    Selected(Selector),
+    Selected(PodSelector),
     /// The workload is a pod.
     Itself,
 }
@@ -26,29 +26,29 @@ pub fn have_pods(group: &str, kind: &str) -> bool {
     }
 }
 
-/// `None`: it has no pods, or none worth a request.
+/// `NotConfigured`: it has no pods, or none worth a request.
 pub fn own_pods(object: &Value) -> Option<OwnPods> {
     let kind = text(object, "/kind")?;
     let group = text(object, "/apiVersion")?.split_once('/').map_or("", |(group, _)| group);
     if group.is_empty() && kind == "Pod" {
         return Some(OwnPods::Itself);
     }
-    if !have_pods(group, kind) || (kind == "Job" && runs_quietly(object)) {
+    if !have_pods(group, kind) || (kind == "Job" && runs_without_failures(object)) {
         return None;
     }
     let selector = match kind {
         // It has no selector.
         "BroadcastJob" => {
-            Some(Selector::of_label("broadcastjob-controller-uid", text(object, "/metadata/uid")?))
+            Some(PodSelector::of_label("broadcastjob-controller-uid", text(object, "/metadata/uid")?))
         }
-        "ReplicationController" => Selector::of_map(object.pointer("/spec/selector")?),
-        _ => Selector::of_labels(object.pointer("/spec/selector")?),
+        "ReplicationController" => PodSelector::of_label_map(object.pointer("/spec/selector")?),
+        _ => PodSelector::of_label_selector(object.pointer("/spec/selector")?),
     };
     selector.map(OwnPods::Selected)
 }
 
 /// About how many pods its selector lists: the wanted or existing ones, and ended ones of a Job.
-pub fn likely_pods(workload: &Value) -> u32 {
+pub fn expected_pod_count(workload: &Value) -> u32 {
     let number = |pointer: &&str| u32::try_from(count(workload, pointer)).unwrap_or(u32::MAX);
     let counts = [
         "/spec/replicas",
@@ -63,7 +63,7 @@ pub fn likely_pods(workload: &Value) -> u32 {
 }
 
 /// A Job whose pods run without failures is unfinished, and needs no request.
-fn runs_quietly(job: &Value) -> bool {
+fn runs_without_failures(job: &Value) -> bool {
     let active = count(job, "/status/active");
     active > 0
         && count(job, "/status/failed") == 0

@@ -3,11 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::read::{Condition, integer, items, number_of, old_status, sentence, text};
-use crate::model::{Health, Status};
+use super::json_fields::{StatusCondition, integer, items, outdated_status, pluralize, sentence, text};
+use crate::model::{Health, HealthStatus};
 
 /// Whether the reason says that a kubelet cannot start a container and waiting does not help.
-pub fn is_hopeless(reason: &str) -> bool {
+pub fn is_start_failure(reason: &str) -> bool {
     reason.starts_with("Err")
         || reason.ends_with("BackOff")
         || reason.ends_with("Error")
@@ -29,11 +29,11 @@ fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
 
 /// The status of one container of a pod.
 #[derive(Clone, Copy, Debug)]
-pub struct Container<'a> {
+pub struct ContainerStatus<'a> {
     status: &'a Value,
 }
 
-impl<'a> Container<'a> {
+impl<'a> ContainerStatus<'a> {
     pub fn waiting(self) -> Option<&'a str> {
         text(self.status, "/state/waiting/reason")
     }
@@ -55,7 +55,7 @@ impl<'a> Container<'a> {
     }
 
     /// How it ended, now or before its last restart: `exit 1`, `OOMKilled, exit 137`.
-    pub fn end(self) -> Option<String> {
+    pub fn exit_text(self) -> Option<String> {
         self.last_end().and_then(end_words)
     }
 
@@ -68,7 +68,7 @@ impl<'a> Container<'a> {
     }
 
     /// It was restarted since its last end, or waits for that: the log of the crash is that of the previous run.
-    pub fn ended_before(self) -> bool {
+    pub fn has_restarted(self) -> bool {
         self.end_at("/state/terminated").is_none()
     }
 
@@ -105,21 +105,22 @@ impl<'a> Container<'a> {
 }
 
 /// Init containers first: the others wait for them.
-pub fn containers(pod: &Value) -> impl Iterator<Item = Container<'_>> {
+pub fn containers(pod: &Value) -> impl Iterator<Item = ContainerStatus<'_>> {
     items(pod, "/status/initContainerStatuses")
         .iter()
         .chain(items(pod, "/status/containerStatuses"))
-        .map(|status| Container { status })
+        .map(|status| ContainerStatus { status })
 }
 
 /// The scheduler's message if it finds no node.
 pub fn unschedulable(pod: &Value) -> Option<String> {
-    let scheduled = Condition::of(pod, "PodScheduled").filter(|condition| condition.is("False"))?;
-    Some(scheduled.words())
+    let scheduled =
+        StatusCondition::of(pod, "PodScheduled").filter(|condition| condition.has_status("False"))?;
+    Some(scheduled.summary())
 }
 
 pub fn is_ready(pod: &Value) -> bool {
-    Condition::of(pod, "Ready").is_some_and(|condition| condition.is("True"))
+    StatusCondition::of(pod, "Ready").is_some_and(|condition| condition.has_status("True"))
 }
 
 /// Since when the pod is not ready: from its start, if it never was.
@@ -131,32 +132,32 @@ pub fn unready_since(pod: &Value) -> Option<Timestamp> {
 
 pub fn health(pod: &Value) -> Health {
     if let Some(gate) = items(pod, "/spec/schedulingGates").first().and_then(|gate| text(gate, "/name")) {
-        return Health::new(Status::Suspended, sentence(&format!("held by scheduling gate {gate}")));
+        return Health::new(HealthStatus::Suspended, sentence(&format!("held by scheduling gate {gate}")));
     }
     match text(pod, "/status/phase") {
-        Some("Succeeded") => return Health::new(Status::Current, "completed"),
-        Some("Failed") => return Health::new(Status::Failed, failure(pod)),
-        Some("Unknown") => return Health::new(Status::Unknown, "its node does not answer"),
+        Some("Succeeded") => return Health::new(HealthStatus::Current, "completed"),
+        Some("Failed") => return Health::new(HealthStatus::Failed, failure(pod)),
+        Some("Unknown") => return Health::new(HealthStatus::Unknown, "its node does not answer"),
         Some("Pending" | "Running") => {}
-        _ => return Health::new(Status::InProgress, "no status yet"),
+        _ => return Health::new(HealthStatus::InProgress, "no status yet"),
     }
     // The end of a pod counts for all its specs. Its running state counts only for the spec that the kubelet has
     // observed.
-    if let Some(old) = old_status(pod, false) {
+    if let Some(old) = outdated_status(pod, false) {
         return old;
     }
     if let Some((container, reason)) = containers(pod)
-        .find_map(|container| container.waiting().filter(|r| is_hopeless(r)).map(|r| (container, r)))
+        .find_map(|container| container.waiting().filter(|r| is_start_failure(r)).map(|r| (container, r)))
     {
-        return Health::new(Status::Failed, waiting_words(container, reason));
+        return Health::new(HealthStatus::Failed, waiting_words(container, reason));
     }
     if text(pod, "/status/phase") == Some("Pending") {
         let words = unschedulable(pod).or_else(|| containers(pod).find_map(|c| c.waiting().map(sentence)));
-        return Health::new(Status::InProgress, words.unwrap_or_else(|| "pending".to_owned()));
+        return Health::new(HealthStatus::InProgress, words.unwrap_or_else(|| "pending".to_owned()));
     }
     if matches!(text(pod, "/spec/restartPolicy"), Some("OnFailure" | "Never")) {
         // It runs to completion, and Current means that it has completed.
-        return Health::new(Status::InProgress, "running until it completes");
+        return Health::new(HealthStatus::InProgress, "running until it completes");
     }
     if is_ready(pod) {
         return Health::current();
@@ -165,35 +166,37 @@ pub fn health(pod: &Value) -> Health {
     let unready = unready_since(pod);
     if let Some(crashed) = items(pod, "/status/containerStatuses")
         .iter()
-        .map(|status| Container { status })
+        .map(|status| ContainerStatus { status })
         .find(|container| container.has_ended_since(unready))
     {
-        let end = crashed.end().unwrap_or_else(|| "ended".to_owned());
-        let words = format!("restarted {}, not ready: {end}", times(crashed.restarts().max(1), "time"));
-        return Health::new(Status::Failed, sentence(&words));
+        let end = crashed.exit_text().unwrap_or_else(|| "ended".to_owned());
+        let words =
+            format!("restarted {}, not ready: {end}", capped_count(crashed.restarts().max(1), "time"));
+        return Health::new(HealthStatus::Failed, sentence(&words));
     }
-    let words = Condition::of(pod, "Ready").map_or_else(|| "not ready".to_owned(), Condition::words);
-    Health::new(Status::InProgress, words)
+    let words =
+        StatusCondition::of(pod, "Ready").map_or_else(|| "not ready".to_owned(), StatusCondition::summary);
+    Health::new(HealthStatus::InProgress, words)
 }
 
 /// The number of restarts, without numbers above three: each new text is posted again.
-pub fn times(count: i64, noun: &str) -> String {
-    if count > TOLD_RESTARTS { format!("more than {TOLD_RESTARTS} {noun}s") } else { number_of(count, noun) }
+pub fn capped_count(count: i64, noun: &str) -> String {
+    if count > TOLD_RESTARTS { format!("more than {TOLD_RESTARTS} {noun}s") } else { pluralize(count, noun) }
 }
 
 fn failure(pod: &Value) -> String {
     if let Some(message) = text(pod, "/status/message") {
         return sentence(message);
     }
-    let ended = containers(pod).find(|container| container.failed()).and_then(Container::end);
+    let ended = containers(pod).find(|container| container.failed()).and_then(ContainerStatus::exit_text);
     let reason = text(pod, "/status/reason").map(sentence);
     ended.or(reason).unwrap_or_else(|| "failed".to_owned())
 }
 
 /// `CrashLoopBackOff (exit 1)`, `ImagePullBackOff (registry.example.com/pay:broken)`.
-fn waiting_words(container: Container<'_>, reason: &str) -> String {
+fn waiting_words(container: ContainerStatus<'_>, reason: &str) -> String {
     let detail = match reason {
-        "CrashLoopBackOff" => container.end(),
+        "CrashLoopBackOff" => container.exit_text(),
         _ if is_about_image(reason) => container.image().map(str::to_owned),
         _ => container.waiting_message().map(str::to_owned),
     };

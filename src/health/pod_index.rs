@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::selector::Selector;
+use super::selector::PodSelector;
 
 /// Pods by label, so a lookup for one workload does not scan those of all others.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ impl<'p> PodIndex<'p> {
     }
 
     /// The pods that match a selector.
-    pub fn selected(&self, selector: &Selector) -> Vec<&'p Value> {
+    pub fn selected(&self, selector: &PodSelector) -> Vec<&'p Value> {
         // Start with the label that the fewest pods have.
-        let fewest = selector.named().min_by_key(|(key, values)| {
+        let fewest = selector.value_requirements().min_by_key(|(key, values)| {
             values.iter().map(|value| self.with(key, value).len()).sum::<usize>()
         });
         let matches = |pod: &&'p Value| selector.matches(pod);

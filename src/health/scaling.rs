@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::read::{Condition, items, old_status, text};
-use crate::model::{Health, Status};
+use super::json_fields::{StatusCondition, items, outdated_status, text};
+use crate::model::{Health, HealthStatus};
 
 /// `autoscaling/v1` stores its conditions in this annotation.
 const CONDITIONS_V1: &str = "/metadata/annotations/autoscaling.alpha.kubernetes.io~1conditions";
@@ -18,21 +18,23 @@ pub fn autoscaler(object: &Value) -> Health {
         conditions = &kept;
     }
     if conditions.is_empty() {
-        return Health::new(Status::InProgress, "no status yet");
+        return Health::new(HealthStatus::InProgress, "no status yet");
     }
-    if let Some(unable) = Condition::find(conditions, "AbleToScale").filter(|c| c.is("False"))
+    if let Some(unable) = StatusCondition::find(conditions, "AbleToScale").filter(|c| c.has_status("False"))
         && !unable.has_reason("BackoffBoth")
     {
-        return Health::new(Status::Failed, unable.words());
+        return Health::new(HealthStatus::Failed, unable.summary());
     }
-    match Condition::find(conditions, "ScalingActive").filter(|c| c.is("False")) {
+    match StatusCondition::find(conditions, "ScalingActive").filter(|c| c.has_status("False")) {
         // A person scaled to 0: nothing to scale.
-        Some(idle) if idle.has_reason("ScalingDisabled") => Health::new(Status::Current, idle.words()),
+        Some(idle) if idle.has_reason("ScalingDisabled") => {
+            Health::new(HealthStatus::Current, idle.summary())
+        }
         // New pods have no metrics for about a minute; that does not fail a rollout.
         Some(idle) if idle.reason().is_some_and(is_about_metrics) => {
-            Health::new(Status::Current, idle.words())
+            Health::new(HealthStatus::Current, idle.summary())
         }
-        Some(idle) => Health::new(Status::Failed, idle.words()),
+        Some(idle) => Health::new(HealthStatus::Failed, idle.summary()),
         None => Health::current(),
     }
 }
@@ -43,12 +45,12 @@ fn is_about_metrics(reason: &str) -> bool {
 
 /// Too few pods for an eviction is a normal state, no fault of the budget.
 pub fn disruption_budget(object: &Value) -> Health {
-    if let Some(old) = old_status(object, false) {
+    if let Some(old) = outdated_status(object, false) {
         return old;
     }
-    match Condition::of(object, "DisruptionAllowed") {
-        Some(allowed) if allowed.is("False") && !allowed.has_reason("InsufficientPods") => {
-            Health::new(Status::Failed, allowed.words())
+    match StatusCondition::of(object, "DisruptionAllowed") {
+        Some(allowed) if allowed.has_status("False") && !allowed.has_reason("InsufficientPods") => {
+            Health::new(HealthStatus::Failed, allowed.summary())
         }
         _ => Health::current(),
     }

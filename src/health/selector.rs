@@ -5,16 +5,16 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::read::{items, text};
+use super::json_fields::{items, text};
 
 /// Requirements of a label selector, at least one; a pod must meet all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector {
-    requirements: Vec<Requirement>,
+pub struct PodSelector {
+    requirements: Vec<PodLabelRequirement>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Requirement {
+enum PodLabelRequirement {
     Is(String, String),
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
@@ -22,20 +22,20 @@ enum Requirement {
     Absent(String),
 }
 
-impl Selector {
-    /// `None` for a selector without requirements, or with one that a list request cannot express: a partial selector
+impl PodSelector {
+    /// `NotConfigured` for a selector without requirements, or with one that a list request cannot express: a partial selector
     /// would match foreign pods.
-    pub fn of_labels(selector: &Value) -> Option<Self> {
+    pub fn of_label_selector(selector: &Value) -> Option<Self> {
         let mut requirements = pairs(selector.get("matchLabels").unwrap_or(&Value::Null));
         for expression in items(selector, "/matchExpressions") {
             let key = text(expression, "/key")?.to_owned();
             let values: Option<Vec<&str>> = items(expression, "/values").iter().map(Value::as_str).collect();
             let values = values?.into_iter().map(str::to_owned).collect();
             requirements.push(match text(expression, "/operator")? {
-                "In" => Requirement::In(key, values),
-                "NotIn" => Requirement::NotIn(key, values),
-                "Exists" => Requirement::Exists(key),
-                "DoesNotExist" => Requirement::Absent(key),
+                "In" => PodLabelRequirement::In(key, values),
+                "NotIn" => PodLabelRequirement::NotIn(key, values),
+                "Exists" => PodLabelRequirement::Exists(key),
+                "DoesNotExist" => PodLabelRequirement::Absent(key),
                 _ => return None,
             });
         }
@@ -43,15 +43,15 @@ impl Selector {
     }
 
     /// From a plain map of labels.
-    pub fn of_map(labels: &Value) -> Option<Self> {
+    pub fn of_label_map(labels: &Value) -> Option<Self> {
         Self::of(pairs(labels))
     }
 
     pub fn of_label(key: &str, value: &str) -> Self {
-        Self { requirements: vec![Requirement::Is(key.to_owned(), value.to_owned())] }
+        Self { requirements: vec![PodLabelRequirement::Is(key.to_owned(), value.to_owned())] }
     }
 
-    fn of(requirements: Vec<Requirement>) -> Option<Self> {
+    fn of(requirements: Vec<PodLabelRequirement>) -> Option<Self> {
         (!requirements.is_empty()).then_some(Self { requirements })
     }
 
@@ -59,49 +59,51 @@ impl Selector {
         let labels = pod.pointer("/metadata/labels");
         let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
         self.requirements.iter().all(|requirement| match requirement {
-            Requirement::Is(key, value) => label(key) == Some(value),
-            Requirement::In(key, values) => {
+            PodLabelRequirement::Is(key, value) => label(key) == Some(value),
+            PodLabelRequirement::In(key, values) => {
                 label(key).is_some_and(|own| values.iter().any(|value| value == own))
             }
-            Requirement::NotIn(key, values) => {
+            PodLabelRequirement::NotIn(key, values) => {
                 label(key).is_none_or(|own| values.iter().all(|value| value != own))
             }
-            Requirement::Exists(key) => label(key).is_some(),
-            Requirement::Absent(key) => label(key).is_none(),
+            PodLabelRequirement::Exists(key) => label(key).is_some(),
+            PodLabelRequirement::Absent(key) => label(key).is_none(),
         })
     }
 
     /// The requirements with values of a label.
-    pub(super) fn named(&self) -> impl Iterator<Item = (&str, &[String])> {
+    pub(super) fn value_requirements(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.requirements.iter().filter_map(|requirement| match requirement {
-            Requirement::Is(key, value) => Some((key.as_str(), std::slice::from_ref(value))),
-            Requirement::In(key, values) => Some((key.as_str(), values.as_slice())),
+            PodLabelRequirement::Is(key, value) => Some((key.as_str(), std::slice::from_ref(value))),
+            PodLabelRequirement::In(key, values) => Some((key.as_str(), values.as_slice())),
             _ => None,
         })
     }
 }
 
-impl fmt::Display for Selector {
+impl fmt::Display for PodSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, requirement) in self.requirements.iter().enumerate() {
             if number > 0 {
                 f.write_str(",")?;
             }
             match requirement {
-                Requirement::Is(key, value) => write!(f, "{key}={value}")?,
-                Requirement::In(key, values) => write!(f, "{key} in ({})", values.join(","))?,
-                Requirement::NotIn(key, values) => write!(f, "{key} notin ({})", values.join(","))?,
-                Requirement::Exists(key) => f.write_str(key)?,
-                Requirement::Absent(key) => write!(f, "!{key}")?,
+                PodLabelRequirement::Is(key, value) => write!(f, "{key}={value}")?,
+                PodLabelRequirement::In(key, values) => write!(f, "{key} in ({})", values.join(","))?,
+                PodLabelRequirement::NotIn(key, values) => write!(f, "{key} notin ({})", values.join(","))?,
+                PodLabelRequirement::Exists(key) => f.write_str(key)?,
+                PodLabelRequirement::Absent(key) => write!(f, "!{key}")?,
             }
         }
         Ok(())
     }
 }
 
-fn pairs(labels: &Value) -> Vec<Requirement> {
+fn pairs(labels: &Value) -> Vec<PodLabelRequirement> {
     let labels = labels.as_object().into_iter().flatten();
-    labels.filter_map(|(key, value)| Some(Requirement::Is(key.clone(), value.as_str()?.to_owned()))).collect()
+    labels
+        .filter_map(|(key, value)| Some(PodLabelRequirement::Is(key.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 /// One selector that matches at least what several match: for each label the values of all. Only selectors with the
@@ -117,9 +119,9 @@ impl SelectorUnion {
     const LONGEST: usize = 2_000;
 
     /// Returns whether it was added. The first one always is, if it has values of a label.
-    pub fn add(&mut self, selector: &Selector) -> bool {
+    pub fn add(&mut self, selector: &PodSelector) -> bool {
         let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (key, values) in selector.named() {
+        for (key, values) in selector.value_requirements() {
             named.entry(key).or_default().extend(values.iter().map(String::as_str));
         }
         let is_first = self.values.is_empty();
@@ -142,15 +144,15 @@ impl SelectorUnion {
         true
     }
 
-    /// `None` if nothing was added.
-    pub fn selector(self) -> Option<Selector> {
+    /// `NotConfigured` if nothing was added.
+    pub fn selector(self) -> Option<PodSelector> {
         let requirement = |(key, values): (String, BTreeSet<String>)| {
             let mut values: Vec<String> = values.into_iter().collect();
             match values.len() {
-                1 => Requirement::Is(key, values.swap_remove(0)),
-                _ => Requirement::In(key, values),
+                1 => PodLabelRequirement::Is(key, values.swap_remove(0)),
+                _ => PodLabelRequirement::In(key, values),
             }
         };
-        Selector::of(self.values.into_iter().map(requirement).collect())
+        PodSelector::of(self.values.into_iter().map(requirement).collect())
     }
 }

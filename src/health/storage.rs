@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::read::{Condition, sentence, text};
-use crate::model::{Health, Status};
+use super::json_fields::{StatusCondition, sentence, text};
+use crate::model::{Health, HealthStatus};
 
 pub fn claim(object: &Value) -> Health {
     match text(object, "/status/phase") {
-        Some("Bound") => match Condition::of(object, "Resizing").filter(|c| c.is("True")) {
-            Some(resizing) => Health::new(Status::InProgress, resizing.words()),
+        Some("Bound") => match StatusCondition::of(object, "Resizing").filter(|c| c.has_status("True")) {
+            Some(resizing) => Health::new(HealthStatus::InProgress, resizing.summary()),
             None => Health::current(),
         },
-        Some("Lost") => Health::new(Status::Failed, "its volume is lost"),
+        Some("Lost") => Health::new(HealthStatus::Failed, "its volume is lost"),
         // Also for a claim whose class waits for the first pod, which may come later: so nothing waits for claims.
         // The class is not part of the claim; the controller reads it if no running pod uses the claim.
-        Some(phase) => Health::new(Status::InProgress, sentence(&format!("{phase}, not bound"))),
-        None => Health::new(Status::InProgress, "no status yet"),
+        Some(phase) => Health::new(HealthStatus::InProgress, sentence(&format!("{phase}, not bound"))),
+        None => Health::new(HealthStatus::InProgress, "no status yet"),
     }
 }
 
@@ -37,9 +37,9 @@ pub fn volume(object: &Value) -> Health {
         Some("Available" | "Bound" | "Released") => Health::current(),
         Some("Failed") => {
             let words = text(object, "/status/message").or_else(|| text(object, "/status/reason"));
-            Health::new(Status::Failed, sentence(words.unwrap_or("reclaiming it failed")))
+            Health::new(HealthStatus::Failed, sentence(words.unwrap_or("reclaiming it failed")))
         }
-        Some(phase) => Health::new(Status::InProgress, sentence(phase)),
-        None => Health::new(Status::InProgress, "no status yet"),
+        Some(phase) => Health::new(HealthStatus::InProgress, sentence(phase)),
+        None => Health::new(HealthStatus::InProgress, "no status yet"),
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::read::{Condition, count, integer, is_true, number_of, old_status, text};
-use crate::model::{Health, Status};
+use super::json_fields::{StatusCondition, count, integer, is_true, outdated_status, pluralize, text};
+use crate::model::{Health, HealthStatus};
 
-struct Replicas {
+struct ReplicaCounts {
     noun: &'static str,
     wanted: i64,
     updated: i64,
@@ -15,17 +15,17 @@ struct Replicas {
     total: i64,
 }
 
-impl Replicas {
+impl ReplicaCounts {
     fn in_progress(&self) -> Option<String> {
         let Self { noun, wanted, updated, ready, available, total } = *self;
         if updated < wanted {
             return Some(format!("{updated}/{wanted} {noun}s updated"));
         }
         if total > updated {
-            return Some(format!("{} still to go", number_of(total - updated, &format!("old {noun}"))));
+            return Some(format!("{} still to go", pluralize(total - updated, &format!("old {noun}"))));
         }
         if total > wanted {
-            return Some(format!("{} still to go", number_of(total - wanted, &format!("surplus {noun}"))));
+            return Some(format!("{} still to go", pluralize(total - wanted, &format!("surplus {noun}"))));
         }
         if ready < wanted {
             return Some(format!("{ready}/{wanted} {noun}s ready"));
@@ -34,19 +34,19 @@ impl Replicas {
     }
 
     fn current(&self) -> Health {
-        Health::new(Status::Current, format!("{0}/{0} {1}s available", self.wanted, self.noun))
+        Health::new(HealthStatus::Current, format!("{0}/{0} {1}s available", self.wanted, self.noun))
     }
 }
 
 /// `spec.replicas`; 1 if missing, as in the API server.
-pub fn wanted(object: &Value) -> i64 {
+pub fn desired_replicas(object: &Value) -> i64 {
     integer(object, "/spec/replicas").unwrap_or(1).max(0)
 }
 
 pub fn deployment(object: &Value) -> Health {
-    let replicas = Replicas {
+    let replicas = ReplicaCounts {
         noun: "replica",
-        wanted: wanted(object),
+        wanted: desired_replicas(object),
         updated: count(object, "/status/updatedReplicas"),
         ready: count(object, "/status/readyReplicas"),
         available: count(object, "/status/availableReplicas"),
@@ -54,42 +54,44 @@ pub fn deployment(object: &Value) -> Health {
     };
     if is_true(object, "/spec/paused") {
         let progress = replicas.in_progress().map(|words| format!(": {words}")).unwrap_or_default();
-        return Health::new(Status::Suspended, format!("rollout is paused{progress}"));
+        return Health::new(HealthStatus::Suspended, format!("rollout is paused{progress}"));
     }
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
     let Some(progress) = replicas.in_progress() else {
-        return match Condition::of(object, "Available") {
-            Some(available) if available.is("False") => Health::new(Status::InProgress, available.words()),
+        return match StatusCondition::of(object, "Available") {
+            Some(available) if available.has_status("False") => {
+                Health::new(HealthStatus::InProgress, available.summary())
+            }
             _ => replicas.current(),
         };
     };
     // Available would still be True here: old pods serve while new ones fail. A quota or admission failure is retried
     // until the deadline, so it has not failed before.
-    let failure = Condition::of(object, "ReplicaFailure").filter(|c| c.is("True"));
+    let failure = StatusCondition::of(object, "ReplicaFailure").filter(|c| c.has_status("True"));
     let progress = match failure {
-        Some(failure) => format!("{progress}: {}", failure.words()),
+        Some(failure) => format!("{progress}: {}", failure.summary()),
         None => progress,
     };
-    if Condition::of(object, "Progressing").is_some_and(|c| c.has_reason("ProgressDeadlineExceeded")) {
-        return Health::new(Status::Failed, format!("Progress deadline exceeded: {progress}"));
+    if StatusCondition::of(object, "Progressing").is_some_and(|c| c.has_reason("ProgressDeadlineExceeded")) {
+        return Health::new(HealthStatus::Failed, format!("Progress deadline exceeded: {progress}"));
     }
-    Health::new(Status::InProgress, progress)
+    Health::new(HealthStatus::InProgress, progress)
 }
 
 pub fn stateful_set(object: &Value) -> Health {
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
-    let wanted = wanted(object);
+    let wanted = desired_replicas(object);
     let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
     // Pods with a lower ordinal keep the old revision on purpose.
     let partition = integer(object, "/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0).max(0);
     let to_update = if on_delete { 0 } else { wanted.saturating_sub(partition).max(0) };
     let updated = updated_pods(object, wanted);
     let ready = count(object, "/status/readyReplicas");
-    let replicas = Replicas {
+    let replicas = ReplicaCounts {
         noun: "replica",
         wanted,
         updated: wanted,
@@ -99,19 +101,22 @@ pub fn stateful_set(object: &Value) -> Health {
         total: count(object, "/status/replicas"),
     };
     if replicas.total < wanted {
-        return Health::new(Status::InProgress, format!("{}/{wanted} replicas created", replicas.total));
+        return Health::new(
+            HealthStatus::InProgress,
+            format!("{}/{wanted} replicas created", replicas.total),
+        );
     }
     if replicas.total > wanted {
-        let surplus = number_of(replicas.total - wanted, "surplus replica");
-        return Health::new(Status::InProgress, format!("{surplus} still to go"));
+        let surplus = pluralize(replicas.total - wanted, "surplus replica");
+        return Health::new(HealthStatus::InProgress, format!("{surplus} still to go"));
     }
     if updated < to_update {
-        return Health::new(Status::InProgress, format!("{updated}/{to_update} replicas updated"));
+        return Health::new(HealthStatus::InProgress, format!("{updated}/{to_update} replicas updated"));
     }
     match replicas.in_progress() {
-        Some(progress) => Health::new(Status::InProgress, progress),
+        Some(progress) => Health::new(HealthStatus::InProgress, progress),
         None if partition > 0 && !on_delete => Health::new(
-            Status::Current,
+            HealthStatus::Current,
             format!("{wanted}/{wanted} replicas available, {to_update} updated up to the partition"),
         ),
         None => replicas.current(),
@@ -130,19 +135,19 @@ pub fn updated_pods(object: &Value, wanted: i64) -> i64 {
 }
 
 pub fn daemon_set(object: &Value) -> Health {
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
     let Some(wanted) = integer(object, "/status/desiredNumberScheduled") else {
-        return Health::new(Status::InProgress, "no status yet");
+        return Health::new(HealthStatus::InProgress, "no status yet");
     };
     let wanted = wanted.max(0);
     let created = count(object, "/status/currentNumberScheduled");
     if created < wanted {
-        return Health::new(Status::InProgress, format!("{created}/{wanted} pods created"));
+        return Health::new(HealthStatus::InProgress, format!("{created}/{wanted} pods created"));
     }
     let on_delete = text(object, "/spec/updateStrategy/type") == Some("OnDelete");
-    let replicas = Replicas {
+    let replicas = ReplicaCounts {
         noun: "pod",
         wanted,
         updated: if on_delete { wanted } else { count(object, "/status/updatedNumberScheduled") },
@@ -152,23 +157,26 @@ pub fn daemon_set(object: &Value) -> Health {
         total: wanted,
     };
     match replicas.in_progress() {
-        Some(progress) => Health::new(Status::InProgress, progress),
+        Some(progress) => Health::new(HealthStatus::InProgress, progress),
         None => replicas.current(),
     }
 }
 
 pub fn replica_set(object: &Value) -> Health {
-    if let Some(old) = old_status(object, true) {
+    if let Some(old) = outdated_status(object, true) {
         return old;
     }
-    let wanted = wanted(object);
+    let wanted = desired_replicas(object);
     let total = count(object, "/status/replicas");
-    let failure = Condition::of(object, "ReplicaFailure").filter(|c| c.is("True"));
+    let failure = StatusCondition::of(object, "ReplicaFailure").filter(|c| c.has_status("True"));
     // Unlike a Deployment it has no deadline that ends the wait.
     if let Some(failure) = failure {
-        return Health::new(Status::Failed, format!("{total}/{wanted} replicas: {}", failure.words()));
+        return Health::new(
+            HealthStatus::Failed,
+            format!("{total}/{wanted} replicas: {}", failure.summary()),
+        );
     }
-    let replicas = Replicas {
+    let replicas = ReplicaCounts {
         noun: "replica",
         wanted,
         updated: total,
@@ -177,10 +185,10 @@ pub fn replica_set(object: &Value) -> Health {
         total,
     };
     if total < wanted {
-        return Health::new(Status::InProgress, format!("{total}/{wanted} replicas created"));
+        return Health::new(HealthStatus::InProgress, format!("{total}/{wanted} replicas created"));
     }
     match replicas.in_progress() {
-        Some(progress) => Health::new(Status::InProgress, progress),
+        Some(progress) => Health::new(HealthStatus::InProgress, progress),
         None => replicas.current(),
     }
 }

@@ -10,16 +10,16 @@ use tokio::time::Instant;
 use crate::cluster::Lease;
 
 /// Bounds of a lease's duration, whatever it says.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
+const MIN_LEASE_DURATION: Duration = Duration::from_secs(1);
+const MAX_LEASE_DURATION: Duration = Duration::from_secs(60);
 
 /// After a longer gap between observations the time between them is unknown: the home cluster did not answer.
-const GAP: Duration = Duration::from_secs(6);
+const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(6);
 /// After a gap the leader gets so long to renew: it waited for the same cluster.
-const SETTLES: Duration = Duration::from_secs(5);
+const SETTLE_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ElectionStep {
     /// Take the free lease.
     Acquire,
     Renew,
@@ -35,17 +35,17 @@ pub struct Election {
     holder: String,
     lease: Option<Lease>,
     /// When the last change was observed.
-    changed: Option<Instant>,
+    changed_at: Option<Instant>,
     /// Duration during which it counts as held unless it is given back: also after it was deleted or emptied by hand.
-    held: Option<Duration>,
+    hold_duration: Option<Duration>,
     /// The last observation, and the first one since the last gap.
-    looks: Option<(Instant, Instant)>,
+    observations: Option<(Instant, Instant)>,
     leads: bool,
 }
 
 impl Election {
     pub fn new(holder: String) -> Self {
-        Self { holder, lease: None, changed: None, held: None, looks: None, leads: false }
+        Self { holder, lease: None, changed_at: None, hold_duration: None, observations: None, leads: false }
     }
 
     pub fn leads(&self) -> bool {
@@ -62,17 +62,20 @@ impl Election {
 
     pub fn observe(&mut self, lease: Option<Lease>, now: Instant) {
         let is_same = match (&self.lease, &lease) {
-            (Some(before), Some(now)) => before.is_as_held_as(now),
+            (Some(before), Some(now)) => before.has_same_spec(now),
             (before, now) => before.is_none() && now.is_none(),
         };
         if !is_same {
-            self.changed = Some(now);
+            self.changed_at = Some(now);
         }
-        let first = self.looks.filter(|(last, _)| now <= *last + GAP).map_or(now, |(_, first)| first);
-        self.looks = Some((now, first));
+        let first = self
+            .observations
+            .filter(|(last, _)| now <= *last + MAX_OBSERVATION_GAP)
+            .map_or(now, |(_, first)| first);
+        self.observations = Some((now, first));
         match &lease {
-            Some(lease) if !lease.holder().is_empty() => self.held = Some(lease.lasts()),
-            Some(lease) if lease.is_released() => self.held = None,
+            Some(lease) if !lease.holder().is_empty() => self.hold_duration = Some(lease.duration()),
+            Some(lease) if lease.is_released() => self.hold_duration = None,
             _ => {}
         }
         self.lease = lease;
@@ -84,24 +87,26 @@ impl Election {
         self.observe(Some(lease), now);
     }
 
-    pub fn step(&self, now: Instant) -> Step {
+    pub fn step(&self, now: Instant) -> ElectionStep {
         let leader = self.lease.as_ref().map_or("", Lease::holder);
         if leader == self.holder {
-            Step::Renew
+            ElectionStep::Renew
         } else if self.leads {
-            Step::Lost
-        } else if self.is_over(now) {
-            Step::Acquire
+            ElectionStep::Lost
+        } else if self.is_expired(now) {
+            ElectionStep::Acquire
         } else {
-            Step::Wait
+            ElectionStep::Wait
         }
     }
 
-    fn is_over(&self, now: Instant) -> bool {
-        let (Some(lasts), Some(changed), Some((_, first))) = (self.held, self.changed, self.looks) else {
+    fn is_expired(&self, now: Instant) -> bool {
+        let (Some(lasts), Some(changed), Some((_, first))) =
+            (self.hold_duration, self.changed_at, self.observations)
+        else {
             return true;
         };
-        now >= changed + lasts.clamp(SHORTEST, LONGEST) && now >= first + SETTLES
+        now >= changed + lasts.clamp(MIN_LEASE_DURATION, MAX_LEASE_DURATION) && now >= first + SETTLE_TIME
     }
 }
 
@@ -115,14 +120,14 @@ mod tests {
 
     fn lease(holder: &str, renewals: i64) -> Lease {
         let now = Timestamp::from_second(renewals).expect("a time");
-        Lease::default().held(holder, LEASE_DURATION, "config.git", now)
+        Lease::default().with_holder(holder, LEASE_DURATION, "config.git", now)
     }
 
     #[tokio::test(start_paused = true)]
     async fn lease_expires_when_unchanged_for_its_duration() {
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
-        let check = |seen: &[(u64, Option<Lease>)], now: u64, expected: Step| {
+        let check = |seen: &[(u64, Option<Lease>)], now: u64, expected: ElectionStep| {
             let mut election = Election::new("me".to_owned());
             for (seconds, lease) in seen {
                 election.observe(lease.clone(), at(*seconds));
@@ -130,50 +135,54 @@ mod tests {
             assert_eq!(election.step(at(now)), expected, "{seen:?} at {now}");
         };
         let other = |renewals| Some(lease("other", renewals));
-        check(&[(0, None)], 0, Step::Acquire);
-        check(&[(0, other(1))], 9, Step::Wait);
-        check(&[(0, other(1))], 10, Step::Acquire);
-        check(&[(0, other(1)), (5, other(1))], 10, Step::Acquire);
+        check(&[(0, None)], 0, ElectionStep::Acquire);
+        check(&[(0, other(1))], 9, ElectionStep::Wait);
+        check(&[(0, other(1))], 10, ElectionStep::Acquire);
+        check(&[(0, other(1)), (5, other(1))], 10, ElectionStep::Acquire);
         // A gap: the leader waited for the same cluster and gets time to renew.
-        check(&[(0, other(1)), (30, other(1))], 34, Step::Wait);
-        check(&[(0, other(1)), (30, other(1)), (32, other(1)), (35, other(1))], 35, Step::Acquire);
-        check(&[(0, other(1)), (30, other(1)), (32, other(2))], 41, Step::Wait);
-        check(&[(0, other(1)), (8, other(2))], 17, Step::Wait);
-        check(&[(0, other(1)), (8, other(2))], 18, Step::Acquire);
-        check(&[(0, other(1)), (5, other(1).map(|lease| lease.with_hint("look")))], 10, Step::Acquire);
+        check(&[(0, other(1)), (30, other(1))], 34, ElectionStep::Wait);
+        check(&[(0, other(1)), (30, other(1)), (32, other(1)), (35, other(1))], 35, ElectionStep::Acquire);
+        check(&[(0, other(1)), (30, other(1)), (32, other(2))], 41, ElectionStep::Wait);
+        check(&[(0, other(1)), (8, other(2))], 17, ElectionStep::Wait);
+        check(&[(0, other(1)), (8, other(2))], 18, ElectionStep::Acquire);
         check(
-            &[(0, other(1)), (2, Some(lease("other", 1).released(Timestamp::UNIX_EPOCH)))],
+            &[(0, other(1)), (5, other(1).map(|lease| lease.with_hint("look")))],
+            10,
+            ElectionStep::Acquire,
+        );
+        check(
+            &[(0, other(1)), (2, Some(lease("other", 1).without_holder(Timestamp::UNIX_EPOCH)))],
             2,
-            Step::Acquire,
+            ElectionStep::Acquire,
         );
         // A deleted or emptied lease may still be renewed by its holder.
-        check(&[(0, other(1)), (2, None)], 11, Step::Wait);
-        check(&[(0, other(1)), (2, None)], 12, Step::Acquire);
-        let emptied = Lease::default().held("", LEASE_DURATION, "config.git", Timestamp::UNIX_EPOCH);
-        check(&[(0, other(1)), (2, Some(emptied.clone()))], 11, Step::Wait);
-        check(&[(0, other(1)), (2, Some(emptied))], 12, Step::Acquire);
+        check(&[(0, other(1)), (2, None)], 11, ElectionStep::Wait);
+        check(&[(0, other(1)), (2, None)], 12, ElectionStep::Acquire);
+        let emptied = Lease::default().with_holder("", LEASE_DURATION, "config.git", Timestamp::UNIX_EPOCH);
+        check(&[(0, other(1)), (2, Some(emptied.clone()))], 11, ElectionStep::Wait);
+        check(&[(0, other(1)), (2, Some(emptied))], 12, ElectionStep::Acquire);
         // The answer to our write was lost.
-        check(&[(0, Some(lease("me", 1)))], 0, Step::Renew);
+        check(&[(0, Some(lease("me", 1)))], 0, ElectionStep::Renew);
         // Absurd durations are limited.
         let lasting =
-            |lasts| Some(Lease::default().held("other", lasts, "config.git", Timestamp::UNIX_EPOCH));
-        check(&[(0, lasting(Duration::ZERO))], 0, Step::Wait);
-        check(&[(0, lasting(Duration::from_secs(1 << 30)))], 60, Step::Acquire);
+            |lasts| Some(Lease::default().with_holder("other", lasts, "config.git", Timestamp::UNIX_EPOCH));
+        check(&[(0, lasting(Duration::ZERO))], 0, ElectionStep::Wait);
+        check(&[(0, lasting(Duration::from_secs(1 << 30)))], 60, ElectionStep::Acquire);
     }
 
     #[tokio::test(start_paused = true)]
     async fn leader_without_its_lease_is_lost() {
         let now = Instant::now();
-        let check = |lease: Option<Lease>, expected: Step| {
+        let check = |lease: Option<Lease>, expected: ElectionStep| {
             let mut election = Election::new("me".to_owned());
             election.record_write(self::lease("me", 1), now);
             assert!(election.leads());
             election.observe(lease, now);
             assert_eq!(election.step(now), expected);
         };
-        check(Some(lease("me", 2)), Step::Renew);
-        check(Some(lease("other", 2)), Step::Lost);
-        check(Some(lease("other", 2).released(Timestamp::UNIX_EPOCH)), Step::Lost);
-        check(None, Step::Lost);
+        check(Some(lease("me", 2)), ElectionStep::Renew);
+        check(Some(lease("other", 2)), ElectionStep::Lost);
+        check(Some(lease("other", 2).without_holder(Timestamp::UNIX_EPOCH)), ElectionStep::Lost);
+        check(None, ElectionStep::Lost);
     }
 }

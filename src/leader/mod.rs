@@ -21,8 +21,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{Home, HomeError, Lease, Term, WritePermit};
-use election::{Election, Step};
+use crate::cluster::{HomeCluster, HomeError, LeaderTerm, Lease, WritePermit};
+use election::{Election, ElectionStep};
 
 /// How long a lease is held without renewal.
 const LEASE_DURATION: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(500);
 const ATTEMPTS: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum LeaderRole {
     StandsBy {
         leader: Option<String>,
     },
@@ -48,8 +48,8 @@ pub enum Role {
 }
 
 #[derive(Debug)]
-pub struct Candidate {
-    pub home: Home,
+pub struct LeaderCandidate {
+    pub home: HomeCluster,
     /// The name of the lease, or `namespace/name`.
     pub lease: String,
     /// Unique for each process.
@@ -59,15 +59,15 @@ pub struct Candidate {
 }
 
 #[derive(Clone, Debug)]
-pub struct Standing {
-    pub role: watch::Receiver<Role>,
+pub struct LeadershipState {
+    pub role: watch::Receiver<LeaderRole>,
     pub permit: WritePermit,
 }
 
 /// A running election.
 #[derive(Debug)]
 pub struct Leadership {
-    pub role: watch::Receiver<Role>,
+    pub role: watch::Receiver<LeaderRole>,
     pub permit: WritePermit,
     hints: mpsc::Sender<String>,
     withdrawn: CancellationToken,
@@ -77,14 +77,14 @@ pub struct Leadership {
 impl Leadership {
     /// Reads the lease once, then starts the election. Hints from standbys go to `hints`. A permanent error, as of a missing
     /// right, fails the start.
-    pub async fn start(candidate: Candidate, hints: mpsc::Sender<String>) -> Result<Self, HomeError> {
-        let term = Arc::new(Term::default());
+    pub async fn start(candidate: LeaderCandidate, hints: mpsc::Sender<String>) -> Result<Self, HomeError> {
+        let term = Arc::new(LeaderTerm::default());
         let permit = WritePermit::of(Arc::clone(&term));
-        let (sender, role) = watch::channel(Role::StandsBy { leader: None });
+        let (sender, role) = watch::channel(LeaderRole::StandsBy { leader: None });
         let (own_hints, hints_to_forward) = mpsc::channel(1);
         let withdrawn = CancellationToken::new();
         let election = Election::new(candidate.holder.clone());
-        let mut process = Process {
+        let mut process = ElectionProcess {
             candidate,
             election,
             term,
@@ -93,7 +93,7 @@ impl Leadership {
             last_error: None,
             warned_of_repository: false,
         };
-        match process.turn().await {
+        match process.take_turn().await {
             Ok(first) => {
                 sender.send_replace(first);
             }
@@ -125,10 +125,10 @@ impl Drop for Leadership {
     }
 }
 
-struct Process {
-    candidate: Candidate,
+struct ElectionProcess {
+    candidate: LeaderCandidate,
     election: Election,
-    term: Arc<Term>,
+    term: Arc<LeaderTerm>,
     /// Hints that standbys sent, while this process leads.
     hints: mpsc::Sender<String>,
     /// The hint to forward while this process is a standby.
@@ -137,10 +137,10 @@ struct Process {
     warned_of_repository: bool,
 }
 
-impl Process {
+impl ElectionProcess {
     async fn run(
         mut self,
-        role: watch::Sender<Role>,
+        role: watch::Sender<LeaderRole>,
         mut hints_to_forward: mpsc::Receiver<String>,
         permit: WritePermit,
         withdrawn: CancellationToken,
@@ -157,10 +157,10 @@ impl Process {
                 () = tokio::time::sleep_until(last + pause) => {}
             }
             last = Instant::now();
-            match self.turn().await {
+            match self.take_turn().await {
                 Ok(now) => {
                     self.last_error = None;
-                    let is_over = matches!(now, Role::Lost { .. });
+                    let is_over = matches!(now, LeaderRole::Lost { .. });
                     if is_over {
                         permit.revoke();
                         self.term.extend(Instant::now());
@@ -180,32 +180,32 @@ impl Process {
     }
 
     /// Reads the lease, and writes it when due.
-    async fn turn(&mut self) -> Result<Role, HomeError> {
+    async fn take_turn(&mut self) -> Result<LeaderRole, HomeError> {
         // A leader knows its last write; it reads again after a conflict.
         let mut is_lease_known = self.election.leads();
         for _ in 0..ATTEMPTS {
             if !is_lease_known {
-                self.look().await?;
+                self.read_lease().await?;
             }
             let asked = Instant::now();
             let leader = || Some(self.election.lease()?.holder().to_owned()).filter(|it| !it.is_empty());
             match self.election.step(asked) {
-                Step::Lost => return Ok(Role::Lost { leader: leader() }),
-                Step::Wait => {
-                    let role = Role::StandsBy { leader: leader() };
+                ElectionStep::Lost => return Ok(LeaderRole::Lost { leader: leader() }),
+                ElectionStep::Wait => {
+                    let role = LeaderRole::StandsBy { leader: leader() };
                     self.warn_of_another_repository();
                     self.forward_hint().await?;
                     return Ok(role);
                 }
-                Step::Acquire | Step::Renew => {
-                    let Candidate { home, lease: name, holder, repository } = &self.candidate;
+                ElectionStep::Acquire | ElectionStep::Renew => {
+                    let LeaderCandidate { home, lease: name, holder, repository } = &self.candidate;
                     let known = self.election.lease().cloned().unwrap_or_default();
-                    let lease = known.held(holder, LEASE_DURATION, repository, Timestamp::now());
+                    let lease = known.with_holder(holder, LEASE_DURATION, repository, Timestamp::now());
                     if let Some(written) = home.write_lease(name, &lease).await? {
                         self.election.record_write(written, Instant::now());
                         self.term.extend(asked + WRITE_TERM);
                         self.pending_hint = None;
-                        return Ok(Role::Leads);
+                        return Ok(LeaderRole::Leads);
                     }
                     is_lease_known = false;
                 }
@@ -219,7 +219,7 @@ impl Process {
         })
     }
 
-    async fn look(&mut self) -> Result<(), HomeError> {
+    async fn read_lease(&mut self) -> Result<(), HomeError> {
         let lease = self.candidate.home.lease(&self.candidate.lease).await?;
         let hint = |lease: Option<&Lease>| lease.and_then(Lease::hint).map(ToOwned::to_owned);
         let (before, now) = (hint(self.election.lease()), hint(lease.as_ref()));
@@ -256,13 +256,13 @@ impl Process {
                 return;
             };
             self.term.extend(Instant::now());
-            let lease = lease.released(Timestamp::now());
+            let lease = lease.without_holder(Timestamp::now());
             match self.candidate.home.write_lease(&self.candidate.lease, &lease).await {
                 Ok(Some(_)) => return,
                 Ok(None) => {}
                 Err(error) => return self.warn_once(&error),
             }
-            if let Err(error) = self.look().await {
+            if let Err(error) = self.read_lease().await {
                 return self.warn_once(&error);
             }
         }

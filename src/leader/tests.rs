@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
 
 use super::*;
-use crate::cluster::Link;
+use crate::cluster::ClusterLink;
 
 struct Process {
     leadership: Leadership,
@@ -12,8 +12,8 @@ struct Process {
 
 async fn process(home: &Sandbox, holder: &str) -> Process {
     let (told, hints) = mpsc::channel(4);
-    let candidate = Candidate {
-        home: Home::at(Link::in_process(home.service())),
+    let candidate = LeaderCandidate {
+        home: HomeCluster::at(ClusterLink::in_process(home.service())),
         lease: "tutti".to_owned(),
         holder: holder.to_owned(),
         repository: "config.git".to_owned(),
@@ -22,21 +22,21 @@ async fn process(home: &Sandbox, holder: &str) -> Process {
 }
 
 impl Process {
-    async fn until(&self, wanted: Role) {
+    async fn until(&self, wanted: LeaderRole) {
         self.leadership.role.clone().wait_for(|role| *role == wanted).await.expect("it runs");
     }
 
-    fn role(&self) -> Role {
+    fn role(&self) -> LeaderRole {
         self.leadership.role.borrow().clone()
     }
 
     fn may_write(&self) -> bool {
-        self.leadership.permit.holds()
+        self.leadership.permit.is_valid()
     }
 }
 
-fn stands_by(leader: &str) -> Role {
-    Role::StandsBy { leader: Some(leader.to_owned()) }
+fn stands_by(leader: &str) -> LeaderRole {
+    LeaderRole::StandsBy { leader: Some(leader.to_owned()) }
 }
 
 fn home() -> Sandbox {
@@ -56,7 +56,7 @@ async fn watch(processes: &[&Process], time: Duration) {
 async fn first_one_leads_and_goes_on_leading() {
     let home = home();
     let (one, two) = (process(&home, "one").await, process(&home, "two").await);
-    assert_eq!((one.role(), two.role()), (Role::Leads, stands_by("one")));
+    assert_eq!((one.role(), two.role()), (LeaderRole::Leads, stands_by("one")));
     for _ in 0..100 {
         watch(&[&one, &two], Duration::from_secs(1)).await;
         assert_eq!((one.may_write(), two.may_write()), (true, false));
@@ -71,10 +71,10 @@ async fn standby_leads_within_fifteen_seconds_of_a_crash() {
     let permit = one.leadership.permit.clone();
     let died = Instant::now();
     drop(one);
-    while two.role() != Role::Leads {
+    while two.role() != LeaderRole::Leads {
         tokio::time::sleep(Duration::from_millis(100)).await;
         // The permit of the dead process: had it only been stopped, its term would be over.
-        assert!(!(permit.holds() && two.may_write()));
+        assert!(!(permit.is_valid() && two.may_write()));
     }
     assert!(died.elapsed() < Duration::from_secs(15), "{:?}", died.elapsed());
     assert!(died.elapsed() > Duration::from_secs(7), "{:?}", died.elapsed());
@@ -86,8 +86,8 @@ async fn released_lease_is_taken_at_once() {
     let (one, two) = (process(&home, "one").await, process(&home, "two").await);
     let (given, permit) = (Instant::now(), one.leadership.permit.clone());
     one.leadership.withdraw().await;
-    assert!(!permit.holds());
-    two.until(Role::Leads).await;
+    assert!(!permit.is_valid());
+    two.until(LeaderRole::Leads).await;
     assert!(given.elapsed() <= INTERVAL, "{:?}", given.elapsed());
     // A later process is a standby.
     assert_eq!(process(&home, "three").await.role(), stands_by("two"));
@@ -103,7 +103,7 @@ async fn leader_pauses_while_the_home_cluster_is_away() {
     assert!(!one.may_write());
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert!(one.may_write());
-    assert_eq!(one.role(), Role::Leads);
+    assert_eq!(one.role(), LeaderRole::Leads);
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,15 +119,15 @@ async fn replaced_leader_never_writes_again() {
     for _ in 0..600 {
         watch(&[&one, &two], Duration::from_millis(100)).await;
         for (name, process) in [("one", &one), ("two", &two)] {
-            if process.role() == Role::Leads && process.may_write() {
+            if process.role() == LeaderRole::Leads && process.may_write() {
                 led.insert(name);
             }
         }
     }
-    let lost = [&one, &two].iter().filter(|it| matches!(it.role(), Role::Lost { .. })).count();
+    let lost = [&one, &two].iter().filter(|it| matches!(it.role(), LeaderRole::Lost { .. })).count();
     assert_eq!(lost, led.len() - 1, "{led:?}");
     if lost == 1 {
-        assert_eq!(one.role(), Role::Lost { leader: Some("two".to_owned()) });
+        assert_eq!(one.role(), LeaderRole::Lost { leader: Some("two".to_owned()) });
         assert!(one.leadership.permit.is_revoked());
     }
 }
@@ -143,7 +143,7 @@ async fn hint_of_a_standby_reaches_the_leader() {
     // The hint arrives once.
     tokio::time::sleep(10 * INTERVAL).await;
     assert!(one.hints.try_recv().is_err());
-    assert_eq!((one.role(), two.role()), (Role::Leads, stands_by("one")));
+    assert_eq!((one.role(), two.role()), (LeaderRole::Leads, stands_by("one")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,8 +151,8 @@ async fn missing_right_fails_the_start() {
     let home = home();
     home.fail_next(RequestMatch::any(), 1, Fault::forbidden());
     let (told, _hints) = mpsc::channel(4);
-    let candidate = Candidate {
-        home: Home::at(Link::in_process(home.service())),
+    let candidate = LeaderCandidate {
+        home: HomeCluster::at(ClusterLink::in_process(home.service())),
         lease: "tutti".to_owned(),
         holder: "one".to_owned(),
         repository: "config.git".to_owned(),
@@ -170,7 +170,7 @@ async fn leader_continues_after_an_outage() {
     watch(&[&one, &two], Duration::from_secs(20)).await;
     assert!(!one.may_write());
     watch(&[&one, &two], Duration::from_secs(60)).await;
-    assert_eq!((one.role(), two.role(), one.may_write()), (Role::Leads, stands_by("one"), true));
+    assert_eq!((one.role(), two.role(), one.may_write()), (LeaderRole::Leads, stands_by("one"), true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,5 +182,5 @@ async fn unanswered_request_does_not_end_the_term() {
         watch(&[&one], Duration::from_millis(100)).await;
         assert!(one.may_write());
     }
-    assert_eq!(one.role(), Role::Leads);
+    assert_eq!(one.role(), LeaderRole::Leads);
 }

@@ -4,29 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::hub::Hub;
-use super::ignored::Ignored;
-use super::kinds::{self, Identity, Native};
-use super::meant;
-use super::read::{Reading, Value};
-use super::yaml::{self, Document};
-use super::{CONVERSIONS, Manifests, PinManifest, PlainDocument, codes, find};
+use super::ignored_files::IgnoredFiles;
+use super::kinds::{self, DocumentIdentity, ManifestKind};
+use super::read::{ManifestValue, ReadContext};
+use super::unreadable;
+use super::yaml::{self, YamlDocument};
+use super::{CONVERSIONS, Manifests, PinManifest, PlainObject, codes, find};
 use crate::model::{
-    Approval, Cluster, ClusterName, Defaults, Diagnostic, Digest, Kind, Location, RolloutApproval, Scope,
-    Snapshot, over_limit,
+    Approval, Cluster, ClusterName, Diagnostic, DiagnosticScope, Digest, GroupVersionKind, InstanceDefaults,
+    Location, RolloutApproval, Snapshot, size_problem,
 };
 
 /// A document that is a manifest of tutti.
-struct Found<'a> {
+struct ManifestDocument<'a> {
     file: &'a str,
-    native: Native,
-    document: Document,
+    native: ManifestKind,
+    document: YamlDocument,
     /// No other document is in its file.
     is_alone: bool,
 }
 
 /// The parsed files of one snapshot, for the next. Without it, everything is parsed again.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct ManifestCache {
     /// The digest of the conversions, and the namespace of manifests without one.
     hub: Option<Digest>,
     namespace: String,
@@ -37,11 +37,11 @@ pub struct Memory {
 
 /// Reads every manifest of a snapshot.
 pub fn read(snapshot: &Snapshot) -> Manifests {
-    read_again(snapshot, &mut Memory::default())
+    read_incremental(snapshot, &mut ManifestCache::default())
 }
 
 /// As [`read`], with the cached results of unchanged files.
-pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
+pub fn read_incremental(snapshot: &Snapshot, memory: &mut ManifestCache) -> Manifests {
     let (hub, mistakes) = Hub::of(snapshot);
     let conversions = Digest::of_files(snapshot.files_in(CONVERSIONS));
     let mut known = std::mem::take(&mut memory.files);
@@ -51,20 +51,21 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     let mut kept = Vec::new();
     let mut parts: BTreeMap<&str, Manifests> = BTreeMap::new();
     let mut found = Vec::new();
-    let ignored = Ignored::of(snapshot);
+    let ignored = IgnoredFiles::of(snapshot);
     let candidates = snapshot.files.iter().filter(|(path, _)| ignored.is_candidate(path));
     for (path, file) in candidates {
         match known.remove_entry(path).filter(|(_, (blob, _))| *blob == file.blob) {
             Some(entry) => kept.push((path.as_str(), entry)),
-            None => found.extend(look_into(snapshot, path, &hub, parts.entry(path).or_default())),
+            None => found.extend(read_file(snapshot, path, &hub, parts.entry(path).or_default())),
         }
     }
     // The instance first: it has the namespace of manifests without one.
-    found.sort_by_key(|found| found.native != Native::Instance);
-    let places = Places::of(&found);
-    let mut namespace = Defaults::default().namespace;
-    let of_all: BTreeSet<&str> = found.iter().filter(|it| it.native.is_one()).map(|it| it.file).collect();
-    let first_instance = found.iter().take_while(|found| found.native == Native::Instance).count();
+    found.sort_by_key(|found| found.native != ManifestKind::Instance);
+    let places = SingletonLocations::of(&found);
+    let mut namespace = InstanceDefaults::default().namespace;
+    let of_all: BTreeSet<&str> =
+        found.iter().filter(|it| it.native.is_singleton()).map(|it| it.file).collect();
+    let first_instance = found.iter().take_while(|found| found.native == ManifestKind::Instance).count();
     for found in found.drain(..first_instance) {
         let part = parts.entry(found.file).or_default();
         read_document(&found, &namespace, part, &places);
@@ -75,14 +76,14 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     if memory.namespace != namespace {
         memory.namespace.clone_from(&namespace);
         for (path, _) in kept.drain(..) {
-            found.extend(look_into(snapshot, path, &hub, parts.entry(path).or_default()));
+            found.extend(read_file(snapshot, path, &hub, parts.entry(path).or_default()));
         }
         found.sort_by(|one, other| one.file.cmp(other.file));
     }
     for found in &found {
         read_document(found, &namespace, parts.entry(found.file).or_default(), &places);
     }
-    parts.iter_mut().for_each(|(path, part)| part.lose_what_is_usual(path));
+    parts.iter_mut().for_each(|(path, part)| part.record_unreadable_file(path));
     memory.files.extend(kept.into_iter().map(|(_, entry)| entry));
     let mut manifests = Manifests { diagnostics: mistakes, ..Manifests::default() };
     for (path, part) in parts {
@@ -96,14 +97,14 @@ pub fn read_again(snapshot: &Snapshot, memory: &mut Memory) -> Manifests {
     for (_, part) in memory.files.values() {
         manifests.add(part);
     }
-    manifests.add_links(snapshot, &ignored);
+    manifests.record_links(snapshot, &ignored);
     manifests.diagnostics.extend(ignored.mistakes(snapshot, &hub));
-    manifests.wait_for_the_lost();
-    manifests.in_order();
+    manifests.block_on_unreadable();
+    manifests.sort();
     manifests
 }
 
-/// The clusters of one file; `None` in place of a cluster whose manifest has a mistake. Returns `None` for an unreadable file, whose
+/// The clusters of one file; `NotConfigured` in place of a cluster whose manifest has a mistake. Returns `NotConfigured` for an unreadable file, whose
 /// clusters are unknown.
 pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Option<Cluster>)>> {
     if !String::from_utf8_lossy(content).contains("Cluster") {
@@ -117,15 +118,15 @@ pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Optio
     let mut clusters = Vec::new();
     for document in &stream.documents {
         // A conversion makes no cluster.
-        let mut reading = Reading::new(path, Scope::File(path.to_owned()));
+        let mut reading = ReadContext::new(path, DiagnosticScope::File(path.to_owned()));
         let identity = kinds::identify(&document.root, &Hub::default(), &mut reading);
         match (identity, kinds::cluster_scope(&document.root, path)) {
-            (Some(Identity::Native(Native::Cluster)), Scope::Cluster(name)) => {
+            (Some(DocumentIdentity::Native(ManifestKind::Cluster)), DiagnosticScope::Cluster(name)) => {
                 let cluster = kinds::cluster::read(&document.root, &mut reading);
                 let is_wrong = is_wrong(&reading.mistakes) || is_wrong(&document.mistakes);
                 clusters.push((name, cluster.filter(|_| !is_wrong)));
             }
-            (Some(Identity::Native(Native::Cluster)), _) => return None,
+            (Some(DocumentIdentity::Native(ManifestKind::Cluster)), _) => return None,
             _ => {}
         }
     }
@@ -133,11 +134,11 @@ pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Optio
 }
 
 /// Whether a file has a manifest of this app or cluster, valid or not.
-pub fn claims(path: &str, content: &[u8], scope: &Scope, namespace: &str) -> bool {
+pub fn has_manifest_of(path: &str, content: &[u8], scope: &DiagnosticScope, namespace: &str) -> bool {
     let Ok(text) = std::str::from_utf8(content) else { return false };
-    let is_of_it = |document: &Document| {
+    let is_of_it = |document: &YamlDocument| {
         let root = &document.root;
-        let of_kind = match root.get("kind").and_then(yaml::Node::as_str) {
+        let of_kind = match root.get("kind").and_then(yaml::YamlNode::as_str) {
             Some("Cluster") => kinds::cluster_scope(root, path),
             Some("Project") => kinds::project_scope(root, path),
             _ => kinds::app_scope(root, path, namespace),
@@ -169,17 +170,17 @@ impl Manifests {
         self.approval_rules.extend(part.approval_rules.iter().cloned());
         self.approvers.extend(part.approvers.iter().cloned());
         self.may_lack_approvers |= part.may_lack_approvers;
-        self.unread.extend(part.unread.iter().cloned());
-        self.unread_projects.extend(part.unread_projects.iter().cloned());
-        part.lost.iter().for_each(|(native, place)| self.lose(place, [*native]));
-        self.lost_below_apps
-            .extend(part.lost_below_apps.iter().map(|(folder, at)| (folder.clone(), at.clone())));
-        self.plain.extend(part.plain.iter().cloned());
+        self.invalid.extend(part.invalid.iter().cloned());
+        self.invalid_projects.extend(part.invalid_projects.iter().cloned());
+        part.unreadable.iter().for_each(|(native, place)| self.record_unreadable(place, [*native]));
+        self.unreadable_below_apps
+            .extend(part.unreadable_below_apps.iter().map(|(folder, at)| (folder.clone(), at.clone())));
+        self.plain_objects.extend(part.plain_objects.iter().cloned());
         self.diagnostics.extend(part.diagnostics.iter().cloned());
     }
 
     /// Everything in the order of the files.
-    fn in_order(&mut self) {
+    fn sort(&mut self) {
         self.clusters.sort_by(|one, other| one.location.cmp(&other.location));
         self.apps.sort_by(|one, other| one.location.cmp(&other.location));
         self.approvals.sort_by(|one, other| one.location.cmp(&other.location));
@@ -197,46 +198,46 @@ impl Manifests {
         self.analyses.sort_by(|one, other| one.location.cmp(&other.location));
         self.approval_rules.sort_by(|one, other| one.location.cmp(&other.location));
         self.approvers.sort_by(|one, other| one.location.cmp(&other.location));
-        self.unread_projects.sort();
-        self.plain.sort_by(|one, other| one.location.cmp(&other.location));
+        self.invalid_projects.sort();
+        self.plain_objects.sort_by(|one, other| one.location.cmp(&other.location));
         self.diagnostics.sort_by(|one, other| one.location.cmp(&other.location));
     }
 }
 
 /// The locations of the effective documents of kinds that may exist once.
 #[derive(Default)]
-struct Places(BTreeMap<Native, Location>);
+struct SingletonLocations(BTreeMap<ManifestKind, Location>);
 
-impl Places {
+impl SingletonLocations {
     /// The document at its usual path counts, else the first outside `apps/`, else the first.
-    fn of(found: &[Found<'_>]) -> Self {
-        let mut places: BTreeMap<Native, (_, Location)> = BTreeMap::new();
-        for found in found.iter().filter(|found| found.native.is_one()) {
-            let is_usual = meant::by_path(found.file) == Some(found.native);
-            let rank = (!is_usual, meant::is_below_apps(found.file));
+    fn of(found: &[ManifestDocument<'_>]) -> Self {
+        let mut places: BTreeMap<ManifestKind, (_, Location)> = BTreeMap::new();
+        for found in found.iter().filter(|found| found.native.is_singleton()) {
+            let is_usual = unreadable::usual_kind_at(found.file) == Some(found.native);
+            let rank = (!is_usual, unreadable::is_below_apps(found.file));
             let known = places.get(&found.native);
             if known.is_none_or(|(known, _)| rank < *known) {
-                places.insert(found.native, (rank, found.place()));
+                places.insert(found.native, (rank, found.location()));
             }
         }
         Self(places.into_iter().map(|(native, (_, place))| (native, place)).collect())
     }
 }
 
-impl Found<'_> {
-    fn place(&self) -> Location {
+impl ManifestDocument<'_> {
+    fn location(&self) -> Location {
         let root = &self.document.root;
         root.entry("kind").map_or_else(|| root.location(self.file), |entry| entry.location(self.file))
     }
 }
 
-fn look_into<'a>(
+fn read_file<'a>(
     snapshot: &'a Snapshot,
     path: &'a str,
     hub: &Hub,
     manifests: &mut Manifests,
-) -> Vec<Found<'a>> {
-    let scope = || Scope::File(path.to_owned());
+) -> Vec<ManifestDocument<'a>> {
+    let scope = || DiagnosticScope::File(path.to_owned());
     let Some(text) = snapshot.text(path) else {
         let location = Location::new(path, 1, 1);
         // Links are reported together.
@@ -245,8 +246,11 @@ fn look_into<'a>(
             manifests
                 .diagnostics
                 .push(Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone()));
-            manifests.lose(&location, meant::by_text(&String::from_utf8_lossy(&file.content), &[]));
-            manifests.lose_policy(&location);
+            manifests.record_unreadable(
+                &location,
+                unreadable::possible_kinds_in_text(&String::from_utf8_lossy(&file.content), &[]),
+            );
+            manifests.record_unreadable_policy(&location);
         }
         if let (true, Some((folder, ring))) = (find::is_pin(path), kinds::pin::parts(path)) {
             manifests.pins.push(PinManifest { folder, ring, version: None, location });
@@ -259,30 +263,30 @@ fn look_into<'a>(
     }
     if find::is_kustomization(path) {
         // It may say neither apiVersion nor kind.
-        let kind = Kind::from_api_version("kustomize.config.k8s.io/v1beta1", "Kustomization");
+        let kind = GroupVersionKind::from_api_version("kustomize.config.k8s.io/v1beta1", "Kustomization");
         let (file, location) = (path.to_owned(), Location::new(path, 1, 1));
-        manifests.plain.push(PlainDocument { file, location, kind, not_yet: None });
+        manifests.plain_objects.push(PlainObject { file, location, kind, not_yet: None });
         return Vec::new();
     }
-    if text.len() > yaml::FILE_LIMIT && !find::holds_a_manifest(path) {
-        let message = format!("the file {path} {}", over_limit(text.len(), yaml::FILE_LIMIT));
+    if text.len() > yaml::FILE_LIMIT && !find::is_manifest_path(path) {
+        let message = format!("the file {path} {}", size_problem(text.len(), yaml::FILE_LIMIT));
         let location = Location::new(path, 1, 1);
         let mistake = Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone());
         let mistake = mistake.help("split it; a file that an Objects app lists may have 16 MiB");
-        let hidden = meant::by_text(text, &[]);
-        manifests.lose_policy(&location);
+        let hidden = unreadable::possible_kinds_in_text(text, &[]);
+        manifests.record_unreadable_policy(&location);
         if hidden.is_empty() && !path.starts_with(kinds::policy::FOLDER) {
             // Mostly it is one that an Objects app lists, and which files those are is not known yet.
-            let (file, kind) = (path.to_owned(), Kind::from_api_version("", ""));
-            manifests.plain.push(PlainDocument { file, location, kind, not_yet: Some(mistake) });
+            let (file, kind) = (path.to_owned(), GroupVersionKind::from_api_version("", ""));
+            manifests.plain_objects.push(PlainObject { file, location, kind, not_yet: Some(mistake) });
         } else {
-            manifests.lose(&location, hidden);
+            manifests.record_unreadable(&location, hidden);
             manifests.diagnostics.push(mistake);
         }
         return Vec::new();
     }
     let stream = yaml::read(path, text);
-    if stream.documents.is_empty() && stream.mistakes.is_empty() && find::holds_a_manifest(path) {
+    if stream.documents.is_empty() && stream.mistakes.is_empty() && find::is_manifest_path(path) {
         let mistake =
             Diagnostic::error(codes::NOT_A_MANIFEST, format!("there is no manifest in {path}"), scope())
                 .at(Location::new(path, 1, 1))
@@ -292,83 +296,93 @@ fn look_into<'a>(
     // A `---` that was forgotten makes two documents one, in which keys stand twice.
     let of_documents = stream.documents.iter().flat_map(|document| &document.mistakes);
     let hiding = stream.mistakes.iter().chain(of_documents.filter(|it| it.code == codes::DUPLICATE_KEY));
-    if let Some(place) = meant::first_error(hiding) {
-        manifests.lose(&place, meant::by_text(text, &stream.documents));
-        if meant::may_hold_policy(text) {
-            manifests.lose_policy(&place);
+    if let Some(place) = unreadable::first_error(hiding) {
+        manifests.record_unreadable(&place, unreadable::possible_kinds_in_text(text, &stream.documents));
+        if unreadable::may_hold_policy(text) {
+            manifests.record_unreadable_policy(&place);
         }
-        if path.starts_with(kinds::window::FOLDER) && text.contains(Native::Window.name()) {
+        if path.starts_with(kinds::window::FOLDER) && text.contains(ManifestKind::Window.name()) {
             manifests.windows.push(Arc::new(kinds::window::unreadable(path, place.clone())));
         }
-        if path.starts_with(kinds::approval_rule::FOLDER) && text.contains(Native::ApprovalRule.name()) {
+        if path.starts_with(kinds::approval_rule::FOLDER) && text.contains(ManifestKind::ApprovalRule.name())
+        {
             manifests.approval_rules.push(Arc::new(kinds::approval_rule::unreadable(path, place)));
         }
         manifests.may_lack_approvers |=
-            path.starts_with(kinds::approval_rule::FOLDER) && text.contains(Native::Approvers.name());
+            path.starts_with(kinds::approval_rule::FOLDER) && text.contains(ManifestKind::Approvers.name());
     }
     let is_alone = stream.documents.len() == 1 && stream.mistakes.is_empty();
     manifests.diagnostics.extend(stream.mistakes);
     let mut found = Vec::new();
     for mut document in stream.documents {
-        let mut reading = Reading::new(path, scope());
+        let mut reading = ReadContext::new(path, scope());
         match kinds::identify(&document.root, hub, &mut reading) {
-            Some(Identity::Native(native)) => {
+            Some(DocumentIdentity::Native(native)) => {
                 if let Some(folder) = native.folder().filter(|folder| !path.starts_with(folder)) {
-                    refuse_place(native.name(), folder, &document.root, &mut reading);
+                    refuse_folder(native.name(), folder, &document.root, &mut reading);
                     manifests.diagnostics.extend(document.mistakes);
                     manifests.diagnostics.append(&mut reading.mistakes);
                     continue;
                 }
                 hub.to_hub(native, &mut document.root, &mut reading);
                 document.mistakes.append(&mut reading.mistakes);
-                found.push(Found { file: path, native, document, is_alone });
+                found.push(ManifestDocument { file: path, native, document, is_alone });
                 continue;
             }
-            Some(Identity::InFolder { kind, folder }) => {
-                refuse_place(kind, folder, &document.root, &mut reading);
+            Some(DocumentIdentity::InFolder { kind, folder }) => {
+                refuse_folder(kind, folder, &document.root, &mut reading);
             }
-            Some(Identity::Later { api_version, kind, deploys, foreign }) => {
+            Some(DocumentIdentity::Planned { api_version, kind, deploys, foreign }) => {
                 // Its namespace may come from the instance, but then nobody else has that name either.
                 if deploys {
-                    reading.scope = kinds::app_scope(&document.root, path, &Defaults::default().namespace);
+                    reading.scope =
+                        kinds::app_scope(&document.root, path, &InstanceDefaults::default().namespace);
                 }
-                let value = Value::root(&document.root).entry("kind", path);
+                let value = ManifestValue::root(&document.root).entry("kind", path);
                 reading.not_yet(&format!("the kind {kind}"), &value);
-                note_unread(document.root.location(path), &reading, manifests);
+                record_invalid(document.root.location(path), &reading, manifests);
                 if foreign {
-                    manifests.plain.push(PlainDocument {
+                    manifests.plain_objects.push(PlainObject {
                         file: path.to_owned(),
                         location: document.root.location(path),
-                        kind: Kind::from_api_version(&api_version, &kind),
+                        kind: GroupVersionKind::from_api_version(&api_version, &kind),
                         not_yet: reading.mistakes.pop(),
                     });
                 }
             }
-            Some(Identity::Plain { api_version, kind }) if path.starts_with(kinds::policy::FOLDER) => {
+            Some(DocumentIdentity::PlainObject { api_version, kind })
+                if path.starts_with(kinds::policy::FOLDER) =>
+            {
                 reading.mistakes.append(&mut document.mistakes);
                 let read = kinds::admission::read(&api_version, &kind, &document.root, &mut reading);
                 let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
                 match read {
-                    Some(kinds::admission::Read::Policy(it)) => manifests.admission_policies.push(*it),
-                    Some(kinds::admission::Read::Binding(it)) => manifests.admission_bindings.push(*it),
-                    Some(kinds::admission::Read::Params(it)) if !is_wrong => {
+                    Some(kinds::admission::AdmissionManifest::Policy(it)) => {
+                        manifests.admission_policies.push(*it)
+                    }
+                    Some(kinds::admission::AdmissionManifest::Binding(it)) => {
+                        manifests.admission_bindings.push(*it)
+                    }
+                    Some(kinds::admission::AdmissionManifest::Params(it)) if !is_wrong => {
                         manifests.policy_params.push(*it)
                     }
-                    _ => manifests.lose_policy(&document.root.location(path)),
+                    _ => manifests.record_unreadable_policy(&document.root.location(path)),
                 }
             }
-            Some(Identity::Plain { api_version, kind }) => manifests.plain.push(PlainDocument {
-                file: path.to_owned(),
-                location: document.root.location(path),
-                kind: Kind::from_api_version(&api_version, &kind),
-                not_yet: None,
-            }),
+            Some(DocumentIdentity::PlainObject { api_version, kind }) => {
+                manifests.plain_objects.push(PlainObject {
+                    file: path.to_owned(),
+                    location: document.root.location(path),
+                    kind: GroupVersionKind::from_api_version(&api_version, &kind),
+                    not_yet: None,
+                })
+            }
             None => {
-                if let Some(place) = meant::first_error(&reading.mistakes) {
-                    if meant::may_be_policy(&document.root) {
-                        manifests.lose_policy(&place);
+                if let Some(place) = unreadable::first_error(&reading.mistakes) {
+                    if unreadable::may_be_policy(&document.root) {
+                        manifests.record_unreadable_policy(&place);
                     }
-                    manifests.lose(&place, meant::by_root(&document.root));
+                    manifests.record_unreadable(&place, unreadable::possible_kinds_of(&document.root));
                 }
             }
         }
@@ -379,8 +393,8 @@ fn look_into<'a>(
 }
 
 /// Refuses a kind outside its folder, because write access to a folder decides who may create the kind.
-fn refuse_place(kind: &str, folder: &str, root: &yaml::Node, reading: &mut Reading<'_>) {
-    let value = Value::root(root).entry("kind", reading.file);
+fn refuse_folder(kind: &str, folder: &str, root: &yaml::YamlNode, reading: &mut ReadContext<'_>) {
+    let value = ManifestValue::root(root).entry("kind", reading.file);
     let place = reading.location(value.node);
     let message = format!("a {kind} is read from {folder}, and not from here");
     reading.mistake(codes::NOT_A_MANIFEST, message, place, "kind").help("move the file there");
@@ -388,7 +402,7 @@ fn refuse_place(kind: &str, folder: &str, root: &yaml::Node, reading: &mut Readi
 
 fn read_pin(path: &str, text: &str, manifests: &mut Manifests) {
     let Some((folder, ring)) = kinds::pin::parts(path) else { return };
-    let mut reading = Reading::new(path, Scope::File(path.to_owned()));
+    let mut reading = ReadContext::new(path, DiagnosticScope::File(path.to_owned()));
     let mut stream = yaml::read(path, text);
     reading.mistakes.append(&mut stream.mistakes);
     let [document] = stream.documents.as_mut_slice() else {
@@ -417,137 +431,146 @@ fn read_pin(path: &str, text: &str, manifests: &mut Manifests) {
 }
 
 /// Keeps a pin with mistakes without its version, because its app must not run as if there were no pin.
-fn keep_pin(pin: PinManifest, mut reading: Reading<'_>, manifests: &mut Manifests) {
+fn keep_pin(pin: PinManifest, mut reading: ReadContext<'_>, manifests: &mut Manifests) {
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
     let version = pin.version.filter(|_| !is_wrong);
     manifests.pins.push(PinManifest { version, ..pin });
     manifests.diagnostics.append(&mut reading.mistakes);
 }
 
-fn read_document(found: &Found<'_>, namespace: &str, manifests: &mut Manifests, places: &Places) {
-    let Found { file, native, document, .. } = found;
+fn read_document(
+    found: &ManifestDocument<'_>,
+    namespace: &str,
+    manifests: &mut Manifests,
+    places: &SingletonLocations,
+) {
+    let ManifestDocument { file, native, document, .. } = found;
     let root = &document.root;
-    if let Some(first) = places.0.get(native).filter(|first| **first != found.place()) {
-        manifests.diagnostics.push(second(found, first));
+    if let Some(first) = places.0.get(native).filter(|first| **first != found.location()) {
+        manifests.diagnostics.push(duplicate_singleton(found, first));
         return;
     }
     let scope = match native {
         // Apps that name a ring wait all the same while it is not known.
-        Native::Rings if meant::is_below_apps(file) => Scope::File((*file).to_owned()),
+        ManifestKind::Rings if unreadable::is_below_apps(file) => DiagnosticScope::File((*file).to_owned()),
         // Which clusters a ring has is not known when rings.yaml is wrong: everything waits.
-        Native::Instance | Native::Rings => Scope::Instance,
-        Native::Cluster => kinds::cluster_scope(root, file),
-        Native::AppSet | Native::Component | Native::Objects => kinds::app_scope(root, file, namespace),
-        Native::Project => kinds::project_scope(root, file),
-        Native::Route
-        | Native::Approval
-        | Native::Trigger
-        | Native::Notification
-        | Native::Server
-        | Native::Policy
-        | Native::Window
-        | Native::Analysis
-        | Native::ApprovalRule
-        | Native::Approvers => Scope::File((*file).to_owned()),
+        ManifestKind::Instance | ManifestKind::Rings => DiagnosticScope::Instance,
+        ManifestKind::Cluster => kinds::cluster_scope(root, file),
+        ManifestKind::AppSet | ManifestKind::Component | ManifestKind::Objects => {
+            kinds::app_scope(root, file, namespace)
+        }
+        ManifestKind::Project => kinds::project_scope(root, file),
+        ManifestKind::Route
+        | ManifestKind::Approval
+        | ManifestKind::Trigger
+        | ManifestKind::Notification
+        | ManifestKind::Server
+        | ManifestKind::Policy
+        | ManifestKind::Window
+        | ManifestKind::Analysis
+        | ManifestKind::ApprovalRule
+        | ManifestKind::Approvers => DiagnosticScope::File((*file).to_owned()),
     };
-    let mut reading = Reading::new(file, scope.clone());
+    let mut reading = ReadContext::new(file, scope.clone());
     let rescoped =
         document.mistakes.iter().cloned().map(|mistake| Diagnostic { scope: scope.clone(), ..mistake });
     reading.mistakes.extend(rescoped);
     match native {
-        Native::Instance => {
+        ManifestKind::Instance => {
             let instance = kinds::instance::read(root, &mut reading);
-            keep(instance, &reading, |instance| manifests.instance = Some(instance));
+            keep_valid(instance, &reading, |instance| manifests.instance = Some(instance));
         }
-        Native::Rings => {
+        ManifestKind::Rings => {
             let rings = kinds::rings::read(root, &mut reading);
-            keep(rings, &reading, |rings| manifests.rings = Some(rings));
+            keep_valid(rings, &reading, |rings| manifests.rings = Some(rings));
         }
-        Native::Cluster => {
+        ManifestKind::Cluster => {
             let cluster = kinds::cluster::read(root, &mut reading);
-            keep(cluster, &reading, |cluster| manifests.clusters.push(cluster));
+            keep_valid(cluster, &reading, |cluster| manifests.clusters.push(cluster));
         }
-        Native::AppSet => {
+        ManifestKind::AppSet => {
             let app = kinds::appset::read(root, namespace, &mut reading);
-            keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
+            keep_valid(app, &reading, |app| manifests.apps.push(Arc::new(app)));
         }
-        Native::Component => {
+        ManifestKind::Component => {
             let app = kinds::component::read(root, namespace, &mut reading);
-            keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
+            keep_valid(app, &reading, |app| manifests.apps.push(Arc::new(app)));
         }
-        Native::Objects => {
+        ManifestKind::Objects => {
             let app = kinds::objects::read(root, namespace, &mut reading);
-            keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
+            keep_valid(app, &reading, |app| manifests.apps.push(Arc::new(app)));
         }
-        Native::Project => {
+        ManifestKind::Project => {
             let app = kinds::project::read(root, &mut reading);
-            keep(app, &reading, |app| manifests.apps.push(Arc::new(app)));
-            if let Some(place) = meant::first_error(&reading.mistakes) {
+            keep_valid(app, &reading, |app| manifests.apps.push(Arc::new(app)));
+            if let Some(place) = unreadable::first_error(&reading.mistakes) {
                 match (&scope, kinds::project::namespace_of(root)) {
-                    (Scope::App(id), Some(namespace)) => {
-                        manifests.unread_projects.push((id.clone(), namespace, found.place()));
+                    (DiagnosticScope::App(id), Some(namespace)) => {
+                        manifests.invalid_projects.push((id.clone(), namespace, found.location()));
                     }
-                    _ => manifests.lose(&place, [Native::Project]),
+                    _ => manifests.record_unreadable(&place, [ManifestKind::Project]),
                 }
-                if meant::is_below_apps(file) {
-                    manifests.lose(&place, [Native::Project]);
+                if unreadable::is_below_apps(file) {
+                    manifests.record_unreadable(&place, [ManifestKind::Project]);
                 }
             }
         }
-        Native::Route => {
+        ManifestKind::Route => {
             let route = kinds::route::read(root, &mut reading);
-            keep(route, &reading, |route| manifests.routes.push(route));
+            keep_valid(route, &reading, |route| manifests.routes.push(route));
         }
-        Native::Approval => {
+        ManifestKind::Approval => {
             let approval = kinds::approval::read(root, &mut reading);
             let is_alone = found.is_alone;
-            keep(approval, &reading, |approval| match approval {
-                kinds::approval::Read::Objects(approval) => {
+            keep_valid(approval, &reading, |approval| match approval {
+                kinds::approval::ApprovalManifest::Objects(approval) => {
                     manifests.approvals.push(Approval { is_alone, ..approval });
                 }
-                kinds::approval::Read::Rollout(approval) => {
+                kinds::approval::ApprovalManifest::Rollout(approval) => {
                     manifests.rollout_approvals.push(RolloutApproval { is_alone, ..approval });
                 }
             });
         }
-        Native::Trigger => {
+        ManifestKind::Trigger => {
             let trigger = kinds::trigger::read(root, &mut reading);
-            keep(trigger, &reading, |trigger| manifests.triggers.push(Arc::new(trigger)));
+            keep_valid(trigger, &reading, |trigger| manifests.triggers.push(Arc::new(trigger)));
         }
-        Native::Notification => {
+        ManifestKind::Notification => {
             let route = kinds::notification::read(root, &mut reading);
-            keep(route, &reading, |route| manifests.notifications.push(Arc::new(route)));
+            keep_valid(route, &reading, |route| manifests.notifications.push(Arc::new(route)));
         }
-        Native::Server => {
+        ManifestKind::Server => {
             let server = kinds::server::read(root, &mut reading);
-            keep(server, &reading, |server| manifests.servers.push(Arc::new(server)));
+            keep_valid(server, &reading, |server| manifests.servers.push(Arc::new(server)));
         }
-        Native::Policy => manifests.policies.push(Arc::new(kinds::policy::read(root, &mut reading))),
-        Native::Window => manifests.windows.push(Arc::new(kinds::window::read(root, &mut reading))),
-        Native::Analysis => manifests.analyses.push(Arc::new(kinds::analysis::read(root, &mut reading))),
-        Native::ApprovalRule => {
+        ManifestKind::Policy => manifests.policies.push(Arc::new(kinds::policy::read(root, &mut reading))),
+        ManifestKind::Window => manifests.windows.push(Arc::new(kinds::window::read(root, &mut reading))),
+        ManifestKind::Analysis => {
+            manifests.analyses.push(Arc::new(kinds::analysis::read(root, &mut reading)))
+        }
+        ManifestKind::ApprovalRule => {
             manifests.approval_rules.push(Arc::new(kinds::approval_rule::read(root, &mut reading)));
         }
-        Native::Approvers => {
+        ManifestKind::Approvers => {
             let read = kinds::approval_rule::read_approvers(root, &mut reading);
             manifests.may_lack_approvers |= read.is_none();
             manifests.approvers.extend(read);
         }
     }
-    note_unread(found.place(), &reading, manifests);
+    record_invalid(found.location(), &reading, manifests);
     manifests.diagnostics.append(&mut reading.mistakes);
 }
 
 /// Records the app or cluster of an invalid manifest.
-fn note_unread(place: Location, reading: &Reading<'_>, manifests: &mut Manifests) {
+fn record_invalid(place: Location, reading: &ReadContext<'_>, manifests: &mut Manifests) {
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
-    if is_wrong && matches!(reading.scope, Scope::App(_) | Scope::Cluster(_)) {
-        manifests.unread.push((reading.scope.clone(), place));
+    if is_wrong && matches!(reading.scope, DiagnosticScope::App(_) | DiagnosticScope::Cluster(_)) {
+        manifests.invalid.push((reading.scope.clone(), place));
     }
 }
 
 /// Drops a manifest with a mistake, even if it could be built.
-fn keep<T>(read: Option<T>, reading: &Reading<'_>, to: impl FnOnce(T)) {
+fn keep_valid<T>(read: Option<T>, reading: &ReadContext<'_>, to: impl FnOnce(T)) {
     if let Some(manifest) = read
         && !reading.mistakes.iter().any(Diagnostic::is_error)
     {
@@ -556,11 +579,11 @@ fn keep<T>(read: Option<T>, reading: &Reading<'_>, to: impl FnOnce(T)) {
 }
 
 /// The only mistake of a second document, because nothing of it is used.
-fn second(found: &Found<'_>, first: &Location) -> Diagnostic {
+fn duplicate_singleton(found: &ManifestDocument<'_>, first: &Location) -> Diagnostic {
     let kind = found.native.name();
     let message = format!("a second {kind}; a config repository has one, and that in {} counts", first.file);
-    Diagnostic::error(codes::SECOND, message, Scope::File(found.file.to_owned()))
-        .at(found.place())
+    Diagnostic::error(codes::SECOND, message, DiagnosticScope::File(found.file.to_owned()))
+        .at(found.location())
         .in_path("kind")
         .related(first.clone(), "the one that counts")
         .help("keep one of them")
@@ -571,14 +594,14 @@ mod tests {
     use super::*;
 
     /// What is told of a file of more than 1 MiB, and whether only when no app lists the file.
-    fn check_large(text: &str, lost: &[Native], told: Option<&Scope>) {
+    fn check_large(text: &str, lost: &[ManifestKind], told: Option<&DiagnosticScope>) {
         let text = format!("{text}# {}\n", "x".repeat(yaml::FILE_LIMIT));
         let manifests = read(&Snapshot::of_texts([("all.yaml", text.as_str())]));
-        assert_eq!(manifests.lost.keys().copied().collect::<Vec<_>>(), lost);
+        assert_eq!(manifests.unreadable.keys().copied().collect::<Vec<_>>(), lost);
         let found: Vec<_> = manifests.diagnostics.iter().map(|it| (it.code, &it.scope)).collect();
         assert_eq!(found, told.iter().map(|scope| (codes::UNREADABLE, *scope)).collect::<Vec<_>>());
-        assert_eq!(manifests.plain.len(), usize::from(told.is_none()));
-        assert!(manifests.plain.iter().all(|it| it.not_yet.is_some()));
+        assert_eq!(manifests.plain_objects.len(), usize::from(told.is_none()));
+        assert!(manifests.plain_objects.iter().all(|it| it.not_yet.is_some()));
     }
 
     #[test]
@@ -587,8 +610,12 @@ mod tests {
             format!("apiVersion: tutti.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: a}}\n---\n")
         };
         let all = own("Instance") + &own("Rings") + COMPONENT;
-        check_large(&all, &[Native::Instance, Native::Rings], Some(&Scope::Instance));
-        check_large(&own("Project"), &[Native::Project], Some(&Scope::File("all.yaml".to_owned())));
+        check_large(&all, &[ManifestKind::Instance, ManifestKind::Rings], Some(&DiagnosticScope::Instance));
+        check_large(
+            &own("Project"),
+            &[ManifestKind::Project],
+            Some(&DiagnosticScope::File("all.yaml".to_owned())),
+        );
         check_large(COMPONENT, &[], None);
         check_large("apiVersion: v1\nkind: List\nitems:\n- kind: Project\n", &[], None);
     }

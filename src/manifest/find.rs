@@ -1,28 +1,28 @@
 //! Decides by path which files may hold manifests.
 
-use super::meant;
-use crate::model::beside;
+use super::unreadable;
+use crate::model::outside_path;
 
 /// Whether a file is parsed: YAML, not hidden, inside the configured folder, and not in a reserved folder.
 pub fn is_candidate(path: &str) -> bool {
-    if beside::is_beside(path) {
+    if outside_path::is_outside(path) {
         return false;
     }
     let mut parts: Vec<&str> = path.split('/').collect();
     let Some(file) = parts.pop() else { return false };
     let hidden = file.starts_with('.') || parts.iter().any(|folder| folder.starts_with('.'));
     let is_yaml = file.ends_with(".yaml") || file.ends_with(".yml");
-    is_yaml && !hidden && !has_other_meaning(&parts)
+    is_yaml && !hidden && !is_reserved_folder(&parts)
 }
 
 /// Templates, charts, plug-ins and health rules are found by folder. An app's layer has the files of a template layer.
-fn has_other_meaning(folders: &[&str]) -> bool {
+fn is_reserved_folder(folders: &[&str]) -> bool {
     matches!(folders, ["templates" | "charts" | "plugins" | "health", ..] | ["apps", _, "layer", ..])
 }
 
 /// Whether a path always belongs to a file with a manifest.
-pub fn holds_a_manifest(path: &str) -> bool {
-    meant::by_path(path).is_some()
+pub fn is_manifest_path(path: &str) -> bool {
+    unreadable::usual_kind_at(path).is_some()
         || matches!(path.split('/').collect::<Vec<_>>().as_slice(), ["apps", _, "app.yaml" | "app.yml"])
 }
 

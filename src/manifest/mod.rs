@@ -17,32 +17,32 @@ pub mod codes;
 mod collect;
 pub mod find;
 pub mod hub;
-mod ignored;
+mod ignored_files;
 pub mod kinds;
-mod meant;
 pub mod read;
 pub mod schema;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 pub mod yaml;
 
-pub use collect::{Memory, claims, clusters_in, read, read_again};
-pub use ignored::{FILE as IGNORING, Ignored};
-pub use kinds::Native;
+pub use collect::{ManifestCache, clusters_in, has_manifest_of, read, read_incremental};
+pub use ignored_files::{INSTANCE_FILE as IGNORING, IgnoredFiles};
+pub use kinds::ManifestKind;
 pub use kinds::approval::{rollout_to_yaml as rollout_approval_to_yaml, to_yaml as approval_to_yaml};
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};
 pub use kinds::objects::listed_beside;
 pub use kinds::pin::PinManifest;
-pub use meant::{Lost, by_path as usual_at, is_below_apps};
+pub use unreadable::{UnreadableKinds, is_below_apps, usual_kind_at as usual_at};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
     AdmissionBinding, AdmissionPolicy, Analysis, App, AppId, Approval, ApprovalRule, Approvers, Cluster,
-    Diagnostic, Instance, Kind, Location, Notification, ParamObject, Policy, Rings, RolloutApproval, Route,
-    Scope, Server, Trigger, Window,
+    Diagnostic, DiagnosticScope, GroupVersionKind, Instance, InventoryServer, Location, Notification,
+    ParamObject, Policy, Rings, RolloutApproval, Route, Trigger, Window,
 };
 
 /// The apiVersion of every native kind, and the hub's.
@@ -51,10 +51,10 @@ pub const OWN_VERSION: &str = "tutti.dev/v1alpha1";
 /// All manifests of one snapshot, in the order of the files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifests {
-    /// `None`: it is missing or has mistakes.
+    /// `NotConfigured`: it is missing or has mistakes.
     pub instance: Option<Instance>,
     pub clusters: Vec<Cluster>,
-    /// `None`: there is none, or it has mistakes.
+    /// `NotConfigured`: there is none, or it has mistakes.
     pub rings: Option<Rings>,
     pub apps: Vec<Arc<App>>,
     /// Approvals for objects that are no longer rendered.
@@ -64,7 +64,7 @@ pub struct Manifests {
     pub pins: Vec<PinManifest>,
     pub triggers: Vec<Arc<Trigger>>,
     pub notifications: Vec<Arc<Notification>>,
-    pub servers: Vec<Arc<Server>>,
+    pub servers: Vec<Arc<InventoryServer>>,
     /// Includes those with a mistake, as do admission policies and bindings: such a policy denies everything that it matches, as far as its
     /// matching could be read.
     pub policies: Vec<Arc<Policy>>,
@@ -83,14 +83,14 @@ pub struct Manifests {
     /// An unreadable file may contain Approvers.
     pub may_lack_approvers: bool,
     /// Apps and clusters whose manifest has mistakes.
-    pub unread: Vec<(Scope, Location)>,
+    pub invalid: Vec<(DiagnosticScope, Location)>,
     /// Projects with mistakes, each with its namespace as far as it is known.
-    pub unread_projects: Vec<(AppId, String, Location)>,
+    pub invalid_projects: Vec<(AppId, String, Location)>,
     /// Unreadable documents that may be an Instance, Rings or a Project.
-    pub lost: Lost,
+    pub unreadable: UnreadableKinds,
     /// Folders below `apps/`, each with its final `/`, in which an unreadable document may be the project of the apps there.
-    pub lost_below_apps: BTreeMap<String, Location>,
-    pub plain: Vec<PlainDocument>,
+    pub unreadable_below_apps: BTreeMap<String, Location>,
+    pub plain_objects: Vec<PlainObject>,
     /// Sorted by place.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -100,17 +100,17 @@ pub struct Manifests {
 pub struct RouteManifest {
     /// As written.
     pub namespace: Option<String>,
-    /// `None`: that of its folder.
+    /// `NotConfigured`: that of its folder.
     pub app: Option<String>,
     pub route: Route,
 }
 
 /// A Kubernetes object that is no manifest of tutti: an Objects app should list its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlainDocument {
+pub struct PlainObject {
     pub file: String,
     pub location: Location,
-    pub kind: Kind,
+    pub kind: GroupVersionKind,
     /// The mistake when no app lists it and its kind is a planned manifest.
     pub not_yet: Option<Diagnostic>,
 }

@@ -6,11 +6,11 @@ mod windows;
 
 use serde_json::{Value, json};
 
-use super::{Manifests, Memory, approval_to_yaml, read, read_again};
+use super::{ManifestCache, Manifests, approval_to_yaml, read, read_incremental};
 use crate::model::{
     AppId, AppSpec, Approval, ApprovedAction, ApprovedObject, ClusterName, ClusterState, ConfigMapRegistry,
-    Connection, Digest, ObjectId, Operator, PruneMode, ReceiverKind, Replicas, RolloutGroup, Scope,
-    SecretRef, Snapshot, StoredKey, WaveOrder,
+    Connection, DataKeyRef, DiagnosticScope, Digest, LabelOperator, ObjectId, PruneMode, Replicas,
+    RolloutGroup, SecretRef, Snapshot, WaveOrder, WebhookReceiverKind,
 };
 
 fn read_texts(texts: &[(&str, &str)]) -> Manifests {
@@ -85,15 +85,15 @@ fn cached_read_equals_fresh_read() {
         ("rings.yaml", None),
         ("both.yaml", Some("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\nkind: x\n")),
     ];
-    let mut memory = Memory::default();
+    let mut memory = ManifestCache::default();
     for (path, text) in changes {
         match text {
             Some(text) => drop(files.insert(path.to_owned(), text.to_owned())),
             None => drop(files.remove(path)),
         }
         let snapshot = Snapshot::of_texts(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-        assert_eq!(read_again(&snapshot, &mut memory), read(&snapshot), "after {path}");
-        assert_eq!(read_again(&snapshot, &mut memory), read(&snapshot), "nothing changed after {path}");
+        assert_eq!(read_incremental(&snapshot, &mut memory), read(&snapshot), "after {path}");
+        assert_eq!(read_incremental(&snapshot, &mut memory), read(&snapshot), "nothing changed after {path}");
     }
 }
 
@@ -143,7 +143,7 @@ fn component_with_everything() {
         json!([{"name": "A", "value": "x"}, {"name": "B", "value": "8080"}, {"name": "C", "value": "true"},
             {"name": "D", "value": ""}])
     );
-    assert_eq!(component.placement.clusters.match_expressions[0].operator, Operator::In);
+    assert_eq!(component.placement.clusters.match_expressions[0].operator, LabelOperator::In);
     assert_eq!(component.placement.clusters.ring.as_deref(), Some("prod"));
     let list = COMPONENT.to_owned() + "  env: [{name: B, value: \"1\"}, {name: A}]\n";
     assert_eq!(
@@ -220,7 +220,7 @@ spec:
     assert_eq!(set.clusters[0].pod_sets[1].group(), "green");
     let WaveOrder::Groups(groups) = &app.rollout.order else { panic!("{:?}", app.rollout) };
     assert_eq!(groups.groups, [RolloutGroup::Blue, RolloutGroup::Canary]);
-    assert!(!app.rollout.is_plain() && !groups.needs_confirmation);
+    assert!(!app.rollout.has_no_waves() && !groups.needs_confirmation);
     let term = json!({"matchExpressions": [{"key": "ldc", "operator": "In", "values": ["b"]}]});
     assert_eq!(set.clusters[0].pod_sets[2].node_selector_term, Some(term));
 }
@@ -347,7 +347,7 @@ spec:
         ("https://gitea.example.com", Some(SecretRef::Env("GITEA_TOKEN".into())))
     );
     assert_eq!(instance.receivers[0].secrets.len(), 2);
-    assert_eq!(instance.receivers[0].kind, ReceiverKind::Forgejo);
+    assert_eq!(instance.receivers[0].kind, WebhookReceiverKind::Forgejo);
     assert_eq!(instance.poll.as_secs(), 90);
     assert_eq!((instance.defaults.prune, instance.caps.deletes), (PruneMode::Always, 5));
     let empty =
@@ -416,7 +416,7 @@ fn clusters() {
     );
     let kept =
         "{connection: {kubeconfigSecret: {namespace: tutti, name: bj5, key: kubeconfig, context: admin}}}";
-    let at = StoredKey { namespace: "tutti".into(), name: "bj5".into(), key: "kubeconfig".into() };
+    let at = DataKeyRef { namespace: "tutti".into(), name: "bj5".into(), key: "kubeconfig".into() };
     let expected = Connection::KubeconfigSecret { at, context: Some("admin".into()) };
     assert_eq!(clean(&cluster(kept)).clusters[0].connection, expected);
 }
@@ -489,7 +489,7 @@ fn registries() {
 #[test]
 fn cluster_mistakes() {
     let scoped = read_texts(&[("x.yaml", &cluster("{connection: {}}"))]).diagnostics.remove(0);
-    assert_eq!(scoped.scope, Scope::Cluster(ClusterName::from("bj5")));
+    assert_eq!(scoped.scope, DiagnosticScope::Cluster(ClusterName::from("bj5")));
     let one = "a connection has exactly one of kubeconfig, kubeconfigSecret, inCluster and sandbox";
     check_mistakes(&cluster("{connection: {}}"), &[&format!("E1208 4:8 spec.connection: {one}")]);
     check_mistakes(
@@ -637,10 +637,10 @@ fn identity() {
         ],
     );
     check_mistakes("- a\n", &["E1110 1:1 -: a manifest is a map, not a list"]);
-    let plain = clean(&format!("apiVersion: apps/v1\nkind: Deployment\n{meta}")).plain;
+    let plain = clean(&format!("apiVersion: apps/v1\nkind: Deployment\n{meta}")).plain_objects;
     assert_eq!(plain[0].kind.to_string(), "apps/v1/Deployment");
     let check = |kind: &str, not_yet: Option<&str>| {
-        let plain = clean(&format!("apiVersion: core.oam.dev/v1beta1\nkind: {kind}\n{meta}")).plain;
+        let plain = clean(&format!("apiVersion: core.oam.dev/v1beta1\nkind: {kind}\n{meta}")).plain_objects;
         assert_eq!(plain[0].not_yet.as_ref().map(|it| it.message.as_str()), not_yet, "{kind}");
     };
     check("Application", Some("the kind Application is not supported yet"));
@@ -669,10 +669,10 @@ fn scopes_and_neighbours() {
     assert_eq!(
         scopes,
         [
-            ("E1104", Scope::App(AppId::new("shop", "nginx"))),
-            ("E1290", Scope::App(AppId::new("data", "db"))),
-            ("E1102", Scope::File("broken.yaml".to_owned())),
-            ("E1113", Scope::File("zz.yaml".to_owned())),
+            ("E1104", DiagnosticScope::App(AppId::new("shop", "nginx"))),
+            ("E1290", DiagnosticScope::App(AppId::new("data", "db"))),
+            ("E1102", DiagnosticScope::File("broken.yaml".to_owned())),
+            ("E1113", DiagnosticScope::File("zz.yaml".to_owned())),
         ]
     );
     assert_eq!(manifests.instance.unwrap().name, "main");

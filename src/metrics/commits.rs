@@ -12,51 +12,54 @@ use crate::model::Revision;
 use crate::report::Overview;
 
 /// More than the number of tracked commits.
-const MOST: usize = 64;
+const MAX_COMMITS: usize = 64;
 
 /// Commits in progress, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Commits(VecDeque<(Revision, Instant)>);
+pub(super) struct CommitTimers(VecDeque<(Revision, Instant)>);
 
 /// The state of a commit in an overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum CommitProgress {
     /// Not read or rendered yet, or not all targets are healthy.
-    Open,
+    Pending,
     Converged,
     /// It changes nothing, or newer commits changed everything of it.
-    Nothing,
+    Irrelevant,
 }
 
-impl Commits {
-    pub(super) fn see(&mut self, commit: &Revision, at: Instant) {
+impl CommitTimers {
+    pub(super) fn start(&mut self, commit: &Revision, at: Instant) {
         // If the branch returns to a commit, its time begins anew.
         self.0.retain(|(known, _)| known != commit);
         self.0.push_back((commit.clone(), at));
-        if self.0.len() > MOST {
+        if self.0.len() > MAX_COMMITS {
             self.0.pop_front();
         }
     }
 
     /// The durations of commits that are healthy now. They are not measured further: a later problem does not belong to the
     /// commit.
-    pub(super) fn converged(&mut self, overview: &Overview, now: Instant) -> Vec<Duration> {
+    pub(super) fn take_converged(&mut self, overview: &Overview, now: Instant) -> Vec<Duration> {
         let mut took = Vec::new();
-        let standings = standings(overview, self.0.iter().map(|(commit, _)| commit));
+        let standings = commit_progress(overview, self.0.iter().map(|(commit, _)| commit));
         let mut standings = standings.into_iter();
         self.0.retain(|(_, seen)| match standings.next() {
-            Some(Standing::Converged) => {
+            Some(CommitProgress::Converged) => {
                 took.push(now.duration_since(*seen));
                 false
             }
-            Some(Standing::Nothing) => false,
-            Some(Standing::Open) | None => true,
+            Some(CommitProgress::Irrelevant) => false,
+            Some(CommitProgress::Pending) | None => true,
         });
         took
     }
 }
 
-fn standings<'a>(overview: &Overview, commits: impl Iterator<Item = &'a Revision>) -> Vec<Standing> {
+fn commit_progress<'a>(
+    overview: &Overview,
+    commits: impl Iterator<Item = &'a Revision>,
+) -> Vec<CommitProgress> {
     let commits: Vec<&Revision> = commits.collect();
     if commits.is_empty() {
         return Vec::new();
@@ -73,33 +76,34 @@ fn standings<'a>(overview: &Overview, commits: impl Iterator<Item = &'a Revision
         note(&target.revision, !target.phase.is_done());
     }
     overview.deletions.iter().for_each(|deletion| note(&deletion.revision, true));
-    overview.blamed.iter().for_each(|(commit, _)| note(commit, true));
-    overview.deleted.keys().for_each(|(commit, _)| note(commit, false));
+    overview.errors_by_commit.iter().for_each(|(commit, _)| note(commit, true));
+    overview.deleted_counts.keys().for_each(|(commit, _)| note(commit, false));
     // Deletes are only known once everything was read.
-    let is_known = overview.is_known();
-    let standing = |at: usize| match overview.told.contains(commits[at]) && is_known && !is_open[at] {
-        false => Standing::Open,
-        true if changes[at] => Standing::Converged,
-        true => Standing::Nothing,
-    };
+    let is_known = overview.is_complete();
+    let standing =
+        |at: usize| match overview.tracked_commits.contains(commits[at]) && is_known && !is_open[at] {
+            false => CommitProgress::Pending,
+            true if changes[at] => CommitProgress::Converged,
+            true => CommitProgress::Irrelevant,
+        };
     (0..commits.len()).map(standing).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AppId, ClusterName, Diagnostic, Scope};
-    use crate::report::{Phase, TargetReport};
+    use crate::model::{AppId, ClusterName, Diagnostic, DiagnosticScope};
+    use crate::report::{TargetPhase, TargetReport};
 
-    fn overview(targets: &[(&str, Phase)]) -> Overview {
-        let target = |(commit, phase): &(&str, Phase)| TargetReport {
+    fn overview(targets: &[(&str, TargetPhase)]) -> Overview {
+        let target = |(commit, phase): &(&str, TargetPhase)| TargetReport {
             revision: Revision::from(*commit),
             ..TargetReport::of_test(AppId::new("shop", "pay"), "bj1", *phase)
         };
         Overview {
             revision: Some(Revision::from("two")),
             is_rendered: true,
-            told: vec![Revision::from("two"), Revision::from("one")],
+            tracked_commits: vec![Revision::from("two"), Revision::from("one")],
             targets: targets.iter().map(target).collect(),
             ..Overview::default()
         }
@@ -107,50 +111,68 @@ mod tests {
 
     #[test]
     fn commit_state_follows_its_targets() {
-        let check = |what: &str, overview: &Overview, expected: Standing| {
+        let check = |what: &str, overview: &Overview, expected: CommitProgress| {
             let two = Revision::from("two");
-            assert_eq!(standings(overview, [&two].into_iter()), [expected], "{what}");
+            assert_eq!(commit_progress(overview, [&two].into_iter()), [expected], "{what}");
         };
-        let well = || overview(&[("two", Phase::Running), ("one", Phase::Degraded)]);
-        check("its target is well", &well(), Standing::Converged);
-        let open = overview(&[("two", Phase::Running), ("two", Phase::Progressing)]);
-        check("one of two is well", &open, Standing::Open);
-        check("the target failed", &overview(&[("two", Phase::Degraded)]), Standing::Open);
-        check("another commit took over", &overview(&[("one", Phase::Running)]), Standing::Nothing);
-        check("not rendered", &Overview { is_rendered: false, ..well() }, Standing::Open);
-        check("not read", &Overview { told: vec![Revision::from("one")], ..well() }, Standing::Open);
-        let mistake = Diagnostic::error("E1001", "a mistake", Scope::Instance);
+        let well = || overview(&[("two", TargetPhase::Running), ("one", TargetPhase::Degraded)]);
+        check("its target is well", &well(), CommitProgress::Converged);
+        let open = overview(&[("two", TargetPhase::Running), ("two", TargetPhase::Progressing)]);
+        check("one of two is well", &open, CommitProgress::Pending);
+        check("the target failed", &overview(&[("two", TargetPhase::Degraded)]), CommitProgress::Pending);
+        check(
+            "another commit took over",
+            &overview(&[("one", TargetPhase::Running)]),
+            CommitProgress::Irrelevant,
+        );
+        check("not rendered", &Overview { is_rendered: false, ..well() }, CommitProgress::Pending);
+        check(
+            "not read",
+            &Overview { tracked_commits: vec![Revision::from("one")], ..well() },
+            CommitProgress::Pending,
+        );
+        let mistake = Diagnostic::error("E1001", "a mistake", DiagnosticScope::Instance);
         let blamed = vec![(Revision::from("two"), mistake)];
-        check("it brought a mistake", &Overview { blamed, ..well() }, Standing::Open);
+        check(
+            "it brought a mistake",
+            &Overview { errors_by_commit: blamed, ..well() },
+            CommitProgress::Pending,
+        );
         let deleted = [((Revision::from("two"), ClusterName::from("bj1")), 1)].into();
-        check("it only deletes", &Overview { deleted, ..overview(&[]) }, Standing::Converged);
+        check(
+            "it only deletes",
+            &Overview { deleted_counts: deleted, ..overview(&[]) },
+            CommitProgress::Converged,
+        );
     }
 
     #[test]
     fn commit_is_measured_once() {
-        let (mut commits, begin) = (Commits::default(), Instant::now());
+        let (mut commits, begin) = (CommitTimers::default(), Instant::now());
         let after = |seconds| begin + Duration::from_secs(seconds);
-        commits.see(&Revision::from("two"), begin);
-        let progressing = overview(&[("two", Phase::Progressing)]);
-        let well = overview(&[("two", Phase::Running)]);
-        assert!(commits.converged(&progressing, after(1)).is_empty());
-        assert_eq!(commits.converged(&well, after(5)), [Duration::from_secs(5)]);
-        assert!(commits.converged(&well, after(6)).is_empty());
+        commits.start(&Revision::from("two"), begin);
+        let progressing = overview(&[("two", TargetPhase::Progressing)]);
+        let well = overview(&[("two", TargetPhase::Running)]);
+        assert!(commits.take_converged(&progressing, after(1)).is_empty());
+        assert_eq!(commits.take_converged(&well, after(5)), [Duration::from_secs(5)]);
+        assert!(commits.take_converged(&well, after(6)).is_empty());
     }
 
     #[test]
     fn commits_before_the_start_are_not_measured() {
-        let mut commits = Commits::default();
-        assert!(commits.converged(&overview(&[("two", Phase::Running)]), Instant::now()).is_empty());
+        let mut commits = CommitTimers::default();
+        assert!(
+            commits.take_converged(&overview(&[("two", TargetPhase::Running)]), Instant::now()).is_empty()
+        );
     }
 
     #[test]
     fn unfinished_commits_are_bounded() {
-        let (mut commits, now) = (Commits::default(), Instant::now());
+        let (mut commits, now) = (CommitTimers::default(), Instant::now());
         for number in 0..1000 {
-            commits.see(&Revision::from(number.to_string().as_str()), now);
+            commits.start(&Revision::from(number.to_string().as_str()), now);
         }
-        assert_eq!(commits.0.len(), MOST);
+        assert_eq!(commits.0.len(), MAX_COMMITS);
         assert_eq!(commits.0.back().map(|(commit, _)| commit.as_str()), Some("999"));
     }
 }

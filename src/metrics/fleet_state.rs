@@ -6,8 +6,8 @@ use std::fmt;
 use prometheus_client::encoding::DescriptorEncoder;
 
 use super::{gauge, number};
-use crate::plan::Step;
-use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
+use crate::plan::PlanStep;
+use crate::report::{ClusterReport, Overview, RolloutReport, TargetPhase, TargetReport};
 use crate::rollout::WaveState;
 
 /// With more clusters, there are no series for single clusters.
@@ -39,14 +39,14 @@ impl FleetState {
         for cluster in &overview.clusters {
             *state.clusters.entry(cluster.state).or_default() += 1;
         }
-        let ours = overview.clusters.iter().filter(|cluster| !cluster.is_dropped());
+        let ours = overview.clusters.iter().filter(|cluster| !cluster.is_unregistered());
         state.is_up_omitted = ours.clone().count() > MOST_CLUSTERS;
         if !state.is_up_omitted {
             state.up = ours.map(|cluster| (cluster.name.to_string(), cluster.is_up())).collect();
         }
         // Targets are sorted by app.
         for of_app in overview.targets.chunk_by(|one, next| one.app == next.app) {
-            let mut worst = Phase::Running;
+            let mut worst = TargetPhase::Running;
             for target in of_app {
                 *state.targets.entry(target.phase.as_str()).or_default() += 1;
                 worst = worst.max(target.phase);
@@ -68,7 +68,7 @@ impl FleetState {
         let help = "Whether tutti_cluster_up has no series, as there are more than 1,000 clusters.";
         gauge(encoder, "tutti_cluster_up_omitted", help, None)?
             .encode_gauge(&i64::from(self.is_up_omitted))?;
-        let phases = Phase::ALL.map(Phase::as_str);
+        let phases = TargetPhase::ALL.map(TargetPhase::as_str);
         let by = [
             ("tutti_clusters", "Clusters by state.", "state", &self.clusters, &ClusterReport::STATES[..]),
             ("tutti_targets", "Targets, apps on clusters, by phase.", "phase", &self.targets, &phases[..]),
@@ -96,7 +96,7 @@ impl FleetState {
 
 fn drifted(target: &TargetReport) -> usize {
     let steps = target.plan.iter().flat_map(|plan| &plan.steps);
-    steps.filter(|step: &&Step| step.has_drifted() && !step.decides_a_doubt()).count()
+    steps.filter(|step: &&PlanStep| step.has_drifted() && !step.is_drift_check()).count()
 }
 
 fn phase_of(rollout: &RolloutReport) -> &'static str {
@@ -154,10 +154,10 @@ mod tests {
     fn apps_count_by_their_worst_target() {
         let target = |app: &str, phase| TargetReport::of_test(AppId::new("shop", app), "bj1", phase);
         let targets = vec![
-            target("cart", Phase::Running),
-            target("pay", Phase::Running),
-            target("pay", Phase::Degraded),
-            target("pay", Phase::Progressing),
+            target("cart", TargetPhase::Running),
+            target("pay", TargetPhase::Running),
+            target("pay", TargetPhase::Degraded),
+            target("pay", TargetPhase::Progressing),
         ];
         let state = FleetState::of(&Overview { targets, ..Overview::default() });
         assert_eq!(state.targets, [("Running", 2), ("Degraded", 1), ("Progressing", 1)].into());

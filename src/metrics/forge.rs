@@ -4,16 +4,16 @@ use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
 
 use super::Metrics;
-use crate::forge::{Error, Observer, Operation};
+use crate::forge::{Error, ForgeObserver, ForgeOperation};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ForgeRequest {
+pub(super) struct ForgeRequestLabels {
     op: &'static str,
     code: String,
 }
 
 /// A registered status code; `other` for unregistered ones, `none` without an answer.
-fn shown(code: Option<StatusCode>) -> String {
+fn code_label(code: Option<StatusCode>) -> String {
     match code {
         Some(code) if code.canonical_reason().is_some() => code.as_str().to_owned(),
         Some(_) => "other".to_owned(),
@@ -21,13 +21,13 @@ fn shown(code: Option<StatusCode>) -> String {
     }
 }
 
-impl Observer for Metrics {
-    fn answered(&self, operation: Operation, code: Option<StatusCode>) {
-        let request = ForgeRequest { op: operation.as_str(), code: shown(code) };
+impl ForgeObserver for Metrics {
+    fn request_finished(&self, operation: ForgeOperation, code: Option<StatusCode>) {
+        let request = ForgeRequestLabels { op: operation.as_str(), code: code_label(code) };
         self.inner.forge_requests.get_or_create_owned(&request).inc();
     }
 
-    fn posted(&self, result: Result<(), &Error>) {
+    fn status_posted(&self, result: Result<(), &Error>) {
         *self.inner.last_post.lock() = Some(result.map_err(ToString::to_string));
     }
 }
@@ -40,12 +40,12 @@ mod tests {
     fn unregistered_codes_share_one_label() {
         let check = |code: u16, expected: &str| {
             let code = StatusCode::from_u16(code).expect("a status code");
-            assert_eq!(shown(Some(code)), expected);
+            assert_eq!(code_label(Some(code)), expected);
         };
         check(201, "201");
         check(429, "429");
         check(299, "other");
         check(999, "other");
-        assert_eq!(shown(None), "none");
+        assert_eq!(code_label(None), "none");
     }
 }

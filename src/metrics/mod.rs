@@ -35,12 +35,12 @@ use tokio::time::Instant;
 use crate::cluster::WritePermit;
 use crate::model::Revision;
 use crate::report::Overview;
-use commits::Commits;
+use commits::CommitTimers;
 pub use fleet_state::FleetState;
-use forge::ForgeRequest;
-use process::Process;
-pub use receivers::Verdict;
-use receivers::{Delivery, Receivers};
+use forge::ForgeRequestLabels;
+use process::ProcessCollector;
+pub use receivers::DeliveryResult;
+use receivers::{DeliveryLabels, ReceiverNames};
 pub use write_result::WriteResult;
 
 /// The content type of [`Metrics::encode`].
@@ -55,26 +55,26 @@ const CONVERGED_BUCKETS: [f64; 14] =
 /// Clones share the counters.
 #[derive(Clone)]
 pub struct Metrics {
-    inner: Arc<Inner>,
+    inner: Arc<MetricsInner>,
 }
 
-struct Inner {
+struct MetricsInner {
     registry: Registry,
     renders: Histogram,
     converged: Histogram,
-    writes: Family<Write, Counter>,
-    deliveries: Family<Delivery, Counter>,
-    receivers: Mutex<Receivers>,
-    forge_requests: Family<ForgeRequest, Counter>,
-    notifications: Family<Sent, Counter>,
-    commits: Mutex<Commits>,
+    writes: Family<WriteLabels, Counter>,
+    deliveries: Family<DeliveryLabels, Counter>,
+    receivers: Mutex<ReceiverNames>,
+    forge_requests: Family<ForgeRequestLabels, Counter>,
+    notifications: Family<NotificationLabels, Counter>,
+    commits: Mutex<CommitTimers>,
     /// The result of the newest commit status.
     last_post: Mutex<Option<Result<(), String>>>,
-    now: Arc<Now>,
+    now: Arc<ScrapeState>,
 }
 
 /// Values that are read or computed at a scrape.
-struct Now {
+struct ScrapeState {
     /// When the repository was last read, or when the process started.
     source_read: Mutex<Instant>,
     queue: Mutex<Option<Box<dyn Fn() -> usize + Send + Sync>>>,
@@ -83,18 +83,18 @@ struct Now {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Write {
+struct WriteLabels {
     result: WriteResult,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Sent {
+struct NotificationLabels {
     service: &'static str,
     result: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Build {
+struct BuildLabels {
     version: &'static str,
 }
 
@@ -104,7 +104,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-impl fmt::Debug for Now {
+impl fmt::Debug for ScrapeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Now")
     }
@@ -112,22 +112,22 @@ impl fmt::Debug for Now {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let now = Arc::new(Now {
+        let now = Arc::new(ScrapeState {
             source_read: Mutex::new(Instant::now()),
             queue: Mutex::default(),
             permit: Mutex::default(),
             fleet: RwLock::default(),
         });
-        let writes = Family::<Write, Counter>::default();
+        let writes = Family::<WriteLabels, Counter>::default();
         for result in WriteResult::ALL {
             // Exposed from the start: without a zero, `rate` misses the first event.
-            writes.get_or_create_owned(&Write { result });
+            writes.get_or_create_owned(&WriteLabels { result });
         }
         let (deliveries, forge_requests, notifications) =
-            (Family::default(), Family::default(), Family::<Sent, Counter>::default());
+            (Family::default(), Family::default(), Family::<NotificationLabels, Counter>::default());
         let (renders, converged) = (Histogram::new(RENDER_BUCKETS), Histogram::new(CONVERGED_BUCKETS));
-        let build = Family::<Build, Gauge>::default();
-        build.get_or_create_owned(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
+        let build = Family::<BuildLabels, Gauge>::default();
+        build.get_or_create_owned(&BuildLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
 
         let mut registry = Registry::default();
         registry.register("tutti_build_info", "The version of this process; always 1", build);
@@ -160,8 +160,8 @@ impl Default for Metrics {
             converged.clone(),
         );
         registry.register_collector(Box::new(Arc::clone(&now)));
-        registry.register_collector(Box::new(Process));
-        let inner = Inner {
+        registry.register_collector(Box::new(ProcessCollector));
+        let inner = MetricsInner {
             registry,
             renders,
             converged,
@@ -187,33 +187,33 @@ impl Metrics {
     }
 
     /// The repository was read.
-    pub fn source_read(&self, at: Instant) {
+    pub fn record_source_read(&self, at: Instant) {
         *self.inner.now.source_read.lock() = at;
     }
 
     /// A commit was pushed while this process ran.
-    pub fn commit_seen(&self, commit: &Revision, at: Instant) {
-        self.inner.commits.lock().see(commit, at);
+    pub fn record_commit(&self, commit: &Revision, at: Instant) {
+        self.inner.commits.lock().start(commit, at);
     }
 
-    pub fn rendered(&self, took: Duration) {
+    pub fn record_render(&self, took: Duration) {
         self.inner.renders.observe(took.as_secs_f64());
     }
 
     /// A write to a cluster ended.
-    pub fn wrote(&self, result: WriteResult) {
-        self.inner.writes.get_or_create_owned(&Write { result }).inc();
+    pub fn record_write(&self, result: WriteResult) {
+        self.inner.writes.get_or_create_owned(&WriteLabels { result }).inc();
     }
 
-    /// A delivery was answered; `None`: for an unknown receiver.
-    pub fn delivered(&self, receiver: Option<&str>, verdict: Verdict) {
-        let receiver = self.inner.receivers.lock().shown(receiver);
-        self.inner.deliveries.get_or_create_owned(&Delivery { receiver, verdict }).inc();
+    /// A delivery was answered; `NotConfigured`: for an unknown receiver.
+    pub fn record_delivery(&self, receiver: Option<&str>, verdict: DeliveryResult) {
+        let receiver = self.inner.receivers.lock().label(receiver);
+        self.inner.deliveries.get_or_create_owned(&DeliveryLabels { receiver, verdict }).inc();
     }
 
     /// A notification was sent, waits for a retry, or was refused.
-    pub fn notified(&self, service: &'static str, result: &'static str) {
-        self.inner.notifications.get_or_create_owned(&Sent { service, result }).inc();
+    pub fn record_notification(&self, service: &'static str, result: &'static str) {
+        self.inner.notifications.get_or_create_owned(&NotificationLabels { service, result }).inc();
     }
 
     /// Returns the number of queued events of the controller.
@@ -226,26 +226,26 @@ impl Metrics {
         *self.inner.now.permit.lock() = permit;
     }
 
-    /// The result of the newest commit status; `None` before the first.
-    pub fn last_post(&self) -> Option<Result<(), String>> {
+    /// The result of the newest commit status; `NotConfigured` before the first.
+    pub fn last_status_result(&self) -> Option<Result<(), String>> {
         self.inner.last_post.lock().clone()
     }
 
     /// Updates the gauges of the fleet and the converged commits.
     pub fn publish(&self, overview: &Overview) {
         *self.inner.now.fleet.write() = FleetState::of(overview);
-        for took in self.inner.commits.lock().converged(overview, Instant::now()) {
+        for took in self.inner.commits.lock().take_converged(overview, Instant::now()) {
             self.inner.converged.observe(took.as_secs_f64());
         }
     }
 }
 
-impl Collector for Now {
+impl Collector for ScrapeState {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let help = "Time since the config repository was last read successfully.";
         let lag = self.source_read.lock().elapsed().as_secs_f64();
         gauge(&mut encoder, "tutti_source_lag", help, Some(&Unit::Seconds))?.encode_gauge(&lag)?;
-        let leads = i64::from(self.permit.lock().holds());
+        let leads = i64::from(self.permit.lock().is_valid());
         let help = "Whether this process may write: it leads, or runs alone.";
         gauge(&mut encoder, "tutti_leader", help, None)?.encode_gauge(&leads)?;
         let depth = self.queue.lock().as_ref().map_or(0, |depth| depth());

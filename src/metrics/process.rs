@@ -13,10 +13,10 @@ use rustix::process::{Resource, getrlimit};
 use super::gauge;
 
 #[derive(Debug)]
-pub(super) struct Process;
+pub(super) struct ProcessCollector;
 
 #[derive(Debug, PartialEq)]
-struct Usage {
+struct ProcessUsage {
     cpu_seconds: f64,
     /// Since boot.
     start_seconds: f64,
@@ -25,11 +25,11 @@ struct Usage {
     resident_bytes: u64,
 }
 
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         // Without /proc there are none of these.
-        let Ok(now) = Now::read() else { return Ok(()) };
-        let Now { usage, start, open_fds, max_fds } = &now;
+        let Ok(now) = ProcessSample::read() else { return Ok(()) };
+        let ProcessSample { usage, start, open_fds, max_fds } = &now;
         let help = "Processor time in user and system mode.";
         let cpu =
             encoder.encode_descriptor("process_cpu", help, Some(&Unit::Seconds), MetricType::Counter)?;
@@ -48,19 +48,19 @@ impl Collector for Process {
     }
 }
 
-struct Now {
-    usage: Usage,
+struct ProcessSample {
+    usage: ProcessUsage,
     start: f64,
     open_fds: u64,
     max_fds: u64,
 }
 
-impl Now {
+impl ProcessSample {
     fn read() -> io::Result<Self> {
         let strange = || io::Error::other("it is not understood");
         let ticks = clock_ticks_per_second() as f64;
         let usage = fs::read_to_string("/proc/self/stat")?;
-        let usage = Usage::of(&usage, ticks, page_size() as u64).ok_or_else(strange)?;
+        let usage = ProcessUsage::of(&usage, ticks, page_size() as u64).ok_or_else(strange)?;
         let boot = boot_seconds(&fs::read_to_string("/proc/stat")?).ok_or_else(strange)?;
         // The listing itself uses one descriptor.
         let open_fds = (fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1);
@@ -69,7 +69,7 @@ impl Now {
     }
 }
 
-impl Usage {
+impl ProcessUsage {
     /// From `/proc/self/stat` (proc_pid_stat(5)).
     fn of(stat: &str, ticks: f64, page: u64) -> Option<Self> {
         // The name of the program may contain anything, parentheses too.
@@ -99,22 +99,22 @@ mod tests {
     #[test]
     fn usage_is_read_from_stat() {
         let stat = "12 (a) b) S 1 2 3 0 -1 4194560 9 8 7 6 150 50 0 0 20 0 7 0 1200 4096000 25 18446744073709551615 1";
-        let expected = Usage {
+        let expected = ProcessUsage {
             cpu_seconds: 2.0,
             start_seconds: 12.0,
             threads: 7,
             virtual_bytes: 4_096_000,
             resident_bytes: 25 * 4096,
         };
-        assert_eq!(Usage::of(stat, 100.0, 4096), Some(expected));
-        assert_eq!(Usage::of("12 (a) S 1", 100.0, 4096), None);
+        assert_eq!(ProcessUsage::of(stat, 100.0, 4096), Some(expected));
+        assert_eq!(ProcessUsage::of("12 (a) S 1", 100.0, 4096), None);
         assert_eq!(boot_seconds("cpu 1 2\nbtime 1700000000\nprocesses 4\n"), Some(1_700_000_000.0));
         assert_eq!(boot_seconds("cpu 1 2\n"), None);
     }
 
     #[test]
     fn this_process_is_read() {
-        let now = Now::read().expect("/proc");
+        let now = ProcessSample::read().expect("/proc");
         assert!(now.usage.resident_bytes > 1024 * 1024, "{:?}", now.usage);
         assert!(now.open_fds >= 3 && now.max_fds >= now.open_fds);
         let age = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs_f64() - now.start;

@@ -6,19 +6,19 @@ use std::fmt;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 
 /// Names with their own series in the life of a process; with all verdicts below a thousand series.
-const MOST: usize = 64;
+const MAX_RECEIVERS: usize = 64;
 /// The label of further names.
-const OTHERS: &str = "other";
+const OTHER_RECEIVER: &str = "other";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Delivery {
+pub(super) struct DeliveryLabels {
     pub receiver: String,
-    pub verdict: Verdict,
+    pub verdict: DeliveryResult,
 }
 
 /// The result of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum DeliveryResult {
     Accepted,
     /// A repeated delivery.
     Duplicate,
@@ -39,7 +39,7 @@ pub enum Verdict {
     Unavailable,
 }
 
-impl Verdict {
+impl DeliveryResult {
     pub const ALL: [Self; 11] = [
         Self::Accepted,
         Self::Duplicate,
@@ -71,7 +71,7 @@ impl Verdict {
     }
 }
 
-impl EncodeLabelValue for Verdict {
+impl EncodeLabelValue for DeliveryResult {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
         EncodeLabelValue::encode(&self.as_str(), encoder)
     }
@@ -79,16 +79,16 @@ impl EncodeLabelValue for Verdict {
 
 /// The names used so far. Names removed from Git stay, as counters do.
 #[derive(Debug, Default)]
-pub(super) struct Receivers(BTreeSet<String>);
+pub(super) struct ReceiverNames(BTreeSet<String>);
 
-impl Receivers {
+impl ReceiverNames {
     /// Empty for an unknown receiver: text from a request's path is never a label.
-    pub(super) fn shown(&mut self, receiver: Option<&str>) -> String {
+    pub(super) fn label(&mut self, receiver: Option<&str>) -> String {
         let Some(name) = receiver else { return String::new() };
-        if self.0.contains(name) || self.0.len() < MOST && self.0.insert(name.to_owned()) {
+        if self.0.contains(name) || self.0.len() < MAX_RECEIVERS && self.0.insert(name.to_owned()) {
             return name.to_owned();
         }
-        OTHERS.to_owned()
+        OTHER_RECEIVER.to_owned()
     }
 }
 
@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn further_names_share_one_label() {
-        let mut receivers = Receivers::default();
-        assert_eq!(receivers.shown(None), "");
-        for number in 0..MOST {
+        let mut receivers = ReceiverNames::default();
+        assert_eq!(receivers.label(None), "");
+        for number in 0..MAX_RECEIVERS {
             let name = format!("gitea-{number}");
-            assert_eq!(receivers.shown(Some(&name)), name);
+            assert_eq!(receivers.label(Some(&name)), name);
         }
-        assert_eq!(receivers.shown(Some("one-more")), "other");
-        assert_eq!(receivers.shown(Some("gitea-0")), "gitea-0");
+        assert_eq!(receivers.label(Some("one-more")), "other");
+        assert_eq!(receivers.label(Some("gitea-0")), "gitea-0");
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use http::StatusCode;
 
-use super::{Metrics, Verdict, WriteResult};
+use super::{DeliveryResult, Metrics, WriteResult};
 use crate::cluster::WritePermit;
-use crate::forge::{Observer as _, Operation};
+use crate::forge::{ForgeObserver as _, ForgeOperation};
 use crate::model::{AppId, Revision};
-use crate::report::{ClusterReport, Overview, Phase, TargetReport};
+use crate::report::{ClusterReport, Overview, TargetPhase, TargetReport};
 
 /// Type and labels of each metric.
 type Shape = BTreeMap<String, (String, BTreeSet<String>)>;
@@ -17,9 +17,9 @@ type Shape = BTreeMap<String, (String, BTreeSet<String>)>;
 fn busy() -> Metrics {
     let metrics = Metrics::default();
     metrics.publish(&fleet(2));
-    metrics.delivered(Some("gitea"), Verdict::Accepted);
-    metrics.answered(Operation::PostStatus, Some(StatusCode::CREATED));
-    metrics.notified("feishu", "sent");
+    metrics.record_delivery(Some("gitea"), DeliveryResult::Accepted);
+    metrics.request_finished(ForgeOperation::PostStatus, Some(StatusCode::CREATED));
+    metrics.record_notification("feishu", "sent");
     metrics
 }
 
@@ -89,9 +89,9 @@ fn documentation_lists_what_is_exposed() {
 fn documentation_lists_each_label_value() {
     let page = include_str!("../../docs/metrics.md");
     let results = WriteResult::ALL.map(WriteResult::as_str);
-    let verdicts = Verdict::ALL.map(Verdict::as_str);
-    let operations = Operation::ALL.map(Operation::as_str);
-    let phases = Phase::ALL.map(Phase::as_str);
+    let verdicts = DeliveryResult::ALL.map(DeliveryResult::as_str);
+    let operations = ForgeOperation::ALL.map(ForgeOperation::as_str);
+    let phases = TargetPhase::ALL.map(TargetPhase::as_str);
     let all = [&results[..], &verdicts, &operations, &phases, &ClusterReport::STATES].concat();
     let missing: Vec<&str> = all.into_iter().filter(|value| !page.contains(&format!("`{value}`"))).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -123,11 +123,15 @@ fn no_name_has_more_than_a_thousand_series() {
         let metrics = busy();
         metrics.publish(&fleet(clusters));
         for receiver in (0..2000).map(|number| format!("receiver-{number}")) {
-            Verdict::ALL.into_iter().for_each(|verdict| metrics.delivered(Some(&receiver), verdict));
+            DeliveryResult::ALL
+                .into_iter()
+                .for_each(|verdict| metrics.record_delivery(Some(&receiver), verdict));
         }
-        Verdict::ALL.into_iter().for_each(|verdict| metrics.delivered(None, verdict));
+        DeliveryResult::ALL.into_iter().for_each(|verdict| metrics.record_delivery(None, verdict));
         for code in (100..1000).filter_map(|code| StatusCode::from_u16(code).ok()) {
-            Operation::ALL.into_iter().for_each(|operation| metrics.answered(operation, Some(code)));
+            ForgeOperation::ALL
+                .into_iter()
+                .for_each(|operation| metrics.request_finished(operation, Some(code)));
         }
         let text = metrics.encode().expect("text");
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -183,7 +187,7 @@ async fn lag_grows_until_the_repository_answers() {
     };
     tokio::time::advance(std::time::Duration::from_secs(90)).await;
     assert!((lag() - 90.0).abs() < 1.0, "{}", lag());
-    metrics.source_read(tokio::time::Instant::now());
+    metrics.record_source_read(tokio::time::Instant::now());
     assert!(lag() < 1.0, "{}", lag());
 }
 
@@ -191,21 +195,21 @@ async fn lag_grows_until_the_repository_answers() {
 async fn converged_commit_is_observed_once() {
     let metrics = Metrics::default();
     let commit = Revision::from("two");
-    metrics.commit_seen(&commit, tokio::time::Instant::now());
+    metrics.record_commit(&commit, tokio::time::Instant::now());
     let overview = |phase| Overview {
         revision: Some(commit.clone()),
         is_rendered: true,
-        told: vec![commit.clone()],
+        tracked_commits: vec![commit.clone()],
         targets: vec![TargetReport {
             revision: commit.clone(),
             ..TargetReport::of_test(AppId::new("shop", "pay"), "bj1", phase)
         }],
         ..Overview::default()
     };
-    metrics.publish(&overview(Phase::Progressing));
+    metrics.publish(&overview(TargetPhase::Progressing));
     tokio::time::advance(std::time::Duration::from_secs(42)).await;
-    metrics.publish(&overview(Phase::Running));
-    metrics.publish(&overview(Phase::Running));
+    metrics.publish(&overview(TargetPhase::Running));
+    metrics.publish(&overview(TargetPhase::Running));
     let text = metrics.encode().expect("text");
     let bucket = |le: &str| format!("tutti_commit_to_converged_seconds_bucket{{le=\"{le}\"}}");
     for line in [bucket("30.0") + " 0", bucket("60.0") + " 1", bucket("+Inf") + " 1"] {

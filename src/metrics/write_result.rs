@@ -10,7 +10,7 @@ pub enum WriteResult {
     Configured,
     Deleted,
     /// The object was already deleted.
-    Gone,
+    AlreadyGone,
     /// The object changed in the meantime; it is planned again.
     Changed,
     /// A retry may succeed.
@@ -24,7 +24,7 @@ impl WriteResult {
         Self::Created,
         Self::Configured,
         Self::Deleted,
-        Self::Gone,
+        Self::AlreadyGone,
         Self::Changed,
         Self::Failed,
         Self::Refused,
@@ -35,7 +35,7 @@ impl WriteResult {
             Self::Created => "created",
             Self::Configured => "configured",
             Self::Deleted => "deleted",
-            Self::Gone => "gone",
+            Self::AlreadyGone => "gone",
             Self::Changed => "changed",
             Self::Failed => "failed",
             Self::Refused => "refused",

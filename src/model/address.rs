@@ -30,17 +30,17 @@ impl Hosts {
 
 /// Whether the host of an address is this machine: an address of loopback, or the name that every system gives it.
 pub fn is_loopback(host: &str) -> bool {
-    host == "localhost" || ip_of(host).is_some_and(|address| address.is_loopback())
+    host == "localhost" || parse_ip(host).is_some_and(|address| address.is_loopback())
 }
 
 /// The IP address of a host that is not a name.
-pub fn ip_of(host: &str) -> Option<IpAddr> {
+pub fn parse_ip(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 /// An address without possible credentials: user and password, query and fragment. A bare user name of ssh is part of the address. A text
 /// without a scheme stays as it is.
-pub fn shown_address(url: &str) -> String {
+pub fn redacted_address(url: &str) -> String {
     let Some((scheme, after)) = url.split_once(":/") else { return url.to_owned() };
     let rest = after.trim_start_matches('/');
     let slashes = &url[scheme.len() + 1..url.len() - rest.len()];
@@ -75,7 +75,7 @@ pub fn without_credentials(message: &str) -> String {
     let shown = |word: &str| {
         let address = word.trim_end_matches(|it| is_end(it) || matches!(it, ':' | ',' | ';' | '.' | ')'));
         match address.contains('@') {
-            true => shown_address(address) + &word[address.len()..],
+            true => redacted_address(address) + &word[address.len()..],
             false => word.to_owned(),
         }
     };
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn addresses_are_shown_without_credentials() {
-        let check = |url: &str, expected: &str| assert_eq!(shown_address(url), expected, "{url}");
+        let check = |url: &str, expected: &str| assert_eq!(redacted_address(url), expected, "{url}");
         check("https://li:s3cr3t@git.example.com/a/b.git", "https://git.example.com/a/b.git");
         check("https://token@git.example.com/a/b.git", "https://git.example.com/a/b.git");
         check("https://li:p@ss@git.example.com/a@b.git", "https://git.example.com/a@b.git");

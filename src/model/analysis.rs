@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Expression, Location, PayloadTemplate, SecretRef};
+use super::{CelExpression, Location, PayloadTemplate, SecretRef};
 
 /// One manifest below `policies/`, which waves and rings name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     pub name: String,
-    /// `None`: its manifest has a mistake.
+    /// `NotConfigured`: its manifest has a mistake.
     pub spec: Option<AnalysisSpec>,
     pub location: Location,
 }
@@ -20,9 +20,9 @@ pub struct Analysis {
 pub struct AnalysisSpec {
     pub probe: Probe,
     /// A measurement is good when it is true.
-    pub success: Expression,
-    /// A measurement is bad when it is true; `None`: when `success` is false.
-    pub failure: Option<Expression>,
+    pub success: CelExpression,
+    /// A measurement is bad when it is true; `NotConfigured`: when `success` is false.
+    pub failure: Option<CelExpression>,
     /// From one measurement to the next.
     pub interval: Duration,
     /// So many measurements must be good.
@@ -66,7 +66,7 @@ pub enum ProbeMethod {
 
 impl Probe {
     /// What its expressions can name.
-    pub fn roots(&self) -> &'static [&'static str] {
+    pub fn expression_roots(&self) -> &'static [&'static str] {
         match self {
             Self::Prometheus { .. } => &["result"],
             Self::Http { .. } => &["status", "body"],
@@ -84,7 +84,7 @@ impl Probe {
     }
 
     /// What its templates can name: `app.name` and so on, with these values.
-    pub fn values(app: (&str, &str, &str), wave: &str, ring: &str, clusters: &str) -> Value {
+    pub fn template_values(app: (&str, &str, &str), wave: &str, ring: &str, clusters: &str) -> Value {
         let (namespace, name, version) = app;
         json!({
             "app": {"namespace": namespace, "name": name, "version": version},
@@ -93,5 +93,5 @@ impl Probe {
     }
 
     /// The names of these values.
-    pub const VALUES: &str = "app.namespace, app.name, app.version, wave, ring, clusters";
+    pub const TEMPLATE_VALUE_NAMES: &str = "app.namespace, app.name, app.version, wave, ring, clusters";
 }

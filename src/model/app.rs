@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    AppId, ChartRef, ClusterName, Defaults, DriftMode, IgnoreRule, Location, Patch, Project, PruneMode,
-    Rollout, Route, Selector, Taint, TaintEffect, Toleration,
+    AppId, ChartRef, ClusterName, ClusterSelector, DriftMode, IgnoreRule, InstanceDefaults, Location, Patch,
+    Project, PruneMode, Route, Taint, TaintEffect, Toleration, UpdateStrategy,
 };
 
 /// One app, whatever kind of manifest it came from.
@@ -23,13 +23,13 @@ pub struct App {
     pub paused: bool,
     /// Existing objects of a person or a deploy tool are adopted.
     pub adopt: bool,
-    /// `None`: the instance's default.
+    /// `NotConfigured`: the instance's default.
     pub prune: Option<PruneMode>,
-    /// `None`: the instance's default.
+    /// `NotConfigured`: the instance's default.
     pub drift: Option<DriftMode>,
-    /// Applies force the ownership of fields. `None`: the instance's default.
+    /// Applies force the ownership of fields. `NotConfigured`: the instance's default.
     pub force: Option<bool>,
-    /// A missing namespace is created, and never deleted for that. `None`: the instance's default.
+    /// A missing namespace is created, and never deleted for that. `NotConfigured`: the instance's default.
     pub create_namespace: Option<bool>,
     /// An object with a changed immutable field is deleted and created again.
     pub replace: bool,
@@ -37,8 +37,8 @@ pub struct App {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<IgnoreRule>,
     /// How a change of it reaches its units.
-    pub rollout: Rollout,
-    /// Apps of one namespace with one group are promoted together. `None`: alone.
+    pub rollout: UpdateStrategy,
+    /// Apps of one namespace with one group are promoted together. `NotConfigured`: alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion_group: Option<String>,
     pub spec: AppSpec,
@@ -74,7 +74,7 @@ impl App {
     }
 
     /// Whether a missing namespace is created. A project renders its own.
-    pub fn creates_namespace(&self, defaults: &Defaults) -> bool {
+    pub fn creates_namespace(&self, defaults: &InstanceDefaults) -> bool {
         !self.is_project() && self.create_namespace.unwrap_or(defaults.create_namespace)
     }
 
@@ -97,7 +97,7 @@ impl App {
 
     /// The first taint with this effect that the app does not tolerate. No taint applies to a project: its namespace holds no pods, and
     /// apps that tolerate the taint need it.
-    pub fn kept_away_by<'a>(&self, taints: &'a [Taint], effect: TaintEffect) -> Option<&'a Taint> {
+    pub fn blocking_taint<'a>(&self, taints: &'a [Taint], effect: TaintEffect) -> Option<&'a Taint> {
         if matches!(self.spec, AppSpec::Project(_)) {
             return None;
         }
@@ -125,7 +125,7 @@ impl App {
 pub enum AppSpec {
     AppSet(AppSet),
     Component(Component),
-    Objects(Objects),
+    Objects(ObjectsApp),
     Project(Box<Project>),
 }
 
@@ -189,7 +189,7 @@ impl DeployType {
 /// Where an app runs; absent in the manifest means every cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Placement {
-    pub clusters: Selector,
+    pub clusters: ClusterSelector,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
     /// Where it is written, for errors about clusters that do not exist.
@@ -215,7 +215,7 @@ pub struct Component {
 
 /// Plain Kubernetes manifests as an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Objects {
+pub struct ObjectsApp {
     pub placement: Placement,
     /// Paths or patterns from the root of the repository, each with where it is written.
     pub files: Vec<(String, Location)>,
@@ -225,13 +225,13 @@ pub struct Objects {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppSet {
-    /// Over all clusters; `None`: the sum of the podSets.
+    /// Over all clusters; `NotConfigured`: the sum of the podSets.
     pub replicas: Option<u32>,
     /// For errors about the sum.
     #[serde(skip)]
     pub replicas_location: Option<Location>,
     pub deploy_type: DeployType,
-    /// From labels of the manifest; `None` skips the layer.
+    /// From labels of the manifest; `NotConfigured` skips the layer.
     pub language: Option<String>,
     pub run_type: Option<String>,
     pub service_name: Option<String>,
@@ -274,7 +274,7 @@ pub struct TopologyCluster {
 #[serde(rename_all = "camelCase")]
 pub struct PodSet {
     pub name: String,
-    /// `None`: a fair share of what the others leave.
+    /// `NotConfigured`: a fair share of what the others leave.
     pub replicas: Option<Replicas>,
     pub version: Option<String>,
     pub image: Option<String>,

@@ -93,12 +93,12 @@ pub struct RolloutApproval {
     #[serde(skip)]
     pub is_alone: bool,
     #[serde(skip)]
-    pub places: RolloutApprovalPlaces,
+    pub places: RolloutApprovalLocations,
 }
 
 /// Where the fields of an Approval stand that was read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RolloutApprovalPlaces {
+pub struct RolloutApprovalLocations {
     pub app: Option<Location>,
     pub digest: Option<Location>,
     pub through: Option<Location>,

@@ -15,10 +15,10 @@ pub struct ApprovalRule {
     pub name: String,
     pub selector: TargetSelector,
     /// What needs it.
-    pub actions: Vec<RuledAction>,
+    pub actions: Vec<ApprovalRuleAction>,
     /// Only where an object of such a kind changes or goes: `StatefulSet`, or `StatefulSet.apps`. Empty: any.
-    pub kinds: Vec<RuledKind>,
-    /// `None`: the manifest has a mistake; then no number of approvals suffices.
+    pub kinds: Vec<ApprovalRuleKind>,
+    /// `NotConfigured`: the manifest has a mistake; then no number of approvals suffices.
     pub count: Option<usize>,
     /// Names of Approvers. Empty: everybody whose review counts for the forge.
     pub approvers: Vec<String>,
@@ -27,19 +27,19 @@ pub struct ApprovalRule {
     pub reason: Option<String>,
     pub location: Location,
     /// One for each of `approvers`.
-    pub places: Vec<Location>,
+    pub approver_locations: Vec<Location>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum RuledAction {
+pub enum ApprovalRuleAction {
     /// A version begins.
     Rollout,
     /// An object that is no longer rendered is deleted.
     Delete,
 }
 
-impl RuledAction {
+impl ApprovalRuleAction {
     /// As `actions:` of the manifest says it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,9 +50,9 @@ impl RuledAction {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RuledKind {
+pub struct ApprovalRuleKind {
     pub kind: String,
-    /// `None`: of every group.
+    /// `NotConfigured`: of every group.
     pub group: Option<String>,
 }
 
@@ -69,26 +69,26 @@ pub struct Approvers {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
     pub rules: Vec<Arc<ApprovalRule>>,
-    pub roles: Roles,
+    pub roles: ApproverRoles,
 }
 
 /// The people of each role, in lower case: logins are the same in upper and lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Roles {
+pub struct ApproverRoles {
     people: BTreeMap<String, BTreeSet<String>>,
     /// A file with Approvers could not be read, so a missing role is not known to be missing.
-    may_lack_some: bool,
+    is_incomplete: bool,
 }
 
 /// A query to the forge or to Git that an approval depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Question {
+pub enum ApprovalQuery {
     /// Who approved the content of a file, in the pull request that its commit came with.
     Reviews { file: Arc<FileVersion> },
     /// Who wrote what an app is made of, in the commits after `since` up to `until`.
     Authors {
         app: AppId,
-        /// `None`: in all of them, as far as its own folder is concerned.
+        /// `NotConfigured`: in all of them, as far as its own folder is concerned.
         since: Option<Revision>,
         until: Revision,
         /// Of its own folder alone: something in there was taken away.
@@ -98,30 +98,30 @@ pub enum Question {
 
 /// People by their logins, in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct People {
+pub struct ForgePeople {
     pub logins: BTreeSet<String>,
     /// A commit of which the forge does not know who wrote it: it may be anybody.
-    pub unknown: Option<Revision>,
+    pub unknown_author: Option<Revision>,
 }
 
 /// The reason why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum ApprovalQueryError {
     /// The query is repeated.
-    ForNow(Arc<str>),
+    Temporary(Arc<str>),
     /// A retry would fail again.
-    ForGood(Arc<str>),
+    Permanent(Arc<str>),
 }
 
-pub type Answer = Result<Arc<People>, Unread>;
+pub type ApprovalQueryResult = Result<Arc<ForgePeople>, ApprovalQueryError>;
 
-/// Looks up the result of a query. `None`: it has not been run yet.
-pub type Answers<'a> = &'a dyn Fn(&Question) -> Option<Answer>;
+/// Looks up the result of a query. `NotConfigured`: it has not been run yet.
+pub type ApprovalQueryLookup<'a> = &'a dyn Fn(&ApprovalQuery) -> Option<ApprovalQueryResult>;
 
 /// The reason why an approval does not satisfy a rule, ordered from far to close.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Lack {
+pub enum ApprovalShortfall {
     /// The manifest of the rule has a mistake.
     BrokenRule,
     /// There is no approval.
@@ -141,9 +141,9 @@ pub enum Lack {
 /// An approval rule that is not satisfied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RuleAsks {
+pub struct UnmetApprovalRule {
     pub rule: String,
-    /// `None`: the rule has a mistake.
+    /// `NotConfigured`: the rule has a mistake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// Of whom. Empty: of everybody whose review counts.
@@ -151,12 +151,12 @@ pub struct RuleAsks {
     pub approvers: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    pub lack: Lack,
+    pub lack: ApprovalShortfall,
 }
 
-impl RuleAsks {
+impl UnmetApprovalRule {
     /// `2 approvals of managers`.
-    pub fn what(&self) -> String {
+    pub fn requirement(&self) -> String {
         let count = match self.count {
             None => "approvals".to_owned(),
             Some(1) => "1 approval".to_owned(),
@@ -169,11 +169,11 @@ impl RuleAsks {
     }
 }
 
-impl fmt::Display for RuleAsks {
+impl fmt::Display for UnmetApprovalRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lack {
-            Lack::BrokenRule => write!(f, "rule {}: {}", self.rule, self.lack)?,
-            _ => write!(f, "rule {} asks for {}: {}", self.rule, self.what(), self.lack)?,
+            ApprovalShortfall::BrokenRule => write!(f, "rule {}: {}", self.rule, self.lack)?,
+            _ => write!(f, "rule {} asks for {}: {}", self.rule, self.requirement(), self.lack)?,
         }
         self.reason.iter().try_for_each(|reason| write!(f, " ({reason})"))
     }
@@ -187,7 +187,7 @@ fn as_text_if_any<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) 
     text.as_deref().serialize(serializer)
 }
 
-impl fmt::Display for Lack {
+impl fmt::Display for ApprovalShortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("there is none"),
@@ -211,32 +211,32 @@ impl fmt::Display for Lack {
     }
 }
 
-impl RuledKind {
+impl ApprovalRuleKind {
     fn fits(&self, object: &ObjectId) -> bool {
         *object.kind == *self.kind && self.group.as_ref().is_none_or(|group| **group == *object.group)
     }
 }
 
-impl fmt::Display for RuledKind {
+impl fmt::Display for ApprovalRuleKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind)?;
         self.group.iter().try_for_each(|group| write!(f, ".{group}"))
     }
 }
 
-impl Roles {
+impl ApproverRoles {
     pub fn of<'a>(all: impl IntoIterator<Item = &'a Approvers>, may_lack_some: bool) -> Self {
         let lower = |users: &[String]| users.iter().map(|user| user.to_ascii_lowercase()).collect();
         let people = all.into_iter().map(|it| (it.name.clone(), lower(&it.users))).collect();
-        Self { people, may_lack_some }
+        Self { people, is_incomplete: may_lack_some }
     }
 
     pub fn has(&self, role: &str) -> bool {
-        self.may_lack_some || self.people.contains_key(role)
+        self.is_incomplete || self.people.contains_key(role)
     }
 
     /// Whether a login is in one of the roles; without roles, every login is.
-    pub fn include(&self, roles: &[String], login: &str) -> bool {
+    pub fn includes(&self, roles: &[String], login: &str) -> bool {
         let is_in = |role: &String| self.people.get(role).is_some_and(|users| users.contains(login));
         roles.is_empty() || roles.iter().any(is_in)
     }
@@ -249,8 +249,8 @@ impl ApprovalRule {
     }
 
     /// The unmet rule, with what the approval lacks.
-    pub fn asks(&self, lack: Lack) -> RuleAsks {
-        RuleAsks {
+    pub fn unmet(&self, lack: ApprovalShortfall) -> UnmetApprovalRule {
+        UnmetApprovalRule {
             rule: self.name.clone(),
             count: self.count,
             approvers: self.approvers.clone(),
@@ -260,16 +260,16 @@ impl ApprovalRule {
     }
 
     /// Checks the approval in a file; the error is what it lacks. `change`: the query for the authors, who do not count.
-    pub fn agreed(
+    pub fn check_approval(
         &self,
-        roles: &Roles,
+        roles: &ApproverRoles,
         file: Option<&Arc<FileVersion>>,
-        change: &Question,
-        answers: Answers<'_>,
-    ) -> Result<(), Lack> {
-        let count = self.count.ok_or(Lack::BrokenRule)?;
-        agreed(
-            &Needed { count, approvers: &self.approvers, four_eyes: self.four_eyes },
+        change: &ApprovalQuery,
+        answers: ApprovalQueryLookup<'_>,
+    ) -> Result<(), ApprovalShortfall> {
+        let count = self.count.ok_or(ApprovalShortfall::BrokenRule)?;
+        check_approval(
+            &RequiredApprovers { count, approvers: &self.approvers, four_eyes: self.four_eyes },
             roles,
             file,
             change,
@@ -280,7 +280,7 @@ impl ApprovalRule {
 
 /// Who must have approved.
 #[derive(Clone, Copy, Debug)]
-pub struct Needed<'a> {
+pub struct RequiredApprovers<'a> {
     pub count: usize,
     /// Roles; empty: everybody.
     pub approvers: &'a [String],
@@ -288,41 +288,42 @@ pub struct Needed<'a> {
 }
 
 /// Checks that the required people approved a file, which must hold only the Approval.
-pub fn agreed(
-    needed: &Needed<'_>,
-    roles: &Roles,
+pub fn check_approval(
+    needed: &RequiredApprovers<'_>,
+    roles: &ApproverRoles,
     file: Option<&Arc<FileVersion>>,
-    change: &Question,
-    answers: Answers<'_>,
-) -> Result<(), Lack> {
-    let known = |asked: &Question| {
-        answers(asked).ok_or(Lack::NotReadYet(None))?.map_err(|unread| match unread {
-            Unread::ForNow(because) => Lack::NotReadYet(Some(because)),
-            Unread::ForGood(because) => Lack::Unknown(because),
+    change: &ApprovalQuery,
+    answers: ApprovalQueryLookup<'_>,
+) -> Result<(), ApprovalShortfall> {
+    let known = |asked: &ApprovalQuery| {
+        answers(asked).ok_or(ApprovalShortfall::NotReadYet(None))?.map_err(|unread| match unread {
+            ApprovalQueryError::Temporary(because) => ApprovalShortfall::NotReadYet(Some(because)),
+            ApprovalQueryError::Permanent(because) => ApprovalShortfall::Unknown(because),
         })
     };
-    let file =
-        file.ok_or_else(|| Lack::Unknown("it is not alone in its file, or its commit is not known".into()))?;
-    let reviewed = known(&Question::Reviews { file: Arc::clone(file) })?;
+    let file = file.ok_or_else(|| {
+        ApprovalShortfall::Unknown("it is not alone in its file, or its commit is not known".into())
+    })?;
+    let reviewed = known(&ApprovalQuery::Reviews { file: Arc::clone(file) })?;
     let mut by: Vec<&String> =
-        reviewed.logins.iter().filter(|login| roles.include(needed.approvers, login)).collect();
+        reviewed.logins.iter().filter(|login| roles.includes(needed.approvers, login)).collect();
     // With too few reviews, the query of the authors is not needed.
     if needed.four_eyes && by.len() >= needed.count {
         let authors = known(change)?;
-        if let Some(unknown) = &authors.unknown {
-            return Err(Lack::UnknownAuthor(unknown.clone()));
+        if let Some(unknown) = &authors.unknown_author {
+            return Err(ApprovalShortfall::UnknownAuthor(unknown.clone()));
         }
         let (own, others): (Vec<&String>, Vec<_>) =
             by.iter().copied().partition(|login| authors.logins.contains(*login));
         if others.len() < needed.count {
             let names = |logins: Vec<&String>| logins.into_iter().cloned().collect();
-            return Err(Lack::Authors { by: names(others), authors: names(own) });
+            return Err(ApprovalShortfall::Authors { by: names(others), authors: names(own) });
         }
         by = others;
     }
     match by.len() >= needed.count {
         true => Ok(()),
-        false => Err(Lack::TooFew(by.into_iter().cloned().collect())),
+        false => Err(ApprovalShortfall::TooFew(by.into_iter().cloned().collect())),
     }
 }
 
@@ -330,9 +331,9 @@ pub fn agreed(
 mod tests {
     use super::*;
 
-    fn people(logins: &[&str], unknown: Option<&str>) -> Answer {
+    fn people(logins: &[&str], unknown: Option<&str>) -> ApprovalQueryResult {
         let logins = logins.iter().map(|login| (*login).to_owned()).collect();
-        Ok(Arc::new(People { logins, unknown: unknown.map(Revision::from) }))
+        Ok(Arc::new(ForgePeople { logins, unknown_author: unknown.map(Revision::from) }))
     }
 
     fn approvers(name: &str, users: &[&str]) -> Approvers {
@@ -342,27 +343,32 @@ mod tests {
 
     #[test]
     fn role_members_count_unless_they_are_authors() {
-        let roles = Roles::of(&[approvers("managers", &["Ann", "bob", "cy"]), approvers("none", &[])], false);
-        let change = Question::Authors {
+        let roles =
+            ApproverRoles::of(&[approvers("managers", &["Ann", "bob", "cy"]), approvers("none", &[])], false);
+        let change = ApprovalQuery::Authors {
             app: AppId::parse("shop/pay").expect("an app"),
             since: Some(Revision::from("a")),
             until: Revision::from("c"),
             is_delete: false,
         };
-        let check =
-            |count: usize, role: &str, four_eyes: bool, reviews: Option<Answer>, authors: Option<Answer>| {
-                let approvers = if role.is_empty() { Vec::new() } else { vec![role.to_owned()] };
-                let needed = Needed { count, approvers: &approvers, four_eyes };
-                let answers = |asked: &Question| match asked {
-                    Question::Reviews { .. } => reviews.clone(),
-                    Question::Authors { .. } => authors.clone(),
-                };
-                let content = crate::model::Digest::of(b"an Approval");
-                let path = "approvals/a.yaml".to_owned();
-                let file = FileVersion { commit: Revision::from("b"), path, content };
-                agreed(&needed, &roles, Some(&Arc::new(file)), &change, &answers)
+        let check = |count: usize,
+                     role: &str,
+                     four_eyes: bool,
+                     reviews: Option<ApprovalQueryResult>,
+                     authors: Option<ApprovalQueryResult>| {
+            let approvers = if role.is_empty() { Vec::new() } else { vec![role.to_owned()] };
+            let needed = RequiredApprovers { count, approvers: &approvers, four_eyes };
+            let answers = |asked: &ApprovalQuery| match asked {
+                ApprovalQuery::Reviews { .. } => reviews.clone(),
+                ApprovalQuery::Authors { .. } => authors.clone(),
             };
-        let few = |by: &[&str]| Err(Lack::TooFew(by.iter().map(|it| (*it).to_owned()).collect()));
+            let content = crate::model::Digest::of(b"an Approval");
+            let path = "approvals/a.yaml".to_owned();
+            let file = FileVersion { commit: Revision::from("b"), path, content };
+            check_approval(&needed, &roles, Some(&Arc::new(file)), &change, &answers)
+        };
+        let few =
+            |by: &[&str]| Err(ApprovalShortfall::TooFew(by.iter().map(|it| (*it).to_owned()).collect()));
         let nobody = Some(people(&[], None));
         let two = Some(people(&["ann", "bob", "dan"], None));
         assert_eq!(check(2, "managers", true, two.clone(), nobody.clone()), Ok(()));
@@ -373,27 +379,37 @@ mod tests {
         assert_eq!(check(1, "lost", true, two.clone(), nobody.clone()), few(&[]));
         // An author is not the second pair of eyes.
         let bob = Some(people(&["bob"], None));
-        let of_bob = Lack::Authors { by: vec!["ann".to_owned()], authors: vec!["bob".to_owned()] };
+        let of_bob =
+            ApprovalShortfall::Authors { by: vec!["ann".to_owned()], authors: vec!["bob".to_owned()] };
         assert_eq!(check(2, "managers", true, two.clone(), bob.clone()), Err(of_bob));
         assert_eq!(check(2, "managers", false, two.clone(), bob), Ok(()));
         let somebody = Some(people(&["zoe"], Some("f00")));
-        let unknown = Err(Lack::UnknownAuthor(Revision::from("f00")));
+        let unknown = Err(ApprovalShortfall::UnknownAuthor(Revision::from("f00")));
         assert_eq!(check(2, "managers", true, two.clone(), somebody.clone()), unknown);
         assert_eq!(check(2, "managers", false, two.clone(), somebody), Ok(()));
         // What is not known is not enough.
-        assert_eq!(check(1, "", true, None, nobody.clone()), Err(Lack::NotReadYet(None)));
-        assert_eq!(check(1, "", true, two.clone(), None), Err(Lack::NotReadYet(None)));
+        assert_eq!(check(1, "", true, None, nobody.clone()), Err(ApprovalShortfall::NotReadYet(None)));
+        assert_eq!(check(1, "", true, two.clone(), None), Err(ApprovalShortfall::NotReadYet(None)));
         assert_eq!(check(1, "", false, two.clone(), None), Ok(()));
-        let unread = || Some(Err(Unread::ForNow("503".into())));
-        let never = || Some(Err(Unread::ForGood("no forge".into())));
-        assert_eq!(check(1, "", true, never(), nobody.clone()), Err(Lack::Unknown("no forge".into())));
-        assert_eq!(check(1, "", true, two.clone(), never()), Err(Lack::Unknown("no forge".into())));
-        assert_eq!(check(1, "", true, unread(), nobody), Err(Lack::NotReadYet(Some("503".into()))));
-        assert_eq!(check(1, "", true, two, unread()), Err(Lack::NotReadYet(Some("503".into()))));
+        let unread = || Some(Err(ApprovalQueryError::Temporary("503".into())));
+        let never = || Some(Err(ApprovalQueryError::Permanent("no forge".into())));
+        assert_eq!(
+            check(1, "", true, never(), nobody.clone()),
+            Err(ApprovalShortfall::Unknown("no forge".into()))
+        );
+        assert_eq!(
+            check(1, "", true, two.clone(), never()),
+            Err(ApprovalShortfall::Unknown("no forge".into()))
+        );
+        assert_eq!(
+            check(1, "", true, unread(), nobody),
+            Err(ApprovalShortfall::NotReadYet(Some("503".into())))
+        );
+        assert_eq!(check(1, "", true, two, unread()), Err(ApprovalShortfall::NotReadYet(Some("503".into()))));
         assert_eq!(check(1, "", true, nobody_at_all(), None), few(&[]));
     }
 
-    fn nobody_at_all() -> Option<Answer> {
+    fn nobody_at_all() -> Option<ApprovalQueryResult> {
         Some(people(&[], None))
     }
 }

@@ -19,7 +19,7 @@ pub struct KubeVersion {
 impl KubeVersion {
     /// The version that is assumed for a cluster of unknown version.
     pub fn newest() -> Self {
-        let (major, minor) = NEWEST;
+        let (major, minor) = NEWEST_VERSION;
         Self { major, minor, git_version: format!("v{major}.{minor}.0") }
     }
 
@@ -38,16 +38,16 @@ impl KubeVersion {
 
 /// Facts about a kind, from its definition or from the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindFacts {
+pub struct KindInfo {
     pub namespaced: bool,
     /// Its status is a subresource: an apply of the object leaves it alone.
     pub has_status: bool,
-    /// Its plural name; `None`: the usual one.
+    /// Its plural name; `NotConfigured`: the usual one.
     pub plural: Option<Arc<str>>,
 }
 
 /// Kinds that Kubernetes does not have itself, by name: `example.com/v1/Menu`.
-pub type KindsByName = BTreeMap<String, KindFacts>;
+pub type KindsByName = BTreeMap<String, KindInfo>;
 
 /// For templates: `cluster.capabilities`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -65,11 +65,11 @@ pub struct Capabilities {
 }
 
 /// The version that is assumed for a cluster of unknown version.
-const NEWEST: (u32, u32) = (1, 36);
+const NEWEST_VERSION: (u32, u32) = (1, 36);
 
 /// Since which minor version an API version is served, and which is the first without it. Source: the
 /// API's deprecation guide.
-const SERVED: [(&str, u32, u32); 36] = [
+const SERVED_API_VERSIONS: [(&str, u32, u32); 36] = [
     ("admissionregistration.k8s.io/v1", 16, u32::MAX),
     ("admissionregistration.k8s.io/v1beta1", 9, 22),
     ("apiextensions.k8s.io/v1", 16, u32::MAX),
@@ -111,11 +111,11 @@ const SERVED: [(&str, u32, u32); 36] = [
 impl Capabilities {
     /// Of a cluster that declares these: what its version serves, and what it has beside that.
     pub fn declared(version: Option<&KubeVersion>, more: &[String]) -> Self {
-        let (major, _) = NEWEST;
+        let (major, _) = NEWEST_VERSION;
         let version = version.cloned().unwrap_or_else(KubeVersion::newest);
         // A major version above is newer than all that is known.
         let minor = if version.major > major { u32::MAX - 1 } else { version.minor };
-        let served = SERVED.iter().filter(|(_, since, gone)| (*since..*gone).contains(&minor));
+        let served = SERVED_API_VERSIONS.iter().filter(|(_, since, gone)| (*since..*gone).contains(&minor));
         let mut api_versions: Vec<String> =
             served.map(|(name, ..)| (*name).to_owned()).chain(more.iter().cloned()).collect();
         api_versions.sort();
@@ -151,28 +151,28 @@ impl Capabilities {
 
 /// The capability queries of a render, with their results. The render stays valid while the results are the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Questions {
-    pub has: BTreeMap<String, bool>,
-    /// Kinds by name; `None` of one that the cluster is not known to serve, and that nothing in the repository defines for it.
-    pub kinds: BTreeMap<String, Option<KindFacts>>,
+pub struct CapabilityQueries {
+    pub api_versions: BTreeMap<String, bool>,
+    /// Kinds by name; `NotConfigured` of one that the cluster is not known to serve, and that nothing in the repository defines for it.
+    pub kinds: BTreeMap<String, Option<KindInfo>>,
     pub version: Option<KubeVersion>,
     /// Set when the render may have read all capabilities.
-    pub all: Option<Arc<Capabilities>>,
+    pub whole: Option<Arc<Capabilities>>,
 }
 
-impl Questions {
+impl CapabilityQueries {
     /// Whether the render read the version or the API versions, which are guessed before discovery.
-    pub fn are_about_versions(&self) -> bool {
-        !self.has.is_empty() || self.version.is_some() || self.all.is_some()
+    pub fn depend_on_version(&self) -> bool {
+        !self.api_versions.is_empty() || self.version.is_some() || self.whole.is_some()
     }
 
     /// Whether these capabilities, with the kinds that apps define, give the same results.
-    pub fn hold(&self, now: &Arc<Capabilities>, defined: &KindsByName) -> bool {
+    pub fn are_unchanged(&self, now: &Arc<Capabilities>, defined: &KindsByName) -> bool {
         let facts_of = |name: &String| now.kinds.get(name).or_else(|| defined.get(name));
-        self.has.iter().all(|(name, answer)| now.has(name) == *answer)
+        self.api_versions.iter().all(|(name, answer)| now.has(name) == *answer)
             && self.kinds.iter().all(|(name, facts)| facts_of(name) == facts.as_ref())
             && self.version.as_ref().is_none_or(|version| *version == now.version)
-            && self.all.as_ref().is_none_or(|all| Arc::ptr_eq(all, now) || all == now)
+            && self.whole.as_ref().is_none_or(|all| Arc::ptr_eq(all, now) || all == now)
     }
 }
 
@@ -208,26 +208,27 @@ mod tests {
         assert!(before.has("apps/v1/Deployment") && !before.has("apps/v1/Menu"));
         assert!(Capabilities::declared(None, &[]).has("apps/v1/Menu"), "only versions are known");
         let none = KindsByName::new();
-        let holds = |questions: &Questions, now: &Arc<Capabilities>| questions.hold(now, &none);
+        let holds =
+            |questions: &CapabilityQueries, now: &Arc<Capabilities>| questions.are_unchanged(now, &none);
         let has = BTreeMap::from([("apps/v1".to_owned(), true), ("x.io/v1".to_owned(), false)]);
-        let questions = Questions { has, ..Questions::default() };
+        let questions = CapabilityQueries { api_versions: has, ..CapabilityQueries::default() };
         assert!(holds(&questions, &before) && holds(&questions, &found(&["apps/v1", "y.io/v1"])));
         assert!(!holds(&questions, &found(&["apps/v1", "x.io/v1"])) && !holds(&questions, &found(&[])));
-        let all = Questions { all: Some(Arc::clone(&before)), ..Questions::default() };
+        let all = CapabilityQueries { whole: Some(Arc::clone(&before)), ..CapabilityQueries::default() };
         assert!(holds(&all, &before) && !holds(&all, &found(&["apps/v1"])));
     }
 
     #[test]
     fn kinds_come_from_cluster_then_repository() {
-        let facts = |namespaced| KindFacts { namespaced, has_status: false, plural: None };
-        let kinds = |known: Option<KindFacts>| known.map(|it| ("x.io/v1/Till".to_owned(), it)).into_iter();
+        let facts = |namespaced| KindInfo { namespaced, has_status: false, plural: None };
+        let kinds = |known: Option<KindInfo>| known.map(|it| ("x.io/v1/Till".to_owned(), it)).into_iter();
         let check = |live: Option<bool>, defined: Option<bool>, answer: Option<bool>| {
             let now =
                 Capabilities { kinds: kinds(live.map(facts)).collect(), ..Capabilities::declared(None, &[]) };
             let asked = BTreeMap::from([("x.io/v1/Till".to_owned(), answer.map(facts))]);
-            let questions = Questions { kinds: asked, ..Questions::default() };
+            let questions = CapabilityQueries { kinds: asked, ..CapabilityQueries::default() };
             assert!(
-                questions.hold(&Arc::new(now), &kinds(defined.map(facts)).collect()),
+                questions.are_unchanged(&Arc::new(now), &kinds(defined.map(facts)).collect()),
                 "{live:?} {defined:?}"
             );
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Digest, Location, TemplateWorkers, Wait, shown_address};
+use super::{Digest, Location, RenderWait, TemplateWorkers, redacted_address};
 
 /// A chart as a manifest names it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,9 +53,9 @@ impl fmt::Display for ChartSource {
             Self::Folder { name, .. } => write!(f, "charts/{name}"),
             Self::Raw { digest, .. } => write!(f, "rawChart {}", digest.short()),
             Self::Repository { url, chart, version } => {
-                write!(f, "{chart} {version} of {}", shown_address(url))
+                write!(f, "{chart} {version} of {}", redacted_address(url))
             }
-            Self::Registry { url, version } => write!(f, "{} {version}", shown_address(url)),
+            Self::Registry { url, version } => write!(f, "{} {version}", redacted_address(url)),
         }
     }
 }
@@ -98,7 +98,7 @@ impl fmt::Debug for Chart {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartCapabilities {
-    /// `None`: Helm's default.
+    /// `NotConfigured`: Helm's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kube_version: Option<String>,
     /// `apps/v1`, `apps/v1/Deployment`.
@@ -166,7 +166,7 @@ pub struct ChartHook {
 /// The kind of a failure; each has its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum ChartFault {
+pub enum ChartFailureKind {
     /// There is nothing here that renders charts.
     NoRenderer,
     /// The chart is not there, or could not be fetched.
@@ -190,7 +190,7 @@ pub enum ChartFault {
 /// Why a chart could not be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ChartFailure {
-    pub fault: ChartFault,
+    pub fault: ChartFailureKind,
     /// Lower case, no full stop.
     pub message: String,
     /// Relative to the chart, with line and column as far as they are known.
@@ -201,7 +201,7 @@ pub struct ChartFailure {
 }
 
 impl ChartFailure {
-    pub fn new(fault: ChartFault, message: impl Into<String>) -> Self {
+    pub fn new(fault: ChartFailureKind, message: impl Into<String>) -> Self {
         Self { fault, message: message.into(), place: None, value: None, help: None }
     }
 
@@ -238,26 +238,26 @@ impl fmt::Display for ChartFailure {
 }
 
 /// Renders charts for a revision. Equal requests give equal results, so a render is a function of its inputs.
-pub trait Charts: Send + Sync + fmt::Debug {
+pub trait ChartProvider: Send + Sync + fmt::Debug {
     /// The chart of a source that is not in the config repository; remote ones were fetched before.
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure>;
 
-    fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure>;
+    fn render(&self, request: &ChartRequest, wait: RenderWait<'_>) -> Result<Arc<ChartOutput>, ChartFailure>;
 
-    /// Who renders the templates of the repository; `None` where they are rendered in this process, without limits.
+    /// Who renders the templates of the repository; `NotConfigured` where they are rendered in this process, without limits.
     fn template_workers(&self) -> Option<&dyn TemplateWorkers>;
 }
 
 /// Template workers without charts.
 #[derive(Debug, Default)]
-pub struct OnlyTemplates<W>(pub W);
+pub struct TemplatesOnly<W>(pub W);
 
-impl<W: TemplateWorkers> Charts for OnlyTemplates<W> {
+impl<W: TemplateWorkers> ChartProvider for TemplatesOnly<W> {
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
         NoCharts.chart(source)
     }
 
-    fn render(&self, request: &ChartRequest, wait: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
+    fn render(&self, request: &ChartRequest, wait: RenderWait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
         NoCharts.render(request, wait)
     }
 
@@ -270,13 +270,13 @@ impl<W: TemplateWorkers> Charts for OnlyTemplates<W> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCharts;
 
-impl Charts for NoCharts {
+impl ChartProvider for NoCharts {
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
-        Err(ChartFailure::new(ChartFault::NoRenderer, format!("nothing here fetches {source}")))
+        Err(ChartFailure::new(ChartFailureKind::NoRenderer, format!("nothing here fetches {source}")))
     }
 
-    fn render(&self, _: &ChartRequest, _: Wait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
-        Err(ChartFailure::new(ChartFault::NoRenderer, "nothing here renders charts"))
+    fn render(&self, _: &ChartRequest, _: RenderWait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
+        Err(ChartFailure::new(ChartFailureKind::NoRenderer, "nothing here renders charts"))
     }
 
     fn template_workers(&self) -> Option<&dyn TemplateWorkers> {

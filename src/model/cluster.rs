@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{ClusterFacts, ClusterName, Digest, KubeVersion, Location, StoredKey, Taint};
+use super::{ClusterFacts, ClusterName, DataKeyRef, Digest, KubeVersion, Location, Taint};
 
 /// The state that its file sets. Whether the cluster is reachable is observed elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,10 +25,10 @@ pub enum Connection {
     /// A file, relative to the folder of the `kubeconfigs` setting.
     Kubeconfig { path: String, context: Option<String> },
     /// A Secret of the home cluster.
-    KubeconfigSecret { at: StoredKey, context: Option<String> },
+    KubeconfigSecret { at: DataKeyRef, context: Option<String> },
     /// A ConfigMap of the home cluster that registers it.
     ConfigMap {
-        at: StoredKey,
+        at: DataKeyRef,
         /// Of what it holds: another kubeconfig is another connection.
         digest: Option<Digest>,
     },

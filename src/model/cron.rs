@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan};
 
 /// Of each field a bit for each value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cron {
+pub struct CronSchedule {
     text: String,
     minutes: u64,
     hours: u64,
@@ -33,9 +33,9 @@ pub enum CronError {
 }
 
 /// A field: what it is called, its least and its largest value, and the names from the least on.
-type Field = (&'static str, u32, u32, &'static [&'static str]);
+type CronField = (&'static str, u32, u32, &'static [&'static str]);
 
-const FIELDS: [Field; 5] = [
+const FIELDS: [CronField; 5] = [
     ("minute", 0, 59, &[]),
     ("hour", 0, 23, &[]),
     ("day of the month", 1, 31, &[]),
@@ -45,9 +45,9 @@ const FIELDS: [Field; 5] = [
 ];
 
 /// Every date falls on every day of the week within that time: 40 years around 2100, which is no leap year.
-pub const MOST_DAYS: usize = 41 * 366;
+pub const CALENDAR_CYCLE_DAYS: usize = 41 * 366;
 
-impl Cron {
+impl CronSchedule {
     pub fn parse(text: &str) -> Result<Self, CronError> {
         let parts: Vec<&str> = text.split_ascii_whitespace().collect();
         let Ok(parts) = <[&str; 5]>::try_from(&*parts) else { return Err(CronError::Fields(parts.len())) };
@@ -66,7 +66,7 @@ impl Cron {
             is_either_day: ![parts[2], parts[4]].iter().any(|part| part.starts_with('*')),
             is_every_hour: parts[1].starts_with('*'),
         };
-        let ever = date(2000, 1, 1).series(1.day()).take(MOST_DAYS).any(|day| cron.has_day(day));
+        let ever = date(2000, 1, 1).series(1.day()).take(CALENDAR_CYCLE_DAYS).any(|day| cron.has_day(day));
         if ever { Ok(cron) } else { Err(CronError::Never) }
     }
 
@@ -77,8 +77,8 @@ impl Cron {
         if !self.has_day(day) {
             return times;
         }
-        for hour in values(self.hours) {
-            for minute in values(self.minutes) {
+        for hour in set_bits(self.hours) {
+            for minute in set_bits(self.minutes) {
                 let at = zone.to_ambiguous_timestamp(day.at(hour, minute, 0, 0));
                 times.extend(at.compatible().ok());
                 times.extend(at.later().ok().filter(|_| self.is_every_hour));
@@ -90,23 +90,23 @@ impl Cron {
     }
 
     fn has_day(&self, day: Date) -> bool {
-        let of_month = has(self.days, day.day());
-        let of_week = has(self.weekdays, day.weekday().to_sunday_zero_offset());
+        let of_month = has_bit(self.days, day.day());
+        let of_week = has_bit(self.weekdays, day.weekday().to_sunday_zero_offset());
         let is_day = if self.is_either_day { of_month || of_week } else { of_month && of_week };
-        has(self.months, day.month()) && is_day
+        has_bit(self.months, day.month()) && is_day
     }
 }
 
-fn has(bits: u64, value: i8) -> bool {
+fn has_bit(bits: u64, value: i8) -> bool {
     bits & 1 << value != 0
 }
 
-fn values(bits: u64) -> impl Iterator<Item = i8> {
-    (0..60).filter(move |value| has(bits, *value))
+fn set_bits(bits: u64) -> impl Iterator<Item = i8> {
+    (0..60).filter(move |value| has_bit(bits, *value))
 }
 
 /// `*`, `5`, `1-5`, `Mon-Fri`, `*/15`, `8-18/2`, and lists of these.
-fn read_field(text: &str, field: Field) -> Result<u64, CronError> {
+fn read_field(text: &str, field: CronField) -> Result<u64, CronError> {
     let (name, least, most, names) = field;
     let refused = |part: &str| CronError::Value { part: part.to_owned(), field: name, least, most };
     let value = |part: &str| {
@@ -137,7 +137,7 @@ fn read_field(text: &str, field: Field) -> Result<u64, CronError> {
     Ok(bits)
 }
 
-impl fmt::Display for Cron {
+impl fmt::Display for CronSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -149,7 +149,7 @@ mod tests {
 
     /// The times of a schedule on one day, as clocks of the zone show them.
     fn check(schedule: &str, day: &str, expected: &[&str]) {
-        let cron = Cron::parse(schedule).expect("a schedule");
+        let cron = CronSchedule::parse(schedule).expect("a schedule");
         let times = cron.times_on(day.parse().expect("a day"), &TimeZone::UTC);
         let times: Vec<String> = times.iter().map(|at| at.strftime("%H:%M").to_string()).collect();
         assert_eq!(times, expected, "{schedule} on {day}");
@@ -194,7 +194,7 @@ mod tests {
             ("0 0 * * Fri-Mon", "\"Fri-Mon\" ends before it begins"),
             ("0 0 30 2 *", "no day is ever of this schedule"),
         ] {
-            let error = Cron::parse(schedule).expect_err("a mistake");
+            let error = CronSchedule::parse(schedule).expect_err("a mistake");
             assert_eq!(error.to_string(), expected, "{schedule}");
         }
     }

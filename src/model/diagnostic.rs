@@ -8,7 +8,7 @@ use super::{AppId, ClusterName};
 
 /// A place in a text file; both counted from 1, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Position {
+pub struct TextPosition {
     pub line: u32,
     pub column: u32,
 }
@@ -18,13 +18,13 @@ pub struct Position {
 pub struct Location {
     /// Path from the root of the config repository, with `/`.
     pub file: String,
-    pub start: Position,
-    pub end: Option<Position>,
+    pub start: TextPosition,
+    pub end: Option<TextPosition>,
 }
 
 impl Location {
     pub fn new(file: &str, line: u32, column: u32) -> Self {
-        Self { file: file.to_owned(), start: Position { line, column }, end: None }
+        Self { file: file.to_owned(), start: TextPosition { line, column }, end: None }
     }
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Location {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum DiagnosticSeverity {
     Error,
     Warning,
 }
@@ -44,7 +44,7 @@ pub enum Severity {
 /// What a mistake puts out of action. Neighbours go on; deletes never run while any error stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Scope {
+pub enum DiagnosticScope {
     /// One app, on all its clusters.
     App(AppId),
     /// One app on one cluster.
@@ -60,7 +60,7 @@ pub enum Scope {
 /// A mistake in the config repository (or in what it asks of a cluster).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    pub severity: Severity,
+    pub severity: DiagnosticSeverity,
     /// `E` and four digits, stable for ever: E11xx reading, E12xx fields, E2xxx fleet, E3xxx rendering.
     pub code: &'static str,
     /// Lower case, no full stop, names the object.
@@ -71,15 +71,15 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Other places that belong to it, each with a short label.
     pub related: Vec<(Location, String)>,
-    pub scope: Scope,
+    pub scope: DiagnosticScope,
     /// The clusters that it was found on, where one mistake stands for those of several.
     pub clusters: Vec<ClusterName>,
 }
 
 impl Diagnostic {
-    pub fn error(code: &'static str, message: impl Into<String>, scope: Scope) -> Self {
+    pub fn error(code: &'static str, message: impl Into<String>, scope: DiagnosticScope) -> Self {
         Self {
-            severity: Severity::Error,
+            severity: DiagnosticSeverity::Error,
             code,
             message: message.into(),
             location: None,
@@ -91,8 +91,8 @@ impl Diagnostic {
         }
     }
 
-    pub fn warning(code: &'static str, message: impl Into<String>, scope: Scope) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, message, scope) }
+    pub fn warning(code: &'static str, message: impl Into<String>, scope: DiagnosticScope) -> Self {
+        Self { severity: DiagnosticSeverity::Warning, ..Self::error(code, message, scope) }
     }
 
     #[must_use]
@@ -120,15 +120,15 @@ impl Diagnostic {
     }
 
     pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
+        self.severity == DiagnosticSeverity::Error
     }
 }
 
 /// So many mistakes of one document are kept.
-pub const MISTAKES_KEPT: usize = 50;
+pub const MOST_MISTAKES: usize = 50;
 
-/// In the place of all mistakes of a document after [`MISTAKES_KEPT`].
-pub fn left_off(code: &'static str, count: usize, last: &Diagnostic) -> Diagnostic {
+/// In the place of all mistakes of a document after [`MOST_MISTAKES`].
+pub fn further_mistakes(code: &'static str, count: usize, last: &Diagnostic) -> Diagnostic {
     let message = format!("{count} more mistakes in this document are not told");
     let mut told = Diagnostic::error(code, message, last.scope.clone());
     told.location.clone_from(&last.location);
@@ -139,8 +139,8 @@ pub fn left_off(code: &'static str, count: usize, last: &Diagnostic) -> Diagnost
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
+            DiagnosticSeverity::Error => "error",
+            DiagnosticSeverity::Warning => "warning",
         };
         write!(f, "{severity}[{}]: {}", self.code, self.message)?;
         if let Some(location) = &self.location {

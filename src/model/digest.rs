@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::File;
+use super::SnapshotFile;
 
 /// A sha256; shown as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +18,7 @@ impl Digest {
     }
 
     /// Of files by their paths and blobs: nothing is hashed again.
-    pub fn of_files<'a>(files: impl Iterator<Item = (&'a str, &'a File)>) -> Self {
+    pub fn of_files<'a>(files: impl Iterator<Item = (&'a str, &'a SnapshotFile)>) -> Self {
         let list: String = files.map(|(path, file)| format!("{path}\n{}\n", file.blob)).collect();
         Self::of(list.as_bytes())
     }

@@ -3,29 +3,29 @@
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Bytes of one pattern.
-pub const LONGEST: usize = 1024;
+pub const LONGEST_PATTERN: usize = 1024;
 /// Braces within each other.
-const DEEPEST: usize = 4;
+const DEEPEST_BRACES: usize = 4;
 /// `**` in one pattern.
 const MOST_DEEP_STARS: usize = 8;
 
 /// Whether `*` matches a `/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Separator {
-    Fits,
-    Ends,
+pub enum SeparatorMatching {
+    Matched,
+    Literal,
 }
 
 /// Parses a pattern; the error is the reason why it is invalid.
-pub fn parse(pattern: &str, separator: Separator) -> Result<Glob, String> {
+pub fn parse(pattern: &str, separator: SeparatorMatching) -> Result<Glob, String> {
     check_bounds(pattern)?;
-    let glob = GlobBuilder::new(pattern).literal_separator(separator == Separator::Ends).build();
+    let glob = GlobBuilder::new(pattern).literal_separator(separator == SeparatorMatching::Literal).build();
     glob.map_err(|error| error.kind().to_string())
 }
 
 /// Compiles a pattern; the error is the reason why it is invalid.
-pub fn compile(pattern: &str, separator: Separator) -> Result<GlobSet, String> {
-    set(&[parse(pattern, separator)?])
+pub fn compile(pattern: &str, separator: SeparatorMatching) -> Result<GlobSet, String> {
+    build_set(&[parse(pattern, separator)?])
 }
 
 /// Many patterns at once.
@@ -35,8 +35,8 @@ pub struct Globs(Vec<GlobSet>);
 impl Globs {
     /// Compiles each pattern alone when all together exceed the size limit.
     pub fn of(globs: &[Glob]) -> Self {
-        let each = || globs.iter().filter_map(|glob| set(std::slice::from_ref(glob)).ok()).collect();
-        Self(set(globs).map_or_else(|_| each(), |set| vec![set]))
+        let each = || globs.iter().filter_map(|glob| build_set(std::slice::from_ref(glob)).ok()).collect();
+        Self(build_set(globs).map_or_else(|_| each(), |set| vec![set]))
     }
 
     pub fn fits(&self, path: &str) -> bool {
@@ -44,15 +44,15 @@ impl Globs {
     }
 }
 
-fn set(globs: &[Glob]) -> Result<GlobSet, String> {
+fn build_set(globs: &[Glob]) -> Result<GlobSet, String> {
     let mut set = GlobSetBuilder::new();
     globs.iter().for_each(|glob| _ = set.add(glob.clone()));
     set.build().map_err(|error| error.kind().to_string())
 }
 
 fn check_bounds(pattern: &str) -> Result<(), String> {
-    if pattern.len() > LONGEST {
-        return Err(format!("it has more than {LONGEST} bytes"));
+    if pattern.len() > LONGEST_PATTERN {
+        return Err(format!("it has more than {LONGEST_PATTERN} bytes"));
     }
     if pattern.matches("**").count() > MOST_DEEP_STARS {
         return Err(format!("it has `**` more than {MOST_DEEP_STARS} times"));
@@ -64,8 +64,8 @@ fn check_bounds(pattern: &str) -> Result<(), String> {
             '}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > DEEPEST {
-            return Err(format!("it has more than {DEEPEST} braces within each other"));
+        if depth > DEEPEST_BRACES {
+            return Err(format!("it has more than {DEEPEST_BRACES} braces within each other"));
         }
     }
     Ok(())
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn patterns_are_bounded() {
         let check = |pattern: &str, expected: bool| {
-            assert_eq!(compile(pattern, Separator::Ends).is_ok(), expected, "{pattern}");
+            assert_eq!(compile(pattern, SeparatorMatching::Literal).is_ok(), expected, "{pattern}");
         };
         check("apps/{a,b{1,2}}/*.yaml", true);
         check("a/**/b/**/*.yaml", true);

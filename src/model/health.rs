@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub enum Status {
+pub enum HealthStatus {
     /// The live state matches the spec.
     Current,
     /// The object is changing towards its spec.
@@ -16,7 +16,7 @@ pub enum Status {
     Unknown,
 }
 
-impl Status {
+impl HealthStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Current => "Current",
@@ -33,21 +33,21 @@ impl Status {
 /// A status with its reason in words (numbers first); the reason of a Current object may be empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Health {
-    pub status: Status,
+    pub status: HealthStatus,
     pub reason: String,
 }
 
 impl Health {
-    pub fn new(status: Status, reason: impl Into<String>) -> Self {
+    pub fn new(status: HealthStatus, reason: impl Into<String>) -> Self {
         Self { status, reason: reason.into() }
     }
 
     pub fn current() -> Self {
-        Self::new(Status::Current, "")
+        Self::new(HealthStatus::Current, "")
     }
 
     /// Nothing is left to wait for: Current, or suspended on purpose.
     pub fn is_settled_well(&self) -> bool {
-        matches!(self.status, Status::Current | Status::Suspended)
+        matches!(self.status, HealthStatus::Current | HealthStatus::Suspended)
     }
 }

@@ -5,24 +5,24 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::mark::{HELM_HOOK, HELM_HOOK_DELETE, HELM_HOOK_WEIGHT};
+use super::foreign_annotation::{HELM_HOOK, HELM_HOOK_DELETE, HELM_HOOK_WEIGHT};
 use super::{ChartHook, Digest};
 
 /// The hook settings of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Hook {
-    pub stage: Stage,
+pub struct ObjectHook {
+    pub stage: HookStage,
     /// Within its stage: the lower one first.
     pub weight: i64,
-    pub occasion: Occasion,
+    pub occasion: HookReleases,
     /// It is a Job or a Pod, and others wait for its end.
     pub runs: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Stage {
+pub enum HookStage {
     /// Before the objects that are no hooks.
     Before,
     /// When they are healthy.
@@ -32,7 +32,7 @@ pub enum Stage {
 /// The releases that apply a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Occasion {
+pub enum HookReleases {
     /// The first on a cluster alone: once it is there it stays as it is.
     Install,
     /// Those after the first.
@@ -40,19 +40,19 @@ pub enum Occasion {
     Each,
 }
 
-impl Hook {
+impl ObjectHook {
     /// Whether it needs a separate step. A hook that runs nothing may come with the others instead of after them.
-    pub fn is_apart(&self) -> bool {
-        self.runs || self.stage == Stage::Before
+    pub fn is_separate(&self) -> bool {
+        self.runs || self.stage == HookStage::Before
     }
 
-    pub fn is_once(&self) -> bool {
-        self.occasion == Occasion::Install
+    pub fn is_install_only(&self) -> bool {
+        self.occasion == HookReleases::Install
     }
 }
 
 /// Helm's hook events, and whether tutti supports them.
-const MOMENTS: [(&str, bool); 9] = [
+const HELM_HOOK_EVENTS: [(&str, bool); 9] = [
     ("pre-install", true),
     ("post-install", true),
     ("pre-upgrade", true),
@@ -77,7 +77,7 @@ impl ChartHook {
             .iter_mut()
             .filter(|event| *event == "test-success")
             .for_each(|event| *event = "test".to_owned());
-        if events.iter().any(|event| MOMENTS.iter().all(|(name, _)| name != event)) {
+        if events.iter().any(|event| HELM_HOOK_EVENTS.iter().all(|(name, _)| name != event)) {
             events.clear();
         }
         let weight = text(HELM_HOOK_WEIGHT).and_then(|weight| weight.parse().ok());
@@ -86,52 +86,53 @@ impl ChartHook {
     }
 
     /// The supported events. A hook without any is left out, as by `helm template --no-hooks`.
-    pub fn events_here(&self) -> impl Iterator<Item = &str> {
-        let here = |event: &&str| MOMENTS.contains(&(*event, true));
+    pub fn supported_events(&self) -> impl Iterator<Item = &str> {
+        let here = |event: &&str| HELM_HOOK_EVENTS.contains(&(*event, true));
         self.events.iter().map(String::as_str).filter(here)
     }
 }
 
 /// The annotation on the objects of a first release. It survives a restart in the middle of the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InstallMark {
+pub struct InstallAnnotation {
     /// Digits of the digest of all that the release is.
     release: String,
     pub is_of_hook: bool,
     /// It has come to its end.
-    pub is_over: bool,
+    pub is_completed: bool,
 }
 
-impl InstallMark {
-    const OF_HOOK: &str = "-hook";
-    const OVER: &str = "-over";
+impl InstallAnnotation {
+    const HOOK_SUFFIX: &str = "-hook";
+    const COMPLETED_SUFFIX: &str = "-over";
 
     pub fn new(release: &Digest, is_of_hook: bool) -> Self {
-        Self { release: release.short(), is_of_hook, is_over: false }
+        Self { release: release.short(), is_of_hook, is_completed: false }
     }
 
     #[must_use]
-    pub fn over(self, is_over: bool) -> Self {
-        Self { is_over, ..self }
+    pub fn with_completed(self, is_over: bool) -> Self {
+        Self { is_completed: is_over, ..self }
     }
 
     /// What an annotation says.
     pub fn parse(text: &str) -> Self {
-        let (of_hook, over) = (text.strip_suffix(Self::OF_HOOK), text.strip_suffix(Self::OVER));
+        let (of_hook, over) =
+            (text.strip_suffix(Self::HOOK_SUFFIX), text.strip_suffix(Self::COMPLETED_SUFFIX));
         let release = of_hook.or(over).unwrap_or(text).to_owned();
-        Self { release, is_of_hook: of_hook.is_some(), is_over: over.is_some() }
+        Self { release, is_of_hook: of_hook.is_some(), is_completed: over.is_some() }
     }
 
-    pub fn is_of(&self, release: &Digest) -> bool {
+    pub fn is_of_release(&self, release: &Digest) -> bool {
         self.release == release.short()
     }
 }
 
-impl fmt::Display for InstallMark {
+impl fmt::Display for InstallAnnotation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let suffix = match (self.is_of_hook, self.is_over) {
-            (true, _) => Self::OF_HOOK,
-            (false, true) => Self::OVER,
+        let suffix = match (self.is_of_hook, self.is_completed) {
+            (true, _) => Self::HOOK_SUFFIX,
+            (false, true) => Self::COMPLETED_SUFFIX,
             (false, false) => "",
         };
         write!(f, "{}{suffix}", self.release)
@@ -150,7 +151,7 @@ mod tests {
             let hook = ChartHook::of(&json!({"metadata": {"annotations": annotations}}));
             let found = hook.as_ref().map(|hook| hook.events.iter().map(String::as_str).collect::<Vec<_>>());
             assert_eq!(found.as_deref(), events, "{annotations}");
-            assert_eq!(hook.map_or(0, |hook| hook.events_here().count()), here, "{annotations}");
+            assert_eq!(hook.map_or(0, |hook| hook.supported_events().count()), here, "{annotations}");
         };
         check(json!({}), None, 0);
         check(json!({HELM_HOOK: "pre-install, Post-Upgrade"}), Some(&["pre-install", "post-upgrade"]), 2);

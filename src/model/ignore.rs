@@ -27,10 +27,10 @@ pub struct IgnoreTarget {
 }
 
 /// The rules of the apps that have any, by `namespace/name`.
-pub type Ignores = BTreeMap<Arc<str>, Vec<IgnoreRule>>;
+pub type IgnoreRulesByApp = BTreeMap<Arc<str>, Vec<IgnoreRule>>;
 
 /// The ignored fields of one object.
-pub fn ignored<'a>(rules: &'a [IgnoreRule], object: &ObjectId) -> Vec<&'a FieldPath> {
+pub fn ignored_paths<'a>(rules: &'a [IgnoreRule], object: &ObjectId) -> Vec<&'a FieldPath> {
     let fits = |target: &IgnoreTarget| {
         target.kind.as_ref().is_none_or(|kind| **kind == *object.kind)
             && target.name.as_ref().is_none_or(|name| name_matches(name, &object.name))
@@ -40,10 +40,10 @@ pub fn ignored<'a>(rules: &'a [IgnoreRule], object: &ObjectId) -> Vec<&'a FieldP
 
 /// A place in an object: `/spec/template/spec/containers/name=app/image`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FieldPath(Vec<PathStep>);
+pub struct FieldPath(Vec<FieldPathStep>);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PathStep {
+pub enum FieldPathStep {
     Field(String),
     /// The item of a list with these values, as texts.
     Item(Vec<(String, String)>),
@@ -57,32 +57,31 @@ impl FieldPath {
         let Some(rest) = text.strip_prefix('/') else {
             return Err("it does not begin with `/`".to_owned());
         };
-        rest.split('/').map(PathStep::parse).collect::<Result<_, _>>().map(Self)
+        rest.split('/').map(FieldPathStep::parse).collect::<Result<_, _>>().map(Self)
     }
 
-    pub fn steps(&self) -> &[PathStep] {
+    pub fn steps(&self) -> &[FieldPathStep] {
         &self.0
     }
 
     /// Whether it is exactly these fields.
-    pub fn is(&self, fields: &[&str]) -> bool {
-        self.0.len() == fields.len() && self.begins(fields)
+    pub fn equals(&self, fields: &[&str]) -> bool {
+        self.0.len() == fields.len() && self.starts_with(fields)
     }
 
     /// Whether these fields are it, or below it.
-    pub fn holds(&self, fields: &[&str]) -> bool {
-        self.0.len() <= fields.len() && self.begins(&fields[..self.0.len()])
+    pub fn contains(&self, fields: &[&str]) -> bool {
+        self.0.len() <= fields.len() && self.starts_with(&fields[..self.0.len()])
     }
 
     /// Whether it is these fields or below them.
-    pub fn begins(&self, fields: &[&str]) -> bool {
-        let named =
-            |(step, field): (&PathStep, &&str)| matches!(step, PathStep::Field(name) if name == field);
+    pub fn starts_with(&self, fields: &[&str]) -> bool {
+        let named = |(step, field): (&FieldPathStep, &&str)| matches!(step, FieldPathStep::Field(name) if name == field);
         self.0.len() >= fields.len() && self.0.iter().zip(fields).all(named)
     }
 }
 
-impl PathStep {
+impl FieldPathStep {
     fn parse(text: &str) -> Result<Self, String> {
         let plain = |text: &str| text.replace("~1", "/").replace("~0", "~");
         match text.split_once('=') {
@@ -131,9 +130,9 @@ impl fmt::Display for FieldPath {
         for step in &self.0 {
             f.write_str("/")?;
             match step {
-                PathStep::Field(name) => f.write_str(&escaped(name))?,
-                PathStep::Value(text) => write!(f, "={}", escaped(text))?,
-                PathStep::Item(pairs) => {
+                FieldPathStep::Field(name) => f.write_str(&escaped(name))?,
+                FieldPathStep::Value(text) => write!(f, "={}", escaped(text))?,
+                FieldPathStep::Item(pairs) => {
                     for (index, (key, value)) in pairs.iter().enumerate() {
                         let comma = if index == 0 { "" } else { "," };
                         write!(f, "{comma}{}={}", escaped(key), escaped(value))?;
@@ -203,7 +202,7 @@ mod tests {
         ];
         let check = |kind: &str, name: &str, expected: &[&str]| {
             let object = ObjectId::new("", kind, Some("shop"), name);
-            let found: Vec<String> = ignored(&rules, &object).iter().map(ToString::to_string).collect();
+            let found: Vec<String> = ignored_paths(&rules, &object).iter().map(ToString::to_string).collect();
             assert_eq!(found, expected);
         };
         check("Deployment", "web-1", &["/metadata/annotations/a", "/spec/replicas"]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{ConfigMapRegistry, Derived, Location, Revision, StoredKey};
+use super::{ConfigMapRegistry, DataKeyRef, DerivedLabels, Location, Revision};
 
 /// A secret is always a reference; the value is read where it is used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -14,22 +14,22 @@ pub enum SecretRef {
     Env(String),
     File(String),
     /// Of the home cluster.
-    Secret(StoredKey),
+    Secret(DataKeyRef),
 }
 
 /// A location for messages that comparisons ignore.
 #[derive(Clone, Debug, Default)]
-pub struct Written(pub Option<Location>);
+pub struct UncomparedLocation(pub Option<Location>);
 
-impl PartialEq for Written {
+impl PartialEq for UncomparedLocation {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Written {}
+impl Eq for UncomparedLocation {}
 
-impl fmt::Display for Written {
+impl fmt::Display for UncomparedLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |location| location.fmt(f))
     }
@@ -37,7 +37,7 @@ impl fmt::Display for Written {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Mode {
+pub enum InstanceMode {
     #[default]
     Enforce,
     /// Plan and report; write to no cluster.
@@ -81,19 +81,19 @@ pub enum DefaultRollout {
 /// The forge that the config repository lives on; only Gitea yet (Forgejo speaks the same).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Forge {
+pub struct ForgeSettings {
     /// Base address, for example `https://gitea.example.com`.
     pub url: String,
     /// `owner/name`.
     pub repository: String,
     pub token: Option<SecretRef>,
     #[serde(skip)]
-    pub written: Written,
+    pub written: UncomparedLocation,
 }
 
-impl Forge {
+impl ForgeSettings {
     /// The page of a commit, for people.
-    pub fn commit_page(&self, revision: &Revision) -> String {
+    pub fn commit_url(&self, revision: &Revision) -> String {
         format!("{}/{}/commit/{revision}", self.url.trim_end_matches('/'), self.repository)
     }
 }
@@ -101,7 +101,7 @@ impl Forge {
 /// The sender of webhooks, which decides signature and format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReceiverKind {
+pub enum WebhookReceiverKind {
     #[default]
     Gitea,
     Forgejo,
@@ -113,9 +113,9 @@ pub enum ReceiverKind {
     StandardWebhooks,
 }
 
-impl ReceiverKind {
+impl WebhookReceiverKind {
     /// As `tutti.yaml` names them.
-    pub const NAMED: [(&'static str, Self); 6] = [
+    pub const NAMES: [(&'static str, Self); 6] = [
         ("gitea", Self::Gitea),
         ("forgejo", Self::Forgejo),
         ("drone", Self::Drone),
@@ -125,24 +125,24 @@ impl ReceiverKind {
     ];
 
     pub fn as_str(self) -> &'static str {
-        Self::NAMED.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+        Self::NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 }
 
 /// One webhook receiver, `POST /hooks/v1/{name}`. Without secrets it is disabled, never open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Receiver {
+pub struct WebhookReceiver {
     pub name: String,
-    pub kind: ReceiverKind,
+    pub kind: WebhookReceiverKind,
     /// One or, during rotation, two.
     pub secrets: Vec<SecretRef>,
     #[serde(skip)]
-    pub written: Written,
+    pub written: UncomparedLocation,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Defaults {
+pub struct InstanceDefaults {
     pub namespace: String,
     pub prune: PruneMode,
     pub drift: DriftMode,
@@ -153,7 +153,7 @@ pub struct Defaults {
     pub rollout: DefaultRollout,
 }
 
-impl Default for Defaults {
+impl Default for InstanceDefaults {
     fn default() -> Self {
         Self {
             namespace: "default".to_owned(),
@@ -167,20 +167,20 @@ impl Default for Defaults {
 }
 
 /// How many objects one revision may delete without an approval, over the whole instance: the
-/// smaller of the two, but at least [`Caps::FLOOR`].
+/// smaller of the two, but at least [`DeleteCaps::FLOOR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Caps {
+pub struct DeleteCaps {
     pub deletes: u32,
     /// Of the managed objects.
     pub delete_percent: u32,
 }
 
-impl Caps {
+impl DeleteCaps {
     pub const FLOOR: u32 = 3;
 }
 
-impl Default for Caps {
+impl Default for DeleteCaps {
     fn default() -> Self {
         Self { deletes: 10, delete_percent: 20 }
     }
@@ -198,18 +198,18 @@ pub struct ChartRepository {
 #[serde(rename_all = "camelCase")]
 pub struct Instance {
     pub name: String,
-    pub mode: Mode,
-    pub forge: Option<Forge>,
-    pub receivers: Vec<Receiver>,
+    pub mode: InstanceMode,
+    pub forge: Option<ForgeSettings>,
+    pub receivers: Vec<WebhookReceiver>,
     pub poll: Duration,
     pub status_prefix: String,
     /// Base address of the page, for the links in statuses.
     pub page_url: Option<String>,
-    pub defaults: Defaults,
-    pub caps: Caps,
+    pub defaults: InstanceDefaults,
+    pub caps: DeleteCaps,
     pub charts: Vec<ChartRepository>,
     /// The labels and variables that AppSets get.
-    pub labels: Derived,
+    pub labels: DerivedLabels,
     /// Patterns of files that hold no manifests.
     pub ignore: Vec<String>,
     /// Clusters are registered in the home cluster too.
@@ -223,16 +223,16 @@ impl Default for Instance {
     fn default() -> Self {
         Self {
             name: "main".to_owned(),
-            mode: Mode::default(),
+            mode: InstanceMode::default(),
             forge: None,
             receivers: Vec::new(),
             poll: Duration::from_secs(60),
             status_prefix: "tutti".to_owned(),
             page_url: None,
-            defaults: Defaults::default(),
-            caps: Caps::default(),
+            defaults: InstanceDefaults::default(),
+            caps: DeleteCaps::default(),
             charts: Vec::new(),
-            labels: Derived::default(),
+            labels: DerivedLabels::default(),
             ignore: Vec::new(),
             registry: None,
             location: None,

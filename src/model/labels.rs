@@ -45,13 +45,13 @@ pub const CHART_HOOKS: &str = "tutti.dev/chart-hooks";
 pub const CHART_LABELS: &str = "tutti.dev/chart-labels";
 /// Annotation on a Job or Pod that runs once for a release of a chart: what the chart calls it. The next release has
 /// another.
-pub const RUN: &str = "tutti.dev/run";
+pub const HOOK_RUN: &str = "tutti.dev/run";
 /// Labels on an AppSet that choose its language and run type layers.
 pub const LANGUAGE: &str = "tutti.dev/language";
 pub const RUN_TYPE: &str = "tutti.dev/runType";
 
 /// Annotations that are written together with a change and are excluded from the object's hash.
-pub const WRITTEN_ALONG: [&str; 6] = [REVISION, INSTALL, CONTENT, SINCE, PREVIOUS, REFUSED];
+pub const UNHASHED_ANNOTATIONS: [&str; 6] = [REVISION, INSTALL, CONTENT, SINCE, PREVIOUS, REFUSED];
 
 /// The longest value of a label.
 const LABEL_LIMIT: usize = 63;

@@ -6,30 +6,29 @@ mod analysis;
 mod app;
 pub mod approval;
 mod approval_rule;
-pub mod beside;
-pub mod body;
 pub mod capabilities;
 pub mod chart;
 pub mod cluster;
 mod cron;
-pub mod derived;
+pub mod decryption_keys;
+pub mod derived_labels;
 pub mod diagnostic;
 pub mod digest;
+mod display_text;
+pub mod foreign_annotation;
 pub mod glob;
 pub mod health;
 pub mod hook;
 pub mod ignore;
 pub mod image;
 mod instance;
-mod judged;
-pub mod keys;
 pub mod labels;
-mod line;
-pub mod mark;
 pub mod name;
 pub mod notification;
 pub mod object;
+pub mod object_body;
 pub mod observation;
+pub mod outside_path;
 mod panics;
 pub mod patch;
 pub mod policy;
@@ -38,10 +37,10 @@ mod quiet_hours;
 pub mod registry;
 pub mod rendered;
 pub mod rings;
-pub mod rollout;
+pub mod rollout_annotations;
 pub mod route;
 pub mod scale;
-pub mod sealed;
+pub mod secret_masking;
 pub mod secret_text;
 pub mod secret_values;
 pub mod selector;
@@ -50,86 +49,96 @@ mod snapshot;
 pub mod sync_wave;
 pub mod taint;
 mod target_selector;
-mod templates;
+mod template_workers;
 mod trigger;
-pub mod unit_mark;
+pub mod update_strategy;
 mod window;
+mod write_verdict;
 
-pub use address::{Hosts, ip_of, is_loopback, shown_address, without_credentials};
+pub use address::{Hosts, is_loopback, parse_ip, redacted_address, without_credentials};
 pub use analysis::{Analysis, AnalysisSpec, Probe, ProbeCredential, ProbeMethod};
 pub use app::{
-    App, AppSet, AppSpec, Component, DeployType, Objects, Pin, Placement, PodSet, Replicas, TopologyCluster,
-    WorkloadKind,
+    App, AppSet, AppSpec, Component, DeployType, ObjectsApp, Pin, Placement, PodSet, Replicas,
+    TopologyCluster, WorkloadKind,
 };
 pub use approval::{
     Approval, ApprovedAction, ApprovedObject, FileVersion, RolloutAction, RolloutApproval,
-    RolloutApprovalPlaces,
+    RolloutApprovalLocations,
 };
 pub use approval_rule::{
-    Answer, Answers, ApprovalRule, ApprovalRules, Approvers, Lack, Needed, People, Question, Roles, RuleAsks,
-    RuledAction, RuledKind, Unread, agreed,
+    ApprovalQuery, ApprovalQueryError, ApprovalQueryLookup, ApprovalQueryResult, ApprovalRule,
+    ApprovalRuleAction, ApprovalRuleKind, ApprovalRules, ApprovalShortfall, ApproverRoles, Approvers,
+    ForgePeople, RequiredApprovers, UnmetApprovalRule, check_approval,
 };
-pub use body::Body;
-pub use capabilities::{Capabilities, KindFacts, KindsByName, KubeVersion, Questions};
+pub use capabilities::{Capabilities, CapabilityQueries, KindInfo, KindsByName, KubeVersion};
 pub use chart::{
-    Chart, ChartCapabilities, ChartFailure, ChartFault, ChartHook, ChartName, ChartObject, ChartOutput,
-    ChartRef, ChartRequest, ChartSource, Charts, NoCharts, OnlyTemplates,
+    Chart, ChartCapabilities, ChartFailure, ChartFailureKind, ChartHook, ChartName, ChartObject, ChartOutput,
+    ChartProvider, ChartRef, ChartRequest, ChartSource, NoCharts, TemplatesOnly,
 };
 pub use cluster::{Cluster, ClusterState, Connection};
-pub use cron::{Cron, CronError, MOST_DAYS};
-pub use derived::{Derived, Fact};
-pub use diagnostic::{Diagnostic, Location, MISTAKES_KEPT, Position, Scope, Severity, left_off};
+pub use cron::{CALENDAR_CYCLE_DAYS, CronError, CronSchedule};
+pub use decryption_keys::DecryptionKeys;
+pub use derived_labels::{DerivedFact, DerivedLabels};
+pub use diagnostic::{
+    Diagnostic, DiagnosticScope, DiagnosticSeverity, Location, MOST_MISTAKES, TextPosition, further_mistakes,
+};
 pub use digest::Digest;
-pub use health::{Health, Status};
-pub use hook::{Hook, InstallMark, Occasion, Stage};
-pub use ignore::{FieldPath, IgnoreRule, IgnoreTarget, Ignores, PathStep, ignored};
+pub use display_text::{one_line, short_line, shortened, visible_line};
+pub use foreign_annotation::ForeignAnnotation;
+pub use health::{Health, HealthStatus};
+pub use hook::{HookReleases, HookStage, InstallAnnotation, ObjectHook};
+pub use ignore::{FieldPath, FieldPathStep, IgnoreRule, IgnoreRulesByApp, IgnoreTarget, ignored_paths};
 pub use image::{ImageReference, image_tag, retag, with_version};
 pub use instance::{
-    Caps, ChartRepository, DefaultRollout, Defaults, DriftMode, Forge, Instance, Mode, PruneMode, Receiver,
-    ReceiverKind, SecretRef, Written,
+    ChartRepository, DefaultRollout, DeleteCaps, DriftMode, ForgeSettings, Instance, InstanceDefaults,
+    InstanceMode, PruneMode, SecretRef, UncomparedLocation, WebhookReceiver, WebhookReceiverKind,
 };
-pub use judged::{Denial, Judged};
-pub use keys::Keys;
-pub use line::{one_line, short_line, shortened, visible_line};
-pub use mark::Mark;
 pub use name::{AppId, ClusterName, Revision};
-pub use notification::{Happened, Language, Notification, NotificationService, Server};
-pub use object::{Kind, ObjectId, unusual_plural, usual_plural};
+pub use notification::{
+    InventoryServer, MessageLanguage, Notification, NotificationPhase, NotificationService,
+};
+pub use object::{GroupVersionKind, ObjectId, unusual_plural, usual_plural};
+pub use object_body::ObjectBody;
 pub use observation::{
-    Displacement, Effect, Evidence, ForeignChanges, ForeignField, Ignored, Immutable, Live, LiveReplicas,
-    Marks, Observation, Ownership, PodCount, Scaler, Stranger, Takeover, Was,
+    AdoptionEffect, AdoptionPreview, Displacement, FieldOwnership, ForeignChanges, ForeignField,
+    IgnoredFields, ImmutableChange, LastApplied, LiveObject, LiveReplicas, Observation, OwnershipEvidence,
+    PodCount, ReplicasOwner, TrackingAnnotations, UnmanagedObject,
 };
-pub use panics::{tell_of_panics, unless_it_panics};
-pub use patch::{Change, JsonStep, Patch, PatchTarget};
+pub use panics::{catch_panic, set_panic_hook};
+pub use patch::{JsonPatchStep, Patch, PatchChange, PatchTarget};
 pub use policy::{
-    AdmissionBinding, AdmissionPolicy, Expression, MatchConstraints, NamedExpression, Operation, ParamObject,
-    ParamRef, Policy, PolicyAction, PolicyExample, ResourceRule, Validation,
+    AdmissionBinding, AdmissionPolicy, CelExpression, MatchConstraints, NamedExpression, Operation,
+    ParamObject, ParamRef, Policy, PolicyAction, PolicyExample, ResourceRule, Validation,
 };
-pub use project::{Allow, Member, Project, Role, Subject};
+pub use project::{MemberRole, MemberSubject, Project, ProjectMember, ProjectRestrictions};
 pub use quiet_hours::QuietHours;
-pub use registry::{ConfigMapRegistry, Registered, RegisteredCluster, StoredKey};
-pub use rendered::{Rendered, RenderedObject, UnitRender};
+pub use registry::{ConfigMapRegistry, DataKeyRef, RegisteredCluster, RegistryContents};
+pub use rendered::{RenderedObject, RenderedTarget, UnitRender};
 pub use rings::{PromotionMode, Ring, RingPromotion, Rings};
-pub use rollout::{
-    After, GroupOrder, OnFailure, Rollout, RolloutGroup, Share, WaveLimits, WaveOrder, WaveRule,
+pub use rollout_annotations::{
+    ObjectRolloutAnnotations, PreviousContent, RefusedVersion, UnitRolloutAnnotations,
 };
-pub use route::{Entry, Route, RoutePath, RouteSettings, Tls};
-pub use scale::Scale;
-pub use sealed::{Sealed, hide_both, hide_changed, is_secret, masked};
+pub use route::{Route, RouteEntryPoint, RoutePath, RouteSettings, RouteTls};
+pub use scale::ObjectScale;
+pub use secret_masking::{EncryptedValues, is_secret_kind, mask_both, mask_changes, masked_body};
 pub use secret_values::SecretValues;
-pub use selector::{ClusterFacts, LabelSelector, Operator, Requirement, Selector};
+pub use selector::{ClusterFacts, ClusterSelector, LabelOperator, LabelRequirement, LabelSelector};
 pub use size::size_in_memory;
-pub use snapshot::{Changed, File, History, Snapshot, over_limit};
-pub use sync_wave::{NotAWave, SyncWave};
-pub use taint::{Effect as TaintEffect, Taint, Toleration};
-pub use target_selector::{SelectorPlaces, TargetSelector};
-pub use templates::{
-    KeptText, NO_WORKER_HELP, RenderEnd, RenderEndCause, TemplateAnswer, TemplateRequest, TemplateWorkers,
-    Wait, WorkerTask,
+pub use snapshot::{PathHistory, Snapshot, SnapshotFile, SnapshotFileChange, size_problem};
+pub use sync_wave::{InvalidSyncWave, SyncWave};
+pub use taint::{Taint, TaintEffect, Toleration};
+pub use target_selector::{SelectorLocations, TargetSelector};
+pub use template_workers::{
+    CachedText, NO_WORKER_HELP, RenderFailure, RenderFailureCause, RenderWait, TemplateRequest,
+    TemplateResponse, TemplateWorkers, WorkerTask,
 };
 pub use trigger::{
-    LONGEST_RESULT, MatchRule, PayloadPath, PayloadTemplate, TemplateMistake, Trigger, TriggerField,
-    TriggerPlace, TriggerValue, TriggerWrite,
+    LONGEST_TEMPLATE_RESULT, PayloadPath, PayloadTemplate, PayloadTemplateError, Trigger, TriggerField,
+    TriggerMatchRule, TriggerTarget, TriggerValue, TriggerWrite,
 };
-pub use unit_mark::{ObjectMark, Previous, Refused, UnitMark};
+pub use update_strategy::{
+    GroupOrder, OnFailure, RolloutDependency, RolloutGroup, UnitShare, UpdateStrategy, WaveLimits, WaveOrder,
+    WaveRule,
+};
 pub use window::{Window, WindowAction, WindowTimes};
+pub use write_verdict::{PolicyDenial, WriteVerdict};

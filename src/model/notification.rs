@@ -14,21 +14,21 @@ use super::{Location, QuietHours, SecretRef, TargetSelector};
 pub struct Notification {
     pub name: String,
     pub service: NotificationService,
-    pub language: Language,
+    pub language: MessageLanguage,
     pub selector: TargetSelector,
-    /// `None`: all but [`Happened::Started`].
-    pub phases: Option<Vec<Happened>>,
+    /// `NotConfigured`: all but [`NotificationPhase::Started`].
+    pub phases: Option<Vec<NotificationPhase>>,
     pub quiet_hours: Vec<QuietHours>,
     pub location: Location,
 }
 
 impl Notification {
-    pub fn wants(&self, phase: Happened) -> bool {
-        self.phases.as_ref().map_or(phase != Happened::Started, |phases| phases.contains(&phase))
+    pub fn selects_phase(&self, phase: NotificationPhase) -> bool {
+        self.phases.as_ref().map_or(phase != NotificationPhase::Started, |phases| phases.contains(&phase))
     }
 
     /// The end of the quiet hours that contain `now`.
-    pub fn quiet_until(&self, now: Timestamp, happened: Happened) -> Option<Timestamp> {
+    pub fn quiet_until(&self, now: Timestamp, happened: NotificationPhase) -> Option<Timestamp> {
         self.quiet_hours.iter().filter_map(|hours| hours.until(now, happened)).max()
     }
 }
@@ -91,13 +91,13 @@ impl<C> NotificationService<C> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Language {
+pub enum MessageLanguage {
     #[default]
     En,
     Zh,
 }
 
-impl Language {
+impl MessageLanguage {
     /// As `language:` of the manifest says it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl Language {
 /// The event that a message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Happened {
+pub enum NotificationPhase {
     // To a commit in a ring.
     Started,
     /// For a person.
@@ -137,7 +137,7 @@ pub enum Happened {
     Test,
 }
 
-impl Happened {
+impl NotificationPhase {
     /// What a route can select.
     pub const ALL: [Self; 15] = [
         Self::Started,
@@ -182,7 +182,7 @@ impl Happened {
 
 /// One manifest below `servers/`: a machine, and until when it is paid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct InventoryServer {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub address: Option<String>,
@@ -200,7 +200,7 @@ pub struct Server {
     pub cluster_location: Option<Location>,
 }
 
-impl Server {
+impl InventoryServer {
     /// Days from a date to the last one; below 0 when that is over.
     pub fn days_left(&self, today: Date) -> i32 {
         today.until(self.expires).map_or(0, |span| span.get_days())
@@ -221,23 +221,23 @@ mod tests {
         let usual = Notification {
             name: "a".to_owned(),
             service: NotificationService::Teams { url: SecretRef::Env("TUTTI_SECRET_A".to_owned()) },
-            language: Language::En,
+            language: MessageLanguage::En,
             selector: TargetSelector::default(),
             phases: None,
             quiet_hours: Vec::new(),
             location: Location::new("notifications/a.yaml", 1, 1),
         };
-        let some = Notification { phases: Some(vec![Happened::Started]), ..usual.clone() };
-        for phase in Happened::ALL {
-            assert_eq!(usual.wants(phase), phase != Happened::Started, "{phase:?}");
-            assert_eq!(some.wants(phase), phase == Happened::Started, "{phase:?}");
+        let some = Notification { phases: Some(vec![NotificationPhase::Started]), ..usual.clone() };
+        for phase in NotificationPhase::ALL {
+            assert_eq!(usual.selects_phase(phase), phase != NotificationPhase::Started, "{phase:?}");
+            assert_eq!(some.selects_phase(phase), phase == NotificationPhase::Started, "{phase:?}");
         }
     }
 
     #[test]
     fn servers_end_on_their_last_day() {
         let date = |text: &str| text.parse::<Date>().expect("a date");
-        let server = Server {
+        let server = InventoryServer {
             name: "web-1".to_owned(),
             labels: BTreeMap::new(),
             address: None,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Group, version and kind; the core group is the empty string.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Kind {
+pub struct GroupVersionKind {
     pub group: Arc<str>,
     pub version: Arc<str>,
     pub kind: Arc<str>,
@@ -61,7 +61,7 @@ pub fn unusual_plural(kind: &str, plural: &str) -> Option<Arc<str>> {
     (plural != usual_plural(kind)).then(|| plural.into())
 }
 
-impl Kind {
+impl GroupVersionKind {
     /// Whether it is part of Kubernetes.
     pub fn is_built_in(&self) -> bool {
         BUILT_IN.contains(&&*self.group)
@@ -83,7 +83,7 @@ impl Kind {
     }
 
     /// Whether group and kind are equal: all versions of a kind show the same objects.
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same_group_kind(&self, other: &Self) -> bool {
         self.group == other.group && self.kind == other.kind
     }
 
@@ -102,7 +102,7 @@ impl Kind {
 }
 
 /// `apps/v1/Deployment`, `v1/ConfigMap`.
-impl fmt::Display for Kind {
+impl fmt::Display for GroupVersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.group.is_empty() {
             write!(f, "{}/", self.group)?;
@@ -111,7 +111,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl Serialize for Kind {
+impl Serialize for GroupVersionKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -122,13 +122,13 @@ impl Serialize for Kind {
 pub struct ObjectId {
     pub group: Arc<str>,
     pub kind: Arc<str>,
-    /// `None` for an object of the whole cluster.
+    /// `NotConfigured` for an object of the whole cluster.
     pub namespace: Option<Arc<str>>,
     pub name: Arc<str>,
 }
 
 /// The specs with `persistentVolumeClaimRetentionPolicy`: of a StatefulSet, and of the sets that a UnitedDeployment of OpenKruise makes.
-const OF_STATEFUL_SETS: [&str; 3] =
+const STATEFUL_SET_SPECS: [&str; 3] =
     ["/spec", "/spec/template/statefulSetTemplate/spec", "/spec/template/advancedStatefulSetTemplate/spec"];
 
 impl ObjectId {
@@ -141,9 +141,9 @@ impl ObjectId {
         }
     }
 
-    /// The identity of an object's JSON; `None` without apiVersion, kind or name.
+    /// The identity of an object's JSON; `NotConfigured` without apiVersion, kind or name.
     pub fn of(object: &Value) -> Option<Self> {
-        let kind = Kind::of(object)?;
+        let kind = GroupVersionKind::of(object)?;
         let metadata = object.get("metadata")?;
         Some(Self {
             group: kind.group,
@@ -172,7 +172,7 @@ impl ObjectId {
     }
 
     /// Whether its deletion also deletes other objects or data.
-    pub fn takes_others_along(&self) -> bool {
+    pub fn deletes_contents(&self) -> bool {
         matches!(
             (&*self.group, &*self.kind),
             ("", "Namespace" | "PersistentVolumeClaim" | "PersistentVolume")
@@ -182,7 +182,7 @@ impl ObjectId {
 
     /// Whether the deletion of the object also deletes volume claims with data. StatefulSets have a retention policy; a CloneSet owns its
     /// claims, so they are always deleted.
-    pub fn claims_go_along(object: &Value) -> bool {
+    pub fn deletes_volume_claims(object: &Value) -> bool {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let is_clone_set = text("kind") == "CloneSet" && text("apiVersion").starts_with("apps.kruise.io/");
         let claims = if is_clone_set { "/spec" } else { "/spec/template/cloneSetTemplate/spec" };
@@ -191,10 +191,10 @@ impl ObjectId {
             object.pointer(&format!("{template}/persistentVolumeClaimRetentionPolicy/whenDeleted"))
         };
         claims.is_some_and(|claims| !claims.is_empty())
-            || OF_STATEFUL_SETS.into_iter().any(|it| policy(it).is_some_and(|policy| policy == "Delete"))
+            || STATEFUL_SET_SPECS.into_iter().any(|it| policy(it).is_some_and(|policy| policy == "Delete"))
     }
 
-    pub fn is_of(&self, kind: &Kind) -> bool {
+    pub fn has_kind(&self, kind: &GroupVersionKind) -> bool {
         self.group == kind.group && self.kind == kind.kind
     }
 }

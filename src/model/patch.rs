@@ -14,7 +14,7 @@ use super::selector::name_matches;
 pub struct Patch {
     pub target: PatchTarget,
     #[serde(flatten)]
-    pub change: Change,
+    pub change: PatchChange,
     /// Of its target.
     #[serde(skip)]
     pub location: Location,
@@ -31,15 +31,15 @@ pub struct PatchTarget {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Change {
+pub enum PatchChange {
     /// Strategic merge.
     Merge(Map<String, Value>),
     /// JSON patch (RFC 6902), one step after the other.
-    Json(Vec<JsonStep>),
+    Json(Vec<JsonPatchStep>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct JsonStep {
+pub struct JsonPatchStep {
     #[serde(flatten)]
     pub operation: PatchOperation,
     #[serde(skip)]

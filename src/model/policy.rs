@@ -47,7 +47,7 @@ pub struct Policy {
     /// Each may name those before it.
     pub variables: Vec<NamedExpression>,
     pub validations: Vec<Validation>,
-    /// `None`: expressions cannot name `params`.
+    /// `NotConfigured`: expressions cannot name `params`.
     pub params: Option<Value>,
     /// What cannot be evaluated is allowed: `failurePolicy: Ignore`.
     pub ignores_failures: bool,
@@ -80,7 +80,7 @@ impl Policy {
 
 /// A text in CEL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expression {
+pub struct CelExpression {
     pub text: String,
     /// Where it begins.
     pub location: Location,
@@ -91,16 +91,16 @@ pub struct Expression {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedExpression {
     pub name: String,
-    pub expression: Expression,
+    pub expression: CelExpression,
 }
 
 /// What must be true of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validation {
-    pub expression: Expression,
+    pub expression: CelExpression,
     pub message: Option<String>,
     /// It wins over `message`.
-    pub message_expression: Option<Expression>,
+    pub message_expression: Option<CelExpression>,
 }
 
 /// `matchConstraints`: the objects that a policy judges.
@@ -125,7 +125,7 @@ pub struct ResourceRule {
     pub operations: Vec<String>,
     /// Of objects; none means any.
     pub names: Vec<String>,
-    /// `None`: both.
+    /// `NotConfigured`: both.
     pub is_namespaced: Option<bool>,
 }
 
@@ -153,9 +153,9 @@ impl Operation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyExample {
     pub name: String,
-    /// After the change; `None`: it is deleted.
+    /// After the change; `NotConfigured`: it is deleted.
     pub object: Option<Value>,
-    /// Before the change; `None`: it is created.
+    /// Before the change; `NotConfigured`: it is created.
     pub old_object: Option<Value>,
     pub is_allowed: bool,
     /// What the app renders beside it.
@@ -178,7 +178,7 @@ pub struct AdmissionPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionBinding {
     pub name: String,
-    /// `None`: it cannot be read.
+    /// `NotConfigured`: it cannot be read.
     pub policy: Option<String>,
     /// Where `policyName` is written.
     pub policy_location: Location,

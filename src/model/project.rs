@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Location, Placement, Selector};
+use super::{ClusterSelector, Location, Placement};
 
 /// A Project manifest; its objects are rendered like those of an app.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,33 +16,33 @@ pub struct Project {
     /// Of the namespace.
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
-    pub members: Vec<Member>,
+    pub members: Vec<ProjectMember>,
     /// `hard` of a ResourceQuota; empty: none.
     pub quota: BTreeMap<String, String>,
     /// Items of a LimitRange; empty: none.
     pub limits: Vec<Value>,
     /// Pods take connections from their own namespace only.
     pub isolated: bool,
-    pub allow: Option<Allow>,
+    pub allow: Option<ProjectRestrictions>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Member {
-    pub role: Role,
-    pub subject: Subject,
+pub struct ProjectMember {
+    pub role: MemberRole,
+    pub subject: MemberSubject,
 }
 
 /// The ClusterRoles for people that every Kubernetes cluster has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum MemberRole {
     Admin,
     Edit,
     View,
 }
 
-impl Role {
+impl MemberRole {
     pub const ALL: [Self; 3] = [Self::Admin, Self::Edit, Self::View];
 
     pub fn as_str(self) -> &'static str {
@@ -56,20 +56,20 @@ impl Role {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Subject {
+pub enum MemberSubject {
     User(String),
     Group(String),
     ServiceAccount { namespace: String, name: String },
 }
 
-/// What the apps of a project may be and use; `None`: anything.
+/// What the apps of a project may be and use; `NotConfigured`: anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Allow {
+pub struct ProjectRestrictions {
     /// Kinds of manifests that make apps (`Component`), and kinds of objects (`Deployment`, `apps/Deployment`).
     /// Each of the two sorts that is named leaves out the rest of its sort.
     pub kinds: Option<Vec<String>>,
-    pub clusters: Option<Selector>,
+    pub clusters: Option<ClusterSelector>,
     /// Hosts, or the beginnings of images: `registry.example.com`, `docker.io/library`.
     pub registries: Option<Vec<String>>,
     #[serde(skip)]
@@ -79,14 +79,14 @@ pub struct Allow {
 /// The kinds of manifests that make apps.
 pub const APP_KINDS: &[&str] = &["AppSet", "Application", "Component", "Middleware", "Objects"];
 
-impl Allow {
-    pub fn app_kind(&self, kind: &str) -> bool {
-        let mut named = self.kinds.iter().flatten().filter(|kind| is_of_app(kind)).peekable();
+impl ProjectRestrictions {
+    pub fn allows_app_kind(&self, kind: &str) -> bool {
+        let mut named = self.kinds.iter().flatten().filter(|kind| is_app_kind(kind)).peekable();
         named.peek().is_none() || named.any(|allowed| allowed == kind)
     }
 
-    pub fn object_kind(&self, group: &str, kind: &str) -> bool {
-        let mut named = self.kinds.iter().flatten().filter(|kind| !is_of_app(kind)).peekable();
+    pub fn allows_object_kind(&self, group: &str, kind: &str) -> bool {
+        let mut named = self.kinds.iter().flatten().filter(|kind| !is_app_kind(kind)).peekable();
         named.peek().is_none()
             || named.any(|allowed| match allowed.rsplit_once('/') {
                 Some((of_group, name)) => of_group == group && name == kind,
@@ -95,9 +95,9 @@ impl Allow {
     }
 
     /// Whether an image comes from one of the registries, compared part by part.
-    pub fn image(&self, image: &str) -> bool {
+    pub fn allows_image(&self, image: &str) -> bool {
         let Some(registries) = &self.registries else { return true };
-        let image = full_name(image);
+        let image = full_image_name(image);
         registries.iter().any(|registry| {
             // Behind a host stands a path; `:` would be another port, and so another registry.
             let ends: &[char] = if registry.contains('/') { &['/', ':', '@'] } else { &['/'] };
@@ -106,12 +106,12 @@ impl Allow {
     }
 }
 
-fn is_of_app(kind: &str) -> bool {
+fn is_app_kind(kind: &str) -> bool {
     APP_KINDS.contains(&kind)
 }
 
 /// An image with the registry that a container runtime takes when none is written.
-fn full_name(image: &str) -> String {
+fn full_image_name(image: &str) -> String {
     const HUB: &str = "docker.io";
     let path = match image.split_once('/') {
         Some((HUB | "index.docker.io", path)) => path,
@@ -126,9 +126,9 @@ fn full_name(image: &str) -> String {
 mod tests {
     use super::*;
 
-    fn allow(kinds: Option<&[&str]>, registries: &[&str]) -> Allow {
+    fn allow(kinds: Option<&[&str]>, registries: &[&str]) -> ProjectRestrictions {
         let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
-        Allow {
+        ProjectRestrictions {
             kinds: kinds.map(texts),
             clusters: None,
             registries: Some(texts(registries)),
@@ -140,7 +140,7 @@ mod tests {
     fn images_are_compared_part_by_part() {
         let check = |image: &str, expected: bool| {
             let allow = allow(None, &["registry.example.com", "docker.io/library", "quay.io/shop/web"]);
-            assert_eq!(allow.image(image), expected, "{image}");
+            assert_eq!(allow.allows_image(image), expected, "{image}");
         };
         check("registry.example.com/shop/web:1", true);
         check("registry.example.com.evil.org/web:1", false);
@@ -160,10 +160,10 @@ mod tests {
         let check = |kinds: &[&str], expected: [bool; 4]| {
             let allow = allow(Some(kinds), &[]);
             let found = [
-                allow.app_kind("Component"),
-                allow.app_kind("Objects"),
-                allow.object_kind("apps", "Deployment"),
-                allow.object_kind("", "Secret"),
+                allow.allows_app_kind("Component"),
+                allow.allows_app_kind("Objects"),
+                allow.allows_object_kind("apps", "Deployment"),
+                allow.allows_object_kind("", "Secret"),
             ];
             assert_eq!(found, expected, "{kinds:?}");
         };

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 
-use super::Happened;
+use super::NotificationPhase;
 
 /// Messages wait until these hours are over, except those of the given phases.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,24 +16,24 @@ pub struct QuietHours {
     pub days: Vec<Weekday>,
     pub time_zone: TimeZone,
     /// What is sent all the same.
-    pub except: Vec<Happened>,
+    pub except: Vec<NotificationPhase>,
 }
 
 impl QuietHours {
-    /// The end of the hours that `now` is in; `None` when the message may be sent at once.
-    pub fn until(&self, now: Timestamp, happened: Happened) -> Option<Timestamp> {
+    /// The end of the hours that `now` is in; `NotConfigured` when the message may be sent at once.
+    pub fn until(&self, now: Timestamp, happened: NotificationPhase) -> Option<Timestamp> {
         if self.except.contains(&happened) {
             return None;
         }
         let today = self.time_zone.to_datetime(now).date();
         let days = [today.yesterday().ok(), Some(today)];
-        let hours = days.into_iter().flatten().filter_map(|day| self.on(day));
+        let hours = days.into_iter().flatten().filter_map(|day| self.hours_on(day));
         hours.filter(|(from, to)| (*from..*to).contains(&now)).map(|(_, to)| to).max()
     }
 
     /// The hours that begin on a day. A time that the clock skips is taken after the gap; of one that it shows twice, the first begins
     /// the hours and the second ends them.
-    fn on(&self, day: Date) -> Option<(Timestamp, Timestamp)> {
+    fn hours_on(&self, day: Date) -> Option<(Timestamp, Timestamp)> {
         if !self.days.is_empty() && !self.days.contains(&day.weekday()) {
             return None;
         }
@@ -53,7 +53,7 @@ mod tests {
             to: to.parse().expect("a time"),
             days: days.to_vec(),
             time_zone: TimeZone::get(zone).expect("a zone of the database in the program"),
-            except: vec![Happened::Failed],
+            except: vec![NotificationPhase::Failed],
         }
     }
 
@@ -62,8 +62,8 @@ mod tests {
     fn check(hours: &QuietHours, cases: &[(&str, Option<&str>)]) {
         let at = |text: &str| text.parse::<Timestamp>().unwrap_or_else(|error| panic!("{text}: {error}"));
         for (now, end) in cases {
-            assert_eq!(hours.until(at(now), Happened::Waiting), end.map(at), "{hours:?} {now}");
-            assert_eq!(hours.until(at(now), Happened::Failed), None, "{now}");
+            assert_eq!(hours.until(at(now), NotificationPhase::Waiting), end.map(at), "{hours:?} {now}");
+            assert_eq!(hours.until(at(now), NotificationPhase::Failed), None, "{now}");
         }
     }
 
@@ -174,10 +174,10 @@ mod tests {
     fn ends_of_time_are_no_panic() {
         let night = hours("UTC", "22:00", "08:00", &[]);
         for now in [Timestamp::MIN, Timestamp::MAX] {
-            let _ = night.until(now, Happened::Done);
+            let _ = night.until(now, NotificationPhase::Done);
         }
         assert_eq!(
-            night.until(Timestamp::UNIX_EPOCH, Happened::Done).map(|it| it.as_second()),
+            night.until(Timestamp::UNIX_EPOCH, NotificationPhase::Done).map(|it| it.as_second()),
             Some(8 * 3600)
         );
     }

@@ -9,14 +9,14 @@ use super::Digest;
 
 /// One key of a Secret or ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct StoredKey {
+pub struct DataKeyRef {
     pub namespace: String,
     pub name: String,
     pub key: String,
 }
 
 /// `tutti/bj5, key kubeconfig`.
-impl fmt::Display for StoredKey {
+impl fmt::Display for DataKeyRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}, key {}", self.namespace, self.name, self.key)
     }
@@ -50,13 +50,13 @@ pub struct RegisteredCluster {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub status: Option<String>,
-    /// Of the kubeconfig: another one is another connection. `None`: it holds none.
+    /// Of the kubeconfig: another one is another connection. `NotConfigured`: it holds none.
     pub kubeconfig: Option<Digest>,
 }
 
 /// The contents of a registry at the last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegistryContents {
     /// By name.
     pub clusters: Vec<RegisteredCluster>,
     /// The error while the registry was never read: its clusters are unknown.

@@ -7,25 +7,26 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    AppId, Body, ClusterName, Diagnostic, Digest, Hook, Kind, Live, Location, ObjectId, ObjectMark,
-    Questions, Revision, Sealed, SyncWave, UnitMark, is_secret, masked,
+    AppId, CapabilityQueries, ClusterName, Diagnostic, Digest, EncryptedValues, GroupVersionKind, LiveObject,
+    Location, ObjectBody, ObjectHook, ObjectId, ObjectRolloutAnnotations, Revision, SyncWave,
+    UnitRolloutAnnotations, is_secret_kind, masked_body,
 };
 
 /// One desired object. Debug output hides secret values, and it is never written to disk.
 #[derive(Clone, PartialEq)]
 pub struct RenderedObject {
     pub id: ObjectId,
-    pub kind: Kind,
+    pub kind: GroupVersionKind,
     /// Complete with labels and annotations, except `tutti.dev/hash` and `tutti.dev/revision`.
-    pub body: Body,
+    pub body: ObjectBody,
     /// Of `body` in canonical form; with a salt when something of it is encrypted in the repository.
     pub hash: Digest,
     /// The template or file that it came from.
     pub source: Location,
     /// Its values that are encrypted in the repository.
-    pub sealed: Option<Sealed>,
+    pub encrypted_values: Option<EncryptedValues>,
     /// When a chart calls it a hook.
-    pub hook: Option<Hook>,
+    pub hook: Option<ObjectHook>,
     /// Its sync wave, by annotation.
     pub wave: SyncWave,
     /// Group and kind that a CustomResourceDefinition defines. Cached, because definitions are long and all objects are checked.
@@ -37,14 +38,14 @@ pub struct RenderedObject {
 impl RenderedObject {
     /// For tests: an object of which this is encrypted in the repository.
     #[cfg(test)]
-    pub(crate) fn of_test(body: &Value, sealed: Option<Sealed>) -> Self {
+    pub(crate) fn for_test(body: &Value, sealed: Option<EncryptedValues>) -> Self {
         Self {
             id: ObjectId::of(body).expect("an identity"),
-            kind: Kind::of(body).expect("a kind"),
+            kind: GroupVersionKind::of(body).expect("a kind"),
             hash: Digest::of_json(body),
             body: body.clone().into(),
             source: Location::new("a.yaml", 1, 1),
-            sealed,
+            encrypted_values: sealed,
             hook: None,
             wave: SyncWave::default(),
             defines: None,
@@ -58,7 +59,7 @@ impl RenderedObject {
     }
 
     /// The value for [`Self::defines`] of an object with these fields.
-    pub fn definition(id: &ObjectId, fields: &Value) -> Option<(Box<str>, Box<str>)> {
+    pub fn custom_kind_of(id: &ObjectId, fields: &Value) -> Option<(Box<str>, Box<str>)> {
         if (&*id.group, &*id.kind) != ("apiextensions.k8s.io", "CustomResourceDefinition") {
             return None;
         }
@@ -67,7 +68,7 @@ impl RenderedObject {
     }
 
     /// The value of a boolean annotation.
-    pub fn says(&self, annotation: &str) -> Option<bool> {
+    pub fn annotation_flag(&self, annotation: &str) -> Option<bool> {
         match self.annotation(annotation)?.as_str() {
             "true" => Some(true),
             "false" => Some(false),
@@ -76,7 +77,7 @@ impl RenderedObject {
     }
 
     pub fn annotation(&self, name: &str) -> Option<String> {
-        if !self.body.mentions(name) {
+        if !self.body.contains_text(name) {
             return None;
         }
         let fields = self.body.fields();
@@ -91,7 +92,7 @@ impl RenderedObject {
 
     /// Whether its values must not be shown.
     pub fn holds_secrets(&self) -> bool {
-        self.sealed.is_some() || is_secret(&self.kind.kind)
+        self.encrypted_values.is_some() || is_secret_kind(&self.kind.kind)
     }
 }
 
@@ -109,7 +110,7 @@ impl fmt::Debug for RenderedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RenderedObject")
             .field("id", &self.id)
-            .field("body", &masked(self))
+            .field("body", &masked_body(self))
             .field("hash", &self.hash)
             .field("source", &self.source)
             .finish_non_exhaustive()
@@ -118,21 +119,21 @@ impl fmt::Debug for RenderedObject {
 
 /// An app rendered for one cluster, objects sorted by id.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rendered {
+pub struct RenderedTarget {
     pub app: AppId,
     pub cluster: ClusterName,
     /// The last commit that changed anything that this render read.
     pub revision: Revision,
     /// The podSets of an AppSet here, in the order of the waves: each is a unit. Empty for every other app, which is one unit.
     pub pod_sets: Arc<[Arc<str>]>,
-    /// The units of an app in waves, by name; `None` for an app without waves.
+    /// The units of an app in waves, by name; `NotConfigured` for an app without waves.
     pub units: Option<Arc<BTreeMap<Arc<str>, UnitRender>>>,
     /// Shared by all clusters that the app renders to the same for.
     pub objects: Arc<[RenderedObject]>,
     /// Every patch by its location, with whether it matched an object. A patch that matches no object of any target is a mistake.
     pub patches: Arc<BTreeMap<Location, bool>>,
     /// Its queries about the capabilities of the cluster.
-    pub questions: Arc<Questions>,
+    pub capability_queries: Arc<CapabilityQueries>,
     /// Warnings of `lint`.
     pub warnings: Arc<[Diagnostic]>,
 }
@@ -141,10 +142,10 @@ pub struct Rendered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitRender {
     pub revision: Revision,
-    pub mark: UnitMark,
+    pub annotations: UnitRolloutAnnotations,
 }
 
-impl Rendered {
+impl RenderedTarget {
     /// The commit that a unit is rendered at.
     pub fn revision_of(&self, unit: &str) -> &Revision {
         let of_unit = self.units.as_ref().and_then(|units| units.get(unit));
@@ -152,13 +153,19 @@ impl Rendered {
     }
 
     /// The rollout annotations for an object of a unit. An unchanged live object keeps its own.
-    pub fn mark_of(&self, unit: &str, object: &RenderedObject, live: Option<&Live>) -> Option<ObjectMark> {
+    pub fn annotations_of(
+        &self,
+        unit: &str,
+        object: &RenderedObject,
+        live: Option<&LiveObject>,
+    ) -> Option<ObjectRolloutAnnotations> {
         let of_unit = self.units.as_ref()?.get(unit)?;
         let content = Some(object.content());
         let own = live.filter(|live| live.content() == content && content.is_some());
-        let mark = own.and_then(Live::rollout).map_or(&of_unit.mark, |own| &own.unit);
+        let mark =
+            own.and_then(LiveObject::rollout_annotations).map_or(&of_unit.annotations, |own| &own.unit);
         let revision = own.and_then(|live| live.revision.as_deref()).map(Revision::from);
-        Some(ObjectMark { content, revision, unit: mark.clone() })
+        Some(ObjectRolloutAnnotations { content, revision, unit: mark.clone() })
     }
 
     pub fn object(&self, id: &ObjectId) -> Option<&RenderedObject> {
@@ -199,8 +206,8 @@ mod tests {
         let check = |kind: (&str, &str), pod_sets: &[&str], of: &[&str], expected: &str| {
             let body =
                 json!({"apiVersion": kind.0, "kind": kind.1, "metadata": {"name": "a", "namespace": "b"}});
-            let object = RenderedObject { pod_sets: names(of), ..RenderedObject::of_test(&body, None) };
-            let rendered = Rendered {
+            let object = RenderedObject { pod_sets: names(of), ..RenderedObject::for_test(&body, None) };
+            let rendered = RenderedTarget {
                 app: AppId::new("shop", "pay"),
                 cluster: ClusterName::from("bj1"),
                 revision: Revision::from("c0ffee"),
@@ -208,7 +215,7 @@ mod tests {
                 units: None,
                 objects: Arc::default(),
                 patches: Arc::default(),
-                questions: Arc::default(),
+                capability_queries: Arc::default(),
                 warnings: Arc::default(),
             };
             assert_eq!(rendered.unit_of(&object), expected, "{kind:?} {of:?}");

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::{Location, Selector, WaveLimits};
+use super::{ClusterSelector, Location, WaveLimits};
 
 /// One ring: the clusters that a version reaches together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ring {
     pub name: String,
-    pub clusters: Selector,
+    pub clusters: ClusterSelector,
     /// Of the wave that it is for apps without waves of their own.
     #[serde(skip_serializing_if = "WaveLimits::are_none")]
     pub limits: WaveLimits,

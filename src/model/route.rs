@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Location, Selector};
+use super::{ClusterSelector, Location};
 
 /// Belongs to an app, and is rendered with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -12,10 +12,10 @@ use super::{Location, Selector};
 pub struct Route {
     /// Of the Ingress or HTTPRoute.
     pub name: String,
-    /// `None`: the app's own, by its name.
+    /// `NotConfigured`: the app's own, by its name.
     pub service: Option<String>,
     /// Of those that the app is on.
-    pub clusters: Selector,
+    pub clusters: ClusterSelector,
     pub settings: RouteSettings,
     /// What is otherwise in a ring.
     pub rings: BTreeMap<String, RouteSettings>,
@@ -23,14 +23,14 @@ pub struct Route {
     pub location: Location,
 }
 
-/// What a ring may have otherwise; `None`: as the route says.
+/// What a ring may have otherwise; `NotConfigured`: as the route says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RouteSettings {
     pub host: Option<String>,
     pub paths: Option<Vec<RoutePath>>,
-    pub tls: Option<Tls>,
-    pub entry: Option<Entry>,
+    pub tls: Option<RouteTls>,
+    pub entry: Option<RouteEntryPoint>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,13 +38,13 @@ pub struct RouteSettings {
 pub struct RoutePath {
     pub path: String,
     pub exact: bool,
-    /// `None`: the first port of the Service.
+    /// `NotConfigured`: the first port of the Service.
     pub port: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Tls {
+pub enum RouteTls {
     /// A Secret beside the app.
     Secret(String),
     /// A ClusterIssuer of cert-manager, which makes the Secret.
@@ -54,7 +54,7 @@ pub enum Tls {
 /// Who takes the connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Entry {
+pub enum RouteEntryPoint {
     /// An IngressClass: the route is an Ingress.
     Class(String),
     /// A Gateway: the route is an HTTPRoute.
@@ -62,7 +62,7 @@ pub enum Entry {
 }
 
 impl Route {
-    pub fn on_ring(&self, ring: Option<&str>) -> RouteSettings {
+    pub fn settings_in_ring(&self, ring: Option<&str>) -> RouteSettings {
         let base = self.settings.clone();
         match ring.and_then(|ring| self.rings.get(ring)).cloned() {
             None => base,
@@ -75,7 +75,7 @@ impl Route {
         }
     }
 
-    pub fn looks_at_ring(&self) -> bool {
+    pub fn depends_on_ring(&self) -> bool {
         self.clusters.ring.is_some() || !self.rings.is_empty()
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Lines that say nothing of values.
-const KEPT: [&str; 3] = ["kind: Secret", "apiVersion: v1", "---"];
+const SHOWN_LINES: [&str; 3] = ["kind: Secret", "apiVersion: v1", "---"];
 
 /// Whether a text may contain a Secret, in any YAML style. Anchors, tags, texts over several lines and escaped letters are not resolved,
 /// so some other texts match too; they show only their keys.
@@ -26,13 +26,13 @@ pub fn has_secret(text: &str) -> bool {
 
 /// The lines of such a text, as wide as they are, with their keys alone.
 pub fn lines_without_values(text: &str) -> Vec<String> {
-    let mut reader = Reader::default();
-    text.lines().map(|line| reader.shown(line)).collect()
+    let mut reader = SecretTextMasker::default();
+    text.lines().map(|line| reader.mask_line(line)).collect()
 }
 
 /// The YAML state between lines, which decides whether a line begins with a key or continues a value. In doubt it is no key.
 #[derive(Debug, Default)]
-struct Reader {
+struct SecretTextMasker {
     /// The quote that is open.
     quote: Option<char>,
     /// How many brackets and braces are open.
@@ -40,39 +40,39 @@ struct Reader {
     /// A key or a value may begin here.
     is_start: bool,
     /// How deep the last key is, or the last dash without more behind it: deeper is what belongs to it.
-    owner: Option<usize>,
+    key_depth: Option<usize>,
     /// How deep the last key or item with a value is: what is deeper goes on with the value.
-    value: Option<usize>,
+    value_depth: Option<usize>,
 }
 
-impl Reader {
-    fn shown(&mut self, line: &str) -> String {
+impl SecretTextMasker {
+    fn mask_line(&mut self, line: &str) -> String {
         let text = line.trim_start();
         let depth = line.len() - text.len();
         if let Some(rest) = document_start(line) {
             *self = Self { is_start: true, ..Self::default() };
-            self.read(rest);
-            return without_values(line);
+            self.scan(rest);
+            return line_without_values(line);
         }
         let is_in_brackets = self.quote.is_none() && self.brackets > 0;
         let is_in_block = self.quote.is_none() && self.brackets == 0;
-        if is_in_block && (text.is_empty() || self.value.is_some_and(|value| depth > value)) {
-            return without_values(line);
+        if is_in_block && (text.is_empty() || self.value_depth.is_some_and(|value| depth > value)) {
+            return line_without_values(line);
         }
-        let key = key(line).filter(|_| is_in_block || is_in_brackets && self.is_start);
+        let key = find_key(line).filter(|_| is_in_block || is_in_brackets && self.is_start);
         // Tags of a template are no text of it.
         if is_in_block && !text.starts_with('#') && !text.starts_with("{%") && !text.starts_with("{#") {
             self.begin(line, key.as_ref());
             self.is_start = true;
-            self.read(line);
+            self.scan(line);
         } else if !is_in_block {
-            self.read(line);
+            self.scan(line);
         }
         let kept = key.map_or(0, |key| key.end);
-        if KEPT.contains(&line.trim()) {
+        if SHOWN_LINES.contains(&line.trim()) {
             line.to_owned()
         } else {
-            line[..kept].to_owned() + &hidden(&line[kept..])
+            line[..kept].to_owned() + &mask(&line[kept..])
         }
     }
 
@@ -81,24 +81,24 @@ impl Reader {
         let text = line.trim();
         let depth = line.len() - line.trim_start().len();
         let begins_more = |text: &str| matches!(text.trim(), "" | "{" | "[") || text.trim().starts_with('#');
-        self.value = match key {
+        self.value_depth = match key {
             Some(key) => {
-                self.owner = Some(key.start);
+                self.key_depth = Some(key.start);
                 (!begins_more(&line[key.end..])).then_some(key.start)
             }
             None if text == "-" => {
-                self.owner = Some(depth);
+                self.key_depth = Some(depth);
                 None
             }
             None if begins_more(text) => None,
             None if text.starts_with('-') => Some(depth),
             // The value stands below its key, however deep.
-            None => Some(self.owner.filter(|owner| *owner < depth).unwrap_or(depth)),
+            None => Some(self.key_depth.filter(|owner| *owner < depth).unwrap_or(depth)),
         };
     }
 
     /// Reads on in a line: which quotes and brackets are open behind it.
-    fn read(&mut self, line: &str) {
+    fn scan(&mut self, line: &str) {
         let (mut letters, mut before) = (line.chars().peekable(), ' ');
         while let Some(letter) = letters.next() {
             let is_last = letters.peek().is_none_or(|next| next.is_whitespace());
@@ -140,7 +140,7 @@ fn document_start(line: &str) -> Option<&str> {
 }
 
 /// Where the key is that a line begins with, with its colon: one word, or a text in quotes. A colon within a word ends no key.
-fn key(line: &str) -> Option<Range<usize>> {
+fn find_key(line: &str) -> Option<Range<usize>> {
     let is_mark = |text: &str| {
         let rest = text.strip_prefix(['-', '#', '{', '?']);
         rest.is_some_and(|rest| text.starts_with(['{', '#']) || rest.starts_with(char::is_whitespace))
@@ -161,11 +161,11 @@ fn key(line: &str) -> Option<Range<usize>> {
 }
 
 /// One line of such a text, without the others: what looks like a key in it may be a part of a longer value.
-pub fn without_values(line: &str) -> String {
-    if KEPT.contains(&line.trim()) { line.to_owned() } else { hidden(line) }
+pub fn line_without_values(line: &str) -> String {
+    if SHOWN_LINES.contains(&line.trim()) { line.to_owned() } else { mask(line) }
 }
 
-fn hidden(text: &str) -> String {
+fn mask(text: &str) -> String {
     text.chars().map(|letter| if letter.is_whitespace() { letter } else { '*' }).collect()
 }
 
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn line_alone_is_hidden() {
-        assert_eq!(without_values("hun: ter2"), "**** ****");
-        assert_eq!(without_values("kind: Secret"), "kind: Secret");
+        assert_eq!(line_without_values("hun: ter2"), "**** ****");
+        assert_eq!(line_without_values("kind: Secret"), "kind: Secret");
     }
 }

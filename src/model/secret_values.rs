@@ -8,14 +8,14 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::sealed::LONG;
-use super::{RenderedObject, is_secret};
+use super::secret_masking::LONG_VALUE;
+use super::{RenderedObject, is_secret_kind};
 
-/// Shorter values are everywhere, and not hidden. Those below [`LONG`] are hidden as whole words.
-const SHORTEST: usize = 4;
+/// Shorter values are everywhere, and not hidden. Those below [`LONG_VALUE`] are hidden as whole words.
+const SHORTEST_VALUE: usize = 4;
 
 /// Takes what the API server takes.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
+const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)
@@ -32,8 +32,12 @@ impl SecretValues {
     pub fn of<'a>(objects: impl IntoIterator<Item = &'a RenderedObject>) -> Self {
         let mut values = Self::default();
         for object in objects.into_iter().filter(|object| object.holds_secrets()) {
-            object.sealed.iter().flat_map(|sealed| sealed.values()).for_each(|value| values.add(value));
-            if is_secret(&object.kind.kind) {
+            object
+                .encrypted_values
+                .iter()
+                .flat_map(|sealed| sealed.values())
+                .for_each(|value| values.add(value));
+            if is_secret_kind(&object.kind.kind) {
                 values.add_data(object);
             }
         }
@@ -48,7 +52,7 @@ impl SecretValues {
                 self.add(text);
                 // Containers get it decoded.
                 let folded: String = text.split(['\r', '\n']).collect();
-                if let Some(decoded) = LENIENT.decode(folded).ok().filter(|_| field == "data") {
+                if let Some(decoded) = LENIENT_BASE64.decode(folded).ok().filter(|_| field == "data") {
                     // As a log is read: what is no text in it does not hide the rest.
                     self.add(&String::from_utf8_lossy(&decoded));
                 }
@@ -57,7 +61,7 @@ impl SecretValues {
     }
 
     fn add(&mut self, value: &str) {
-        let lines = value.split(['\n', '\r']).map(str::trim).filter(|line| line.len() >= SHORTEST);
+        let lines = value.split(['\n', '\r']).map(str::trim).filter(|line| line.len() >= SHORTEST_VALUE);
         self.lines.extend(lines.map(SecretString::from));
     }
 
@@ -67,7 +71,7 @@ impl SecretValues {
         let mut hidden = BTreeSet::new();
         for line in &self.lines {
             let value = SecretString::from(shown(line.expose_secret()));
-            for place in places(text, value.expose_secret(), is_cut) {
+            for place in occurrences(text, value.expose_secret(), is_cut) {
                 hidden.insert((place.start, place.end));
             }
         }
@@ -86,25 +90,26 @@ impl SecretValues {
 }
 
 /// Where a value stands in a text.
-fn places(text: &str, value: &str, is_cut: bool) -> Vec<Range<usize>> {
-    let is_long = value.len() >= LONG;
-    if value.len() < SHORTEST {
+fn occurrences(text: &str, value: &str, is_cut: bool) -> Vec<Range<usize>> {
+    let is_long = value.len() >= LONG_VALUE;
+    if value.len() < SHORTEST_VALUE {
         return Vec::new();
     }
     let all = text.match_indices(value).map(|(start, found)| start..start + found.len());
     let mut places: Vec<Range<usize>> = all.filter(|place| is_long || is_word(text, place)).collect();
-    if is_long && text.len() >= LONG {
+    if is_long && text.len() >= LONG_VALUE {
         // A line that was too long was broken somewhere, perhaps within a value.
         if value.contains(text) {
             places.push(0..text.len());
         }
-        let mut ends = value.char_indices().map(|(at, _)| value.len() - at).take_while(|left| *left >= LONG);
+        let mut ends =
+            value.char_indices().map(|(at, _)| value.len() - at).take_while(|left| *left >= LONG_VALUE);
         if let Some(left) =
             ends.find(|left| value.get(value.len() - left..).is_some_and(|it| text.starts_with(it)))
         {
             places.push(0..left);
         }
-        let mut begins = value.char_indices().map(|(at, _)| at).rev().take_while(|at| *at >= LONG);
+        let mut begins = value.char_indices().map(|(at, _)| at).rev().take_while(|at| *at >= LONG_VALUE);
         let begin = begins.find(|at| value.get(..*at).is_some_and(|it| text.ends_with(it)));
         if let Some(length) = begin.filter(|_| is_cut) {
             places.push(text.len() - length..text.len());
@@ -125,12 +130,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::Sealed;
+    use crate::model::EncryptedValues;
 
     fn object(kind: &str, data: &Value, sealed: &[&str]) -> RenderedObject {
         let body = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "b"}, "data": data});
         let values = sealed.iter().map(|value| ("/data/x".to_owned(), SecretString::from(*value))).collect();
-        RenderedObject::of_test(&body, (!sealed.is_empty()).then(|| Sealed::new(b"salt", values)))
+        RenderedObject::for_test(&body, (!sealed.is_empty()).then(|| EncryptedValues::new(b"salt", values)))
     }
 
     #[track_caller]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::beside;
-use super::glob::{self, Separator};
+use super::glob::{self, SeparatorMatching};
+use super::outside_path;
 
 /// What a selector looks at.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +18,11 @@ pub struct ClusterFacts<'a> {
 /// All that is given must hold; the empty selector is every cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Selector {
-    /// Names or shell patterns (`gz*`); one must fit. `None`: not asked.
+pub struct ClusterSelector {
+    /// Names or shell patterns (`gz*`); one must fit. `NotConfigured`: not asked.
     pub names: Option<Vec<String>>,
     pub match_labels: BTreeMap<String, String>,
-    pub match_expressions: Vec<Requirement>,
+    pub match_expressions: Vec<LabelRequirement>,
     pub ring: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub struct Selector {
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     pub match_labels: BTreeMap<String, String>,
-    pub match_expressions: Vec<Requirement>,
+    pub match_expressions: Vec<LabelRequirement>,
 }
 
 impl LabelSelector {
@@ -50,21 +50,21 @@ impl LabelSelector {
 
 /// One line of `matchExpressions`, as Kubernetes has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Requirement {
+pub struct LabelRequirement {
     pub key: String,
-    pub operator: Operator,
+    pub operator: LabelOperator,
     pub values: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Operator {
+pub enum LabelOperator {
     In,
     NotIn,
     Exists,
     DoesNotExist,
 }
 
-impl Selector {
+impl ClusterSelector {
     pub fn matches(&self, cluster: ClusterFacts<'_>) -> bool {
         self.names
             .as_ref()
@@ -75,15 +75,15 @@ impl Selector {
     }
 }
 
-impl Requirement {
+impl LabelRequirement {
     fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);
         match self.operator {
-            Operator::In => value.is_some_and(|value| self.values.contains(value)),
+            LabelOperator::In => value.is_some_and(|value| self.values.contains(value)),
             // As in Kubernetes: a cluster without the label is not in the list.
-            Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
+            LabelOperator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
+            LabelOperator::Exists => value.is_some(),
+            LabelOperator::DoesNotExist => value.is_none(),
         }
     }
 }
@@ -91,9 +91,9 @@ impl Requirement {
 /// Patterns are checked when the manifest is read; one that is not a pattern fits nothing but itself.
 pub fn name_matches(pattern: &str, name: &str) -> bool {
     // Most names are no patterns, most patterns are `gz*`, and to compile one takes far longer than to compare.
-    let plain = beside::before_wildcards(pattern);
+    let plain = outside_path::literal_prefix(pattern);
     let is_pattern = || plain.len() < pattern.len() && name.starts_with(plain);
-    let fits = || glob::compile(pattern, Separator::Fits).is_ok_and(|glob| glob.is_match(name));
+    let fits = || glob::compile(pattern, SeparatorMatching::Matched).is_ok_and(|glob| glob.is_match(name));
     pattern == name || is_pattern() && (&pattern[plain.len()..] == "*" || fits())
 }
 
@@ -102,17 +102,17 @@ mod tests {
     use super::*;
 
     #[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
-    fn check(selector: Selector, expected: bool) {
+    fn check(selector: ClusterSelector, expected: bool) {
         let labels = BTreeMap::from([("zone".to_owned(), "gz".to_owned())]);
         let facts = ClusterFacts { name: "gz1", labels: &labels, ring: Some("prod") };
         assert_eq!(selector.matches(facts), expected, "{selector:?}");
     }
 
-    fn expression(key: &str, operator: Operator, values: &[&str]) -> Selector {
+    fn expression(key: &str, operator: LabelOperator, values: &[&str]) -> ClusterSelector {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
-        Selector {
-            match_expressions: vec![Requirement { key: key.to_owned(), operator, values }],
-            ..Selector::default()
+        ClusterSelector {
+            match_expressions: vec![LabelRequirement { key: key.to_owned(), operator, values }],
+            ..ClusterSelector::default()
         }
     }
 
@@ -141,18 +141,25 @@ mod tests {
 
     #[test]
     fn everything_given_must_hold() {
-        check(Selector::default(), true);
-        check(Selector { names: Some(vec!["bj*".into(), "gz*".into()]), ..Selector::default() }, true);
-        check(Selector { names: Some(vec![]), ..Selector::default() }, false);
+        check(ClusterSelector::default(), true);
         check(
-            Selector { names: Some(vec!["gz1".into()]), ring: Some("test".into()), ..Selector::default() },
+            ClusterSelector { names: Some(vec!["bj*".into(), "gz*".into()]), ..ClusterSelector::default() },
+            true,
+        );
+        check(ClusterSelector { names: Some(vec![]), ..ClusterSelector::default() }, false);
+        check(
+            ClusterSelector {
+                names: Some(vec!["gz1".into()]),
+                ring: Some("test".into()),
+                ..ClusterSelector::default()
+            },
             false,
         );
-        check(Selector { ring: Some("prod".into()), ..Selector::default() }, true);
-        check(expression("zone", Operator::In, &["bj", "gz"]), true);
-        check(expression("zone", Operator::NotIn, &["gz"]), false);
-        check(expression("gpu", Operator::NotIn, &["yes"]), true);
-        check(expression("gpu", Operator::Exists, &[]), false);
-        check(expression("gpu", Operator::DoesNotExist, &[]), true);
+        check(ClusterSelector { ring: Some("prod".into()), ..ClusterSelector::default() }, true);
+        check(expression("zone", LabelOperator::In, &["bj", "gz"]), true);
+        check(expression("zone", LabelOperator::NotIn, &["gz"]), false);
+        check(expression("gpu", LabelOperator::NotIn, &["yes"]), true);
+        check(expression("gpu", LabelOperator::Exists, &[]), false);
+        check(expression("gpu", LabelOperator::DoesNotExist, &[]), true);
     }
 }

@@ -13,7 +13,7 @@ pub struct SyncWave(i16);
 
 /// An annotation value that is no valid sync wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAWave<'a>(pub &'a str);
+pub struct InvalidSyncWave<'a>(pub &'a str);
 
 impl SyncWave {
     pub const LOWEST: i16 = i16::MIN;
@@ -21,9 +21,9 @@ impl SyncWave {
 
     /// From the annotations of an object, of which `annotation` tells one by its name. Ours counts before Argo CD's, which is
     /// read as Argo CD does: what is no number is 0.
-    pub fn of<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Self, NotAWave<'a>> {
+    pub fn of<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Result<Self, InvalidSyncWave<'a>> {
         if let Some(says) = annotation(labels::SYNC_WAVE) {
-            return says.parse().map(Self).map_err(|_| NotAWave(says));
+            return says.parse().map(Self).map_err(|_| InvalidSyncWave(says));
         }
         let foreign = annotation(labels::ARGO_SYNC_WAVE).and_then(|says| says.parse::<i64>().ok());
         let near = foreign.unwrap_or_default().clamp(Self::LOWEST.into(), Self::HIGHEST.into());

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// What a taint does to apps that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Effect {
+pub enum TaintEffect {
     /// What is there stays; nothing new comes.
     NoSchedule,
     /// Nothing stays.
@@ -22,7 +22,7 @@ pub struct Taint {
     pub key: String,
     /// May be empty.
     pub value: String,
-    pub effect: Effect,
+    pub effect: TaintEffect,
 }
 
 /// `dedicated=gpu:NoSchedule`, as kubectl writes it.
@@ -39,12 +39,12 @@ impl fmt::Display for Taint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Toleration {
-    /// `None`: every taint.
+    /// `NotConfigured`: every taint.
     pub key: Option<String>,
-    /// `None`: whatever its value is.
+    /// `NotConfigured`: whatever its value is.
     pub value: Option<String>,
-    /// `None`: both.
-    pub effect: Option<Effect>,
+    /// `NotConfigured`: both.
+    pub effect: Option<TaintEffect>,
 }
 
 impl Toleration {
@@ -62,20 +62,20 @@ mod tests {
     #[test]
     fn empty_toleration_fields_match_anything() {
         let taint =
-            Taint { key: "dedicated".to_owned(), value: "gpu".to_owned(), effect: Effect::NoSchedule };
+            Taint { key: "dedicated".to_owned(), value: "gpu".to_owned(), effect: TaintEffect::NoSchedule };
         assert_eq!(taint.to_string(), "dedicated=gpu:NoSchedule");
         assert_eq!(Taint { value: String::new(), ..taint.clone() }.to_string(), "dedicated:NoSchedule");
-        let check = |key: Option<&str>, value: Option<&str>, effect: Option<Effect>, expected: bool| {
+        let check = |key: Option<&str>, value: Option<&str>, effect: Option<TaintEffect>, expected: bool| {
             let (key, value) = (key.map(ToOwned::to_owned), value.map(ToOwned::to_owned));
             let toleration = Toleration { key, value, effect };
             assert_eq!(toleration.tolerates(&taint), expected, "{toleration:?}");
         };
         check(None, None, None, true);
         check(Some("dedicated"), None, None, true);
-        check(Some("dedicated"), Some("gpu"), Some(Effect::NoSchedule), true);
+        check(Some("dedicated"), Some("gpu"), Some(TaintEffect::NoSchedule), true);
         check(Some("dedicated"), Some(""), None, false);
         check(Some("dedicated"), Some("cpu"), None, false);
         check(Some("other"), None, None, false);
-        check(Some("dedicated"), None, Some(Effect::NoExecute), false);
+        check(Some("dedicated"), None, Some(TaintEffect::NoExecute), false);
     }
 }

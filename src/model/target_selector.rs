@@ -5,27 +5,27 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::selector::name_matches;
-use super::{AppId, ClusterFacts, Location, Selector};
+use super::{AppId, ClusterFacts, ClusterSelector, Location};
 
 /// All given criteria must hold; an empty selector selects everything. An event without an app, such as an offline cluster, matches when
 /// there are no app criteria.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetSelector {
-    /// Patterns of `namespace/name`; one must fit. `None`: not asked.
+    /// Patterns of `namespace/name`; one must fit. `NotConfigured`: not asked.
     pub apps: Option<Vec<String>>,
     /// Labels of the app.
     pub app_labels: BTreeMap<String, String>,
-    /// Patterns of names. `None`: not asked.
+    /// Patterns of names. `NotConfigured`: not asked.
     pub rings: Option<Vec<String>>,
-    pub clusters: Selector,
+    pub clusters: ClusterSelector,
     #[serde(skip)]
-    pub places: SelectorPlaces,
+    pub places: SelectorLocations,
 }
 
 /// Where the patterns of a selector are written, for messages: one place for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SelectorPlaces {
+pub struct SelectorLocations {
     pub apps: Vec<Location>,
     pub rings: Vec<Location>,
     pub clusters: Vec<Location>,
@@ -35,19 +35,19 @@ pub struct SelectorPlaces {
 
 impl TargetSelector {
     /// Whether it has criteria for apps. Then events without an app do not match.
-    pub fn asks_for_apps(&self) -> bool {
+    pub fn has_app_criteria(&self) -> bool {
         self.apps.is_some() || !self.app_labels.is_empty()
     }
 
     /// A text that is equal for selectors with the same criteria.
-    pub fn of_what(&self) -> String {
+    pub fn grouping_key(&self) -> String {
         let Self { apps, app_labels, rings, clusters, places: _ } = self;
         format!("{apps:?} {app_labels:?} {rings:?} {clusters:?}")
     }
 
     /// Whether it has criteria for clusters. Then events without a cluster do not match.
-    pub fn asks_for_clusters(&self) -> bool {
-        self.clusters != Selector::default()
+    pub fn has_cluster_criteria(&self) -> bool {
+        self.clusters != ClusterSelector::default()
     }
 
     /// An app on a cluster.
@@ -60,7 +60,7 @@ impl TargetSelector {
             && self.apps.as_ref().is_none_or(|patterns| fits_any(patterns, &app.to_string()))
     }
 
-    /// `None`: what happened is in no ring.
+    /// `NotConfigured`: what happened is in no ring.
     pub fn selects_ring(&self, ring: Option<&str>) -> bool {
         self.rings.as_ref().is_none_or(|patterns| ring.is_some_and(|ring| fits_any(patterns, ring)))
     }
@@ -108,7 +108,7 @@ mod tests {
             let selector =
                 TargetSelector { apps: patterns, app_labels: labels(wanted), ..Default::default() };
             assert_eq!(selector.selects_app(&pay, &of_shop), expected, "{selector:?}");
-            assert_eq!(selector.asks_for_apps(), asks, "{selector:?}");
+            assert_eq!(selector.has_app_criteria(), asks, "{selector:?}");
         }
     }
 
@@ -134,17 +134,20 @@ mod tests {
         let zone = labels(&[("zone", "bj")]);
         let bj = ClusterFacts { name: "bj-prod", labels: &zone, ring: Some("prod") };
         for (clusters, expected) in [
-            (Selector::default(), true),
-            (Selector { names: texts(&["bj-*"]), ..Selector::default() }, true),
-            (Selector { names: texts(&["gz-*"]), ..Selector::default() }, false),
-            (Selector { match_labels: labels(&[("zone", "bj")]), ..Selector::default() }, true),
-            (Selector { match_labels: labels(&[("zone", "gz")]), ..Selector::default() }, false),
-            (Selector { ring: Some("test".to_owned()), ..Selector::default() }, false),
+            (ClusterSelector::default(), true),
+            (ClusterSelector { names: texts(&["bj-*"]), ..ClusterSelector::default() }, true),
+            (ClusterSelector { names: texts(&["gz-*"]), ..ClusterSelector::default() }, false),
+            (ClusterSelector { match_labels: labels(&[("zone", "bj")]), ..ClusterSelector::default() }, true),
+            (
+                ClusterSelector { match_labels: labels(&[("zone", "gz")]), ..ClusterSelector::default() },
+                false,
+            ),
+            (ClusterSelector { ring: Some("test".to_owned()), ..ClusterSelector::default() }, false),
         ] {
-            let asks = clusters != Selector::default();
+            let asks = clusters != ClusterSelector::default();
             let selector = TargetSelector { clusters, ..Default::default() };
             assert_eq!(selector.selects_cluster(bj), expected, "{selector:?}");
-            assert_eq!(selector.asks_for_clusters(), asks, "{selector:?}");
+            assert_eq!(selector.has_cluster_criteria(), asks, "{selector:?}");
         }
     }
 }

@@ -11,13 +11,13 @@ pub struct Trigger {
     /// The receiver of `tutti.yaml` whose deliveries it looks at.
     pub receiver: Option<String>,
     /// All of them must hold.
-    pub rules: Vec<MatchRule>,
+    pub rules: Vec<TriggerMatchRule>,
     /// What `POST /api/v1/triggers/{name}` asks for.
     pub token: Option<SecretRef>,
     /// `namespace/name`, or the name alone.
     pub app: TriggerField,
     pub value: TriggerValue,
-    pub place: TriggerPlace,
+    pub target: TriggerTarget,
     pub write: TriggerWrite,
     pub location: Location,
     /// Of `receiver`.
@@ -26,10 +26,10 @@ pub struct Trigger {
 
 /// What a payload has at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MatchRule {
+pub struct TriggerMatchRule {
     pub path: PayloadPath,
     /// One of these, each a value or a pattern.
-    pub any: Vec<String>,
+    pub patterns: Vec<String>,
 }
 
 /// What is written.
@@ -41,7 +41,7 @@ pub enum TriggerValue {
 
 /// Where it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TriggerPlace {
+pub enum TriggerTarget {
     /// `pins/RING.yaml` beside the manifest of the app.
     Pin { ring: TriggerField },
     /// A scalar of a file in the folder of the app.
@@ -72,20 +72,20 @@ pub struct PayloadPath(Vec<String>);
 /// In bytes, of a template, of a path, and of what a template becomes.
 const LONGEST_TEMPLATE: usize = 1024;
 const LONGEST_PATH: usize = 256;
-pub const LONGEST_RESULT: usize = 1024;
+pub const LONGEST_TEMPLATE_RESULT: usize = 1024;
 
 /// A text with `{{ path | filter }}` in it. It reads nothing but the payload, and has no loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PayloadTemplate(Vec<Part>);
+pub struct PayloadTemplate(Vec<PayloadTemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum PayloadTemplatePart {
     Text(String),
-    Value { path: PayloadPath, filters: Vec<Filter> },
+    Value { path: PayloadPath, filters: Vec<PayloadFilter> },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Filter {
+enum PayloadFilter {
     /// Without `refs/heads/` or `refs/tags/` in front.
     StripRef,
     /// In the place of what is not there, null or empty.
@@ -94,13 +94,13 @@ enum Filter {
 
 /// What is wrong with a template, and at which character of it, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplateMistake {
-    pub at: usize,
+pub struct PayloadTemplateError {
+    pub offset: usize,
     pub message: String,
 }
 
 impl PayloadPath {
-    /// `None`: it is no path.
+    /// `NotConfigured`: it is no path.
     pub fn parse(text: &str) -> Option<Self> {
         let is_key = |key: &str| {
             !key.is_empty() && key.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it))
@@ -132,30 +132,30 @@ impl std::fmt::Display for PayloadPath {
 }
 
 impl PayloadTemplate {
-    pub fn parse(text: &str) -> Result<Self, TemplateMistake> {
+    pub fn parse(text: &str) -> Result<Self, PayloadTemplateError> {
         let mistake = |at: usize, message: &str| {
             let at = text.get(..at).unwrap_or(text).chars().count();
-            TemplateMistake { at, message: message.to_owned() }
+            PayloadTemplateError { offset: at, message: message.to_owned() }
         };
         if text.len() > LONGEST_TEMPLATE {
             return Err(mistake(0, &format!("it has more than {LONGEST_TEMPLATE} bytes")));
         }
         let (mut parts, mut at) = (Vec::new(), 0);
         while let Some(open) = text[at..].find("{{").map(|open| at + open) {
-            parts.push(Part::Text(text[at..open].to_owned()));
+            parts.push(PayloadTemplatePart::Text(text[at..open].to_owned()));
             let Some(length) = text[open..].find("}}") else {
                 return Err(mistake(open, "`{{` without its `}}`"));
             };
             let inner = &text[open + 2..open + length];
-            parts.push(expression(inner).map_err(|message| mistake(open, &message))?);
+            parts.push(parse_expression(inner).map_err(|message| mistake(open, &message))?);
             at = open + length + 2;
         }
         let rest = &text[at..];
         if let Some(other) = ["{%", "{#", "}}"].iter().find_map(|mark| rest.find(mark)) {
             return Err(mistake(at + other, "only `{{ … }}` is known here"));
         }
-        parts.push(Part::Text(rest.to_owned()));
-        parts.retain(|part| *part != Part::Text(String::new()));
+        parts.push(PayloadTemplatePart::Text(rest.to_owned()));
+        parts.retain(|part| *part != PayloadTemplatePart::Text(String::new()));
         Ok(Self(parts))
     }
 
@@ -163,14 +163,14 @@ impl PayloadTemplate {
     pub fn constant(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
-            [Part::Text(text)] => Some(text),
+            [PayloadTemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
 
     /// What it becomes with a payload; or which value is missing or too long.
     pub fn render(&self, payload: &Value) -> Result<String, String> {
-        self.render_within(payload, LONGEST_RESULT)
+        self.render_within(payload, LONGEST_TEMPLATE_RESULT)
     }
 
     /// The same, within so many bytes.
@@ -178,8 +178,8 @@ impl PayloadTemplate {
         let mut made = String::new();
         for part in &self.0 {
             match part {
-                Part::Text(text) => made.push_str(text),
-                Part::Value { path, filters } => {
+                PayloadTemplatePart::Text(text) => made.push_str(text),
+                PayloadTemplatePart::Value { path, filters } => {
                     let found = path.scalar(payload);
                     let value = filters.iter().fold(found, |value, filter| filter.apply(value));
                     made.push_str(&value.ok_or_else(|| format!("the payload has no value at `{path}`"))?);
@@ -194,17 +194,17 @@ impl PayloadTemplate {
 }
 
 /// `a.b | strip_ref | default('x')`, without the braces.
-fn expression(text: &str) -> Result<Part, String> {
-    let mut pieces = pieces(text)?.into_iter();
+fn parse_expression(text: &str) -> Result<PayloadTemplatePart, String> {
+    let mut pieces = split_filters(text)?.into_iter();
     let path = pieces.next().unwrap_or_default();
     let path = PayloadPath::parse(path.trim())
         .ok_or_else(|| format!("`{}` is no path of a payload, such as build.ref", path.trim()))?;
-    let filters = pieces.map(|piece| Filter::parse(piece.trim())).collect::<Result<_, _>>()?;
-    Ok(Part::Value { path, filters })
+    let filters = pieces.map(|piece| PayloadFilter::parse(piece.trim())).collect::<Result<_, _>>()?;
+    Ok(PayloadTemplatePart::Value { path, filters })
 }
 
 /// What stands between the `|`, of which there may be some in a text.
-fn pieces(text: &str) -> Result<Vec<&str>, String> {
+fn split_filters(text: &str) -> Result<Vec<&str>, String> {
     let (mut pieces, mut from, mut quote) = (Vec::new(), 0, None);
     for (at, letter) in text.char_indices() {
         match quote {
@@ -225,7 +225,7 @@ fn pieces(text: &str) -> Result<Vec<&str>, String> {
     Ok(pieces)
 }
 
-impl Filter {
+impl PayloadFilter {
     fn parse(text: &str) -> Result<Self, String> {
         if text == "strip_ref" {
             return Ok(Self::StripRef);
@@ -293,7 +293,7 @@ mod tests {
     fn template_errors_have_their_offset() {
         let check = |template: &str, at: usize, message: &str| {
             let mistake = PayloadTemplate::parse(template).expect_err(template);
-            assert_eq!((mistake.at, mistake.message.as_str()), (at, message), "{template}");
+            assert_eq!((mistake.offset, mistake.message.as_str()), (at, message), "{template}");
         };
         check("ä{{ repo", 1, "`{{` without its `}}`");
         check("x{% for a in b %}", 1, "only `{{ … }}` is known here");

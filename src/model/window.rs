@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Cron, Location, TargetSelector};
+use super::{CronSchedule, Location, TargetSelector};
 
 /// One manifest below `policies/`: while a `deny` window lasts, nothing that it selects begins; what an `allow` window selects begins only
 /// while one of them lasts.
@@ -41,7 +41,7 @@ impl WindowAction {
 pub enum WindowTimes {
     /// It begins at each time of the schedule. One that begins while another lasts prolongs it.
     Repeated {
-        schedule: Cron,
+        schedule: CronSchedule,
         duration: SignedDuration,
         time_zone: TimeZone,
     },

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::model::{Happened, Language};
+use crate::model::{MessageLanguage, NotificationPhase};
 
 /// Services bound the length and cut long texts.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,20 +12,20 @@ pub struct Message {
     pub id: String,
     /// Messages of one thread arrive in order and replace each other if the service can.
     pub thread: String,
-    pub happened: Happened,
-    pub language: Language,
+    pub happened: NotificationPhase,
+    pub language: MessageLanguage,
     pub at: Timestamp,
     /// One line each, plain text without control characters. `why` may be empty or have a few lines.
-    pub what: String,
+    pub title: String,
     pub place: String,
-    pub why: String,
-    pub links: Vec<Link>,
+    pub cause: String,
+    pub links: Vec<MessageLink>,
     /// The facts, for programs: `data` of the event.
     pub data: Value,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct MessageLink {
     pub text: String,
     /// `http` or `https`.
     pub url: String,
@@ -33,7 +33,7 @@ pub struct Link {
 
 /// The colour of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub enum MessageSeverity {
     Info,
     Good,
     /// A person should look at it.
@@ -41,19 +41,21 @@ pub enum Severity {
     Bad,
 }
 
-impl Severity {
-    pub fn of(happened: Happened) -> Self {
+impl MessageSeverity {
+    pub fn of(happened: NotificationPhase) -> Self {
         match happened {
-            Happened::Started | Happened::Opened | Happened::Merged | Happened::Reverted | Happened::Test => {
-                Self::Info
-            }
-            Happened::Done | Happened::Recovered | Happened::Online => Self::Good,
-            Happened::Waiting
-            | Happened::Held
-            | Happened::DeleteWaits
-            | Happened::CredentialEnds
-            | Happened::ServerEnds => Self::Warning,
-            Happened::Failed | Happened::Degraded | Happened::Offline => Self::Bad,
+            NotificationPhase::Started
+            | NotificationPhase::Opened
+            | NotificationPhase::Merged
+            | NotificationPhase::Reverted
+            | NotificationPhase::Test => Self::Info,
+            NotificationPhase::Done | NotificationPhase::Recovered | NotificationPhase::Online => Self::Good,
+            NotificationPhase::Waiting
+            | NotificationPhase::Held
+            | NotificationPhase::DeleteWaits
+            | NotificationPhase::CredentialEnds
+            | NotificationPhase::ServerEnds => Self::Warning,
+            NotificationPhase::Failed | NotificationPhase::Degraded | NotificationPhase::Offline => Self::Bad,
         }
     }
 }

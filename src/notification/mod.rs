@@ -10,18 +10,18 @@
 //!
 //! `docs/notifications.md` describes it for users.
 
-mod memory;
+mod due_messages;
 pub mod message;
-mod pace;
-mod pending;
+pub mod message_text;
 mod preview;
-mod route;
-mod run;
+mod rate_limiter;
+mod route_history;
+mod route_worker;
+mod routes;
 pub mod service;
-pub mod words;
 
-pub use message::{Link, Message, Severity};
-pub use preview::{Foreseen, foreseen};
-pub use route::read_target;
-pub use run::{Inputs, Promotion, Settings, run};
-pub use service::send::Through;
+pub use message::{Message, MessageLink, MessageSeverity};
+pub use preview::{PreviewMessage, preview_messages};
+pub use route_worker::resolve_service;
+pub use routes::{NotificationInputs, NotificationSettings, PromotionPull, run};
+pub use service::send::RequestRewriter;

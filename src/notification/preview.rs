@@ -1,7 +1,7 @@
 //! Previews the messages that routes would send for a commit, from its changes in Git. Pure, without a cluster.
 //! `cli::notify` uses it.
 //!
-//! It makes up the conditions of a rollout. [`next`] and [`Notice`] turn them into messages, as for a real rollout.
+//! It makes up the conditions of a rollout. [`next_notice`] and [`Notice`] turn them into messages, as for a real rollout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,17 +9,19 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Message;
-use super::run::Chosen;
-use super::words::{CommitFacts, Notice, cause};
-use crate::compare::{Action, AppChange, ClusterState, Comparison};
+use super::message_text::{CommitText, Notice, cause};
+use super::routes::RouteSelection;
+use crate::compare::{AppChange, ClusterPresence, Comparison, ObjectChangeAction};
 use crate::fleet::Fleet;
-use crate::model::{AppId, ClusterName, Diagnostic, Mode, Notification, Scope};
-use crate::report::notices::{Condition, Facts, Seen, Thread, Told, Worst, next};
-use crate::report::words::invalid;
-use crate::report::{Phase, open_waves, version};
+use crate::model::{AppId, ClusterName, Diagnostic, DiagnosticScope, InstanceMode, Notification};
+use crate::report::notices::{
+    NoticeFacts, NotificationThread, ThreadCondition, ThreadHistory, ThreadState, WorstTarget, next_notice,
+};
+use crate::report::status_text::invalid;
+use crate::report::{TargetPhase, open_waves_command, version};
 
 #[derive(Clone, Debug)]
-pub struct Foreseen {
+pub struct PreviewMessage {
     pub route: Arc<Notification>,
     pub ring: Option<String>,
     /// Set if the message is sent only when this target fails.
@@ -30,29 +32,29 @@ pub struct Foreseen {
 }
 
 /// In the order of routes and rings: the messages of a success, then those of a failure of the first target.
-pub fn foreseen(
+pub fn preview_messages(
     plan: &Comparison,
     fleet: &Fleet,
     routes: &[Arc<Notification>],
-    commit: &CommitFacts,
+    commit: &CommitText,
     at: Timestamp,
-) -> Vec<Foreseen> {
+) -> Vec<PreviewMessage> {
     let mut all = Vec::new();
     for route in routes {
-        let chosen = Chosen::of(route, fleet);
-        let mut sender = Sender { plan, fleet, route, commit, at, sent: &mut all };
-        let asks_for_places = route.selector.asks_for_clusters() || route.selector.rings.is_some();
-        if !route.selector.asks_for_apps() && !asks_for_places {
+        let chosen = RouteSelection::of(route, fleet);
+        let mut sender = PreviewSender { plan, fleet, route, commit, at, sent: &mut all };
+        let asks_for_places = route.selector.has_cluster_criteria() || route.selector.rings.is_some();
+        if !route.selector.has_app_criteria() && !asks_for_places {
             sender.errors();
         }
         // In observe mode no rollout makes progress.
-        if fleet.instance.mode != Mode::Enforce {
+        if fleet.instance.mode != InstanceMode::Enforce {
             continue;
         }
         let rings = fleet.rings.iter().map(|ring| Some(ring.name.as_str())).chain([None]);
         for ring in rings.filter(|ring| route.selector.selects_ring(*ring)) {
-            if let Some(part) = Part::of(plan, fleet, &chosen, ring) {
-                sender.rollout(ring, &part, route.selector.asks_for_apps());
+            if let Some(part) = RingPreviewInput::of(plan, fleet, &chosen, ring) {
+                sender.rollout(ring, &part, route.selector.has_app_criteria());
             }
         }
     }
@@ -60,7 +62,7 @@ pub fn foreseen(
 }
 
 /// The changes of the commit in one ring, for one route.
-struct Part<'a> {
+struct RingPreviewInput<'a> {
     targets: BTreeMap<(&'a AppId, &'a ClusterName), &'a AppChange>,
     /// Deleted objects, by app and cluster.
     deletes: BTreeMap<(&'a AppId, &'a ClusterName), usize>,
@@ -68,15 +70,22 @@ struct Part<'a> {
     broken: BTreeSet<(&'a AppId, &'a ClusterName)>,
 }
 
-impl<'a> Part<'a> {
-    /// `None`: nothing of it is for the route.
-    fn of(plan: &'a Comparison, fleet: &Fleet, chosen: &Chosen<'_>, ring: Option<&str>) -> Option<Self> {
+impl<'a> RingPreviewInput<'a> {
+    /// `NotConfigured`: nothing of it is for the route.
+    fn of(
+        plan: &'a Comparison,
+        fleet: &Fleet,
+        chosen: &RouteSelection<'_>,
+        ring: Option<&str>,
+    ) -> Option<Self> {
         let here =
-            plan.clusters.iter().filter(|it| it.state != ClusterState::Gone && it.ring.as_deref() == ring);
+            plan.clusters.iter().filter(|it| it.state != ClusterPresence::Gone && it.ring.as_deref() == ring);
         let here: BTreeSet<&ClusterName> =
-            here.map(|it| &it.name).filter(|name| chosen.cluster(name)).collect();
+            here.map(|it| &it.name).filter(|name| chosen.selects_cluster(name)).collect();
         let mut part = Self { targets: BTreeMap::new(), deletes: BTreeMap::new(), broken: BTreeSet::new() };
-        for change in plan.apps.iter().filter(|change| change.held.is_none() && chosen.app(&change.app)) {
+        for change in
+            plan.apps.iter().filter(|change| change.held.is_none() && chosen.selects_app(&change.app))
+        {
             let app = &change.app;
             let placed: BTreeSet<ClusterName> = fleet
                 .apps
@@ -91,7 +100,7 @@ impl<'a> Part<'a> {
             let broken: Vec<_> = change.broken.iter().filter(fits).map(|name| (app, name)).collect();
             part.targets.extend(broken.iter().map(|target| (*target, change)));
             part.broken.extend(broken);
-            let deleted = change.objects.iter().filter(|object| object.action == Action::Delete);
+            let deleted = change.objects.iter().filter(|object| object.action == ObjectChangeAction::Delete);
             for name in deleted.flat_map(|object| &object.clusters).filter(fits) {
                 *part.deletes.entry((app, name)).or_default() += 1;
             }
@@ -100,8 +109,8 @@ impl<'a> Part<'a> {
     }
 
     /// The confirmations, in order. Rollouts of apps run in parallel.
-    fn asks(&self) -> Vec<Vec<Ask<'a>>> {
-        let mut rounds: Vec<Vec<Ask<'_>>> = Vec::new();
+    fn confirmation_requests(&self) -> Vec<Vec<ConfirmationRequest<'a>>> {
+        let mut rounds: Vec<Vec<ConfirmationRequest<'_>>> = Vec::new();
         let apps: BTreeMap<&AppId, &AppChange> =
             self.targets.iter().map(|((app, _), change)| (*app, *change)).collect();
         for (app, change) in apps {
@@ -112,7 +121,7 @@ impl<'a> Part<'a> {
                 let through = after.iter().find(|wave| wave.confirm).or(after.last())?;
                 let waiting: BTreeSet<&ClusterName> = after.iter().flat_map(|wave| &wave.clusters).collect();
                 let waiting = waiting.iter().filter(|name| self.targets.contains_key(&(app, **name))).count();
-                (waiting > 0).then_some(Ask { app, through: &through.name, waiting })
+                (waiting > 0).then_some(ConfirmationRequest { app, through: &through.name, waiting })
             });
             for (round, ask) in asks.enumerate() {
                 match rounds.get_mut(round) {
@@ -124,20 +133,20 @@ impl<'a> Part<'a> {
         rounds
     }
 
-    fn facts(&self, fleet: &Fleet, healthy: usize) -> Facts {
-        let mut facts = Facts {
+    fn facts(&self, fleet: &Fleet, healthy: usize) -> NoticeFacts {
+        let mut facts = NoticeFacts {
             healthy,
             total: self.targets.len(),
             objects: self.deletes.values().sum(),
             url: fleet.instance.page_url.clone(),
-            ..Facts::default()
+            ..NoticeFacts::default()
         };
         let places = || self.targets.keys().chain(self.deletes.keys());
-        facts.name_apps(places().map(|(app, _)| *app));
-        facts.name_clusters(places().map(|(_, cluster)| *cluster));
+        facts.set_apps(places().map(|(app, _)| *app));
+        facts.set_clusters(places().map(|(_, cluster)| *cluster));
         if facts.app_count == 1 {
             let runs = self.targets.iter().filter_map(|((_, cluster), change)| change.runs.get(*cluster));
-            let version = version::merge(runs.flatten().map(String::as_str));
+            let version = version::merge_versions(runs.flatten().map(String::as_str));
             facts.version = Some(version).filter(|version| !version.is_empty());
         }
         facts
@@ -145,7 +154,7 @@ impl<'a> Part<'a> {
 }
 
 /// A confirmation that opens waves.
-struct Ask<'a> {
+struct ConfirmationRequest<'a> {
     app: &'a AppId,
     /// The last wave that it opens.
     through: &'a str,
@@ -154,51 +163,58 @@ struct Ask<'a> {
 }
 
 /// Collects the messages of one route.
-struct Sender<'a, 's> {
+struct PreviewSender<'a, 's> {
     plan: &'a Comparison,
     fleet: &'a Fleet,
     route: &'a Arc<Notification>,
-    commit: &'a CommitFacts,
+    commit: &'a CommitText,
     at: Timestamp,
-    sent: &'s mut Vec<Foreseen>,
+    sent: &'s mut Vec<PreviewMessage>,
 }
 
-impl Sender<'_, '_> {
+impl PreviewSender<'_, '_> {
     /// Errors that belong to no target of the commit.
     fn errors(&mut self) {
-        let errors = self.plan.errors.iter().filter(|it| !matches!(it.scope, Scope::Target(..)));
+        let errors = self.plan.errors.iter().filter(|it| !matches!(it.scope, DiagnosticScope::Target(..)));
         let errors: Vec<&Diagnostic> = errors.collect();
         let Some(first) = errors.first() else { return };
         let text = invalid(first, errors.len() - 1);
-        let facts = Facts { text, url: self.fleet.instance.page_url.clone(), ..Facts::default() };
-        let thread = Thread::Errors { commit: self.plan.head.clone() };
+        let facts = NoticeFacts { text, url: self.fleet.instance.page_url.clone(), ..NoticeFacts::default() };
+        let thread = NotificationThread::Errors { commit: self.plan.head.clone() };
         self.send(
             &thread,
             None,
-            &mut Told::default(),
-            &Seen { condition: Condition::Failed(BTreeSet::new()), facts },
+            &mut ThreadHistory::default(),
+            &ThreadState { condition: ThreadCondition::Failed(BTreeSet::new()), facts },
         );
     }
 
-    fn rollout(&mut self, ring: Option<&str>, part: &Part<'_>, wants_apps: bool) {
-        let thread = Thread::Rollout { commit: self.plan.head.clone(), ring: ring.map(ToOwned::to_owned) };
+    fn rollout(&mut self, ring: Option<&str>, part: &RingPreviewInput<'_>, wants_apps: bool) {
+        let thread =
+            NotificationThread::Rollout { commit: self.plan.head.clone(), ring: ring.map(ToOwned::to_owned) };
         let total = part.targets.len();
-        let mut told = Told::default();
+        let mut told = ThreadHistory::default();
         let facts = |healthy| part.facts(self.fleet, healthy);
         if part.broken.is_empty() {
-            let mut steps = vec![Seen { condition: Condition::UnderWay, facts: facts(0) }];
-            for asks in part.asks() {
-                let asked = asks.iter().map(|Ask { app, through, .. }| format!("{app} {through}")).collect();
-                let confirm = asks.iter().map(|Ask { app, through, .. }| open_waves(app, through)).collect();
+            let mut steps = vec![ThreadState { condition: ThreadCondition::UnderWay, facts: facts(0) }];
+            for asks in part.confirmation_requests() {
+                let asked = asks
+                    .iter()
+                    .map(|ConfirmationRequest { app, through, .. }| format!("{app} {through}"))
+                    .collect();
+                let confirm = asks
+                    .iter()
+                    .map(|ConfirmationRequest { app, through, .. }| open_waves_command(app, through))
+                    .collect();
                 let waiting: usize = asks.iter().map(|ask| ask.waiting).sum();
-                let facts = Facts { confirm, ..facts(total - waiting) };
-                steps.push(Seen { condition: Condition::Waiting(asked), facts });
+                let facts = NoticeFacts { confirm, ..facts(total - waiting) };
+                steps.push(ThreadState { condition: ThreadCondition::Waiting(asked), facts });
             }
             // The apps of deleted objects are unknown, so a route for apps gets no message about them alone.
             if !wants_apps || total > 0 {
                 let mut done = facts(total);
-                done.name_apps(part.targets.keys().map(|(app, _)| *app));
-                steps.push(Seen { condition: Condition::Done, facts: done });
+                done.set_apps(part.targets.keys().map(|(app, _)| *app));
+                steps.push(ThreadState { condition: ThreadCondition::Done, facts: done });
             }
             let (first, later) = steps.split_at(1);
             first.iter().for_each(|seen| self.send(&thread, None, &mut told, seen));
@@ -208,8 +224,8 @@ impl Sender<'_, '_> {
         let failing = part.broken.first().or_else(|| part.targets.keys().next());
         let Some((app, cluster)) = failing.copied() else { return };
         let error = self.plan.errors.iter().find(|it| match &it.scope {
-            Scope::App(of) => of == app,
-            Scope::Target(of, on) => of == app && on == cluster,
+            DiagnosticScope::App(of) => of == app,
+            DiagnosticScope::Target(of, on) => of == app && on == cluster,
             _ => false,
         });
         let is_broken = !part.broken.is_empty();
@@ -217,11 +233,16 @@ impl Sender<'_, '_> {
             Some(error) => invalid(error, 0),
             None => cause(self.route.language).to_owned(),
         };
-        let phase = if is_broken { Phase::Invalid } else { Phase::Degraded };
+        let phase = if is_broken { TargetPhase::Invalid } else { TargetPhase::Degraded };
         let change = part.targets.get(&(app, cluster));
         let reverts = change.is_some_and(|change| !change.waves.is_empty());
-        let failed = Facts {
-            worst: Some(Worst { app: app.clone(), cluster: cluster.clone(), phase: phase.as_str(), detail }),
+        let failed = NoticeFacts {
+            worst: Some(WorstTarget {
+                app: app.clone(),
+                cluster: cluster.clone(),
+                phase: phase.as_str(),
+                detail,
+            }),
             others: part.broken.len().saturating_sub(1),
             mend: reverts.then(|| format!("git revert {}", self.plan.head.short())).into_iter().collect(),
             ..part.facts(self.fleet, total - part.broken.len().max(1))
@@ -231,38 +252,38 @@ impl Sender<'_, '_> {
             &thread,
             if_fails,
             &mut told,
-            &Seen { condition: Condition::Failed(BTreeSet::new()), facts: failed },
+            &ThreadState { condition: ThreadCondition::Failed(BTreeSet::new()), facts: failed },
         );
     }
 
     /// Adds the next message, if the route wants it.
     fn send(
         &mut self,
-        thread: &Thread,
+        thread: &NotificationThread,
         if_fails: Option<(AppId, ClusterName)>,
-        told: &mut Told,
-        seen: &Seen,
+        told: &mut ThreadHistory,
+        seen: &ThreadState,
     ) {
-        let Some(step) = next(told, &seen.condition) else { return };
-        *told = step.after;
-        if !self.route.wants(step.happened) {
+        let Some(step) = next_notice(told, &seen.condition) else { return };
+        *told = step.history;
+        if !self.route.selects_phase(step.happened) {
             return;
         }
         let notice = Notice {
             instance: &self.fleet.instance.name,
             thread,
             happened: step.happened,
-            told,
+            history: told,
             facts: &seen.facts,
             commit: Some(self.commit),
-            began: self.at,
+            started_at: self.at,
             at: self.at,
         };
         let ring = match thread {
-            Thread::Rollout { ring, .. } => ring.clone(),
+            NotificationThread::Rollout { ring, .. } => ring.clone(),
             _ => None,
         };
-        self.sent.push(Foreseen {
+        self.sent.push(PreviewMessage {
             route: Arc::clone(self.route),
             ring,
             if_fails,

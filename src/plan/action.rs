@@ -8,7 +8,7 @@ use crate::model::Operation;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Action {
+pub enum PlanAction {
     Create,
     Configure,
     Unchanged,
@@ -25,7 +25,7 @@ pub enum Action {
     Refuse,
 }
 
-impl Action {
+impl PlanAction {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -55,7 +55,7 @@ impl Action {
     }
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for PlanAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }

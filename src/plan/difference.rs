@@ -3,16 +3,16 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Action;
-use crate::model::{Kind, ObjectId};
+use super::PlanAction;
+use crate::model::{GroupVersionKind, ObjectId};
 
 /// Without server-set fields and fields that every apply changes. Secret values are hidden.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Difference {
+pub struct ObjectDiff {
     pub object: ObjectId,
-    pub kind: Kind,
-    pub action: Action,
+    pub kind: GroupVersionKind,
+    pub action: PlanAction,
     /// As text.
     pub reason: String,
     /// `null` if the object does not exist.
@@ -23,9 +23,9 @@ pub struct Difference {
     pub refused: Option<String>,
 }
 
-impl Difference {
+impl ObjectDiff {
     /// The apply changes the object or fails; or drift is reported only.
-    pub fn is_any(&self) -> bool {
+    pub fn has_changes(&self) -> bool {
         self.before != self.after || self.refused.is_some()
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::{Live, LiveReplicas, Scaler, Stranger};
+use crate::model::{LiveObject, LiveReplicas, ReplicasOwner, UnmanagedObject};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,7 +22,7 @@ pub enum Drift {
 
 impl Drift {
     /// Only a request to the cluster can tell whether the object differs.
-    pub fn is_doubt(self) -> bool {
+    pub fn is_uncertain(self) -> bool {
         matches!(self, Self::NotCovered | Self::Written)
     }
 
@@ -40,12 +40,12 @@ impl Drift {
 
 /// Expects an object whose hash equals that of the render. `is_said`: Git sets the replicas, and no autoscaler of
 /// ours targets the object.
-pub fn of(live: &Live, is_said: bool) -> Option<Drift> {
+pub fn detect_drift(live: &LiveObject, is_said: bool) -> Option<Drift> {
     let now = &live.ownership;
     if now.fields.is_none() {
         return Some(Drift::Disowned);
     }
-    let Some(then) = &live.settled else { return Some(Drift::NotCovered) };
+    let Some(then) = &live.settled_ownership else { return Some(Drift::NotCovered) };
     if now.fields != then.fields {
         return Some(Drift::FieldsTaken);
     }
@@ -66,9 +66,9 @@ fn is_scaled(then: Option<LiveReplicas>, now: Option<LiveReplicas>) -> bool {
     let owner = |replicas: Option<LiveReplicas>| replicas.map(|it| it.owner);
     now != then
         && match owner(now) {
-            Some(Scaler::Autoscaler | Scaler::Unknown) => false,
-            Some(Scaler::Other) => true,
-            Some(Scaler::Applied) | None => owner(then) == Some(Scaler::Applied),
+            Some(ReplicasOwner::Autoscaler | ReplicasOwner::Unknown) => false,
+            Some(ReplicasOwner::Other) => true,
+            Some(ReplicasOwner::Tutti) | None => owner(then) == Some(ReplicasOwner::Tutti),
         }
 }
 
@@ -87,19 +87,21 @@ pub enum SentReplicas {
 impl SentReplicas {
     /// `unlabelled`: an object of ours that lost its label. `said`: the number in Git.
     pub fn of(
-        live: Option<&Live>,
-        unlabelled: Option<&Stranger>,
+        live: Option<&LiveObject>,
+        unlabelled: Option<&UnmanagedObject>,
         said: Option<i64>,
         autoscaled: bool,
     ) -> Self {
         match live.map_or(unlabelled.and_then(|it| it.replicas), |live| live.ownership.replicas) {
-            Some(LiveReplicas { owner: Scaler::Autoscaler, .. }) => Self::LeftOut,
+            Some(LiveReplicas { owner: ReplicasOwner::Autoscaler, .. }) => Self::LeftOut,
             // If the count equals the number in Git, the field stays ours: the next commit may set another number.
-            Some(LiveReplicas { owner: Scaler::Unknown, count }) if autoscaled || said != Some(count) => {
+            Some(LiveReplicas { owner: ReplicasOwner::Unknown, count })
+                if autoscaled || said != Some(count) =>
+            {
                 Self::LeftOut
             }
-            Some(LiveReplicas { owner: Scaler::Applied, count }) if autoscaled => Self::AsLive(count),
-            Some(LiveReplicas { owner: Scaler::Other, .. }) if autoscaled => Self::LeftOut,
+            Some(LiveReplicas { owner: ReplicasOwner::Tutti, count }) if autoscaled => Self::AsLive(count),
+            Some(LiveReplicas { owner: ReplicasOwner::Other, .. }) if autoscaled => Self::LeftOut,
             _ => Self::AsRendered,
         }
     }

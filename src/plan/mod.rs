@@ -1,7 +1,7 @@
 //! Compares renders with observations and returns plans: ordered steps, each with an action and a reason.
 //!
 //! There are two halves with different scopes. [`compute()`] plans one app on one cluster: create, configure, wait or
-//! refuse. [`decide()`] decides which deletes of the whole instance may run, because the cap covers the instance;
+//! refuse. [`decide_prunes`] decides which deletes of the whole instance may run, because the cap covers the instance;
 //! [`Plan::with_prunes`] appends its result to the plans.
 //!
 //! The module does no IO and does not decide when a step runs. It needs whole renders. If an observation is
@@ -9,32 +9,35 @@
 
 mod action;
 mod compute;
-mod decide;
-mod denied;
 mod difference;
 mod drift;
-mod occasion;
 pub mod phase;
+mod policy_denial;
+mod prerequisites;
 pub mod prune;
+mod prune_decision;
 mod reason;
+mod release_phase;
 mod replacement;
 mod settings;
-mod shared;
 mod step;
+mod step_order;
 #[cfg(test)]
 mod tests;
-mod turns;
 
-pub use action::Action;
-pub use compute::{Input, compute, unknown_objects};
-pub use decide::{AppFacts, ClusterFacts, PruneInput, Standing, decide};
-pub use difference::Difference;
+pub use action::PlanAction;
+pub use compute::{PlanInput, compute, objects_to_look_up};
+pub use difference::ObjectDiff;
 pub use drift::{Drift, SentReplicas};
-pub use phase::Phase;
-pub use prune::{Candidate, Decided, PruneDecision, Unused, UnusedApproval, candidates, rendered_digest};
-pub use reason::{Hold, Reason};
-pub use replacement::objection as objection_to_replacing;
+pub use phase::ApplyPhase;
+pub use prerequisites::{PendingPrerequisites, is_prerequisite};
+pub use prune::{
+    CandidateDecision, PruneCandidate, PruneDecision, UnusedApproval, UnusedReason, candidates,
+    rendered_digest,
+};
+pub use prune_decision::{AppReadiness, PruneAppFacts, PruneClusterFacts, PruneInput, decide_prunes};
+pub use reason::{StepReason, WriteHold};
+pub use replacement::replacement_objection as objection_to_replacing;
 pub use settings::ApplySettings;
-pub use shared::{Pending, is_waited_for};
-pub use step::{Left, Plan, Step};
-pub use turns::Turn;
+pub use step::{IgnoredPaths, Plan, PlanStep};
+pub use step_order::StepOrder;

@@ -6,7 +6,7 @@ use crate::model::ObjectId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Phase {
+pub enum ApplyPhase {
     Namespace,
     Definition,
     /// Access and configuration: later objects refer to them by name, and limits must hold before the first pod.
@@ -23,8 +23,8 @@ pub enum Phase {
     Webhook,
 }
 
-/// Kubernetes' own groups without a rule of their own in [`Phase::of`], and OpenKruise, whose kinds are workloads.
-const OWN: [&str; 13] = [
+/// Kubernetes' own groups without a rule of their own in [`ApplyPhase::of`], and OpenKruise, whose kinds are workloads.
+const BUILT_IN_GROUPS: [&str; 13] = [
     "",
     "apps",
     "apps.kruise.io",
@@ -40,7 +40,7 @@ const OWN: [&str; 13] = [
     "resource.k8s.io",
 ];
 
-impl Phase {
+impl ApplyPhase {
     pub const ALL: [Self; 10] = [
         Self::Namespace,
         Self::Definition,
@@ -67,7 +67,7 @@ impl Phase {
             ("networking.k8s.io" | "extensions", "Ingress") | ("gateway.networking.k8s.io", _) => Self::Route,
             ("autoscaling" | "policy", _) => Self::Scaling,
             ("admissionregistration.k8s.io" | "apiregistration.k8s.io", _) => Self::Webhook,
-            (group, _) if OWN.contains(&group) => Self::Workload,
+            (group, _) if BUILT_IN_GROUPS.contains(&group) => Self::Workload,
             _ => Self::Custom,
         }
     }

@@ -7,21 +7,21 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::reason::with_words;
-use super::{Action, Left, Phase, Reason, SentReplicas, Step, Turn};
+use super::{ApplyPhase, IgnoredPaths, PlanAction, PlanStep, SentReplicas, StepOrder, StepReason};
 use crate::model::{
-    AppId, Approval, ApprovedObject, ClusterName, Digest, Kind, Live, ObjectId, Observation, Rendered,
-    SyncWave,
+    AppId, Approval, ApprovedObject, ClusterName, Digest, GroupVersionKind, LiveObject, ObjectId,
+    Observation, RenderedTarget, SyncWave,
 };
 
 /// An object of this instance that no app renders on its cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Candidate {
+pub struct PruneCandidate {
     /// The app that applied it last. It may no longer exist.
     pub app: AppId,
     pub cluster: ClusterName,
     pub object: ObjectId,
-    pub kind: Kind,
+    pub kind: GroupVersionKind,
     pub uid: String,
     pub resource_version: String,
     /// Its annotation `prune` is `keep`.
@@ -35,29 +35,29 @@ pub struct Candidate {
     /// Objects of ours that a delete of this namespace or definition would delete too, of any app. Rendered objects
     /// count even if they do not exist yet, because an apply may be running. The delete waits until no content is
     /// rendered, kept or pending. Rendered contents come first: a person has to act on them.
-    pub contents: Vec<Content>,
+    pub contents: Vec<ContainedObject>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Content {
+pub struct ContainedObject {
     pub object: ObjectId,
     /// An app renders it. It may not exist yet.
     pub is_wanted: bool,
 }
 
-impl Candidate {
+impl PruneCandidate {
     pub fn approved_object(&self) -> ApprovedObject {
         ApprovedObject { cluster: self.cluster.clone(), id: self.object.clone(), uid: self.uid.clone() }
     }
 
     /// The last position is deleted first.
-    pub fn turn(&self) -> Turn {
-        Turn::of_delete(&self.object, self.wave)
+    pub fn delete_order(&self) -> StepOrder {
+        StepOrder::of_delete(&self.object, self.wave)
     }
 
-    /// The same object in a newer state. `None` if the name now belongs to another object or app.
-    pub fn seen_again(&self, live: &Live) -> Option<Self> {
+    /// The same object in a newer state. `NotConfigured` if the name now belongs to another object or app.
+    pub fn seen_again(&self, live: &LiveObject) -> Option<Self> {
         let is_same = *live.uid == *self.uid && *live.app == self.app.to_string();
         is_same.then(|| Self {
             resource_version: live.resource_version.to_string(),
@@ -76,26 +76,26 @@ pub fn candidates<'a>(
     strays: impl IntoIterator<Item = &'a ObjectId>,
     rendered: &BTreeSet<ObjectId>,
     plural: &dyn Fn(&ObjectId) -> Option<String>,
-) -> Vec<Candidate> {
+) -> Vec<PruneCandidate> {
     if !observation.complete {
         return Vec::new();
     }
-    let gone = |id: &ObjectId, live: &Live| {
+    let gone = |id: &ObjectId, live: &LiveObject| {
         !live.deleting && !rendered.contains(id) && !is_twin_of_rendered(id, rendered)
     };
-    let candidate = |(id, live): (&ObjectId, &Arc<Live>)| {
-        Some(Candidate {
+    let candidate = |(id, live): (&ObjectId, &Arc<LiveObject>)| {
+        Some(PruneCandidate {
             // An annotation that names no app leaves the owner unknown.
             app: AppId::parse(&live.app)?,
             cluster: cluster.clone(),
             object: id.clone(),
-            kind: Kind::clone(&live.kind),
+            kind: GroupVersionKind::clone(&live.kind),
             uid: live.uid.to_string(),
             resource_version: live.resource_version.to_string(),
             keep: live.keep,
             wave: live.wave,
             is_ended_run: live.is_ended_run,
-            claims_go_along: live.claims_go_along,
+            claims_go_along: live.deletes_volume_claims,
             contents: contents(id, observation, rendered, plural),
         })
     };
@@ -108,8 +108,8 @@ fn contents(
     observation: &Observation,
     rendered: &BTreeSet<ObjectId>,
     plural: &dyn Fn(&ObjectId) -> Option<String>,
-) -> Vec<Content> {
-    if !id.takes_others_along() {
+) -> Vec<ContainedObject> {
+    if !id.deletes_contents() {
         return Vec::new();
     }
     let is_inside = |other: &&ObjectId| match &*id.kind {
@@ -122,7 +122,7 @@ fn contents(
     };
     let is_left = |other: &&ObjectId| is_inside(other) && !rendered.contains(*other);
     let left: BTreeSet<&ObjectId> = observation.objects.keys().filter(is_left).collect();
-    let content = |object: &ObjectId, is_wanted| Content { object: object.clone(), is_wanted };
+    let content = |object: &ObjectId, is_wanted| ContainedObject { object: object.clone(), is_wanted };
     let wanted = rendered.iter().filter(is_inside).map(|object| content(object, true));
     wanted.chain(left.into_iter().map(|object| content(object, false))).collect()
 }
@@ -137,7 +137,7 @@ fn is_twin_of_rendered(id: &ObjectId, rendered: &BTreeSet<ObjectId>) -> bool {
 
 /// The digest that an approval is bound to: the renders of an app on all its clusters. An app without any render has
 /// one too.
-pub fn rendered_digest<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Digest {
+pub fn rendered_digest<'a>(renders: impl IntoIterator<Item = &'a RenderedTarget>) -> Digest {
     let mut parts: Vec<[String; 2]> = renders
         .into_iter()
         .map(|render| [render.cluster.as_str().to_owned(), render.digest().to_string()])
@@ -148,22 +148,22 @@ pub fn rendered_digest<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> D
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Decided {
-    pub candidate: Candidate,
-    pub action: Action,
+pub struct CandidateDecision {
+    pub candidate: PruneCandidate,
+    pub action: PlanAction,
     #[serde(serialize_with = "with_words")]
-    pub reason: Reason,
+    pub reason: StepReason,
 }
 
-impl Decided {
-    pub fn step(&self) -> Step {
-        let Candidate { object, kind, uid, resource_version, wave, .. } = self.candidate.clone();
-        Step {
-            values: None,
-            install: None,
+impl CandidateDecision {
+    pub fn step(&self) -> PlanStep {
+        let PruneCandidate { object, kind, uid, resource_version, wave, .. } = self.candidate.clone();
+        PlanStep {
+            live_values: None,
+            install_mark: None,
             rollout: None,
             replicas: SentReplicas::default(),
-            phase: Phase::of(&object),
+            phase: ApplyPhase::of(&object),
             hook: None,
             wave,
             object,
@@ -173,15 +173,15 @@ impl Decided {
             reason: self.reason.clone(),
             uid: Some(uid),
             resource_version: Some(resource_version),
-            seen: None,
+            live_uid: None,
             is_at_rest: false,
             applied: None,
             source: None,
             force: false,
             may_replace: false,
-            left: Left::default(),
-            was: None,
-            changed: None,
+            ignored_paths: IgnoredPaths::default(),
+            last_applied: None,
+            foreign_changes: None,
         }
     }
 }
@@ -190,19 +190,19 @@ impl Decided {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PruneDecision {
-    pub deletes: Vec<Decided>,
+    pub deletes: Vec<CandidateDecision>,
     /// Stay in the cluster; labels and field ownership are removed now.
-    pub releases: Vec<Decided>,
+    pub releases: Vec<CandidateDecision>,
     /// Wait, or Skip during a hold.
-    pub waiting: Vec<Decided>,
+    pub waiting: Vec<CandidateDecision>,
     /// Stay in the cluster for good.
-    pub orphans: Vec<Decided>,
+    pub orphans: Vec<CandidateDecision>,
     /// The approvals that are requested, one for each app that needs one.
     pub approvals_wanted: Vec<Approval>,
     /// Approvals for deletes that need none here. A process with another history of deletes at this commit may still
     /// request them.
     #[serde(skip)]
-    pub approvals_early: Vec<Approval>,
+    pub approvals_not_yet_needed: Vec<Approval>,
     /// If the deletes exceed the cap: all that count, also those that wait for something else or that a revocable
     /// approval covers.
     #[serde(skip)]
@@ -211,7 +211,7 @@ pub struct PruneDecision {
 }
 
 impl PruneDecision {
-    pub fn all(&self) -> impl Iterator<Item = &Decided> {
+    pub fn all(&self) -> impl Iterator<Item = &CandidateDecision> {
         self.deletes.iter().chain(&self.releases).chain(&self.waiting).chain(&self.orphans)
     }
 }
@@ -221,12 +221,12 @@ impl PruneDecision {
 #[serde(rename_all = "camelCase")]
 pub struct UnusedApproval {
     pub name: String,
-    pub because: Unused,
+    pub because: UnusedReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Unused {
+pub enum UnusedReason {
     /// The app now renders to something else.
     RenderChanged,
     /// None of its objects waits for a delete.

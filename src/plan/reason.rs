@@ -4,21 +4,24 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::prune::Content;
-use super::{Action, Drift};
-use crate::model::{AppId, ClusterName, Denial, Digest, Effect, Kind, ObjectId, RuleAsks, SyncWave};
+use super::prune::ContainedObject;
+use super::{Drift, PlanAction};
+use crate::model::{
+    AdoptionEffect, AppId, ClusterName, Digest, GroupVersionKind, ObjectId, PolicyDenial, SyncWave,
+    UnmetApprovalRule,
+};
 
 /// Why nothing is written for a whole app or cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Hold {
+pub enum WriteHold {
     ObserveMode,
     ClusterMaintaining,
     ClusterRemoved,
     Paused,
 }
 
-impl fmt::Display for Hold {
+impl fmt::Display for WriteHold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ObserveMode => "observe mode",
@@ -31,7 +34,7 @@ impl fmt::Display for Hold {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Reason {
+pub enum StepReason {
     // Applied, or unchanged.
     New,
     Same,
@@ -54,7 +57,7 @@ pub enum Reason {
         app: String,
     },
     /// A foreign object that the app adopts.
-    Adopted(Effect),
+    Adopted(AdoptionEffect),
     /// These fields are immutable: the object is deleted, and created again once it is gone.
     Replaced {
         fields: Vec<String>,
@@ -73,21 +76,21 @@ pub enum Reason {
     /// An earlier hook of the chart has not succeeded.
     WaitsForHook {
         hook: ObjectId,
-        would: Action,
-        because: Box<Reason>,
+        would: PlanAction,
+        because: Box<StepReason>,
     },
     /// A post hook waits until this object of its release is as rendered and healthy.
     WaitsForRelease {
         object: ObjectId,
-        would: Action,
-        because: Box<Reason>,
+        would: PlanAction,
+        because: Box<StepReason>,
     },
     /// An object of a lower sync wave is not as rendered, or unhealthy.
     WaitsForSyncWave {
         wave: SyncWave,
         object: ObjectId,
-        would: Action,
-        because: Box<Reason>,
+        would: PlanAction,
+        because: Box<StepReason>,
     },
     Terminating,
     NamespaceTerminating {
@@ -98,12 +101,12 @@ pub enum Reason {
         app: AppId,
     },
     DefinitionPending {
-        kind: Kind,
+        kind: GroupVersionKind,
         app: AppId,
     },
     /// The kind is not served. An earlier sync wave may define it.
     KindPending {
-        kind: Kind,
+        kind: GroupVersionKind,
     },
     /// The cluster has not been asked for this name.
     NotLookedUp,
@@ -115,11 +118,11 @@ pub enum Reason {
 
     // Refused until a person changes something.
     NotServed {
-        kind: Kind,
-        served: Vec<Kind>,
+        kind: GroupVersionKind,
+        served: Vec<GroupVersionKind>,
     },
     ScopeMismatch {
-        kind: Kind,
+        kind: GroupVersionKind,
         namespaced: bool,
     },
     NotOurs {
@@ -161,9 +164,9 @@ pub enum Reason {
     /// The repaired value was changed again by admission in the same write.
     Overruled,
     Held {
-        by: Hold,
-        would: Action,
-        because: Box<Reason>,
+        by: WriteHold,
+        would: PlanAction,
+        because: Box<StepReason>,
     },
     KeepAnnotation,
     PruneNever,
@@ -190,7 +193,7 @@ pub enum Reason {
     /// The delete would also delete its contents.
     WaitsForContents {
         #[serde(flatten)]
-        object: Content,
+        object: ContainedObject,
         others: usize,
     },
     /// The rollout of the app is open. Deletes wait for its end.
@@ -203,7 +206,7 @@ pub enum Reason {
     },
     /// A delete of these kinds also deletes their contents: namespaces, volumes, claims, definitions.
     KindNeedsApproval {
-        kind: Kind,
+        kind: GroupVersionKind,
         digest: Digest,
     },
     /// The delete would also delete the volume claims of its pods, and their data.
@@ -213,7 +216,7 @@ pub enum Reason {
     /// A rule requires agreement first.
     RuleAsks {
         #[serde(flatten)]
-        asks: RuleAsks,
+        asks: UnmetApprovalRule,
         digest: Digest,
     },
     /// The app is placed here and renders nothing, which may be a mistake.
@@ -226,13 +229,13 @@ pub enum Reason {
     },
 }
 
-impl Reason {
-    pub fn of_denial(denial: &Denial) -> Self {
+impl StepReason {
+    pub fn of_denial(denial: &PolicyDenial) -> Self {
         Self::Denied { policy: denial.policy.to_string(), message: denial.message.to_string() }
     }
 
     /// It waits for another object of its own app; that object shows the health.
-    pub fn waits_for_its_app(&self) -> bool {
+    pub fn is_wait_for_own_app(&self) -> bool {
         matches!(
             self,
             Self::WaitsForHook { .. } | Self::WaitsForRelease { .. } | Self::WaitsForSyncWave { .. }
@@ -251,7 +254,7 @@ impl Reason {
     }
 
     /// The digest to approve, if only an approval is missing.
-    pub fn approval(&self) -> Option<Digest> {
+    pub fn approval_digest(&self) -> Option<Digest> {
         match self {
             Self::OverCap { digest, .. }
             | Self::KindNeedsApproval { digest, .. }
@@ -268,7 +271,7 @@ fn write_drift(drift: Drift, fields: &str, f: &mut fmt::Formatter<'_>) -> fmt::R
     f.write_str(if fields.is_empty() { drift.words() } else { fields })
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for StepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New => f.write_str("new"),
@@ -317,7 +320,7 @@ impl fmt::Display for Reason {
                 write!(f, "the cluster does not serve {kind}")
             }
             Self::NotServed { kind, served } => {
-                write!(f, "the cluster does not serve {kind}, it serves {}", Listed(served))
+                write!(f, "the cluster does not serve {kind}, it serves {}", CommaList(served))
             }
             Self::ScopeMismatch { kind, namespaced: true } => write!(f, "{kind} needs a namespace"),
             Self::ScopeMismatch { kind, namespaced: false } => write!(f, "{kind} has no namespace"),
@@ -327,14 +330,14 @@ impl fmt::Display for Reason {
             Self::NotOurs { managers } => write!(
                 f,
                 "it is there and not ours, managed by {}; `adopt: true` in the app takes it over",
-                Listed(managers)
+                CommaList(managers)
             ),
             Self::CannotAdopt { why } => write!(f, "it cannot be taken over: {why}"),
             Self::Replaced { fields } => {
-                write!(f, "deleted and created anew, as {} cannot change", Listed(fields))
+                write!(f, "deleted and created anew, as {} cannot change", CommaList(fields))
             }
             Self::CannotReplace { fields, why } => {
-                write!(f, "{} cannot change, and it is not replaced: {why}", Listed(fields))
+                write!(f, "{} cannot change, and it is not replaced: {why}", CommaList(fields))
             }
             Self::Denied { policy, message } => write!(f, "policy {policy} denies it: {message}"),
             Self::OtherInstance { name } => write!(f, "it belongs to instance {name}"),
@@ -361,19 +364,19 @@ impl fmt::Display for Reason {
             Self::WaitsForCluster { cluster } => {
                 write!(f, "{cluster} does not answer, goes when it is back")
             }
-            Self::WaitsForContents { object: Content { object, is_wanted: true }, others: 0 } => {
+            Self::WaitsForContents { object: ContainedObject { object, is_wanted: true }, others: 0 } => {
                 write!(f, "no longer rendered, stays while {object} is wanted in it")
             }
-            Self::WaitsForContents { object: Content { object, is_wanted: true }, others } => {
+            Self::WaitsForContents { object: ContainedObject { object, is_wanted: true }, others } => {
                 write!(
                     f,
                     "no longer rendered, stays while {object} is wanted in it; {others} more are wanted or still there"
                 )
             }
-            Self::WaitsForContents { object: Content { object, .. }, others: 0 } => {
+            Self::WaitsForContents { object: ContainedObject { object, .. }, others: 0 } => {
                 write!(f, "no longer rendered, goes after {object}, which is in it")
             }
-            Self::WaitsForContents { object: Content { object, .. }, others } => {
+            Self::WaitsForContents { object: ContainedObject { object, .. }, others } => {
                 write!(f, "no longer rendered, goes after {object} and {others} more, which are in it")
             }
             Self::WaitsForRollout => f.write_str("no longer rendered, goes when the rollout of its app is over"),
@@ -403,17 +406,17 @@ impl fmt::Display for Reason {
     }
 }
 
-fn write_effect(effect: &Effect, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_effect(effect: &AdoptionEffect, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     /// Further changes are only counted.
     const SHOWN: usize = 3;
     f.write_str("taken over")?;
     if !effect.from.is_empty() {
-        write!(f, " from {}", Listed(&effect.from))?;
+        write!(f, " from {}", CommaList(&effect.from))?;
     }
     match effect.changes.as_slice() {
         [] => f.write_str(", nothing in it changes")?,
         changes => {
-            write!(f, ", changes {}", Listed(changes.get(..SHOWN).unwrap_or(changes)))?;
+            write!(f, ", changes {}", CommaList(changes.get(..SHOWN).unwrap_or(changes)))?;
             match changes.len().saturating_sub(SHOWN) {
                 0 => {}
                 more => write!(f, " and {more} more")?,
@@ -430,9 +433,9 @@ fn write_effect(effect: &Effect, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     })
 }
 
-struct Listed<'a, T>(&'a [T]);
+struct CommaList<'a, T>(&'a [T]);
 
-impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
+impl<T: fmt::Display> fmt::Display for CommaList<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, item) in self.0.iter().enumerate() {
             if index > 0 {
@@ -445,11 +448,11 @@ impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
 }
 
 /// The code and fields for programs, and the text for people.
-pub(super) fn with_words<S: Serializer>(reason: &Reason, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn with_words<S: Serializer>(reason: &StepReason, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct WithWords<'a> {
         #[serde(flatten)]
-        reason: &'a Reason,
+        reason: &'a StepReason,
         words: String,
     }
     WithWords { reason, words: reason.to_string() }.serialize(serializer)

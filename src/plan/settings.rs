@@ -1,16 +1,16 @@
 //! The settings by which an app is applied on a cluster.
 
 use crate::model::{
-    App, Cluster, ClusterState, DriftMode, IgnoreRule, Instance, Mode, PruneMode, Taint, TaintEffect,
+    App, Cluster, ClusterState, DriftMode, IgnoreRule, Instance, InstanceMode, PruneMode, Taint, TaintEffect,
 };
 
-use super::Hold;
+use super::WriteHold;
 
 /// Merged from the app, the instance and the Cluster file, in one place ([`ApplySettings::of`]). They are compared as
 /// a whole: a changed setting restarts the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplySettings {
-    pub mode: Mode,
+    pub mode: InstanceMode,
     pub cluster_state: ClusterState,
     pub paused: bool,
     pub unmanaged: bool,
@@ -34,7 +34,7 @@ pub struct ApplySettings {
 
 impl ApplySettings {
     /// `mode`: of this run, which may observe even if the instance enforces. `cluster`: its file, if there is one.
-    pub fn of(app: &App, instance: &Instance, mode: Mode, cluster: Option<&Cluster>) -> Self {
+    pub fn of(app: &App, instance: &Instance, mode: InstanceMode, cluster: Option<&Cluster>) -> Self {
         let defaults = &instance.defaults;
         Self {
             mode,
@@ -48,11 +48,11 @@ impl ApplySettings {
             create_namespace: app.creates_namespace(defaults),
             prune: app.prune.unwrap_or(defaults.prune),
             ignore: app.ignore.clone(),
-            taint: cluster.and_then(|it| app.kept_away_by(&it.taints, TaintEffect::NoSchedule)).cloned(),
+            taint: cluster.and_then(|it| app.blocking_taint(&it.taints, TaintEffect::NoSchedule)).cloned(),
         }
     }
 
-    pub fn hold(&self) -> Option<Hold> {
+    pub fn write_hold(&self) -> Option<WriteHold> {
         // The full pattern makes every new setting decide here whether it holds writes.
         let Self {
             mode,
@@ -68,18 +68,18 @@ impl ApplySettings {
             ignore: _,
             taint: _,
         } = self;
-        hold(*mode, *cluster_state, *paused)
+        find_write_hold(*mode, *cluster_state, *paused)
     }
 }
 
-pub(super) fn hold(mode: Mode, cluster: ClusterState, paused: bool) -> Option<Hold> {
+pub(super) fn find_write_hold(mode: InstanceMode, cluster: ClusterState, paused: bool) -> Option<WriteHold> {
     match (cluster, mode) {
-        (ClusterState::Maintaining, _) => Some(Hold::ClusterMaintaining),
+        (ClusterState::Maintaining, _) => Some(WriteHold::ClusterMaintaining),
         // Between the commit that removes a cluster and its render, apps still seem to be placed there.
-        (ClusterState::Removed, _) => Some(Hold::ClusterRemoved),
-        (ClusterState::Ready, _) if paused => Some(Hold::Paused),
+        (ClusterState::Removed, _) => Some(WriteHold::ClusterRemoved),
+        (ClusterState::Ready, _) if paused => Some(WriteHold::Paused),
         // Last, so an observe run shows the hold that an enforce run would meet.
-        (ClusterState::Ready, Mode::Observe) => Some(Hold::ObserveMode),
-        (ClusterState::Ready, Mode::Enforce) => None,
+        (ClusterState::Ready, InstanceMode::Observe) => Some(WriteHold::ObserveMode),
+        (ClusterState::Ready, InstanceMode::Enforce) => None,
     }
 }

@@ -7,38 +7,39 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::prune::{Decided, PruneDecision};
+use super::prune::{CandidateDecision, PruneDecision};
 use super::reason::with_words;
-use super::{Action, Drift, Phase, Reason, SentReplicas, Turn};
+use super::{ApplyPhase, Drift, PlanAction, SentReplicas, StepOrder, StepReason};
 use crate::model::{
-    AppId, ClusterName, Digest, FieldPath, ForeignChanges, Hook, Ignored, InstallMark, Kind, Location,
-    ObjectId, ObjectMark, Revision, SyncWave, Was,
+    AppId, ClusterName, Digest, FieldPath, ForeignChanges, GroupVersionKind, IgnoredFields,
+    InstallAnnotation, LastApplied, Location, ObjectHook, ObjectId, ObjectRolloutAnnotations, Revision,
+    SyncWave,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
+pub struct PlanStep {
     pub object: ObjectId,
     /// The podSet; empty if the app is one unit.
     #[serde(skip_serializing_if = "str::is_empty", serialize_with = "as_text")]
     pub unit: Arc<str>,
-    pub kind: Kind,
-    pub phase: Phase,
+    pub kind: GroupVersionKind,
+    pub phase: ApplyPhase,
     /// If a chart declares the object a hook.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hook: Option<Hook>,
+    pub hook: Option<ObjectHook>,
     #[serde(skip_serializing_if = "SyncWave::is_default")]
     pub wave: SyncWave,
-    pub action: Action,
+    pub action: PlanAction,
     #[serde(serialize_with = "with_words")]
-    pub reason: Reason,
+    pub reason: StepReason,
     /// Uid of our live object. A precondition of its delete.
     pub uid: Option<String>,
     /// As `uid`, or as `seen`.
     pub resource_version: Option<String>,
     /// Uid of the live object, also without our label. A write to another object of that name is refused.
     #[serde(skip)]
-    pub seen: Option<Arc<str>>,
+    pub live_uid: Option<Arc<str>>,
     /// The object is healthy, so no controller is likely to change it: its resourceVersion is still current.
     #[serde(skip)]
     pub is_at_rest: bool,
@@ -46,17 +47,17 @@ pub struct Step {
     pub applied: Option<Revision>,
     /// Of the live object, if its values are watched.
     #[serde(skip)]
-    pub values: Option<NonZeroU64>,
+    pub live_values: Option<NonZeroU64>,
     /// For an apply.
     #[serde(skip)]
-    pub install: Option<InstallMark>,
+    pub install_mark: Option<InstallAnnotation>,
     /// For an apply of an app in waves.
     #[serde(skip)]
-    pub rollout: Option<ObjectMark>,
+    pub rollout: Option<ObjectRolloutAnnotations>,
     /// For an apply.
     #[serde(skip)]
     pub replicas: SentReplicas,
-    /// The template or file; `None` if no longer rendered.
+    /// The template or file; `NotConfigured` if no longer rendered.
     pub source: Option<Location>,
     /// Git says `force`: conflicting fields are taken from other managers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -65,12 +66,12 @@ pub struct Step {
     #[serde(skip)]
     pub may_replace: bool,
     #[serde(skip)]
-    pub left: Left,
+    pub ignored_paths: IgnoredPaths,
     #[serde(skip)]
-    pub was: Option<Was>,
+    pub last_applied: Option<LastApplied>,
     /// Changes of others to the live object.
     #[serde(skip)]
-    pub changed: Option<Arc<ForeignChanges>>,
+    pub foreign_changes: Option<Arc<ForeignChanges>>,
 }
 
 fn as_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
@@ -79,47 +80,47 @@ fn as_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> 
 
 /// The ignored fields of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct IgnoredPaths {
     pub paths: Vec<FieldPath>,
-    /// Which of them are still ours; `None` if the object does not exist or was compared with other ignore rules.
-    pub known: Option<Arc<Ignored>>,
+    /// Which of them are still ours; `NotConfigured` if the object does not exist or was compared with other ignore rules.
+    pub still_owned: Option<Arc<IgnoredFields>>,
 }
 
-impl Step {
+impl PlanStep {
     /// The object drifted; the commit does not change it.
     pub fn has_drifted(&self) -> bool {
-        matches!(self.reason.cause(), Reason::Drifted { .. } | Reason::DriftReported { .. })
+        matches!(self.reason.cause(), StepReason::Drifted { .. } | StepReason::DriftReported { .. })
     }
 
     /// The apply only checks for a difference.
-    pub fn decides_a_doubt(&self) -> bool {
-        matches!(self.reason, Reason::Drifted { drift, .. } if drift.is_doubt())
+    pub fn is_drift_check(&self) -> bool {
+        matches!(self.reason, StepReason::Drifted { drift, .. } if drift.is_uncertain())
     }
 
     /// The live values, if only values are to be restored.
-    pub fn values_to_put_back(&self) -> Option<NonZeroU64> {
-        let is_it = matches!(self.reason, Reason::Drifted { drift: Drift::ValuesChanged, .. });
-        self.values.filter(|_| is_it)
+    pub fn values_to_restore(&self) -> Option<NonZeroU64> {
+        let is_it = matches!(self.reason, StepReason::Drifted { drift: Drift::ValuesChanged, .. });
+        self.live_values.filter(|_| is_it)
     }
 
     /// The action without holds and waits.
-    pub fn intent(&self) -> Action {
+    pub fn intended_action(&self) -> PlanAction {
         match &self.reason {
-            Reason::Held { would, .. }
-            | Reason::WaitsForHook { would, .. }
-            | Reason::WaitsForRelease { would, .. }
-            | Reason::WaitsForSyncWave { would, .. } => *would,
+            StepReason::Held { would, .. }
+            | StepReason::WaitsForHook { would, .. }
+            | StepReason::WaitsForRelease { would, .. }
+            | StepReason::WaitsForSyncWave { would, .. } => *would,
             _ => self.action,
         }
     }
 
     /// A missing hook that this release does not run.
     pub fn is_hook_not_due(&self) -> bool {
-        self.action == Action::Skip && matches!(self.reason, Reason::OnlyOnce | Reason::OnlyLater)
+        self.action == PlanAction::Skip && matches!(self.reason, StepReason::OnlyOnce | StepReason::OnlyLater)
     }
 
-    pub fn turn(&self) -> Turn {
-        Turn::of(self.phase, self.hook, self.wave)
+    pub fn order(&self) -> StepOrder {
+        StepOrder::of(self.phase, self.hook, self.wave)
     }
 }
 
@@ -132,33 +133,33 @@ pub struct Plan {
     pub revision: Revision,
     /// Of the render.
     pub rendered: Digest,
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
 }
 
 impl Plan {
     /// For an app that is no longer placed on the cluster: prunes are added later.
-    pub fn of_nothing(app: AppId, cluster: ClusterName, revision: Revision) -> Self {
+    pub fn empty(app: AppId, cluster: ClusterName, revision: Revision) -> Self {
         Self { app, cluster, revision, rendered: Digest::of_json(&json!([])), steps: Vec::new() }
     }
 
     /// The first step of each object.
-    pub fn by_object(&self) -> BTreeMap<&ObjectId, &Step> {
+    pub fn by_object(&self) -> BTreeMap<&ObjectId, &PlanStep> {
         self.steps.iter().rev().map(|step| (&step.object, step)).collect()
     }
 
     /// Appends the decisions about its objects that are no longer rendered.
     #[must_use]
     pub fn with_prunes(mut self, decision: &PruneDecision) -> Self {
-        let mine = |decided: &&Decided| {
+        let mine = |decided: &&CandidateDecision| {
             decided.candidate.app == self.app && decided.candidate.cluster == self.cluster
         };
-        let mut prunes: Vec<Step> = decision.all().filter(mine).map(Decided::step).collect();
-        prunes.sort_by(|one, other| (other.turn(), &other.object).cmp(&(one.turn(), &one.object)));
+        let mut prunes: Vec<PlanStep> = decision.all().filter(mine).map(CandidateDecision::step).collect();
+        prunes.sort_by(|one, other| (other.order(), &other.object).cmp(&(one.order(), &one.object)));
         self.steps.extend(prunes);
         self
     }
 
-    pub fn writes(&self) -> impl Iterator<Item = &Step> {
+    pub fn writes(&self) -> impl Iterator<Item = &PlanStep> {
         self.steps.iter().filter(|step| step.action.is_write())
     }
 
@@ -167,14 +168,14 @@ impl Plan {
     }
 
     /// The taint that the app does not tolerate.
-    pub fn kept_out(&self) -> Option<&str> {
+    pub fn blocking_taint(&self) -> Option<&str> {
         self.steps.iter().find_map(|step| match &step.reason {
-            Reason::KeptOut { taint } => Some(taint.as_str()),
+            StepReason::KeptOut { taint } => Some(taint.as_str()),
             _ => None,
         })
     }
 
-    pub fn summary(&self) -> BTreeMap<Action, usize> {
+    pub fn summary(&self) -> BTreeMap<PlanAction, usize> {
         let mut counts = BTreeMap::new();
         for step in &self.steps {
             *counts.entry(step.action).or_default() += 1;
@@ -189,7 +190,7 @@ impl Plan {
             .steps
             .iter()
             .map(|step| {
-                let version = step.resource_version.as_deref().filter(|_| step.action == Action::Delete);
+                let version = step.resource_version.as_deref().filter(|_| step.action == PlanAction::Delete);
                 json!([
                     step.object.origin(),
                     step.kind.api_version(),

@@ -1,14 +1,14 @@
 //! Matches policies with changes, like Kubernetes' match constraints.
 
-use super::change::labels_of;
-use super::{Change, usual_namespace_labels};
+use super::object_change::labels_of;
+use super::{PolicyObjectChange, default_namespace_labels};
 use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceRule};
 
 /// A policy with more pairs is not indexed, and is matched with every object.
 const MOST_PAIRS: usize = 1024;
 
-/// The (group, resource) pairs of a policy; `None`: any, or too many.
-pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
+/// The (group, resource) pairs of a policy; `NotConfigured`: any, or too many.
+pub fn matched_resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
     let rules = policy.constraints.iter().map(|it| &it.rules).find(|rules| !rules.is_empty())?;
     let mut pairs = Vec::new();
     let count: usize = rules.iter().map(|rule| rule.groups.len().saturating_mul(rule.resources.len())).sum();
@@ -29,7 +29,7 @@ pub fn resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
     Some(pairs)
 }
 
-/// `pods/*` includes pods. `None`: only subresources, which are never rendered.
+/// `pods/*` includes pods. `NotConfigured`: only subresources, which are never rendered.
 fn without_subresources(resource: &str) -> Option<&str> {
     match resource.split_once('/') {
         None => Some(resource),
@@ -39,13 +39,17 @@ fn without_subresources(resource: &str) -> Option<&str> {
 }
 
 /// Whether some rule names the operation.
-pub fn looks_at(policy: &Policy, operation: Operation) -> bool {
+pub fn covers_operation(policy: &Policy, operation: Operation) -> bool {
     let is_of = |rule: &ResourceRule| rule.operations.iter().any(|it| it == "*" || it == operation.as_str());
     policy.constraints.iter().all(|it| it.rules.is_empty() || it.rules.iter().any(is_of))
 }
 
 /// Rules match any possible plural, but exclude only the likeliest one. If the cluster serves the kind, there is one plural.
-pub fn matches(constraints: &MatchConstraints, change: &Change<'_>, resources: &[String]) -> bool {
+pub fn constraints_match(
+    constraints: &MatchConstraints,
+    change: &PolicyObjectChange<'_>,
+    resources: &[String],
+) -> bool {
     let fits = |rule: &ResourceRule| rule_matches(rule, constraints.is_exact, change, resources);
     let likeliest = resources.get(..1).unwrap_or_default();
     let excludes = |rule: &ResourceRule| rule_matches(rule, constraints.is_exact, change, likeliest);
@@ -55,7 +59,12 @@ pub fn matches(constraints: &MatchConstraints, change: &Change<'_>, resources: &
         && constraints.namespaces.as_ref().is_none_or(|it| namespace_matches(it, change))
 }
 
-fn rule_matches(rule: &ResourceRule, is_exact: bool, change: &Change<'_>, resources: &[String]) -> bool {
+fn rule_matches(
+    rule: &ResourceRule,
+    is_exact: bool,
+    change: &PolicyObjectChange<'_>,
+    resources: &[String],
+) -> bool {
     let has = |list: &[String], value: &str| list.iter().any(|it| it == "*" || it == value);
     let is_of = |named: &str| named == "*" || resources.iter().any(|it| it == named);
     let name = || change.name().unwrap_or_default();
@@ -69,7 +78,7 @@ fn rule_matches(rule: &ResourceRule, is_exact: bool, change: &Change<'_>, resour
 }
 
 /// A Namespace matches by its own labels; other objects without a namespace always match.
-fn namespace_matches(selector: &LabelSelector, change: &Change<'_>) -> bool {
+fn namespace_matches(selector: &LabelSelector, change: &PolicyObjectChange<'_>) -> bool {
     let is_namespace = (&*change.kind.group, &*change.kind.kind) == ("", "Namespace");
     if is_namespace {
         let own = change.object.or(change.old_object).and_then(|object| object.pointer("/metadata/labels"));
@@ -79,6 +88,6 @@ fn namespace_matches(selector: &LabelSelector, change: &Change<'_>) -> bool {
         (None, _) => true,
         (Some(_), Some(labels)) => selector.matches(labels),
         // Unknown labels may match. Only the name label is known.
-        (Some(namespace), None) => selector.may_match(&usual_namespace_labels(namespace)),
+        (Some(namespace), None) => selector.may_match(&default_namespace_labels(namespace)),
     }
 }

@@ -1,10 +1,10 @@
 //! Evaluates the policies of a repository on one change of one object.
 //!
-//! [`Policies::of`] compiles all policies once. [`Policies::chosen`] selects those of a target, and [`Chosen::judge`]
+//! [`Policies::of`] compiles all policies once. [`Policies::select`] selects those of a target, and [`SelectedPolicies::evaluate`]
 //! evaluates those that match the resource, so excluded policies cost nothing. The rules are those of Kubernetes'
 //! ValidatingAdmissionPolicy, with `app`, `cluster`, `ring` and `objects` as further variables.
 //!
-//! Each policy has a limit of steps and memory for an object ([`Meter`]). A failed evaluation denies, with the reason.
+//! Each policy has a limit of steps and memory for an object ([`CelMeter`]). A failed evaluation denies, with the reason.
 //!
 //! This module never renders, never reads a cluster, and never panics, whatever policies and objects contain.
 //!
@@ -12,10 +12,10 @@
 //! and `reconcile/admission.rs` with `controller/admission.rs` for writes and deletes. A policy with a mistake denies every
 //! object that it selects. The cases of `tests/fixtures/admission` have the verdicts of a real API server.
 
-mod change;
-mod compiled;
+mod compiled_policy;
 mod examples;
 mod matching;
+mod object_change;
 #[cfg(test)]
 mod tests;
 
@@ -24,16 +24,16 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-pub use change::{Change, PolicyTarget};
-pub use compiled::PolicyMistake;
-use compiled::{Budget, Compiled};
-pub use examples::{Outcome, outcomes};
+pub use compiled_policy::PolicyMistake;
+use compiled_policy::{CompileBudget, CompiledPolicy};
+pub use examples::{ExampleOutcome, example_outcomes};
+pub use object_change::{PolicyObjectChange, PolicyTarget};
 
-use crate::cel::{Meter, Value};
-use crate::model::{Kind, Location, Operation, Policy, PolicyAction};
+use crate::cel::{CelMeter, CelValue};
+use crate::model::{GroupVersionKind, Location, Operation, Policy, PolicyAction};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum VerdictCause {
     /// A validation is false.
     Untrue,
     /// A condition or validation cannot be evaluated on this object.
@@ -44,10 +44,10 @@ pub enum Cause {
 
 /// The result of a policy that an object violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct PolicyVerdict {
     pub policy: Arc<Policy>,
     pub action: PolicyAction,
-    pub cause: Cause,
+    pub cause: VerdictCause,
     pub message: String,
     /// The position of the false expression.
     pub place: Location,
@@ -57,13 +57,13 @@ pub struct Verdict {
 
 /// All verdicts on an object, with the cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Judgement {
-    pub verdicts: Vec<Verdict>,
+pub struct PolicyEvaluation {
+    pub verdicts: Vec<PolicyVerdict>,
     /// Policies whose expressions were evaluated.
     pub evaluated: usize,
     pub steps: u64,
     /// The policy with the most steps.
-    pub dearest: Option<Arc<Policy>>,
+    pub costliest: Option<Arc<Policy>>,
 }
 
 /// Steps of all policies on one object. Policies after the limit deny it.
@@ -76,7 +76,7 @@ const MOST_VERDICTS: usize = 64;
 /// The policies of a repository, compiled.
 #[derive(Debug, Default)]
 pub struct Policies {
-    compiled: Vec<Compiled>,
+    compiled: Vec<CompiledPolicy>,
     /// Policies with fixed resources, by API group and resource.
     by_resource: HashMap<String, HashMap<String, Vec<usize>>>,
     everywhere: Vec<usize>,
@@ -92,12 +92,12 @@ impl PartialEq for Policies {
 impl Policies {
     /// A policy with a mistake stays, and denies what it selects.
     pub fn of(policies: &[Arc<Policy>]) -> (Self, Vec<PolicyMistake>) {
-        let (mut all, mut mistakes, mut budget) = (Self::default(), Vec::new(), Budget::default());
+        let (mut all, mut mistakes, mut budget) = (Self::default(), Vec::new(), CompileBudget::default());
         for (index, policy) in policies.iter().enumerate() {
-            let (compiled, mut found) = Compiled::of(policy, &mut budget);
+            let (compiled, mut found) = CompiledPolicy::of(policy, &mut budget);
             mistakes.append(&mut found);
             all.compiled.push(compiled);
-            match matching::resources(policy) {
+            match matching::matched_resources(policy) {
                 Some(resources) => {
                     for (group, resource) in resources {
                         let of_group = all.by_resource.entry(group.to_owned()).or_default();
@@ -123,41 +123,41 @@ impl Policies {
     }
 
     /// Whether a policy reads labels of namespaces, which any app may set.
-    pub fn look_at_namespaces(&self) -> bool {
-        self.compiled.iter().any(Compiled::looks_at_namespaces)
+    pub fn use_namespaces(&self) -> bool {
+        self.compiled.iter().any(CompiledPolicy::uses_namespace)
     }
 
     /// Whether a policy reads the other objects of an app.
-    pub fn look_at_objects(&self) -> bool {
-        self.compiled.iter().any(Compiled::looks_at_objects)
+    pub fn use_app_objects(&self) -> bool {
+        self.compiled.iter().any(CompiledPolicy::uses_app_objects)
     }
 
     /// Whether a policy could deny the delete of this kind. For a custom kind any resource of its group counts, because its
     /// plural may be unknown.
-    pub fn look_at_deletes(&self, kind: &Kind, plurals: &[String]) -> bool {
+    pub fn may_deny_deletes(&self, kind: &GroupVersionKind, plurals: &[String]) -> bool {
         let looks = |index: usize| {
             let compiled = self.compiled.get(index);
-            compiled.is_some_and(|it| matching::looks_at(&it.policy, Operation::Delete))
+            compiled.is_some_and(|it| matching::covers_operation(&it.policy, Operation::Delete))
         };
         let of_group =
             || self.by_resource.get(&*kind.group).into_iter().flat_map(|all| all.values().flatten());
-        self.of_resources(&kind.group, plurals).any(looks)
+        self.indices_of_resources(&kind.group, plurals).any(looks)
             || !kind.is_built_in() && of_group().copied().any(looks)
     }
 
-    fn of_resources(&self, group: &str, resources: &[String]) -> impl Iterator<Item = usize> {
+    fn indices_of_resources(&self, group: &str, resources: &[String]) -> impl Iterator<Item = usize> {
         let of_group = self.by_resource.get(group);
         let listed = resources.iter().filter_map(move |resource| of_group?.get(resource));
         listed.flatten().chain(&self.everywhere).copied()
     }
 
-    pub fn chosen<'p>(&'p self, target: &PolicyTarget<'p>) -> Chosen<'p> {
-        let wants = |compiled: &Compiled| {
+    pub fn select<'p>(&'p self, target: &PolicyTarget<'p>) -> SelectedPolicies<'p> {
+        let wants = |compiled: &CompiledPolicy| {
             compiled.policy.selector.selects(target.app, target.app_labels, target.cluster)
         };
-        Chosen {
+        SelectedPolicies {
             policies: self,
-            is_chosen: self.compiled.iter().map(wants).collect(),
+            is_selected: self.compiled.iter().map(wants).collect(),
             app: json!({
                 "namespace": &*target.app.namespace,
                 "name": &*target.app.name,
@@ -177,87 +177,91 @@ impl Policies {
 
 /// The policies that select one app on one cluster.
 #[derive(Debug)]
-pub struct Chosen<'p> {
+pub struct SelectedPolicies<'p> {
     policies: &'p Policies,
-    is_chosen: Vec<bool>,
+    is_selected: Vec<bool>,
     app: Json,
     cluster: Json,
     ring: Json,
     objects: &'p [Json],
 }
 
-impl Chosen<'_> {
+impl SelectedPolicies<'_> {
     pub fn is_empty(&self) -> bool {
-        !self.is_chosen.contains(&true)
+        !self.is_selected.contains(&true)
     }
 
     /// For each policy, whether it is selected.
-    pub fn which(&self) -> &[bool] {
-        &self.is_chosen
+    pub fn selected_flags(&self) -> &[bool] {
+        &self.is_selected
     }
 
     /// Whether the result may differ on another cluster of the ring.
-    pub fn look_at_cluster(&self) -> bool {
-        let chosen = self.policies.compiled.iter().zip(&self.is_chosen).filter(|(_, is_chosen)| **is_chosen);
-        chosen.into_iter().any(|(it, _)| it.names_root(compiled::CLUSTER) || it.looks_at_namespaces())
+    pub fn depend_on_cluster(&self) -> bool {
+        let chosen =
+            self.policies.compiled.iter().zip(&self.is_selected).filter(|(_, is_chosen)| **is_chosen);
+        chosen.into_iter().any(|(it, _)| it.uses_root(compiled_policy::CLUSTER) || it.uses_namespace())
     }
 
     /// Whether the verdict on an update of this kind may depend on the old object. Object selectors are ignored, because the
     /// old object may match them.
-    pub fn look_at_old(&self, kind: &Kind, plurals: &[String]) -> bool {
-        let of_resources = self.policies.of_resources(&kind.group, plurals);
-        let chosen = of_resources.filter(|index| self.is_chosen.get(*index) == Some(&true));
+    pub fn need_old_object(&self, kind: &GroupVersionKind, plurals: &[String]) -> bool {
+        let of_resources = self.policies.indices_of_resources(&kind.group, plurals);
+        let chosen = of_resources.filter(|index| self.is_selected.get(*index) == Some(&true));
         let compiled = chosen.filter_map(|index| self.policies.compiled.get(index));
-        compiled.into_iter().any(|it| it.looks_at_old() && matching::looks_at(&it.policy, Operation::Update))
+        compiled
+            .into_iter()
+            .any(|it| it.needs_old_object() && matching::covers_operation(&it.policy, Operation::Update))
     }
 
-    fn matching(&self, change: &Change<'_>, resources: &[String]) -> Vec<&Compiled> {
-        let is_chosen = |index: &usize| self.is_chosen.get(*index) == Some(&true);
+    fn matching(&self, change: &PolicyObjectChange<'_>, resources: &[String]) -> Vec<&CompiledPolicy> {
+        let is_chosen = |index: &usize| self.is_selected.get(*index) == Some(&true);
         let mut indices: Vec<usize> =
-            self.policies.of_resources(&change.kind.group, resources).filter(is_chosen).collect();
+            self.policies.indices_of_resources(&change.kind.group, resources).filter(is_chosen).collect();
         indices.sort_unstable();
         indices.dedup();
-        let matches = |compiled: &&Compiled| {
-            compiled.policy.constraints.iter().all(|it| matching::matches(it, change, resources))
+        let matches = |compiled: &&CompiledPolicy| {
+            compiled.policy.constraints.iter().all(|it| matching::constraints_match(it, change, resources))
         };
         indices.iter().filter_map(|index| self.policies.compiled.get(*index)).filter(matches).collect()
     }
 
-    pub fn judge(&self, change: &Change<'_>) -> Judgement {
+    pub fn evaluate(&self, change: &PolicyObjectChange<'_>) -> PolicyEvaluation {
         let resources = change.resources();
         let compiled = self.matching(change, &resources);
-        let mut judgement = Judgement::default();
+        let mut judgement = PolicyEvaluation::default();
         if compiled.is_empty() {
             return judgement;
         }
-        let is_used = |root: usize| compiled.iter().any(|it| it.names_root(root));
-        let request = if is_used(compiled::REQUEST) {
+        let is_used = |root: usize| compiled.iter().any(|it| it.uses_root(root));
+        let request = if is_used(compiled_policy::REQUEST) {
             change.request(resources.first().map_or("", String::as_str))
         } else {
             Json::Null
         };
-        let namespace = if is_used(compiled::NAMESPACE) { change.namespace_object() } else { Json::Null };
+        let namespace =
+            if is_used(compiled_policy::NAMESPACE) { change.namespace_object() } else { Json::Null };
         let mut dearest: Option<(u64, &Arc<Policy>)> = None;
         let (mut denials, mut warnings) = (0, 0);
         for compiled in compiled {
-            let mut meter = Meter::within(MOST_STEPS.saturating_sub(judgement.steps));
+            let mut meter = CelMeter::with_steps(MOST_STEPS.saturating_sub(judgement.steps));
             let roots = [
-                change.object.map_or(Value::Null, Value::of),
-                change.old_object.map_or(Value::Null, Value::of),
-                Value::of(&request),
-                compiled.policy.params.as_ref().map_or(Value::Null, Value::of),
-                Value::of(&namespace),
-                Value::of(&self.app),
-                Value::of(&self.cluster),
-                Value::of(&self.ring),
-                Value::list(self.objects),
+                change.object.map_or(CelValue::Null, CelValue::of),
+                change.old_object.map_or(CelValue::Null, CelValue::of),
+                CelValue::of(&request),
+                compiled.policy.params.as_ref().map_or(CelValue::Null, CelValue::of),
+                CelValue::of(&namespace),
+                CelValue::of(&self.app),
+                CelValue::of(&self.cluster),
+                CelValue::of(&self.ring),
+                CelValue::list(self.objects),
             ];
             let known = judgement.verdicts.len();
-            compiled.judge(roots, change.hides_values, &mut meter, &mut judgement.verdicts);
+            compiled.evaluate(roots, change.hides_values, &mut meter, &mut judgement.verdicts);
             judgement.evaluated += 1;
-            judgement.steps += meter.used();
-            if dearest.is_none_or(|(steps, _)| steps < meter.used()) {
-                dearest = Some((meter.used(), &compiled.policy));
+            judgement.steps += meter.used_steps();
+            if dearest.is_none_or(|(steps, _)| steps < meter.used_steps()) {
+                dearest = Some((meter.used_steps(), &compiled.policy));
             }
             let count = judgement.verdicts.get(known..).map_or(0, <[_]>::len);
             match compiled.policy.action {
@@ -269,12 +273,12 @@ impl Chosen<'_> {
                 break;
             }
         }
-        judgement.dearest = dearest.map(|(_, policy)| Arc::clone(policy));
+        judgement.costliest = dearest.map(|(_, policy)| Arc::clone(policy));
         judgement
     }
 }
 
 /// The labels of a namespace that is not in Git: the one that every namespace has.
-pub fn usual_namespace_labels(name: &str) -> BTreeMap<String, String> {
+pub fn default_namespace_labels(name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), name.to_owned())])
 }

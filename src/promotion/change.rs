@@ -2,9 +2,9 @@
 
 use crate::manifest;
 use crate::manifest::yaml;
-use crate::model::{AppId, Digest, Revision, RolloutAction, RolloutApproval, RolloutApprovalPlaces};
+use crate::model::{AppId, Digest, Revision, RolloutAction, RolloutApproval, RolloutApprovalLocations};
 
-use super::block::{Block, Item};
+use super::description_block::{DescriptionBlock, PullRequestApp};
 use super::edit;
 
 /// A new version of one pin.
@@ -13,14 +13,14 @@ pub struct PinChange {
     pub app: AppId,
     /// Its path in the config repository.
     pub file: String,
-    /// `None`: there is no pin yet.
+    /// `NotConfigured`: there is no pin yet.
     pub from: Option<String>,
     pub to: String,
 }
 
 /// The purpose of a pull request of this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ProposedChange {
     /// A ring gets the versions of the ring before.
     Promote {
         /// The namespace and the group of the apps. An app without a group is a group of its own name.
@@ -48,19 +48,19 @@ pub fn branch_prefix(prefix: &str) -> String {
 
 /// Whether this is a branch name of this module. `prefix`: of the statuses.
 pub fn is_own_branch(prefix: &str, branch: &str) -> bool {
-    matches!(kind_of(prefix, branch), Some("promote" | "approve" | "revert"))
+    matches!(branch_kind(prefix, branch), Some("promote" | "approve" | "revert"))
 }
 
 pub fn is_approval_branch(prefix: &str, branch: &str) -> bool {
-    kind_of(prefix, branch) == Some("approve")
+    branch_kind(prefix, branch) == Some("approve")
 }
 
-fn kind_of<'b>(prefix: &str, branch: &'b str) -> Option<&'b str> {
+fn branch_kind<'b>(prefix: &str, branch: &'b str) -> Option<&'b str> {
     let below = branch.strip_prefix(&branch_prefix(prefix)).and_then(|rest| rest.strip_prefix('/'));
     below.and_then(|below| below.split_once('/')).map(|(kind, _)| kind)
 }
 
-impl Change {
+impl ProposedChange {
     /// `prefix`: of the statuses.
     pub fn branch(&self, prefix: &str) -> String {
         let begin = branch_prefix(prefix);
@@ -74,7 +74,7 @@ impl Change {
     pub fn title(&self) -> String {
         match self {
             Self::Promote { group, ring, pins, .. } => match pins.as_slice() {
-                [pin] => format!("promote({}): {} on {ring}", pin.app.name, versions(pin)),
+                [pin] => format!("promote({}): {} on {ring}", pin.app.name, version_change(pin)),
                 pins => format!("promote({}): {} apps on {ring}", group.name, pins.len()),
             },
             Self::Approve { commit, wave, approvals } => match approvals.as_slice() {
@@ -82,7 +82,7 @@ impl Change {
                 all => format!("approve: wave {wave} of {} for {} apps", commit.short(), all.len()),
             },
             Self::Revert { commit, apps, pins } => match (apps.as_slice(), pins.as_slice()) {
-                (_, [pin]) => format!("revert({}): {}", pin.app.name, versions(pin)),
+                (_, [pin]) => format!("revert({}): {}", pin.app.name, version_change(pin)),
                 ([app], _) => format!("revert({}): {}", app.name, commit.short()),
                 (apps, _) => format!("revert: {} for {} apps", commit.short(), apps.len()),
             },
@@ -90,15 +90,18 @@ impl Change {
     }
 
     /// The part that programs read back.
-    pub fn block(&self) -> Block {
-        let of_pin =
-            |pin: &PinChange| Item { app: pin.app.clone(), from: pin.from.clone(), to: pin.to.clone() };
+    pub fn block(&self) -> DescriptionBlock {
+        let of_pin = |pin: &PinChange| PullRequestApp {
+            app: pin.app.clone(),
+            from: pin.from.clone(),
+            to: pin.to.clone(),
+        };
         let (kind, ring, commit, items) = match self {
             Self::Promote { ring, pins, .. } => {
                 ("promotion", Some(ring), None, pins.iter().map(of_pin).collect())
             }
             Self::Approve { commit, wave, approvals } => {
-                let of = |it: &RolloutApproval| Item {
+                let of = |it: &RolloutApproval| PullRequestApp {
                     app: it.app.clone(),
                     from: None,
                     to: it.digest.to_string(),
@@ -107,13 +110,14 @@ impl Change {
             }
             Self::Revert { commit, apps, pins } => {
                 let whole = apps.iter().filter(|app| pins.iter().all(|pin| pin.app != **app));
-                let whole = whole.map(|app| Item { app: app.clone(), from: None, to: String::new() });
+                let whole =
+                    whole.map(|app| PullRequestApp { app: app.clone(), from: None, to: String::new() });
                 ("revert", None, Some(commit), pins.iter().map(of_pin).chain(whole).collect())
             }
         };
-        let mut items: Vec<Item> = items;
+        let mut items: Vec<PullRequestApp> = items;
         items.sort();
-        Block {
+        DescriptionBlock {
             kind: kind.to_owned(),
             ring: ring.cloned(),
             commit: commit.map(ToString::to_string),
@@ -132,7 +136,7 @@ impl Change {
     ) -> Result<Vec<(String, String)>, String> {
         match self {
             Self::Promote { pins, .. } | Self::Revert { pins, .. } => {
-                pins.iter().map(|pin| Ok((pin.file.clone(), pinned(pin, read)?))).collect()
+                pins.iter().map(|pin| Ok((pin.file.clone(), pin_file_text(pin, read)?))).collect()
             }
             Self::Approve { approvals, .. } => {
                 Ok(approvals.iter().map(|it| approval_file(it, head)).collect())
@@ -147,25 +151,25 @@ pub fn promotion_branch(prefix: &str, group: &AppId, ring: &str) -> String {
 }
 
 /// `1.7.3 → 1.8.0`.
-pub(super) fn versions(pin: &PinChange) -> String {
+pub(super) fn version_change(pin: &PinChange) -> String {
     match &pin.from {
         Some(from) => format!("{from} → {}", pin.to),
         None => pin.to.clone(),
     }
 }
 
-fn pinned(pin: &PinChange, read: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn pin_file_text(pin: &PinChange, read: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     match read(&pin.file) {
         Some(text) => edit::set_scalar(&text, "version", &pin.to).map_err(|error| error.in_file(&pin.file)),
         None => {
-            let version = yaml::edit::written_as("v", "v", &pin.to).unwrap_or_default();
+            let version = yaml::edit::requote("v", "v", &pin.to).unwrap_or_default();
             Ok(format!("version: {version}\n"))
         }
     }
 }
 
 /// An Approval of a rollout. Its name is its purpose, so the Approval of the next version replaces it.
-pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutApproval {
+pub fn rollout_approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutApproval {
     let purpose = match &action {
         RolloutAction::Open { through } => through.clone(),
         RolloutAction::Retry => format!("retry-{}", digest.short()),
@@ -173,7 +177,7 @@ pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutAp
     };
     // Namespaces and waves have no dot, so the name is unique.
     let name = format!("{}.{}.{purpose}", app.namespace, app.name);
-    let places = RolloutApprovalPlaces::default();
+    let places = RolloutApprovalLocations::default();
     RolloutApproval { name, app: app.clone(), digest, action, location: None, is_alone: true, places }
 }
 
@@ -181,12 +185,12 @@ pub fn approval(app: &AppId, digest: Digest, action: RolloutAction) -> RolloutAp
 /// version before.
 pub fn approval_file(approval: &RolloutApproval, head: &Revision) -> (String, String) {
     let text = manifest::rollout_approval_to_yaml(approval);
-    (format!("approvals/{}.yaml", approval.name), asked_for_at(head, &text))
+    (format!("approvals/{}.yaml", approval.name), stamp_request_commit(head, &text))
 }
 
 /// The text of an Approval that is requested at another commit. If the earlier file lacked approvals, a new pull request brings
 /// this one.
-pub fn asked_for_at(head: &Revision, text: &str) -> String {
+pub fn stamp_request_commit(head: &Revision, text: &str) -> String {
     format!("# Asked for at commit {}.\n{text}", head.short())
 }
 

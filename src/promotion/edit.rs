@@ -1,18 +1,18 @@
 //! Changes one scalar of a YAML file; every other byte stays.
 
-use crate::manifest::yaml::{self, Document, Node, NodeKind};
-use crate::model::Position;
+use crate::manifest::yaml::{self, YamlDocument, YamlNode, YamlNodeKind};
+use crate::model::TextPosition;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {message}; {help}", at.line, at.column)]
 pub struct Error {
     pub message: String,
     pub help: String,
-    pub at: Position,
+    pub at: TextPosition,
 }
 
 impl Error {
-    fn new(at: Position, message: impl Into<String>, help: impl Into<String>) -> Self {
+    fn new(at: TextPosition, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { message: message.into(), help: help.into(), at }
     }
 
@@ -29,21 +29,22 @@ impl Error {
 pub fn set_scalar(text: &str, path: &str, value: &str) -> Result<String, Error> {
     let steps = steps(path)?;
     let mut documents = parsed(text)?;
-    let (document, route) = place(&documents, &steps, path)?;
-    let Some(node) = follow(&mut documents[document].root, &route) else {
+    let (document, route) = find_node(&documents, &steps, path)?;
+    let Some(node) = node_at(&mut documents[document].root, &route) else {
         return Err(Error::new(START, format!("`{path}` is not there"), "give the path of a scalar"));
     };
     if node.as_str() == Some(value) {
         return Ok(text.to_owned());
     }
-    let edited = replaced(text, node, path, value)?;
-    node.kind = NodeKind::String(value.to_owned());
+    let edited = replace_scalar(text, node, path, value)?;
+    node.kind = YamlNodeKind::String(value.to_owned());
     // The result is parsed: an edit with another effect is refused, for example when an alias repeats the value.
     let is_same = parsed(&edited).is_ok_and(|found| {
-        let json = |documents: &[Document]| documents.iter().map(|it| it.root.to_json()).collect::<Vec<_>>();
+        let json =
+            |documents: &[YamlDocument]| documents.iter().map(|it| it.root.to_json()).collect::<Vec<_>>();
         json(&found) == json(&documents)
     });
-    let at = follow(&mut documents[document].root, &route).map_or(START, |node| node.start);
+    let at = node_at(&mut documents[document].root, &route).map_or(START, |node| node.start);
     is_same.then_some(edited).ok_or_else(|| {
         let message = format!("`{path}` cannot be edited in one place: an anchor and its aliases share it");
         Error::new(at, message, "write the value out where it is used")
@@ -53,23 +54,25 @@ pub fn set_scalar(text: &str, path: &str, value: &str) -> Result<String, Error> 
 /// The text of one scalar at a path, as in [`set_scalar`].
 pub fn scalar(text: &str, path: &str) -> Result<String, Error> {
     let mut documents = parsed(text)?;
-    let (document, route) = place(&documents, &steps(path)?, path)?;
+    let (document, route) = find_node(&documents, &steps(path)?, path)?;
     let missing = || Error::new(START, format!("`{path}` is not there"), "give the path of a scalar");
-    let node = follow(&mut documents[document].root, &route).ok_or_else(missing)?;
+    let node = node_at(&mut documents[document].root, &route).ok_or_else(missing)?;
     match &node.kind {
-        NodeKind::Null => Ok(String::new()),
-        NodeKind::String(text) => Ok(text.clone()),
-        NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) => Ok(text.to_string()),
-        NodeKind::Seq(_) | NodeKind::Map(_) => {
-            let message = format!("`{path}` is {}, not a scalar", kind(node));
+        YamlNodeKind::Null => Ok(String::new()),
+        YamlNodeKind::String(text) => Ok(text.clone()),
+        YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => {
+            Ok(text.to_string())
+        }
+        YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => {
+            let message = format!("`{path}` is {}, not a scalar", node_kind(node));
             Err(Error::new(node.start, message, "give the path of a scalar"))
         }
     }
 }
 
-const START: Position = Position { line: 1, column: 1 };
+const START: TextPosition = TextPosition { line: 1, column: 1 };
 
-fn parsed(text: &str) -> Result<Vec<Document>, Error> {
+fn parsed(text: &str) -> Result<Vec<YamlDocument>, Error> {
     let (documents, mistakes) = yaml::parse_objects("", text);
     let Some(mistake) = mistakes.into_iter().next() else { return Ok(documents) };
     let at = mistake.location.map_or(START, |location| location.start);
@@ -77,17 +80,20 @@ fn parsed(text: &str) -> Result<Vec<Document>, Error> {
     Err(Error::new(at, mistake.message, help))
 }
 
-fn replaced(text: &str, node: &Node, path: &str, value: &str) -> Result<String, Error> {
+fn replace_scalar(text: &str, node: &YamlNode, path: &str, value: &str) -> Result<String, Error> {
     let refused = |message: &str, help: &str| Error::new(node.start, format!("`{path}` {message}"), help);
     let span = yaml::edit::span(text, node.start, node.end);
     let written = span.clone().and_then(|span| text.get(span)).unwrap_or_default();
     let old = match &node.kind {
-        NodeKind::Seq(_) | NodeKind::Map(_) => {
-            return Err(refused(&format!("is {}, not a scalar", node.what()), "give the path of a scalar"));
+        YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => {
+            return Err(refused(
+                &format!("is {}, not a scalar", node.description()),
+                "give the path of a scalar",
+            ));
         }
-        NodeKind::String(old) => old.as_str(),
-        NodeKind::Bool(_, old) | NodeKind::Int(_, old) | NodeKind::Float(_, old) => old,
-        NodeKind::Null => written,
+        YamlNodeKind::String(old) => old.as_str(),
+        YamlNodeKind::Bool(_, old) | YamlNodeKind::Int(_, old) | YamlNodeKind::Float(_, old) => old,
+        YamlNodeKind::Null => written,
     };
     if written.starts_with(['&', '*']) {
         let help = "write the value out, without anchor and alias";
@@ -108,20 +114,20 @@ fn replaced(text: &str, node: &Node, path: &str, value: &str) -> Result<String, 
     if written.contains(['\n', '\r']) {
         return Err(refused("is written over several lines", "write the value on one line"));
     }
-    match span.zip(yaml::edit::written_as(written, old, value)) {
+    match span.zip(yaml::edit::requote(written, old, value)) {
         Some((span, new)) => Ok([&text[..span.start], &new, &text[span.end..]].concat()),
         None => Err(refused("is not written plainly", "write the value as plain text or in quotes")),
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum ScalarPathStep {
     Key(String),
     /// The list item that contains this scalar; for a map: the map itself, if it contains it.
     Item(Vec<String>, String),
 }
 
-fn steps(path: &str) -> Result<Vec<Step>, Error> {
+fn steps(path: &str) -> Result<Vec<ScalarPathStep>, Error> {
     let wrong = || {
         let message = format!("`{path}` is not a path");
         Error::new(START, message, "write it as spec.containers[name=app].image")
@@ -131,7 +137,7 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
     while !rest.is_empty() {
         if let Some(quoted) = rest.strip_prefix("[\"") {
             let (key, after) = quoted.split_once("\"]").ok_or_else(wrong)?;
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(ScalarPathStep::Key(key.to_owned()));
             rest = after;
         } else if let Some(item) = rest.strip_prefix('[') {
             let (item, after) = item.split_once(']').ok_or_else(wrong)?;
@@ -140,7 +146,7 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
             if keys.iter().any(String::is_empty) {
                 return Err(wrong());
             }
-            steps.push(Step::Item(keys, value.to_owned()));
+            steps.push(ScalarPathStep::Item(keys, value.to_owned()));
             rest = after;
         } else {
             let end = rest.find(['.', '[', ']']).unwrap_or(rest.len());
@@ -148,7 +154,7 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
             if key.is_empty() {
                 return Err(wrong());
             }
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(ScalarPathStep::Key(key.to_owned()));
             rest = after;
         }
         if let Some(after) = rest.strip_prefix('.') {
@@ -158,16 +164,20 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
             rest = after;
         }
     }
-    let has_key = steps.iter().any(|step| matches!(step, Step::Key(_)));
+    let has_key = steps.iter().any(|step| matches!(step, ScalarPathStep::Key(_)));
     has_key.then_some(steps).ok_or_else(wrong)
 }
 
 /// The document, and the route in it: the index of a map entry or of a list item.
-fn place(documents: &[Document], steps: &[Step], path: &str) -> Result<(usize, Vec<usize>), Error> {
+fn find_node(
+    documents: &[YamlDocument],
+    steps: &[ScalarPathStep],
+    path: &str,
+) -> Result<(usize, Vec<usize>), Error> {
     let mut found: Option<(usize, Vec<usize>)> = None;
     let mut miss: Option<(usize, Error)> = None;
     for (index, document) in documents.iter().enumerate() {
-        match way(&document.root, steps, path) {
+        match find_route(&document.root, steps, path) {
             Ok(_) if found.is_some() => {
                 let message = format!("`{path}` is in several documents, this is another");
                 let help = "begin the path with [metadata.name=NAME]";
@@ -190,13 +200,13 @@ fn place(documents: &[Document], steps: &[Step], path: &str) -> Result<(usize, V
 }
 
 /// On a miss: the number of steps that matched.
-fn way(root: &Node, steps: &[Step], path: &str) -> Result<Vec<usize>, (usize, Error)> {
+fn find_route(root: &YamlNode, steps: &[ScalarPathStep], path: &str) -> Result<Vec<usize>, (usize, Error)> {
     let mut node = root;
     let mut route = Vec::new();
     for (depth, step) in steps.iter().enumerate() {
         let miss = |message: String, help: &str| (depth, Error::new(node.start, message, help));
         match (step, &node.kind) {
-            (Step::Key(key), NodeKind::Map(entries)) => {
+            (ScalarPathStep::Key(key), YamlNodeKind::Map(entries)) => {
                 let Some(at) = entries.iter().position(|entry| entry.key == *key) else {
                     let message = format!("`{path}` is not there: no `{key}` in this map");
                     return Err(miss(message, "write the field with a first value, or correct the path"));
@@ -204,12 +214,12 @@ fn way(root: &Node, steps: &[Step], path: &str) -> Result<Vec<usize>, (usize, Er
                 route.push(at);
                 node = &entries[at].value;
             }
-            (Step::Key(key), _) => {
-                let message = format!("`{path}` is not there: `{key}` is looked for in {}", kind(node));
+            (ScalarPathStep::Key(key), _) => {
+                let message = format!("`{path}` is not there: `{key}` is looked for in {}", node_kind(node));
                 return Err(miss(message, "an item of a list is named by what is in it: [name=app]"));
             }
-            (Step::Item(keys, value), NodeKind::Seq(items)) => {
-                let mut fitting = (0..items.len()).filter(|at| has(&items[*at], keys, value));
+            (ScalarPathStep::Item(keys, value), YamlNodeKind::Seq(items)) => {
+                let mut fitting = (0..items.len()).filter(|at| contains_scalar(&items[*at], keys, value));
                 let (first, second) = (fitting.next(), fitting.next());
                 let shown = format!("[{}={value}]", keys.join("."));
                 match (first, second) {
@@ -230,8 +240,8 @@ fn way(root: &Node, steps: &[Step], path: &str) -> Result<Vec<usize>, (usize, Er
                     }
                 }
             }
-            (Step::Item(keys, value), _) if has(node, keys, value) => {}
-            (Step::Item(keys, value), _) => {
+            (ScalarPathStep::Item(keys, value), _) if contains_scalar(node, keys, value) => {}
+            (ScalarPathStep::Item(keys, value), _) => {
                 let message = format!("`{path}` is not there: this is not [{}={value}]", keys.join("."));
                 return Err(miss(message, "correct the path"));
             }
@@ -241,27 +251,29 @@ fn way(root: &Node, steps: &[Step], path: &str) -> Result<Vec<usize>, (usize, Er
 }
 
 /// Without its text, which may be secret.
-fn kind(node: &Node) -> &'static str {
+fn node_kind(node: &YamlNode) -> &'static str {
     match node.kind {
-        NodeKind::Map(_) => "a map",
-        NodeKind::Seq(_) => "a list",
+        YamlNodeKind::Map(_) => "a map",
+        YamlNodeKind::Seq(_) => "a list",
         _ => "a scalar",
     }
 }
 
-fn has(node: &Node, keys: &[String], value: &str) -> bool {
+fn contains_scalar(node: &YamlNode, keys: &[String], value: &str) -> bool {
     let found = keys.iter().try_fold(node, |node, key| node.get(key));
     found.is_some_and(|found| match &found.kind {
-        NodeKind::String(text) => text == value,
-        NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) => **text == *value,
-        NodeKind::Null | NodeKind::Seq(_) | NodeKind::Map(_) => false,
+        YamlNodeKind::String(text) => text == value,
+        YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => {
+            **text == *value
+        }
+        YamlNodeKind::Null | YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => false,
     })
 }
 
-fn follow<'n>(root: &'n mut Node, route: &[usize]) -> Option<&'n mut Node> {
+fn node_at<'n>(root: &'n mut YamlNode, route: &[usize]) -> Option<&'n mut YamlNode> {
     route.iter().try_fold(root, |node, at| match &mut node.kind {
-        NodeKind::Map(entries) => entries.get_mut(*at).map(|entry| &mut entry.value),
-        NodeKind::Seq(items) => items.get_mut(*at),
+        YamlNodeKind::Map(entries) => entries.get_mut(*at).map(|entry| &mut entry.value),
+        YamlNodeKind::Seq(items) => items.get_mut(*at),
         _ => None,
     })
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Input, PinChange, RingState};
+use super::{AppRingState, PinChange, PromotionInput};
 use crate::manifest::read::is_label_value;
 use crate::model::{App, AppId, PromotionMode, Ring};
-use crate::rollout::{Gate, Standing};
+use crate::rollout::{GateProgress, MeasurementGate};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextVersion {
     /// It has the version of the ring before.
     Nothing {
         why: String,
@@ -27,7 +27,7 @@ pub(super) enum Next {
 
 /// Apps that are promoted together to one ring.
 #[derive(Clone, Debug)]
-pub(super) struct Step<'a> {
+pub(super) struct PromotionStep<'a> {
     pub group: AppId,
     pub ring: &'a Ring,
     /// The apps with a pin there, each with its ring before.
@@ -43,21 +43,21 @@ pub fn group_of(app: &App) -> AppId {
 }
 
 /// The rings that an app runs in, in order.
-pub fn rings_of<'a>(input: &Input<'a>, app: &App) -> Vec<&'a Ring> {
+pub fn rings_of<'a>(input: &PromotionInput<'a>, app: &App) -> Vec<&'a Ring> {
     let clusters = input.fleet.clusters_of(app);
     let has = |ring: &&Ring| clusters.iter().any(|it| input.fleet.ring_of(it) == Some(&ring.name));
     input.fleet.rings.iter().filter(has).collect()
 }
 
 /// The version in the pin of a ring, and its file.
-pub fn pin_of<'a>(input: &Input<'_>, app: &'a App, ring: &str) -> Option<(&'a str, &'a str)> {
+pub fn pin_of<'a>(input: &PromotionInput<'_>, app: &'a App, ring: &str) -> Option<(&'a str, &'a str)> {
     let mut here = app.pins.iter().filter(|(cluster, _)| input.fleet.ring_of(cluster) == Some(ring));
     here.next().map(|(_, pin)| (pin.version.as_str(), pin.location.file.as_str()))
 }
 
 /// Every (group, ring) that may get a version, by ring and then by group.
-pub(super) fn steps<'a>(input: &Input<'a>) -> Vec<Step<'a>> {
-    let mut steps: BTreeMap<(usize, AppId), Step<'a>> = BTreeMap::new();
+pub(super) fn promotion_steps<'a>(input: &PromotionInput<'a>) -> Vec<PromotionStep<'a>> {
+    let mut steps: BTreeMap<(usize, AppId), PromotionStep<'a>> = BTreeMap::new();
     for app in input.fleet.apps.values().filter(|app| !app.pins.is_empty()) {
         for pair in rings_of(input, app).windows(2) {
             let &[before, ring] = pair else { continue };
@@ -66,7 +66,7 @@ pub(super) fn steps<'a>(input: &Input<'a>) -> Vec<Step<'a>> {
             }
             let position = input.fleet.rings.iter().position(|it| it.name == ring.name).unwrap_or_default();
             let group = group_of(app);
-            let step = steps.entry((position, group.clone())).or_insert_with(|| Step {
+            let step = steps.entry((position, group.clone())).or_insert_with(|| PromotionStep {
                 group,
                 ring,
                 apps: Vec::new(),
@@ -75,20 +75,20 @@ pub(super) fn steps<'a>(input: &Input<'a>) -> Vec<Step<'a>> {
             step.apps.push((app, before));
         }
     }
-    for (id, broken) in &input.fleet.broken {
+    for (id, broken) in &input.fleet.broken_apps {
         let Some(group) = broken.app.as_ref().map(|app| group_of(app)) else { continue };
         steps.values_mut().filter(|step| step.group == group).for_each(|step| step.broken.push(id.clone()));
     }
     steps.into_values().collect()
 }
 
-impl Step<'_> {
-    pub fn next(&self, input: &Input<'_>) -> Next {
+impl PromotionStep<'_> {
+    pub fn next_version(&self, input: &PromotionInput<'_>) -> NextVersion {
         let mut pins = Vec::new();
         let mut waits: Option<(String, Option<Timestamp>)> = None;
         for (app, before) in &self.apps {
             let Some((version, file)) = pin_of(input, app, &self.ring.name) else { continue };
-            match offered(input, app, before) {
+            match offered_version(input, app, before) {
                 Ok(to) if to == version => {}
                 Ok(to) => {
                     let (from, file) = (Some(version.to_owned()), file.to_owned());
@@ -107,15 +107,15 @@ impl Step<'_> {
         }
         pins.sort();
         if let Some(broken) = self.broken.first() {
-            return Next::Waits { why: format!("{broken} of this group has mistakes"), until: None };
+            return NextVersion::Waits { why: format!("{broken} of this group has mistakes"), until: None };
         }
         match waits {
-            Some((why, until)) => Next::Waits { why, until },
+            Some((why, until)) => NextVersion::Waits { why, until },
             None if pins.is_empty() => {
                 let before = self.apps.first().map_or("", |(_, before)| before.name.as_str());
-                Next::Nothing { why: format!("{} has what {before} has", self.ring.name) }
+                NextVersion::Nothing { why: format!("{} has what {before} has", self.ring.name) }
             }
-            None => Next::Ready { pins },
+            None => NextVersion::Ready { pins },
         }
     }
 
@@ -124,22 +124,26 @@ impl Step<'_> {
     }
 
     /// The ring before; for a group, that of its first app.
-    pub fn before(&self) -> &str {
+    pub fn previous_ring(&self) -> &str {
         self.apps.first().map_or("", |(_, before)| before.name.as_str())
     }
 }
 
 /// The version that a ring runs and is done with after its soak; else the reason, and the time when that ends without help.
-fn offered(input: &Input<'_>, app: &App, ring: &Ring) -> Result<String, (String, Option<Timestamp>)> {
-    let version = runs(input, app, &ring.name).map_err(|why| (why, None))?;
+fn offered_version(
+    input: &PromotionInput<'_>,
+    app: &App,
+    ring: &Ring,
+) -> Result<String, (String, Option<Timestamp>)> {
+    let version = running_version(input, app, &ring.name).map_err(|why| (why, None))?;
     match soaks_until(input, app, ring) {
         Some(until) if until > input.now => {
             let shown = until.strftime("%F %H:%M:%S UTC");
             Err((format!("soak of {} ends at {shown}", ring.name), Some(until)))
         }
         // An inconclusive result is shown as a gate, and a person decides.
-        _ => match measured(input, app, ring) {
-            Some((Some(Standing::Pending | Standing::Failed), words)) => {
+        _ => match ring_measurement(input, app, ring) {
+            Some((Some(GateProgress::Pending | GateProgress::Failed), words)) => {
                 Err((format!("{} is done, {words}", ring.name), None))
             }
             _ => Ok(version),
@@ -147,31 +151,35 @@ fn offered(input: &Input<'_>, app: &App, ring: &Ring) -> Result<String, (String,
     }
 }
 
-/// The measurements after a ring, the worst first: the state of the one that has not passed, and a text. `None`: nothing is
+/// The measurements after a ring, the worst first: the state of the one that has not passed, and a text. `NotConfigured`: nothing is
 /// measured.
-pub(super) fn measured(input: &Input<'_>, app: &App, ring: &Ring) -> Option<(Option<Standing>, String)> {
+pub(super) fn ring_measurement(
+    input: &PromotionInput<'_>,
+    app: &App,
+    ring: &Ring,
+) -> Option<(Option<GateProgress>, String)> {
     let state = input.rings.get(&(app.id.clone(), ring.name.clone()));
     let known = state?.measures.as_ref()?;
-    let analyses = ring.limits.analysis.iter().cloned().map(Gate::Analysis);
-    let gates = analyses.chain(ring.limits.statuses.iter().cloned().map(Gate::Status));
-    let of_gate = |gate: Gate| {
+    let analyses = ring.limits.analysis.iter().cloned().map(MeasurementGate::Analysis);
+    let gates = analyses.chain(ring.limits.statuses.iter().cloned().map(MeasurementGate::Status));
+    let of_gate = |gate: MeasurementGate| {
         let name = match &gate {
-            Gate::Analysis(name) => format!("analysis {name}"),
-            Gate::Status(context) => format!("commit status {context}"),
+            MeasurementGate::Analysis(name) => format!("analysis {name}"),
+            MeasurementGate::Status(context) => format!("commit status {context}"),
         };
         match known.iter().find(|it| it.measure.gate == gate) {
-            Some(it) => (it.outcome.standing(), format!("{name}: {}", it.outcome.because())),
-            None => (Some(Standing::Pending), format!("{name}: not measured yet")),
+            Some(it) => (it.outcome.gate_progress(), format!("{name}: {}", it.outcome.reason())),
+            None => (Some(GateProgress::Pending), format!("{name}: not measured yet")),
         }
     };
     gates.map(of_gate).reduce(|worst, other| if other.0 > worst.0 { other } else { worst })
 }
 
 /// The version that every unit of a ring runs and is healthy with; else the reason why there is none.
-pub fn runs(input: &Input<'_>, app: &App, ring: &str) -> Result<String, String> {
+pub fn running_version(input: &PromotionInput<'_>, app: &App, ring: &str) -> Result<String, String> {
     let state = input.rings.get(&(app.id.clone(), ring.to_owned()));
     let Some(state) = state else { return Err(format!("nothing is known of ring {ring}")) };
-    let RingState { units, done, waits, version, .. } = state;
+    let AppRingState { units, done, wait_reason: waits, version, .. } = state;
     if *units == 0 {
         return Err(format!("every cluster of ring {ring} is left out"));
     }
@@ -189,7 +197,7 @@ pub fn runs(input: &Input<'_>, app: &App, ring: &str) -> Result<String, String> 
 }
 
 /// The end of the soak of a ring that is done. If the time since when it is done is unknown, the soak has just begun.
-pub(super) fn soaks_until(input: &Input<'_>, app: &App, ring: &Ring) -> Option<Timestamp> {
+pub(super) fn soaks_until(input: &PromotionInput<'_>, app: &App, ring: &Ring) -> Option<Timestamp> {
     let soak = jiff::SignedDuration::try_from(ring.limits.soak?).ok()?;
     let state = input.rings.get(&(app.id.clone(), ring.name.clone()));
     let since = state.and_then(|state| state.done_since).unwrap_or(input.now);

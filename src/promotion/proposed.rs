@@ -2,11 +2,13 @@
 //! the pull request is needed.
 
 use super::next::{pin_of, rings_of};
-use super::{Block, Change, Input, Item, PinChange, approval, group_of};
+use super::{
+    DescriptionBlock, PinChange, PromotionInput, ProposedChange, PullRequestApp, group_of, rollout_approval,
+};
 use crate::model::{Digest, Revision, RolloutAction};
 
-/// `None`: another kind, or apps, rings or pins that do not exist any more.
-pub fn proposed(input: &Input<'_>, block: &Block) -> Option<Change> {
+/// `NotConfigured`: another kind, or apps, rings or pins that do not exist any more.
+pub fn proposed_change(input: &PromotionInput<'_>, block: &DescriptionBlock) -> Option<ProposedChange> {
     match block.kind.as_str() {
         _ if block.is_withdrawn => None,
         "promotion" => promotion(input, block),
@@ -15,7 +17,7 @@ pub fn proposed(input: &Input<'_>, block: &Block) -> Option<Change> {
     }
 }
 
-fn promotion(input: &Input<'_>, block: &Block) -> Option<Change> {
+fn promotion(input: &PromotionInput<'_>, block: &DescriptionBlock) -> Option<ProposedChange> {
     let ring = block.ring.clone()?;
     let mut pins = Vec::new();
     for item in &block.items {
@@ -28,15 +30,21 @@ fn promotion(input: &Input<'_>, block: &Block) -> Option<Change> {
     let rings = rings_of(input, app);
     let at = rings.iter().position(|it| it.name == ring)?;
     let before = at.checked_sub(1).and_then(|at| rings.get(at)).map(|it| it.name.clone()).unwrap_or_default();
-    Some(Change::Promote { group: group_of(app), ring, before, pins, is_requested: block.is_requested })
+    Some(ProposedChange::Promote {
+        group: group_of(app),
+        ring,
+        before,
+        pins,
+        is_requested: block.is_requested,
+    })
 }
 
-fn approvals(block: &Block) -> Option<Change> {
+fn approvals(block: &DescriptionBlock) -> Option<ProposedChange> {
     let (commit, wave) = (Revision::from(block.commit.as_deref()?), block.ring.clone()?);
-    let open = |item: &Item| {
+    let open = |item: &PullRequestApp| {
         let through = RolloutAction::Open { through: wave.clone() };
-        Some(approval(&item.app, Digest::parse(&item.to)?, through))
+        Some(rollout_approval(&item.app, Digest::parse(&item.to)?, through))
     };
     let approvals = block.items.iter().map(open).collect::<Option<Vec<_>>>()?;
-    Some(Change::Approve { commit, wave, approvals })
+    Some(ProposedChange::Approve { commit, wave, approvals })
 }

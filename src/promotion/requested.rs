@@ -1,13 +1,13 @@
 //! A promotion that a person requests: one pin, whatever the state of the ring before.
 
-use super::next::{pin_of, rings_of, runs};
-use super::{Change, Input, PinChange, group_of};
+use super::next::{pin_of, rings_of, running_version};
+use super::{PinChange, PromotionInput, ProposedChange, group_of};
 use crate::manifest::read::is_label_value;
 use crate::model::{App, AppId, AppSpec};
 
 /// Why the promotion is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum RequestRefusal {
     /// Never possible, whatever runs.
     #[error("{0}")]
     Impossible(String),
@@ -17,14 +17,14 @@ pub enum Refused {
 }
 
 /// The requested version as a change of one pin.
-pub fn requested(
-    input: &Input<'_>,
+pub fn requested_promotion(
+    input: &PromotionInput<'_>,
     app: &AppId,
     before: Option<&str>,
     ring: &str,
     version: Option<&str>,
-) -> Result<Change, Refused> {
-    let impossible = |why: String| Err(Refused::Impossible(why));
+) -> Result<ProposedChange, RequestRefusal> {
+    let impossible = |why: String| Err(RequestRefusal::Impossible(why));
     let Some(app) = input.fleet.apps.get(app) else { return impossible(format!("no app {app}")) };
     let shares = |other: &App| other.id != app.id && other.folder() == app.folder();
     match &app.spec {
@@ -60,9 +60,9 @@ pub fn requested(
             ));
         }
         (None, Some(from)) if from == to => return impossible(format!("--from and --to are both {ring}")),
-        (None, Some(from)) => runs(input, app, &rings[from].name).map_err(|why| {
+        (None, Some(from)) => running_version(input, app, &rings[from].name).map_err(|why| {
             let help = format!("--version takes one all the same, which waits in {ring} for a person");
-            Refused::NotDone(format!("{}: {why}; {help}", app.id))
+            RequestRefusal::NotDone(format!("{}: {why}; {help}", app.id))
         })?,
     };
     if !is_label_value(&to_version) || to_version.is_empty() {
@@ -74,7 +74,7 @@ pub fn requested(
     let file = pin.map_or_else(|| format!("{}pins/{ring}.yaml", app.folder()), |(_, file)| file.to_owned());
     let from_version = pin.map(|(version, _)| version.to_owned());
     let change = PinChange { app: app.id.clone(), file, from: from_version, to: to_version };
-    Ok(Change::Promote {
+    Ok(ProposedChange::Promote {
         group: group_of(app),
         ring: ring.to_owned(),
         before: from.map_or(String::new(), |from| rings[from].name.clone()),

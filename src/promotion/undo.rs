@@ -1,10 +1,10 @@
 //! Reverts a commit in Git: pins get their old versions, everything else needs `git revert`.
 
-use super::{PinChange, Undo};
+use super::{CommitUndo, PinChange};
 use crate::fleet::Fleet;
-use crate::manifest::yaml::{self, Node, NodeKind};
+use crate::manifest::yaml::{self, YamlNode, YamlNodeKind};
 
-/// One file that a commit changed: its text before, after, and at the head. `None`: it did not exist.
+/// One file that a commit changed: its text before, after, and at the head. `NotConfigured`: it did not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangedFile {
     pub path: String,
@@ -14,20 +14,20 @@ pub struct ChangedFile {
 }
 
 /// Files that a reason names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED_FILES: usize = 3;
 
 /// `fleet`: the head's.
-pub fn undo(fleet: &Fleet, changed: &[ChangedFile]) -> Undo {
+pub fn commit_undo(fleet: &Fleet, changed: &[ChangedFile]) -> CommitUndo {
     let later: Vec<&str> =
         changed.iter().filter(|file| file.now != file.after).map(|file| file.path.as_str()).collect();
     if !later.is_empty() {
-        let more = later.len().checked_sub(MOST_NAMED).filter(|more| *more > 0);
+        let more = later.len().checked_sub(MAX_NAMED_FILES).filter(|more| *more > 0);
         let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
-        let named: Vec<&str> = later.into_iter().take(MOST_NAMED).collect();
-        return Undo::Conflicts(format!("{}{more}", named.join(", ")));
+        let named: Vec<&str> = later.into_iter().take(MAX_NAMED_FILES).collect();
+        return CommitUndo::Conflicts(format!("{}{more}", named.join(", ")));
     }
     let pins: Option<Vec<PinChange>> = changed.iter().map(|file| pin_back(fleet, file)).collect();
-    pins.filter(|pins| !pins.is_empty()).map_or(Undo::Whole, Undo::Pins)
+    pins.filter(|pins| !pins.is_empty()).map_or(CommitUndo::Whole, CommitUndo::Pins)
 }
 
 fn pin_back(fleet: &Fleet, file: &ChangedFile) -> Option<PinChange> {
@@ -43,14 +43,16 @@ fn pin_back(fleet: &Fleet, file: &ChangedFile) -> Option<PinChange> {
 pub fn pin_version(text: &str) -> Option<String> {
     let (documents, mistakes) = yaml::parse("", text);
     let root = &documents.first().filter(|_| mistakes.is_empty())?.root;
-    root.get("version").and_then(scalar)
+    root.get("version").and_then(scalar_text)
 }
 
 /// The text of a scalar as it is written.
-pub(super) fn scalar(node: &Node) -> Option<String> {
+pub(super) fn scalar_text(node: &YamlNode) -> Option<String> {
     match &node.kind {
-        NodeKind::String(text) => Some(text.clone()),
-        NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) => Some(text.to_string()),
-        NodeKind::Null | NodeKind::Seq(_) | NodeKind::Map(_) => None,
+        YamlNodeKind::String(text) => Some(text.clone()),
+        YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => {
+            Some(text.to_string())
+        }
+        YamlNodeKind::Null | YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => None,
     }
 }

@@ -2,46 +2,46 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Home;
-use crate::controller::{Grants, SecretError};
-use crate::forge::{Client, Error};
+use crate::cluster::HomeCluster;
+use crate::controller::{RepositoryGrants, SecretError};
+use crate::forge::{Error, ForgeClient};
 use crate::metrics::Metrics;
-use crate::model::Forge;
-use crate::report::outbox::{Order, Outbox, Rule};
+use crate::model::ForgeSettings;
+use crate::report::outbox::{Outbox, OutboxCommand, StatusTransitionRule};
 
-use super::Settings;
+use super::PullServiceSettings;
 
 /// The repository at the forge, and our user there.
 #[derive(Clone, Debug)]
-pub struct Access {
-    pub client: Client,
-    pub me: String,
+pub struct ForgeAccess {
+    pub client: ForgeClient,
+    pub login: String,
     pub branch: String,
 }
 
-impl Access {
-    /// `branch`: `None` is the forge's default branch.
-    pub async fn of(client: Client, branch: Option<&str>) -> Result<Self, Error> {
+impl ForgeAccess {
+    /// `branch`: `NotConfigured` is the forge's default branch.
+    pub async fn of(client: ForgeClient, branch: Option<&str>) -> Result<Self, Error> {
         let me = client.who_am_i().await?.login;
         let branch = match branch {
             Some(branch) => branch.to_owned(),
             None => client.repository_facts().await?.default_branch,
         };
-        Ok(Self { client, me, branch })
+        Ok(Self { client, login: me, branch })
     }
 }
 
 /// An open connection with its outbox for statuses.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub struct ForgeConnection {
     /// The settings that it was opened with.
-    pub forge: Forge,
-    pub access: Access,
+    pub forge: ForgeSettings,
+    pub access: ForgeAccess,
     pub outbox: Outbox,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Unopened {
+pub enum ForgeConnectionError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error(transparent)]
@@ -50,19 +50,30 @@ pub enum Unopened {
     NoToken(String),
 }
 
-impl Connection {
-    pub async fn open(settings: &Settings, forge: &Forge) -> Result<Self, Unopened> {
-        let client = client(forge, &settings.grants, &settings.home, &settings.metrics).await?;
-        let access = Access::of(client, settings.branch.as_deref()).await?;
-        let outbox = Outbox::start(access.client.clone(), settings.permit.clone(), Rule::Check);
-        outbox.send(Order::Open);
+impl ForgeConnection {
+    pub async fn open(
+        settings: &PullServiceSettings,
+        forge: &ForgeSettings,
+    ) -> Result<Self, ForgeConnectionError> {
+        let client = forge_client(forge, &settings.grants, &settings.home, &settings.metrics).await?;
+        let access = ForgeAccess::of(client, settings.branch.as_deref()).await?;
+        let outbox =
+            Outbox::start(access.client.clone(), settings.permit.clone(), StatusTransitionRule::Check);
+        outbox.send(OutboxCommand::StartPosting);
         Ok(Self { forge: forge.clone(), access, outbox })
     }
 }
 
-async fn client(forge: &Forge, grants: &Grants, home: &Home, metrics: &Metrics) -> Result<Client, Unopened> {
-    let Some(reference) = &forge.token else { return Err(Unopened::NoToken(forge.written.to_string())) };
+async fn forge_client(
+    forge: &ForgeSettings,
+    grants: &RepositoryGrants,
+    home: &HomeCluster,
+    metrics: &Metrics,
+) -> Result<ForgeClient, ForgeConnectionError> {
+    let Some(reference) = &forge.token else {
+        return Err(ForgeConnectionError::NoToken(forge.written.to_string()));
+    };
     let token = grants.resolve(reference, home).await?;
-    let client = Client::gitea(&forge.url, &forge.repository, Some(token), &grants.forge)?;
+    let client = ForgeClient::gitea(&forge.url, &forge.repository, Some(token), &grants.forge)?;
     Ok(client.observed_by(Arc::new(metrics.clone())))
 }

@@ -9,24 +9,24 @@
 //! request, the list, a comparison, or one step of an own pull request. After the base moved it waits 10 s: the rollout goes
 //! first.
 //!
-//! A comparison merges the head in memory (`source/merged.rs`) and renders only apps that can differ. No state of own pull
-//! requests is stored: `promotion::decide` computes the desired ones, and `ours.rs` does one step and decides again.
+//! A comparison merges the head in memory (`source/merge_preview.rs`) and renders only apps that can differ. No state of own pull
+//! requests is stored: `promotion::decide` computes the desired ones, and `own_pulls.rs` does one step and decides again.
 //!
 //! Invariants: no request to a cluster, no encrypted file opened, no fork rendered before somebody with write access labelled it,
 //! and no fact taken from a webhook.
 
 mod check;
+mod check_queue;
 mod comment;
 mod connection;
-mod ours;
-mod overtaken;
+mod own_pulls;
 mod publish;
-mod queue;
+mod revert;
 mod service;
+mod stale_delivery;
+mod status_text;
 mod triggers;
-mod undo;
-mod words;
 
-pub use connection::Access;
-pub use publish::{Proposal, Publisher, Unpublished};
-pub use service::{Inputs, Settings, run};
+pub use connection::ForgeAccess;
+pub use publish::{Proposal, PublishError, Publisher};
+pub use service::{PullServiceInputs, PullServiceSettings, run};

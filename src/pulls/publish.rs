@@ -2,15 +2,15 @@
 
 use crate::cluster::WritePermit;
 use crate::controller::ConfigHead;
-use crate::forge::{Error, ErrorKind, FileChange, FileCommit, NewPull, Pull, PullEdit, own_labels};
+use crate::forge::{Error, FileChange, FileCommit, ForgeErrorKind, NewPull, Pull, PullEdit, own_labels};
 use crate::model::{Revision, Snapshot};
-use crate::promotion::{self, Change, Gate};
-use crate::source::{self, Repository};
+use crate::promotion::{self, PromotionGate, ProposedChange};
+use crate::source::{self, ConfigRepository};
 
-use super::connection::Access;
+use super::connection::ForgeAccess;
 
-/// Path below the manifest folder, and its new text; `None` deletes it.
-pub type NewFile = (String, Option<String>);
+/// Path below the manifest folder, and its new text; `NotConfigured` deletes it.
+pub type FileUpdate = (String, Option<String>);
 
 /// A pull request to open or update.
 #[derive(Clone, Debug)]
@@ -21,26 +21,33 @@ pub struct Proposal {
     pub message: String,
     /// Without the status prefix.
     pub label: &'static str,
-    pub files: Vec<NewFile>,
+    pub files: Vec<FileUpdate>,
 }
 
 impl Proposal {
     /// From a change of `promotion` and its files.
-    pub fn of(change: &Change, gates: &[Gate], files: Vec<NewFile>, prefix: &str) -> Self {
+    pub fn of(
+        change: &ProposedChange,
+        gates: &[PromotionGate],
+        files: Vec<FileUpdate>,
+        prefix: &str,
+    ) -> Self {
         let title = change.title();
         Self {
             branch: change.branch(prefix),
             message: match change {
                 // The wording of `git revert`.
-                Change::Revert { commit, .. } => format!("{title}\n\nThis reverts commit {commit}.\n"),
-                Change::Promote { .. } | Change::Approve { .. } => format!("{title}\n"),
+                ProposedChange::Revert { commit, .. } => {
+                    format!("{title}\n\nThis reverts commit {commit}.\n")
+                }
+                ProposedChange::Promote { .. } | ProposedChange::Approve { .. } => format!("{title}\n"),
             },
-            body: promotion::body(change, gates),
+            body: promotion::pull_request_body(change, gates),
             title,
             label: match change {
-                Change::Promote { .. } => "promotion",
-                Change::Approve { .. } => "confirm",
-                Change::Revert { .. } => "revert",
+                ProposedChange::Promote { .. } => "promotion",
+                ProposedChange::Approve { .. } => "confirm",
+                ProposedChange::Revert { .. } => "revert",
             },
             files,
         }
@@ -48,48 +55,48 @@ impl Proposal {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Unpublished {
+pub enum PublishError {
     #[error(transparent)]
     Forge(#[from] Error),
     #[error(transparent)]
     Git(#[from] source::Error),
     #[error("branch {0} holds a commit of somebody else: it is not pushed to again")]
-    Foreign(String),
+    ForeignCommit(String),
     #[error("{0} says so already")]
     Unchanged(String),
     #[error("this process may not write now")]
     NoPermit,
 }
 
-impl Unpublished {
-    pub fn may_pass(&self) -> bool {
+impl PublishError {
+    pub fn is_transient(&self) -> bool {
         match self {
             // The file changed at the forge: the next head has it.
-            Self::Forge(error) => error.is_transient() || error.kind() == ErrorKind::Conflict,
+            Self::Forge(error) => error.is_transient() || error.kind() == ForgeErrorKind::Conflict,
             Self::Git(error) => error.kind() != source::ErrorKind::Configuration,
             Self::NoPermit => true,
-            Self::Foreign(_) | Self::Unchanged(_) => false,
+            Self::ForeignCommit(_) | Self::Unchanged(_) => false,
         }
     }
 
     /// May succeed with another token, or when the repository or branch is back.
-    pub fn is_of_access(&self) -> bool {
+    pub fn is_access_error(&self) -> bool {
         match self {
             Self::Forge(Error::Refused { status, .. }) => *status == 404,
             Self::Forge(error) => {
-                matches!(error.kind(), ErrorKind::Authentication | ErrorKind::RepositoryNotFound)
+                matches!(error.kind(), ForgeErrorKind::Authentication | ForgeErrorKind::RepositoryNotFound)
             }
-            Self::Git(_) => !self.may_pass(),
-            Self::NoPermit | Self::Foreign(_) | Self::Unchanged(_) => false,
+            Self::Git(_) => !self.is_transient(),
+            Self::NoPermit | Self::ForeignCommit(_) | Self::Unchanged(_) => false,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Publisher<'a> {
-    pub access: &'a Access,
+    pub access: &'a ForgeAccess,
     pub permit: &'a WritePermit,
-    pub repository: &'a Repository,
+    pub repository: &'a ConfigRepository,
     pub head: &'a ConfigHead,
     /// Prefix of labels and branches.
     pub prefix: &'a str,
@@ -97,7 +104,7 @@ pub struct Publisher<'a> {
 
 impl Publisher<'_> {
     /// Opens the branch's pull request, or updates the open one. The next attempt completes one that a crash interrupted.
-    pub async fn propose(&self, proposal: &Proposal) -> Result<Pull, Unpublished> {
+    pub async fn propose(&self, proposal: &Proposal) -> Result<Pull, PublishError> {
         let client = &self.access.client;
         let is_open = |pull: &Pull| {
             !pull.head.is_fork
@@ -106,23 +113,23 @@ impl Publisher<'_> {
         };
         let open = client.pulls_open().await?.into_iter().find(is_open);
         // A person's pull request from our branch is not ours.
-        if open.as_ref().is_some_and(|pull| !pull.author.eq_ignore_ascii_case(&self.access.me)) {
-            return Err(Unpublished::Foreign(proposal.branch.clone()));
+        if open.as_ref().is_some_and(|pull| !pull.author.eq_ignore_ascii_case(&self.access.login)) {
+            return Err(PublishError::ForeignCommit(proposal.branch.clone()));
         }
         let reference = format!("refs/heads/{}", proposal.branch);
         match (client.branch(&proposal.branch).await?, &open) {
-            (None, _) => self.begin(proposal).await?,
-            (Some(_), _) if self.is_foreign(&proposal.branch).await? => {
-                return Err(Unpublished::Foreign(proposal.branch.clone()));
+            (None, _) => self.create_branch(proposal).await?,
+            (Some(_), _) if self.has_foreign_commits(&proposal.branch).await? => {
+                return Err(PublishError::ForeignCommit(proposal.branch.clone()));
             }
             // The request that opens it was lost, or is still running.
-            (Some(_), None) if self.changes_just(&reference, None, &proposal.files).await? => {}
+            (Some(_), None) if self.has_only_changes(&reference, None, &proposal.files).await? => {}
             // Left over from a closed pull request.
             (Some(_), None) => {
                 self.write(client.delete_branch(&proposal.branch)).await?;
-                self.begin(proposal).await?;
+                self.create_branch(proposal).await?;
             }
-            (Some(_), Some(_)) => self.go_on(&reference, proposal).await?,
+            (Some(_), Some(_)) => self.update_branch(&reference, proposal).await?,
         }
         let Some(open) = open else {
             let labels = own_labels(self.prefix);
@@ -137,9 +144,9 @@ impl Publisher<'_> {
             };
             match self.write(client.create_pull(&new)).await {
                 // The request before succeeded, but its answer was lost.
-                Err(Unpublished::Forge(error)) if error.kind() == ErrorKind::Conflict => {
+                Err(PublishError::Forge(error)) if error.kind() == ForgeErrorKind::Conflict => {
                     let open = client.pulls_open().await?.into_iter().find(is_open);
-                    return open.ok_or(Unpublished::Forge(error));
+                    return open.ok_or(PublishError::Forge(error));
                 }
                 created => return created,
             }
@@ -148,9 +155,9 @@ impl Publisher<'_> {
         Ok(open)
     }
 
-    pub async fn commit(&self, files: &[NewFile], message: &str) -> Result<Revision, Unpublished> {
+    pub async fn commit(&self, files: &[FileUpdate], message: &str) -> Result<Revision, PublishError> {
         let branch = &self.access.branch;
-        self.commit_files(branch, None, message, changes(files, &self.head.snapshot)).await
+        self.commit_files(branch, None, message, file_changes(files, &self.head.snapshot)).await
     }
 
     async fn commit_files(
@@ -159,9 +166,9 @@ impl Publisher<'_> {
         new_branch_from: Option<String>,
         message: &str,
         files: Vec<FileChange>,
-    ) -> Result<Revision, Unpublished> {
+    ) -> Result<Revision, PublishError> {
         if files.is_empty() {
-            return Err(Unpublished::Unchanged(self.access.branch.clone()));
+            return Err(PublishError::Unchanged(self.access.branch.clone()));
         }
         let (branch, message) = (branch.to_owned(), message.to_owned());
         let commit = FileCommit { branch, new_branch_from, message, files };
@@ -169,17 +176,17 @@ impl Publisher<'_> {
     }
 
     /// Closes it, and deletes the branch unless another author committed to it.
-    pub async fn close(&self, pull: &Pull, body: &str) -> Result<(), Unpublished> {
+    pub async fn close(&self, pull: &Pull, body: &str) -> Result<(), PublishError> {
         let client = &self.access.client;
         self.describe(pull, &pull.title, body).await?;
         self.write(client.close_pull(pull.number)).await?;
-        if !self.is_foreign(&pull.head.reference).await? {
+        if !self.has_foreign_commits(&pull.head.reference).await? {
             self.write(client.delete_branch(&pull.head.reference)).await?;
         }
         Ok(())
     }
 
-    pub async fn describe(&self, pull: &Pull, title: &str, body: &str) -> Result<(), Unpublished> {
+    pub async fn describe(&self, pull: &Pull, title: &str, body: &str) -> Result<(), PublishError> {
         if pull.title == title && is_same_text(&pull.body, body) {
             return Ok(());
         }
@@ -187,32 +194,32 @@ impl Publisher<'_> {
         self.write(self.access.client.edit_pull(pull.number, &edit)).await
     }
 
-    pub async fn is_foreign(&self, branch: &str) -> Result<bool, Unpublished> {
+    pub async fn has_foreign_commits(&self, branch: &str) -> Result<bool, PublishError> {
         let commits = self.access.client.branch_commits(&self.access.branch, branch).await?;
-        Ok(!commits.iter().all(|commit| commit.is_by(&self.access.me)))
+        Ok(!commits.iter().all(|commit| commit.is_by(&self.access.login)))
     }
 
-    pub async fn write<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Unpublished> {
+    pub async fn write<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, PublishError> {
         match self.permit.write(Box::pin(request)).await {
             Some(answer) => Ok(answer?),
-            None => Err(Unpublished::NoPermit),
+            None => Err(PublishError::NoPermit),
         }
     }
 
     /// Creates the branch from the deployed branch's tip.
-    async fn begin(&self, proposal: &Proposal) -> Result<(), Unpublished> {
-        let files = changes(&proposal.files, &self.head.snapshot);
+    async fn create_branch(&self, proposal: &Proposal) -> Result<(), PublishError> {
+        let files = file_changes(&proposal.files, &self.head.snapshot);
         let base = Some(self.access.branch.clone());
         self.commit_files(&proposal.branch, base, &proposal.message, files).await.map(drop)
     }
 
     /// Whether the merge of a reference would change exactly these files. `revision`: its known commit.
-    pub async fn changes_just(
+    pub async fn has_only_changes(
         &self,
         reference: &str,
         revision: Option<&Revision>,
-        files: &[NewFile],
-    ) -> Result<bool, Unpublished> {
+        files: &[FileUpdate],
+    ) -> Result<bool, PublishError> {
         let read = async {
             let tip = match revision {
                 Some(revision) => {
@@ -220,7 +227,7 @@ impl Publisher<'_> {
                 }
                 None => self.repository.fetch_reference(reference).await,
             };
-            self.repository.merged(&self.head.snapshot.revision, &tip?).await
+            self.repository.preview_merge(&self.head.snapshot.revision, &tip?).await
         };
         let merged = match read.await {
             Ok(merged) => merged,
@@ -228,16 +235,16 @@ impl Publisher<'_> {
             Err(error) => return Err(error.into()),
         };
         let is_meant = |path: &String| files.iter().any(|(file, _)| file == path);
-        let changes = changes(files, &merged.snapshot);
+        let changes = file_changes(files, &merged.snapshot);
         Ok(!merged.changed.is_empty() && merged.changed.iter().all(is_meant) && changes.is_empty())
     }
 
     /// Adds a commit to the branch if its files differ.
-    async fn go_on(&self, reference: &str, proposal: &Proposal) -> Result<(), Unpublished> {
+    async fn update_branch(&self, reference: &str, proposal: &Proposal) -> Result<(), PublishError> {
         let tip = self.repository.fetch_reference(reference).await?;
-        let files = changes(&proposal.files, &self.repository.files(&tip).await?);
+        let files = file_changes(&proposal.files, &self.repository.files_without_history(&tip).await?);
         match self.commit_files(&proposal.branch, None, &proposal.message, files).await {
-            Ok(_) | Err(Unpublished::Unchanged(_)) => Ok(()),
+            Ok(_) | Err(PublishError::Unchanged(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -249,8 +256,8 @@ pub fn is_same_text(one: &str, other: &str) -> bool {
 }
 
 /// Files that differ. The forge refuses a change whose old content is outdated.
-fn changes(files: &[NewFile], there: &Snapshot) -> Vec<FileChange> {
-    let one = |(path, content): &NewFile| {
+fn file_changes(files: &[FileUpdate], there: &Snapshot) -> Vec<FileChange> {
+    let one = |(path, content): &FileUpdate| {
         let known = there.files.get(path);
         let is_same = match (known, content) {
             (Some(known), Some(content)) => *known.content == *content.as_bytes(),
@@ -259,7 +266,7 @@ fn changes(files: &[NewFile], there: &Snapshot) -> Vec<FileChange> {
         };
         let replaces = known.map(|file| file.blob.to_string());
         (!is_same).then(|| FileChange {
-            path: from_root(&there.folder, path),
+            path: repository_path(&there.folder, path),
             content: content.clone(),
             replaces,
         })
@@ -268,7 +275,7 @@ fn changes(files: &[NewFile], there: &Snapshot) -> Vec<FileChange> {
 }
 
 /// The path from the repository's root, as the forge needs it.
-fn from_root(folder: &str, path: &str) -> String {
+fn repository_path(folder: &str, path: &str) -> String {
     match folder.trim_matches('/') {
         "" => path.to_owned(),
         folder => format!("{folder}/{path}"),
@@ -286,7 +293,7 @@ mod tests {
             ..Snapshot::of_texts([("apps/a/pins/prod.yaml", "version: v1\n"), ("approvals/b.yaml", "b\n")])
         };
         let check = |path: &str, content: Option<&str>, expected: Option<(&str, bool)>| {
-            let found = changes(&[(path.to_owned(), content.map(ToOwned::to_owned))], &there);
+            let found = file_changes(&[(path.to_owned(), content.map(ToOwned::to_owned))], &there);
             let found = found.first().map(|change| (change.path.as_str(), change.replaces.is_some()));
             assert_eq!(found, expected, "{path}");
         };
@@ -295,7 +302,7 @@ mod tests {
         check("apps/a/pins/test.yaml", Some("version: v2\n"), Some(("fleet/apps/a/pins/test.yaml", false)));
         check("approvals/b.yaml", None, Some(("fleet/approvals/b.yaml", true)));
         check("approvals/c.yaml", None, None);
-        assert_eq!(from_root("", "approvals/b.yaml"), "approvals/b.yaml");
+        assert_eq!(repository_path("", "approvals/b.yaml"), "approvals/b.yaml");
         assert!(is_same_text("a\r\nb", "a\nb\n") && !is_same_text("a\nb", "a\nc"));
     }
 }

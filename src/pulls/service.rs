@@ -1,7 +1,7 @@
 //! The loop of [`pulls`](super): lists open pull requests, checks the next one, runs trigger tasks and steps of own pull
 //! requests. [`said`] computes the statuses.
 
-mod said;
+mod statuses;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,83 +11,83 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::check::{Checker, Verdict};
-use super::comment::{Place, Sticky};
-use super::connection::{Connection, Unopened};
-use super::ours::{Ours, is_ours};
-use super::publish::{Publisher, Unpublished};
-use super::queue::{Base, Checked, Next, Open, may_render_of, next};
-use super::triggers::{Task, Tasks, Unwritten};
-use super::words::{self, Said};
-use crate::api::{Call, DeliveryQueue, NotWritten};
+use super::check::{PullCheckResult, PullChecker};
+use super::check_queue::{CheckedHead, DeployedTip, NextCheck, OpenPull, is_render_allowed, next_check};
+use super::comment::{CommentKey, PullComment};
+use super::connection::{ForgeConnection, ForgeConnectionError};
+use super::own_pulls::{OwnPulls, is_own_pull};
+use super::publish::{PublishError, Publisher};
+use super::status_text::{self, StatusText};
+use super::triggers::{TriggerTask, TriggerTaskError, TriggerTasks};
+use crate::api::{DeliveryQueue, TriggerCall, TriggerWriteError};
 use crate::chart;
-use crate::cluster::{Home, WritePermit};
-use crate::controller::{ConfigHead, Grants};
-use crate::forge::{Error, ErrorKind, Hint, HintKind, Pull, PullState, State};
+use crate::cluster::{HomeCluster, WritePermit};
+use crate::controller::{ConfigHead, RepositoryGrants};
+use crate::forge::{CommitStatusState, Error, ForgeErrorKind, Pull, PullState, WebhookHint, WebhookHintKind};
 use crate::metrics::Metrics;
-use crate::model::{Forge, Instance, Revision};
-use crate::notification::Promotion;
-use crate::report::{Names, Overview, plan_comment, plan_failure, plan_statuses};
-use crate::source::{self, Repository};
+use crate::model::{ForgeSettings, Instance, Revision};
+use crate::notification::PromotionPull;
+use crate::report::{Overview, PlanCommentContext, plan_comment, plan_failure, plan_statuses};
+use crate::source::{self, ConfigRepository};
 
 /// Interval of listing, without webhooks and with them.
-const POLL: Duration = Duration::from_secs(60);
-const POLL_WITH_HOOKS: Duration = Duration::from_secs(300);
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
+const POLL_INTERVAL_WITH_HOOKS: Duration = Duration::from_secs(300);
 /// The forge's default branch is read again after this.
-const BRANCH_LASTS: Duration = Duration::from_secs(300);
+const BRANCH_TTL: Duration = Duration::from_secs(300);
 /// Webhooks count as working for so long after the last one.
-const HOOKS_ARRIVE: Duration = Duration::from_secs(600);
+const HOOKS_ACTIVE_FOR: Duration = Duration::from_secs(600);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// While there is no write permit.
 const PERMIT_PAUSE: Duration = Duration::from_secs(1);
 /// Ended statuses that are kept until they are posted.
-const MOST_ENDED: usize = 600;
+const MAX_ENDED: usize = 600;
 /// Interval and number of fast retries of a pull request that cannot be read or rendered completely.
-const AGAIN: Duration = Duration::from_secs(10);
-const MOST_TRIES: u32 = 6;
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+const MAX_ATTEMPTS: u32 = 6;
 /// Interval of retries after that; the statuses then show the error.
-const SELDOM: Duration = Duration::from_secs(300);
+const SLOW_RETRY_INTERVAL: Duration = Duration::from_secs(300);
 
 const VALIDATE: &str = "validate";
 const CONTEXTS: [&str; 3] = [VALIDATE, "plan", GATE];
 const GATE: &str = "gate";
 
 #[derive(Debug)]
-pub struct Settings {
-    pub repository: Repository,
-    /// `None`: the forge's default branch.
+pub struct PullServiceSettings {
+    pub repository: ConfigRepository,
+    /// `NotConfigured`: the forge's default branch.
     pub branch: Option<String>,
-    pub charts: Arc<chart::Service>,
-    pub home: Home,
-    pub grants: Arc<Grants>,
+    pub charts: Arc<chart::ChartService>,
+    pub home: HomeCluster,
+    pub grants: Arc<RepositoryGrants>,
     pub permit: WritePermit,
     pub metrics: Metrics,
     /// Receives the promotions, for notifications.
-    pub promotions: watch::Sender<Option<Arc<Vec<Promotion>>>>,
+    pub promotions: watch::Sender<Option<Arc<Vec<PromotionPull>>>>,
 }
 
 #[derive(Debug)]
-pub struct Inputs {
+pub struct PullServiceInputs {
     pub instance: watch::Receiver<Option<Arc<Instance>>>,
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub overview: watch::Receiver<Arc<Overview>>,
-    pub hints: broadcast::Receiver<Hint>,
+    pub hints: broadcast::Receiver<WebhookHint>,
     /// Trigger calls whose callers wait.
-    pub calls: mpsc::Receiver<Call>,
+    pub calls: mpsc::Receiver<TriggerCall>,
     pub deliveries: DeliveryQueue,
     /// Cancelled when this process leads.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
 }
 
-pub async fn run(settings: Settings, mut inputs: Inputs) {
+pub async fn run(settings: PullServiceSettings, mut inputs: PullServiceInputs) {
     let stop = inputs.stop.clone();
     let work = async {
         inputs.elected.cancelled().await;
-        let mut service = Service::new(settings);
+        let mut service = PullService::new(settings);
         loop {
-            let wake = service.turn(&mut inputs).await;
+            let wake = service.run_due(&mut inputs).await;
             service.wait(&mut inputs, wake).await;
         }
     };
@@ -97,64 +97,64 @@ pub async fn run(settings: Settings, mut inputs: Inputs) {
     }
 }
 
-struct Service {
-    settings: Settings,
-    checker: Checker,
-    connection: Option<Connection>,
+struct PullService {
+    settings: PullServiceSettings,
+    checker: PullChecker,
+    connection: Option<ForgeConnection>,
     head: Option<Arc<ConfigHead>>,
     overview: Arc<Overview>,
-    base: Option<Base>,
-    open: BTreeMap<u64, Open>,
-    comments: BTreeMap<u64, Sticky>,
+    base: Option<DeployedTip>,
+    open: BTreeMap<u64, OpenPull>,
+    comments: BTreeMap<u64, PullComment>,
     /// Statuses of each head, by name without prefix.
-    said: BTreeMap<u64, (Revision, BTreeMap<String, Said>)>,
+    head_statuses: BTreeMap<u64, (Revision, BTreeMap<String, StatusText>)>,
     /// Status of the deployed branch's tip.
-    of_base: Option<(Revision, Said)>,
+    base_status: Option<(Revision, StatusText)>,
     /// Statuses that end without a result: commit, name, and why.
-    ended: VecDeque<(Revision, String, Said)>,
+    ended_statuses: VecDeque<(Revision, String, StatusText)>,
     /// Commits whose statuses must be read from the forge before any are set. `Some`: only pending ones are ended, with this
     /// text.
-    to_recall: BTreeMap<Revision, Option<Said>>,
+    to_read_back: BTreeMap<Revision, Option<StatusText>>,
     /// Whether pending statuses of an earlier process were searched.
-    has_looked_back: bool,
-    ours: Ours,
-    tasks: Tasks,
-    hinted: BTreeSet<u64>,
-    list_at: Instant,
-    branch_at: Instant,
-    hooked_at: Option<Instant>,
+    is_history_read: bool,
+    own_pulls: OwnPulls,
+    tasks: TriggerTasks,
+    hinted_pulls: BTreeSet<u64>,
+    next_list_at: Instant,
+    next_branch_check_at: Instant,
+    last_hook_at: Option<Instant>,
     /// After an error: no request before this time, and the backoff that led to it.
-    pause: Option<(Instant, Duration)>,
-    trouble: Option<String>,
+    backoff: Option<(Instant, Duration)>,
+    last_error: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum PullServiceError {
     #[error(transparent)]
-    Connection(#[from] Unopened),
+    Connection(#[from] ForgeConnectionError),
     #[error(transparent)]
     Forge(#[from] Error),
     #[error(transparent)]
     Git(#[from] source::Error),
     #[error(transparent)]
-    Publish(#[from] Unpublished),
+    Publish(#[from] PublishError),
 }
 
-impl Trouble {
+impl PullServiceError {
     /// The forge's error, of whichever request.
-    fn of_forge(&self) -> Option<&Error> {
+    fn forge_error(&self) -> Option<&Error> {
         match self {
             Self::Forge(error)
-            | Self::Connection(Unopened::Forge(error))
-            | Self::Publish(Unpublished::Forge(error)) => Some(error),
+            | Self::Connection(ForgeConnectionError::Forge(error))
+            | Self::Publish(PublishError::Forge(error)) => Some(error),
             Self::Connection(_) | Self::Git(_) | Self::Publish(_) => None,
         }
     }
 }
 
-impl Service {
-    fn new(settings: Settings) -> Self {
-        let checker = Checker::new(settings.repository.clone(), Arc::clone(&settings.charts));
+impl PullService {
+    fn new(settings: PullServiceSettings) -> Self {
+        let checker = PullChecker::new(settings.repository.clone(), Arc::clone(&settings.charts));
         Self {
             settings,
             checker,
@@ -164,31 +164,31 @@ impl Service {
             base: None,
             open: BTreeMap::new(),
             comments: BTreeMap::new(),
-            said: BTreeMap::new(),
-            of_base: None,
-            ended: VecDeque::new(),
-            to_recall: BTreeMap::new(),
-            has_looked_back: false,
-            ours: Ours::default(),
-            tasks: Tasks::default(),
-            hinted: BTreeSet::new(),
-            list_at: Instant::now(),
-            branch_at: Instant::now(),
-            hooked_at: None,
-            pause: None,
-            trouble: None,
+            head_statuses: BTreeMap::new(),
+            base_status: None,
+            ended_statuses: VecDeque::new(),
+            to_read_back: BTreeMap::new(),
+            is_history_read: false,
+            own_pulls: OwnPulls::default(),
+            tasks: TriggerTasks::default(),
+            hinted_pulls: BTreeSet::new(),
+            next_list_at: Instant::now(),
+            next_branch_check_at: Instant::now(),
+            last_hook_at: None,
+            backoff: None,
+            last_error: None,
         }
     }
 
     /// Does everything that is due; returns when to continue.
-    async fn turn(&mut self, inputs: &mut Inputs) -> Instant {
+    async fn run_due(&mut self, inputs: &mut PullServiceInputs) -> Instant {
         loop {
-            self.take_in(inputs);
+            self.receive_inputs(inputs);
             let now = Instant::now();
-            if !self.settings.permit.holds() {
+            if !self.settings.permit.is_valid() {
                 return now + PERMIT_PAUSE;
             }
-            if let Some((until, _)) = self.pause.filter(|(until, _)| *until > now) {
+            if let Some((until, _)) = self.backoff.filter(|(until, _)| *until > now) {
                 return until;
             }
             let instance = inputs.instance.borrow().clone();
@@ -196,31 +196,31 @@ impl Service {
             let (Some(instance), Some(forge)) = (instance, forge) else {
                 self.connection = None;
                 self.tasks.refuse_calls("tutti.yaml names no forge to write to");
-                return now + LONGEST_PAUSE;
+                return now + MAX_PAUSE;
             };
             match self.step(&instance, &forge).await {
-                Ok(None) => (self.pause, self.trouble) = (None, None),
+                Ok(None) => (self.backoff, self.last_error) = (None, None),
                 Ok(Some(at)) => {
-                    (self.pause, self.trouble) = (None, None);
-                    return self.tasks.next_at().map_or(at, |task| task.min(at));
+                    (self.backoff, self.last_error) = (None, None);
+                    return self.tasks.next_due_at().map_or(at, |task| task.min(at));
                 }
-                Err(trouble) => self.failed(&trouble),
+                Err(trouble) => self.handle_failure(&trouble),
             }
         }
     }
 
-    async fn wait(&mut self, inputs: &mut Inputs, wake: Instant) {
+    async fn wait(&mut self, inputs: &mut PullServiceInputs, wake: Instant) {
         tokio::select! {
             () = tokio::time::sleep_until(wake) => {}
             Ok(()) = inputs.head.changed() => {}
             Ok(()) = inputs.overview.changed() => {}
             Ok(()) = inputs.instance.changed() => {}
-            Some(hint) = heard(&mut inputs.hints) => match hint {
-                Some(hint) => self.hint(&hint),
-                None => self.list_at = Instant::now(),
+            Some(hint) = next_hint(&mut inputs.hints) => match hint {
+                Some(hint) => self.handle_hint(&hint),
+                None => self.next_list_at = Instant::now(),
             },
-            Some(call) = inputs.calls.recv(), if self.tasks.has_room() => self.tasks.add(Task::of_call(call)),
-            () = inputs.deliveries.arrived(), if self.may_take_deliveries() => {}
+            Some(call) = inputs.calls.recv(), if self.tasks.has_room() => self.tasks.add(TriggerTask::of_call(call)),
+            () = inputs.deliveries.wait_for_delivery(), if self.may_take_deliveries() => {}
         }
     }
 
@@ -229,64 +229,70 @@ impl Service {
         self.tasks.has_room() && self.head.as_ref().is_some_and(|head| head.fleet.is_usable())
     }
 
-    fn take_in(&mut self, inputs: &mut Inputs) {
+    fn receive_inputs(&mut self, inputs: &mut PullServiceInputs) {
         let (before, head) = (self.base.clone(), inputs.head.borrow_and_update().clone());
         if let Some(head) = head {
             let revision = &head.snapshot.revision;
             if self.base.as_ref().is_none_or(|base| base.revision != *revision) {
-                if let Some((of, said)) = self.of_base.take() {
-                    self.end(&of, [(VALIDATE.to_owned(), said)], &words::superseded(revision));
+                if let Some((of, said)) = self.base_status.take() {
+                    self.end_pending(&of, [(VALIDATE.to_owned(), said)], &status_text::superseded(revision));
                 }
                 if self.base.is_none() {
-                    self.to_recall.insert(revision.clone(), None);
+                    self.to_read_back.insert(revision.clone(), None);
                 }
-                self.base = Some(Base { revision: revision.clone(), since: Instant::now() });
+                self.base = Some(DeployedTip { revision: revision.clone(), since: Instant::now() });
             }
             self.head = Some(head);
         }
         loop {
             match inputs.hints.try_recv() {
-                Ok(hint) => self.hint(&hint),
+                Ok(hint) => self.handle_hint(&hint),
                 // Hints were lost: list all.
-                Err(broadcast::error::TryRecvError::Lagged(_)) => self.list_at = Instant::now(),
+                Err(broadcast::error::TryRecvError::Lagged(_)) => self.next_list_at = Instant::now(),
                 Err(_) => break,
             }
         }
         while self.tasks.has_room()
             && let Ok(call) = inputs.calls.try_recv()
         {
-            self.tasks.add(Task::of_call(call));
+            self.tasks.add(TriggerTask::of_call(call));
         }
         while self.may_take_deliveries()
             && let Some(head) = self.head.clone()
             && let Some((delivery, stored)) = inputs.deliveries.pop()
         {
-            Task::of_delivery(&delivery, stored, &head).into_iter().for_each(|task| self.tasks.add(task));
+            TriggerTask::of_delivery(&delivery, stored, &head)
+                .into_iter()
+                .for_each(|task| self.tasks.add(task));
         }
         let overview = inputs.overview.borrow_and_update().clone();
         let is_new = !Arc::ptr_eq(&self.overview, &overview);
         if is_new {
-            self.ours.look();
+            self.own_pulls.mark_due();
             self.overview = Arc::clone(&overview);
         }
         // Computed only for a new overview or base: it takes time for a large fleet.
-        let is_other = |base: &Base| before.as_ref().is_none_or(|before| before.revision != base.revision);
+        let is_other =
+            |base: &DeployedTip| before.as_ref().is_none_or(|before| before.revision != base.revision);
         if let Some(base) = &self.base
             && (is_new || is_other(base))
             && overview.revision.as_ref() == Some(&base.revision)
         {
-            let now = (base.revision.clone(), words::of_branch(&overview));
-            let is_known = |(of, (state, _)): &(Revision, Said)| *of == now.0 && *state != State::Pending;
+            let now = (base.revision.clone(), status_text::branch_status(&overview));
+            let is_known = |(of, (state, _)): &(Revision, StatusText)| {
+                *of == now.0 && *state != CommitStatusState::Pending
+            };
             // A result is never replaced by pending.
-            let stays = now.1.0 == State::Pending && self.of_base.as_ref().is_some_and(is_known);
-            if !stays && self.of_base.as_ref() != Some(&now) {
-                self.of_base = Some(now);
-                self.tell(&overview.status_prefix, overview.page_url.as_deref());
+            let stays =
+                now.1.0 == CommitStatusState::Pending && self.base_status.as_ref().is_some_and(is_known);
+            if !stays && self.base_status.as_ref() != Some(&now) {
+                self.base_status = Some(now);
+                self.post_statuses(&overview.status_prefix, overview.page_url.as_deref());
             }
         }
     }
 
-    fn hint(&mut self, hint: &Hint) {
+    fn handle_hint(&mut self, hint: &WebhookHint) {
         // The rollout of a push goes first, from the webhook on.
         if hint.kind.is_of_branch()
             && let (Some(base), Some(connection)) = (&mut self.base, &self.connection)
@@ -294,86 +300,96 @@ impl Service {
         {
             base.since = Instant::now();
         }
-        if !matches!(hint.kind, HintKind::Pull | HintKind::Review | HintKind::Comment | HintKind::Label) {
+        if !matches!(
+            hint.kind,
+            WebhookHintKind::Pull
+                | WebhookHintKind::Review
+                | WebhookHintKind::Comment
+                | WebhookHintKind::Label
+        ) {
             return;
         }
-        self.hooked_at = Some(Instant::now());
+        self.last_hook_at = Some(Instant::now());
         // Comments carry no input.
-        if hint.kind == HintKind::Comment {
+        if hint.kind == WebhookHintKind::Comment {
             return;
         }
-        self.ours.touch(hint.pull);
+        self.own_pulls.invalidate(hint.pull);
         match hint.pull {
-            Some(number) => drop(self.hinted.insert(number)),
-            None => self.list_at = Instant::now(),
+            Some(number) => drop(self.hinted_pulls.insert(number)),
+            None => self.next_list_at = Instant::now(),
         }
     }
 
-    fn failed(&mut self, trouble: &Trouble) {
-        let asked = match trouble.of_forge() {
+    fn handle_failure(&mut self, trouble: &PullServiceError) {
+        let asked = match trouble.forge_error() {
             Some(Error::RateLimited { retry_after, .. }) => *retry_after,
             // The token may have been replaced.
             Some(Error::Authentication { .. }) => {
                 self.connection = None;
-                Some(LONGEST_PAUSE)
+                Some(MAX_PAUSE)
             }
             _ => None,
         };
-        let pause = self.pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));
-        self.pause = Some((Instant::now() + asked.unwrap_or(pause).min(10 * LONGEST_PAUSE), pause));
+        let pause = self.backoff.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(MAX_PAUSE));
+        self.backoff = Some((Instant::now() + asked.unwrap_or(pause).min(10 * MAX_PAUSE), pause));
         let words = trouble.to_string();
-        if self.trouble.as_ref() != Some(&words) {
+        if self.last_error.as_ref() != Some(&words) {
             tracing::warn!(error = words, "pull requests wait");
-            self.trouble = Some(words);
+            self.last_error = Some(words);
         }
     }
 
-    /// Does the next thing that is due: `None` when it was done, else when to continue.
-    async fn step(&mut self, instance: &Instance, forge: &Forge) -> Result<Option<Instant>, Trouble> {
+    /// Does the next thing that is due: `NotConfigured` when it was done, else when to continue.
+    async fn step(
+        &mut self,
+        instance: &Instance,
+        forge: &ForgeSettings,
+    ) -> Result<Option<Instant>, PullServiceError> {
         if self.connection.as_ref().is_none_or(|connection| connection.forge != *forge) {
-            let is_same = |known: &Connection| {
+            let is_same = |known: &ForgeConnection| {
                 (&known.forge.url, &known.forge.repository) == (&forge.url, &forge.repository)
             };
             if !self.connection.as_ref().is_none_or(is_same) {
                 // Another repository: nothing known applies.
                 self.open.clear();
                 self.comments.clear();
-                self.said.clear();
-                self.ended.clear();
-                self.ours = Ours::default();
+                self.head_statuses.clear();
+                self.ended_statuses.clear();
+                self.own_pulls = OwnPulls::default();
             }
-            self.connection = Some(Connection::open(&self.settings, forge).await?);
-            self.list_at = Instant::now();
-            self.branch_at = self.list_at + BRANCH_LASTS;
+            self.connection = Some(ForgeConnection::open(&self.settings, forge).await?);
+            self.next_list_at = Instant::now();
+            self.next_branch_check_at = self.next_list_at + BRANCH_TTL;
             // The new outbox does not know what was posted.
-            let heads = self.said.values().map(|(head, _)| head);
+            let heads = self.head_statuses.values().map(|(head, _)| head);
             let known: Vec<Revision> =
                 heads.chain(self.base.iter().map(|base| &base.revision)).cloned().collect();
-            self.to_recall.extend(known.into_iter().map(|revision| (revision, None)));
+            self.to_read_back.extend(known.into_iter().map(|revision| (revision, None)));
         }
         let Some(connection) = self.connection.clone() else { return Ok(None) };
         if let Some(task) = self.tasks.take_due(Instant::now()) {
-            return self.carry_out(task, instance, &connection).await.map(|()| None);
+            return self.run_task(task, instance, &connection).await.map(|()| None);
         }
-        if let Some(number) = self.hinted.first().copied() {
+        if let Some(number) = self.hinted_pulls.first().copied() {
             let pull = match connection.access.client.pull(number).await {
-                Err(error) if is_for_later(&error) => return Err(error.into()),
+                Err(error) if is_retryable(&error) => return Err(error.into()),
                 // For example too large an answer. Others must not wait.
                 Err(error) => {
                     tracing::warn!(pull = number, %error, "a pull request cannot be read");
-                    self.hinted.remove(&number);
+                    self.hinted_pulls.remove(&number);
                     return Ok(None);
                 }
                 Ok(pull) => pull,
             };
-            self.hinted.remove(&number);
-            self.take_pull(number, pull, &connection);
+            self.hinted_pulls.remove(&number);
+            self.update_pull(number, pull, &connection);
             return Ok(None);
         }
         let now = Instant::now();
-        if self.list_at <= now && self.branch_at <= now && self.settings.branch.is_none() {
+        if self.next_list_at <= now && self.next_branch_check_at <= now && self.settings.branch.is_none() {
             let branch = connection.access.client.repository_facts().await?.default_branch;
-            self.branch_at = now + BRANCH_LASTS;
+            self.next_branch_check_at = now + BRANCH_TTL;
             if branch != connection.access.branch {
                 tracing::info!(
                     before = connection.access.branch,
@@ -381,88 +397,88 @@ impl Service {
                     "the forge has another default branch"
                 );
                 self.connection = None;
-                self.ours.touch(None);
+                self.own_pulls.invalidate(None);
                 return Ok(None);
             }
         }
-        if self.list_at <= now {
+        if self.next_list_at <= now {
             let pulls = connection.access.client.pulls_open().await?;
             let listed: BTreeSet<u64> = pulls.iter().map(|pull| pull.number).collect();
             let gone: Vec<u64> =
                 self.open.keys().copied().filter(|number| !listed.contains(number)).collect();
-            gone.into_iter().for_each(|number| self.take_pull(number, None, &connection));
-            pulls.into_iter().for_each(|pull| self.take_pull(pull.number, Some(pull), &connection));
-            self.ours.gates.retain(|number, _| self.open.contains_key(number));
-            self.tell(&instance.status_prefix, instance.page_url.as_deref());
-            let hooks_arrive = self.hooked_at.is_some_and(|at| now < at + HOOKS_ARRIVE);
-            self.list_at = now + if hooks_arrive { POLL_WITH_HOOKS } else { POLL };
+            gone.into_iter().for_each(|number| self.update_pull(number, None, &connection));
+            pulls.into_iter().for_each(|pull| self.update_pull(pull.number, Some(pull), &connection));
+            self.own_pulls.gates.retain(|number, _| self.open.contains_key(number));
+            self.post_statuses(&instance.status_prefix, instance.page_url.as_deref());
+            let hooks_arrive = self.last_hook_at.is_some_and(|at| now < at + HOOKS_ACTIVE_FOR);
+            self.next_list_at = now + if hooks_arrive { POLL_INTERVAL_WITH_HOOKS } else { POLL_INTERVAL };
             return Ok(None);
         }
-        let present = self.to_recall.iter().find(|(_, why)| why.is_none());
+        let present = self.to_read_back.iter().find(|(_, why)| why.is_none());
         if let Some(revision) = present.map(|(revision, _)| revision.clone()) {
-            self.recall(&revision, None, instance, &connection).await?;
+            self.read_back(&revision, None, instance, &connection).await?;
             return Ok(None);
         }
-        let Some(base) = &self.base else { return Ok(Some(self.list_at)) };
-        let ours_at = self.ours.next(now);
-        let at = match next(&self.open, base, &instance.status_prefix, now) {
-            Next::Check(number) => {
-                self.check(number, instance, &connection).await?;
+        let Some(base) = &self.base else { return Ok(Some(self.next_list_at)) };
+        let ours_at = self.own_pulls.next_step_at(now);
+        let at = match next_check(&self.open, base, &instance.status_prefix, now) {
+            NextCheck::Check(number) => {
+                self.check_pull(number, instance, &connection).await?;
                 return Ok(None);
             }
             // Merges and new pull requests do not wait for comparisons with a moved base.
-            Next::Recheck(number) if ours_at > now || !self.has_looked_back => {
-                self.check(number, instance, &connection).await?;
+            NextCheck::Recheck(number) if ours_at > now || !self.is_history_read => {
+                self.check_pull(number, instance, &connection).await?;
                 return Ok(None);
             }
-            Next::Recheck(_) => now,
-            Next::At(at) => at.min(self.list_at),
-            Next::Nothing => self.list_at,
+            NextCheck::Recheck(_) => now,
+            NextCheck::WaitUntil(at) => at.min(self.next_list_at),
+            NextCheck::Nothing => self.next_list_at,
         };
-        if !self.has_looked_back {
-            self.look_back(&connection).await?;
-            self.has_looked_back = true;
+        if !self.is_history_read {
+            self.find_unfinished(&connection).await?;
+            self.is_history_read = true;
             return Ok(None);
         }
         if let Some((revision, why)) =
-            self.to_recall.first_key_value().map(|(it, why)| (it.clone(), why.clone()))
+            self.to_read_back.first_key_value().map(|(it, why)| (it.clone(), why.clone()))
         {
-            self.recall(&revision, why, instance, &connection).await?;
+            self.read_back(&revision, why, instance, &connection).await?;
             return Ok(None);
         }
         if ours_at > now {
             return Ok(Some(at.min(ours_at)));
         }
         let Some(head) = self.head.clone() else { return Ok(Some(at)) };
-        let in_conflict = self.open.iter().filter(|(_, open)| open.conflicts);
+        let in_conflict = self.open.iter().filter(|(_, open)| open.has_conflicts);
         let conflicts: BTreeSet<u64> = in_conflict.map(|(number, _)| *number).collect();
         let has_open = self
             .open
             .values()
-            .any(|open| is_ours(&open.pull, &connection.access.me, &instance.status_prefix));
+            .any(|open| is_own_pull(&open.pull, &connection.access.login, &instance.status_prefix));
         // Taken out, because `step` borrows the service.
-        let mut ours = std::mem::take(&mut self.ours);
+        let mut ours = std::mem::take(&mut self.own_pulls);
         let publisher = self.publisher(instance, &connection, &head);
         let did = ours.step(&publisher, &self.overview, has_open, &conflicts).await;
-        self.ours = ours;
+        self.own_pulls = ours;
         if did? {
-            self.list_at = now;
+            self.next_list_at = now;
         }
-        if let Some(promotions) = self.ours.promotions() {
+        if let Some(promotions) = self.own_pulls.promotions() {
             self.settings.promotions.send_if_modified(|known| {
                 let is_new = known.as_ref().is_none_or(|known| **known != promotions);
                 *known = Some(Arc::new(promotions));
                 is_new
             });
         }
-        self.tell(&instance.status_prefix, instance.page_url.as_deref());
+        self.post_statuses(&instance.status_prefix, instance.page_url.as_deref());
         Ok(None)
     }
 
     fn publisher<'a>(
         &'a self,
         instance: &'a Instance,
-        connection: &'a Connection,
+        connection: &'a ForgeConnection,
         head: &'a ConfigHead,
     ) -> Publisher<'a> {
         Publisher {
@@ -475,142 +491,149 @@ impl Service {
     }
 
     /// Runs one trigger task. Transient failures are retried before anything else.
-    async fn carry_out(
+    async fn run_task(
         &mut self,
-        mut task: Task,
+        mut task: TriggerTask,
         instance: &Instance,
-        connection: &Connection,
-    ) -> Result<(), Trouble> {
+        connection: &ForgeConnection,
+    ) -> Result<(), PullServiceError> {
         let Some(head) = self.head.clone() else {
             self.tasks.add_first(task);
             return Ok(());
         };
         let written = task.write(&self.publisher(instance, connection, &head)).await;
-        let is_of_access = |error: &Unwritten| matches!(error, Unwritten::Publish(it) if it.is_of_access());
+        let is_of_access =
+            |error: &TriggerTaskError| matches!(error, TriggerTaskError::Publish(it) if it.is_access_error());
         let needs_access = written.as_ref().is_err_and(is_of_access);
         if needs_access {
             // The token or the default branch may have changed.
             self.connection = None;
         }
         match written {
-            Err(Unwritten::Publish(error)) if error.may_pass() && task.tries < MOST_TRIES => {
-                task.tries += 1;
+            Err(TriggerTaskError::Publish(error)) if error.is_transient() && task.attempts < MAX_ATTEMPTS => {
+                task.attempts += 1;
                 self.tasks.add_first(task);
                 return Err(error.into());
             }
-            Err(Unwritten::Publish(error)) if (error.may_pass() || needs_access) && task.may_wait() => {
+            Err(TriggerTaskError::Publish(error))
+                if (error.is_transient() || needs_access) && task.may_wait() =>
+            {
                 tracing::warn!(%error, "a delivery for triggers is not carried out yet; it is tried again");
-                task.not_before = Some(Instant::now() + SELDOM);
+                task.retry_at = Some(Instant::now() + SLOW_RETRY_INTERVAL);
                 self.tasks.add(task);
             }
             written => {
-                if let Some(before) = task.answer(written.map_err(NotWritten::from)) {
+                if let Some(before) = task.complete(written.map_err(TriggerWriteError::from)) {
                     self.tasks.add(before);
                 }
-                self.ours.touch(None);
-                self.list_at = Instant::now();
+                self.own_pulls.invalidate(None);
+                self.next_list_at = Instant::now();
             }
         }
         Ok(())
     }
 
-    /// Updates one pull request from the forge. `None`: not open any more.
-    fn take_pull(&mut self, number: u64, pull: Option<Pull>, connection: &Connection) {
+    /// Updates one pull request from the forge. `NotConfigured`: not open any more.
+    fn update_pull(&mut self, number: u64, pull: Option<Pull>, connection: &ForgeConnection) {
         let is_ours =
             |pull: &Pull| pull.state == PullState::Open && pull.base.reference == connection.access.branch;
         let Some(pull) = pull.filter(is_ours) else {
             self.open.remove(&number);
             self.comments.remove(&number);
-            self.forget(number, &words::closed());
+            self.drop_pull(number, &status_text::closed());
             return;
         };
-        if self.said.get(&number).is_some_and(|(head, _)| *head != pull.head.revision) {
-            self.forget(number, &words::superseded(&pull.head.revision));
+        if self.head_statuses.get(&number).is_some_and(|(head, _)| *head != pull.head.revision) {
+            self.drop_pull(number, &status_text::superseded(&pull.head.revision));
         }
         match self.open.get_mut(&number) {
-            Some(open) => open.take(pull),
+            Some(open) => open.update(pull),
             None => {
                 // Two pull requests may have the same head.
-                if !self.said.values().any(|(head, _)| *head == pull.head.revision) {
-                    self.to_recall.insert(pull.head.revision.clone(), None);
+                if !self.head_statuses.values().any(|(head, _)| *head == pull.head.revision) {
+                    self.to_read_back.insert(pull.head.revision.clone(), None);
                 }
-                self.open.insert(number, Open::new(pull));
+                self.open.insert(number, OpenPull::new(pull));
             }
         }
     }
 
-    async fn check(
+    async fn check_pull(
         &mut self,
         number: u64,
         instance: &Instance,
-        connection: &Connection,
-    ) -> Result<(), Trouble> {
+        connection: &ForgeConnection,
+    ) -> Result<(), PullServiceError> {
         let (Some(config), Some(open)) = (self.head.clone(), self.open.get(&number)) else { return Ok(()) };
         let pull = open.pull.clone();
         let (head, branch) = (&pull.head.revision, connection.access.branch.as_str());
         let base = config.snapshot.revision.clone();
-        let checked = Checked {
+        let checked = CheckedHead {
             head: head.clone(),
             base: base.clone(),
-            may_render: may_render_of(&pull, &instance.status_prefix),
+            may_render: is_render_allowed(&pull, &instance.status_prefix),
         };
-        let say = |service: &mut Self, said: [Said; 2]| {
-            service.say(&pull, said, is_ours(&pull, &connection.access.me, &instance.status_prefix));
-            service.tell(&instance.status_prefix, instance.page_url.as_deref());
+        let say = |service: &mut Self, said: [StatusText; 2]| {
+            service.set_statuses(
+                &pull,
+                said,
+                is_own_pull(&pull, &connection.access.login, &instance.status_prefix),
+            );
+            service.post_statuses(&instance.status_prefix, instance.page_url.as_deref());
         };
         if !checked.may_render {
-            let waits = words::fork(&instance.status_prefix);
+            let waits = status_text::awaiting_fork_label(&instance.status_prefix);
             say(self, [waits.clone(), waits]);
-            self.done(number, checked);
+            self.mark_checked(number, checked);
             return Ok(());
         }
-        if !self.said.contains_key(&number) {
-            say(self, [words::comparing(branch), words::comparing(branch)]);
+        if !self.head_statuses.contains_key(&number) {
+            say(self, [status_text::comparing(branch), status_text::comparing(branch)]);
         }
         let verdict = match self.checker.check(&config, &pull.head_reference(), head).await {
             Ok(verdict) => verdict,
             Err(error) => {
                 tracing::warn!(%error, pull = number, "a pull request cannot be read; it is tried again");
-                if self.later(number) >= MOST_TRIES {
-                    let why = (State::Error, format!("not read yet: {error}"));
-                    say(self, [why, (State::Error, words::not_compared().1)]);
+                if self.schedule_retry(number) >= MAX_ATTEMPTS {
+                    let why = (CommitStatusState::Error, format!("not read yet: {error}"));
+                    say(self, [why, (CommitStatusState::Error, status_text::not_compared().1)]);
                 }
                 return Ok(());
             }
         };
-        let names = Names {
+        let names = PlanCommentContext {
             prefix: instance.status_prefix.clone(),
             base: branch.to_owned(),
             head: pull.head.reference.clone(),
             url: instance.page_url.clone(),
         };
         if let Some(open) = self.open.get_mut(&number) {
-            open.conflicts = matches!(verdict, Verdict::Conflicts(..));
+            open.has_conflicts = matches!(verdict, PullCheckResult::Conflicts(..));
         }
-        let failed = |validate: Said| {
+        let failed = |validate: StatusText| {
             let why = plan_failure(&names, head, &validate.1, None);
-            ([validate, words::not_compared()], why)
+            ([validate, status_text::not_compared()], why)
         };
         let mut is_whole = true;
         let (said, comment) = match verdict {
-            Verdict::Conflicts(paths, more) => failed(words::conflicts(branch, &paths, more)),
-            Verdict::Unreadable(why) => failed(words::unreadable(&why)),
-            Verdict::Compared(comparison) => {
+            PullCheckResult::Conflicts(paths, more) => failed(status_text::conflicts(branch, &paths, more)),
+            PullCheckResult::Invalid(why) => failed(status_text::invalid(&why)),
+            PullCheckResult::Compared(comparison) => {
                 is_whole = comparison.awaited == 0;
-                if !is_whole && self.later(number) < MOST_TRIES {
+                if !is_whole && self.schedule_retry(number) < MAX_ATTEMPTS {
                     return Ok(());
                 }
                 let (validate, plan) = plan_statuses(&comparison);
                 let text = plan_comment(&comparison, &names);
-                ([validate, plan].map(words::ended), text)
+                ([validate, plan].map(status_text::ended), text)
             }
         };
         say(self, said);
-        let is_written = match self.comment(number, connection, &names, &comment).await {
+        let is_written = match self.write_comment(number, connection, &names, &comment).await {
             Ok(written) => written.is_some(),
             // For example a locked one. Others must not wait.
             Err(error) => {
-                self.later(number);
+                self.schedule_retry(number);
                 if error.is_transient() {
                     return Err(error.into());
                 }
@@ -619,41 +642,43 @@ impl Service {
             }
         };
         if is_whole && is_written {
-            self.done(number, checked);
+            self.mark_checked(number, checked);
         }
         Ok(())
     }
 
-    fn done(&mut self, number: u64, checked: Checked) {
+    fn mark_checked(&mut self, number: u64, checked: CheckedHead) {
         if let Some(open) = self.open.get_mut(&number) {
             open.checked = Some(checked);
-            (open.not_before, open.tries) = (None, 0);
+            (open.retry_at, open.attempts) = (None, 0);
         }
     }
 
     /// Schedules a retry; returns the number of attempts.
-    fn later(&mut self, number: u64) -> u32 {
-        let Some(open) = self.open.get_mut(&number) else { return MOST_TRIES };
-        open.tries += 1;
-        open.not_before = Some(Instant::now() + if open.tries < MOST_TRIES { AGAIN } else { SELDOM });
-        open.tries
+    fn schedule_retry(&mut self, number: u64) -> u32 {
+        let Some(open) = self.open.get_mut(&number) else { return MAX_ATTEMPTS };
+        open.attempts += 1;
+        open.retry_at = Some(
+            Instant::now() + if open.attempts < MAX_ATTEMPTS { RETRY_INTERVAL } else { SLOW_RETRY_INTERVAL },
+        );
+        open.attempts
     }
 
-    async fn comment(
+    async fn write_comment(
         &mut self,
         number: u64,
-        connection: &Connection,
-        names: &Names,
+        connection: &ForgeConnection,
+        names: &PlanCommentContext,
         body: &str,
     ) -> Result<Option<()>, Error> {
         let sticky = self.comments.entry(number).or_default();
-        let place = Place { pull: number, me: &connection.access.me, marker: &names.marker() };
+        let place = CommentKey { pull: number, author: &connection.access.login, marker: &names.marker() };
         sticky.write(&connection.access.client, &self.settings.permit, place, body).await
     }
 }
 
-/// The next hint; the inner `None` means that hints were lost. `None`: the sender is gone.
-async fn heard(hints: &mut broadcast::Receiver<Hint>) -> Option<Option<Hint>> {
+/// The next hint; the inner `NotConfigured` means that hints were lost. `NotConfigured`: the sender is gone.
+async fn next_hint(hints: &mut broadcast::Receiver<WebhookHint>) -> Option<Option<WebhookHint>> {
     match hints.recv().await {
         Ok(hint) => Some(Some(hint)),
         Err(broadcast::error::RecvError::Lagged(_)) => Some(None),
@@ -662,8 +687,8 @@ async fn heard(hints: &mut broadcast::Receiver<Hint>) -> Option<Option<Hint>> {
 }
 
 /// Whether the request may succeed later, or with another token.
-pub(super) fn is_for_later(error: &Error) -> bool {
+pub(super) fn is_retryable(error: &Error) -> bool {
     // Too large an answer concerns one pull request only.
-    let is_of_one = matches!(error, Error::Answer { .. });
-    !is_of_one && (error.is_transient() || error.kind() == ErrorKind::Authentication)
+    let is_of_one = matches!(error, Error::UnexpectedAnswer { .. });
+    !is_of_one && (error.is_transient() || error.kind() == ForgeErrorKind::Authentication)
 }

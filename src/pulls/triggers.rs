@@ -8,58 +8,58 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::api::{Call, Delivery, NotWritten, Stored, Written};
+use crate::api::{DeliveryFile, QueuedDelivery, TriggerCall, TriggerWriteError, WrittenChange};
 use crate::controller::ConfigHead;
 use crate::model::{Revision, TriggerWrite};
 use crate::promotion::edit;
-use crate::trigger::{self, Outcome};
+use crate::trigger::{self, TriggerOutcome};
 
-use super::overtaken;
-use super::publish::{Proposal, Publisher, Unpublished};
+use super::publish::{Proposal, PublishError, Publisher};
+use super::stale_delivery;
 
-const MOST: usize = 1_000;
+const MAX_TASKS: usize = 1_000;
 /// Older deliveries are dropped: their content is most likely outdated.
-const TOO_OLD: SignedDuration = SignedDuration::from_hours(24);
+const MAX_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 #[derive(Debug)]
-pub struct Task {
-    outcome: Outcome,
-    of: Of,
+pub struct TriggerTask {
+    outcome: TriggerOutcome,
+    origin: TaskOrigin,
     accepted: Timestamp,
     /// Deliveries that it supersedes once written, oldest first.
-    before: Vec<Task>,
-    pub tries: u32,
-    pub not_before: Option<Instant>,
+    superseded: Vec<TriggerTask>,
+    pub attempts: u32,
+    pub retry_at: Option<Instant>,
 }
 
 #[derive(Debug)]
-enum Of {
+enum TaskOrigin {
     /// An API call whose caller waits.
-    Call(oneshot::Sender<Result<Written, NotWritten>>),
+    Call(oneshot::Sender<Result<WrittenChange, TriggerWriteError>>),
     /// A delivery; its last task removes the file.
-    Delivery(Arc<Stored>),
+    Delivery(Arc<DeliveryFile>),
 }
 
-impl Task {
-    pub fn of_call(call: Call) -> Self {
-        Self::new(call.outcome, Of::Call(call.reply), Timestamp::now())
+impl TriggerTask {
+    pub fn of_call(call: TriggerCall) -> Self {
+        Self::new(call.outcome, TaskOrigin::Call(call.reply), Timestamp::now())
     }
 
-    fn new(outcome: Outcome, of: Of, accepted: Timestamp) -> Self {
-        Self { outcome, of, accepted, before: Vec::new(), tries: 0, not_before: None }
+    fn new(outcome: TriggerOutcome, of: TaskOrigin, accepted: Timestamp) -> Self {
+        Self { outcome, origin: of, accepted, superseded: Vec::new(), attempts: 0, retry_at: None }
     }
 
     /// The tasks that a receiver's triggers make of a delivery.
-    pub fn of_delivery(delivery: &Delivery, stored: Stored, head: &ConfigHead) -> Vec<Self> {
-        let Delivery { receiver, time, payload } = delivery;
+    pub fn of_delivery(delivery: &QueuedDelivery, stored: DeliveryFile, head: &ConfigHead) -> Vec<Self> {
+        let QueuedDelivery { receiver, time, payload } = delivery;
         if is_too_old(*time) {
             tracing::warn!(receiver, accepted = %time, "a delivery is too old to be carried out (help: have it sent again)");
-            stored.finish();
+            stored.remove();
             return Vec::new();
         }
         let stored = Arc::new(stored);
-        let task = |outcome: Result<Outcome, trigger::Error>| match outcome {
-            Ok(outcome) => Some(Self::new(outcome, Of::Delivery(Arc::clone(&stored)), *time)),
+        let task = |outcome: Result<TriggerOutcome, trigger::Error>| match outcome {
+            Ok(outcome) => Some(Self::new(outcome, TaskOrigin::Delivery(Arc::clone(&stored)), *time)),
             Err(error) => {
                 tracing::warn!(receiver, %error, "a trigger changes nothing");
                 None
@@ -67,7 +67,7 @@ impl Task {
         };
         let outcomes = trigger::evaluate_delivery(receiver, payload, &head.fleet, &head.snapshot);
         let tasks = outcomes.into_iter().filter_map(task).collect();
-        finish(stored);
+        release_delivery(stored);
         tasks
     }
 
@@ -77,7 +77,7 @@ impl Task {
     }
 
     fn is_of_delivery(&self) -> bool {
-        matches!(self.of, Of::Delivery(_))
+        matches!(self.origin, TaskOrigin::Delivery(_))
     }
 
     /// Whether this is a delivery, and `later` sets the same field of the same file, by whichever trigger.
@@ -88,54 +88,59 @@ impl Task {
         self.is_of_delivery() && is_same && is_later && other.write != TriggerWrite::None
     }
 
-    fn take_place_of(&mut self, mut earlier: Self) {
-        self.before.append(&mut earlier.before);
-        self.before.push(earlier);
-        self.before.sort_by_key(|before| before.accepted);
+    fn supersede(&mut self, mut earlier: Self) {
+        self.superseded.append(&mut earlier.superseded);
+        self.superseded.push(earlier);
+        self.superseded.sort_by_key(|before| before.accepted);
     }
 
     /// Fails when a newer value is in the file. Calls are not checked: their caller waits.
-    async fn overtaken(&self, publisher: &Publisher<'_>, now: Option<&str>) -> Result<(), Unwritten> {
+    async fn check_not_superseded(
+        &self,
+        publisher: &Publisher<'_>,
+        now: Option<&str>,
+    ) -> Result<(), TriggerTaskError> {
         if !self.is_of_delivery() {
             return Ok(());
         }
         if is_too_old(self.accepted) {
             let why = format!("the delivery of {} is too old (help: have it sent again)", self.accepted);
-            return Err(Unwritten::Overtaken(why));
+            return Err(TriggerTaskError::Superseded(why));
         }
-        let Outcome { file, field, from, .. } = &self.outcome;
+        let TriggerOutcome { file, field, from, .. } = &self.outcome;
         let (tip, field) = (&publisher.head.snapshot.revision, field.clone());
-        let since = self.accepted.as_second() - TOO_OLD.as_secs();
+        let since = self.accepted.as_second() - MAX_AGE.as_secs();
         let says = move |content: &[u8]| edit::scalar(std::str::from_utf8(content).ok()?, &field).ok();
-        let last = publisher.repository.last_change(tip, file, since, says).await;
-        let last = last.map_err(Unpublished::from)?;
-        match overtaken::why(self.accepted, from.as_deref(), now, last.as_ref()) {
-            Some(why) => {
-                Err(Unwritten::Overtaken(format!("{why} (help: if it is still wanted, have it sent again)")))
-            }
+        let last = publisher.repository.last_content_change(tip, file, since, says).await;
+        let last = last.map_err(PublishError::from)?;
+        match stale_delivery::superseded_reason(self.accepted, from.as_deref(), now, last.as_ref()) {
+            Some(why) => Err(TriggerTaskError::Superseded(format!(
+                "{why} (help: if it is still wanted, have it sent again)"
+            ))),
             None => Ok(()),
         }
     }
 
     /// Writes the change into the file as it is at the head.
-    pub async fn write(&self, publisher: &Publisher<'_>) -> Result<Written, Unwritten> {
-        let Outcome { file, field, write, .. } = &self.outcome;
+    pub async fn write(&self, publisher: &Publisher<'_>) -> Result<WrittenChange, TriggerTaskError> {
+        let TriggerOutcome { file, field, write, .. } = &self.outcome;
         let text = publisher.head.snapshot.text(file);
-        let edited = self.outcome.edited(text).map_err(|error| Unwritten::Edit(error.to_string()))?;
+        let edited =
+            self.outcome.edited_file(text).map_err(|error| TriggerTaskError::Edit(error.to_string()))?;
         let now = text.and_then(|text| edit::scalar(text, field).ok());
         // The title shows the current value.
-        let outcome = Outcome { from: now.clone(), ..self.outcome.clone() };
+        let outcome = TriggerOutcome { from: now.clone(), ..self.outcome.clone() };
         if *write == TriggerWrite::None || !outcome.is_change() || text == Some(edited.as_str()) {
-            return Ok(Written::default());
+            return Ok(WrittenChange::default());
         }
-        self.overtaken(publisher, now.as_deref()).await?;
-        let message = outcome.message() + &overtaken::line(self.accepted);
+        self.check_not_superseded(publisher, now.as_deref()).await?;
+        let message = outcome.message() + &stale_delivery::accepted_line(self.accepted);
         let files = vec![(file.clone(), Some(edited))];
         match write {
-            TriggerWrite::None => Ok(Written::default()),
+            TriggerWrite::None => Ok(WrittenChange::default()),
             TriggerWrite::Commit => {
                 let commit: Revision = publisher.commit(&files, &message).await?;
-                Ok(Written { link: None, commit: Some(commit.to_string()) })
+                Ok(WrittenChange { link: None, commit: Some(commit.to_string()) })
             }
             TriggerWrite::PullRequest => {
                 let proposal = Proposal {
@@ -147,118 +152,119 @@ impl Task {
                     files,
                 };
                 let pull = publisher.propose(&proposal).await?;
-                Ok(Written { link: Some(pull.url), commit: None })
+                Ok(WrittenChange { link: Some(pull.url), commit: None })
             }
         }
     }
 
     /// Answers the caller. Once the change is written, superseded tasks are finished too; after a failure the newest of them is
     /// returned.
-    pub fn answer(self, result: Result<Written, NotWritten>) -> Option<Self> {
+    pub fn complete(self, result: Result<WrittenChange, TriggerWriteError>) -> Option<Self> {
         let trigger = &self.outcome.trigger;
         match &result {
-            Ok(Written { link, commit }) => {
+            Ok(WrittenChange { link, commit }) => {
                 tracing::info!(trigger, link, commit, "a trigger was carried out")
             }
             Err(error) => tracing::warn!(trigger, %error, "a trigger was not carried out"),
         }
-        let (is_written, mut before) = (result.is_ok(), self.before);
-        match self.of {
+        let (is_written, mut before) = (result.is_ok(), self.superseded);
+        match self.origin {
             // The caller may be gone.
-            Of::Call(reply) => drop(reply.send(result)),
-            Of::Delivery(stored) => finish(stored),
+            TaskOrigin::Call(reply) => drop(reply.send(result)),
+            TaskOrigin::Delivery(stored) => release_delivery(stored),
         }
         if is_written {
             for task in before {
                 let why = "a later delivery or call has set the same value".to_owned();
-                task.answer(Err(NotWritten::Never(why)));
+                task.complete(Err(TriggerWriteError::Permanent(why)));
             }
             return None;
         }
         let last = before.pop()?;
-        Some(Self { before, ..last })
+        Some(Self { superseded: before, ..last })
     }
 }
 
 fn is_too_old(time: Timestamp) -> bool {
-    Timestamp::now().duration_since(time) > TOO_OLD
+    Timestamp::now().duration_since(time) > MAX_AGE
 }
 
 /// The last task of a delivery removes its file.
-fn finish(stored: Arc<Stored>) {
+fn release_delivery(stored: Arc<DeliveryFile>) {
     if let Some(stored) = Arc::into_inner(stored) {
-        stored.finish();
+        stored.remove();
     }
 }
 
 #[derive(Debug, Default)]
-pub struct Tasks {
-    all: VecDeque<Task>,
+pub struct TriggerTasks {
+    queue: VecDeque<TriggerTask>,
 }
 
-impl Tasks {
+impl TriggerTasks {
     /// More stays with its source.
     pub fn has_room(&self) -> bool {
-        self.all.len() < MOST
+        self.queue.len() < MAX_TASKS
     }
 
     /// Also a task that is retried: a newer one may be in the queue.
-    pub fn add(&mut self, mut task: Task) {
-        let is_later = |later: &&mut Task| task.is_superseded_by(later) && task.accepted < later.accepted;
-        if let Some(later) = self.all.iter_mut().find(is_later) {
-            later.take_place_of(task);
+    pub fn add(&mut self, mut task: TriggerTask) {
+        let is_later =
+            |later: &&mut TriggerTask| task.is_superseded_by(later) && task.accepted < later.accepted;
+        if let Some(later) = self.queue.iter_mut().find(is_later) {
+            later.supersede(task);
             return;
         }
-        let (superseded, others): (VecDeque<Task>, VecDeque<Task>) =
-            self.all.drain(..).partition(|before| before.is_superseded_by(&task));
-        self.all = others;
-        superseded.into_iter().for_each(|before| task.take_place_of(before));
-        self.all.push_back(task);
+        let (superseded, others): (VecDeque<TriggerTask>, VecDeque<TriggerTask>) =
+            self.queue.drain(..).partition(|before| before.is_superseded_by(&task));
+        self.queue = others;
+        superseded.into_iter().for_each(|before| task.supersede(before));
+        self.queue.push_back(task);
     }
 
-    pub fn add_first(&mut self, task: Task) {
-        self.all.push_front(task);
+    pub fn add_first(&mut self, task: TriggerTask) {
+        self.queue.push_front(task);
     }
 
-    pub fn take_due(&mut self, now: Instant) -> Option<Task> {
-        let due = self.all.iter().position(|task| task.not_before.is_none_or(|at| at <= now))?;
-        self.all.remove(due)
+    pub fn take_due(&mut self, now: Instant) -> Option<TriggerTask> {
+        let due = self.queue.iter().position(|task| task.retry_at.is_none_or(|at| at <= now))?;
+        self.queue.remove(due)
     }
 
-    pub fn next_at(&self) -> Option<Instant> {
-        self.all.iter().filter_map(|task| task.not_before).min()
+    pub fn next_due_at(&self) -> Option<Instant> {
+        self.queue.iter().filter_map(|task| task.retry_at).min()
     }
 
     /// Fails calls; deliveries stay.
     pub fn refuse_calls(&mut self, why: &str) {
-        for task in std::mem::take(&mut self.all) {
+        for task in std::mem::take(&mut self.queue) {
             let left = match task.is_of_delivery() {
                 true => Some(task),
-                false => task.answer(Err(NotWritten::Later(why.to_owned()))),
+                false => task.complete(Err(TriggerWriteError::Transient(why.to_owned()))),
             };
-            self.all.extend(left);
+            self.queue.extend(left);
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Unwritten {
+pub enum TriggerTaskError {
     #[error("{0}")]
     Edit(String),
     /// A newer value is in the file.
     #[error("{0}")]
-    Overtaken(String),
+    Superseded(String),
     #[error(transparent)]
-    Publish(#[from] Unpublished),
+    Publish(#[from] PublishError),
 }
 
-impl From<Unwritten> for NotWritten {
-    fn from(error: Unwritten) -> Self {
+impl From<TriggerTaskError> for TriggerWriteError {
+    fn from(error: TriggerTaskError) -> Self {
         match &error {
-            Unwritten::Publish(cause) if cause.may_pass() || cause.is_of_access() => {
-                Self::Later(error.to_string())
+            TriggerTaskError::Publish(cause) if cause.is_transient() || cause.is_access_error() => {
+                Self::Transient(error.to_string())
             }
-            _ => Self::Never(error.to_string()),
+            _ => Self::Permanent(error.to_string()),
         }
     }
 }
@@ -269,8 +275,8 @@ mod tests {
     use crate::api::DeliveryQueue;
     use crate::model::AppId;
 
-    fn outcome(trigger: &str, to: &str, write: TriggerWrite) -> Outcome {
-        Outcome {
+    fn outcome(trigger: &str, to: &str, write: TriggerWrite) -> TriggerOutcome {
+        TriggerOutcome {
             trigger: trigger.to_owned(),
             app: AppId::new("shop", "pay"),
             ring: None,
@@ -299,28 +305,28 @@ mod tests {
             let (delivery, stored) = queue.pop().expect("a delivery");
             kept.push(delivery.time);
             let outcome = outcome(trigger, &format!("v{}", kept.len()), write);
-            Task::new(outcome, Of::Delivery(Arc::new(stored)), delivery.time)
+            TriggerTask::new(outcome, TaskOrigin::Delivery(Arc::new(stored)), delivery.time)
         };
         let first = next("a", TriggerWrite::Commit);
         let second = next("b", TriggerWrite::PullRequest);
         let third = next("a", TriggerWrite::Commit);
         let told = next("a", TriggerWrite::None);
         let left = || std::fs::read_dir(folder.path()).expect("a folder").count();
-        let mut tasks = Tasks::default();
+        let mut tasks = TriggerTasks::default();
         // The second was added again after a failure.
         for task in [first, third, second, told] {
             tasks.add(task);
         }
-        assert_eq!((tasks.all.len(), left()), (2, 4), "what is only told takes no place");
+        assert_eq!((tasks.queue.len(), left()), (2, 4), "what is only told takes no place");
         let task = tasks.take_due(Instant::now()).expect("one");
         assert_eq!(task.outcome.to, "v3");
-        let task = task.answer(Err(NotWritten::Never("no".to_owned()))).expect("the one before");
+        let task = task.complete(Err(TriggerWriteError::Permanent("no".to_owned()))).expect("the one before");
         assert_eq!((task.outcome.to.as_str(), left()), ("v2", 3));
         tasks.add(task);
         tasks.refuse_calls("no forge");
-        assert_eq!((tasks.all.len(), left()), (2, 3), "deliveries stay");
-        let task = tasks.all.pop_back().expect("it waits");
-        assert!(task.answer(Ok(Written::default())).is_none());
+        assert_eq!((tasks.queue.len(), left()), (2, 3), "deliveries stay");
+        let task = tasks.queue.pop_back().expect("it waits");
+        assert!(task.complete(Ok(WrittenChange::default())).is_none());
         assert_eq!(left(), 1, "the first is done with the second");
     }
 }

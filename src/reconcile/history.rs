@@ -15,93 +15,101 @@ use tokio::sync::Mutex;
 use crate::apply;
 use crate::fleet::{self, Fleet, Target};
 use crate::model::{
-    AppId, Capabilities, Chart, ClusterName, Keys, Registered, Rendered, RenderedObject, Revision, Snapshot,
-    Was,
+    AppId, Capabilities, Chart, ClusterName, DecryptionKeys, LastApplied, RegistryContents, RenderedObject,
+    RenderedTarget, Revision, Snapshot,
 };
-use crate::render::{Discovered, Renderer};
-use crate::source::{self, MadeOf, Repository, Step};
+use crate::render::{DiscoveredCapabilities, FleetRenderer};
+use crate::source::{self, AppSourceCommit, AppSources, ConfigRepository};
 use crate::{chart, manifest};
 
 #[derive(Debug, Default)]
-pub struct History {
-    /// `None`: a folder without history.
-    repository: Option<Repository>,
-    charts: Arc<chart::Service>,
-    keys: Keys,
+pub struct RenderHistory {
+    /// `NotConfigured`: a folder without history.
+    repository: Option<ConfigRepository>,
+    charts: Arc<chart::ChartService>,
+    keys: DecryptionKeys,
     /// Clusters that are registered outside of Git have no history: their current registration is used.
-    registered: parking_lot::Mutex<Option<Arc<Registered>>>,
+    registered: parking_lot::Mutex<Option<Arc<RegistryContents>>>,
     /// Callers that wait for a read.
-    waiting: AtomicUsize,
+    waiting_readers: AtomicUsize,
     /// The last read state while callers wait: apps that were applied from one commit share one read.
-    read: Mutex<Option<Arc<State>>>,
+    read: Mutex<Option<Arc<PastRepository>>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PastRepository {
     revision: Revision,
     snapshot: Snapshot,
     fleet: Fleet,
 }
 
-impl History {
-    pub fn new(repository: Option<Repository>, charts: Arc<chart::Service>, keys: Keys) -> Self {
+impl RenderHistory {
+    pub fn new(
+        repository: Option<ConfigRepository>,
+        charts: Arc<chart::ChartService>,
+        keys: DecryptionKeys,
+    ) -> Self {
         Self { repository, charts, keys, ..Self::default() }
     }
 
-    pub fn register(&self, registered: Option<Arc<Registered>>) {
+    pub fn set_registered_clusters(&self, registered: Option<Arc<RegistryContents>>) {
         *self.registered.lock() = registered;
     }
 
     /// The files may be encrypted.
-    pub fn opens_files(&self) -> bool {
+    pub fn may_decrypt(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    async fn at(&self, revision: &Revision) -> Option<Arc<State>> {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
+    async fn repository_at(&self, revision: &Revision) -> Option<Arc<PastRepository>> {
+        self.waiting_readers.fetch_add(1, Ordering::SeqCst);
         let mut read = self.read.lock().await;
         let known = read.clone().filter(|state| state.revision == *revision);
         let state = match known {
             Some(state) => Some(state),
             None => self.read(revision).await,
         };
-        let is_last = self.waiting.fetch_sub(1, Ordering::SeqCst) == 1;
+        let is_last = self.waiting_readers.fetch_sub(1, Ordering::SeqCst) == 1;
         *read = if is_last { None } else { state.clone() };
         state
     }
 
-    async fn read(&self, revision: &Revision) -> Option<Arc<State>> {
-        let snapshot = self.taken(revision, self.repository.as_ref()?.snapshot(revision).await)?;
+    async fn read(&self, revision: &Revision) -> Option<Arc<PastRepository>> {
+        let snapshot = self.accept_snapshot(revision, self.repository.as_ref()?.snapshot(revision).await)?;
         let revision = revision.clone();
         let state = tokio::task::spawn_blocking(move || {
             let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
-            State { revision, snapshot, fleet }
+            PastRepository { revision, snapshot, fleet }
         });
         Some(Arc::new(state.await.ok()?))
     }
 
-    fn taken(&self, revision: &Revision, read: Result<Snapshot, source::Error>) -> Option<Snapshot> {
+    fn accept_snapshot(
+        &self,
+        revision: &Revision,
+        read: Result<Snapshot, source::Error>,
+    ) -> Option<Snapshot> {
         let mut snapshot = read
             .inspect_err(
                 |error| tracing::warn!(%error, revision = revision.short(), "an earlier commit cannot be read"),
             )
             .ok()?;
         snapshot.keys = self.keys.clone();
-        snapshot.registered = self.registered.lock().clone();
+        snapshot.registry = self.registered.lock().clone();
         Some(snapshot)
     }
 
-    async fn files(&self, revision: &Revision) -> Option<Snapshot> {
-        self.taken(revision, self.repository.as_ref()?.files(revision).await)
+    async fn read_snapshot(&self, revision: &Revision) -> Option<Snapshot> {
+        self.accept_snapshot(revision, self.repository.as_ref()?.files_without_history(revision).await)
     }
 
     /// The targets that a revision removed, compared with an earlier one.
-    pub async fn taken_away(&self, before: &Revision, by: &Revision) -> Option<BTreeSet<Target>> {
-        let (before, after) = (self.files(before).await?, self.files(by).await?);
+    pub async fn removed_targets(&self, before: &Revision, by: &Revision) -> Option<BTreeSet<Target>> {
+        let (before, after) = (self.read_snapshot(before).await?, self.read_snapshot(by).await?);
         let compare = move || {
             let fleet = |snapshot: Snapshot| fleet::assemble(manifest::read(&snapshot), &snapshot);
             let before = fleet(before);
-            fleet(after).taken_away(&before)
+            fleet(after).removed_targets(&before)
         };
         tokio::task::spawn_blocking(compare).await.ok()
     }
@@ -112,11 +120,11 @@ impl History {
         &self,
         revision: &Revision,
         app: &AppId,
-        mut memory: manifest::Memory,
+        mut memory: manifest::ManifestCache,
     ) -> Option<(Snapshot, Fleet, Vec<Arc<Chart>>)> {
-        let (snapshot, app) = (self.files(revision).await?, app.clone());
+        let (snapshot, app) = (self.read_snapshot(revision).await?, app.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let mut manifests = manifest::read_again(&snapshot, &mut memory);
+            let mut manifests = manifest::read_incremental(&snapshot, &mut memory);
             manifests.apps.retain(|it| it.id == app || it.is_project());
             let fleet = fleet::assemble(manifests, &snapshot);
             (snapshot, fleet)
@@ -126,7 +134,7 @@ impl History {
         Some((snapshot, fleet, charts))
     }
 
-    pub fn charts(&self) -> &Arc<chart::Service> {
+    pub fn charts(&self) -> &Arc<chart::ChartService> {
         &self.charts
     }
 
@@ -135,38 +143,39 @@ impl History {
         self.repository.as_ref()?.branch()
     }
 
-    /// The commits that changed an app: see [`Repository::steps`].
+    /// The commits that changed an app: see [`ConfigRepository::app_commits`].
     pub async fn steps(
         &self,
         since: Option<Revision>,
         until: Revision,
-        made_of: MadeOf,
-    ) -> Result<Option<Vec<Step<Revision>>>, source::Error> {
+        made_of: AppSources,
+    ) -> Result<Option<Vec<AppSourceCommit<Revision>>>, source::Error> {
         match &self.repository {
-            Some(repository) => repository.steps(since, until, made_of).await,
+            Some(repository) => repository.app_commits(since, until, made_of).await,
             None => Ok(None),
         }
     }
 
-    /// The folder of an app at a commit, with the final `/`; `None` if the commit lacks the app.
+    /// The folder of an app at a commit, with the final `/`; `NotConfigured` if the commit lacks the app.
     pub async fn folder_at(&self, revision: &Revision, app: &AppId) -> Option<String> {
-        let (_, fleet, _) = self.app_at(revision, app, manifest::Memory::default()).await?;
+        let (_, fleet, _) = self.app_at(revision, app, manifest::ManifestCache::default()).await?;
         fleet.apps.get(app).map(|app| app.folder().to_owned())
     }
 
-    async fn rendered(
+    async fn render_target(
         &self,
         revision: &Revision,
         target: Target,
-        discovered: Discovered,
-    ) -> Option<Rendered> {
-        let (state, charts) = (self.at(revision).await?, Arc::clone(&self.charts));
+        discovered: DiscoveredCapabilities,
+    ) -> Option<RenderedTarget> {
+        let (state, charts) = (self.repository_at(revision).await?, Arc::clone(&self.charts));
         // Only its own charts: others may be slow.
         let app = state.fleet.apps.get(&target.app)?;
         let own = charts.prefetch(&fleet::charts::remote_sources_of(app, &state.fleet)).await;
         let rendered = tokio::task::spawn_blocking(move || {
             let _own = own;
-            let renderer = Renderer::knowing(&state.fleet, &state.snapshot, &*charts, discovered);
+            let renderer =
+                FleetRenderer::with_capabilities(&state.fleet, &state.snapshot, &*charts, discovered);
             renderer.render(&target).ok()
         });
         rendered.await.ok()?
@@ -174,23 +183,23 @@ impl History {
 }
 
 /// The history of one cluster.
-pub struct Past<'a> {
-    pub history: &'a History,
+pub struct ClusterHistory<'a> {
+    pub history: &'a RenderHistory,
     pub cluster: &'a ClusterName,
     pub facts: &'a Option<Arc<Capabilities>>,
 }
 
-impl apply::Past for Past<'_> {
-    fn object<'a>(
+impl apply::ApplyHistory for ClusterHistory<'_> {
+    fn applied_object<'a>(
         &'a self,
         object: &'a RenderedObject,
-        was: &'a Was,
+        was: &'a LastApplied,
     ) -> BoxFuture<'a, Option<RenderedObject>> {
         let Self { history, cluster, facts } = *self;
         async move {
             let discovered = facts.iter().map(|facts| (cluster.clone(), Arc::clone(facts))).collect();
             let target = Target { app: was.app.clone(), cluster: cluster.clone() };
-            let rendered = history.rendered(&was.revision, target, discovered).await?;
+            let rendered = history.render_target(&was.revision, target, discovered).await?;
             let is_it = |it: &&RenderedObject| {
                 it.hash == was.hash || was.content.is_some_and(|content| it.content() == content)
             };

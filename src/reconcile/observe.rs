@@ -4,32 +4,42 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::ownership::{Parts, ownership};
-use crate::apply::owned::entries;
-use crate::health::{self, Rules};
+use super::ownership::{ManagedFieldsSummary, summarize_managed_fields};
+use crate::apply::managed_fields::managed_entries;
+use crate::health::{self, HealthRules};
 use crate::model::{
-    Digest, FieldPath, Health, Ignores, InstallMark, Kind, Live, Marks, ObjectId, ObjectMark, PodCount,
-    Status, Stranger, SyncWave, ignored, labels, mark,
+    Digest, FieldPath, GroupVersionKind, Health, HealthStatus, IgnoreRulesByApp, InstallAnnotation,
+    LiveObject, ObjectId, ObjectRolloutAnnotations, PodCount, SyncWave, TrackingAnnotations, UnmanagedObject,
+    foreign_annotation, ignored_paths, labels,
 };
 
 /// Bytes of our annotations. tutti never writes a longer one.
-const LONGEST_ANNOTATION: usize = 1024;
+const MAX_ANNOTATION_BYTES: usize = 1024;
 
-/// The record of an object with this instance's label whose origin annotation names it; `None` for others, and for copies of our
+/// The record of an object with this instance's label whose origin annotation names it; `NotConfigured` for others, and for copies of our
 /// labels that controllers make.
-pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores: &Ignores) -> Option<Live> {
-    if !is_marked(object, instance) {
+pub fn live_object(
+    kind: &GroupVersionKind,
+    object: &Value,
+    instance: &str,
+    rules: &HealthRules,
+    ignores: &IgnoreRulesByApp,
+) -> Option<LiveObject> {
+    if !has_instance_label(object, instance) {
         return None;
     }
     let metadata = object.get("metadata")?;
     let text = |field: &str| metadata.get(field).and_then(Value::as_str);
-    let health = rules.of(object);
+    let health = rules.health_of(object);
     let app = annotation(object, labels::APP)?;
     let id = ObjectId::of(object)?;
-    let paths: Vec<FieldPath> =
-        ignores.get(app).map(|rules| ignored(rules, &id).into_iter().cloned().collect()).unwrap_or_default();
-    let Parts { ownership, evidence, ignored } = ownership(kind, object, instance, paths);
-    Some(Live {
+    let paths: Vec<FieldPath> = ignores
+        .get(app)
+        .map(|rules| ignored_paths(rules, &id).into_iter().cloned().collect())
+        .unwrap_or_default();
+    let ManagedFieldsSummary { ownership, evidence, ignored } =
+        summarize_managed_fields(kind, object, instance, paths);
+    Some(LiveObject {
         uid: text("uid")?.into(),
         resource_version: text("resourceVersion")?.into(),
         generation: metadata.get("generation").and_then(Value::as_i64).unwrap_or_default(),
@@ -37,40 +47,40 @@ pub fn live(kind: &Kind, object: &Value, instance: &str, rules: &Rules, ignores:
         app: app.into(),
         hash: annotation(object, labels::HASH).and_then(Digest::parse),
         revision: annotation(object, labels::REVISION).map(Into::into),
-        marks: marks(object).boxed(),
-        keep: mark::kept_by(object).is_some(),
+        annotations: marks(object).boxed(),
+        keep: foreign_annotation::keep_reason(object).is_some(),
         // The value at the apply was valid; a later edit by others does not order anything.
         wave: SyncWave::of(|name| annotation(object, name)).unwrap_or_default(),
-        is_ended_run: annotation(object, labels::RUN).is_some() && is_ended(kind, object, &health),
-        claims_go_along: ObjectId::claims_go_along(object),
-        overruled: false,
+        is_ended_run: annotation(object, labels::HOOK_RUN).is_some() && is_ended(kind, object, &health),
+        deletes_volume_claims: ObjectId::deletes_volume_claims(object),
+        is_overruled: false,
         deleting: metadata.get("deletionTimestamp").is_some_and(|time| !time.is_null()),
         health,
         pods: pod_count(object),
         created: text("creationTimestamp").map(Arc::from),
         ownership,
-        settled: None,
+        settled_ownership: None,
         evidence: Some(evidence),
         ignored,
     })
 }
 
-fn marks(object: &Value) -> Marks {
-    Marks {
-        install: annotation(object, labels::INSTALL).map(InstallMark::parse),
-        rollout: ObjectMark::read(|name| annotation(object, name)),
+fn marks(object: &Value) -> TrackingAnnotations {
+    TrackingAnnotations {
+        install: annotation(object, labels::INSTALL).map(InstallAnnotation::parse),
+        rollout: ObjectRolloutAnnotations::read(|name| annotation(object, name)),
     }
 }
 
 /// Decided from metadata alone.
-pub fn is_marked(object: &Value, instance: &str) -> bool {
+pub fn has_instance_label(object: &Value, instance: &str) -> bool {
     label(object, labels::MANAGED_BY) == Some(instance) && !is_copy(object)
 }
 
 /// A completed Job or Pod.
-fn is_ended(kind: &Kind, object: &Value, health: &Health) -> bool {
+fn is_ended(kind: &GroupVersionKind, object: &Value, health: &Health) -> bool {
     match (&*kind.group, &*kind.kind) {
-        ("batch", "Job") => matches!(health.status, Status::Current | Status::Failed),
+        ("batch", "Job") => matches!(health.status, HealthStatus::Current | HealthStatus::Failed),
         ("", "Pod") => {
             let phase = object.pointer("/status/phase").and_then(Value::as_str);
             matches!(phase, Some("Succeeded" | "Failed"))
@@ -85,11 +95,11 @@ pub fn is_copy(object: &Value) -> bool {
 }
 
 /// The manager of an object that is not ours: another instance by its label, else its field managers.
-pub(super) fn stranger(object: &Value) -> Stranger {
+pub(super) fn unmanaged_object(object: &Value) -> UnmanagedObject {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().into();
-    let stranger = |managers| Stranger {
+    let stranger = |managers| UnmanagedObject {
         managers,
-        takeover: None,
+        adoption: None,
         uid: text("uid"),
         resource_version: text("resourceVersion"),
         replicas: None,
@@ -99,7 +109,7 @@ pub(super) fn stranger(object: &Value) -> Stranger {
     {
         return stranger(vec![labels::field_manager(instance)]);
     }
-    let mut managers: Vec<String> = entries(object)
+    let mut managers: Vec<String> = managed_entries(object)
         .iter()
         .filter_map(|entry| entry.get("manager").and_then(Value::as_str).map(ToOwned::to_owned))
         .collect();
@@ -115,7 +125,7 @@ fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 /// One of our annotations: they are short, and most are kept.
 fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     let text = object.get("metadata")?.get("annotations")?.get(name)?.as_str();
-    text.filter(|text| text.len() <= LONGEST_ANNOTATION)
+    text.filter(|text| text.len() <= MAX_ANNOTATION_BYTES)
 }
 
 /// Desired and available pods of workloads only, counted as in the shipped health rules. If the two counts differed, a workload
@@ -141,7 +151,7 @@ fn pod_count(object: &Value) -> Option<PodCount> {
             available: number("/status/readyReplicas").unwrap_or(0),
         }),
         "DaemonSet" => Some(PodCount {
-            desired: u32::try_from(health::daemon_pods(object)).unwrap_or(0),
+            desired: u32::try_from(health::daemon_set_pods(object)).unwrap_or(0),
             available: number("/status/numberAvailable").unwrap_or(0),
         }),
         "Pod" => {
@@ -175,27 +185,32 @@ mod tests {
 
     #[test]
     fn only_object_named_by_origin_is_ours() {
-        let (kind, rules, none) = (Kind::new("", "v1", "ConfigMap"), Rules::default(), Ignores::new());
-        assert!(live(&kind, &object("/ConfigMap/shop/web"), "main", &rules, &none).is_some());
+        let (kind, rules, none) =
+            (GroupVersionKind::new("", "v1", "ConfigMap"), HealthRules::default(), IgnoreRulesByApp::new());
+        assert!(live_object(&kind, &object("/ConfigMap/shop/web"), "main", &rules, &none).is_some());
         assert!(
-            live(&kind, &object("/Service/shop/web"), "main", &rules, &none).is_none(),
+            live_object(&kind, &object("/Service/shop/web"), "main", &rules, &none).is_none(),
             "labels copied by a controller"
         );
         assert!(
-            live(&kind, &object("/ConfigMap/shop/web"), "other", &rules, &none).is_none(),
+            live_object(&kind, &object("/ConfigMap/shop/web"), "other", &rules, &none).is_none(),
             "another instance"
         );
     }
 
     #[test]
     fn stateful_set_that_deletes_claims_is_known() {
-        let (kind, rules, none) = (Kind::new("apps", "v1", "StatefulSet"), Rules::default(), Ignores::new());
+        let (kind, rules, none) = (
+            GroupVersionKind::new("apps", "v1", "StatefulSet"),
+            HealthRules::default(),
+            IgnoreRulesByApp::new(),
+        );
         for (policy, expected) in [("Delete", true), ("Retain", false)] {
             let mut set = object("apps/StatefulSet/shop/web");
             (set["apiVersion"], set["kind"]) = (json!("apps/v1"), json!("StatefulSet"));
             set["spec"] = json!({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}});
-            let live = live(&kind, &set, "main", &rules, &none).expect("it is ours");
-            assert_eq!(live.claims_go_along, expected, "{policy}");
+            let live = live_object(&kind, &set, "main", &rules, &none).expect("it is ours");
+            assert_eq!(live.deletes_volume_claims, expected, "{policy}");
         }
     }
 
@@ -203,7 +218,7 @@ mod tests {
     fn open_kruise_sets_may_delete_their_claims() {
         let check = |kind: &str, spec: Value, expected: bool| {
             let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": kind, "spec": spec});
-            assert_eq!(ObjectId::claims_go_along(&set), expected, "{set}");
+            assert_eq!(ObjectId::deletes_volume_claims(&set), expected, "{set}");
         };
         let claims = json!([{"metadata": {"name": "data"}}]);
         let goes = json!({"whenDeleted": "Delete"});
@@ -230,10 +245,11 @@ mod tests {
             set["metadata"]["generation"] = json!(1);
             (set["spec"], set["status"]) = (spec, status);
             set["status"]["observedGeneration"] = json!(1);
-            let kind = Kind::from_api_version(api_version, name);
-            let live = live(&kind, &set, "main", &Rules::default(), &Ignores::new()).expect("it is ours");
+            let kind = GroupVersionKind::from_api_version(api_version, name);
+            let live = live_object(&kind, &set, "main", &HealthRules::default(), &IgnoreRulesByApp::new())
+                .expect("it is ours");
             let pods = live.pods.expect("pods");
-            (live.health.status, pods.desired, pods.available, live.can_take_over())
+            (live.health.status, pods.desired, pods.available, live.can_replace())
         };
         let paused = |more: Value| {
             let mut spec =
@@ -265,7 +281,7 @@ mod tests {
             numbers
         };
         let (old, new) = ("apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1");
-        let (held, waits) = (Status::Suspended, Status::InProgress);
+        let (held, waits) = (HealthStatus::Suspended, HealthStatus::InProgress);
         for (api_version, name, spec, status, expected) in [
             (old, "CloneSet", paused(json!({})), available(3, 3), (held, 3, 3, true)),
             (old, "CloneSet", paused(json!({})), available(3, 2), (waits, 3, 2, false)),
@@ -288,9 +304,9 @@ mod tests {
 
     #[test]
     fn unmanaged_object_shows_instance_or_managers() {
-        assert_eq!(stranger(&object("/ConfigMap/shop/web")).managers, ["tutti-main"]);
+        assert_eq!(unmanaged_object(&object("/ConfigMap/shop/web")).managers, ["tutti-main"]);
         let mut manual = object("/ConfigMap/shop/web");
         manual["metadata"]["labels"] = json!({});
-        assert_eq!(stranger(&manual).managers, ["helm", "kubectl"]);
+        assert_eq!(unmanaged_object(&manual).managers, ["helm", "kubectl"]);
     }
 }

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::documents::Document;
-use super::strategic::{self, Lists};
-use super::{Job, codes, nodes};
+use super::documents::ObjectDocument;
+use super::strategic_merge::{self, ListMergeRules};
+use super::{RenderJob, codes, node_affinity};
 use crate::manifest::read::is_label_value;
 use crate::model::labels::CHART_LABELS;
-use crate::model::{AppSet, DeployType, Diagnostic, Fact};
+use crate::model::{AppSet, DeployType, DerivedFact, Diagnostic};
 use crate::schedule::AssignedPodSet;
 
 /// Name, image and port of the pod template as values of the app layer, for templates.
-pub fn values(app_set: &AppSet) -> Map<String, Value> {
+pub fn template_values(app_set: &AppSet) -> Map<String, Value> {
     let mut values = Map::new();
     let container = container(app_set);
     let mut set = |key: &str, value: Option<&Value>| {
@@ -33,18 +33,18 @@ fn container(app_set: &AppSet) -> Option<&Value> {
 
 /// Merges the AppSet into the workload of the podSet, and its labels into every object.
 pub fn overlay(
-    job: &Job<'_>,
+    job: &RenderJob<'_>,
     app_set: &AppSet,
     pod_set: &AssignedPodSet,
-    documents: &mut [Document],
+    documents: &mut [ObjectDocument],
 ) -> Result<(), Box<Diagnostic>> {
     for document in documents.iter_mut() {
         add_labels(&mut document.object, &app_set.labels);
     }
     if app_set.deploy_type == DeployType::Helm {
         // Another label on the pods of a chart may put them behind another Service.
-        let is_asked = chart_labels(job)?;
-        let derived = if is_asked { derived(job, app_set, pod_set) } else { BTreeMap::new() };
+        let is_asked = wants_chart_labels(job)?;
+        let derived = if is_asked { derived_labels(job, app_set, pod_set) } else { BTreeMap::new() };
         label_workloads(&derived, app_set, pod_set, documents);
         return Ok(());
     }
@@ -60,7 +60,7 @@ pub fn overlay(
                     in its label app.kubernetes.io/instance";
         return Err(job.error(codes::NO_WORKLOAD, message).at(pod_set.location.clone()).help(help).into());
     };
-    let labels = derived(job, app_set, pod_set);
+    let labels = derived_labels(job, app_set, pod_set);
     add_labels(&mut workload.object, &labels);
     let Some(template) = pod_template(&mut workload.object) else {
         let message = format!("the workload of {} has no pod template", pod_set.name);
@@ -73,12 +73,12 @@ pub fn overlay(
         set_image(template, app_set, pod_set);
     }
     add_variables(job, app_set, pod_set, template);
-    pod_set.node_selector_term.iter().for_each(|term| nodes::require(template, term));
-    selects_its_pods(job, &workload.object, pod_set)
+    pod_set.node_selector_term.iter().for_each(|term| node_affinity::add_required_term(template, term));
+    check_selector(job, &workload.object, pod_set)
 }
 
 /// Whether the workloads and pods of a chart get the derived labels.
-fn chart_labels(job: &Job<'_>) -> Result<bool, Box<Diagnostic>> {
+fn wants_chart_labels(job: &RenderJob<'_>) -> Result<bool, Box<Diagnostic>> {
     match job.app.annotations.get(CHART_LABELS).map(String::as_str) {
         None => Ok(false),
         Some("apply") => Ok(true),
@@ -96,10 +96,10 @@ fn label_workloads(
     derived: &BTreeMap<String, String>,
     app_set: &AppSet,
     pod_set: &AssignedPodSet,
-    documents: &mut [Document],
+    documents: &mut [ObjectDocument],
 ) {
     const OF_CHARTS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
-    for Document { object, .. } in documents {
+    for ObjectDocument { object, .. } in documents {
         if !object.get("kind").and_then(Value::as_str).is_some_and(|kind| OF_CHARTS.contains(&kind)) {
             continue;
         }
@@ -107,7 +107,10 @@ fn label_workloads(
         if let Some(template) = pod_template(object) {
             add_labels(template, &app_set.labels);
             add_labels(template, derived);
-            pod_set.node_selector_term.iter().for_each(|term| nodes::require(template, term));
+            pod_set
+                .node_selector_term
+                .iter()
+                .for_each(|term| node_affinity::add_required_term(template, term));
         }
     }
 }
@@ -133,12 +136,12 @@ fn pod_template(workload: &mut Map<String, Value>) -> Option<&mut Map<String, Va
 }
 
 fn merge_template(
-    job: &Job<'_>,
+    job: &RenderJob<'_>,
     written: &Value,
     template: &mut Map<String, Value>,
 ) -> Result<(), Box<Diagnostic>> {
     let error = |message: String| job.error(codes::POD_TEMPLATE, message).at(job.app.location.clone());
-    if let Some(directive) = strategic::first_directive(written) {
+    if let Some(directive) = strategic_merge::first_directive(written) {
         let message = format!("podSpec.template of {} uses {directive}, which is for patches", job.app.id);
         return Err(error(message)
             .help("to remove a field, set it to null; to do more, write a patch")
@@ -155,7 +158,7 @@ fn merge_template(
             return Err(error(message).help("containers are merged by name").into());
         }
     }
-    strategic::merge(template, written, Lists::OfPods).map_err(|wrong| {
+    strategic_merge::merge(template, written, ListMergeRules::Workload).map_err(|wrong| {
         error(format!("podSpec.template of {}: {}: {}", job.app.id, wrong.path, wrong.message)).into()
     })
 }
@@ -175,9 +178,13 @@ fn set_image(template: &mut Map<String, Value>, app_set: &AppSet, pod_set: &Assi
 }
 
 /// Labels of the podSet's workload and pods. Facts without a valid label value are skipped.
-fn derived(job: &Job<'_>, app_set: &AppSet, pod_set: &AssignedPodSet) -> BTreeMap<String, String> {
+fn derived_labels(
+    job: &RenderJob<'_>,
+    app_set: &AppSet,
+    pod_set: &AssignedPodSet,
+) -> BTreeMap<String, String> {
     let table = job.fleet.instance.labels.labels.iter();
-    let row = |(key, fact): (&String, &Fact)| {
+    let row = |(key, fact): (&String, &DerivedFact)| {
         Some((
             key.clone(),
             fact_of(job, app_set, pod_set, fact).filter(|value| is_label_value(value))?.to_owned(),
@@ -187,33 +194,33 @@ fn derived(job: &Job<'_>, app_set: &AppSet, pod_set: &AssignedPodSet) -> BTreeMa
 }
 
 fn fact_of<'a>(
-    job: &'a Job<'_>,
+    job: &'a RenderJob<'_>,
     app_set: &'a AppSet,
     pod_set: &'a AssignedPodSet,
-    fact: &Fact,
+    fact: &DerivedFact,
 ) -> Option<&'a str> {
     let value = match fact {
-        Fact::AppName => Some(&*job.app.id.name),
-        Fact::AppNamespace => Some(&*job.app.id.namespace),
-        Fact::ServiceName => app_set.service_name.as_deref(),
-        Fact::PodSetName => Some(pod_set.name.as_str()),
-        Fact::Version => pod_set.version.as_deref(),
-        Fact::Group => Some(pod_set.group.as_str()).filter(|group| *group != "default"),
-        Fact::Meta(key) => {
-            let of_cluster = || job.site.meta(key).and_then(Value::as_str);
+        DerivedFact::AppName => Some(&*job.app.id.name),
+        DerivedFact::AppNamespace => Some(&*job.app.id.namespace),
+        DerivedFact::ServiceName => app_set.service_name.as_deref(),
+        DerivedFact::PodSetName => Some(pod_set.name.as_str()),
+        DerivedFact::Version => pod_set.version.as_deref(),
+        DerivedFact::Group => Some(pod_set.group.as_str()).filter(|group| *group != "default"),
+        DerivedFact::Meta(key) => {
+            let of_cluster = || job.cluster.meta(key).and_then(Value::as_str);
             pod_set.meta.get(key).map(String::as_str).or_else(of_cluster)
         }
-        Fact::ClusterName => Some(job.site.name()),
-        Fact::ClusterLabel(key) => job.site.label(key),
-        Fact::Vip => job.site.vip(),
-        Fact::Ring => job.site.ring(),
+        DerivedFact::ClusterName => Some(job.cluster.name()),
+        DerivedFact::ClusterLabel(key) => job.cluster.label(key),
+        DerivedFact::Vip => job.cluster.vip(),
+        DerivedFact::Ring => job.cluster.ring(),
     };
     value.filter(|value| !value.is_empty())
 }
 
 /// Adds missing variables to the first container, which is the app's.
 fn add_variables(
-    job: &Job<'_>,
+    job: &RenderJob<'_>,
     app_set: &AppSet,
     pod_set: &AssignedPodSet,
     template: &mut Map<String, Value>,
@@ -248,8 +255,8 @@ fn add_labels(object: &mut Map<String, Value>, labels: &BTreeMap<String, String>
 }
 
 /// The API server refuses such a Deployment too, without naming the label.
-fn selects_its_pods(
-    job: &Job<'_>,
+fn check_selector(
+    job: &RenderJob<'_>,
     workload: &Map<String, Value>,
     pod_set: &AssignedPodSet,
 ) -> Result<(), Box<Diagnostic>> {

@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::nulls;
-use crate::model::Kind;
+use crate::model::GroupVersionKind;
 
 /// Fields that only servers write; manifests from `kubectl get -o yaml` have them. An apply with `resourceVersion` or `uid`
 /// is refused for ever; the others are never recorded as applied.
-const OF_SERVERS: [&str; 8] = [
+const SERVER_FIELDS: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -22,13 +22,13 @@ const OF_SERVERS: [&str; 8] = [
 
 /// Drops absent fields, status and server-written fields, and turns stringData of a Secret into data. The API server stores
 /// the same object. `keeps_status`: the kind has no status subresource, so the server stores the status.
-pub fn canonical(object: &mut Map<String, Value>, kind: &Kind, keeps_status: bool) {
+pub fn canonicalize(object: &mut Map<String, Value>, kind: &GroupVersionKind, keeps_status: bool) {
     if !keeps_status {
         object.remove("status");
     }
-    nulls::drop_absent(object, kind);
+    nulls::drop_null_fields(object, kind);
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        metadata.retain(|name, _| !OF_SERVERS.contains(&name.as_str()));
+        metadata.retain(|name, _| !SERVER_FIELDS.contains(&name.as_str()));
     }
     if is_secret(object)
         && let Some(Value::Object(texts)) = object.shift_remove("stringData")
@@ -58,7 +58,7 @@ mod tests {
 
     fn check(object: Value, expected: &Value) {
         let Value::Object(mut object) = object else { panic!("an object") };
-        canonical(&mut object, &Kind::new("", "v1", "Pod"), false);
+        canonicalize(&mut object, &GroupVersionKind::new("", "v1", "Pod"), false);
         assert_eq!(&Value::Object(object), expected);
     }
 

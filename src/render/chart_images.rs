@@ -8,13 +8,13 @@ use crate::model::{ImageReference, retag, with_version};
 const DEFAULT_REGISTRY: (&str, &str) = ("docker.io", "library/");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ImageSetting {
     Image,
     Version,
 }
 
-impl Part {
-    pub fn what(self) -> &'static str {
+impl ImageSetting {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
             Self::Version => "version",
@@ -24,49 +24,54 @@ impl Part {
 
 /// A value that a podSet sets and the chart does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing {
-    pub of: Part,
+pub struct MissingChartValue {
+    pub setting: ImageSetting,
     pub name: &'static str,
     /// The value is passed on anyway: templates may read a value that has no default.
-    pub is_set: bool,
+    pub is_passed_on: bool,
 }
 
 /// Whether one line of a template reads both values.
 pub type ReadsBoth<'a> = &'a dyn Fn(&str, &str) -> bool;
 
 /// The values for image and version, given the defaults of the chart, and the values that the chart lacks.
-pub fn values(
+pub fn image_values(
     defaults: &Map<String, Value>,
     image: Option<&str>,
     version: Option<&str>,
     reads_both: ReadsBoth<'_>,
-) -> (Map<String, Value>, Vec<Missing>) {
+) -> (Map<String, Value>, Vec<MissingChartValue>) {
     let mut made = Map::new();
     let mut missing = Vec::new();
-    let both = || image.map(|_| Part::Image).into_iter().chain(version.map(|_| Part::Version));
+    let both =
+        || image.map(|_| ImageSetting::Image).into_iter().chain(version.map(|_| ImageSetting::Version));
     match defaults.get("image") {
         Some(Value::Object(parts)) => {
-            let parts_made = of_parts(parts, image, version, reads_both);
+            let parts_made = image_parts(parts, image, version, reads_both);
             let has = |key: &str| parts.contains_key(key);
-            let mut lacks = |of, name| missing.push(Missing { of, name, is_set: true });
+            let mut lacks =
+                |of, name| missing.push(MissingChartValue { setting: of, name, is_passed_on: true });
             if image.is_some() && !has("repository") && !has("name") {
-                lacks(Part::Image, "`image.repository` or `image.name`");
+                lacks(ImageSetting::Image, "`image.repository` or `image.name`");
             }
             if parts_made.contains_key("tag") && !has("tag") {
-                lacks(if version.is_some() { Part::Version } else { Part::Image }, "`image.tag`");
+                lacks(
+                    if version.is_some() { ImageSetting::Version } else { ImageSetting::Image },
+                    "`image.tag`",
+                );
             }
             if !parts_made.is_empty() {
                 made.insert("image".to_owned(), Value::Object(parts_made));
             }
         }
         Some(Value::String(default)) => {
-            if let Some(tag) = tag_beside(defaults, default, reads_both) {
+            if let Some(tag) = separate_tag_key(defaults, default, reads_both) {
                 let parts = Map::from_iter([
                     ("repository".to_owned(), json!(default)),
                     ("tag".to_owned(), json!("")),
                 ]);
                 let names = [("repository", "image"), ("tag", tag)];
-                let mut parts = of_parts(&parts, image, version, reads_both);
+                let mut parts = image_parts(&parts, image, version, reads_both);
                 let named = |(part, name): (&str, &str)| Some((name.to_owned(), parts.remove(part)?));
                 made.extend(names.into_iter().filter_map(named));
                 return (made, missing);
@@ -75,20 +80,32 @@ pub fn values(
                 (Some(image), Some(version)) => Some(with_version(image, version)),
                 (Some(image), None) => Some(image.to_owned()),
                 (None, Some(_)) if default.is_empty() => {
-                    missing.push(Missing { of: Part::Version, name: "in `image`", is_set: false });
+                    missing.push(MissingChartValue {
+                        setting: ImageSetting::Version,
+                        name: "in `image`",
+                        is_passed_on: false,
+                    });
                     None
                 }
                 (None, version) => version.map(|version| retag(default, version)),
             };
             made.extend(image.map(|image| ("image".to_owned(), json!(image))));
         }
-        _ => missing.extend(both().map(|of| Missing { of, name: "`image`", is_set: false })),
+        _ => missing.extend(both().map(|of| MissingChartValue {
+            setting: of,
+            name: "`image`",
+            is_passed_on: false,
+        })),
     }
     (made, missing)
 }
 
 /// The key of a separate tag if `image` is one text, as in old charts.
-fn tag_beside(defaults: &Map<String, Value>, image: &str, reads_both: ReadsBoth<'_>) -> Option<&'static str> {
+fn separate_tag_key(
+    defaults: &Map<String, Value>,
+    image: &str,
+    reads_both: ReadsBoth<'_>,
+) -> Option<&'static str> {
     let has_no_tag = || with_version(image, "x") != image;
     let is_of_image =
         |key: &str| key == "imageTag" || has_no_tag() && reads_both(".Values.image", ".Values.tag");
@@ -97,7 +114,7 @@ fn tag_beside(defaults: &Map<String, Value>, image: &str, reads_both: ReadsBoth<
 }
 
 /// Splits an image into the parts that the chart defines. A part that would keep the value of another image is emptied.
-fn of_parts(
+fn image_parts(
     parts: &Map<String, Value>,
     image: Option<&str>,
     version: Option<&str>,
@@ -146,7 +163,7 @@ fn of_parts(
     if let Some(name) = name {
         match (parts.get("repository"), parts.get("name")) {
             (Some(repository), Some(last))
-                if are_joined(repository, last) && reads_both("image.repository", "image.name") =>
+                if is_name_joined(repository, last) && reads_both("image.repository", "image.name") =>
             {
                 // The template joins them with a slash.
                 let whole =
@@ -163,7 +180,7 @@ fn of_parts(
 }
 
 /// Whether the template joins `repository` and `name`. Otherwise `name` names something else.
-fn are_joined(repository: &Value, name: &Value) -> bool {
+fn is_name_joined(repository: &Value, name: &Value) -> bool {
     let [repository, name] = [repository, name].map(|text| text.as_str().unwrap_or_default());
     if name.is_empty() { repository.is_empty() } else { repository.rsplit('/').next() != Some(name) }
 }
@@ -182,7 +199,7 @@ mod tests {
     fn check(parts: Value, image: Option<&str>, version: Option<&str>, expected: Value) {
         let parts = map(parts);
         assert_eq!(
-            of_parts(&parts, image, version, &|_, _| true),
+            image_parts(&parts, image, version, &|_, _| true),
             map(expected),
             "{parts:?} {image:?} {version:?}"
         );
@@ -214,7 +231,7 @@ mod tests {
         let official = json!({"repository": "docker.io/library", "name": "nginx", "tag": "1"});
         check(two(), Some("nginx:1"), None, official);
         let container = map(json!({"repository": "nginx", "name": "main", "tag": "1.25"}));
-        let made = of_parts(&container, Some("r.io/a/b:1"), None, &|_, _| false);
+        let made = image_parts(&container, Some("r.io/a/b:1"), None, &|_, _| false);
         assert_eq!(made, map(json!({"repository": "r.io/a/b", "tag": "1"})));
         let beside = json!({"repository": "r.io/shop/web", "name": "web", "tag": ""});
         check(beside, Some("r.io/a/b:1"), None, json!({"repository": "r.io/a/b", "tag": "1"}));
@@ -248,9 +265,11 @@ mod tests {
         let check =
             |defaults: Value, image: Option<&str>, version: Option<&str>, expected: Value, lacks: &[&str]| {
                 let defaults = map(defaults);
-                let (made, missing) = values(&defaults, image, version, &|_, _| true);
-                let missing: Vec<String> =
-                    missing.iter().map(|it| format!("{} {} {}", it.of.what(), it.name, it.is_set)).collect();
+                let (made, missing) = image_values(&defaults, image, version, &|_, _| true);
+                let missing: Vec<String> = missing
+                    .iter()
+                    .map(|it| format!("{} {} {}", it.setting.name(), it.name, it.is_passed_on))
+                    .collect();
                 assert_eq!(
                     (made, missing),
                     (map(expected), lacks.iter().map(|it| (*it).to_owned()).collect()),

@@ -4,130 +4,139 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::layer_file::FILE;
-use super::layers::{Layer, Layers};
-use super::{Job, chart_images, codes, mistakes, values};
-use crate::fleet::charts::says;
+use super::layer_file::LAYER_FILE;
+use super::layers::{TemplateLayer, TemplateLayers};
+use super::{RenderJob, chart_images, codes, layer_values, template_mistakes};
+use crate::fleet::charts::chart_field;
 use crate::fleet::codes::TWO_TAGS;
-use crate::fleet::layers::TEMPLATES;
-use crate::manifest::yaml::{self, Node, NodeKind};
-use crate::model::sealed::{self, CIPHERTEXT};
+use crate::fleet::layers::TEMPLATES_FOLDER;
+use crate::manifest::yaml::{self, YamlNode, YamlNodeKind};
+use crate::model::secret_masking::{self, CIPHERTEXT};
 use crate::model::{
-    Chart, ChartCapabilities, ChartFailure, ChartFault, ChartRequest, Diagnostic, Digest, ImageReference,
-    Location,
+    Chart, ChartCapabilities, ChartFailure, ChartFailureKind, ChartRequest, Diagnostic, Digest,
+    ImageReference, Location,
 };
 use crate::schedule::AssignedPodSet;
 
 /// One layer of values over the defaults of a chart.
 #[derive(Debug)]
-pub struct Given<'a> {
+pub struct ChartValuesLayer<'a> {
     pub values: Map<String, Value>,
-    /// The source file; `None`: the manifest of the podSet.
-    written: Option<Written<'a>>,
+    /// The source file; `NotConfigured`: the manifest of the podSet.
+    source: Option<ValuesSource<'a>>,
 }
 
 #[derive(Debug)]
-struct Written<'a> {
+struct ValuesSource<'a> {
     file: String,
     text: &'a str,
     /// The path of keys to the values.
-    below: Vec<String>,
+    key_path: Vec<String>,
 }
 
-impl Given<'_> {
+impl ChartValuesLayer<'_> {
     fn of_pod_set(values: Map<String, Value>) -> Self {
-        Self { values, written: None }
+        Self { values, source: None }
     }
 }
 
 /// The layers of values over the defaults of the chart, lowest first.
-pub fn layered<'a>(
-    job: &'a Job<'_>,
-    layers: &'a Layers,
+pub fn value_layers<'a>(
+    job: &'a RenderJob<'_>,
+    layers: &'a TemplateLayers,
     pod_set: &AssignedPodSet,
     chart: &Chart,
-) -> Result<Vec<Given<'a>>, Vec<Diagnostic>> {
+) -> Result<Vec<ChartValuesLayer<'a>>, Vec<Diagnostic>> {
     let (mut list, mut mistakes) = (Vec::new(), Vec::new());
-    let name = name_of(chart);
+    let name = chart_name(chart);
     for layer in &layers.list {
-        match of_layer(job, layer, &name) {
+        match chart_values_of_layer(job, layer, &name) {
             Ok(mut given) => list.append(&mut given),
             Err(mut found) => mistakes.append(&mut found),
         }
     }
-    let places = list.iter().filter_map(|given| given.written.as_ref()?.braces());
+    let places = list.iter().filter_map(|given| given.source.as_ref()?.locate_braces());
     places.for_each(|place| warn_of_braces(job, &place));
-    mistakes.extend(
-        encrypted_values(chart)
-            .map(|name| values::encrypted(job, Location::new(&format!("{}{name}", chart.origin), 1, 1))),
-    );
+    mistakes.extend(encrypted_values(chart).map(|name| {
+        layer_values::encrypted_values_mistake(job, Location::new(&format!("{}{name}", chart.origin), 1, 1))
+    }));
     let mut raw = pod_set.raw_values.clone();
-    match defaults(job, chart) {
+    match chart_defaults(job, chart) {
         Ok(mut shape) => {
             // A layer may add a part that the chart mentions only in a comment.
             let over = list.iter().map(|given| &given.values).chain(&pod_set.raw_values);
-            over.for_each(|over| values::merge(&mut shape, of_pod_sets(over)));
-            let own = own(job, pod_set, chart, &shape);
+            over.for_each(|over| layer_values::merge(&mut shape, pod_set_keys_of(over)));
+            let own = pod_set_values(job, pod_set, chart, &shape);
             if let Some(raw) = &mut raw {
                 // An untagged image in rawValues does not contradict the podSet.
-                if raw.get("image").and_then(Value::as_str).is_some_and(is_bare)
+                if raw.get("image").and_then(Value::as_str).is_some_and(lacks_tag_and_digest)
                     && own.get("image").is_some_and(Value::is_string)
                 {
                     raw.remove("image");
                 }
-                if let Some(difference) = contradicted(&own, raw) {
+                if let Some(difference) = image_conflict(&own, raw) {
                     let message = format!("podSet {}: {difference}", pod_set.name);
                     let help = "write one of them, or the same in both";
                     mistakes.push(job.error(TWO_TAGS, message).at(pod_set.location.clone()).help(help));
                 }
             }
-            list.push(Given::of_pod_set(own));
+            list.push(ChartValuesLayer::of_pod_set(own));
         }
-        Err(failure) => mistakes.push(unread(job, chart, &failure)),
+        Err(failure) => mistakes.push(unreadable_values(job, chart, &failure)),
     }
     if let Some(raw) = raw {
         if json!(raw).to_string().contains("{{") {
             warn_of_braces(job, &pod_set.location);
         }
-        list.push(Given::of_pod_set(raw));
+        list.push(ChartValuesLayer::of_pod_set(raw));
     }
     list.retain(|given| !given.values.is_empty());
     if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
 }
 
 /// The keys that a podSet may set.
-const OF_POD_SETS: [&str; 5] = ["replicaCount", "replicas", "image", "imageTag", "tag"];
+const POD_SET_KEYS: [&str; 5] = ["replicaCount", "replicas", "image", "imageTag", "tag"];
 
-fn of_pod_sets(values: &Map<String, Value>) -> Map<String, Value> {
+fn pod_set_keys_of(values: &Map<String, Value>) -> Map<String, Value> {
     let of_name = |name: &&str| Some(((*name).to_owned(), values.get(*name)?.clone()));
-    OF_POD_SETS.iter().filter_map(of_name).collect()
+    POD_SET_KEYS.iter().filter_map(of_name).collect()
 }
 
 /// The values of a layer that reach a chart: an app's own layer, a shared layer that names charts, and values below the
 /// chart's name. Shipped layers are only for shipped templates.
-fn of_layer<'a>(job: &'a Job<'_>, layer: &'a Layer, chart: &str) -> Result<Vec<Given<'a>>, Vec<Diagnostic>> {
-    let reaches = !layer.folder.starts_with(TEMPLATES) || layer.charts.reach(chart);
+fn chart_values_of_layer<'a>(
+    job: &'a RenderJob<'_>,
+    layer: &'a TemplateLayer,
+    chart: &str,
+) -> Result<Vec<ChartValuesLayer<'a>>, Vec<Diagnostic>> {
+    let reaches = !layer.folder.starts_with(TEMPLATES_FOLDER) || layer.charts.includes(chart);
     let mut list = Vec::new();
     if let Some(source) = layer.values.as_ref().filter(|it| reaches && !it.is_shipped) {
-        let written = Written { file: source.path.clone(), text: &source.text, below: Vec::new() };
-        list.push(Given { values: values::of_layer(job, layer)?, written: Some(written) });
+        let written = ValuesSource { file: source.path.clone(), text: &source.text, key_path: Vec::new() };
+        list.push(ChartValuesLayer {
+            values: layer_values::values_of_layer(job, layer)?,
+            source: Some(written),
+        });
     }
-    if let Some(values) = layer.charts.own(chart) {
-        let file = format!("{}{FILE}", layer.folder);
+    if let Some(values) = layer.charts.values_for(chart) {
+        let file = format!("{}{LAYER_FILE}", layer.folder);
         let text = job.snapshot.text(&file).unwrap_or_default();
         let below = vec!["charts".to_owned(), chart.to_owned()];
-        list.push(Given { values: values.clone(), written: Some(Written { file, text, below }) });
+        list.push(ChartValuesLayer {
+            values: values.clone(),
+            source: Some(ValuesSource { file, text, key_path: below }),
+        });
     }
     Ok(list)
 }
 
 /// The name in `Chart.yaml`, else the folder.
-pub fn name_of(chart: &Chart) -> String {
+pub fn chart_name(chart: &Chart) -> String {
     let folder = || chart.origin.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
-    says(chart, "name").unwrap_or_else(folder)
+    chart_field(chart, "name").unwrap_or_else(folder)
 }
 
-fn warn_of_braces(job: &Job<'_>, place: &Location) {
+fn warn_of_braces(job: &RenderJob<'_>, place: &Location) {
     let help = "values are no templates; some charts fill in `{{ … }}` themselves (`tpl`), most take it as it stands";
     job.warn(codes::VALUES_NOT_TEMPLATED, "`{{` in values that are not templated", place, help);
 }
@@ -138,7 +147,8 @@ fn encrypted_values(chart: &Chart) -> impl Iterator<Item = &str> {
     let encrypted = |text: &str| {
         // Helm may read a file that our parser refuses.
         text.contains(CIPHERTEXT)
-            && yaml::parse_values("values.yaml", text).map_or(true, |map| sealed::ciphertext(&map).is_some())
+            && yaml::parse_values("values.yaml", text)
+                .map_or(true, |map| secret_masking::ciphertext_path(&map).is_some())
     };
     let names = chart.files.iter().map(|(name, _)| name.as_str()).filter(move |name| values(name));
     names.filter(move |name| chart.text(name).is_some_and(encrypted))
@@ -146,13 +156,13 @@ fn encrypted_values(chart: &Chart) -> impl Iterator<Item = &str> {
 
 /// The `values.yaml` of a chart. Helm accepts more than our parser (duplicate keys, tags, any depth). A file that our parser
 /// refuses is rendered by Helm, from a chart that prints only the keys of podSets.
-fn defaults(job: &Job<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFailure> {
+fn chart_defaults(job: &RenderJob<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFailure> {
     let Some(content) = chart.file("values.yaml") else { return Ok(Map::new()) };
     if let Some(Ok(values)) = chart.text("values.yaml").map(|text| yaml::parse_values("values.yaml", text)) {
         return Ok(values);
     }
     const CHART: &[u8] = b"apiVersion: v2\nname: values\nversion: 0.1.0\n";
-    let names = OF_POD_SETS.map(|name| format!("{name:?}")).join(" ");
+    let names = POD_SET_KEYS.map(|name| format!("{name:?}")).join(" ");
     let template = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: values}}\ndata:\n  values: {{{{ pick .Values {names} | toJson | \
          toJson }}}}\n"
@@ -171,15 +181,15 @@ fn defaults(job: &Job<'_>, chart: &Chart) -> Result<Map<String, Value>, ChartFai
         capabilities: ChartCapabilities { kube_version: None, api_versions: Vec::new(), complete: false },
         chart: Arc::new(Chart { origin: chart.origin.clone(), digest, folder: false, files }),
     };
-    let output = job.turn.part(|wait| job.charts.render(&request, wait))?;
+    let output = job.time_slice.run_part(|wait| job.charts.render(&request, wait))?;
     let text = output.objects.first().and_then(|it| it.object.pointer("/data/values")?.as_str());
     let values = text.and_then(|text| serde_json::from_str(text).ok());
-    values.ok_or_else(|| ChartFailure::new(ChartFault::Malformed, "the values are no map"))
+    values.ok_or_else(|| ChartFailure::new(ChartFailureKind::Malformed, "the values are no map"))
 }
 
-fn unread(job: &Job<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {
-    if failure.fault == ChartFault::Awaited {
-        return mistakes::not_yet(job);
+fn unreadable_values(job: &RenderJob<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {
+    if failure.fault == ChartFailureKind::Awaited {
+        return template_mistakes::awaited_render(job);
     }
     let message = format!("{}values.yaml cannot be read: {}", chart.origin, failure.message);
     let place = Location::new(&format!("{}values.yaml", chart.origin), 1, 1);
@@ -189,8 +199,8 @@ fn unread(job: &Job<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {
 }
 
 /// Replicas, image and version of the podSet under the keys that the chart defines. A warning names a missing key.
-fn own(
-    job: &Job<'_>,
+fn pod_set_values(
+    job: &RenderJob<'_>,
     pod_set: &AssignedPodSet,
     chart: &Chart,
     defaults: &Map<String, Value>,
@@ -198,7 +208,7 @@ fn own(
     let without = |name: &str, what: &str, end: &str| {
         let message = format!(
             "chart {} has no value {name}: the {what} of podSet {} {end}",
-            name_of(chart),
+            chart_name(chart),
             pod_set.name
         );
         let help = "set the chart's own value under rawValues, or in a layer that reaches charts";
@@ -215,24 +225,24 @@ fn own(
         (None, Some(_)) => without("`replicaCount` or `replicas`", "number of replicas", "is not used"),
         (_, None) => {}
     }
-    let (values, missing) = chart_images::values(
+    let (values, missing) = chart_images::image_values(
         defaults,
         pod_set.image.as_deref(),
         pod_set.version.as_deref(),
         &|one, other| one_line_reads(chart, one, other),
     );
     for missing in missing {
-        let end = match missing.is_set {
+        let end = match missing.is_passed_on {
             true => "is used only where its templates read it",
             false => "is not used",
         };
-        without(missing.name, missing.of.what(), end);
+        without(missing.name, missing.setting.name(), end);
     }
     own.extend(values);
     own
 }
 
-fn is_bare(image: &str) -> bool {
+fn lacks_tag_and_digest(image: &str) -> bool {
     let reference = ImageReference::parse(image);
     reference.tag.is_none() && reference.digest.is_none()
 }
@@ -244,7 +254,7 @@ fn one_line_reads(chart: &Chart, one: &str, other: &str) -> bool {
 }
 
 /// The first key where rawValues would override the image of the podSet.
-fn contradicted(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<String> {
+fn image_conflict(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<String> {
     const OF_IMAGE: [&str; 6] = ["/image", "/image/tag", "/image/digest", "/image/sha", "/imageTag", "/tag"];
     let (own, raw) = (json!(own), json!(raw));
     let text = |value: &Value| match value {
@@ -269,55 +279,55 @@ fn contradicted(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<St
 }
 
 /// The position of a value: in the highest layer that has it, else in the chart.
-pub fn place_of(
-    job: &Job<'_>,
-    given: &[Given<'_>],
+pub fn locate_value(
+    job: &RenderJob<'_>,
+    given: &[ChartValuesLayer<'_>],
     pod_set: &AssignedPodSet,
     chart: &Chart,
     path: &str,
 ) -> Option<Location> {
     let path: Vec<&str> = path.strip_prefix(".Values")?.split('.').filter(|part| !part.is_empty()).collect();
     let (first, rest) = path.split_first()?;
-    let has = |given: &&Given<'_>| {
+    let has = |given: &&ChartValuesLayer<'_>| {
         let value = given.values.get(*first);
         value.and_then(|value| rest.iter().try_fold(value, |value, part| value.get(part))).is_some()
     };
-    match given.iter().rev().find(has).map(|given| &given.written) {
-        Some(Some(written)) => written.place_of(&path),
+    match given.iter().rev().find(has).map(|given| &given.source) {
+        Some(Some(written)) => written.locate(&path),
         Some(None) => Some(pod_set.location.clone()),
         None => {
             let file = format!("{}values.yaml", chart.origin);
             let text = job.snapshot.text(&file)?;
-            Written { file, text, below: Vec::new() }.place_of(&path)
+            ValuesSource { file, text, key_path: Vec::new() }.locate(&path)
         }
     }
 }
 
-impl Written<'_> {
-    fn place_of(&self, path: &[&str]) -> Option<Location> {
+impl ValuesSource<'_> {
+    fn locate(&self, path: &[&str]) -> Option<Location> {
         let (last, before) = path.split_last()?;
-        self.look(|values| Some(values.find(before)?.entry(last)?.location(&self.file)))
+        self.locate_node(|values| Some(values.find(before)?.entry(last)?.location(&self.file)))
     }
 
-    fn braces(&self) -> Option<Location> {
+    fn locate_braces(&self) -> Option<Location> {
         if !self.text.contains("{{") {
             return None;
         }
-        self.look(|values| Some(with_braces(values)?.location(&self.file)))
+        self.locate_node(|values| Some(node_with_braces(values)?.location(&self.file)))
     }
 
-    fn look(&self, place: impl Fn(&Node) -> Option<Location>) -> Option<Location> {
+    fn locate_node(&self, place: impl Fn(&YamlNode) -> Option<Location>) -> Option<Location> {
         let (documents, _) = yaml::parse(&self.file, self.text);
         let root = &documents.first()?.root;
-        place(self.below.iter().try_fold(root, |node, key| node.get(key))?)
+        place(self.key_path.iter().try_fold(root, |node, key| node.get(key))?)
     }
 }
 
-fn with_braces(node: &Node) -> Option<&Node> {
+fn node_with_braces(node: &YamlNode) -> Option<&YamlNode> {
     match &node.kind {
-        NodeKind::String(text) => text.contains("{{").then_some(node),
-        NodeKind::Seq(items) => items.iter().find_map(with_braces),
-        NodeKind::Map(entries) => entries.iter().find_map(|entry| with_braces(&entry.value)),
+        YamlNodeKind::String(text) => text.contains("{{").then_some(node),
+        YamlNodeKind::Seq(items) => items.iter().find_map(node_with_braces),
+        YamlNodeKind::Map(entries) => entries.iter().find_map(|entry| node_with_braces(&entry.value)),
         _ => None,
     }
 }
@@ -330,7 +340,7 @@ mod tests {
     fn raw_values_with_other_image_are_reported() {
         let check = |own: Value, raw: Value, expected: Option<&str>| {
             let [own, raw] = [own, raw].map(|values| values.as_object().cloned().unwrap_or_default());
-            assert_eq!(contradicted(&own, &raw).as_deref(), expected, "{own:?} {raw:?}");
+            assert_eq!(image_conflict(&own, &raw).as_deref(), expected, "{own:?} {raw:?}");
         };
         check(json!({"image": {"tag": "v2"}}), json!({"colour": "red"}), None);
         check(json!({"image": {"tag": "v2"}}), json!({"image": {"tag": "v2", "pullPolicy": "Always"}}), None);
@@ -343,6 +353,10 @@ mod tests {
         check(json!({"image": {"tag": "v2", "digest": ""}}), json!({"image": {"digest": "sha256:0a"}}), None);
         let digest = Some("for `image.digest` it says sha256:0f, and rawValues say sha256:0a");
         check(json!({"image": {"digest": "sha256:0f"}}), json!({"image": {"digest": "sha256:0a"}}), digest);
-        assert!(is_bare("r.io:5000/nginx") && !is_bare("nginx:1") && !is_bare("nginx@sha256:0f"));
+        assert!(
+            lacks_tag_and_digest("r.io:5000/nginx")
+                && !lacks_tag_and_digest("nginx:1")
+                && !lacks_tag_and_digest("nginx@sha256:0f")
+        );
     }
 }

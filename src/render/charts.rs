@@ -3,60 +3,60 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::documents::{self, Document};
-use super::hooks::{self, Taken, Wanted};
-use super::layers::Layers;
-use super::{Job, chart_values, codes, lists, mistakes};
-use crate::fleet::charts::{folder_of, in_folder, source};
+use super::documents::{self, ObjectDocument};
+use super::hooks::{self, HookDecision, HookMode};
+use super::layers::TemplateLayers;
+use super::{RenderJob, chart_values, codes, object_lists, template_mistakes};
+use crate::fleet::charts::{chart_in_folder, chart_source, folder_of};
 use crate::model::labels::PRUNE;
 use crate::model::{
-    AppSpec, Chart, ChartCapabilities, ChartFailure, ChartFault, ChartObject, ChartRef, ChartRequest,
+    AppSpec, Chart, ChartCapabilities, ChartFailure, ChartFailureKind, ChartObject, ChartRef, ChartRequest,
     ChartSource, DeployType, Diagnostic, Location,
 };
 use crate::schedule::{AssignedPodSet, assign};
 
 /// The chart folders of the repository that the target uses.
-pub fn folders(job: &Job<'_>) -> BTreeSet<String> {
+pub fn chart_folders(job: &RenderJob<'_>) -> BTreeSet<String> {
     let charts = assign(job.app, &job.target.cluster).into_iter().filter_map(|pod_set| pod_set.chart);
     charts.filter_map(|chart| folder_of(&chart, &job.fleet.instance.charts)).collect()
 }
 
 /// The documents of the podSet's chart; none if the app is no chart.
 pub fn documents(
-    job: &Job<'_>,
-    layers: &Layers,
+    job: &RenderJob<'_>,
+    layers: &TemplateLayers,
     pod_set: &AssignedPodSet,
-) -> Result<Vec<Document>, Vec<Diagnostic>> {
+) -> Result<Vec<ObjectDocument>, Vec<Diagnostic>> {
     match (&job.app.spec, &pod_set.chart) {
         (AppSpec::AppSet(app_set), Some(named)) if app_set.deploy_type == DeployType::Helm => {
-            of_chart(job, layers, pod_set, named)
+            chart_documents(job, layers, pod_set, named)
         }
         _ => Ok(Vec::new()),
     }
 }
 
-fn of_chart(
-    job: &Job<'_>,
-    layers: &Layers,
+fn chart_documents(
+    job: &RenderJob<'_>,
+    layers: &TemplateLayers,
     pod_set: &AssignedPodSet,
     named: &ChartRef,
-) -> Result<Vec<Document>, Vec<Diagnostic>> {
-    let chart = find(job, named).map_err(|failure| vec![explain(job, named, None, &failure)])?;
-    let given = chart_values::layered(job, layers, pod_set, &chart)?;
+) -> Result<Vec<ObjectDocument>, Vec<Diagnostic>> {
+    let chart = find(job, named).map_err(|failure| vec![chart_diagnostic(job, named, None, &failure)])?;
+    let given = chart_values::value_layers(job, layers, pod_set, &chart)?;
     let request = ChartRequest {
         values: given.iter().map(|given| given.values.clone()).collect(),
         release: pod_set.name.clone(),
         namespace: job.app.id.namespace.to_string(),
-        capabilities: capabilities(job),
+        capabilities: chart_capabilities(job),
         chart: Arc::clone(&chart),
     };
-    let output = job.turn.part(|wait| job.charts.render(&request, wait)).map_err(|failure| {
-        if failure.fault == ChartFault::Awaited {
-            return vec![mistakes::not_yet(job)];
+    let output = job.time_slice.run_part(|wait| job.charts.render(&request, wait)).map_err(|failure| {
+        if failure.fault == ChartFailureKind::Awaited {
+            return vec![template_mistakes::awaited_render(job)];
         }
-        let mistake = explain(job, named, Some(&chart), &failure);
-        let value = failure.value.as_deref().filter(|_| failure.fault == ChartFault::Values);
-        let place = value.and_then(|path| chart_values::place_of(job, &given, pod_set, &chart, path));
+        let mistake = chart_diagnostic(job, named, Some(&chart), &failure);
+        let value = failure.value.as_deref().filter(|_| failure.fault == ChartFailureKind::Values);
+        let place = value.and_then(|path| chart_values::locate_value(job, &given, pod_set, &chart, path));
         vec![match place {
             Some(place) => {
                 let named = mistake.location.clone();
@@ -66,10 +66,10 @@ fn of_chart(
             None => mistake,
         }]
     })?;
-    let wanted = hooks::wanted(job).map_err(|mistake| vec![*mistake])?;
+    let wanted = hooks::hook_mode(job).map_err(|mistake| vec![*mistake])?;
     let (mut documents, mut mistakes) = (Vec::new(), Vec::new());
     for object in &output.objects {
-        match take(job, &chart, object, wanted) {
+        match documents_of_object(job, &chart, object, wanted) {
             Ok(mut made) => documents.append(&mut made),
             Err(mistake) => mistakes.push(*mistake),
         }
@@ -78,8 +78,8 @@ fn of_chart(
 }
 
 /// The capabilities of the cluster. Before discovery only the declared ones: then a chart sees what `helm template` would.
-fn capabilities(job: &Job<'_>) -> ChartCapabilities {
-    let known = job.site.capabilities();
+fn chart_capabilities(job: &RenderJob<'_>) -> ChartCapabilities {
+    let known = job.cluster.capabilities();
     if known.asked {
         return ChartCapabilities {
             kube_version: Some(known.version.git_version.clone()),
@@ -87,7 +87,7 @@ fn capabilities(job: &Job<'_>) -> ChartCapabilities {
             complete: true,
         };
     }
-    let cluster = job.site.declared();
+    let cluster = job.cluster.declared();
     ChartCapabilities {
         kube_version: cluster.version.as_ref().map(|version| version.git_version.clone()),
         api_versions: cluster.capabilities.clone(),
@@ -95,32 +95,34 @@ fn capabilities(job: &Job<'_>) -> ChartCapabilities {
     }
 }
 
-fn find(job: &Job<'_>, named: &ChartRef) -> Result<Arc<Chart>, ChartFailure> {
-    match source(named, &job.fleet.instance.charts) {
+fn find(job: &RenderJob<'_>, named: &ChartRef) -> Result<Arc<Chart>, ChartFailure> {
+    match chart_source(named, &job.fleet.instance.charts) {
         Ok(ChartSource::Folder { name, version }) => {
-            in_folder(&name, version.as_deref(), job.snapshot).map(Arc::new)
+            chart_in_folder(&name, version.as_deref(), job.snapshot).map(Arc::new)
         }
         Ok(source) => job.charts.chart(&source),
         // The fleet already excluded such an app.
-        Err(_) => Err(ChartFailure::new(ChartFault::Missing, "the chart has no source")),
+        Err(_) => Err(ChartFailure::new(ChartFailureKind::Missing, "the chart has no source")),
     }
 }
 
 /// The documents of one object: several for a list, none for a skipped hook.
-fn take(
-    job: &Job<'_>,
+fn documents_of_object(
+    job: &RenderJob<'_>,
     chart: &Chart,
     object: &ChartObject,
-    wanted: Wanted,
-) -> Result<Vec<Document>, Box<Diagnostic>> {
+    wanted: HookMode,
+) -> Result<Vec<ObjectDocument>, Box<Diagnostic>> {
     let source = Location::new(&format!("{}{}", chart.origin, object.file), 1, 1);
     let what = || format!("an object of {}{}", chart.origin, object.file);
     let mut documents = Vec::new();
-    for item in lists::items(object.object.clone()) {
-        let Taken::As(hook) = hooks::take(object.hook.as_ref(), &item, wanted) else { continue };
-        let mut document = documents::object(job, item, source.clone(), &what)?;
+    for item in object_lists::list_items(object.object.clone()) {
+        let HookDecision::Keep(hook) = hooks::decide_hook(object.hook.as_ref(), &item, wanted) else {
+            continue;
+        };
+        let mut document = documents::object_document(job, item, source.clone(), &what)?;
         document.hook = hook;
-        document.is_of_chart = true;
+        document.is_from_chart = true;
         if object.definition {
             documents::annotate(&mut document.object, PRUNE, "keep");
         }
@@ -130,22 +132,22 @@ fn take(
 }
 
 /// A chart failure as a diagnostic: at its template if that is a file of this repository, else where the chart is named.
-fn explain(
-    job: &Job<'_>,
+fn chart_diagnostic(
+    job: &RenderJob<'_>,
     named: &ChartRef,
     chart: Option<&Arc<Chart>>,
     failure: &ChartFailure,
 ) -> Diagnostic {
     let code = match failure.fault {
-        ChartFault::NoRenderer => codes::NO_RENDERER,
-        ChartFault::Missing => codes::NO_CHART,
-        ChartFault::Awaited => codes::AWAITED,
-        ChartFault::Malformed => codes::MALFORMED_CHART,
-        ChartFault::Values => codes::CHART_VALUES,
-        ChartFault::Template => codes::CHART_TEMPLATE,
-        ChartFault::Output => codes::CHART_OUTPUT,
-        ChartFault::Limit => codes::CHART_LIMIT,
-        ChartFault::Renderer => codes::CHART_RENDERER,
+        ChartFailureKind::NoRenderer => codes::NO_RENDERER,
+        ChartFailureKind::Missing => codes::NO_CHART,
+        ChartFailureKind::Awaited => codes::AWAITED,
+        ChartFailureKind::Malformed => codes::MALFORMED_CHART,
+        ChartFailureKind::Values => codes::CHART_VALUES,
+        ChartFailureKind::Template => codes::CHART_TEMPLATE,
+        ChartFailureKind::Output => codes::CHART_OUTPUT,
+        ChartFailureKind::Limit => codes::CHART_LIMIT,
+        ChartFailureKind::Renderer => codes::CHART_RENDERER,
     };
     let origin = chart.map(|chart| chart.origin.as_str()).unwrap_or_default();
     let value = failure.value.as_ref().map(|value| format!(" ({value})")).unwrap_or_default();

@@ -6,27 +6,30 @@ use std::collections::{BTreeMap, HashMap};
 use super::codes;
 use crate::fleet::Fleet;
 use crate::model::{
-    AppId, ClusterName, Diagnostic, Location, ObjectId, Rendered, RenderedObject, Scope, Snapshot,
+    AppId, ClusterName, Diagnostic, DiagnosticScope, Location, ObjectId, RenderedObject, RenderedTarget,
+    Snapshot,
 };
 
 /// An app that renders an object, and the source of the object. Ordered by source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Claim {
+struct ObjectClaim {
     place: Location,
     app: AppId,
 }
 
 /// The objects of one cluster that several apps render, each with these apps in the order of their files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claims(BTreeMap<ObjectId, Vec<Claim>>);
+pub struct ObjectClaims(BTreeMap<ObjectId, Vec<ObjectClaim>>);
 
-impl Claims {
+impl ObjectClaims {
     /// Takes the renders of one cluster, one for each app.
-    pub fn of<'a>(renders: impl IntoIterator<Item = &'a Rendered>) -> Self {
-        let mut claims: BTreeMap<ObjectId, Vec<Claim>> = BTreeMap::new();
+    pub fn of<'a>(renders: impl IntoIterator<Item = &'a RenderedTarget>) -> Self {
+        let mut claims: BTreeMap<ObjectId, Vec<ObjectClaim>> = BTreeMap::new();
         let mut first: HashMap<&ObjectId, (&AppId, &RenderedObject)> = HashMap::new();
-        let claim =
-            |app: &AppId, object: &RenderedObject| Claim { place: object.source.clone(), app: app.clone() };
+        let claim = |app: &AppId, object: &RenderedObject| ObjectClaim {
+            place: object.source.clone(),
+            app: app.clone(),
+        };
         for render in renders {
             for object in &*render.objects {
                 match first.entry(&object.id) {
@@ -48,8 +51,8 @@ impl Claims {
     }
 
     /// The other app that owns the object: the app that applied it (`applied_by`), else the one whose file comes first.
-    /// `None`: this app may apply it.
-    pub fn taken_from(&self, app: &AppId, id: &ObjectId, applied_by: Option<&str>) -> Option<&AppId> {
+    /// `NotConfigured`: this app may apply it.
+    pub fn other_owner(&self, app: &AppId, id: &ObjectId, applied_by: Option<&str>) -> Option<&AppId> {
         let apps = self.0.get(id)?;
         let of_live = applied_by.and_then(|name| apps.iter().find(|claim| claim.app.to_string() == name));
         let owner = &of_live.or_else(|| apps.first())?.app;
@@ -61,21 +64,21 @@ impl Claims {
 pub fn objects_in_two_apps<'a>(
     fleet: &Fleet,
     snapshot: &Snapshot,
-    renders: impl IntoIterator<Item = &'a Rendered>,
+    renders: impl IntoIterator<Item = &'a RenderedTarget>,
 ) -> Vec<Diagnostic> {
-    let mut of_clusters: BTreeMap<&ClusterName, Vec<&Rendered>> = BTreeMap::new();
+    let mut of_clusters: BTreeMap<&ClusterName, Vec<&RenderedTarget>> = BTreeMap::new();
     for render in renders {
         of_clusters.entry(&render.cluster).or_default().push(render);
     }
     // Two apps of one chart share a source, and a fetched chart has none here. Then the manifests are shown.
-    let place = |claim: &Claim, other: &Claim| {
+    let place = |claim: &ObjectClaim, other: &ObjectClaim| {
         let is_shown = claim.place != other.place && snapshot.files.contains_key(&claim.place.file);
         let manifest = fleet.apps.get(&claim.app).filter(|_| !is_shown);
         manifest.map_or(&claim.place, |app| &app.location).clone()
     };
-    let mistakes = |(cluster, renders): (&ClusterName, Vec<&Rendered>)| {
-        let claims = Claims::of(renders);
-        let of_object = |(id, apps): (&ObjectId, &Vec<Claim>)| {
+    let mistakes = |(cluster, renders): (&ClusterName, Vec<&RenderedTarget>)| {
+        let claims = ObjectClaims::of(renders);
+        let of_object = |(id, apps): (&ObjectId, &Vec<ObjectClaim>)| {
             let Some((owner, others)) = apps.split_first() else { return Vec::new() };
             let mistake =
                 |other| mistake(cluster, id, (owner, place(owner, other)), (other, place(other, owner)));
@@ -89,8 +92,8 @@ pub fn objects_in_two_apps<'a>(
 fn mistake(
     cluster: &ClusterName,
     id: &ObjectId,
-    (owner, place): (&Claim, Location),
-    (other, other_place): (&Claim, Location),
+    (owner, place): (&ObjectClaim, Location),
+    (other, other_place): (&ObjectClaim, Location),
 ) -> Diagnostic {
     let message = format!("{id} is rendered by app {} and by app {} on {cluster}", owner.app, other.app);
     let help = match (&*id.group, &*id.kind) {
@@ -99,7 +102,7 @@ fn mistake(
         }
         _ => "one app owns an object: remove it from one of the two, or give it another name or namespace",
     };
-    let scope = Scope::Target(other.app.clone(), cluster.clone());
+    let scope = DiagnosticScope::Target(other.app.clone(), cluster.clone());
     Diagnostic::error(codes::OBJECT_IN_TWO_APPS, message, scope)
         .at(other_place)
         .related(place, format!("app {} renders it here", owner.app))
@@ -114,7 +117,7 @@ mod tests {
     use crate::fleet::assemble;
     use crate::manifest;
     use crate::model::NoCharts;
-    use crate::render::{Memory, Renderer};
+    use crate::render::{FleetRenderer, RenderCache};
 
     const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
     const OBJECT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
@@ -131,17 +134,21 @@ mod tests {
         let objects = [("apps/a/o.yaml", OBJECT), ("apps/b/o.yaml", OBJECT), ("charts/x/a.yaml", OBJECT)];
         let snapshot = Snapshot::of_texts(files.into_iter().chain(objects));
         let fleet = assemble(manifest::read(&snapshot), &snapshot);
-        let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+        let renders =
+            FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut RenderCache::default());
         let check = |sources: [&str; 2], expected: [&str; 2]| {
-            let at = |(rendered, source): (&Result<Arc<Rendered>, _>, &str)| {
+            let at = |(rendered, source): (&Result<Arc<RenderedTarget>, _>, &str)| {
                 let rendered = rendered.as_ref().expect("rendered");
                 let moved = |object: &RenderedObject| RenderedObject {
                     source: Location::new(source, 1, 1),
                     ..object.clone()
                 };
-                Rendered { objects: rendered.objects.iter().map(moved).collect(), ..(**rendered).clone() }
+                RenderedTarget {
+                    objects: rendered.objects.iter().map(moved).collect(),
+                    ..(**rendered).clone()
+                }
             };
-            let moved: Vec<Rendered> = renders.results().zip(sources).map(at).collect();
+            let moved: Vec<RenderedTarget> = renders.results().zip(sources).map(at).collect();
             let found = objects_in_two_apps(&fleet, &snapshot, &moved);
             let [mistake] = found.as_slice() else { panic!("{found:?}") };
             let places = [&mistake.related[0].0, mistake.location.as_ref().expect("a place")];

@@ -26,13 +26,13 @@ pub const POD_SETS_DIFFER: &str = "E3013";
 /// One object from two documents of one podSet or app.
 pub const OBJECT_TWICE: &str = "E3014";
 /// An app that renders to no object at all.
-pub const NOTHING: &str = "E3015";
+pub const NO_OBJECTS: &str = "E3015";
 pub const NAMESPACE: &str = "E3016";
 pub const LABEL: &str = "E3017";
 /// A value of a Secret that is not a string.
 pub const SECRET: &str = "E3018";
 /// An annotation of ours that must be `true` or `false`.
-pub const SWITCH: &str = "E3019";
+pub const BOOLEAN_ANNOTATION: &str = "E3019";
 /// A sync wave that is no number.
 pub const SYNC_WAVE: &str = "E3020";
 /// An invalid `values.yaml`.
@@ -104,13 +104,13 @@ pub const DENIED: &str = "E3111";
 /// An object that a policy warns of (a warning).
 pub const WARNED: &str = "E3112";
 /// A known feature that is not supported yet.
-pub const NOT_YET: &str = "E3290";
+pub const NOT_SUPPORTED_YET: &str = "E3290";
 /// No mistake: a chart is being fetched or templates take long. A later pass renders the target.
 pub const AWAITED: &str = "E3998";
 /// A fault of the renderer itself.
 pub const CRASHED: &str = "E3999";
 
 /// The render ended its worker; another attempt costs as much.
-pub fn is_end(mistake: &Diagnostic) -> bool {
+pub fn is_worker_end(mistake: &Diagnostic) -> bool {
     [TIME, MEMORY, STACK, WORKER].contains(&mistake.code)
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::documents::Document;
-use crate::model::{Kind, KindFacts, KindsByName, RenderedObject, unusual_plural};
+use super::documents::ObjectDocument;
+use crate::model::{GroupVersionKind, KindInfo, KindsByName, RenderedObject, unusual_plural};
 
 /// The kinds that an app defines, in every version.
 #[derive(Debug, Default)]
-pub struct Definitions {
-    kinds: BTreeMap<Kind, KindFacts>,
+pub struct AppDefinedKinds {
+    kinds: BTreeMap<GroupVersionKind, KindInfo>,
 }
 
-impl Definitions {
-    pub fn of(documents: &[Document]) -> Self {
+impl AppDefinedKinds {
+    pub fn of(documents: &[ObjectDocument]) -> Self {
         let mut kinds = BTreeMap::new();
         for document in documents {
             read(&document.object, &mut kinds);
@@ -33,12 +33,12 @@ impl Definitions {
         kinds.into_iter().map(|(kind, facts)| (kind.name(), facts)).collect()
     }
 
-    pub fn get(&self, kind: &Kind) -> Option<KindFacts> {
+    pub fn get(&self, kind: &GroupVersionKind) -> Option<KindInfo> {
         self.kinds.get(kind).cloned()
     }
 }
 
-fn read(object: &Map<String, Value>, kinds: &mut BTreeMap<Kind, KindFacts>) {
+fn read(object: &Map<String, Value>, kinds: &mut BTreeMap<GroupVersionKind, KindInfo>) {
     if object.get("kind").is_none_or(|kind| kind != "CustomResourceDefinition") {
         return;
     }
@@ -57,12 +57,15 @@ fn read(object: &Map<String, Value>, kinds: &mut BTreeMap<Kind, KindFacts>) {
     for version in versions {
         if let Some(name) = version.get("name").and_then(Value::as_str) {
             let facts =
-                KindFacts { namespaced, has_status: shared || has_status(version), plural: plural.clone() };
-            kinds.insert(Kind::new(group, name, kind), facts);
+                KindInfo { namespaced, has_status: shared || has_status(version), plural: plural.clone() };
+            kinds.insert(GroupVersionKind::new(group, name, kind), facts);
         }
     }
     if let (Some(version), true) = (text("/version"), versions.is_empty()) {
-        kinds.insert(Kind::new(group, version, kind), KindFacts { namespaced, has_status: shared, plural });
+        kinds.insert(
+            GroupVersionKind::new(group, version, kind),
+            KindInfo { namespaced, has_status: shared, plural },
+        );
     }
 }
 
@@ -78,8 +81,8 @@ mod tests {
         let check = |spec: Value, version: &str, expected: Option<(bool, bool)>| {
             let object = json!({"kind": "CustomResourceDefinition", "spec": spec});
             let Value::Object(object) = object else { panic!("a map") };
-            let found = Definitions::of(&[Document::new(object, Location::new("a.yaml", 1, 1))]);
-            let facts = found.get(&Kind::new("x.io", version, "Till"));
+            let found = AppDefinedKinds::of(&[ObjectDocument::new(object, Location::new("a.yaml", 1, 1))]);
+            let facts = found.get(&GroupVersionKind::new("x.io", version, "Till"));
             assert_eq!(facts.map(|it| (it.namespaced, it.has_status)), expected);
         };
         let spec = |scope: &str, versions: Value| json!({"group": "x.io", "names": {"kind": "Till"}, "scope": scope, "versions": versions});

@@ -6,98 +6,108 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::definitions::Definitions;
-use super::layers::Source;
-use super::nulls::{self, Mistake};
+use super::definitions::AppDefinedKinds;
+use super::layers::LayerSource;
+use super::nulls::{self, InvalidValue};
 use super::template_error::shortened;
-use super::trace::{self, marks};
-use super::{Job, canonical, codes, foreign_marks, lists};
+use super::trace::{self, line_marks};
+use super::{RenderJob, canonical, codes, foreign_annotations, object_lists};
 use crate::manifest::yaml;
 use crate::model::{
-    Body, Diagnostic, Digest, Hook, Kind, KindFacts, Location, NotAWave, ObjectId, PruneMode, RenderedObject,
-    Scope, Sealed, SyncWave, labels, sealed, secret_text,
+    Diagnostic, DiagnosticScope, Digest, EncryptedValues, GroupVersionKind, InvalidSyncWave, KindInfo,
+    Location, ObjectBody, ObjectHook, ObjectId, PruneMode, RenderedObject, SyncWave, labels, secret_masking,
+    secret_text,
 };
-use crate::sops::{self, Opened};
+use crate::sops::{self, DecryptedDocument};
 
 #[derive(Clone, PartialEq)]
-pub struct Document {
+pub struct ObjectDocument {
     pub object: Map<String, Value>,
     /// A position in the file or template.
     pub source: Location,
     /// Filled only in a traced render.
-    pub fields: Fields,
+    pub fields: FieldLocations,
     /// The values that are encrypted in the file.
-    pub sealed: Option<Sealed>,
-    pub hook: Option<Hook>,
+    pub sealed: Option<EncryptedValues>,
+    pub hook: Option<ObjectHook>,
     /// Then Helm already parsed its hooks.
-    pub is_of_chart: bool,
+    pub is_from_chart: bool,
 }
 
 /// The object may hold secret values.
-impl fmt::Debug for Document {
+impl fmt::Debug for ObjectDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Document").field("source", &self.source).finish_non_exhaustive()
     }
 }
 
-impl Document {
+impl ObjectDocument {
     pub fn new(object: Map<String, Value>, source: Location) -> Self {
-        Self { object, source, fields: Fields::new(), sealed: None, hook: None, is_of_chart: false }
+        Self { object, source, fields: FieldLocations::new(), sealed: None, hook: None, is_from_chart: false }
     }
 
     /// The position of a field in a plain file, else of the object.
-    fn place_of(&self, job: &Job<'_>, path: &[String]) -> Location {
-        match self.is_of_chart {
+    fn locate_field(&self, job: &RenderJob<'_>, path: &[String]) -> Location {
+        match self.is_from_chart {
             true => self.source.clone(),
-            false => job.places.of_field(job.snapshot, &self.source, path),
+            false => job.field_locator.locate(job.snapshot, &self.source, path),
         }
     }
 }
 
 /// Positions of fields by path (`spec.ports[0].port`).
-pub type Fields = BTreeMap<String, Location>;
+pub type FieldLocations = BTreeMap<String, Location>;
 
 /// Splits template output into documents. A position in the output means nothing to the reader, so mistakes point at the
 /// template and quote the line.
-pub fn of_output(job: &Job<'_>, template: &Source, output: &str) -> Result<Vec<Document>, Vec<Diagnostic>> {
-    let marked = job.notes.filter(|notes| notes.marked).map(|notes| (notes, marks::strip(output)));
+pub fn parse_output(
+    job: &RenderJob<'_>,
+    template: &LayerSource,
+    output: &str,
+) -> Result<Vec<ObjectDocument>, Vec<Diagnostic>> {
+    let marked = job.trace.filter(|notes| notes.marked).map(|notes| (notes, line_marks::strip(output)));
     let output = marked.as_ref().map_or(output, |(_, (output, _))| output.as_str());
     let (documents, mistakes) = yaml::parse_objects(&template.path, output);
     if !mistakes.is_empty() {
-        return Err(mistakes.iter().map(|mistake| in_output(job, template, output, mistake)).collect());
+        return Err(mistakes.iter().map(|mistake| output_mistake(job, template, output, mistake)).collect());
     }
     let start = template.start();
-    collect(documents.iter().flat_map(|document| lists::nodes(&document.root)).map(|(value, node)| {
-        let line = node.start.line;
-        let what = || format!("line {line} of what {} makes", template.path);
-        let mut made = object(job, value, start.clone(), &what)?;
-        if let Some((notes, (_, marks))) = &marked {
-            made.fields = notes.fields(node, marks);
-        }
-        Ok(made)
-    }))
+    collect(documents.iter().flat_map(|document| object_lists::items_with_nodes(&document.root)).map(
+        |(value, node)| {
+            let line = node.start.line;
+            let what = || format!("line {line} of what {} makes", template.path);
+            let mut made = object_document(job, value, start.clone(), &what)?;
+            if let Some((notes, (_, marks))) = &marked {
+                made.fields = notes.field_locations(node, marks);
+            }
+            Ok(made)
+        },
+    ))
 }
 
 /// Parses a plain file.
-pub fn of_file(job: &Job<'_>, file: &Source) -> Result<Vec<Document>, Vec<Diagnostic>> {
+pub fn parse_file(job: &RenderJob<'_>, file: &LayerSource) -> Result<Vec<ObjectDocument>, Vec<Diagnostic>> {
     let (documents, mistakes) = yaml::parse_objects(&file.path, &file.text);
     let rescope = |mistake: Diagnostic| Diagnostic { scope: job.scope(), ..mistake };
     if !mistakes.is_empty() {
         return Err(mistakes.into_iter().map(rescope).collect());
     }
-    let opened = sops::open(&file.path, documents, &job.snapshot.keys)
+    let opened = sops::decrypt_documents(&file.path, documents, &job.snapshot.keys)
         .map_err(|mistakes| mistakes.into_iter().map(rescope).collect::<Vec<_>>())?;
-    let objects = opened.iter().flat_map(|Opened { document, sealed }| match sealed {
+    let objects = opened.iter().flat_map(|DecryptedDocument { document, sealed }| match sealed {
         // The paths of encrypted values are those of the whole document, so a list is not split.
         Some(sealed) => vec![(document.root.to_json(), &document.root, Some(sealed.clone()))],
-        None => lists::nodes(&document.root).into_iter().map(|(value, node)| (value, node, None)).collect(),
+        None => object_lists::items_with_nodes(&document.root)
+            .into_iter()
+            .map(|(value, node)| (value, node, None))
+            .collect(),
     });
     collect(objects.map(|(value, node, sealed)| {
         let place = node.location(&file.path);
         let what = || format!("the document at {place}");
-        let mut made = object(job, value, Location { end: None, ..place.clone() }, &what)?;
+        let mut made = object_document(job, value, Location { end: None, ..place.clone() }, &what)?;
         made.sealed = sealed;
-        if job.notes.is_some_and(|notes| notes.marked) {
+        if job.trace.is_some_and(|notes| notes.marked) {
             made.fields = trace::fields_of_file(&file.path, node);
         }
         Ok(made)
@@ -105,8 +115,8 @@ pub fn of_file(job: &Job<'_>, file: &Source) -> Result<Vec<Document>, Vec<Diagno
 }
 
 fn collect(
-    documents: impl Iterator<Item = Result<Document, Box<Diagnostic>>>,
-) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    documents: impl Iterator<Item = Result<ObjectDocument, Box<Diagnostic>>>,
+) -> Result<Vec<ObjectDocument>, Vec<Diagnostic>> {
     let (mut found, mut mistakes) = (Vec::new(), Vec::new());
     for document in documents {
         match document {
@@ -117,11 +127,16 @@ fn collect(
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
-fn in_output(job: &Job<'_>, template: &Source, output: &str, mistake: &Diagnostic) -> Diagnostic {
+fn output_mistake(
+    job: &RenderJob<'_>,
+    template: &LayerSource,
+    output: &str,
+    mistake: &Diagnostic,
+) -> Diagnostic {
     let line = mistake.location.as_ref().map_or(1, |location| location.start.line);
     let text = output.lines().nth(line.saturating_sub(1) as usize).unwrap_or("").trim();
     let text = shortened(text);
-    let text = if secret_text::has_secret(output) { secret_text::without_values(&text) } else { text };
+    let text = if secret_text::has_secret(output) { secret_text::line_without_values(&text) } else { text };
     let message =
         format!("{} makes a text that is not YAML: {} (line {line} of it)", template.path, mistake.message);
     let help = match &mistake.help {
@@ -131,13 +146,13 @@ fn in_output(job: &Job<'_>, template: &Source, output: &str, mistake: &Diagnosti
     job.error(codes::OUTPUT, message).at(template.start()).help(help)
 }
 
-pub fn object(
-    job: &Job<'_>,
+pub fn object_document(
+    job: &RenderJob<'_>,
     mut value: Value,
     source: Location,
     what: &dyn Fn() -> String,
-) -> Result<Document, Box<Diagnostic>> {
-    foreign_marks::name_hook(&mut value);
+) -> Result<ObjectDocument, Box<Diagnostic>> {
+    foreign_annotations::set_hook_name(&mut value);
     let error =
         |problem: &str| job.error(codes::NOT_AN_OBJECT, format!("{} {problem}", what())).at(source.clone());
     let Value::Object(object) = value else {
@@ -176,55 +191,58 @@ pub fn object(
     if object.contains_key("sops") {
         return Err(job
             .error(
-                codes::NOT_YET,
+                codes::NOT_SUPPORTED_YET,
                 format!("{} is encrypted with SOPS, which is not supported here yet", what()),
             )
             .at(source)
             .help("only files of Objects apps that are no templates are opened")
             .into());
     }
-    Ok(Document::new(object, source))
+    Ok(ObjectDocument::new(object, source))
 }
 
 /// Brings a document into its applied form: canonical, with namespace, labels and annotations. `definitions`: the kinds that
 /// the app defines.
-pub fn finish(
-    job: &Job<'_>,
-    document: Document,
-    definitions: &Definitions,
+pub fn finish_object(
+    job: &RenderJob<'_>,
+    document: ObjectDocument,
+    definitions: &AppDefinedKinds,
 ) -> Result<RenderedObject, Vec<Diagnostic>> {
-    let Document { object, source, .. } = &document;
+    let ObjectDocument { object, source, .. } = &document;
     let one = |mistake: Box<Diagnostic>| vec![*mistake];
-    check_opened(job, object).map_err(|mistake| vec![mistake.at(source.clone())])?;
-    check_secret(job, object).map_err(|(mistake, path)| vec![mistake.at(document.place_of(job, &path))])?;
+    check_decrypted(job, object).map_err(|mistake| vec![mistake.at(source.clone())])?;
+    check_secret(job, object)
+        .map_err(|(mistake, path)| vec![mistake.at(document.locate_field(job, &path))])?;
     let kind = kind_of(object);
-    let wrong: Vec<Diagnostic> = nulls::mistaken(object, &kind)
+    let wrong: Vec<Diagnostic> = nulls::find_invalid_values(object, &kind)
         .iter()
         .map(|mistake| match mistake {
-            Mistake::Null(path) => null(job, &of_whom(object, &kind), path).at(document.place_of(job, path)),
-            Mistake::NotAText(path) => not_a_text(job, &document, &kind, path),
+            InvalidValue::Null(path) => {
+                null_mistake(job, &describe_object(object, &kind), path).at(document.locate_field(job, path))
+            }
+            InvalidValue::NotAText(path) => not_a_text_mistake(job, &document, &kind, path),
         })
         .collect();
     if !wrong.is_empty() {
         return Err(wrong);
     }
     check_labels(job, &document, &kind).map_err(one)?;
-    labelled(job, document, definitions, kind).map_err(one)
+    label_object(job, document, definitions, kind).map_err(one)
 }
 
-fn labelled(
-    job: &Job<'_>,
-    document: Document,
-    definitions: &Definitions,
-    kind: Kind,
+fn label_object(
+    job: &RenderJob<'_>,
+    document: ObjectDocument,
+    definitions: &AppDefinedKinds,
+    kind: GroupVersionKind,
 ) -> Result<RenderedObject, Box<Diagnostic>> {
-    let Document { mut object, source, fields, sealed, hook, is_of_chart: _ } = document;
+    let ObjectDocument { mut object, source, fields, sealed, hook, is_from_chart: _ } = document;
     let facts =
-        if kind.is_built_in() { None } else { definitions.get(&kind).or_else(|| job.site.kind(&kind)) };
+        if kind.is_built_in() { None } else { definitions.get(&kind).or_else(|| job.cluster.kind(&kind)) };
     let shown = sealed.is_none();
-    canonical::canonical(&mut object, &kind, facts.as_ref().is_some_and(|facts| !facts.has_status));
-    place(job, &mut object, &kind, &source, facts).map_err(|mistake| mistake.at(source.clone()))?;
-    check_switches(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
+    canonical::canonicalize(&mut object, &kind, facts.as_ref().is_some_and(|facts| !facts.has_status));
+    set_namespace(job, &mut object, &kind, &source, facts).map_err(|mistake| mistake.at(source.clone()))?;
+    check_boolean_annotations(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
     let wave = sync_wave(job, &object, &kind, shown).map_err(|mistake| mistake.at(source.clone()))?;
 
     let mut body = Value::Object(object);
@@ -247,31 +265,31 @@ fn labelled(
         body["metadata"]["annotations"][labels::PRUNE] = json!("keep");
     }
     let hash = sealed.as_ref().map_or_else(|| Digest::of_json(&body), |sealed| sealed.digest(&body));
-    let defines = RenderedObject::definition(&id, &body);
+    let defines = RenderedObject::custom_kind_of(&id, &body);
     let object = RenderedObject {
         id,
         kind,
-        body: Body::new(&body),
+        body: ObjectBody::new(&body),
         hash,
         source,
-        sealed,
+        encrypted_values: sealed,
         hook,
         wave,
         defines,
         pod_sets: Arc::default(),
     };
-    if let Some(notes) = job.notes {
-        notes.note(&object, fields);
+    if let Some(notes) = job.trace {
+        notes.record(&object, fields);
     }
     Ok(object)
 }
 
-fn is_of_cluster(kind: &Kind) -> bool {
-    OF_THE_CLUSTER.iter().any(|(group, kinds)| **group == *kind.group && kinds.contains(&&*kind.kind))
+fn is_cluster_scoped(kind: &GroupVersionKind) -> bool {
+    CLUSTER_SCOPED_KINDS.iter().any(|(group, kinds)| **group == *kind.group && kinds.contains(&&*kind.kind))
 }
 
 /// Cluster-scoped built-in kinds; all others are namespaced.
-const OF_THE_CLUSTER: &[(&str, &[&str])] = &[
+const CLUSTER_SCOPED_KINDS: &[(&str, &[&str])] = &[
     ("", &["Namespace", "Node", "PersistentVolume"]),
     (
         "admissionregistration.k8s.io",
@@ -301,19 +319,19 @@ const OF_THE_CLUSTER: &[(&str, &[&str])] = &[
 
 /// Sets the namespace of the app on a namespaced object without one, and removes the namespace of a cluster-scoped object.
 /// Without a definition of the kind, the object stays unchanged.
-fn place(
-    job: &Job<'_>,
+fn set_namespace(
+    job: &RenderJob<'_>,
     object: &mut Map<String, Value>,
-    kind: &Kind,
+    kind: &GroupVersionKind,
     source: &Location,
-    facts: Option<KindFacts>,
+    facts: Option<KindInfo>,
 ) -> Result<(), Box<Diagnostic>> {
     let namespaced =
-        if kind.is_built_in() { Some(!is_of_cluster(kind)) } else { facts.map(|it| it.namespaced) };
+        if kind.is_built_in() { Some(!is_cluster_scoped(kind)) } else { facts.map(|it| it.namespaced) };
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Ok(()) };
     let written = metadata.get("namespace");
     if written.is_some_and(|namespace| !namespace.is_string()) {
-        let message = format!("the namespace of {} is not a text", name_of(metadata, kind));
+        let message = format!("the namespace of {} is not a text", describe_metadata(metadata, kind));
         return Err(job.error(codes::NAMESPACE, message).help("put it in quotes").into());
     }
     let written = written.and_then(Value::as_str).filter(|namespace| !namespace.is_empty());
@@ -321,7 +339,7 @@ fn place(
         (Some(false), Some(namespace)) => {
             let message = format!(
                 "{} belongs to the whole cluster: metadata.namespace {namespace} is ignored",
-                name_of(metadata, kind)
+                describe_metadata(metadata, kind)
             );
             job.warn(codes::NAMESPACE, message, source, "remove metadata.namespace");
             metadata.shift_remove("namespace");
@@ -337,7 +355,7 @@ fn place(
     Ok(())
 }
 
-fn null(job: &Job<'_>, whom: &str, path: &[String]) -> Diagnostic {
+fn null_mistake(job: &RenderJob<'_>, whom: &str, path: &[String]) -> Diagnostic {
     let message = format!("{whom} has no value at {}", path.join("."));
     job.error(codes::NULL, message).in_path(path.join(".")).help(
         "the cluster would take it for an empty value; write `\"\"` where that is meant, else give it a value or remove the key",
@@ -345,7 +363,12 @@ fn null(job: &Job<'_>, whom: &str, path: &[String]) -> Diagnostic {
 }
 
 /// The message shows the value if it is short and not encrypted.
-fn not_a_text(job: &Job<'_>, document: &Document, kind: &Kind, path: &[String]) -> Diagnostic {
+fn not_a_text_mistake(
+    job: &RenderJob<'_>,
+    document: &ObjectDocument,
+    kind: &GroupVersionKind,
+    path: &[String],
+) -> Diagnostic {
     let object = &document.object;
     let (key, field) = match path.split_last() {
         Some((key, before)) => (key.as_str(), before.last().map_or("", String::as_str)),
@@ -358,14 +381,14 @@ fn not_a_text(job: &Job<'_>, document: &Document, kind: &Kind, path: &[String]) 
         Some(Value::Array(_)) => "a list, ".to_owned(),
         Some(value) => format!("{value}, "),
     };
-    let message = format!("{field} of {}: {key} is {told}not a text", of_whom(object, kind));
+    let message = format!("{field} of {}: {key} is {told}not a text", describe_object(object, kind));
     let help = if value.is_some_and(Value::is_boolean) {
         "YAML reads yes, no, on, off, true and false without quotes as booleans: put it in quotes; in a template, add `| string | tojson`"
     } else {
         "put it in quotes; in a template, add `| string | tojson`"
     };
     let diagnostic = job.error(codes::LABEL, message).in_path(path.join(".")).help(help);
-    diagnostic.at(document.place_of(job, path))
+    diagnostic.at(document.locate_field(job, path))
 }
 
 fn find<'o>(object: &'o Map<String, Value>, path: &[String]) -> Option<&'o Value> {
@@ -376,14 +399,18 @@ fn find<'o>(object: &'o Map<String, Value>, path: &[String]) -> Option<&'o Value
     })
 }
 
-fn of_whom(object: &Map<String, Value>, kind: &Kind) -> String {
+fn describe_object(object: &Map<String, Value>, kind: &GroupVersionKind) -> String {
     let metadata = object.get("metadata").and_then(Value::as_object);
-    metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, kind))
+    metadata.map_or_else(|| kind.to_string(), |metadata| describe_metadata(metadata, kind))
 }
 
 /// The API server refuses a label that is no string, without its position. Maps in the schema were checked before; this
 /// covers pod templates of custom kinds, and labels that are no map.
-fn check_labels(job: &Job<'_>, document: &Document, kind: &Kind) -> Result<(), Box<Diagnostic>> {
+fn check_labels(
+    job: &RenderJob<'_>,
+    document: &ObjectDocument,
+    kind: &GroupVersionKind,
+) -> Result<(), Box<Diagnostic>> {
     for place in [&["metadata"][..], &["spec", "template", "metadata"]] {
         for field in ["labels", "annotations"] {
             let mut path: Vec<String> = place.iter().chain([&field]).map(ToString::to_string).collect();
@@ -392,13 +419,14 @@ fn check_labels(job: &Job<'_>, document: &Document, kind: &Kind) -> Result<(), B
                 Some(Value::Object(entries)) => {
                     if let Some((key, _)) = entries.iter().find(|(_, value)| !value.is_string()) {
                         path.push(key.clone());
-                        return Err(not_a_text(job, document, kind, &path).into());
+                        return Err(not_a_text_mistake(job, document, kind, &path).into());
                     }
                 }
                 Some(_) => {
-                    let message = format!("{field} of {} is not a map", of_whom(&document.object, kind));
+                    let message =
+                        format!("{field} of {} is not a map", describe_object(&document.object, kind));
                     let mistake = job.error(codes::LABEL, message).in_path(path.join("."));
-                    return Err(mistake.at(document.place_of(job, &path)).into());
+                    return Err(mistake.at(document.locate_field(job, &path)).into());
                 }
             }
         }
@@ -406,17 +434,20 @@ fn check_labels(job: &Job<'_>, document: &Document, kind: &Kind) -> Result<(), B
     Ok(())
 }
 
-fn check_switches(
-    job: &Job<'_>,
+fn check_boolean_annotations(
+    job: &RenderJob<'_>,
     object: &Map<String, Value>,
-    kind: &Kind,
+    kind: &GroupVersionKind,
     shown: bool,
 ) -> Result<(), Box<Diagnostic>> {
     for name in [labels::FORCE, labels::REPLACE] {
         if let Some(says) = annotation(object, name).filter(|says| !matches!(*says, "true" | "false")) {
             let help = "it is `\"true\"` or `\"false\"`, in quotes; without it, the app decides";
             return Err(job
-                .error(codes::SWITCH, wrong(object, kind, name, shown.then_some(says)))
+                .error(
+                    codes::BOOLEAN_ANNOTATION,
+                    invalid_annotation(object, kind, name, shown.then_some(says)),
+                )
                 .help(help)
                 .into());
         }
@@ -425,18 +456,18 @@ fn check_switches(
 }
 
 fn sync_wave(
-    job: &Job<'_>,
+    job: &RenderJob<'_>,
     object: &Map<String, Value>,
-    kind: &Kind,
+    kind: &GroupVersionKind,
     shown: bool,
 ) -> Result<SyncWave, Box<Diagnostic>> {
-    SyncWave::of(|name| annotation(object, name)).map_err(|NotAWave(says)| {
+    SyncWave::of(|name| annotation(object, name)).map_err(|InvalidSyncWave(says)| {
         let help = format!(
             "it is a whole number from {} to {}, in quotes; without it, the object is of wave 0",
             SyncWave::LOWEST,
             SyncWave::HIGHEST
         );
-        let message = wrong(object, kind, labels::SYNC_WAVE, shown.then_some(says));
+        let message = invalid_annotation(object, kind, labels::SYNC_WAVE, shown.then_some(says));
         job.error(codes::SYNC_WAVE, message).help(help).into()
     })
 }
@@ -446,15 +477,20 @@ fn annotation<'o>(object: &'o Map<String, Value>, name: &str) -> Option<&'o str>
 }
 
 /// `says`: the value, unless it is encrypted.
-fn wrong(object: &Map<String, Value>, kind: &Kind, annotation: &str, says: Option<&str>) -> String {
-    let name = of_whom(object, kind);
+fn invalid_annotation(
+    object: &Map<String, Value>,
+    kind: &GroupVersionKind,
+    annotation: &str,
+    says: Option<&str>,
+) -> String {
+    let name = describe_object(object, kind);
     let says = says.map_or_else(|| "not what it can be".to_owned(), |says| format!("{says:?}"));
     format!("annotation {annotation} of {name} is {says}")
 }
 
 /// A file that lost its `sops` map looks plain, and its ciphertext would replace the passwords in use.
-fn check_opened(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Diagnostic>> {
-    let Some(path) = sealed::ciphertext(object) else { return Ok(()) };
+fn check_decrypted(job: &RenderJob<'_>, object: &Map<String, Value>) -> Result<(), Box<Diagnostic>> {
+    let Some(path) = secret_masking::ciphertext_path(object) else { return Ok(()) };
     let name = object.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let message =
@@ -465,7 +501,10 @@ fn check_opened(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), Box<Di
 }
 
 /// The API server refuses such a Secret and repeats the value. This mistake hides the value.
-fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), (Box<Diagnostic>, nulls::Path)> {
+fn check_secret(
+    job: &RenderJob<'_>,
+    object: &Map<String, Value>,
+) -> Result<(), (Box<Diagnostic>, nulls::ValuePath)> {
     if !canonical::is_secret(object) {
         return Ok(());
     }
@@ -493,26 +532,26 @@ fn check_secret(job: &Job<'_>, object: &Map<String, Value>) -> Result<(), (Box<D
 }
 
 /// Empty parts if a field is missing.
-pub fn kind_of(object: &Map<String, Value>) -> Kind {
+pub fn kind_of(object: &Map<String, Value>) -> GroupVersionKind {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    Kind::from_api_version(text("apiVersion"), text("kind"))
+    GroupVersionKind::from_api_version(text("apiVersion"), text("kind"))
 }
 
-pub fn name(object: &Map<String, Value>) -> String {
+pub fn object_name(object: &Map<String, Value>) -> String {
     let kind = kind_of(object);
     let metadata = object.get("metadata").and_then(Value::as_object);
-    metadata.map_or_else(|| kind.to_string(), |metadata| name_of(metadata, &kind))
+    metadata.map_or_else(|| kind.to_string(), |metadata| describe_metadata(metadata, &kind))
 }
 
-fn name_of(metadata: &Map<String, Value>, kind: &Kind) -> String {
+fn describe_metadata(metadata: &Map<String, Value>, kind: &GroupVersionKind) -> String {
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
     format!("{} {name}", kind.kind)
 }
 
-impl Job<'_> {
+impl RenderJob<'_> {
     pub fn describe(&self, id: &ObjectId) -> String {
         match self.scope() {
-            Scope::Target(_, cluster) => format!("{id} on {cluster}"),
+            DiagnosticScope::Target(_, cluster) => format!("{id} on {cluster}"),
             _ => id.to_string(),
         }
     }

@@ -10,26 +10,26 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Undefi
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::bounds;
-use super::depth::too_deep;
-use super::layers::Source;
-use super::site;
+use super::cluster_facts;
+use super::layers::LayerSource;
+use super::output_limits;
+use super::template_depth::first_too_deep_line;
 use super::template_error::TemplateError;
-use super::trace::{lines, marks};
+use super::trace::{line_marks, line_reports};
 
 /// The value of `parent` in `extends parent`; no file has this name.
 pub const PARENT: &str = "(parent)";
 /// Steps of one template. Shipped templates take some hundreds.
 pub const FUEL: u64 = 1_000_000;
 /// Includes, macros and blocks within each other.
-const DEPTH: usize = 64;
+const DEEPEST_INCLUDES: usize = 64;
 
 /// Filters that accept an undefined variable.
-const CARELESS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"];
+const LENIENT_FILTERS: [&str; 6] = ["chain", "e", "escape", "groupby", "pprint", "zip"];
 
 /// A template that the engine cannot load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Unread {
+pub enum InvalidTemplate {
     Mistake(TemplateError),
     /// The engine panicked on it.
     GivenUp {
@@ -44,7 +44,7 @@ pub enum Unread {
 
 /// Instrumentation of templates. Each template has a number among all templates of one render.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Mode {
+pub struct TemplateMode {
     /// Adds marks to the text; the number of the first template.
     pub marks: Option<usize>,
     /// Reports each line before it runs; the number of the first template.
@@ -54,7 +54,7 @@ pub struct Mode {
 /// Receives the number of a template and a line.
 pub type ReportLine = fn(usize, usize);
 
-impl Mode {
+impl TemplateMode {
     pub fn is_plain(self) -> bool {
         self.marks.is_none() && self.lines.is_none()
     }
@@ -68,32 +68,37 @@ pub struct Engine {
 
 impl Engine {
     /// Takes chains of files by name, lowest first. The error lists every invalid template.
-    pub fn new(chains: &BTreeMap<&str, Vec<&Source>>, mode: Mode) -> Result<Self, Vec<Unread>> {
+    pub fn new(
+        chains: &BTreeMap<&str, Vec<&LayerSource>>,
+        mode: TemplateMode,
+    ) -> Result<Self, Vec<InvalidTemplate>> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_formatter(format);
         // Marks take steps too.
         environment.set_fuel(Some(if mode.is_plain() { FUEL } else { 4 * FUEL }));
-        environment.set_recursion_limit(DEPTH);
+        environment.set_recursion_limit(DEEPEST_INCLUDES);
         environment.set_debug(true);
         environment.add_filter("tojson", to_json);
         environment.add_filter("string", to_text);
         environment.add_filter("join", join);
-        environment.add_filter("replace", bounds::replace);
-        environment.add_filter("indent", bounds::indent);
+        environment.add_filter("replace", output_limits::replace);
+        environment.add_filter("indent", output_limits::indent);
         if let Some((_, report)) = mode.lines {
-            environment.add_function(lines::FUNCTION, move |template: usize, line: usize| {
+            environment.add_function(line_reports::REPORT_FUNCTION, move |template: usize, line: usize| {
                 report(template, line);
                 ""
             });
         }
         match mode.marks {
-            Some(_) => environment.add_filter("sha256", |text: &str| sha256(&marks::clean(text))),
+            Some(_) => {
+                environment.add_filter("sha256", |text: &str| sha256(&line_marks::without_marks(text)))
+            }
             None => environment.add_filter("sha256", sha256),
         }
-        environment.add_test("has", site::has);
-        for filter in CARELESS {
+        environment.add_test("has", cluster_facts::has_api);
+        for filter in LENIENT_FILTERS {
             environment.remove_filter(filter);
         }
 
@@ -104,26 +109,26 @@ impl Engine {
         for (name, chain) in chains {
             for source in chain {
                 let mut text = match mode.marks {
-                    Some(first) => marks::instrument(&source.text, first + number),
+                    Some(first) => line_marks::instrument(&source.text, first + number),
                     None => source.text.to_string(),
                 };
                 if let Some((first, report)) = mode.lines {
-                    text = lines::instrument(&text, first + number);
+                    text = line_reports::instrument(&text, first + number);
                     // The engine evaluates constants when it loads a template.
                     report(first + number, 1);
                 }
                 number += 1;
                 let path = source.path.clone();
                 // The tokenizer panics where the engine does.
-                if let Ok(Some(line)) = catch_unwind(|| too_deep(&source.text)) {
-                    mistakes.push(Unread::TooDeep { file: path, line });
+                if let Ok(Some(line)) = catch_unwind(|| first_too_deep_line(&source.text)) {
+                    mistakes.push(InvalidTemplate::TooDeep { file: path, line });
                     continue;
                 }
                 // The engine panics on an assignment whose left side is no name.
                 let added = catch_unwind(AssertUnwindSafe(|| environment.add_template_owned(path, text)));
                 mistakes.extend(match added {
-                    Ok(added) => added.err().map(|error| Unread::Mistake((&error).into())),
-                    Err(_) => Some(Unread::GivenUp { file: source.path.clone() }),
+                    Ok(added) => added.err().map(|error| InvalidTemplate::Mistake((&error).into())),
+                    Err(_) => Some(InvalidTemplate::GivenUp { file: source.path.clone() }),
                 });
             }
             for pair in chain.windows(2) {
@@ -142,7 +147,7 @@ impl Engine {
     }
 
     pub fn render(&self, path: &str, variables: Value) -> Result<String, Box<TemplateError>> {
-        let mut paper = bounds::Paper::default();
+        let mut paper = output_limits::BoundedOutput::default();
         let template = self.environment.get_template(path);
         let rendered = template.and_then(|template| template.render_captured_to(variables, &mut paper));
         rendered.map_err(|error| Box::new(TemplateError::from(&error)))?;
@@ -180,7 +185,7 @@ fn join(value: &Value, separator: Option<&str>) -> Result<String, Error> {
     let texts: Vec<String> = items.map(|item| to_text(&item)).collect::<Result<_, _>>()?;
     let separator = separator.unwrap_or("");
     let length = texts.iter().map(|text| text.len().saturating_add(separator.len())).sum();
-    bounds::check(Some(length))?;
+    output_limits::check_length(Some(length))?;
     Ok(texts.join(separator))
 }
 
@@ -190,16 +195,16 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
         ValueKind::None => "null".to_owned(),
         ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => to_json(value)?,
         _ => {
-            bounds::count(state, value.as_str().map_or(0, str::len))?;
+            output_limits::count_output(state, value.as_str().map_or(0, str::len))?;
             return minijinja::escape_formatter(out, state, value);
         }
     };
-    bounds::count(state, text.len())?;
+    output_limits::count_output(state, text.len())?;
     out.write_str(&text).map_err(|error| Error::new(ErrorKind::WriteFailure, "output").with_source(error))
 }
 
 /// Whether a template may read a variable, by its tokens. Compiling it would evaluate constants.
-pub fn reads(text: &str, variable: &str) -> bool {
+pub fn reads_variable(text: &str, variable: &str) -> bool {
     // A fast path for most templates.
     if !text.contains(variable) {
         return false;
@@ -233,7 +238,7 @@ mod tests {
             ("{{ string }}", false),
             ("{{ ring", true),
         ] {
-            assert_eq!(reads(text, "ring"), expected, "{text}");
+            assert_eq!(reads_variable(text, "ring"), expected, "{text}");
         }
     }
 }

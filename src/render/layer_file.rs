@@ -4,60 +4,60 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{Job, codes, layers, values};
-use crate::fleet::layers::TEMPLATES;
+use super::{RenderJob, codes, layer_values, layers};
+use crate::fleet::layers::TEMPLATES_FOLDER;
 use crate::manifest::kinds::placement;
-use crate::manifest::read::{Fields, Reading, Value as Field};
-use crate::manifest::yaml::{self, NodeKind};
-use crate::model::{Diagnostic, Location, Selector};
+use crate::manifest::read::{ManifestFields, ManifestValue as Field, ReadContext};
+use crate::manifest::yaml::{self, YamlNodeKind};
+use crate::model::{ClusterSelector, Diagnostic, Location};
 
-pub const FILE: &str = "layer.yaml";
+pub const LAYER_FILE: &str = "layer.yaml";
 
 /// The charts that the values of a layer reach. An app's own layer always reaches its charts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ForCharts {
+pub enum LayerChartScope {
     /// The values are for Components and AppSets without a chart.
     #[default]
     None,
     All,
     /// By the name of the chart.
-    Named(BTreeMap<String, OfChart>),
+    Named(BTreeMap<String, LayerChartValues>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OfChart {
+pub enum LayerChartValues {
     /// The values of the layer.
     Layer,
     /// Values below the chart's name, for this chart alone.
     Own(Map<String, Value>),
 }
 
-impl ForCharts {
+impl LayerChartScope {
     /// Whether the `values.yaml` of the layer reaches the chart.
-    pub fn reach(&self, chart: &str) -> bool {
+    pub fn includes(&self, chart: &str) -> bool {
         match self {
             Self::None => false,
             Self::All => true,
-            Self::Named(charts) => charts.get(chart) == Some(&OfChart::Layer),
+            Self::Named(charts) => charts.get(chart) == Some(&LayerChartValues::Layer),
         }
     }
 
-    pub fn own(&self, chart: &str) -> Option<&Map<String, Value>> {
+    pub fn values_for(&self, chart: &str) -> Option<&Map<String, Value>> {
         match self {
             Self::Named(charts) => match charts.get(chart)? {
-                OfChart::Own(values) => Some(values),
-                OfChart::Layer => None,
+                LayerChartValues::Own(values) => Some(values),
+                LayerChartValues::Layer => None,
             },
             Self::None | Self::All => None,
         }
     }
 
-    pub fn with_own(&self) -> impl Iterator<Item = &str> {
+    pub fn charts_with_values(&self) -> impl Iterator<Item = &str> {
         let charts = match self {
             Self::Named(charts) => Some(charts),
             Self::None | Self::All => None,
         };
-        let own = |(name, of): (_, &OfChart)| matches!(of, OfChart::Own(_)).then_some(name);
+        let own = |(name, of): (_, &LayerChartValues)| matches!(of, LayerChartValues::Own(_)).then_some(name);
         charts.into_iter().flatten().filter_map(own).map(String::as_str)
     }
 }
@@ -65,34 +65,38 @@ impl ForCharts {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LayerFile {
     /// Only of a cluster layer.
-    pub clusters: Option<Selector>,
-    pub charts: ForCharts,
+    pub clusters: Option<ClusterSelector>,
+    pub charts: LayerChartScope,
 }
 
-/// `None`: the layer has no such file. `of_clusters`: `clusters` is required.
-pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<LayerFile>, Vec<Diagnostic>> {
-    let path = format!("{folder}{FILE}");
+/// `NotConfigured`: the layer has no such file. `of_clusters`: `clusters` is required.
+pub fn read(
+    job: &RenderJob<'_>,
+    folder: &str,
+    of_clusters: bool,
+) -> Result<Option<LayerFile>, Vec<Diagnostic>> {
+    let path = format!("{folder}{LAYER_FILE}");
     let Some(file) = job.snapshot.files.get(&path) else { return Ok(None) };
     let text = layers::text(job, &path, file).map_err(|mistake| vec![*mistake])?;
     let (documents, mut mistakes) = yaml::parse(&path, text);
-    let mut reading = Reading::new(&path, job.scope());
+    let mut reading = ReadContext::new(&path, job.scope());
     if let Some(second) = documents.get(1) {
         let place = second.root.location(&path);
         reading.mistake(codes::LAYER, "one document was expected, this is another", place, "");
     }
     if let Some(Value::Object(written)) = documents.first().map(|document| document.root.to_json()) {
-        values::refuse_encrypted(job, &written, &Location::new(&path, 1, 1))
+        layer_values::refuse_encrypted(job, &written, &Location::new(&path, 1, 1))
             .map_err(|mistake| vec![*mistake])?;
     }
-    let is_own = !folder.starts_with(TEMPLATES);
+    let is_own = !folder.starts_with(TEMPLATES_FOLDER);
     let file = documents.first().and_then(|document| {
-        let mut fields = Fields::of(&Field::root(&document.root), &mut reading)?;
+        let mut fields = ManifestFields::of(&Field::root(&document.root), &mut reading)?;
         let clusters = if of_clusters { fields.required("clusters", &mut reading) } else { None };
         let help = "write true, false or names of charts, or remove the field: without it, the layer is for no chart";
-        let charts = fields.with_value("charts", help, &mut reading);
+        let charts = fields.optional_with_value("charts", help, &mut reading);
         fields.finish(&mut reading);
         let clusters = clusters.map(|clusters| placement::selector(&clusters, true, &mut reading));
-        let charts = charts.map_or(Some(ForCharts::None), |charts| for_charts(&charts, is_own, &mut reading));
+        let charts = charts.map_or(Some(LayerChartScope::None), |charts| read_chart_scope(&charts, is_own, &mut reading));
         Some(LayerFile { clusters: clusters.flatten(), charts: charts? })
     });
     mistakes.append(&mut reading.mistakes);
@@ -110,32 +114,36 @@ pub fn read(job: &Job<'_>, folder: &str, of_clusters: bool) -> Result<Option<Lay
 }
 
 /// Accepts `true`, `"*"`, chart names, or a map of them. An app's own layer (`is_own`) cannot restrict itself.
-fn for_charts(value: &Field<'_>, is_own: bool, reading: &mut Reading<'_>) -> Option<ForCharts> {
+fn read_chart_scope(
+    value: &Field<'_>,
+    is_own: bool,
+    reading: &mut ReadContext<'_>,
+) -> Option<LayerChartScope> {
     match &value.node.kind {
-        NodeKind::Bool(false, _) | NodeKind::Seq(_) if is_own => {
+        YamlNodeKind::Bool(false, _) | YamlNodeKind::Seq(_) if is_own => {
             let message = "the values of an app's own layer reach all charts of the app";
             let place = reading.location(value.node);
             let help = "remove `charts`, or move the values to a layer in templates/";
             reading.mistake(codes::LAYER, message, place, &value.path).help(help);
             None
         }
-        NodeKind::Bool(true, _) => Some(ForCharts::All),
-        NodeKind::Bool(false, _) => Some(ForCharts::None),
-        NodeKind::String(text) if text == "*" => Some(ForCharts::All),
-        NodeKind::Seq(_) => {
+        YamlNodeKind::Bool(true, _) => Some(LayerChartScope::All),
+        YamlNodeKind::Bool(false, _) => Some(LayerChartScope::None),
+        YamlNodeKind::String(text) if text == "*" => Some(LayerChartScope::All),
+        YamlNodeKind::Seq(_) => {
             let names = reading.texts(value)?;
             let all = names.iter().any(|name| name == "*");
-            let named = || names.into_iter().map(|name| (name, OfChart::Layer)).collect();
-            Some(if all { ForCharts::All } else { ForCharts::Named(named()) })
+            let named = || names.into_iter().map(|name| (name, LayerChartValues::Layer)).collect();
+            Some(if all { LayerChartScope::All } else { LayerChartScope::Named(named()) })
         }
-        NodeKind::Map(_) => {
+        YamlNodeKind::Map(_) => {
             let entries = reading.entries(value)?;
             // Reads every entry, so that all mistakes are reported.
             let charts: Vec<_> = entries
                 .into_iter()
-                .map(|(name, value)| Some((name.to_owned(), of_chart(&value, reading)?)))
+                .map(|(name, value)| Some((name.to_owned(), read_chart_values(&value, reading)?)))
                 .collect();
-            Some(ForCharts::Named(charts.into_iter().collect::<Option<_>>()?))
+            Some(LayerChartScope::Named(charts.into_iter().collect::<Option<_>>()?))
         }
         _ => {
             reading.wrong_type(
@@ -147,10 +155,10 @@ fn for_charts(value: &Field<'_>, is_own: bool, reading: &mut Reading<'_>) -> Opt
     }
 }
 
-fn of_chart(value: &Field<'_>, reading: &mut Reading<'_>) -> Option<OfChart> {
+fn read_chart_values(value: &Field<'_>, reading: &mut ReadContext<'_>) -> Option<LayerChartValues> {
     match (&value.node.kind, value.node.to_json()) {
-        (NodeKind::Bool(true, _), _) => Some(OfChart::Layer),
-        (_, Value::Object(values)) => Some(OfChart::Own(values)),
+        (YamlNodeKind::Bool(true, _), _) => Some(LayerChartValues::Layer),
+        (_, Value::Object(values)) => Some(LayerChartValues::Own(values)),
         _ => {
             reading.wrong_type(value, "a map of values for this chart, or true");
             None

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::clusters::Selected;
-use super::layer_file::{self, ForCharts};
-use super::stacks::Shape;
-use super::{Job, codes, engine};
-use crate::fleet::layers::{Level, shipped_in};
+use super::cluster_layers::ClusterLayerSelection;
+use super::layer_file::{self, LayerChartScope};
+use super::layer_stacks::AppLayerNames;
+use super::{RenderJob, codes, engine};
+use crate::fleet::layers::{LayerLevel, shipped_files};
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, File, Location, over_limit};
+use crate::model::{Diagnostic, Location, SnapshotFile, size_problem};
 
 /// The path prefix of files that tutti ships.
 pub const SHIPPED: &str = "shipped/";
 
 /// One text file. A repository file may have the path prefix `shipped/` too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct LayerSource {
     pub path: String,
     /// Empty for a shipped file, which never changes within a process.
     pub blob: Arc<str>,
@@ -24,7 +24,7 @@ pub struct Source {
     pub is_shipped: bool,
 }
 
-impl Source {
+impl LayerSource {
     pub fn start(&self) -> Location {
         Location::new(&self.path, 1, 1)
     }
@@ -32,33 +32,33 @@ impl Source {
 
 /// One layer, for example `language/python`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layer {
+pub struct TemplateLayer {
     /// With a final `/`.
     pub folder: String,
-    pub values: Option<Source>,
+    pub values: Option<LayerSource>,
     /// By file name, lowest source first. A shipped file stays beside its replacement, which can extend it.
-    pub templates: BTreeMap<String, Vec<Source>>,
+    pub templates: BTreeMap<String, Vec<LayerSource>>,
     /// By file name.
-    pub patches: Vec<Source>,
+    pub patches: Vec<LayerSource>,
     /// The charts that its values reach.
-    pub charts: ForCharts,
+    pub charts: LayerChartScope,
 }
 
 /// The layers of a target, lowest first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layers {
-    pub list: Vec<Layer>,
+pub struct TemplateLayers {
+    pub list: Vec<TemplateLayer>,
     selected_by_ring: bool,
 }
 
-impl Layer {
-    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+impl TemplateLayer {
+    pub fn sources(&self) -> impl Iterator<Item = &LayerSource> {
         self.values.iter().chain(self.templates.values().flatten()).chain(&self.patches)
     }
 }
 
-impl Layers {
-    pub fn none() -> Self {
+impl TemplateLayers {
+    pub fn empty() -> Self {
         Self { list: Vec::new(), selected_by_ring: false }
     }
 
@@ -66,13 +66,13 @@ impl Layers {
         self.list.iter().map(|layer| layer.folder.as_str())
     }
 
-    pub fn of_folder(&self, folder: &str) -> Option<&Layer> {
+    pub fn of_folder(&self, folder: &str) -> Option<&TemplateLayer> {
         self.list.iter().find(|layer| layer.folder == folder)
     }
 
     /// All templates by name, lowest first.
-    pub fn chains(&self) -> BTreeMap<&str, Vec<&Source>> {
-        let mut chains: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
+    pub fn chains(&self) -> BTreeMap<&str, Vec<&LayerSource>> {
+        let mut chains: BTreeMap<&str, Vec<&LayerSource>> = BTreeMap::new();
         for layer in &self.list {
             for (name, sources) in &layer.templates {
                 chains.entry(name).or_default().extend(sources);
@@ -82,18 +82,18 @@ impl Layers {
     }
 
     /// Whether a selector or a template reads the ring of the cluster.
-    pub fn look_at_ring(&self) -> bool {
+    pub fn uses_ring(&self) -> bool {
         let mut sources = self.list.iter().flat_map(|layer| layer.templates.values().flatten());
-        self.selected_by_ring || sources.any(|source| engine::reads(&source.text, "ring"))
+        self.selected_by_ring || sources.any(|source| engine::reads_variable(&source.text, "ring"))
     }
 }
 
 /// The folders of the layers of a target, lowest first.
-pub fn folders(shape: &Shape, selected: &Selected, own: Option<&str>) -> Vec<String> {
+pub fn folders(shape: &AppLayerNames, selected: &ClusterLayerSelection, own: Option<&str>) -> Vec<String> {
     let levels = [
-        (Level::Workload, shape.workload),
-        (Level::Language, shape.language.as_deref()),
-        (Level::RunType, shape.run_type.as_deref()),
+        (LayerLevel::Workload, shape.workload),
+        (LayerLevel::Language, shape.language.as_deref()),
+        (LayerLevel::RunType, shape.run_type.as_deref()),
     ];
     let named = levels.into_iter().filter_map(|(level, name)| Some(format!("{}{}/", level.folder(), name?)));
     let of_cluster = selected.layers.iter().map(|chosen| chosen.folder.clone());
@@ -101,7 +101,11 @@ pub fn folders(shape: &Shape, selected: &Selected, own: Option<&str>) -> Vec<Str
     base.chain(named).chain(of_cluster).chain(own.map(str::to_owned)).collect()
 }
 
-pub fn read(job: &Job<'_>, folders: &[String], selected: &Selected) -> Result<Layers, Vec<Diagnostic>> {
+pub fn read(
+    job: &RenderJob<'_>,
+    folders: &[String],
+    selected: &ClusterLayerSelection,
+) -> Result<TemplateLayers, Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
     let mut list = Vec::new();
     for folder in folders {
@@ -116,16 +120,28 @@ pub fn read(job: &Job<'_>, folders: &[String], selected: &Selected) -> Result<La
             Err(mut found) => mistakes.append(&mut found),
         }
     }
-    if mistakes.is_empty() { Ok(Layers { list, selected_by_ring: selected.by_ring }) } else { Err(mistakes) }
+    if mistakes.is_empty() {
+        Ok(TemplateLayers { list, selected_by_ring: selected.uses_ring })
+    } else {
+        Err(mistakes)
+    }
 }
 
-fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer, Vec<Diagnostic>> {
+fn read_folder(
+    job: &RenderJob<'_>,
+    folder: String,
+    charts: LayerChartScope,
+) -> Result<TemplateLayer, Vec<Diagnostic>> {
     let (templates, patches) = (BTreeMap::new(), Vec::new());
-    let mut layer = Layer { folder, values: None, templates, patches, charts };
+    let mut layer = TemplateLayer { folder, values: None, templates, patches, charts };
     let mut mistakes = Vec::new();
-    for (path, text) in shipped_in(&layer.folder) {
-        let source =
-            Source { path: format!("{SHIPPED}{path}"), blob: "".into(), text: text.into(), is_shipped: true };
+    for (path, text) in shipped_files(&layer.folder) {
+        let source = LayerSource {
+            path: format!("{SHIPPED}{path}"),
+            blob: "".into(),
+            text: text.into(),
+            is_shipped: true,
+        };
         match &path[layer.folder.len()..] {
             "values.yaml" => layer.values = Some(source),
             name => layer.templates.entry(name.to_owned()).or_default().push(source),
@@ -133,7 +149,7 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
     }
     for (path, file) in job.snapshot.files_in(&layer.folder) {
         let name = &path[layer.folder.len()..];
-        if let Some(mistake) = refuse(job, path, name) {
+        if let Some(mistake) = refuse_unknown_file(job, path, name) {
             mistakes.push(mistake);
             continue;
         }
@@ -147,7 +163,7 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
                 continue;
             }
         };
-        let source = Source {
+        let source = LayerSource {
             path: path.to_owned(),
             blob: Arc::clone(&file.blob),
             text: text.into(),
@@ -157,7 +173,7 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
             layer.values = Some(source);
         } else if is_patch(name) {
             layer.patches.push(source);
-        } else if let Some(mistake) = too_wide(job, path, text) {
+        } else if let Some(mistake) = overlong_line(job, path, text) {
             mistakes.push(mistake);
         } else {
             layer.templates.entry(name.to_owned()).or_default().push(source);
@@ -166,10 +182,10 @@ fn read_folder(job: &Job<'_>, folder: String, charts: ForCharts) -> Result<Layer
     if mistakes.is_empty() { Ok(layer) } else { Err(mistakes) }
 }
 
-pub fn text<'a>(job: &Job<'a>, path: &str, file: &File) -> Result<&'a str, Box<Diagnostic>> {
+pub fn text<'a>(job: &RenderJob<'a>, path: &str, file: &SnapshotFile) -> Result<&'a str, Box<Diagnostic>> {
     job.snapshot.text(path).filter(|text| text.len() <= yaml::FILE_LIMIT).ok_or_else(|| {
         let why = match file.content.len() {
-            size if size > yaml::FILE_LIMIT => over_limit(size, yaml::FILE_LIMIT),
+            size if size > yaml::FILE_LIMIT => size_problem(size, yaml::FILE_LIMIT),
             _ => job.snapshot.why_unreadable(path),
         };
         Box::new(job.error(codes::LAYER_FILE, format!("{path} {why}")).at(Location::new(path, 1, 1)))
@@ -177,7 +193,7 @@ pub fn text<'a>(job: &Job<'a>, path: &str, file: &File) -> Result<&'a str, Box<D
 }
 
 /// Refuses a file that looks like part of a layer and is not.
-fn refuse(job: &Job<'_>, path: &str, name: &str) -> Option<Diagnostic> {
+fn refuse_unknown_file(job: &RenderJob<'_>, path: &str, name: &str) -> Option<Diagnostic> {
     let known = matches!(name, "values.yaml" | "layer.yaml")
         || is_patch(name)
         || (!name.contains('/')
@@ -192,12 +208,12 @@ fn refuse(job: &Job<'_>, path: &str, name: &str) -> Option<Diagnostic> {
 }
 
 /// The engine counts columns up to 65,535 and fails beyond.
-const WIDEST: usize = 60_000;
+const WIDEST_LINE: usize = 60_000;
 
-pub fn too_wide(job: &Job<'_>, path: &str, text: &str) -> Option<Diagnostic> {
-    let line = text.split('\n').position(|line| line.len() > WIDEST)?;
+pub fn overlong_line(job: &RenderJob<'_>, path: &str, text: &str) -> Option<Diagnostic> {
+    let line = text.split('\n').position(|line| line.len() > WIDEST_LINE)?;
     let line = u32::try_from(line + 1).unwrap_or(u32::MAX);
-    let error = job.error(codes::SYNTAX, format!("{path} has a line of more than {WIDEST} bytes"));
+    let error = job.error(codes::SYNTAX, format!("{path} has a line of more than {WIDEST_LINE} bytes"));
     Some(
         error
             .at(Location::new(path, line, 1))

@@ -6,45 +6,47 @@
 
 use serde_json::{Map, Value};
 
-use super::field_types::{Type, of_field, of_kind, of_metadata};
-use crate::model::Kind;
+use super::field_types::{SchemaFieldType, fields_of_kind, fields_of_metadata, type_of_field};
+use crate::model::GroupVersionKind;
 
 /// Keys, and list indices as numbers.
-pub type Path = Vec<String>;
+pub type ValuePath = Vec<String>;
 
 /// A value that the server would change, or refuse without its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mistake {
-    Null(Path),
+pub enum InvalidValue {
+    Null(ValuePath),
     /// A non-string in a map of strings.
-    NotAText(Path),
+    NotAText(ValuePath),
 }
 
-const MOST: usize = 20;
+const MOST_MISTAKES: usize = 20;
 
-pub fn mistaken(object: &Map<String, Value>, kind: &Kind) -> Vec<Mistake> {
-    let mut search = Search { path: Path::new(), found: Vec::new() };
-    match (of_kind(kind), object.get("metadata")) {
-        (Some(Type::Struct(place)), _) => search.fields(object, place),
-        (_, Some(metadata)) => search.below("metadata".to_owned(), |it| it.value(metadata, &of_metadata())),
+pub fn find_invalid_values(object: &Map<String, Value>, kind: &GroupVersionKind) -> Vec<InvalidValue> {
+    let mut search = InvalidValueSearch { path: ValuePath::new(), found: Vec::new() };
+    match (fields_of_kind(kind), object.get("metadata")) {
+        (Some(SchemaFieldType::Struct(place)), _) => search.fields(object, place),
+        (_, Some(metadata)) => {
+            search.below("metadata".to_owned(), |it| it.value(metadata, &fields_of_metadata()))
+        }
         (_, None) => {}
     }
     search.found
 }
 
-struct Search {
-    path: Path,
-    found: Vec<Mistake>,
+struct InvalidValueSearch {
+    path: ValuePath,
+    found: Vec<InvalidValue>,
 }
 
-impl Search {
-    fn value(&mut self, value: &Value, of: &Type) {
+impl InvalidValueSearch {
+    fn value(&mut self, value: &Value, of: &SchemaFieldType) {
         match (value, of) {
-            (Value::Object(map), Type::Struct(place)) => self.fields(map, *place),
-            (Value::Object(map), Type::Map(of)) => {
+            (Value::Object(map), SchemaFieldType::Struct(place)) => self.fields(map, *place),
+            (Value::Object(map), SchemaFieldType::Map(of)) => {
                 map.iter().for_each(|(key, value)| self.entry(key.clone(), value, (of, true)));
             }
-            (Value::Array(items), Type::List(of)) => {
+            (Value::Array(items), SchemaFieldType::List(of)) => {
                 let items = items.iter().enumerate();
                 items.for_each(|(index, item)| self.entry(index.to_string(), item, (of, false)));
             }
@@ -54,24 +56,24 @@ impl Search {
 
     fn fields(&mut self, map: &Map<String, Value>, place: usize) {
         for (name, value) in map {
-            self.below(name.clone(), |it| it.value(value, of_field(place, name)));
+            self.below(name.clone(), |it| it.value(value, type_of_field(place, name)));
         }
     }
 
     /// An entry of a map, or an element of a list.
-    fn entry(&mut self, key: String, value: &Value, (of, is_map): (&Type, bool)) {
+    fn entry(&mut self, key: String, value: &Value, (of, is_map): (&SchemaFieldType, bool)) {
         self.below(key, |it| match value {
-            Value::Null if *of != Type::Open => it.found.push(Mistake::Null(it.path.clone())),
+            Value::Null if *of != SchemaFieldType::Open => it.found.push(InvalidValue::Null(it.path.clone())),
             // For a list the server names the item.
-            _ if is_map && *of == Type::Text && !value.is_string() => {
-                it.found.push(Mistake::NotAText(it.path.clone()));
+            _ if is_map && *of == SchemaFieldType::Text && !value.is_string() => {
+                it.found.push(InvalidValue::NotAText(it.path.clone()));
             }
             _ => it.value(value, of),
         });
     }
 
     fn below(&mut self, step: String, search: impl FnOnce(&mut Self)) {
-        if self.found.len() < MOST {
+        if self.found.len() < MOST_MISTAKES {
             self.path.push(step);
             search(self);
             self.path.pop();
@@ -80,24 +82,28 @@ impl Search {
 }
 
 /// Drops null fields of structs. In a custom kind, only those of its metadata.
-pub fn drop_absent(object: &mut Map<String, Value>, kind: &Kind) {
-    match (of_kind(kind), object.get_mut("metadata")) {
-        (Some(Type::Struct(place)), _) => drop_fields(object, place),
-        (_, Some(metadata)) => drop_below(metadata, &of_metadata()),
+pub fn drop_null_fields(object: &mut Map<String, Value>, kind: &GroupVersionKind) {
+    match (fields_of_kind(kind), object.get_mut("metadata")) {
+        (Some(SchemaFieldType::Struct(place)), _) => drop_fields(object, place),
+        (_, Some(metadata)) => drop_below(metadata, &fields_of_metadata()),
         (_, None) => {}
     }
 }
 
 fn drop_fields(map: &mut Map<String, Value>, place: usize) {
-    map.retain(|name, value| !value.is_null() || *of_field(place, name) == Type::Open);
-    map.iter_mut().for_each(|(name, value)| drop_below(value, of_field(place, name)));
+    map.retain(|name, value| !value.is_null() || *type_of_field(place, name) == SchemaFieldType::Open);
+    map.iter_mut().for_each(|(name, value)| drop_below(value, type_of_field(place, name)));
 }
 
-fn drop_below(value: &mut Value, of: &Type) {
+fn drop_below(value: &mut Value, of: &SchemaFieldType) {
     match (value, of) {
-        (Value::Object(map), Type::Struct(place)) => drop_fields(map, *place),
-        (Value::Object(map), Type::Map(of)) => map.values_mut().for_each(|value| drop_below(value, of)),
-        (Value::Array(items), Type::List(of)) => items.iter_mut().for_each(|item| drop_below(item, of)),
+        (Value::Object(map), SchemaFieldType::Struct(place)) => drop_fields(map, *place),
+        (Value::Object(map), SchemaFieldType::Map(of)) => {
+            map.values_mut().for_each(|value| drop_below(value, of))
+        }
+        (Value::Array(items), SchemaFieldType::List(of)) => {
+            items.iter_mut().for_each(|item| drop_below(item, of))
+        }
         _ => {}
     }
 }
@@ -110,15 +116,15 @@ mod tests {
 
     fn check(version: &str, kind: &str, object: Value, expected: Option<&str>) {
         let Value::Object(object) = object else { panic!("a map") };
-        let found = mistaken(&object, &Kind::from_api_version(version, kind));
+        let found = find_invalid_values(&object, &GroupVersionKind::from_api_version(version, kind));
         let found: Vec<String> = found.iter().map(shown).collect();
         assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{kind} {object:?}");
     }
 
-    fn shown(mistake: &Mistake) -> String {
+    fn shown(mistake: &InvalidValue) -> String {
         match mistake {
-            Mistake::Null(path) => path.join("."),
-            Mistake::NotAText(path) => format!("not a text: {}", path.join(".")),
+            InvalidValue::Null(path) => path.join("."),
+            InvalidValue::NotAText(path) => format!("not a text: {}", path.join(".")),
         }
     }
 
@@ -126,7 +132,10 @@ mod tests {
     fn every_invalid_value_is_found() {
         let object =
             json!({"metadata": {"labels": {"a": null, "b": 1}}, "data": {"c": null, "d": "x", "e": true}});
-        let found = mistaken(object.as_object().unwrap(), &Kind::from_api_version("v1", "ConfigMap"));
+        let found = find_invalid_values(
+            object.as_object().unwrap(),
+            &GroupVersionKind::from_api_version("v1", "ConfigMap"),
+        );
         let found: Vec<String> = found.iter().map(shown).collect();
         assert_eq!(
             found,
@@ -134,8 +143,11 @@ mod tests {
         );
         let many: Map<String, Value> = (0..1000).map(|at| (at.to_string(), Value::Null)).collect();
         let object = json!({"data": many});
-        let found = mistaken(object.as_object().unwrap(), &Kind::from_api_version("v1", "ConfigMap"));
-        assert_eq!(found.len(), MOST);
+        let found = find_invalid_values(
+            object.as_object().unwrap(),
+            &GroupVersionKind::from_api_version("v1", "ConfigMap"),
+        );
+        assert_eq!(found.len(), MOST_MISTAKES);
     }
 
     #[test]
@@ -189,7 +201,7 @@ mod tests {
     fn nulls_in_open_fields_stay() {
         let check = |version: &str, kind: &str, object: Value, expected: Value| {
             let Value::Object(mut object) = object else { panic!("a map") };
-            drop_absent(&mut object, &Kind::from_api_version(version, kind));
+            drop_null_fields(&mut object, &GroupVersionKind::from_api_version(version, kind));
             assert_eq!(Value::Object(object), expected);
         };
         let object = || json!({"metadata": {"creationTimestamp": null}, "spec": {"a": null, "b": [{"c": null}]}, "x": null});

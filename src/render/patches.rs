@@ -8,33 +8,33 @@ use std::collections::BTreeMap;
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
-use super::documents::Document;
-use super::layers::{Layers, Source};
-use super::strategic::{self, Lists, Wrong};
-use super::{Job, codes};
+use super::documents::ObjectDocument;
+use super::layers::{LayerSource, TemplateLayers};
+use super::strategic_merge::{self, ListMergeRules, StrategicMergeError};
+use super::{RenderJob, codes};
 use crate::manifest::kinds::patch;
-use crate::manifest::read::{Reading, Value as Field};
+use crate::manifest::read::{ManifestValue as Field, ReadContext};
 use crate::manifest::yaml;
-use crate::model::{App, AppSpec, Change, Diagnostic, JsonStep, Location, Patch, Scope};
+use crate::model::{App, AppSpec, Diagnostic, DiagnosticScope, JsonPatchStep, Location, Patch, PatchChange};
 
 /// Whether each patch, by its position, matched an object.
-pub type Used = BTreeMap<Location, bool>;
+pub type PatchUsage = BTreeMap<Location, bool>;
 
 /// The patches of the layers of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patches {
     /// Of the layers below the app's layer, lowest first.
-    below: Vec<Patch>,
+    below_app: Vec<Patch>,
     /// Of the app's layer; the patches of its manifest come after.
     of_app: Vec<Patch>,
 }
 
-pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Patches, Vec<Diagnostic>> {
+pub fn patches_of_layers(job: &RenderJob<'_>, layers: &TemplateLayers) -> Result<Patches, Vec<Diagnostic>> {
     let mut patches = Patches::default();
     let mut mistakes = Vec::new();
     let own = format!("{}layer/", job.app.folder());
     for layer in &layers.list {
-        let to = if layer.folder == own { &mut patches.of_app } else { &mut patches.below };
+        let to = if layer.folder == own { &mut patches.of_app } else { &mut patches.below_app };
         for source in &layer.patches {
             match read(job, source) {
                 Ok(mut found) => to.append(&mut found),
@@ -46,9 +46,9 @@ pub fn of_layers(job: &Job<'_>, layers: &Layers) -> Result<Patches, Vec<Diagnost
 }
 
 /// Each document is one patch.
-fn read(job: &Job<'_>, source: &Source) -> Result<Vec<Patch>, Vec<Diagnostic>> {
+fn read(job: &RenderJob<'_>, source: &LayerSource) -> Result<Vec<Patch>, Vec<Diagnostic>> {
     let (documents, mut mistakes) = yaml::parse(&source.path, &source.text);
-    let mut reading = Reading::new(&source.path, job.scope());
+    let mut reading = ReadContext::new(&source.path, job.scope());
     let patches: Vec<_> = documents
         .iter()
         .filter_map(|document| patch::read(&Field::root(&document.root), &mut reading))
@@ -66,32 +66,32 @@ fn read(job: &Job<'_>, source: &Source) -> Result<Vec<Patch>, Vec<Diagnostic>> {
 
 impl Patches {
     /// All patches, the manifest's included, as unused.
-    pub fn unused(&self, app: &App) -> Used {
-        let all = self.below.iter().chain(&self.of_app).chain(of_manifest(app));
+    pub fn as_unused(&self, app: &App) -> PatchUsage {
+        let all = self.below_app.iter().chain(&self.of_app).chain(manifest_patches(app));
         all.map(|patch| (patch.location.clone(), false)).collect()
     }
 
-    pub fn apply_below(
+    pub fn apply_layer_patches(
         &self,
-        job: &Job<'_>,
-        documents: &mut Vec<Document>,
-        used: &mut Used,
+        job: &RenderJob<'_>,
+        documents: &mut Vec<ObjectDocument>,
+        used: &mut PatchUsage,
     ) -> Result<(), Vec<Diagnostic>> {
-        apply(job, self.below.iter(), documents, used)
+        apply(job, self.below_app.iter(), documents, used)
     }
 
     /// The patches of the app, after its manifest was merged.
-    pub fn apply_of_app(
+    pub fn apply_app_patches(
         &self,
-        job: &Job<'_>,
-        documents: &mut Vec<Document>,
-        used: &mut Used,
+        job: &RenderJob<'_>,
+        documents: &mut Vec<ObjectDocument>,
+        used: &mut PatchUsage,
     ) -> Result<(), Vec<Diagnostic>> {
-        apply(job, self.of_app.iter().chain(of_manifest(job.app)), documents, used)
+        apply(job, self.of_app.iter().chain(manifest_patches(job.app)), documents, used)
     }
 }
 
-fn of_manifest(app: &App) -> &[Patch] {
+fn manifest_patches(app: &App) -> &[Patch] {
     match &app.spec {
         AppSpec::Component(component) => &component.patches,
         AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => &[],
@@ -99,17 +99,17 @@ fn of_manifest(app: &App) -> &[Patch] {
 }
 
 fn apply<'a>(
-    job: &Job<'_>,
+    job: &RenderJob<'_>,
     patches: impl Iterator<Item = &'a Patch>,
-    documents: &mut Vec<Document>,
-    used: &mut Used,
+    documents: &mut Vec<ObjectDocument>,
+    used: &mut PatchUsage,
 ) -> Result<(), Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
     for patch in patches {
         let mut removed = false;
         for document in documents.iter_mut().filter(|document| patch.target.matches(&document.object)) {
             used.insert(patch.location.clone(), true);
-            match change(job, patch, &mut document.object) {
+            match apply_patch(job, patch, &mut document.object) {
                 Ok(()) => removed |= document.object.is_empty(),
                 Err(mistake) => mistakes.push(*mistake),
             }
@@ -122,26 +122,32 @@ fn apply<'a>(
 }
 
 /// Empties an object that the patch deletes.
-fn change(job: &Job<'_>, patch: &Patch, object: &mut Map<String, Value>) -> Result<(), Box<Diagnostic>> {
+fn apply_patch(
+    job: &RenderJob<'_>,
+    patch: &Patch,
+    object: &mut Map<String, Value>,
+) -> Result<(), Box<Diagnostic>> {
     let text = |object: &Map<String, Value>, field: &str| {
         object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let name = |object: &Map<String, Value>| object.get("metadata").and_then(|it| it.get("name")).cloned();
     let (kind, before) = (text(object, "kind"), name(object));
     match &patch.change {
-        Change::Merge(upper) if strategic::deletes(upper) => {
+        PatchChange::Merge(upper) if strategic_merge::is_delete_directive(upper) => {
             object.clear();
             return Ok(());
         }
-        Change::Merge(upper) => {
+        PatchChange::Merge(upper) => {
             let version = text(object, "apiVersion");
             let group = version.split_once('/').map_or("", |(group, _)| group);
-            strategic::merge(object, upper, Lists::of(group, &kind)).map_err(|Wrong { path, message }| {
-                let message = format!("the patch of {kind} cannot be merged: {path}: {message}");
-                Box::new(job.error(codes::PATCH, message).at(patch.location.clone()))
-            })?;
+            strategic_merge::merge(object, upper, ListMergeRules::of(group, &kind)).map_err(
+                |StrategicMergeError { path, message }| {
+                    let message = format!("the patch of {kind} cannot be merged: {path}: {message}");
+                    Box::new(job.error(codes::PATCH, message).at(patch.location.clone()))
+                },
+            )?;
         }
-        Change::Json(steps) => take_steps(job, &kind, steps, object)?,
+        PatchChange::Json(steps) => apply_json_steps(job, &kind, steps, object)?,
     }
     if text(object, "kind") != kind || name(object) != before {
         let message = format!("a patch of {kind} changes what the object is: its kind or its name");
@@ -151,10 +157,10 @@ fn change(job: &Job<'_>, patch: &Patch, object: &mut Map<String, Value>) -> Resu
     Ok(())
 }
 
-fn take_steps(
-    job: &Job<'_>,
+fn apply_json_steps(
+    job: &RenderJob<'_>,
     kind: &str,
-    steps: &[JsonStep],
+    steps: &[JsonPatchStep],
     object: &mut Map<String, Value>,
 ) -> Result<(), Box<Diagnostic>> {
     let mut value = Value::Object(std::mem::take(object));
@@ -163,10 +169,11 @@ fn take_steps(
         if let PatchOperation::Copy(copy) = &step.operation
             && let Some(source) = value.pointer(copy.from.as_str())
         {
-            copied += weight(source);
-            if copied > COPIED || depth_of(source) > yaml::DEPTH_LIMIT {
-                let message =
-                    format!("the patch copies more than {COPIED} bytes of {kind}, or what is too deep");
+            copied += approximate_size(source);
+            if copied > MOST_COPIED_BYTES || depth_of(source) > yaml::DEPTH_LIMIT {
+                let message = format!(
+                    "the patch copies more than {MOST_COPIED_BYTES} bytes of {kind}, or what is too deep"
+                );
                 return Err(job.error(codes::PATCH, message).at(step.location.clone()).into());
             }
         }
@@ -192,14 +199,14 @@ fn take_steps(
 }
 
 /// Bytes that the steps of one patch may copy: each step may copy the result of earlier ones.
-const COPIED: usize = 1024 * 1024;
+const MOST_COPIED_BYTES: usize = 1024 * 1024;
 
 /// The approximate size in bytes.
-fn weight(value: &Value) -> usize {
+fn approximate_size(value: &Value) -> usize {
     const OF_A_VALUE: usize = 32;
     let inside = match value {
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(map) => map.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        Value::Array(items) => items.iter().map(approximate_size).sum(),
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + approximate_size(value)).sum(),
         Value::String(text) => text.len(),
         _ => 0,
     };
@@ -215,7 +222,7 @@ fn depth_of(value: &Value) -> usize {
 }
 
 /// The mistake of an unused patch, for each target that reads it.
-pub fn idle_mistake(location: &Location, scope: Scope) -> Diagnostic {
+pub fn unused_patch(location: &Location, scope: DiagnosticScope) -> Diagnostic {
     Diagnostic::error(codes::IDLE_PATCH, "this patch fits no object of any app that has it", scope)
         .at(location.clone())
         .help("compare kind, name and labels of its target with what `tutti render` shows")

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::definitions::Definitions;
-use super::documents::{self, Document};
-use super::{Found, Job};
-use crate::model::{Diagnostic, Project, Role, Subject};
+use super::definitions::AppDefinedKinds;
+use super::documents::{self, ObjectDocument};
+use super::{ObjectsById, RenderJob};
+use crate::model::{Diagnostic, MemberRole, MemberSubject, Project};
 
 /// The name of objects that exist once in a namespace.
 const NAME: &str = "project";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-pub fn render(job: &Job<'_>, project: &Project) -> Result<Found, Vec<Diagnostic>> {
-    let mut found = Found::new();
+pub fn render(job: &RenderJob<'_>, project: &Project) -> Result<ObjectsById, Vec<Diagnostic>> {
+    let mut found = ObjectsById::new();
     let mut wrong = Vec::new();
     for object in objects(project) {
         let Value::Object(object) = object else { continue };
-        let document = Document::new(object, job.app.location.clone());
-        match documents::finish(job, document, &Definitions::default()) {
+        let document = ObjectDocument::new(object, job.app.location.clone());
+        match documents::finish_object(job, document, &AppDefinedKinds::default()) {
             Ok(object) => {
                 found.insert(object.id.clone(), (object, String::new()));
             }
@@ -37,7 +37,7 @@ fn objects(project: &Project) -> Vec<Value> {
         },
     })];
     // A roleRef is immutable, so each role has one binding for all members.
-    for role in Role::ALL {
+    for role in MemberRole::ALL {
         let of_role = project.members.iter().filter(|member| member.role == role);
         let subjects: Vec<Value> = of_role.map(|member| subject(&member.subject)).collect();
         if !subjects.is_empty() {
@@ -81,11 +81,11 @@ fn objects(project: &Project) -> Vec<Value> {
     objects
 }
 
-fn subject(subject: &Subject) -> Value {
+fn subject(subject: &MemberSubject) -> Value {
     match subject {
-        Subject::User(name) => json!({"apiGroup": RBAC, "kind": "User", "name": name}),
-        Subject::Group(name) => json!({"apiGroup": RBAC, "kind": "Group", "name": name}),
-        Subject::ServiceAccount { namespace, name } => {
+        MemberSubject::User(name) => json!({"apiGroup": RBAC, "kind": "User", "name": name}),
+        MemberSubject::Group(name) => json!({"apiGroup": RBAC, "kind": "Group", "name": name}),
+        MemberSubject::ServiceAccount { namespace, name } => {
             json!({"kind": "ServiceAccount", "name": name, "namespace": namespace})
         }
     }

@@ -2,23 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::definitions::Definitions;
-use super::documents::{self, Document};
-use super::{Found, Job, codes, pods};
-use crate::model::{Diagnostic, Entry, ObjectId, Route, RoutePath, RouteSettings, Tls};
+use super::definitions::AppDefinedKinds;
+use super::documents::{self, ObjectDocument};
+use super::{ObjectsById, RenderJob, codes, pod_sets};
+use crate::model::{Diagnostic, ObjectId, Route, RouteEntryPoint, RoutePath, RouteSettings, RouteTls};
 
 /// Adds the routes to the rendered objects, whose Services give the ports.
-pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
+pub fn add_routes(job: &RenderJob<'_>, found: &mut ObjectsById) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
-    let here = job.app.routes.iter().filter(|route| job.site.is_selected_by(&route.clusters));
+    let here = job.app.routes.iter().filter(|route| job.cluster.is_selected_by(&route.clusters));
     for route in here {
-        let made = one(job, route, found).map_err(|mistake| vec![*mistake]).and_then(|object| {
+        let made = route_object(job, route, found).map_err(|mistake| vec![*mistake]).and_then(|object| {
             let source = route.location.clone();
-            documents::finish(job, Document::new(object, source), &Definitions::default())
+            documents::finish_object(job, ObjectDocument::new(object, source), &AppDefinedKinds::default())
         });
         match made {
             Ok(object) => match found.get(&object.id) {
-                Some((first, _)) => wrong.push(pods::twice(job, first, &object)),
+                Some((first, _)) => wrong.push(pod_sets::duplicate_object(job, first, &object)),
                 None => {
                     found.insert(object.id.clone(), (object, String::new()));
                 }
@@ -29,24 +29,28 @@ pub fn add(job: &Job<'_>, found: &mut Found) -> Vec<Diagnostic> {
     wrong
 }
 
-fn one(job: &Job<'_>, route: &Route, found: &Found) -> Result<Map<String, Value>, Box<Diagnostic>> {
-    let settings = route.on_ring(job.site.ring());
+fn route_object(
+    job: &RenderJob<'_>,
+    route: &Route,
+    found: &ObjectsById,
+) -> Result<Map<String, Value>, Box<Diagnostic>> {
+    let settings = route.settings_in_ring(job.cluster.ring());
     let service = route.service.as_deref().unwrap_or(&job.app.id.name);
-    let ports = ports_of(job, service, found);
+    let ports = service_ports(job, service, found);
     let mut paths = Vec::new();
     for path in settings.paths() {
-        let port = port(job, route, &path, service, ports.as_deref())?;
+        let port = service_port(job, route, &path, service, ports.as_deref())?;
         paths.push((path, port));
     }
     let object = match &settings.entry {
-        Some(Entry::Gateway { namespace, name }) => {
+        Some(RouteEntryPoint::Gateway { namespace, name }) => {
             let gateway = match namespace {
                 Some(namespace) => json!({"name": name, "namespace": namespace}),
                 None => json!({"name": name}),
             };
             http_route(job, route, &settings, service, &paths, &gateway)
         }
-        Some(Entry::Class(class)) => ingress(job, route, &settings, service, &paths, Some(class)),
+        Some(RouteEntryPoint::Class(class)) => ingress(job, route, &settings, service, &paths, Some(class)),
         None => ingress(job, route, &settings, service, &paths, None),
     };
     match object {
@@ -55,15 +59,15 @@ fn one(job: &Job<'_>, route: &Route, found: &Found) -> Result<Map<String, Value>
     }
 }
 
-fn ports_of(job: &Job<'_>, service: &str, found: &Found) -> Option<Vec<u64>> {
+fn service_ports(job: &RenderJob<'_>, service: &str, found: &ObjectsById) -> Option<Vec<u64>> {
     let id = ObjectId::new("", "Service", Some(&job.app.id.namespace), service);
     let (object, _) = found.get(&id)?;
     let ports = object.body.field("/spec/ports")?;
     Some(ports.as_array()?.iter().filter_map(|port| port.get("port")?.as_u64()).collect())
 }
 
-fn port(
-    job: &Job<'_>,
+fn service_port(
+    job: &RenderJob<'_>,
     route: &Route,
     path: &RoutePath,
     service: &str,
@@ -99,7 +103,7 @@ fn port(
 }
 
 fn ingress(
-    job: &Job<'_>,
+    job: &RenderJob<'_>,
     route: &Route,
     settings: &RouteSettings,
     service: &str,
@@ -121,8 +125,8 @@ fn ingress(
     }
     if let Some(tls) = &settings.tls {
         let secret = match tls {
-            Tls::Secret(secret) => secret.clone(),
-            Tls::Issuer(issuer) => {
+            RouteTls::Secret(secret) => secret.clone(),
+            RouteTls::Issuer(issuer) => {
                 metadata["annotations"] = json!({"cert-manager.io/cluster-issuer": issuer});
                 format!("{}-tls", route.name)
             }
@@ -133,7 +137,7 @@ fn ingress(
 }
 
 fn http_route(
-    job: &Job<'_>,
+    job: &RenderJob<'_>,
     route: &Route,
     settings: &RouteSettings,
     service: &str,
@@ -156,7 +160,7 @@ fn http_route(
     })
 }
 
-fn metadata(job: &Job<'_>, route: &Route) -> Value {
+fn metadata(job: &RenderJob<'_>, route: &Route) -> Value {
     json!({"name": route.name, "namespace": &*job.app.id.namespace, "labels": {"app": &*job.app.id.name}})
 }
 

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::codes;
 use crate::fleet::{Fleet, Waves};
-use crate::model::{App, AppId, Diagnostic, ObjectId, Rendered, RenderedObject, Scope, WaveOrder};
+use crate::model::{
+    App, AppId, Diagnostic, DiagnosticScope, ObjectId, RenderedObject, RenderedTarget, WaveOrder,
+};
 use crate::schedule::assign;
 
 const POD_SPECS: [&str; 3] = ["/spec/template/spec", "/spec/jobTemplate/spec/template/spec", "/spec"];
@@ -26,7 +28,7 @@ const VARIABLES: [(&str, &str); 4] = [
 /// One warning for each shared object of an app.
 pub fn shared_by_waves<'a>(
     fleet: &Fleet,
-    renders: impl IntoIterator<Item = &'a Rendered>,
+    renders: impl IntoIterator<Item = &'a RenderedTarget>,
 ) -> Vec<Diagnostic> {
     let mut found: BTreeMap<(&AppId, &ObjectId), Diagnostic> = BTreeMap::new();
     for render in renders {
@@ -34,8 +36,9 @@ pub fn shared_by_waves<'a>(
         // A wave of a ring contains whole clusters.
         let Some(app) = app.filter(|app| app.rollout.order != WaveOrder::Default) else { continue };
         let waves = Waves::of(fleet, app);
-        let of_pod_set = wave_of_each(fleet, app, &waves, render);
-        let shared = mounted(&of_pod_set, render).into_iter().chain(defined(&of_pod_set, render));
+        let of_pod_set = wave_by_pod_set(fleet, app, &waves, render);
+        let shared =
+            mounted(&of_pod_set, render).into_iter().chain(definitions_with_waves(&of_pod_set, render));
         for (object, positions) in shared.filter(|(_, positions)| positions.len() > 1) {
             let warn = || warning(app, object, &waves, &positions);
             found.entry((&app.id, &object.id)).or_insert_with(warn);
@@ -45,17 +48,17 @@ pub fn shared_by_waves<'a>(
 }
 
 /// The wave index of each podSet of a render.
-type WaveOfEach = BTreeMap<String, usize>;
+type WaveByPodSet = BTreeMap<String, usize>;
 
-fn wave_of_each(fleet: &Fleet, app: &App, waves: &Waves, render: &Rendered) -> WaveOfEach {
+fn wave_by_pod_set(fleet: &Fleet, app: &App, waves: &Waves, render: &RenderedTarget) -> WaveByPodSet {
     let wave_of = |group: &str| waves.wave_of(fleet, &render.cluster, group);
     assign(app, &render.cluster).into_iter().map(|pod_set| (pod_set.name, wave_of(&pod_set.group))).collect()
 }
 
 /// Definitions with the wave indices that bring them.
-fn defined<'a>(
-    of_pod_set: &WaveOfEach,
-    render: &'a Rendered,
+fn definitions_with_waves<'a>(
+    of_pod_set: &WaveByPodSet,
+    render: &'a RenderedTarget,
 ) -> impl Iterator<Item = (&'a RenderedObject, BTreeSet<usize>)> {
     let definitions = render.objects.iter().filter(|object| object.defines.is_some());
     definitions.map(|object| {
@@ -65,12 +68,15 @@ fn defined<'a>(
 }
 
 /// ConfigMaps and Secrets with the wave indices whose pods use them.
-fn mounted<'a>(of_pod_set: &WaveOfEach, render: &'a Rendered) -> Vec<(&'a RenderedObject, BTreeSet<usize>)> {
+fn mounted<'a>(
+    of_pod_set: &WaveByPodSet,
+    render: &'a RenderedTarget,
+) -> Vec<(&'a RenderedObject, BTreeSet<usize>)> {
     let mut taken: BTreeMap<ObjectId, BTreeSet<usize>> = BTreeMap::new();
     for object in &*render.objects {
         let [pod_set] = &*object.pod_sets else { continue };
         let Some(wave) = of_pod_set.get(&**pod_set) else { continue };
-        for (kind, name) in of_pods(object) {
+        for (kind, name) in configs_of_pods(object) {
             let id = ObjectId::new("", kind, object.id.namespace.as_deref(), &name);
             taken.entry(id).or_default().insert(*wave);
         }
@@ -79,8 +85,8 @@ fn mounted<'a>(of_pod_set: &WaveOfEach, render: &'a Rendered) -> Vec<(&'a Render
 }
 
 /// Kinds and names of the config that pods of an object use.
-fn of_pods(object: &RenderedObject) -> Vec<(&'static str, String)> {
-    if !object.body.mentions("containers") {
+fn configs_of_pods(object: &RenderedObject) -> Vec<(&'static str, String)> {
+    if !object.body.contains_text("containers") {
         return Vec::new();
     }
     let fields = object.body.fields();
@@ -128,5 +134,7 @@ fn warning(
         (codes::SHARED_CONFIG, "is mounted by", help)
     };
     let message = format!("{} {verb} podSets of several waves of {title}: {names}", object.id);
-    Diagnostic::warning(code, message, Scope::App(app.id.clone())).at(object.source.clone()).help(help)
+    Diagnostic::warning(code, message, DiagnosticScope::App(app.id.clone()))
+        .at(object.source.clone())
+        .help(help)
 }

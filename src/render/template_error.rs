@@ -6,7 +6,7 @@ use std::ops::Range;
 use minijinja::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
-use super::bounds;
+use super::output_limits;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TemplateError {
@@ -40,7 +40,7 @@ impl From<&Error> for TemplateError {
             ErrorKind::UndefinedError => TemplateFault::Undefined,
             ErrorKind::OutOfFuel => TemplateFault::Steps,
             ErrorKind::TemplateNotFound => TemplateFault::NotFound,
-            _ if bounds::is_too_long(error) => TemplateFault::Size,
+            _ if output_limits::is_too_long(error) => TemplateFault::Size,
             kind => TemplateFault::Other(kind.to_string()),
         };
         Self {

@@ -2,7 +2,7 @@
 //!
 //! A worker receives templates and capabilities once and keeps them. It answers with texts and with the questions about the
 //! cluster, which `render::site` records. A render that ended its worker is repeated once with tags that report their lines
-//! (`trace/lines.rs`).
+//! (`trace/line_reports.rs`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,27 +10,27 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::context::Context;
-use super::engine::{Engine, Mode, Unread};
-use super::layers::Source;
-use super::site::{Asked, ToldFacts};
+use super::cluster_facts::{QuestionSet, WorkerFacts};
+use super::engine::{Engine, InvalidTemplate, TemplateMode};
+use super::layers::LayerSource;
+use super::template_context::TemplateContext;
 use super::template_error::TemplateError;
-use super::{Job, mistakes};
+use super::{RenderJob, template_mistakes};
 use crate::model::{
-    Diagnostic, KeptText, RenderEnd, RenderEndCause, TemplateRequest, TemplateWorkers, WorkerTask,
+    CachedText, Diagnostic, RenderFailure, RenderFailureCause, TemplateRequest, TemplateWorkers, WorkerTask,
 };
 use crate::schedule::assign;
 
 /// Templates that can include each other: chains of files by name, lowest first.
-type Group<'a> = BTreeMap<&'a str, Vec<&'a Source>>;
+type TemplateGroup<'a> = BTreeMap<&'a str, Vec<&'a LayerSource>>;
 
 /// A group in a worker request: path and text of each file.
-pub type ToldGroup = BTreeMap<String, Vec<(String, String)>>;
+pub type WorkerTemplateGroup = BTreeMap<String, Vec<(String, String)>>;
 
 #[derive(Debug, Deserialize, Serialize)]
-pub struct ToldRender {
+pub struct WorkerRenderRequest {
     pub variables: Map<String, Value>,
-    pub facts: ToldFacts,
+    pub facts: WorkerFacts,
     /// Adds marks to templates, numbered from here.
     pub first_mark: Option<usize>,
 }
@@ -39,69 +39,69 @@ pub struct ToldRender {
 pub struct RenderAnswer {
     pub groups: Vec<GroupResult>,
     /// Questions about the cluster.
-    pub asked: Asked,
+    pub asked: QuestionSet,
 }
 
 /// The texts of a group by name, or its invalid templates.
-pub type GroupResult = Result<Vec<Result<String, Box<TemplateError>>>, Vec<Unread>>;
+pub type GroupResult = Result<Vec<Result<String, Box<TemplateError>>>, Vec<InvalidTemplate>>;
 
 /// The time limit for the templates of one target. Most need less than a hundredth.
-const TIME: Duration = Duration::from_secs(2);
+const BASE_TIME: Duration = Duration::from_secs(2);
 /// Added for each podSet, which renders all templates again.
-const TIME_OF_POD_SET: Duration = Duration::from_millis(50);
+const TIME_PER_POD_SET: Duration = Duration::from_millis(50);
 
-pub fn time_of(job: &Job<'_>) -> Duration {
+pub fn time_limit(job: &RenderJob<'_>) -> Duration {
     let pod_sets = assign(job.app, &job.target.cluster).len();
-    TIME.saturating_add(TIME_OF_POD_SET.saturating_mul(u32::try_from(pod_sets).unwrap_or(u32::MAX)))
+    BASE_TIME.saturating_add(TIME_PER_POD_SET.saturating_mul(u32::try_from(pod_sets).unwrap_or(u32::MAX)))
 }
 
 /// Groups of templates that cannot include each other.
 #[derive(Debug)]
 pub struct Templates {
     /// The files that each group renders, by name.
-    rendered: Vec<Vec<Source>>,
+    entry_files: Vec<Vec<LayerSource>>,
     /// The paths of all files by number.
     paths: Vec<String>,
     /// The number of the first file that is not shipped.
-    own: Option<usize>,
+    first_own: Option<usize>,
     first_mark: Option<usize>,
-    by: By,
+    backend: TemplateBackend,
 }
 
 #[derive(Debug)]
-enum By {
-    Engines(Vec<Result<Engine, Vec<Unread>>>),
-    Workers(KeptText),
+enum TemplateBackend {
+    InProcess(Vec<Result<Engine, Vec<InvalidTemplate>>>),
+    Workers(CachedText),
 }
 
 impl Templates {
-    pub fn new(job: &Job<'_>, groups: &[Group<'_>]) -> Self {
+    pub fn new(job: &RenderJob<'_>, groups: &[TemplateGroup<'_>]) -> Self {
         let sources = || groups.iter().flat_map(BTreeMap::values).flatten();
         let paths: Vec<String> = sources().map(|source| source.path.clone()).collect();
         let first_mark = job
-            .notes
+            .trace
             .filter(|notes| notes.marked)
-            .map(|notes| notes.number(paths.iter().map(String::as_str)));
+            .map(|notes| notes.number_templates(paths.iter().map(String::as_str)));
         let own = sources().position(|source| !source.is_shipped);
         let by = if own.is_none() || job.charts.template_workers().is_none() {
-            By::Engines(engines(groups, Mode { marks: first_mark, lines: None }))
+            TemplateBackend::InProcess(build_engines(groups, TemplateMode { marks: first_mark, lines: None }))
         } else {
-            By::Workers(KeptText::new(told(groups)))
+            TemplateBackend::Workers(CachedText::new(groups_for_worker(groups)))
         };
-        let rendered = groups.iter().map(|group| rendered(group).cloned().collect()).collect();
-        Self { rendered, paths, own, first_mark, by }
+        let rendered = groups.iter().map(|group| entry_templates(group).cloned().collect()).collect();
+        Self { entry_files: rendered, paths, first_own: own, first_mark, backend: by }
     }
 
     /// The texts with their files, and the mistakes.
     pub fn render<'s>(
         &'s self,
-        job: &Job<'_>,
-        context: &Context<'_>,
-    ) -> (Vec<(&'s Source, String)>, Vec<Diagnostic>) {
-        let answered = match &self.by {
-            By::Engines(engines) => {
+        job: &RenderJob<'_>,
+        context: &TemplateContext<'_>,
+    ) -> (Vec<(&'s LayerSource, String)>, Vec<Diagnostic>) {
+        let answered = match &self.backend {
+            TemplateBackend::InProcess(engines) => {
                 let variables = context.variables();
-                let groups = engines.iter().zip(&self.rendered).map(|(engine, files)| match engine {
+                let groups = engines.iter().zip(&self.entry_files).map(|(engine, files)| match engine {
                     Ok(engine) => {
                         Ok(files.iter().map(|file| engine.render(&file.path, variables.clone())).collect())
                     }
@@ -109,91 +109,99 @@ impl Templates {
                 });
                 Ok(groups.collect())
             }
-            By::Workers(templates) => match job.charts.template_workers() {
-                Some(workers) => self.ask(job, context, templates, workers),
-                None => Err(crash("nobody renders templates any more".to_owned())),
+            TemplateBackend::Workers(templates) => match job.charts.template_workers() {
+                Some(workers) => self.ask_worker(job, context, templates, workers),
+                None => Err(worker_crash("nobody renders templates any more".to_owned())),
             },
         };
         let groups: Vec<GroupResult> = match answered {
             Ok(groups) => groups,
-            Err(end) => return (Vec::new(), vec![self.mistake(job, &end)]),
+            Err(end) => return (Vec::new(), vec![self.worker_end(job, &end)]),
         };
         let (mut texts, mut wrong) = (Vec::new(), Vec::new());
-        for (files, group) in self.rendered.iter().zip(groups) {
+        for (files, group) in self.entry_files.iter().zip(groups) {
             match group {
                 Ok(results) => {
                     for (file, result) in files.iter().zip(results) {
                         match result {
                             Ok(text) => texts.push((file, text)),
                             Err(error) => {
-                                wrong.push(mistakes::of_template(job, &error, &|| context.to_json()));
+                                wrong.push(template_mistakes::template_mistake(job, &error, &|| {
+                                    context.to_json()
+                                }));
                             }
                         }
                     }
                 }
-                Err(unread) => wrong.extend(unread.iter().map(|unread| mistakes::of_unread(job, unread))),
+                Err(unread) => {
+                    wrong.extend(unread.iter().map(|unread| template_mistakes::invalid_template(job, unread)))
+                }
             }
         }
         (texts, wrong)
     }
 
-    fn ask(
+    fn ask_worker(
         &self,
-        job: &Job<'_>,
-        context: &Context<'_>,
-        templates: &KeptText,
+        job: &RenderJob<'_>,
+        context: &TemplateContext<'_>,
+        templates: &CachedText,
         workers: &dyn TemplateWorkers,
-    ) -> Result<Vec<GroupResult>, RenderEnd> {
-        let failed = |error: serde_json::Error| crash(error.to_string());
-        let (facts, capabilities) = job.site.told();
-        let told = ToldRender { variables: context.told(), facts, first_mark: self.first_mark };
+    ) -> Result<Vec<GroupResult>, RenderFailure> {
+        let failed = |error: serde_json::Error| worker_crash(error.to_string());
+        let (facts, capabilities) = job.cluster.worker_facts();
+        let told =
+            WorkerRenderRequest { variables: context.worker_variables(), facts, first_mark: self.first_mark };
         let body = serde_json::to_string(&told).map_err(failed)?;
-        let time = job.time_left.get().unwrap_or_else(|| time_of(job));
+        let time = job.time_left.get().unwrap_or_else(|| time_limit(job));
         // Without this check each podSet would start another request.
         if time.is_zero() {
-            return Err(RenderEnd { cause: RenderEndCause::Time, place: None });
+            return Err(RenderFailure { cause: RenderFailureCause::Time, place: None });
         }
         let request = TemplateRequest {
             task: WorkerTask::RenderTemplates,
-            kept: &[templates, capabilities],
+            cached: &[templates, capabilities],
             body,
             time,
         };
-        let answer = job.turn.part(|wait| workers.ask(&request, wait));
+        let answer = job.time_slice.run_part(|wait| workers.run_task(&request, wait));
         // A render over its limit leaves no time for the next podSet.
         let took = answer.as_ref().map_or(time, |answer| answer.took);
         job.time_left.set(Some(time.saturating_sub(took)));
         let RenderAnswer { groups, asked } = serde_json::from_slice(&answer?.body).map_err(failed)?;
-        job.site.note_asked(asked);
+        job.cluster.record_questions(asked);
         Ok(groups)
     }
 
     /// At the last reported line, else at the first template of the repository.
-    fn mistake(&self, job: &Job<'_>, end: &RenderEnd) -> Diagnostic {
+    fn worker_end(&self, job: &RenderJob<'_>, end: &RenderFailure) -> Diagnostic {
         let reached = end.place.as_deref().and_then(|place| {
             let (number, line) = place.split_once(':')?;
             Some((self.paths.get(number.parse::<usize>().ok()?)?, line.parse().ok()?))
         });
-        let first = || Some((self.paths.get(self.own?)?, 1));
+        let first = || Some((self.paths.get(self.first_own?)?, 1));
         let (file, line) = reached.or_else(first).map_or(("(templates)", 1), |(file, line)| (file, line));
-        mistakes::of_end(job, &end.cause, file, line)
+        template_mistakes::worker_end(job, &end.cause, file, line)
     }
 }
 
-fn crash(words: String) -> RenderEnd {
-    RenderEnd { cause: RenderEndCause::Crash(words), place: None }
+fn worker_crash(words: String) -> RenderFailure {
+    RenderFailure { cause: RenderFailureCause::Crash(words), place: None }
 }
 
 /// The highest file of each name, without parts (`_*.j2`).
-pub fn rendered<'a>(group: &Group<'a>) -> impl Iterator<Item = &'a Source> {
+pub fn entry_templates<'a>(group: &TemplateGroup<'a>) -> impl Iterator<Item = &'a LayerSource> {
     let whole = group.iter().filter(|(name, _)| !name.starts_with('_'));
     whole.filter_map(|(_, chain)| chain.last().copied())
 }
 
-pub fn engines(groups: &[Group<'_>], mode: Mode) -> Vec<Result<Engine, Vec<Unread>>> {
+pub fn build_engines(
+    groups: &[TemplateGroup<'_>],
+    mode: TemplateMode,
+) -> Vec<Result<Engine, Vec<InvalidTemplate>>> {
     let mut number = 0;
-    let engine = |group: &Group<'_>| {
-        let mode = Mode {
+    let engine = |group: &TemplateGroup<'_>| {
+        let mode = TemplateMode {
             marks: mode.marks.map(|first| first + number),
             lines: mode.lines.map(|(first, report)| (first + number, report)),
         };
@@ -203,11 +211,12 @@ pub fn engines(groups: &[Group<'_>], mode: Mode) -> Vec<Result<Engine, Vec<Unrea
     groups.iter().map(engine).collect()
 }
 
-fn told(groups: &[Group<'_>]) -> String {
+fn groups_for_worker(groups: &[TemplateGroup<'_>]) -> String {
     let files =
-        |chain: &Vec<&Source>| chain.iter().map(|it| (it.path.clone(), it.text.to_string())).collect();
-    let group =
-        |group: &Group<'_>| group.iter().map(|(name, chain)| ((*name).to_owned(), files(chain))).collect();
-    let told: Vec<ToldGroup> = groups.iter().map(group).collect();
+        |chain: &Vec<&LayerSource>| chain.iter().map(|it| (it.path.clone(), it.text.to_string())).collect();
+    let group = |group: &TemplateGroup<'_>| {
+        group.iter().map(|(name, chain)| ((*name).to_owned(), files(chain))).collect()
+    };
+    let told: Vec<WorkerTemplateGroup> = groups.iter().map(group).collect();
     serde_json::json!(told).to_string()
 }

@@ -1,6 +1,6 @@
-mod at_desk;
 mod explain;
 mod facts;
+mod in_process_worker;
 mod layer_file;
 mod memory;
 mod patches;
@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use super::render;
 use crate::fleet::{Fleet, Target, assemble};
 use crate::manifest;
-use crate::model::{AppId, Charts, Diagnostic, History, NoCharts, OnlyTemplates, Rendered, Snapshot};
+use crate::model::{
+    AppId, ChartProvider, Diagnostic, NoCharts, PathHistory, RenderedTarget, Snapshot, TemplatesOnly,
+};
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1, labels: {zone: bj, environment: test}}\nspec: {vip: 10.0.0.1, connection: {sandbox: {}}}\n";
 const WEB: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: web}\nspec: {workloadType: Deployment, developLanguage: go, runType: server, image: 'web:1', port: 8080}\n";
@@ -32,30 +34,38 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
 }
 
 /// Renders here and by workers, and compares.
-fn run(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+fn run(app: &str, files: &[(&str, &str)]) -> Result<RenderedTarget, Vec<Diagnostic>> {
     let here = run_here(app, files);
-    assert_eq!(run_by(&OnlyTemplates::<at_desk::AtDesk>::default(), app, files), here, "by a worker");
+    assert_eq!(
+        run_by(&TemplatesOnly::<in_process_worker::InProcessWorker>::default(), app, files),
+        here,
+        "by a worker"
+    );
     // Mistakes have no columns then.
-    let reporting = run_by(&at_desk::reporting(), app, files);
+    let reporting = run_by(&in_process_worker::reporting(), app, files);
     assert_eq!(reporting.ok(), here.as_ref().ok().cloned(), "by a worker that reports lines");
     here
 }
 
-fn run_here(app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+fn run_here(app: &str, files: &[(&str, &str)]) -> Result<RenderedTarget, Vec<Diagnostic>> {
     run_by(&NoCharts, app, files)
 }
 
-fn run_by(charts: &dyn Charts, app: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+fn run_by(
+    charts: &dyn ChartProvider,
+    app: &str,
+    files: &[(&str, &str)],
+) -> Result<RenderedTarget, Vec<Diagnostic>> {
     let snapshot = snapshot(files);
     let target = Target { app: AppId::new("default", app), cluster: "bj1".into() };
     render(&fleet(&snapshot), &snapshot, charts, &target)
 }
 
-fn web(files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+fn web(files: &[(&str, &str)]) -> Result<RenderedTarget, Vec<Diagnostic>> {
     run("web", &[&[("apps/web/app.yaml", WEB)], files].concat())
 }
 
-fn body(rendered: &Rendered, kind: &str, name: &str) -> Value {
+fn body(rendered: &RenderedTarget, kind: &str, name: &str) -> Value {
     let found = rendered.objects.iter().find(|object| &*object.kind.kind == kind && &*object.id.name == name);
     found.unwrap_or_else(|| panic!("no {kind} {name}")).body.fields()
 }
@@ -67,7 +77,7 @@ fn check(files: &[(&str, &str)], pointer: &str, expected: &Value) {
 }
 
 /// Parts of the only mistake: its line, and its help.
-fn check_mistake(result: Result<Rendered, Vec<Diagnostic>>, line: &str, help: &str) {
+fn check_mistake(result: Result<RenderedTarget, Vec<Diagnostic>>, line: &str, help: &str) {
     let mistakes = result.expect_err("a mistake");
     assert_eq!(mistakes.len(), 1, "{mistakes:#?}");
     assert!(mistakes[0].to_string().contains(line), "{} has not {line}", mistakes[0]);
@@ -121,14 +131,14 @@ const WORKLOADS: [(&str, &str); 6] = [
 ];
 
 /// `web`, with another type of workload, another run type and more fields.
-fn component(workload: &str, run_type: &str, more: &str) -> Result<Rendered, Vec<Diagnostic>> {
+fn component(workload: &str, run_type: &str, more: &str) -> Result<RenderedTarget, Vec<Diagnostic>> {
     let schedule = if workload == "CronJob" { ", schedule: '0 3 * * *'" } else { "" };
     let app = WEB.replace("workloadType: Deployment", &format!("workloadType: {workload}"));
     let app = app.replace("runType: server", &format!("runType: {run_type}"));
     run("web", &[("apps/web/app.yaml", &app.replace("8080}", &format!("8080{schedule}{more}}}")))])
 }
 
-fn kinds(rendered: &Rendered) -> Vec<&str> {
+fn kinds(rendered: &RenderedTarget) -> Vec<&str> {
     rendered.objects.iter().map(|object| &*object.kind.kind).collect()
 }
 
@@ -180,7 +190,8 @@ fn changed_job_gets_new_name() {
 fn config_change_rolls_out_pods() {
     let rendered = component("StatefulSet", "worker", ", config: {app.yaml: 'a: 1'}").unwrap();
     assert_eq!(body(&rendered, "ConfigMap", "web-config")["data"], json!({"app.yaml": "a: 1"}));
-    let template = |rendered: &Rendered| body(rendered, "StatefulSet", "web")["spec"]["template"].clone();
+    let template =
+        |rendered: &RenderedTarget| body(rendered, "StatefulSet", "web")["spec"]["template"].clone();
     let first = template(&rendered);
     assert_eq!(first["spec"]["volumes"][0]["configMap"]["name"], "web-config");
     assert_eq!(first["spec"]["containers"][0]["volumeMounts"][0]["mountPath"], "/etc/web");
@@ -469,7 +480,7 @@ fn app_set(pod_sets: &str, template: &str) -> String {
 const TEMPLATE: &str =
     "{spec: {containers: [{name: main, image: 'r/x:v1', ports: [{containerPort: 80, name: web}]}]}}";
 
-fn bbcc(pod_sets: &str, template: &str, files: &[(&str, &str)]) -> Result<Rendered, Vec<Diagnostic>> {
+fn bbcc(pod_sets: &str, template: &str, files: &[(&str, &str)]) -> Result<RenderedTarget, Vec<Diagnostic>> {
     run("bbcc", &[&[("apps/bbcc/app.yaml", app_set(pod_sets, template).as_str())], files].concat())
 }
 
@@ -588,7 +599,8 @@ fn objects_have_our_labels_and_stable_hash() {
         json!({"tutti.dev/app": "default/web", "tutti.dev/origin": "/Service/default/web"})
     );
     // Files that the app does not read change nothing, those that it reads do.
-    let hashes = |rendered: &Rendered| rendered.objects.iter().map(|object| object.hash).collect::<Vec<_>>();
+    let hashes =
+        |rendered: &RenderedTarget| rendered.objects.iter().map(|object| object.hash).collect::<Vec<_>>();
     let other = web(&[("README.md", "x"), ("templates/language/java/values.yaml", "replicas: 9")]).unwrap();
     assert_eq!(hashes(&rendered), hashes(&other));
     assert_eq!(rendered.digest(), other.digest());
@@ -618,9 +630,9 @@ fn template_output_is_bounded() {
 fn revision_is_last_commit_of_inputs() {
     let revision = |changed: &str, files: &[(&str, &str)]| {
         let mut snapshot = snapshot(&[&[("apps/web/app.yaml", WEB)], files].concat());
-        snapshot.history = Arc::new(History {
+        snapshot.history = Arc::new(PathHistory {
             commits: vec!["new".into(), "old".into()],
-            changed: [("apps/web/app.yaml".to_owned(), 1), (changed.to_owned(), 0)].into(),
+            last_change_index: [("apps/web/app.yaml".to_owned(), 1), (changed.to_owned(), 0)].into(),
         });
         let target = Target { app: AppId::new("default", "web"), cluster: "bj1".into() };
         render(&fleet(&snapshot), &snapshot, &NoCharts, &target).unwrap().revision.to_string()

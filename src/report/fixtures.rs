@@ -1,8 +1,8 @@
 //! Reports for tests, with defaults for all other fields.
 
-use super::{ClusterReport, Phase, RolloutReport, TargetReport, UnitReport};
+use super::{ClusterReport, RolloutReport, TargetPhase, TargetReport, UnitReport};
 use crate::model::{AppId, ClusterName, Digest, PodCount, Revision};
-use crate::rollout::{Confirmation, Hold, UnitId, WaveReport, WaveState};
+use crate::rollout::{Confirmation, RolloutHold, UnitId, WaveReport, WaveState};
 
 impl ClusterReport {
     /// A cluster that is connected and read.
@@ -21,7 +21,7 @@ impl ClusterReport {
 }
 
 impl TargetReport {
-    pub(crate) fn of_test(app: AppId, cluster: &str, phase: Phase) -> Self {
+    pub(crate) fn of_test(app: AppId, cluster: &str, phase: TargetPhase) -> Self {
         Self {
             app,
             kind: "Component",
@@ -60,10 +60,10 @@ impl UnitReport {
 
 impl RolloutReport {
     /// A rollout that waits for a confirmation of the wave behind `after`; units on these clusters, in order, wait for it.
-    pub(crate) fn that_asks(app: AppId, clusters: &[&str], after: &str, through: &str) -> Self {
+    pub(crate) fn with_confirmation(app: AppId, clusters: &[&str], after: &str, through: &str) -> Self {
         let (after, through, digest) = (after.to_owned(), through.to_owned(), Digest::of(b"v2"));
         let unit = |cluster: &&str| UnitReport {
-            hold: Some(Hold::Confirmation { after: after.clone(), through: through.clone(), digest }),
+            hold: Some(RolloutHold::Confirmation { after: after.clone(), through: through.clone(), digest }),
             ..UnitReport::of_test(
                 UnitId { cluster: ClusterName::from(*cluster), pod_set: "".into() },
                 &through,

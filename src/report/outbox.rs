@@ -13,54 +13,55 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::statuses::Key;
-use super::words;
+use super::status_text;
+use super::statuses::StatusKey;
 use crate::cluster::WritePermit;
-use crate::forge::{Client, CommitStatus, State};
+use crate::forge::{CommitStatus, CommitStatusState, ForgeClient};
 use crate::model::Revision;
 
-const APART: Duration = Duration::from_secs(10);
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MIN_INTERVAL: Duration = Duration::from_secs(10);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// A command of the controller.
 #[derive(Debug)]
-pub enum Order {
+pub enum OutboxCommand {
     /// The statuses of a new head before anything else is known. Other statuses stay.
-    First(BTreeMap<Key, CommitStatus>),
+    Initial(BTreeMap<StatusKey, CommitStatus>),
     /// All desired statuses. A commit in progress without a status is superseded by `head`. Only commits in `told` are
     /// remembered.
-    Desired { head: Revision, told: Vec<Revision>, statuses: BTreeMap<Key, CommitStatus> },
+    Desired { head: Revision, told: Vec<Revision>, statuses: BTreeMap<StatusKey, CommitStatus> },
     /// The statuses that the forge has for a commit.
-    Known { revision: Revision, statuses: Vec<CommitStatus> },
+    Existing { revision: Revision, statuses: Vec<CommitStatus> },
     /// All existing statuses were read, so posting may begin.
-    Open,
+    StartPosting,
     /// Answers when nothing is left to post, or with the last error after `patience`.
     Flush { patience: Duration, done: oneshot::Sender<Result<(), String>> },
 }
 
 /// Which states may follow a final state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum StatusTransitionRule {
     Deployment,
     Check,
 }
 
 /// A handle to a running outbox.
 #[derive(Clone, Debug)]
-pub struct Outbox(mpsc::UnboundedSender<Order>);
+pub struct Outbox(mpsc::UnboundedSender<OutboxCommand>);
 
 impl Outbox {
     /// Posts until every handle is dropped or the permit is revoked.
-    pub fn start(forge: Client, permit: WritePermit, rule: Rule) -> Self {
+    pub fn start(forge: ForgeClient, permit: WritePermit, rule: StatusTransitionRule) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         let contexts = BTreeMap::new();
-        let worker = Worker { forge, permit, rule, open: false, contexts, pause: None, error: None };
+        let worker =
+            OutboxWorker { forge, permit, rule, may_post: false, contexts, backoff: None, error: None };
         tokio::spawn(worker.run(receiver));
         Self(sender)
     }
 
-    pub fn send(&self, order: Order) {
+    pub fn send(&self, order: OutboxCommand) {
         // The worker ends with the last handle, so this send cannot fail.
         let _ = self.0.send(order);
     }
@@ -68,7 +69,7 @@ impl Outbox {
     /// Waits until everything is posted. Returns the last error if that takes too long.
     pub async fn flush(&self, patience: Duration) -> Result<(), String> {
         let (done, answer) = oneshot::channel();
-        self.send(Order::Flush { patience, done });
+        self.send(OutboxCommand::Flush { patience, done });
         match tokio::time::timeout(patience + Duration::from_secs(1), answer).await {
             Ok(Ok(result)) => result,
             _ => Err("the forge did not answer in time".to_owned()),
@@ -77,74 +78,80 @@ impl Outbox {
 }
 
 #[derive(Debug)]
-struct Context {
-    wanted: CommitStatus,
+struct StatusContext {
+    desired: CommitStatus,
     /// A pending status that a final one replaced before it was posted. It is posted too, so that the history shows when work
     /// began.
-    overtaken: Option<CommitStatus>,
+    superseded_pending: Option<CommitStatus>,
     posted: Option<CommitStatus>,
     posted_at: Option<Instant>,
     /// The forge refused the status until then.
     refused_until: Option<Instant>,
 }
 
-impl Context {
+impl StatusContext {
     fn new(wanted: CommitStatus, posted: Option<CommitStatus>) -> Self {
-        Self { wanted, overtaken: None, posted, posted_at: None, refused_until: None }
+        Self { desired: wanted, superseded_pending: None, posted, posted_at: None, refused_until: None }
     }
 
-    fn want(&mut self, wanted: CommitStatus) {
-        let before = std::mem::replace(&mut self.wanted, wanted);
-        let overtakes = before.state == State::Pending && self.wanted.state != State::Pending;
-        if overtakes && self.posted.is_none() && self.overtaken.is_none() {
-            self.overtaken = Some(before);
+    fn set_desired(&mut self, wanted: CommitStatus) {
+        let before = std::mem::replace(&mut self.desired, wanted);
+        let overtakes =
+            before.state == CommitStatusState::Pending && self.desired.state != CommitStatusState::Pending;
+        if overtakes && self.posted.is_none() && self.superseded_pending.is_none() {
+            self.superseded_pending = Some(before);
         }
     }
 
-    fn next(&self) -> &CommitStatus {
-        self.overtaken.as_ref().filter(|_| self.posted.is_none()).unwrap_or(&self.wanted)
+    fn next_status(&self) -> &CommitStatus {
+        self.superseded_pending.as_ref().filter(|_| self.posted.is_none()).unwrap_or(&self.desired)
     }
 
-    /// When it is due: `None` never, `Some(None)` at once.
-    fn due(&self, rule: Rule) -> Option<Option<Instant>> {
+    /// When it is due: `NotConfigured` never, `Some(None)` at once.
+    fn due_at(&self, rule: StatusTransitionRule) -> Option<Option<Instant>> {
         let Some(posted) = &self.posted else { return Some(None) };
-        if posted.state == self.wanted.state && posted.description == self.wanted.description {
+        if posted.state == self.desired.state && posted.description == self.desired.description {
             return None;
         }
-        let later = Some(self.posted_at.map(|at| at + APART));
-        match (posted.state, self.wanted.state) {
-            (State::Pending, now) if rule == Rule::Check && now != State::Pending => Some(None),
-            _ if rule == Rule::Check => later,
+        let later = Some(self.posted_at.map(|at| at + MIN_INTERVAL));
+        match (posted.state, self.desired.state) {
+            (CommitStatusState::Pending, now)
+                if rule == StatusTransitionRule::Check && now != CommitStatusState::Pending =>
+            {
+                Some(None)
+            }
+            _ if rule == StatusTransitionRule::Check => later,
             // Success is final: a later problem does not belong to this commit.
-            (State::Success, _) => None,
+            (CommitStatusState::Success, _) => None,
             // A failure stays until it is known to be over, also after a restart.
-            (State::Failure, State::Pending | State::Skipped) => None,
+            (CommitStatusState::Failure, CommitStatusState::Pending | CommitStatusState::Skipped) => None,
             (before, now) if before == now => later,
             _ => Some(None),
         }
     }
 }
 
-struct Worker {
-    forge: Client,
+struct OutboxWorker {
+    forge: ForgeClient,
     /// Stopping the process does not revoke it.
     permit: WritePermit,
-    rule: Rule,
-    open: bool,
-    contexts: BTreeMap<Key, Context>,
+    rule: StatusTransitionRule,
+    may_post: bool,
+    contexts: BTreeMap<StatusKey, StatusContext>,
     /// Backoff after a failure: its end and its length.
-    pause: Option<(Instant, Duration)>,
+    backoff: Option<(Instant, Duration)>,
     error: Option<String>,
 }
 
-impl Worker {
-    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
+impl OutboxWorker {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<OutboxCommand>) {
         let mut flush: Option<(Instant, oneshot::Sender<Result<(), String>>)> = None;
         loop {
-            let next = self.next();
+            let next = self.next_due();
             // Flush does not wait for a status that only keeps its distance.
-            let idle =
-                self.open && self.error.is_none() && next.as_ref().is_none_or(|(_, at)| *at > Instant::now());
+            let idle = self.may_post
+                && self.error.is_none()
+                && next.as_ref().is_none_or(|(_, at)| *at > Instant::now());
             let is_revoked = self.permit.is_revoked();
             if let Some((deadline, _)) = &flush
                 && (idle || is_revoked || *deadline <= Instant::now())
@@ -162,7 +169,7 @@ impl Worker {
                 Some((_, at)) if *at <= now => {
                     // Commands in the queue may change what is due.
                     match orders.try_recv() {
-                        Ok(order) => self.take(order, &mut flush),
+                        Ok(order) => self.handle_command(order, &mut flush),
                         Err(_) => self.post(next.map(|(key, _)| key)).await,
                     }
                     continue;
@@ -173,7 +180,7 @@ impl Worker {
             let wake = [wake, flush.as_ref().map(|(deadline, _)| *deadline)].into_iter().flatten().min();
             tokio::select! {
                 order = orders.recv() => match order {
-                    Some(order) => self.take(order, &mut flush),
+                    Some(order) => self.handle_command(order, &mut flush),
                     None => return,
                 },
                 () = sleep_until(wake) => {}
@@ -181,78 +188,87 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, order: Order, flush: &mut Option<(Instant, oneshot::Sender<Result<(), String>>)>) {
+    fn handle_command(
+        &mut self,
+        order: OutboxCommand,
+        flush: &mut Option<(Instant, oneshot::Sender<Result<(), String>>)>,
+    ) {
         match order {
-            Order::Known { revision, statuses } => {
+            OutboxCommand::Existing { revision, statuses } => {
                 // The time of the existing post is unknown; it may be a moment ago.
-                let posted_at = (self.rule == Rule::Check).then(Instant::now);
+                let posted_at = (self.rule == StatusTransitionRule::Check).then(Instant::now);
                 for status in statuses {
                     let key = (revision.clone(), status.context.clone());
                     let context = self.contexts.entry(key);
-                    let context = context.or_insert_with(|| Context::new(status.clone(), None));
+                    let context = context.or_insert_with(|| StatusContext::new(status.clone(), None));
                     (context.posted, context.posted_at) = (Some(status), posted_at.or(context.posted_at));
                 }
             }
-            Order::First(statuses) => {
+            OutboxCommand::Initial(statuses) => {
                 for (key, wanted) in statuses {
-                    self.contexts.entry(key).or_insert_with(|| Context::new(wanted, None));
+                    self.contexts.entry(key).or_insert_with(|| StatusContext::new(wanted, None));
                 }
             }
-            Order::Desired { head, told, statuses } => {
+            OutboxCommand::Desired { head, told, statuses } => {
                 for (key, context) in &mut self.contexts {
-                    if !statuses.contains_key(key) && context.wanted.state == State::Pending && key.0 != head
+                    if !statuses.contains_key(key)
+                        && context.desired.state == CommitStatusState::Pending
+                        && key.0 != head
                     {
-                        context.wanted.state = State::Skipped;
-                        context.wanted.description = words::superseded(&head);
+                        context.desired.state = CommitStatusState::Skipped;
+                        context.desired.description = status_text::superseded(&head);
                     }
                 }
                 let rule = self.rule;
-                self.contexts.retain(|key, context| told.contains(&key.0) || context.due(rule).is_some());
-                self.want(statuses);
+                self.contexts.retain(|key, context| told.contains(&key.0) || context.due_at(rule).is_some());
+                self.set_desired(statuses);
             }
-            Order::Open => self.open = true,
-            Order::Flush { patience, done } => *flush = Some((Instant::now() + patience, done)),
+            OutboxCommand::StartPosting => self.may_post = true,
+            OutboxCommand::Flush { patience, done } => *flush = Some((Instant::now() + patience, done)),
         }
     }
 
-    fn want(&mut self, statuses: BTreeMap<Key, CommitStatus>) {
+    fn set_desired(&mut self, statuses: BTreeMap<StatusKey, CommitStatus>) {
         for (key, wanted) in statuses {
             match self.contexts.get_mut(&key) {
-                Some(context) => context.want(wanted),
+                Some(context) => context.set_desired(wanted),
                 None => {
-                    self.contexts.insert(key, Context::new(wanted, None));
+                    self.contexts.insert(key, StatusContext::new(wanted, None));
                 }
             }
         }
     }
 
     /// The next status, and its earliest time.
-    fn next(&self) -> Option<(Key, Instant)> {
-        if !self.open || self.permit.is_revoked() {
+    fn next_due(&self) -> Option<(StatusKey, Instant)> {
+        if !self.may_post || self.permit.is_revoked() {
             return None;
         }
         let now = Instant::now();
-        let not_before = self.pause.map_or(now, |(until, _)| until.max(now));
+        let not_before = self.backoff.map_or(now, |(until, _)| until.max(now));
         // A leader that could not renew its Lease may succeed in a moment.
-        let not_before = if self.permit.holds() { not_before } else { not_before.max(now + FIRST_PAUSE) };
+        let not_before =
+            if self.permit.is_valid() { not_before } else { not_before.max(now + INITIAL_BACKOFF) };
         self.contexts
             .iter()
             .filter_map(|(key, context)| {
-                let at = context.due(self.rule)?.unwrap_or(now).max(not_before);
+                let at = context.due_at(self.rule)?.unwrap_or(now).max(not_before);
                 Some((key.clone(), context.refused_until.map_or(at, |until| until.max(at))))
             })
             .min_by_key(|(_, at)| *at)
     }
 
-    async fn post(&mut self, key: Option<Key>) {
+    async fn post(&mut self, key: Option<StatusKey>) {
         let Some(key) = key else { return };
-        let Some(wanted) = self.contexts.get(&key).map(|context| context.next().clone()) else { return };
+        let Some(wanted) = self.contexts.get(&key).map(|context| context.next_status().clone()) else {
+            return;
+        };
         let (revision, context) = (key.0.short(), key.1.as_str());
         let span = tracing::trace_span!("post_status", revision, context, state = wanted.state.as_str());
         let post = Box::pin(self.forge.post_status(&key.0, &wanted).instrument(span));
         // Whether it arrived is unknown. It is posted again; the next leader reads the statuses first.
         let Some(result) = self.permit.write(post).await else {
-            self.pause = Some((Instant::now() + FIRST_PAUSE, FIRST_PAUSE));
+            self.backoff = Some((Instant::now() + INITIAL_BACKOFF, INITIAL_BACKOFF));
             return;
         };
         let Some(context) = self.contexts.get_mut(&key) else { return };
@@ -260,23 +276,23 @@ impl Worker {
             Ok(()) => {
                 context.posted = Some(wanted);
                 context.posted_at = Some(Instant::now());
-                self.pause = None;
+                self.backoff = None;
                 self.error = None;
             }
-            Err(error) if !error.is_transient() && wanted.state == State::Skipped => {
+            Err(error) if !error.is_transient() && wanted.state == CommitStatusState::Skipped => {
                 // Older forges lack `skipped`; `error` is the nearest state.
                 tracing::debug!(%error, "the forge refused the state skipped");
-                context.wanted.state = State::Error;
+                context.desired.state = CommitStatusState::Error;
             }
             Err(error) if !error.is_transient() => {
                 tracing::warn!(%error, revision = key.0.short(), context = key.1, "the forge refused a commit status");
-                context.refused_until = Some(Instant::now() + LONGEST_PAUSE);
+                context.refused_until = Some(Instant::now() + MAX_BACKOFF);
                 self.error = Some(error.to_string());
             }
             Err(error) => {
-                let pause = self.pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));
+                let pause = self.backoff.map_or(INITIAL_BACKOFF, |(_, pause)| (pause * 2).min(MAX_BACKOFF));
                 tracing::warn!(%error, revision = key.0.short(), context = key.1, "the commit status waits");
-                self.pause = Some((Instant::now() + pause, pause));
+                self.backoff = Some((Instant::now() + pause, pause));
                 self.error = Some(error.to_string());
             }
         }

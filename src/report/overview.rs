@@ -7,13 +7,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::model::{AppId, Approval, ClusterName, Diagnostic, Digest, Mode, PodCount, Revision};
-use crate::plan::{Action, Difference, Plan};
-use crate::rollout::{Confirmation, Hold, Measured, UnitId, WaveReport};
+use crate::model::{AppId, Approval, ClusterName, Diagnostic, Digest, InstanceMode, PodCount, Revision};
+use crate::plan::{ObjectDiff, Plan, PlanAction};
+use crate::rollout::{Confirmation, MeasurementResult, RolloutHold, UnitId, WaveReport};
 
 /// The state of a target. Ordered from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Phase {
+pub enum TargetPhase {
     /// As rendered, and healthy.
     Running,
     /// `unmanaged`: not touched.
@@ -39,7 +39,7 @@ pub enum Phase {
     Invalid,
 }
 
-impl Phase {
+impl TargetPhase {
     pub const ALL: [Self; 12] = [
         Self::Running,
         Self::Unmanaged,
@@ -92,7 +92,7 @@ pub struct TargetReport {
     pub ring: Option<String>,
     /// The commit whose status covers it: the last that changed its inputs.
     pub revision: Revision,
-    pub phase: Phase,
+    pub phase: TargetPhase,
     /// The cause. For a Running target, what is idle, else empty.
     pub detail: String,
     pub pods: PodCount,
@@ -106,7 +106,7 @@ pub struct TargetReport {
     pub plan: Option<Arc<Plan>>,
     /// What the plan would change in the objects, if clusters were queried.
     #[serde(skip)]
-    pub differences: Option<Arc<Vec<Difference>>>,
+    pub differences: Option<Arc<Vec<ObjectDiff>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -122,9 +122,9 @@ fn shared<S: Serializer>(plan: &Option<Arc<Plan>>, serializer: S) -> Result<S::O
 }
 
 /// The state of a cluster that is no longer registered.
-pub const DROPPED: &str = "Dropped";
+pub const UNREGISTERED: &str = "Dropped";
 /// The states of a cluster that does not answer (yet).
-const SILENT: [&str; 2] = ["Connecting", "Offline"];
+const UNREACHABLE_STATES: [&str; 2] = ["Connecting", "Offline"];
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -148,16 +148,16 @@ pub struct ClusterReport {
 impl ClusterReport {
     /// All values of `state`.
     pub const STATES: [&str; 7] =
-        ["Ready", "Connecting", "Offline", "Maintaining", "Removing", "Removed", DROPPED];
+        ["Ready", "Connecting", "Offline", "Maintaining", "Removing", "Removed", UNREGISTERED];
 
     /// The cluster is no longer registered, so nothing is deployed to it.
-    pub fn is_dropped(&self) -> bool {
-        self.state == DROPPED
+    pub fn is_unregistered(&self) -> bool {
+        self.state == UNREGISTERED
     }
 
     /// The cluster is registered and answers.
     pub fn is_up(&self) -> bool {
-        !self.is_dropped() && !SILENT.contains(&self.state)
+        !self.is_unregistered() && !UNREACHABLE_STATES.contains(&self.state)
     }
 }
 
@@ -172,7 +172,7 @@ pub struct DeletionReport {
     /// The head at which the delete was first found.
     pub revision: Revision,
     /// Delete, wait, or orphan.
-    pub action: Action,
+    pub action: PlanAction,
     /// It waits for an approval, or until its replacement is healthy.
     pub waits: bool,
     /// The digest to approve, if an approval is missing.
@@ -182,21 +182,21 @@ pub struct DeletionReport {
 
 /// Counts of writes to clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Writes {
+pub struct WriteCounts {
     pub configured: usize,
     pub created: usize,
     pub deleted: usize,
     pub clusters: BTreeSet<ClusterName>,
 }
 
-impl Writes {
+impl WriteCounts {
     /// `3 configured, 1 created, 0 deleted on 2 clusters`.
-    pub fn words(&self) -> String {
+    pub fn summary(&self) -> String {
         let Self { configured, created, deleted, clusters } = self;
         if clusters.is_empty() {
             return "nothing to write".to_owned();
         }
-        let clusters = super::words::count(clusters.len(), "cluster");
+        let clusters = super::status_text::count_noun(clusters.len(), "cluster");
         format!("{configured} configured, {created} created, {deleted} deleted on {clusters}")
     }
 }
@@ -207,7 +207,7 @@ pub struct RolloutReport {
     pub app: AppId,
     /// The digest of the head's version: what an Approval names.
     pub digest: Digest,
-    /// The newest commit that changed the app, for `git revert`. `None` if unknown.
+    /// The newest commit that changed the app, for `git revert`. `NotConfigured` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Revision>,
     /// Some unit still changes or is not healthy yet.
@@ -218,17 +218,17 @@ pub struct RolloutReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub measures: Vec<Measured>,
+    pub measures: Vec<MeasurementResult>,
     /// By cluster, then by podSet.
     pub units: Vec<UnitReport>,
     /// Approvals of another version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub approvals_unused: Vec<OtherApproval>,
+    pub approvals_unused: Vec<UnusedRolloutApproval>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OtherApproval {
+pub struct UnusedRolloutApproval {
     pub name: String,
     pub file: String,
     pub digest: Digest,
@@ -259,7 +259,7 @@ pub struct UnitReport {
     pub detail: String,
     /// Why it does not have the head's render.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hold: Option<Hold>,
+    pub hold: Option<RolloutHold>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -271,7 +271,7 @@ impl RolloutReport {
     }
 
     /// The hold that explains a target.
-    pub fn hold_of(&self, target: &TargetReport) -> Option<&Hold> {
+    pub fn hold_of(&self, target: &TargetReport) -> Option<&RolloutHold> {
         let mut holds = self.units_on(&target.cluster).filter_map(|unit| unit.hold.as_ref());
         holds.find(|hold| hold.to_string() == target.detail)
     }
@@ -286,8 +286,8 @@ pub struct Overview {
     pub is_rendered: bool,
     /// Since `revision` is the head.
     #[serde(skip)]
-    pub writes: Writes,
-    pub mode: Mode,
+    pub writes: WriteCounts,
+    pub mode: InstanceMode,
     pub status_prefix: String,
     pub page_url: Option<String>,
     /// In order; empty without `rings.yaml`.
@@ -304,7 +304,7 @@ pub struct Overview {
     pub orphans: Vec<DeletionReport>,
     /// Deleted objects by commit and cluster, since this process began.
     #[serde(skip)]
-    pub deleted: BTreeMap<(Revision, ClusterName), usize>,
+    pub deleted_counts: BTreeMap<(Revision, ClusterName), usize>,
     pub approvals_wanted: Vec<Approval>,
     /// Of deletes that are due here. Another process may have deleted more by now and wait for an approval.
     #[serde(skip)]
@@ -314,26 +314,26 @@ pub struct Overview {
     pub diagnostics: Vec<Diagnostic>,
     /// Commits whose statuses are kept, newest first: the head and commits in progress.
     #[serde(skip)]
-    pub told: Vec<Revision>,
+    pub tracked_commits: Vec<Revision>,
     /// The newest commits of the branch, the head first.
     #[serde(skip)]
-    pub recent: Vec<Revision>,
+    pub recent_commits: Vec<Revision>,
     /// For each error outside a target: the last commit that changed its file.
     #[serde(skip)]
-    pub blamed: Vec<(Revision, Diagnostic)>,
+    pub errors_by_commit: Vec<(Revision, Diagnostic)>,
     /// Why the repository cannot be read, and what to do.
     pub source_error: Option<String>,
 }
 
 impl Overview {
     /// The revision was rendered, and every cluster was read.
-    pub fn is_known(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.is_rendered && self.clusters.iter().all(|cluster| cluster.observed)
     }
 
     /// The targets of one app, by cluster, by binary search.
     pub fn targets_of(&self, app: &AppId) -> &[TargetReport] {
-        of_app(&self.targets, app, |target| &target.app)
+        slice_of_app(&self.targets, app, |target| &target.app)
     }
 
     pub fn rollout_of(&self, app: &AppId) -> Option<&RolloutReport> {
@@ -347,7 +347,7 @@ impl Overview {
 }
 
 /// Entries of one app in a list sorted by app.
-fn of_app<'t, T>(all: &'t [T], app: &AppId, app_of: impl Fn(&T) -> &AppId) -> &'t [T] {
+fn slice_of_app<'t, T>(all: &'t [T], app: &AppId, app_of: impl Fn(&T) -> &AppId) -> &'t [T] {
     let first = all.partition_point(|it| app_of(it) < app);
     let rest = all.get(first..).unwrap_or_default();
     rest.get(..rest.partition_point(|it| app_of(it) == app)).unwrap_or_default()
@@ -366,7 +366,7 @@ mod tests {
             (0..10_000).flat_map(|it| (0..3).map(move |on| (app(it), on))).collect();
         for (wanted, expected) in [(0, 3), (4_711, 3), (9_999, 3), (10_000, 0)] {
             let visited = Cell::new(0);
-            let found = of_app(&targets, &app(wanted), |target| {
+            let found = slice_of_app(&targets, &app(wanted), |target| {
                 visited.set(visited.get() + 1);
                 &target.0
             });

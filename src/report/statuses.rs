@@ -5,20 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ClusterReport, DeletionReport, Overview, Phase, TargetReport, words};
-use crate::forge::{CommitStatus, State, shortened};
-use crate::model::{ClusterName, Diagnostic, Mode, Revision};
+use super::{ClusterReport, DeletionReport, Overview, TargetPhase, TargetReport, status_text};
+use crate::forge::{CommitStatus, CommitStatusState, shorten_description};
+use crate::model::{ClusterName, Diagnostic, InstanceMode, Revision};
 
-pub type Key = (Revision, String);
+pub type StatusKey = (Revision, String);
 
 /// The desired statuses of all commits in `told`.
-pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
+pub fn desired_statuses(overview: &Overview) -> BTreeMap<StatusKey, CommitStatus> {
     if overview.revision.is_none() {
         return BTreeMap::new();
     }
     let mut statuses = BTreeMap::new();
-    for revision in &overview.told {
-        for (_, status) in of_commit(overview, revision) {
+    for revision in &overview.tracked_commits {
+        for (_, status) in commit_statuses(overview, revision) {
             statuses.insert((revision.clone(), status.context.clone()), status);
         }
     }
@@ -26,21 +26,26 @@ pub fn desired(overview: &Overview) -> BTreeMap<Key, CommitStatus> {
 }
 
 /// The statuses of one commit, in the order of the rings. A ring without anything to report is left out.
-pub fn of_commit<'a>(overview: &'a Overview, revision: &Revision) -> Vec<(Option<&'a str>, CommitStatus)> {
+pub fn commit_statuses<'a>(
+    overview: &'a Overview,
+    revision: &Revision,
+) -> Vec<(Option<&'a str>, CommitStatus)> {
     let is_head = overview.revision.as_ref() == Some(revision);
     let of_ring = |ring: Option<&'a str>| {
-        let told = Told::of(overview, revision, ring);
+        let told = RingStatusInput::of(overview, revision, ring);
         let (state, description) = match told.is_empty() {
             // Success is final, and deletes are only known once everything was read.
-            true if is_head && !is_observed(overview, ring) => (State::Pending, words::observing()),
-            true if is_head => (State::Success, words::unchanged()),
+            true if is_head && !is_observed(overview, ring) => {
+                (CommitStatusState::Pending, status_text::observing())
+            }
+            true if is_head => (CommitStatusState::Success, status_text::unchanged()),
             true => return None,
-            false => told.verdict(),
+            false => told.status(),
         };
         let status = CommitStatus {
-            context: context(&overview.status_prefix, ring),
+            context: status_context(&overview.status_prefix, ring),
             state,
-            description: shortened(&description).into_owned(),
+            description: shorten_description(&description).into_owned(),
             target_url: overview.page_url.clone(),
         };
         Some((ring, status))
@@ -49,15 +54,15 @@ pub fn of_commit<'a>(overview: &'a Overview, revision: &Revision) -> Vec<(Option
 }
 
 /// The first status of a new head, in every context.
-pub fn first(overview: &Overview, revision: &Revision) -> BTreeMap<Key, CommitStatus> {
+pub fn initial_statuses(overview: &Overview, revision: &Revision) -> BTreeMap<StatusKey, CommitStatus> {
     rings(overview, revision)
         .into_iter()
         .map(|ring| {
-            let context = context(&overview.status_prefix, ring);
+            let context = status_context(&overview.status_prefix, ring);
             let status = CommitStatus {
                 context: context.clone(),
-                state: State::Pending,
-                description: words::rendering(),
+                state: CommitStatusState::Pending,
+                description: status_text::rendering(),
                 target_url: overview.page_url.clone(),
             };
             ((revision.clone(), context), status)
@@ -66,7 +71,7 @@ pub fn first(overview: &Overview, revision: &Revision) -> BTreeMap<Key, CommitSt
 }
 
 /// `tutti/deploy/<ring>`; clusters in no ring: `tutti/deploy`.
-fn context(prefix: &str, ring: Option<&str>) -> String {
+fn status_context(prefix: &str, ring: Option<&str>) -> String {
     match ring {
         Some(ring) => format!("{prefix}/deploy/{ring}"),
         None => format!("{prefix}/deploy"),
@@ -77,7 +82,7 @@ fn context(prefix: &str, ring: Option<&str>) -> String {
 fn rings<'a>(overview: &'a Overview, revision: &Revision) -> Vec<Option<&'a str>> {
     let mut rings: Vec<Option<&str>> = overview.rings.iter().map(|ring| Some(ring.as_str())).collect();
     // A cluster that was removed from Git concerns only the commit that removed it.
-    let is_concerned = |it: &ClusterReport| !it.is_dropped() || it.dropped_by.as_ref() == Some(revision);
+    let is_concerned = |it: &ClusterReport| !it.is_unregistered() || it.dropped_by.as_ref() == Some(revision);
     if rings.is_empty() || overview.clusters.iter().any(|it| it.ring.is_none() && is_concerned(it)) {
         rings.push(None);
     }
@@ -90,29 +95,30 @@ fn is_observed(overview: &Overview, ring: Option<&str>) -> bool {
 }
 
 /// What one commit covers in one ring.
-struct Told<'a> {
+struct RingStatusInput<'a> {
     overview: &'a Overview,
     ring: Option<&'a str>,
     targets: Vec<&'a TargetReport>,
     errors: Vec<&'a Diagnostic>,
     /// In progress, and waiting.
-    deletes: Vec<&'a DeletionReport>,
+    pending_deletes: Vec<&'a DeletionReport>,
     waiting: Vec<&'a DeletionReport>,
     /// Deleted objects, and the number of their clusters.
     deleted: (usize, usize),
     /// Clusters whose file it removed.
-    dropped: Vec<&'a ClusterName>,
+    unregistered: Vec<&'a ClusterName>,
     is_head: bool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RingStatusInput<'a> {
     fn of(overview: &'a Overview, revision: &Revision, ring: Option<&'a str>) -> Self {
         // tutti does not manage an unmanaged app, and an app kept off by a taint has no objects: neither is reported.
         let targets = overview.targets.iter().filter(|target| {
-            let is_promised = !matches!(target.phase, Phase::Unmanaged | Phase::KeptOut);
+            let is_promised = !matches!(target.phase, TargetPhase::Unmanaged | TargetPhase::KeptOut);
             target.revision == *revision && target.ring.as_deref() == ring && is_promised
         });
-        let errors = overview.blamed.iter().filter(|(commit, _)| commit == revision).map(|(_, error)| error);
+        let errors =
+            overview.errors_by_commit.iter().filter(|(commit, _)| commit == revision).map(|(_, error)| error);
         let ring_of = |name: &ClusterName| {
             overview.clusters.iter().find(|cluster| cluster.name == *name).map(|it| it.ring.as_deref())
         };
@@ -122,7 +128,7 @@ impl<'a> Told<'a> {
             .filter(|deletion| deletion.revision == *revision && ring_of(&deletion.cluster) == Some(ring));
         let (waiting, deletes) = deletions.partition(|deletion| deletion.waits);
         let deleted = overview
-            .deleted
+            .deleted_counts
             .iter()
             .filter(|((commit, cluster), _)| commit == revision && ring_of(cluster) == Some(ring))
             .fold((0, 0), |(objects, clusters), (_, count)| (objects + count, clusters + 1));
@@ -134,10 +140,10 @@ impl<'a> Told<'a> {
             ring,
             targets: targets.collect(),
             errors: errors.collect(),
-            deletes,
+            pending_deletes: deletes,
             waiting,
             deleted,
-            dropped: dropped.map(|cluster| &cluster.name).collect(),
+            unregistered: dropped.map(|cluster| &cluster.name).collect(),
             is_head: overview.revision.as_ref() == Some(revision),
         }
     }
@@ -145,79 +151,86 @@ impl<'a> Told<'a> {
     fn is_empty(&self) -> bool {
         self.targets.is_empty()
             && self.errors.is_empty()
-            && self.deletes.is_empty()
+            && self.pending_deletes.is_empty()
             && self.waiting.is_empty()
             && self.deleted.0 == 0
             // On an older commit this text follows what is left of it, and does not turn its failure into success.
-            && (self.dropped.is_empty() || !self.is_head)
+            && (self.unregistered.is_empty() || !self.is_head)
     }
 
-    fn verdict(&self) -> (State, String) {
-        let (state, text) = self.of_apps();
-        match self.dropped.is_empty() {
+    fn status(&self) -> (CommitStatusState, String) {
+        let (state, text) = self.status_of_apps();
+        match self.unregistered.is_empty() {
             true => (state, text),
-            false => (state, words::dropped(&text, &self.dropped)),
+            false => (state, status_text::with_removed_clusters(&text, &self.unregistered)),
         }
     }
 
-    fn of_apps(&self) -> (State, String) {
-        let (healthy, total) = self.healthy();
+    fn status_of_apps(&self) -> (CommitStatusState, String) {
+        let (healthy, total) = self.healthy_counts();
         if let Some(error) = self.errors.first() {
-            return (State::Failure, words::invalid(error, self.errors.len() - 1));
+            return (CommitStatusState::Failure, status_text::invalid(error, self.errors.len() - 1));
         }
         // Of equal targets the first, so that the text stays stable.
         let worst = self.targets.iter().copied().rev().max_by_key(|target| target.phase);
         match worst {
             Some(worst) if worst.phase.is_failure() => {
                 let in_wave =
-                    self.overview.rollout_of(&worst.app).and_then(|rollout| rollout.failure_of(worst));
+                    self.overview.rollout_of(&worst.app).and_then(|rollout| rollout.failure_texts(worst));
                 let text = match in_wave {
-                    Some(rests) => self.with_counts(words::failed_in_wave(worst, &rests)),
-                    None => words::failed(healthy, total, worst),
+                    Some(rests) => self.with_counts(status_text::failed_in_wave(worst, &rests)),
+                    None => status_text::failed(healthy, total, worst),
                 };
-                (State::Failure, text)
+                (CommitStatusState::Failure, text)
             }
-            _ if !self.digests().is_empty() => (State::Pending, self.waiting()),
-            Some(worst) if worst.phase == Phase::OutOfSync && self.overview.mode == Mode::Observe => {
+            _ if !self.approval_digests().is_empty() => (CommitStatusState::Pending, self.waiting()),
+            Some(worst)
+                if worst.phase == TargetPhase::OutOfSync && self.overview.mode == InstanceMode::Observe =>
+            {
                 let steps = self
                     .targets
                     .iter()
                     .filter_map(|target| target.plan.as_ref())
                     .flat_map(|plan| &plan.steps);
-                let writes = steps.filter(|step| step.intent().is_write()).count();
-                (State::Pending, words::observed(writes, total))
+                let writes = steps.filter(|step| step.intended_action().is_write()).count();
+                (CommitStatusState::Pending, status_text::observed(writes, total))
             }
             Some(worst) if !worst.phase.is_done() => {
-                let text = self.in_waves(worst.phase).map(|text| self.with_counts(text));
-                (State::Pending, text.unwrap_or_else(|| words::under_way(healthy, total, worst)))
+                let text = self.wave_text(worst.phase).map(|text| self.with_counts(text));
+                (
+                    CommitStatusState::Pending,
+                    text.unwrap_or_else(|| status_text::under_way(healthy, total, worst)),
+                )
             }
             // Nobody has to act on these, so what the apps wait for comes first.
-            _ if !self.waiting.is_empty() => (State::Pending, self.waiting()),
-            _ if !self.deletes.is_empty() && self.overview.mode == Mode::Enforce => {
-                (State::Pending, words::deletes_pending(self.deletes.len()))
+            _ if !self.waiting.is_empty() => (CommitStatusState::Pending, self.waiting()),
+            _ if !self.pending_deletes.is_empty() && self.overview.mode == InstanceMode::Enforce => {
+                (CommitStatusState::Pending, status_text::deletes_pending(self.pending_deletes.len()))
             }
-            _ if self.targets.iter().any(|target| target.phase == Phase::Paused) => {
-                let paused = self.targets.iter().filter(|target| target.phase == Phase::Paused).count();
-                (State::Pending, words::paused(total - paused, total, paused))
+            _ if self.targets.iter().any(|target| target.phase == TargetPhase::Paused) => {
+                let paused = self.targets.iter().filter(|target| target.phase == TargetPhase::Paused).count();
+                (CommitStatusState::Pending, status_text::paused(total - paused, total, paused))
             }
-            _ if !is_observed(self.overview, self.ring) => (State::Pending, words::observing()),
+            _ if !is_observed(self.overview, self.ring) => {
+                (CommitStatusState::Pending, status_text::observing())
+            }
             _ if total == 0 && self.deleted.0 > 0 => {
-                (State::Success, words::deleted(self.deleted.0, self.deleted.1))
+                (CommitStatusState::Success, status_text::deleted(self.deleted.0, self.deleted.1))
             }
-            _ if total == 0 && self.deletes.is_empty() && !self.dropped.is_empty() => {
-                (State::Success, words::unchanged())
+            _ if total == 0 && self.pending_deletes.is_empty() && !self.unregistered.is_empty() => {
+                (CommitStatusState::Success, status_text::unchanged())
             }
             _ => {
                 let mut clusters: Vec<_> = self.targets.iter().map(|target| &target.cluster).collect();
                 clusters.sort_unstable();
                 clusters.dedup();
-                (State::Success, words::healthy(total, clusters.len()))
+                (CommitStatusState::Success, status_text::healthy(total, clusters.len()))
             }
         }
     }
 
     /// Done targets, and all targets.
-    fn healthy(&self) -> (usize, usize) {
+    fn healthy_counts(&self) -> (usize, usize) {
         (self.targets.iter().filter(|target| target.phase.is_done()).count(), self.targets.len())
     }
 
@@ -228,33 +241,33 @@ impl<'a> Told<'a> {
         if apps.all(|app| Some(app) == first) {
             return text;
         }
-        let (healthy, total) = self.healthy();
-        words::with_healthy(text, healthy, total)
+        let (healthy, total) = self.healthy_counts();
+        status_text::with_healthy(text, healthy, total)
     }
 
     /// What targets of a phase wait for in waves. Of several, the one that a person can resolve.
-    fn in_waves(&self, phase: Phase) -> Option<String> {
+    fn wave_text(&self, phase: TargetPhase) -> Option<String> {
         let of_phase = || self.targets.iter().copied().filter(|target| target.phase == phase);
-        let told = |target: &TargetReport| self.overview.rollout_of(&target.app)?.awaited_by(target);
+        let told = |target: &TargetReport| self.overview.rollout_of(&target.app)?.waiting_text(target);
         let is_asking = |target: &&TargetReport| {
             let rollout = self.overview.rollout_of(&target.app);
-            phase == Phase::Waiting && rollout.is_some_and(|rollout| rollout.confirmation.is_some())
+            phase == TargetPhase::Waiting && rollout.is_some_and(|rollout| rollout.confirmation.is_some())
         };
         let mut asking = of_phase().filter(is_asking).filter_map(|target| Some((&target.app, told(target)?)));
         let Some((app, text)) = asking.next() else { return told(of_phase().next()?) };
         let others: BTreeSet<_> = asking.map(|(other, _)| other).filter(|other| *other != app).collect();
-        Some(words::and_others(text, others.len()))
+        Some(status_text::and_others(text, others.len()))
     }
 
     fn waiting(&self) -> String {
-        let digests = self.digests();
+        let digests = self.approval_digests();
         match (digests.is_empty(), self.waiting.first()) {
-            (true, Some(first)) => words::deletes_held(self.waiting.len(), &first.reason),
-            _ => words::deletes_wait(self.waiting.len(), &digests),
+            (true, Some(first)) => status_text::deletes_held(self.waiting.len(), &first.reason),
+            _ => status_text::deletes_wait(self.waiting.len(), &digests),
         }
     }
     /// The digests to approve, each once.
-    fn digests(&self) -> BTreeSet<&'a str> {
+    fn approval_digests(&self) -> BTreeSet<&'a str> {
         self.waiting.iter().filter_map(|it| it.approval.as_deref()).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{FieldPath, PathStep};
+use crate::model::{FieldPath, FieldPathStep};
 
 /// The tag of the first container's image; without a tag, the first digits of its digest.
 pub fn of_workload(object: &Value) -> Option<String> {
@@ -20,17 +20,17 @@ pub fn of_workload(object: &Value) -> Option<String> {
 pub fn is_image_ignored(object: &Value, paths: &[FieldPath]) -> bool {
     const CONTAINERS: [&str; 4] = ["spec", "template", "spec", "containers"];
     let Some(container) = object.pointer("/spec/template/spec/containers/0") else { return false };
-    let holds = |(depth, step): (usize, &PathStep)| match (depth, step) {
-        (..4, PathStep::Field(name)) => name == CONTAINERS[depth],
+    let holds = |(depth, step): (usize, &FieldPathStep)| match (depth, step) {
+        (..4, FieldPathStep::Field(name)) => name == CONTAINERS[depth],
         (4, step) => step.is_item(container),
-        (5, PathStep::Field(name)) => name == "image",
+        (5, FieldPathStep::Field(name)) => name == "image",
         _ => false,
     };
     paths.iter().any(|path| path.steps().iter().enumerate().all(holds))
 }
 
 /// Splits on `/`, drops blanks and duplicates, sorts by the number in `v<N>`.
-pub fn merge<'a>(versions: impl Iterator<Item = &'a str>) -> String {
+pub fn merge_versions<'a>(versions: impl Iterator<Item = &'a str>) -> String {
     let mut parts: Vec<&str> = versions
         .flat_map(|version| version.split('/'))
         .map(str::trim)
@@ -50,8 +50,9 @@ mod tests {
 
     #[test]
     fn versions_merge_as_in_the_seed() {
-        let check =
-            |one: &str, other: &str, expected: &str| assert_eq!(merge([one, other].into_iter()), expected);
+        let check = |one: &str, other: &str, expected: &str| {
+            assert_eq!(merge_versions([one, other].into_iter()), expected)
+        };
         check("v1", "v2/v3", "v1/v2/v3");
         check("", "v3/v2", "v2/v3");
         check("v10", "v7", "v7/v10");

@@ -1,6 +1,6 @@
 //! Measurements between a wave that is done and the next one: analyses, and commit statuses of other programs.
 //!
-//! The decision lists the required measurements ([`Measured`]) and uses their results ([`Outcome`]). A measurement without a
+//! The decision lists the required measurements ([`MeasurementResult`]) and uses their results ([`MeasurementOutcome`]). A measurement without a
 //! result is awaited, so a new process measures again. After the next wave has started, nothing is measured any more.
 
 use std::collections::BTreeMap;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::gates::{Gates, Runs};
+use super::gates::{RolloutGates, RunningCommit};
 use super::survey::Survey;
-use super::{Allows, Approved, Hold, Input};
+use super::{ApprovalEffect, GivenApproval, RolloutHold, RolloutInput};
 use crate::model::{AppId, Digest, Revision};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Gate {
+pub enum MeasurementGate {
     /// By the name of its manifest.
     Analysis(String),
     /// By its context.
@@ -25,10 +25,10 @@ pub enum Gate {
 /// One measurement after one wave of one version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Measure {
+pub struct Measurement {
     pub wave: String,
     #[serde(flatten)]
-    pub gate: Gate,
+    pub gate: MeasurementGate,
     /// Digest of the wave's content.
     pub digest: Digest,
     /// The commit of the last retry by a person. Empty: unknown.
@@ -39,7 +39,7 @@ pub struct Measure {
 /// The result of a measurement, with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", content = "because", rename_all = "camelCase")]
-pub enum Outcome {
+pub enum MeasurementOutcome {
     /// The measurement is in progress.
     Pending(#[serde(serialize_with = "as_text")] Arc<str>),
     Success(#[serde(serialize_with = "as_text")] Arc<str>),
@@ -53,40 +53,40 @@ fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
 }
 
 /// Of one app.
-pub type Outcomes = BTreeMap<Measure, Outcome>;
+pub type MeasurementOutcomes = BTreeMap<Measurement, MeasurementOutcome>;
 /// Of all apps.
-pub type AllOutcomes = BTreeMap<AppId, Outcomes>;
+pub type AllMeasurementOutcomes = BTreeMap<AppId, MeasurementOutcomes>;
 
 /// A required measurement with its result so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Measured {
+pub struct MeasurementResult {
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measure: Measurement,
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: MeasurementOutcome,
 }
 
 /// The state of a gate that has not passed. The most important one comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Standing {
+pub enum GateProgress {
     Inconclusive,
     Pending,
     Failed,
 }
 
-impl Outcome {
-    /// `None`: it has passed.
-    pub fn standing(&self) -> Option<Standing> {
+impl MeasurementOutcome {
+    /// `NotConfigured`: it has passed.
+    pub fn gate_progress(&self) -> Option<GateProgress> {
         match self {
-            Self::Pending(_) => Some(Standing::Pending),
+            Self::Pending(_) => Some(GateProgress::Pending),
             Self::Success(_) => None,
-            Self::Failure(_) => Some(Standing::Failed),
-            Self::Inconclusive(_) => Some(Standing::Inconclusive),
+            Self::Failure(_) => Some(GateProgress::Failed),
+            Self::Inconclusive(_) => Some(GateProgress::Inconclusive),
         }
     }
 
-    pub fn because(&self) -> &Arc<str> {
+    pub fn reason(&self) -> &Arc<str> {
         let (Self::Pending(because)
         | Self::Success(because)
         | Self::Failure(because)
@@ -95,7 +95,7 @@ impl Outcome {
     }
 }
 
-impl Standing {
+impl GateProgress {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Inconclusive => "is inconclusive",
@@ -106,7 +106,11 @@ impl Standing {
 }
 
 /// The measurements after a wave, with their results.
-fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure, Outcome)> {
+fn wave_measurements(
+    input: &RolloutInput<'_>,
+    survey: &Survey<'_>,
+    wave: usize,
+) -> Vec<(Measurement, MeasurementOutcome)> {
     let of_wave = &survey.waves[wave];
     let limits = &of_wave.limits;
     if limits.analysis.is_empty() && limits.statuses.is_empty() {
@@ -114,21 +118,23 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
     }
     let Some(digest) = input.head.waves.get(wave).copied() else { return Vec::new() };
     let versions = [input.digest, digest];
-    let retries =
-        input.approvals.iter().filter(|it| it.allows == Allows::Retry && versions.contains(&it.digest));
-    let newest = retries.min_by_key(|it| it.at.unwrap_or(usize::MAX));
+    let retries = input
+        .approvals
+        .iter()
+        .filter(|it| it.allows == ApprovalEffect::Retry && versions.contains(&it.digest));
+    let newest = retries.min_by_key(|it| it.position.unwrap_or(usize::MAX));
     let commit =
-        |it: &Approved| it.file.as_ref().map_or_else(|| Revision::from(""), |file| file.commit.clone());
+        |it: &GivenApproval| it.file.as_ref().map_or_else(|| Revision::from(""), |file| file.commit.clone());
     let retry = newest.map(commit);
-    let analyses = limits.analysis.iter().cloned().map(Gate::Analysis);
-    let gates = analyses.chain(limits.statuses.iter().cloned().map(Gate::Status));
+    let analyses = limits.analysis.iter().cloned().map(MeasurementGate::Analysis);
+    let gates = analyses.chain(limits.statuses.iter().cloned().map(MeasurementGate::Status));
     let measured = gates.map(|gate| {
-        let measure = Measure { wave: of_wave.name.to_owned(), gate, digest, retry: None };
-        let retry = failed_before(input, &measure, newest).unwrap_or_else(|| retry.clone());
-        let measure = Measure { retry, ..measure };
-        let known = input.measured.get(&measure).cloned();
-        let outcome =
-            known.unwrap_or_else(|| Outcome::Pending("this process has not measured it yet".into()));
+        let measure = Measurement { wave: of_wave.name.to_owned(), gate, digest, retry: None };
+        let retry = failed_retry(input, &measure, newest).unwrap_or_else(|| retry.clone());
+        let measure = Measurement { retry, ..measure };
+        let known = input.measurements.get(&measure).cloned();
+        let outcome = known
+            .unwrap_or_else(|| MeasurementOutcome::Pending("this process has not measured it yet".into()));
         (measure, outcome)
     });
     measured.collect()
@@ -136,81 +142,91 @@ fn of_wave(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> Vec<(Measure,
 
 /// The retry of a failure that no newer retry replaces. Deleting its file does not let an older retry measure again. `first`: the
 /// same measurement without a retry, the first by order. `newest`: the newest existing retry.
-fn failed_before(input: &Input<'_>, first: &Measure, newest: Option<&Approved>) -> Option<Option<Revision>> {
+fn failed_retry(
+    input: &RolloutInput<'_>,
+    first: &Measurement,
+    newest: Option<&GivenApproval>,
+) -> Option<Option<Revision>> {
     let age = |retry: &Revision| (input.position)(retry).unwrap_or(usize::MAX);
     let is_older = |own: &Option<Revision>| {
-        newest.is_some_and(|it| own.as_ref().is_none_or(|own| it.at.is_some_and(|at| at < age(own))))
+        newest.is_some_and(|it| own.as_ref().is_none_or(|own| it.position.is_some_and(|at| at < age(own))))
     };
-    let same = input.measured.range(first..).take_while(|(known, _)| {
+    let same = input.measurements.range(first..).take_while(|(known, _)| {
         (&known.wave, &known.gate, known.digest) == (&first.wave, &first.gate, first.digest)
     });
-    let mut failed = same.filter(|known| matches!(known.1, Outcome::Failure(_)) && !is_older(&known.0.retry));
+    let mut failed =
+        same.filter(|known| matches!(known.1, MeasurementOutcome::Failure(_)) && !is_older(&known.0.retry));
     failed.next().map(|(known, _)| known.retry.clone())
 }
 
 /// An analysis after a wave has failed, while that counts.
-pub(super) fn has_failed(input: &Input<'_>, survey: &Survey<'_>, wave: usize) -> bool {
-    survey.is_open && of_wave(input, survey, wave).iter().any(is_failure)
+pub(super) fn has_failed_analysis(input: &RolloutInput<'_>, survey: &Survey<'_>, wave: usize) -> bool {
+    survey.is_open && wave_measurements(input, survey, wave).iter().any(is_failed_measurement)
 }
 
-fn is_failure((_, outcome): &(Measure, Outcome)) -> bool {
-    matches!(outcome, Outcome::Failure(_))
+fn is_failed_measurement((_, outcome): &(Measurement, MeasurementOutcome)) -> bool {
+    matches!(outcome, MeasurementOutcome::Failure(_))
 }
 
-impl Gates<'_> {
+impl RolloutGates<'_> {
     /// The hold of a measurement after a wave that is done, before a unit of wave `opens`. An inconclusive result passes when a
     /// person opens that wave. A pending one passes when a unit of a later wave has started. A failure never passes.
-    pub(super) fn analysis(
+    pub(super) fn analysis_hold(
         &self,
         after: usize,
         (opens, digest): (usize, Digest),
         is_confirmed: bool,
-        runs: &Runs,
-    ) -> Option<Hold> {
+        runs: &RunningCommit,
+    ) -> Option<RolloutHold> {
         let has_begun = self.has_begun_after(after, runs);
-        let measured = of_wave(self.input, self.survey, after);
+        let measured = wave_measurements(self.input, self.survey, after);
         if !has_begun {
             self.measures.borrow_mut().extend(measured.iter().cloned());
         }
-        self.worst(measured, (opens, digest), |standing| match standing {
-            Standing::Failed => true,
-            Standing::Pending => !has_begun,
-            Standing::Inconclusive => !has_begun && !is_confirmed,
+        self.worst_hold(measured, (opens, digest), |standing| match standing {
+            GateProgress::Failed => true,
+            GateProgress::Pending => !has_begun,
+            GateProgress::Inconclusive => !has_begun && !is_confirmed,
         })
     }
 
     /// The hold of a failed analysis after a wave.
-    pub(super) fn failed_analysis(&self, after: usize, opens: (usize, Digest)) -> Option<Hold> {
-        let measured = of_wave(self.input, self.survey, after);
-        self.worst(measured, opens, |standing| standing == Standing::Failed)
+    pub(super) fn failed_analysis_hold(&self, after: usize, opens: (usize, Digest)) -> Option<RolloutHold> {
+        let measured = wave_measurements(self.input, self.survey, after);
+        self.worst_hold(measured, opens, |standing| standing == GateProgress::Failed)
     }
 
-    fn worst(
+    fn worst_hold(
         &self,
-        measured: Vec<(Measure, Outcome)>,
+        measured: Vec<(Measurement, MeasurementOutcome)>,
         (opens, digest): (usize, Digest),
-        holds: impl Fn(Standing) -> bool,
-    ) -> Option<Hold> {
+        holds: impl Fn(GateProgress) -> bool,
+    ) -> Option<RolloutHold> {
         let open = measured.into_iter().filter_map(|(measure, outcome)| {
-            let standing = outcome.standing().filter(|standing| holds(*standing))?;
+            let standing = outcome.gate_progress().filter(|standing| holds(*standing))?;
             Some((standing, measure, outcome))
         });
         // The first of equal ones.
         let (standing, measure, outcome) =
             open.reduce(|first, other| if other.0 > first.0 { other } else { first })?;
         let through = self.survey.waves[self.opens_through(opens)].name.to_owned();
-        let (wave, because) = (measure.wave, Arc::clone(outcome.because()));
+        let (wave, because) = (measure.wave, Arc::clone(outcome.reason()));
         Some(match measure.gate {
-            Gate::Analysis(analysis) => Hold::Analysis { wave, analysis, standing, because, through, digest },
-            Gate::Status(context) => Hold::Status { wave, context, standing, because, through, digest },
+            MeasurementGate::Analysis(analysis) => {
+                RolloutHold::Analysis { wave, analysis, standing, because, through, digest }
+            }
+            MeasurementGate::Status(context) => {
+                RolloutHold::Status { wave, context, standing, because, through, digest }
+            }
         })
     }
 
     /// Failures are kept while the wave has that version at the head, even if nothing waits for them now: a new measurement might
     /// pass.
-    pub(super) fn keep_failures(&self) {
+    pub(super) fn retain_failures(&self) {
         for wave in 0..self.survey.waves.len() {
-            let failed = of_wave(self.input, self.survey, wave).into_iter().filter(is_failure);
+            let failed =
+                wave_measurements(self.input, self.survey, wave).into_iter().filter(is_failed_measurement);
             self.measures.borrow_mut().extend(failed);
         }
     }
@@ -223,9 +239,9 @@ impl Gates<'_> {
         let with_units: Vec<usize> = (0..waves.len()).filter(|wave| !waves[*wave].is_empty()).collect();
         for pair in with_units.windows(2) {
             let &[before, next] = pair else { continue };
-            let of_wave = of_wave(self.input, self.survey, before);
+            let of_wave = wave_measurements(self.input, self.survey, before);
             let ring = &waves[before];
-            if of_wave.is_empty() || ring.taking_part == 0 || ring.done < ring.taking_part {
+            if of_wave.is_empty() || ring.participating == 0 || ring.done < ring.participating {
                 continue;
             }
             let versions = |wave: usize| waves[wave].units.iter().map(|unit| unit.facts.pin.as_ref());

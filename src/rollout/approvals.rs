@@ -3,45 +3,45 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::baseline::{Baseline, Baselines, Beside};
-use super::gates::{Gates, remembered};
-use super::selected::Selected;
-use super::survey::Unit;
-use super::{Allows, Approved, Basis, Hold, UnitFacts};
+use super::baseline::{EmptyUnitBaseline, NeighborContent, WaveBaselines};
+use super::cluster_selection::ClusterSelection;
+use super::gates::{RolloutGates, memoized};
+use super::survey::SurveyedUnit;
+use super::{ApprovalEffect, CurrentUnitContent, GivenApproval, RolloutHold, UnitFacts};
 use crate::fleet::Fleet;
 use crate::model::{
-    Answer, App, ApprovalRule, ClusterName, Digest, Lack, Needed, Question, Revision, RuleAsks, RuledAction,
-    Window, agreed,
+    App, ApprovalQuery, ApprovalQueryResult, ApprovalRule, ApprovalRuleAction, ApprovalShortfall,
+    ClusterName, Digest, RequiredApprovers, Revision, UnmetApprovalRule, Window, check_approval,
 };
 
-pub type AppRules = Selected<ApprovalRule>;
+pub type AppApprovalRules = ClusterSelection<ApprovalRule>;
 
-impl AppRules {
+impl AppApprovalRules {
     /// The rules for rollouts.
     pub fn of_fleet<'c>(fleet: &Fleet, app: &App, clusters: impl Iterator<Item = &'c ClusterName>) -> Self {
-        let is_for_rollouts = |rule: &&Arc<ApprovalRule>| rule.actions.contains(&RuledAction::Rollout);
+        let is_for_rollouts = |rule: &&Arc<ApprovalRule>| rule.actions.contains(&ApprovalRuleAction::Rollout);
         let rules = fleet.approval_rules.rules.iter().filter(is_for_rollouts);
         Self::of(fleet, app, clusters, rules, |rule| &rule.selector)
     }
 }
 
-impl<'a> Gates<'a> {
+impl<'a> RolloutGates<'a> {
     /// The hold while approvals are missing for the head's content of a unit. A revert needs none. `confirms`: the last wave that
     /// an Approval would open, and the version that it would name.
-    pub(super) fn approval(
+    pub(super) fn approval_hold(
         &self,
         wave: usize,
-        unit: &Unit<'_>,
+        unit: &SurveyedUnit<'_>,
         confirms: Option<(&String, Digest)>,
-    ) -> Option<Hold> {
-        let rules = self.input.rules.on_cluster(&unit.id.cluster);
-        let changes = has_kinds(rules).then(|| (self.input.changes)(unit.id));
+    ) -> Option<RolloutHold> {
+        let rules = self.input.rules.for_cluster(&unit.id.cluster);
+        let changes = has_kinds(rules).then(|| (self.input.changed_objects)(unit.id));
         let concerns = |rule: &&Arc<ApprovalRule>| {
             let changes = changes.iter().flatten();
             rule.kinds.is_empty() || { changes }.any(|object| rule.is_for_object(object))
         };
-        let lacking = |rule: &Arc<ApprovalRule>| Some(rule.asks(self.agrees(rule, wave, unit)?));
-        let asks: Vec<RuleAsks> = rules.iter().filter(concerns).filter_map(lacking).collect();
+        let lacking = |rule: &Arc<ApprovalRule>| Some(rule.unmet(self.missing_approval(rule, wave, unit)?));
+        let asks: Vec<UnmetApprovalRule> = rules.iter().filter(concerns).filter_map(lacking).collect();
         if asks.is_empty() {
             return None;
         }
@@ -49,72 +49,87 @@ impl<'a> Gates<'a> {
             Some((through, digest)) => (through.clone(), digest),
             None => (self.survey.waves[wave].name.to_owned(), self.version_of(wave, unit)),
         };
-        self.unless_it_goes_back(unit, Some(Hold::Approval { asks, through, digest }))
+        self.unless_revert(unit, Some(RolloutHold::Approval { asks, through, digest }))
     }
 
     /// The content of an empty unit while its wave is shut.
-    pub(super) fn baseline(
+    pub(super) fn empty_unit_baseline(
         &self,
-        baselines: &Baselines<'a>,
-        (wave, unit): (usize, &Unit<'_>),
+        baselines: &WaveBaselines<'a>,
+        (wave, unit): (usize, &SurveyedUnit<'_>),
         may_be_head: bool,
-    ) -> Baseline<'a> {
-        let rules = self.input.rules.on_cluster(&unit.id.cluster);
+    ) -> EmptyUnitBaseline<'a> {
+        let rules = self.input.rules.for_cluster(&unit.id.cluster);
         if has_kinds(rules) {
-            return Baseline::Nothing;
+            return EmptyUnitBaseline::Nothing;
         }
         match self.beside(wave, unit, may_be_head) {
-            None => baselines.of_empty(wave, may_be_head),
+            None => baselines.for_empty_unit(wave, may_be_head),
             // Content that ran in another wave or under other windows lets no new version in. Rules apply to each wave.
-            Some(Baseline::Nothing) if rules.is_empty() => baselines.of_empty(wave, false),
+            Some(EmptyUnitBaseline::Nothing) if rules.is_empty() => baselines.for_empty_unit(wave, false),
             Some(found) => found,
         }
     }
 
     /// The content that an empty unit with rules or windows may get: the content of units of its wave or a later one with the
-    /// same rules and windows. `None`: it has no rules and windows.
-    fn beside(&self, wave: usize, unit: &Unit<'_>, may_be_head: bool) -> Option<Baseline<'a>> {
-        let lists =
-            |cluster: &ClusterName| (self.input.rules.list_of(cluster), self.input.windows.list_of(cluster));
+    /// same rules and windows. `NotConfigured`: it has no rules and windows.
+    fn beside(
+        &self,
+        wave: usize,
+        unit: &SurveyedUnit<'_>,
+        may_be_head: bool,
+    ) -> Option<EmptyUnitBaseline<'a>> {
+        let lists = |cluster: &ClusterName| {
+            (self.input.rules.list_number(cluster), self.input.windows.list_number(cluster))
+        };
         let own = lists(&unit.id.cluster);
         if own == (None, None) {
             return None;
         }
         // The few different contents are collected once, however many units there are.
-        let units = remembered(&self.beside, (wave, own), || {
+        let units = memoized(&self.beside, (wave, own), || {
             let waves = self.survey.waves[wave..].iter().flat_map(|wave| &wave.units);
             let same = waves.filter(|it| lists(&it.id.cluster) == own);
-            let different: BTreeSet<Beside<'a>> = same.filter_map(|it| self.runs(it.facts)).collect();
+            let different: BTreeSet<NeighborContent<'a>> =
+                same.filter_map(|it| self.neighbor_content(it.facts)).collect();
             different.into_iter().collect::<Arc<[_]>>()
         });
         let differs = |revision: &Revision| self.history.differs_at(unit.id, revision);
-        Some(Baseline::beside(&units, may_be_head, &differs))
+        Some(EmptyUnitBaseline::from_neighbors(&units, may_be_head, &differs))
     }
 
-    fn runs(&self, facts: &'a UnitFacts) -> Option<Beside<'a>> {
+    fn neighbor_content(&self, facts: &'a UnitFacts) -> Option<NeighborContent<'a>> {
         let aged = |revision| (self.history.position(revision).unwrap_or(usize::MAX), revision);
-        let before = facts.ran_before().map(aged);
+        let before = facts.previous_commit().map(aged);
         let runs = facts.revision.as_ref().map(aged);
-        match (&facts.basis, runs) {
-            (Basis::Other(_), runs) => runs.map(Beside::Held),
+        match (&facts.current_content, runs) {
+            (CurrentUnitContent::Other(_), runs) => runs.map(NeighborContent::Held),
             // A unit that is taking the head's content may have only a part of it, or still the earlier commit. A repair keeps
             // the commit from before.
-            (Basis::Head, Some(since)) if facts.is_ready() => Some(Beside::Begun { since, before }),
-            _ => before.map(Beside::Ran),
+            (CurrentUnitContent::Head, Some(since)) if facts.is_ready() => {
+                Some(NeighborContent::Begun { since, before })
+            }
+            _ => before.map(NeighborContent::Ran),
         }
     }
 
-    /// What the best of its approvals lacks; `None`: one is sufficient.
-    fn agrees(&self, rule: &ApprovalRule, wave: usize, unit: &Unit<'_>) -> Option<Lack> {
+    /// What the best of its approvals lacks; `NotConfigured`: one is sufficient.
+    fn missing_approval(
+        &self,
+        rule: &ApprovalRule,
+        wave: usize,
+        unit: &SurveyedUnit<'_>,
+    ) -> Option<ApprovalShortfall> {
         if rule.count.is_none() {
-            return Some(Lack::BrokenRule);
+            return Some(ApprovalShortfall::BrokenRule);
         }
-        let opens =
-            |approved: &&Approved| matches!(approved.allows, Allows::Through(through) if through >= wave);
-        let mut lacks = Lack::None;
-        for approved in self.input.approvals.iter().filter(|it| self.is_for(it, wave, unit)).filter(opens) {
-            let (change, answers) = (self.change(wave, unit), |asked: &Question| self.answer(asked));
-            match rule.agreed(self.input.roles, approved.file.as_ref(), &change, &answers) {
+        let opens = |approved: &&GivenApproval| matches!(approved.allows, ApprovalEffect::Through(through) if through >= wave);
+        let mut lacks = ApprovalShortfall::None;
+        for approved in self.input.approvals.iter().filter(|it| self.applies_to(it, wave, unit)).filter(opens)
+        {
+            let (change, answers) =
+                (self.change_question(wave, unit), |asked: &ApprovalQuery| self.answer(asked));
+            match rule.check_approval(self.input.roles, approved.file.as_ref(), &change, &answers) {
                 Ok(()) => return None,
                 Err(lack) => lacks = lacks.max(lack),
             }
@@ -127,27 +142,30 @@ impl<'a> Gates<'a> {
     pub(super) fn may_override(
         &self,
         window: &Window,
-        approved: &Approved,
-        (wave, unit): (usize, &Unit<'_>),
+        approved: &GivenApproval,
+        (wave, unit): (usize, &SurveyedUnit<'_>),
     ) -> bool {
         let roles: Vec<String> =
             window.may_override.iter().filter(|role| self.input.roles.has(role)).cloned().collect();
-        let needed = Needed { count: 1, approvers: &roles, four_eyes: false };
+        let needed = RequiredApprovers { count: 1, approvers: &roles, four_eyes: false };
         let file = approved.file.as_ref();
-        let is_agreed =
-            || agreed(&needed, self.input.roles, file, &self.change(wave, unit), &|asked| self.answer(asked));
+        let is_agreed = || {
+            check_approval(&needed, self.input.roles, file, &self.change_question(wave, unit), &|asked| {
+                self.answer(asked)
+            })
+        };
         roles.is_empty() || is_agreed().is_ok()
     }
 
     /// The change whose authors do not count. An empty unit is compared with its neighbors; with nothing if a rule has kinds.
-    fn change(&self, wave: usize, unit: &Unit<'_>) -> Question {
+    fn change_question(&self, wave: usize, unit: &SurveyedUnit<'_>) -> ApprovalQuery {
         let beside = || match self.beside(wave, unit, false)? {
-            Baseline::At(revision) if !has_kinds(self.input.rules.on_cluster(&unit.id.cluster)) => {
+            EmptyUnitBaseline::At(revision) if !has_kinds(self.input.rules.for_cluster(&unit.id.cluster)) => {
                 Some(revision.clone())
             }
-            Baseline::At(_) | Baseline::Head | Baseline::Nothing => None,
+            EmptyUnitBaseline::At(_) | EmptyUnitBaseline::Head | EmptyUnitBaseline::Nothing => None,
         };
-        Question::Authors {
+        ApprovalQuery::Authors {
             app: self.input.app.clone(),
             since: unit.facts.revision.clone().or_else(beside),
             until: self.input.head_revision.clone(),
@@ -156,21 +174,21 @@ impl<'a> Gates<'a> {
     }
 
     /// Records a question without an answer.
-    fn answer(&self, asked: &Question) -> Option<Answer> {
+    fn answer(&self, asked: &ApprovalQuery) -> Option<ApprovalQueryResult> {
         let answer = (self.input.answers)(asked);
         if answer.is_none() {
-            self.asks.borrow_mut().insert(asked.clone());
+            self.questions.borrow_mut().insert(asked.clone());
         }
         answer
     }
 
     /// Whether an approval is for this version, and newer than the current content of the unit.
-    pub(super) fn is_for(&self, approved: &Approved, wave: usize, unit: &Unit<'_>) -> bool {
+    pub(super) fn applies_to(&self, approved: &GivenApproval, wave: usize, unit: &SurveyedUnit<'_>) -> bool {
         let runs =
             unit.facts.revision.as_ref().and_then(|revision: &Revision| self.history.position(revision));
         let is_version =
             self.input.digest == approved.digest || self.input.head.waves.get(wave) == Some(&approved.digest);
-        is_version && approved.at.is_some_and(|at| runs.is_none_or(|runs| at <= runs))
+        is_version && approved.position.is_some_and(|at| runs.is_none_or(|runs| at <= runs))
     }
 }
 

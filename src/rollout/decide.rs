@@ -6,17 +6,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::baseline::{Baseline, Baselines};
-use super::gates::Gates;
-use super::history::History;
+use super::baseline::{EmptyUnitBaseline, WaveBaselines};
+use super::commit_lookup::CommitLookup;
+use super::gates::RolloutGates;
 use super::refusal::{self, RevertTarget};
-use super::survey::{Survey, Unit};
-use super::{Basis, Hold, Input, Outcomes, Reach, Refusal, UnitId, WaveReport, report};
-use crate::model::{Digest, Question, Revision};
+use super::survey::{Survey, SurveyedUnit};
+use super::{
+    CurrentUnitContent, MeasurementOutcomes, RolloutHold, RolloutInput, UnitId, UnitParticipation,
+    VersionRefusal, WaveReport, report,
+};
+use crate::model::{ApprovalQuery, Digest, Revision};
 
 /// The render of a unit from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum RenderChoice {
     Head,
     /// Its current render.
     Stay,
@@ -32,10 +35,10 @@ pub enum Choice {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub choice: Choice,
+pub struct UnitDecision {
+    pub choice: RenderChoice,
     /// Why it is not the head's render.
-    pub hold: Option<Hold>,
+    pub hold: Option<RolloutHold>,
     /// It has the head's content and fails while failures count; the reason.
     pub failure: Option<Arc<str>>,
 }
@@ -52,109 +55,111 @@ pub struct Confirmation {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    pub units: BTreeMap<UnitId, Verdict>,
+pub struct RolloutDecision {
+    pub units: BTreeMap<UnitId, UnitDecision>,
     /// The rollout is in progress: deletes wait.
     pub is_open: bool,
     pub waves: Vec<WaveReport>,
     pub confirmation: Option<Confirmation>,
     /// The required measurements, with their results so far.
-    pub measures: Outcomes,
+    pub measurements: MeasurementOutcomes,
     /// The versions that are reverted from now on: of rings, then of the app.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<VersionRefusal>,
     /// Commits that must be read for a better decision.
-    pub wants: BTreeSet<Revision>,
+    pub needed_commits: BTreeSet<Revision>,
     /// Agreements that must be read for a better decision.
-    pub asks: BTreeSet<Question>,
+    pub questions: BTreeSet<ApprovalQuery>,
     /// The time of the next decision if no event comes first.
     pub deadline: Option<Timestamp>,
 }
 
 /// Decides the render of every unit of an app.
-pub fn decide(input: &Input<'_>) -> Decision {
-    let history = History::new(input);
+pub fn decide(input: &RolloutInput<'_>) -> RolloutDecision {
+    let history = CommitLookup::new(input);
     let survey = Survey::of(input, &history);
-    let refusals = refusal::find(input, &survey, &history);
+    let refusals = refusal::find_refusals(input, &survey, &history);
     let mut soaks = Vec::new();
     let (units, confirmation, measures, asks) = {
-        let context = Context {
+        let context = DecisionContext {
             input,
             survey: &survey,
             history: &history,
             refusals: &refusals,
-            gates: Gates::new(input, &survey, &history),
-            baselines: Baselines::of(&survey, &history),
+            gates: RolloutGates::new(input, &survey, &history),
+            baselines: WaveBaselines::of(&survey, &history),
         };
-        let units = context.verdicts();
+        let units = context.unit_decisions();
         let confirmation = confirmation(&survey, &units);
         soaks.append(&mut context.gates.measure_for_promotions());
-        context.gates.keep_failures();
-        let Gates { measures, asks, .. } = context.gates;
+        context.gates.retain_failures();
+        let RolloutGates { measures, questions: asks, .. } = context.gates;
         (units, confirmation, measures.into_inner(), asks.into_inner())
     };
-    let waves = report::reports(&survey, &units);
+    let waves = report::wave_reports(&survey, &units);
     let mut deadlines = survey.deadlines;
     deadlines.append(&mut soaks);
-    deadlines.extend(units.values().filter_map(|verdict| ends_at(verdict.hold.as_ref()?, input)));
-    deadlines.extend(refusal::deadlines(input, &refusals));
-    Decision {
+    deadlines.extend(units.values().filter_map(|verdict| hold_end(verdict.hold.as_ref()?, input)));
+    deadlines.extend(refusal::revert_deadlines(input, &refusals));
+    RolloutDecision {
         units,
         is_open: survey.is_open,
         waves,
         confirmation,
-        measures,
+        measurements: measures,
         refusals,
-        wants: history.into_wanted(),
-        asks,
+        needed_commits: history.into_needed_commits(),
+        questions: asks,
         deadline: deadlines.into_iter().filter(|at| *at > input.now).min(),
     }
 }
 
 /// When a hold ends without an event, by the clock that never jumps.
-fn ends_at(hold: &Hold, input: &Input<'_>) -> Option<Timestamp> {
+fn hold_end(hold: &RolloutHold, input: &RolloutInput<'_>) -> Option<Timestamp> {
     match hold.gate() {
-        Hold::Window { until: Some(until), .. } => {
-            input.now.checked_add(until.duration_since(input.wall)).ok()
+        RolloutHold::Window { until: Some(until), .. } => {
+            input.now.checked_add(until.duration_since(input.wall_time)).ok()
         }
         hold => hold.until(),
     }
 }
 
-fn confirmation(survey: &Survey<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> Option<Confirmation> {
+fn confirmation(survey: &Survey<'_>, verdicts: &BTreeMap<UnitId, UnitDecision>) -> Option<Confirmation> {
     let mut holds = survey.units().filter_map(|(_, unit)| verdicts.get(unit.id)?.hold.as_ref());
-    holds.find_map(Hold::confirmation)
+    holds.find_map(RolloutHold::confirmation)
 }
 
-struct Context<'a> {
-    input: &'a Input<'a>,
+struct DecisionContext<'a> {
+    input: &'a RolloutInput<'a>,
     survey: &'a Survey<'a>,
-    history: &'a History<'a>,
-    refusals: &'a [Refusal],
-    gates: Gates<'a>,
-    baselines: Baselines<'a>,
+    history: &'a CommitLookup<'a>,
+    refusals: &'a [VersionRefusal],
+    gates: RolloutGates<'a>,
+    baselines: WaveBaselines<'a>,
 }
 
-impl Context<'_> {
-    fn verdicts(&self) -> BTreeMap<UnitId, Verdict> {
+impl DecisionContext<'_> {
+    fn unit_decisions(&self) -> BTreeMap<UnitId, UnitDecision> {
         let mut verdicts = BTreeMap::new();
         for (number, wave) in self.survey.waves.iter().enumerate() {
             let share = wave.limits.max_concurrency;
             let limit = share.map_or(usize::MAX, |share| share.of(wave.units.len()));
             // It is unknown whether a unit of an unread cluster changes. It counts against the limit.
-            let is_changing = |unit: &&Unit<'_>| match unit.facts.reach {
+            let is_changing = |unit: &&SurveyedUnit<'_>| match unit.facts.participation {
                 // Failures within the limit do not block others.
-                Reach::Ready if unit.failure.is_some() => self.survey.exceeds(number, wave.failed.len()),
-                Reach::Ready => unit.facts.has_begun() && !unit.is_done(),
-                Reach::Unread => true,
-                Reach::LeftOut(_) => false,
+                UnitParticipation::Ready if unit.failure.is_some() => {
+                    self.survey.exceeds(number, wave.failed.len())
+                }
+                UnitParticipation::Ready => unit.facts.has_begun() && !unit.is_done(),
+                UnitParticipation::Unread => true,
+                UnitParticipation::LeftOut(_) => false,
             };
             let mut changing = wave.units.iter().filter(is_changing).count();
             for unit in &wave.units {
-                let mut verdict = self.verdict(number, unit);
-                if verdict.choice == Choice::Head && self.is_limited(unit) {
+                let mut verdict = self.unit_decision(number, unit);
+                if verdict.choice == RenderChoice::Head && self.counts_toward_limit(unit) {
                     if changing >= limit {
-                        let hold = Hold::Concurrency { wave: wave.name.to_owned(), limit };
-                        verdict = self.stay(unit, Some(hold));
+                        let hold = RolloutHold::Concurrency { wave: wave.name.to_owned(), limit };
+                        verdict = self.keep_current(unit, Some(hold));
                     } else {
                         changing += 1;
                     }
@@ -166,145 +171,154 @@ impl Context<'_> {
     }
 
     /// It starts now and counts against the concurrency limit. A first installation is not limited.
-    fn is_limited(&self, unit: &Unit<'_>) -> bool {
+    fn counts_toward_limit(&self, unit: &SurveyedUnit<'_>) -> bool {
         let facts = unit.facts;
-        let is_first =
-            facts.basis == Basis::Empty && !self.survey.is_other_there && !self.input.policy.gate_first;
+        let is_first = facts.current_content == CurrentUnitContent::Empty
+            && !self.survey.has_other_version
+            && !self.input.policy.gate_first;
         facts.is_ready() && facts.is_behind && !facts.has_begun() && !is_first
     }
 
-    fn verdict(&self, wave: usize, unit: &Unit<'_>) -> Verdict {
+    fn unit_decision(&self, wave: usize, unit: &SurveyedUnit<'_>) -> UnitDecision {
         #[cfg(test)]
         super::tests::visit();
-        let of = |choice, hold| Verdict { choice, hold, failure: unit.failure.clone() };
+        let of = |choice, hold| UnitDecision { choice, hold, failure: unit.failure.clone() };
         let facts = unit.facts;
-        match &facts.reach {
-            Reach::Unread => return of(Choice::Undecided, Some(Hold::Unread)),
-            Reach::LeftOut(because) => {
-                let hold = facts.is_behind.then(|| Hold::LeftOut {
+        match &facts.participation {
+            UnitParticipation::Unread => return of(RenderChoice::Undecided, Some(RolloutHold::Unread)),
+            UnitParticipation::LeftOut(because) => {
+                let hold = facts.is_behind.then(|| RolloutHold::LeftOut {
                     cluster: unit.id.cluster.clone(),
                     because: Arc::clone(because),
                 });
                 // The objects on its cluster are read when it is back: the unit may be complete.
-                if facts.basis == Basis::Half {
-                    return of(Choice::Stay, hold);
+                if facts.current_content == CurrentUnitContent::PartlyApplied {
+                    return of(RenderChoice::Stay, hold);
                 }
-                return self.stay(unit, hold);
+                return self.keep_current(unit, hold);
             }
-            Reach::Ready => {}
+            UnitParticipation::Ready => {}
         }
-        if facts.basis == Basis::Loading {
-            return of(Choice::Undecided, Some(Hold::Unread));
+        if facts.current_content == CurrentUnitContent::Loading {
+            return of(RenderChoice::Undecided, Some(RolloutHold::Unread));
         }
-        if let Some(because) = &facts.mistake {
-            return self.stay(unit, Some(Hold::NotRendered { because: Arc::clone(because) }));
+        if let Some(because) = &facts.render_error {
+            return self.keep_current(unit, Some(RolloutHold::NotRendered { because: Arc::clone(because) }));
         }
-        let is_taken_back =
-            |refusal: &&Refusal| refusal::is_taken_back(refusal, self.input, (wave, unit), self.history);
+        let is_taken_back = |refusal: &&VersionRefusal| {
+            refusal::is_taken_back(refusal, self.input, (wave, unit), self.history)
+        };
         let taken_back = self.refusals.iter().find(is_taken_back);
         if taken_back.is_none() && (facts.has_begun() || !facts.is_behind) {
-            return of(Choice::Head, None);
+            return of(RenderChoice::Head, None);
         }
         if self.input.policy.paused {
-            return self.stay(unit, Some(Hold::Paused));
+            return self.keep_current(unit, Some(RolloutHold::Paused));
         }
         if let Some(refusal) = taken_back {
-            return self.refused(wave, unit, refusal);
+            return self.decide_refused(wave, unit, refusal);
         }
-        if facts.goes_back() {
-            return of(Choice::Head, None);
+        if facts.is_revert() {
+            return of(RenderChoice::Head, None);
         }
-        let hold = self.gates.hold(wave, unit, self.baselines.ran(wave));
-        match self.not_yet(wave, unit, hold) {
-            None => of(Choice::Head, None),
-            Some(hold) if facts.basis == Basis::Empty => self.empty(wave, unit, hold),
-            Some(hold) => self.stay(unit, Some(hold)),
+        let hold = self.gates.hold(wave, unit, self.baselines.commit_for_empty_unit(wave));
+        match self.start_hold(wave, unit, hold) {
+            None => of(RenderChoice::Head, None),
+            Some(hold) if facts.current_content == CurrentUnitContent::Empty => {
+                self.decide_empty(wave, unit, hold)
+            }
+            Some(hold) => self.keep_current(unit, Some(hold)),
         }
     }
 
     /// The hold of a unit that must not start anything new. `hold`: the hold of its wave.
-    fn not_yet(&self, wave: usize, unit: &Unit<'_>, hold: Option<Hold>) -> Option<Hold> {
+    fn start_hold(
+        &self,
+        wave: usize,
+        unit: &SurveyedUnit<'_>,
+        hold: Option<RolloutHold>,
+    ) -> Option<RolloutHold> {
         match hold {
             // One Approval covers both: whoever gives it must see how many approvals are required.
-            Some(Hold::Confirmation { ref through, digest, .. }) => {
-                self.gates.approval(wave, unit, Some((through, digest))).or(hold)
+            Some(RolloutHold::Confirmation { ref through, digest, .. }) => {
+                self.gates.approval_hold(wave, unit, Some((through, digest))).or(hold)
             }
             Some(hold) => Some(hold),
-            None => self.gates.approval(wave, unit, None).or_else(|| self.gates.window(wave, unit)),
+            None => self.gates.approval_hold(wave, unit, None).or_else(|| self.gates.window_hold(wave, unit)),
         }
     }
 
     /// The decision for a unit that keeps its content.
-    fn stay(&self, unit: &Unit<'_>, hold: Option<Hold>) -> Verdict {
-        let frozen = |because: Arc<str>, hold: Option<Hold>| {
-            (Choice::Frozen, Some(Hold::Frozen { because, waits: hold.map(Box::new) }))
+    fn keep_current(&self, unit: &SurveyedUnit<'_>, hold: Option<RolloutHold>) -> UnitDecision {
+        let frozen = |because: Arc<str>, hold: Option<RolloutHold>| {
+            (RenderChoice::Frozen, Some(RolloutHold::Frozen { because, waits: hold.map(Box::new) }))
         };
-        let (choice, hold) = match &unit.facts.basis {
-            Basis::Head => (Choice::Head, hold),
-            Basis::Other(_) => (Choice::Stay, hold),
-            Basis::Half => match refusal::revert_target(unit, self.history) {
-                RevertTarget::To(revision) => (Choice::At(revision), hold),
-                RevertTarget::Loading => (Choice::Undecided, hold),
+        let (choice, hold) = match &unit.facts.current_content {
+            CurrentUnitContent::Head => (RenderChoice::Head, hold),
+            CurrentUnitContent::Other(_) => (RenderChoice::Stay, hold),
+            CurrentUnitContent::PartlyApplied => match refusal::revert_target(unit, self.history) {
+                RevertTarget::To(revision) => (RenderChoice::At(revision), hold),
+                RevertTarget::Loading => (RenderChoice::Undecided, hold),
                 RevertTarget::NotAvailable(because) => {
                     frozen(format!("half written, and {because}").into(), hold)
                 }
             },
-            Basis::Loading => (Choice::Undecided, hold),
-            Basis::Unknown(because) => frozen(Arc::clone(because), hold),
-            Basis::Empty if !unit.facts.is_behind => (Choice::Head, hold),
-            Basis::Empty => (Choice::Nothing, hold),
+            CurrentUnitContent::Loading => (RenderChoice::Undecided, hold),
+            CurrentUnitContent::Unknown(because) => frozen(Arc::clone(because), hold),
+            CurrentUnitContent::Empty if !unit.facts.is_behind => (RenderChoice::Head, hold),
+            CurrentUnitContent::Empty => (RenderChoice::Nothing, hold),
         };
-        Verdict { choice, hold, failure: unit.failure.clone() }
+        UnitDecision { choice, hold, failure: unit.failure.clone() }
     }
 
     /// The decision for a unit of a reverted version.
-    fn refused(&self, wave: usize, unit: &Unit<'_>, refusal: &Refusal) -> Verdict {
-        let of = |choice, hold| Verdict { choice, hold: Some(hold), failure: unit.failure.clone() };
-        let hold = Hold::Reverted { digest: refusal.digest };
+    fn decide_refused(&self, wave: usize, unit: &SurveyedUnit<'_>, refusal: &VersionRefusal) -> UnitDecision {
+        let of = |choice, hold| UnitDecision { choice, hold: Some(hold), failure: unit.failure.clone() };
+        let hold = RolloutHold::Reverted { digest: refusal.digest };
         let facts = unit.facts;
         if facts.has_begun() {
             return match refusal::revert_target(unit, self.history) {
-                RevertTarget::To(revision) => of(Choice::At(revision), hold),
-                RevertTarget::Loading => of(Choice::Undecided, hold),
+                RevertTarget::To(revision) => of(RenderChoice::At(revision), hold),
+                RevertTarget::Loading => of(RenderChoice::Undecided, hold),
                 RevertTarget::NotAvailable(because) => {
-                    of(Choice::Head, Hold::RevertFailed { because: because.into() })
+                    of(RenderChoice::Head, RolloutHold::RevertFailed { because: because.into() })
                 }
             };
         }
-        if facts.basis == Basis::Empty {
-            return self.empty(wave, unit, hold);
+        if facts.current_content == CurrentUnitContent::Empty {
+            return self.decide_empty(wave, unit, hold);
         }
-        let late = refusal::late(unit, refusal, self.input);
-        self.stay(unit, Some(late.map_or(hold, |because| Hold::RevertFailed { because })))
+        let late = refusal::revert_failure(unit, refusal, self.input);
+        self.keep_current(unit, Some(late.map_or(hold, |because| RolloutHold::RevertFailed { because })))
     }
 
     /// The decision for an empty unit while its wave is shut.
-    fn empty(&self, wave: usize, unit: &Unit<'_>, hold: Hold) -> Verdict {
-        let of = |choice, hold| Verdict { choice, hold, failure: None };
-        if unit.facts.after.is_some() {
-            return of(Choice::Nothing, Some(hold));
+    fn decide_empty(&self, wave: usize, unit: &SurveyedUnit<'_>, hold: RolloutHold) -> UnitDecision {
+        let of = |choice, hold| UnitDecision { choice, hold, failure: None };
+        if unit.facts.predecessor_hold.is_some() {
+            return of(RenderChoice::Nothing, Some(hold));
         }
-        if let Some(unread) = self.survey.unread {
-            return of(Choice::Nothing, Some(Hold::ClusterUnread { cluster: unread.clone() }));
+        if let Some(unread) = self.survey.first_unread {
+            return of(RenderChoice::Nothing, Some(RolloutHold::ClusterUnread { cluster: unread.clone() }));
         }
-        let is_stopped = matches!(hold, Hold::Stopped { .. }) || hold.is_failure();
-        match self.gates.baseline(&self.baselines, (wave, unit), !is_stopped) {
-            Baseline::Head => return of(Choice::Head, None),
-            Baseline::At(revision) => {
+        let is_stopped = matches!(hold, RolloutHold::Stopped { .. }) || hold.is_failure();
+        match self.gates.empty_unit_baseline(&self.baselines, (wave, unit), !is_stopped) {
+            EmptyUnitBaseline::Head => return of(RenderChoice::Head, None),
+            EmptyUnitBaseline::At(revision) => {
                 return of(self.baselines.choice(revision, unit.id, self.history), Some(hold));
             }
-            Baseline::Nothing => {}
+            EmptyUnitBaseline::Nothing => {}
         }
         // A first installation: no other version runs anywhere.
         let is_held = self.input.policy.gate_first
             || is_stopped
-            || self.survey.left_out.is_some()
-            || self.survey.is_other_there
-            || self.baselines.ran(wave).is_some();
-        let shut = if is_held { None } else { self.not_yet(wave, unit, None) };
+            || self.survey.first_left_out.is_some()
+            || self.survey.has_other_version
+            || self.baselines.commit_for_empty_unit(wave).is_some();
+        let shut = if is_held { None } else { self.start_hold(wave, unit, None) };
         match shut.or_else(|| is_held.then_some(hold)) {
-            Some(hold) => of(Choice::Nothing, Some(hold)),
-            None => of(Choice::Head, None),
+            Some(hold) => of(RenderChoice::Nothing, Some(hold)),
+            None => of(RenderChoice::Head, None),
         }
     }
 }

@@ -8,46 +8,49 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::baseline::Beside;
-use super::history::History;
-use super::survey::{Survey, Unit};
-use super::{Allows, Basis, Commit, Condition, Hold, Input, Outcomes, Reach};
-use crate::model::{Digest, Question, Revision, WaveLimits};
+use super::baseline::NeighborContent;
+use super::commit_lookup::CommitLookup;
+use super::survey::{Survey, SurveyedUnit};
+use super::{
+    ApprovalEffect, CommitState, CurrentUnitContent, MeasurementOutcomes, RolloutHold, RolloutInput,
+    UnitCondition, UnitParticipation,
+};
+use crate::model::{ApprovalQuery, Digest, Revision, WaveLimits};
 
 /// Memoized results.
-type Remembered<K, T> = RefCell<BTreeMap<K, T>>;
+type Memo<K, T> = RefCell<BTreeMap<K, T>>;
 
 /// The numbers of the rule list and of the window list of a cluster.
-type Lists = (Option<usize>, Option<usize>);
+type RuleAndWindowLists = (Option<usize>, Option<usize>);
 
-pub(super) struct Gates<'a> {
-    pub(super) input: &'a Input<'a>,
+pub(super) struct RolloutGates<'a> {
+    pub(super) input: &'a RolloutInput<'a>,
     pub(super) survey: &'a Survey<'a>,
-    pub(super) history: &'a History<'a>,
+    pub(super) history: &'a CommitLookup<'a>,
     /// By the commit that units run, and their wave.
-    holds: Remembered<(Option<Revision>, usize), Option<Hold>>,
+    holds: Memo<(Option<Revision>, usize), Option<RolloutHold>>,
     /// By the commit that units run.
-    stopped: Remembered<Option<Revision>, Option<Hold>>,
-    last_begun: Remembered<Option<Revision>, Option<usize>>,
-    missing_in: Remembered<(Option<Revision>, usize), Option<Hold>>,
-    pub(super) rings: Remembered<(Revision, usize, Arc<str>), Option<Hold>>,
-    pub(super) moved: Remembered<(Revision, usize), bool>,
+    stopped: Memo<Option<Revision>, Option<RolloutHold>>,
+    last_begun: Memo<Option<Revision>, Option<usize>>,
+    missing_in: Memo<(Option<Revision>, usize), Option<RolloutHold>>,
+    pub(super) rings: Memo<(Revision, usize, Arc<str>), Option<RolloutHold>>,
+    pub(super) moved_pins: Memo<(Revision, usize), bool>,
     /// By the window list, the wave, and the commit that units run.
-    pub(super) windows: Remembered<(usize, usize, Option<Revision>), Option<Hold>>,
+    pub(super) windows: Memo<(usize, usize, Option<Revision>), Option<RolloutHold>>,
     /// By the wave, and the lists of rules and windows.
-    pub(super) beside: Remembered<(usize, Lists), Arc<[Beside<'a>]>>,
-    pub(super) measures: RefCell<Outcomes>,
+    pub(super) beside: Memo<(usize, RuleAndWindowLists), Arc<[NeighborContent<'a>]>>,
+    pub(super) measures: RefCell<MeasurementOutcomes>,
     /// The agreements that must be read.
-    pub(super) asks: RefCell<BTreeSet<Question>>,
+    pub(super) questions: RefCell<BTreeSet<ApprovalQuery>>,
 }
 
-pub(super) struct Runs {
+pub(super) struct RunningCommit {
     pub revision: Option<Revision>,
-    pub commit: Commit,
+    pub commit: CommitState,
 }
 
-impl<'a> Gates<'a> {
-    pub fn new(input: &'a Input<'a>, survey: &'a Survey<'a>, history: &'a History<'a>) -> Self {
+impl<'a> RolloutGates<'a> {
+    pub fn new(input: &'a RolloutInput<'a>, survey: &'a Survey<'a>, history: &'a CommitLookup<'a>) -> Self {
         Self {
             input,
             survey,
@@ -57,72 +60,77 @@ impl<'a> Gates<'a> {
             last_begun: RefCell::default(),
             missing_in: RefCell::default(),
             rings: RefCell::default(),
-            moved: RefCell::default(),
+            moved_pins: RefCell::default(),
             windows: RefCell::default(),
             beside: RefCell::default(),
             measures: RefCell::default(),
-            asks: RefCell::default(),
+            questions: RefCell::default(),
         }
     }
 
     /// Why a unit that is behind does not advance. `baseline`: the content that it would get instead of its current one.
-    pub fn hold(&self, wave: usize, unit: &Unit<'_>, baseline: Option<&Revision>) -> Option<Hold> {
-        if let Some(after) = &unit.facts.after {
+    pub fn hold(
+        &self,
+        wave: usize,
+        unit: &SurveyedUnit<'_>,
+        baseline: Option<&Revision>,
+    ) -> Option<RolloutHold> {
+        if let Some(after) = &unit.facts.predecessor_hold {
             return Some(after.clone());
         }
         // A unit there may have failed with this version, or have a mark of its revert.
-        if let Some(unread) = self.survey.unread {
-            return Some(Hold::ClusterUnread { cluster: unread.clone() });
+        if let Some(unread) = self.survey.first_unread {
+            return Some(RolloutHold::ClusterUnread { cluster: unread.clone() });
         }
-        let revision = match unit.facts.basis {
-            Basis::Other(_) => unit.facts.revision.clone(),
+        let revision = match unit.facts.current_content {
+            CurrentUnitContent::Other(_) => unit.facts.revision.clone(),
             _ => None,
         };
-        let commit = revision.as_ref().map_or(Commit::Unknown, |revision| self.history.commit(revision));
-        if commit == Commit::Loading {
-            return Some(Hold::Unread);
+        let commit = revision.as_ref().map_or(CommitState::Unknown, |revision| self.history.commit(revision));
+        if commit == CommitState::Loading {
+            return Some(RolloutHold::Unread);
         }
-        let runs = Runs { revision, commit };
-        let before = match &unit.facts.basis {
-            Basis::Other(_) => unit.facts.revision.as_ref(),
-            Basis::Half => unit.facts.ran_before(),
+        let runs = RunningCommit { revision, commit };
+        let before = match &unit.facts.current_content {
+            CurrentUnitContent::Other(_) => unit.facts.revision.as_ref(),
+            CurrentUnitContent::PartlyApplied => unit.facts.previous_commit(),
             _ => baseline,
         };
-        match self.moves_pin(wave, unit, before) {
+        match self.pin_move(wave, unit, before) {
             PinMove::Alone(hold) => hold,
-            PinMove::Beside(hold) => self.remembered_of_waves(wave, &runs).or(hold),
-            PinMove::None => self.remembered_of_waves(wave, &runs),
+            PinMove::WithEarlierWaves(hold) => self.memoized_wave_hold(wave, &runs).or(hold),
+            PinMove::None => self.memoized_wave_hold(wave, &runs),
         }
     }
 
-    fn remembered_of_waves(&self, wave: usize, runs: &Runs) -> Option<Hold> {
-        remembered(&self.holds, (runs.revision.clone(), wave), || self.of_waves(wave, runs))
+    fn memoized_wave_hold(&self, wave: usize, runs: &RunningCommit) -> Option<RolloutHold> {
+        memoized(&self.holds, (runs.revision.clone(), wave), || self.wave_hold(wave, runs))
     }
 
-    fn of_waves(&self, wave: usize, runs: &Runs) -> Option<Hold> {
-        let stopped = remembered(&self.stopped, runs.revision.clone(), || self.stopped(0, runs));
+    fn wave_hold(&self, wave: usize, runs: &RunningCommit) -> Option<RolloutHold> {
+        let stopped = memoized(&self.stopped, runs.revision.clone(), || self.stopped(0, runs));
         if stopped.is_some() {
             return stopped;
         }
         let asked = self.waves_to_wait_for(wave, runs);
         let missing_in = |wave: &usize| {
-            remembered(&self.missing_in, (runs.revision.clone(), *wave), || self.missing_in(*wave, runs))
+            memoized(&self.missing_in, (runs.revision.clone(), *wave), || self.missing_in(*wave, runs))
         };
         asked.iter().find_map(missing_in).or_else(|| self.gates_between(&asked, wave, runs))
     }
 
     /// The earlier waves that the head changes, compared with that commit.
-    pub(super) fn waves_to_wait_for(&self, wave: usize, runs: &Runs) -> Vec<usize> {
+    pub(super) fn waves_to_wait_for(&self, wave: usize, runs: &RunningCommit) -> Vec<usize> {
         let is_asked = |wave: &usize| match &runs.commit {
-            Commit::Known(commit) => commit.waves.get(*wave) != self.input.head.waves.get(*wave),
-            Commit::Loading | Commit::Unknown => true,
+            CommitState::Known(commit) => commit.waves.get(*wave) != self.input.head.waves.get(*wave),
+            CommitState::Loading | CommitState::Unknown => true,
         };
         let has_units = |wave: &usize| !self.survey.waves[*wave].is_empty() || self.input.may_lack_clusters;
         (0..wave).filter(has_units).filter(is_asked).collect()
     }
 
     /// The failed units of a wave that changed since a commit.
-    fn failed(&self, wave: usize, runs: &Runs) -> impl Iterator<Item = usize> {
+    fn failed(&self, wave: usize, runs: &RunningCommit) -> impl Iterator<Item = usize> {
         let of_wave = &self.survey.waves[wave];
         let is_of_change = |number: &usize| {
             let unit = &of_wave.units[*number];
@@ -133,7 +141,7 @@ impl<'a> Gates<'a> {
     }
 
     /// The hold if more units than allowed have failed, in a wave or a later one, after a change since a commit.
-    pub(super) fn stopped(&self, from: usize, runs: &Runs) -> Option<Hold> {
+    pub(super) fn stopped(&self, from: usize, runs: &RunningCommit) -> Option<RolloutHold> {
         (from..self.survey.waves.len()).find_map(|wave| {
             let mut failed = self.failed(wave, runs);
             let first = failed.next()?;
@@ -141,21 +149,21 @@ impl<'a> Gates<'a> {
             let because = unit.failure.clone()?;
             self.survey
                 .exceeds(wave, failed.count() + 1)
-                .then(|| Hold::Stopped { unit: unit.id.clone(), because })
+                .then(|| RolloutHold::Stopped { unit: unit.id.clone(), because })
         })
     }
 
     /// The hold while an earlier wave is not done.
-    fn missing_in(&self, wave: usize, runs: &Runs) -> Option<Hold> {
+    fn missing_in(&self, wave: usize, runs: &RunningCommit) -> Option<RolloutHold> {
         let of_wave = &self.survey.waves[wave];
         let name = || of_wave.name.to_owned();
-        if of_wave.taking_part == 0 {
-            let because = match of_wave.units.first().map(|unit| &unit.facts.reach) {
-                Some(Reach::LeftOut(because)) => Arc::clone(because),
+        if of_wave.participating == 0 {
+            let because = match of_wave.units.first().map(|unit| &unit.facts.participation) {
+                Some(UnitParticipation::LeftOut(because)) => Arc::clone(because),
                 Some(_) => return None,
                 None => "a mistake in the repository may hide its clusters".into(),
             };
-            let hold = Hold::WaveLeftOut { wave: name(), because };
+            let hold = RolloutHold::WaveLeftOut { wave: name(), because };
             return (!self.has_begun_after(wave, runs)).then_some(hold);
         }
         let mut first = of_wave.first_undone?;
@@ -171,24 +179,30 @@ impl<'a> Gates<'a> {
             first = (first..of_wave.units.len()).find(is_undone)?;
         }
         let unit = &of_wave.units[first];
-        let because = match (&unit.facts.reach, &unit.facts.condition) {
-            (Reach::Unread, _) => "the live objects are being read".into(),
+        let because = match (&unit.facts.participation, &unit.facts.condition) {
+            (UnitParticipation::Unread, _) => "the live objects are being read".into(),
             _ if !unit.facts.has_begun() && unit.facts.is_behind => "still at the old version".into(),
-            (_, Condition::Progressing(because) | Condition::Failed(because)) => Arc::clone(because),
-            (_, Condition::Done) => "still at the old version".into(),
+            (_, UnitCondition::Progressing(because) | UnitCondition::Failed(because)) => Arc::clone(because),
+            (_, UnitCondition::Done) => "still at the old version".into(),
         };
-        Some(Hold::Wave { wave: name(), done, of: of_wave.taking_part, unit: unit.id.clone(), because })
+        Some(RolloutHold::Wave {
+            wave: name(),
+            done,
+            of: of_wave.participating,
+            unit: unit.id.clone(),
+            because,
+        })
     }
 
     /// A unit of a later wave has already changed since a commit, so the gates of the wave were passed.
-    pub(super) fn has_begun_after(&self, wave: usize, runs: &Runs) -> bool {
-        let last = remembered(&self.last_begun, runs.revision.clone(), || self.last_begun(runs));
+    pub(super) fn has_begun_after(&self, wave: usize, runs: &RunningCommit) -> bool {
+        let last = memoized(&self.last_begun, runs.revision.clone(), || self.last_begun(runs));
         last.is_some_and(|last| last > wave)
     }
 
     /// The last wave with a unit that changed since a commit.
-    fn last_begun(&self, runs: &Runs) -> Option<usize> {
-        let (Commit::Known(commit), Some(since)) = (&runs.commit, &runs.revision) else { return None };
+    fn last_begun(&self, runs: &RunningCommit) -> Option<usize> {
+        let (CommitState::Known(commit), Some(since)) = (&runs.commit, &runs.revision) else { return None };
         let is_changed = |wave: &usize| commit.waves.get(*wave) != self.input.head.waves.get(*wave);
         (0..self.survey.waves.len()).rev().filter(is_changed).find(|wave| {
             self.survey.waves[*wave].units.iter().any(|unit| {
@@ -199,7 +213,7 @@ impl<'a> Gates<'a> {
     }
 
     /// The gates between earlier waves that are done and a wave.
-    fn gates_between(&self, asked: &[usize], wave: usize, runs: &Runs) -> Option<Hold> {
+    fn gates_between(&self, asked: &[usize], wave: usize, runs: &RunningCommit) -> Option<RolloutHold> {
         let soaks = asked.iter().find_map(|asked| {
             let of_wave = &self.survey.waves[*asked];
             self.soak(*asked, of_wave.done_since, runs)
@@ -207,15 +221,15 @@ impl<'a> Gates<'a> {
         if soaks.is_some() {
             return soaks;
         }
-        let passed = asked.iter().filter_map(|wave| self.survey.waves[*wave].newest).min();
+        let passed = asked.iter().filter_map(|wave| self.survey.waves[*wave].newest_position).min();
         let digest = self.input.digest;
         let is_confirmed = self.is_confirmed(wave, digest, passed);
         // All of them are measured in parallel.
-        let measured: Vec<Hold> = asked
+        let measured: Vec<RolloutHold> = asked
             .iter()
-            .filter_map(|asked| self.analysis(*asked, (wave, digest), is_confirmed, runs))
+            .filter_map(|asked| self.analysis_hold(*asked, (wave, digest), is_confirmed, runs))
             .collect();
-        if let Some(hold) = measured.into_iter().max_by_key(Hold::standing) {
+        if let Some(hold) = measured.into_iter().max_by_key(RolloutHold::standing) {
             return Some(hold);
         }
         let after = asked.iter().rev().find(|wave| self.survey.waves[**wave].limits.confirm)?;
@@ -223,24 +237,29 @@ impl<'a> Gates<'a> {
     }
 
     /// The soak time after a wave, counted from when it was done.
-    pub(super) fn soak(&self, wave: usize, since: Option<Timestamp>, runs: &Runs) -> Option<Hold> {
+    pub(super) fn soak(
+        &self,
+        wave: usize,
+        since: Option<Timestamp>,
+        runs: &RunningCommit,
+    ) -> Option<RolloutHold> {
         let of_wave = &self.survey.waves[wave];
         let soak = of_wave.limits.soak.filter(|_| !self.has_begun_after(wave, runs))?;
         let since = since.unwrap_or(self.input.now);
         let until = SignedDuration::try_from(soak).ok().and_then(|soak| since.checked_add(soak).ok())?;
-        (self.input.now < until).then(|| Hold::Soak { wave: of_wave.name.to_owned(), until })
+        (self.input.now < until).then(|| RolloutHold::Soak { wave: of_wave.name.to_owned(), until })
     }
 
-    pub(super) fn confirmation(&self, after: usize, wave: usize, digest: Digest) -> Hold {
+    pub(super) fn confirmation(&self, after: usize, wave: usize, digest: Digest) -> RolloutHold {
         let name = |wave: usize| self.survey.waves[wave].name.to_owned();
-        Hold::Confirmation { after: name(after), through: name(self.opens_through(wave)), digest }
+        RolloutHold::Confirmation { after: name(after), through: name(self.opens_through(wave)), digest }
     }
 
     /// An Approval opens the wave, given after the earlier waves had this version. `passed`: their newest commit.
     pub(super) fn is_confirmed(&self, wave: usize, digest: Digest, passed: Option<usize>) -> bool {
         self.input.approvals.iter().any(|approved| {
-            let is_newer = approved.at.is_some_and(|at| passed.is_none_or(|passed| at <= passed));
-            matches!(approved.allows, Allows::Through(through) if through >= wave)
+            let is_newer = approved.position.is_some_and(|at| passed.is_none_or(|passed| at <= passed));
+            matches!(approved.allows, ApprovalEffect::Through(through) if through >= wave)
                 && approved.digest == digest
                 && is_newer
         })
@@ -262,16 +281,12 @@ impl<'a> Gates<'a> {
 pub(super) enum PinMove {
     None,
     /// Only the pin changes; its hold.
-    Alone(Option<Hold>),
+    Alone(Option<RolloutHold>),
     /// Earlier waves change too; its hold.
-    Beside(Option<Hold>),
+    WithEarlierWaves(Option<RolloutHold>),
 }
 
-pub(super) fn remembered<K: Ord, T: Clone>(
-    memory: &Remembered<K, T>,
-    key: K,
-    compute: impl FnOnce() -> T,
-) -> T {
+pub(super) fn memoized<K: Ord, T: Clone>(memory: &Memo<K, T>, key: K, compute: impl FnOnce() -> T) -> T {
     if let Some(known) = memory.borrow().get(&key) {
         return known.clone();
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Confirmation, Standing, UnitId};
-use crate::model::{AppId, ClusterName, Digest, Lack, RuleAsks};
+use super::{Confirmation, GateProgress, UnitId};
+use crate::model::{AppId, ApprovalShortfall, ClusterName, Digest, UnmetApprovalRule};
 use crate::window;
 
 /// Serialized with a code for programs and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "camelCase")]
-pub enum Hold {
+pub enum RolloutHold {
     Paused,
     /// Its cluster is offline or in maintenance.
     LeftOut {
@@ -28,7 +28,9 @@ pub enum Hold {
         because: Arc<str>,
     },
     /// Not all clusters of the app were read: the version may have failed there, or this may be a first installation.
-    ClusterUnread { cluster: UnitId },
+    ClusterUnread {
+        cluster: UnitId,
+    },
     /// An earlier wave is not done.
     Wave {
         wave: String,
@@ -45,11 +47,21 @@ pub enum Hold {
         because: Arc<str>,
     },
     /// The soak time of an earlier wave is not over.
-    Soak { wave: String, until: Timestamp },
+    Soak {
+        wave: String,
+        until: Timestamp,
+    },
     /// An earlier wave is done; the next one needs a confirmation.
-    Confirmation { after: String, through: String, digest: Digest },
+    Confirmation {
+        after: String,
+        through: String,
+        digest: Digest,
+    },
     /// The limit of units that change at the same time is reached.
-    Concurrency { wave: String, limit: usize },
+    Concurrency {
+        wave: String,
+        limit: usize,
+    },
     /// A unit has failed: no other unit changes.
     Stopped {
         unit: UnitId,
@@ -57,7 +69,9 @@ pub enum Hold {
         because: Arc<str>,
     },
     /// The version failed and was reverted.
-    Reverted { digest: Digest },
+    Reverted {
+        digest: Digest,
+    },
     /// The revert is not possible.
     RevertFailed {
         #[serde(serialize_with = "as_text")]
@@ -70,11 +84,16 @@ pub enum Hold {
         because: Arc<str>,
     },
     /// The ring before has not finished this version.
-    Pin { ring: String, version: String, through: String, digest: Digest },
+    Pin {
+        ring: String,
+        version: String,
+        through: String,
+        digest: Digest,
+    },
     /// A window is shut.
     Window {
         window: String,
-        /// `None`: it does not end without help.
+        /// `NotConfigured`: it does not end without help.
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +108,7 @@ pub enum Hold {
     Analysis {
         wave: String,
         analysis: String,
-        standing: Standing,
+        standing: GateProgress,
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
         /// The last wave that a person would open.
@@ -100,7 +119,7 @@ pub enum Hold {
     Status {
         wave: String,
         context: String,
-        standing: Standing,
+        standing: GateProgress,
         #[serde(serialize_with = "as_text")]
         because: Arc<str>,
         through: String,
@@ -109,7 +128,7 @@ pub enum Hold {
     /// Approvals of the version are missing.
     Approval {
         /// The requirements of each rule that is not satisfied.
-        asks: Vec<RuleAsks>,
+        asks: Vec<UnmetApprovalRule>,
         /// The wave that an Approval would open.
         through: String,
         digest: Digest,
@@ -129,11 +148,11 @@ fn as_text<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::
 }
 
 /// No agreement is being read.
-fn is_for_people(asks: &[RuleAsks]) -> bool {
-    asks.iter().all(|asks| !matches!(asks.lack, Lack::NotReadYet(_)))
+fn is_for_people(asks: &[UnmetApprovalRule]) -> bool {
+    asks.iter().all(|asks| !matches!(asks.lack, ApprovalShortfall::NotReadYet(_)))
 }
 
-impl Hold {
+impl RolloutHold {
     /// The hold of the gates, without the frozen state.
     pub fn gate(&self) -> &Self {
         match self {
@@ -149,7 +168,7 @@ impl Hold {
                 Some(Confirmation { after: after.clone(), through: through.clone(), digest: *digest })
             }
             Self::Analysis { wave, through, digest, .. } | Self::Status { wave, through, digest, .. }
-                if self.standing() == Some(Standing::Inconclusive) =>
+                if self.standing() == Some(GateProgress::Inconclusive) =>
             {
                 Some(Confirmation { after: wave.clone(), through: through.clone(), digest: *digest })
             }
@@ -171,7 +190,7 @@ impl Hold {
     }
 
     /// The state of its measurement.
-    pub fn standing(&self) -> Option<Standing> {
+    pub fn standing(&self) -> Option<GateProgress> {
         match self.gate() {
             Self::Analysis { standing, .. } | Self::Status { standing, .. } => Some(*standing),
             _ => None,
@@ -186,8 +205,8 @@ impl Hold {
         matches!(
             self.gate(),
             Self::Confirmation { .. }
-                | Self::Analysis { standing: Standing::Inconclusive, .. }
-                | Self::Status { standing: Standing::Inconclusive, .. }
+                | Self::Analysis { standing: GateProgress::Inconclusive, .. }
+                | Self::Status { standing: GateProgress::Inconclusive, .. }
                 | Self::Pin { .. }
                 | Self::Reverted { .. }
                 | Self::RevertFailed { .. }
@@ -203,7 +222,7 @@ impl Hold {
             Self::Reverted { .. }
                 | Self::RevertFailed { .. }
                 | Self::NotRendered { .. }
-                | Self::Analysis { standing: Standing::Failed, .. }
+                | Self::Analysis { standing: GateProgress::Failed, .. }
         )
     }
 
@@ -216,7 +235,7 @@ impl Hold {
     }
 }
 
-impl fmt::Display for Hold {
+impl fmt::Display for RolloutHold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Paused => f.write_str("the app is paused"),
@@ -249,7 +268,7 @@ impl fmt::Display for Hold {
                 digest.short()
             ),
             Self::Window { window, until, reason, may_override, .. } => {
-                f.write_str(&window::words(window, *until, reason.as_deref(), may_override))
+                f.write_str(&window::shut_text(window, *until, reason.as_deref(), may_override))
             }
             Self::Analysis { wave, analysis, standing, because, .. } => {
                 let standing = standing.as_str();

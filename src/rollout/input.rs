@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{AppRules, AppWindows, Hold, Outcomes, UnitFacts, UnitId};
+use super::{AppApprovalRules, AppWindows, MeasurementOutcomes, RolloutHold, UnitFacts, UnitId};
 use crate::fleet::Wave;
-use crate::model::{Answers, AppId, ClusterName, Digest, FileVersion, ObjectId, OnFailure, Revision, Roles};
+use crate::model::{
+    AppId, ApprovalQueryLookup, ApproverRoles, ClusterName, Digest, FileVersion, ObjectId, OnFailure,
+    Revision,
+};
 
 /// The rollout settings of the app, without the waves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct RolloutPolicy {
     pub on_failure: OnFailure,
     pub deadline: SignedDuration,
     pub gate_first: bool,
@@ -30,7 +33,7 @@ pub struct CommitFacts {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Commit {
+pub enum CommitState {
     Known(Arc<CommitFacts>),
     /// It is being read, or must be read.
     Loading,
@@ -39,27 +42,27 @@ pub enum Commit {
 
 /// A version that is reverted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct VersionRefusal {
     pub digest: Digest,
     /// The head at which it failed.
     pub head: Revision,
     /// The previous commit of the unit that failed: everything that changed since then is reverted.
-    pub ran: Revision,
+    pub reverts_to: Revision,
     /// The wave that got the version alone, by its pin or as the ring in the manifest of an app with pins: only this wave is
     /// reverted, and the digest is that of its ring.
     pub ring: Option<usize>,
 }
 
-impl Refusal {
+impl VersionRefusal {
     /// Whether this refusal is the reason of a unit's hold.
-    pub fn is_reason_of(&self, hold: Option<&Hold>, wave: usize) -> bool {
-        let is_it = |hold: &Hold| matches!(hold.gate(), Hold::Reverted { digest } if *digest == self.digest);
+    pub fn is_reason_of(&self, hold: Option<&RolloutHold>, wave: usize) -> bool {
+        let is_it = |hold: &RolloutHold| matches!(hold.gate(), RolloutHold::Reverted { digest } if *digest == self.digest);
         hold.is_some_and(is_it) && self.ring.is_none_or(|ring| ring == wave)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allows {
+pub enum ApprovalEffect {
     /// The last wave that may open.
     Through(usize),
     /// The refused version may be tried again.
@@ -70,20 +73,20 @@ pub enum Allows {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Approved {
+pub struct GivenApproval {
     pub digest: Digest,
-    pub allows: Allows,
-    /// The position of its commit in history; the head is 0. `None`: unknown.
-    pub at: Option<usize>,
-    /// Its file: the reviews of the pull request that brought it count. `None`: the file has other documents, or its commit is
+    pub allows: ApprovalEffect,
+    /// The position of its commit in history; the head is 0. `NotConfigured`: unknown.
+    pub position: Option<usize>,
+    /// Its file: the reviews of the pull request that brought it count. `NotConfigured`: the file has other documents, or its commit is
     /// unknown.
     pub file: Option<Arc<FileVersion>>,
 }
 
 #[derive(Clone, Copy)]
-pub struct Input<'a> {
+pub struct RolloutInput<'a> {
     pub waves: &'a [Wave],
-    pub policy: Policy,
+    pub policy: RolloutPolicy,
     /// Of the app at the head, over the contents of all units.
     pub digest: Digest,
     pub head: &'a CommitFacts,
@@ -91,31 +94,31 @@ pub struct Input<'a> {
     /// An error may hide clusters: a wave without units may have some.
     pub may_lack_clusters: bool,
     pub units: &'a BTreeMap<UnitId, UnitFacts>,
-    pub approvals: &'a [Approved],
+    pub approvals: &'a [GivenApproval],
     pub windows: &'a AppWindows,
     /// The results of measurements after waves.
-    pub measured: &'a Outcomes,
-    pub rules: &'a AppRules,
-    pub roles: &'a Roles,
+    pub measurements: &'a MeasurementOutcomes,
+    pub rules: &'a AppApprovalRules,
+    pub roles: &'a ApproverRoles,
     /// The agreements that were read so far.
-    pub answers: Answers<'a>,
+    pub answers: ApprovalQueryLookup<'a>,
     /// The objects that differ between the head and the current content of a unit.
-    pub changes: &'a dyn Fn(&UnitId) -> Vec<ObjectId>,
+    pub changed_objects: &'a dyn Fn(&UnitId) -> Vec<ObjectId>,
     pub app: &'a AppId,
     /// The refusals that this process decided, whatever the objects show by now.
-    pub refusals: &'a [Refusal],
-    pub commit: &'a dyn Fn(&Revision) -> Commit,
-    /// The position of a commit in history; the head is 0. `None`: older than the known history.
+    pub refusals: &'a [VersionRefusal],
+    pub commit: &'a dyn Fn(&Revision) -> CommitState,
+    /// The position of a commit in history; the head is 0. `NotConfigured`: older than the known history.
     pub position: &'a dyn Fn(&Revision) -> Option<usize>,
     /// The parent of a commit, if it is in the known history.
     pub parent: &'a dyn Fn(&Revision) -> Option<Revision>,
     /// The time of a clock that never jumps, for soaks and deadlines.
     pub now: Timestamp,
     /// The time of the machine's clock, for windows.
-    pub wall: Timestamp,
+    pub wall_time: Timestamp,
 }
 
-impl fmt::Debug for Input<'_> {
+impl fmt::Debug for RolloutInput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Input")
             .field("digest", &self.digest)

@@ -15,27 +15,32 @@
 mod analysis;
 mod approvals;
 mod baseline;
+mod cluster_selection;
+mod commit_lookup;
 mod decide;
-mod facts;
 mod gates;
-mod history;
 mod hold;
 mod input;
 mod pin;
 mod refusal;
 mod report;
-mod selected;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod unit_facts;
 mod wave;
 mod windows;
 
-pub use analysis::{AllOutcomes, Gate, Measure, Measured, Outcome, Outcomes, Standing};
-pub use approvals::AppRules;
-pub use decide::{Choice, Confirmation, Decision, Verdict, decide};
-pub use facts::{Basis, Condition, Reach, Timers, UnitFacts, UnitId};
-pub use hold::Hold;
-pub use input::{Allows, Approved, Commit, CommitFacts, Input, Policy, Refusal};
+pub use analysis::{
+    AllMeasurementOutcomes, GateProgress, Measurement, MeasurementGate, MeasurementOutcome,
+    MeasurementOutcomes, MeasurementResult,
+};
+pub use approvals::AppApprovalRules;
+pub use decide::{Confirmation, RenderChoice, RolloutDecision, UnitDecision, decide};
+pub use hold::RolloutHold;
+pub use input::{
+    ApprovalEffect, CommitFacts, CommitState, GivenApproval, RolloutInput, RolloutPolicy, VersionRefusal,
+};
+pub use unit_facts::{CurrentUnitContent, UnitCondition, UnitFacts, UnitId, UnitParticipation, UnitTimers};
 pub use wave::{WaveReport, WaveState};
 pub use windows::AppWindows;

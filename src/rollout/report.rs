@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::survey::{Survey, WaveUnits};
-use super::{Choice, UnitId, Verdict, WaveReport, WaveState};
+use super::{RenderChoice, UnitDecision, UnitId, WaveReport, WaveState};
 
 /// One report per wave with units.
-pub(super) fn reports(survey: &Survey<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> Vec<WaveReport> {
+pub(super) fn wave_reports(
+    survey: &Survey<'_>,
+    verdicts: &BTreeMap<UnitId, UnitDecision>,
+) -> Vec<WaveReport> {
     let waves = survey.waves.iter().filter(|wave| !wave.is_empty());
-    waves.map(|wave| report(wave, verdicts)).collect()
+    waves.map(|wave| wave_report(wave, verdicts)).collect()
 }
 
-fn report(wave: &WaveUnits<'_>, verdicts: &BTreeMap<UnitId, Verdict>) -> WaveReport {
+fn wave_report(wave: &WaveUnits<'_>, verdicts: &BTreeMap<UnitId, UnitDecision>) -> WaveReport {
     let verdict = |id: &UnitId| verdicts.get(id);
-    let takes = |id: &UnitId| verdict(id).is_some_and(|verdict| verdict.choice == Choice::Head);
+    let takes = |id: &UnitId| verdict(id).is_some_and(|verdict| verdict.choice == RenderChoice::Head);
     let left_out = wave.units.iter().filter(|unit| unit.facts.is_left_out());
     let state = if wave.done == wave.units.len() {
         WaveState::Done

@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::history::History;
-use super::{Basis, Commit, Condition, Input, Reach, UnitFacts, UnitId};
+use super::commit_lookup::CommitLookup;
+use super::{
+    CommitState, CurrentUnitContent, RolloutInput, UnitCondition, UnitFacts, UnitId, UnitParticipation,
+};
 use crate::model::{Revision, WaveLimits};
 
 /// A unit with its failure.
-pub(super) struct Unit<'a> {
+pub(super) struct SurveyedUnit<'a> {
     pub id: &'a UnitId,
     pub facts: &'a UnitFacts,
     /// It has the head's content and fails while failures count; the reason.
     pub failure: Option<Arc<str>>,
 }
 
-impl Unit<'_> {
+impl SurveyedUnit<'_> {
     pub fn is_done(&self) -> bool {
         #[cfg(test)]
         super::tests::visit();
@@ -29,9 +31,9 @@ impl Unit<'_> {
 pub(super) struct WaveUnits<'a> {
     pub name: &'a str,
     pub limits: WaveLimits,
-    pub units: Vec<Unit<'a>>,
+    pub units: Vec<SurveyedUnit<'a>>,
     /// Units that are not left out.
-    pub taking_part: usize,
+    pub participating: usize,
     /// Done units among those that take part.
     pub done: usize,
     /// Positions of the failed units.
@@ -41,7 +43,7 @@ pub(super) struct WaveUnits<'a> {
     /// When the last done unit became done.
     pub done_since: Option<Timestamp>,
     /// The position in history of the newest commit of the units that take part.
-    pub newest: Option<usize>,
+    pub newest_position: Option<usize>,
     /// A unit is behind and has not started.
     pub is_waiting: bool,
 }
@@ -49,23 +51,23 @@ pub(super) struct WaveUnits<'a> {
 pub(super) struct Survey<'a> {
     pub waves: Vec<WaveUnits<'a>>,
     /// The first wave with units.
-    pub first: usize,
+    pub first_wave: usize,
     /// A unit is behind, or is not done while that counts.
     pub is_open: bool,
     /// Another version of the app runs somewhere.
-    pub is_other_there: bool,
+    pub has_other_version: bool,
     /// The first unit with unknown content.
-    pub unread: Option<&'a UnitId>,
+    pub first_unread: Option<&'a UnitId>,
     /// The first unit of a cluster that is left out.
-    pub left_out: Option<&'a UnitId>,
+    pub first_left_out: Option<&'a UnitId>,
     /// The commits of units that wait for the head.
-    held: BTreeSet<Revision>,
+    held_commits: BTreeSet<Revision>,
     /// Times at which these facts change without an event.
     pub deadlines: Vec<Timestamp>,
 }
 
 impl<'a> Survey<'a> {
-    pub fn of(input: &'a Input<'a>, history: &History<'_>) -> Self {
+    pub fn of(input: &'a RolloutInput<'a>, history: &CommitLookup<'_>) -> Self {
         let none = || WaveUnits::new("", WaveLimits::default());
         let named = input.waves.iter().map(|wave| WaveUnits::new(&wave.name, wave.limits.clone()));
         let mut waves: Vec<WaveUnits<'a>> = named.collect();
@@ -75,12 +77,12 @@ impl<'a> Survey<'a> {
         let last = waves.len() - 1;
         let mut survey = Self {
             waves: Vec::new(),
-            first: last,
+            first_wave: last,
             is_open: false,
-            is_other_there: false,
-            unread: None,
-            left_out: None,
-            held: BTreeSet::new(),
+            has_other_version: false,
+            first_unread: None,
+            first_left_out: None,
+            held_commits: BTreeSet::new(),
             deadlines: Vec::new(),
         };
         for (id, facts) in input.units {
@@ -90,33 +92,41 @@ impl<'a> Survey<'a> {
             // A wave that the list lacks is a bug of the caller; the unit still gets a decision.
             let wave = facts.wave.min(last);
             let failure = survey.failure(input, id, facts, history);
-            survey.first = survey.first.min(wave);
-            waves[wave].add(Unit { id, facts, failure }, history);
+            survey.first_wave = survey.first_wave.min(wave);
+            waves[wave].add(SurveyedUnit { id, facts, failure }, history);
         }
         Self { waves, ..survey }
     }
 
-    fn note(&mut self, input: &Input<'_>, id: &'a UnitId, facts: &UnitFacts) {
-        self.is_other_there |= matches!(facts.basis, Basis::Other(_) | Basis::Half);
-        match facts.reach {
-            Reach::Unread => {
-                self.unread = self.unread.or(Some(id));
+    fn note(&mut self, input: &RolloutInput<'_>, id: &'a UnitId, facts: &UnitFacts) {
+        self.has_other_version |=
+            matches!(facts.current_content, CurrentUnitContent::Other(_) | CurrentUnitContent::PartlyApplied);
+        match facts.participation {
+            UnitParticipation::Unread => {
+                self.first_unread = self.first_unread.or(Some(id));
                 return;
             }
-            Reach::LeftOut(_) => {
-                self.left_out = self.left_out.or(Some(id));
+            UnitParticipation::LeftOut(_) => {
+                self.first_left_out = self.first_left_out.or(Some(id));
                 return;
             }
-            Reach::Ready if facts.basis == Basis::Loading => self.unread = self.unread.or(Some(id)),
-            Reach::Ready => {}
+            UnitParticipation::Ready if facts.current_content == CurrentUnitContent::Loading => {
+                self.first_unread = self.first_unread.or(Some(id))
+            }
+            UnitParticipation::Ready => {}
         }
         // A unit that has started and lacks an object is repaired; that alone opens no rollout.
         if facts.is_behind && !facts.has_begun() {
             self.is_open = true;
-            self.held
-                .extend(facts.revision.iter().filter(|_| matches!(facts.basis, Basis::Other(_))).cloned());
+            self.held_commits.extend(
+                facts
+                    .revision
+                    .iter()
+                    .filter(|_| matches!(facts.current_content, CurrentUnitContent::Other(_)))
+                    .cloned(),
+            );
         } else if !facts.is_done()
-            && let Some(until) = facts.counts_until(input.policy.deadline)
+            && let Some(until) = facts.failure_counts_until(input.policy.deadline)
             && input.now < until
         {
             self.deadlines.push(until);
@@ -126,27 +136,30 @@ impl<'a> Survey<'a> {
 
     fn failure(
         &mut self,
-        input: &Input<'_>,
+        input: &RolloutInput<'_>,
         id: &UnitId,
         facts: &UnitFacts,
-        history: &History<'_>,
+        history: &CommitLookup<'_>,
     ) -> Option<Arc<str>> {
         if !self.is_open || input.policy.paused || !facts.is_ready() || !facts.has_begun() {
             return None;
         }
         // It took its content recently, or in the open rollout: not weeks ago.
-        let is_recent = facts.counts_until(input.policy.deadline).is_some_and(|until| input.now < until);
+        let is_recent =
+            facts.failure_counts_until(input.policy.deadline).is_some_and(|until| input.now < until);
         let is_of_rollout = |held: &Revision| match history.commit(held) {
-            commit @ Commit::Known(_) => history.took_since(id, facts, held, &commit),
-            Commit::Loading | Commit::Unknown => false,
+            commit @ CommitState::Known(_) => history.took_since(id, facts, held, &commit),
+            CommitState::Loading | CommitState::Unknown => false,
         };
-        if facts.condition == Condition::Done || !is_recent && !self.held.iter().any(is_of_rollout) {
+        if facts.condition == UnitCondition::Done
+            || !is_recent && !self.held_commits.iter().any(is_of_rollout)
+        {
             return None;
         }
         let because = match &facts.condition {
-            Condition::Done => return None,
-            Condition::Failed(because) => return Some(Arc::clone(because)),
-            Condition::Progressing(because) => because,
+            UnitCondition::Done => return None,
+            UnitCondition::Failed(because) => return Some(Arc::clone(because)),
+            UnitCondition::Progressing(because) => because,
         };
         let deadline = input.policy.deadline;
         let over = facts.timers.undone_since?.checked_add(deadline).ok()?;
@@ -159,12 +172,12 @@ impl<'a> Survey<'a> {
 
     /// Whether more units of a wave fail than allowed.
     pub fn exceeds(&self, wave: usize, failed: usize) -> bool {
-        let most = if wave == self.first { 0 } else { self.waves[wave].limits.max_failures as usize };
+        let most = if wave == self.first_wave { 0 } else { self.waves[wave].limits.max_failures as usize };
         failed > most
     }
 
     /// All units, by wave.
-    pub fn units(&self) -> impl Iterator<Item = (usize, &Unit<'a>)> {
+    pub fn units(&self) -> impl Iterator<Item = (usize, &SurveyedUnit<'a>)> {
         self.waves.iter().enumerate().flat_map(|(wave, of)| of.units.iter().map(move |unit| (wave, unit)))
     }
 }
@@ -175,17 +188,17 @@ impl<'a> WaveUnits<'a> {
             name,
             limits,
             units: Vec::new(),
-            taking_part: 0,
+            participating: 0,
             done: 0,
             failed: Vec::new(),
             first_undone: None,
             done_since: None,
-            newest: None,
+            newest_position: None,
             is_waiting: false,
         }
     }
 
-    fn add(&mut self, unit: Unit<'a>, history: &History<'_>) {
+    fn add(&mut self, unit: SurveyedUnit<'a>, history: &CommitLookup<'_>) {
         #[cfg(test)]
         super::tests::visit();
         let (number, facts) = (self.units.len(), unit.facts);
@@ -194,7 +207,7 @@ impl<'a> WaveUnits<'a> {
             self.failed.push(number);
         }
         if !facts.is_left_out() {
-            self.taking_part += 1;
+            self.participating += 1;
             if unit.is_done() {
                 self.done += 1;
             } else {
@@ -202,8 +215,8 @@ impl<'a> WaveUnits<'a> {
             }
             self.done_since = self.done_since.max(facts.timers.done_since);
             let position = |revision: &Revision| history.position(revision);
-            let newest = [self.newest, facts.revision.as_ref().and_then(position)];
-            self.newest = newest.into_iter().flatten().min();
+            let newest = [self.newest_position, facts.revision.as_ref().and_then(position)];
+            self.newest_position = newest.into_iter().flatten().min();
         }
         self.units.push(unit);
     }

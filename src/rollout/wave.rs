@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Hold, UnitId};
+use super::{RolloutHold, UnitId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,5 +29,5 @@ pub struct WaveReport {
     pub left_out: Vec<UnitId>,
     /// The hold of the first unit that does not advance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub waits: Option<Hold>,
+    pub waits: Option<RolloutHold>,
 }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::gates::{Gates, remembered};
-use super::selected::Selected;
-use super::survey::Unit;
-use super::{Allows, Basis, Commit, Hold};
+use super::cluster_selection::ClusterSelection;
+use super::gates::{RolloutGates, memoized};
+use super::survey::SurveyedUnit;
+use super::{ApprovalEffect, CommitState, CurrentUnitContent, RolloutHold};
 use crate::fleet::Fleet;
 use crate::model::{App, ClusterName, Digest, Window, WindowAction, WindowTimes};
-use crate::window::{self, Shut, State};
+use crate::window::{self, ShutWindow, WindowState};
 
-pub type AppWindows = Selected<Window>;
+pub type AppWindows = ClusterSelection<Window>;
 
 impl AppWindows {
     pub fn of_fleet<'c>(fleet: &Fleet, app: &App, clusters: impl Iterator<Item = &'c ClusterName>) -> Self {
@@ -20,21 +20,21 @@ impl AppWindows {
     }
 
     /// A window that is shut on any of the clusters.
-    pub fn shut(&self, now: Timestamp) -> Option<Shut> {
-        self.lists().find_map(|list| match window::state(list, now) {
-            State::Open => None,
-            State::Shut(shut) => Some(shut),
+    pub fn shut_window(&self, now: Timestamp) -> Option<ShutWindow> {
+        self.lists().find_map(|list| match window::window_state(list, now) {
+            WindowState::Open => None,
+            WindowState::Shut(shut) => Some(shut),
         })
     }
 }
 
-impl<'a> Gates<'a> {
+impl<'a> RolloutGates<'a> {
     /// The window that blocks the head's content for a unit. A revert passes.
-    pub(super) fn window(&self, wave: usize, unit: &Unit<'_>) -> Option<Hold> {
+    pub(super) fn window_hold(&self, wave: usize, unit: &SurveyedUnit<'_>) -> Option<RolloutHold> {
         let windows = self.input.windows;
-        let list = windows.list_of(&unit.id.cluster)?;
+        let list = windows.list_number(&unit.id.cluster)?;
         let runs = unit.facts.revision.clone();
-        let hold = remembered(&self.windows, (list, wave, runs), || {
+        let hold = memoized(&self.windows, (list, wave, runs), || {
             let list = windows.list(list);
             let is_overridden = |window: &Window| self.is_overridden(window, wave, unit);
             // One open `allow` window is sufficient, and so is one that is overridden.
@@ -44,9 +44,9 @@ impl<'a> Gates<'a> {
                 WindowAction::Allow => !is_allowed,
                 WindowAction::Deny => !is_overridden(window),
             };
-            match window::state(list.iter().filter(is_shutting), self.input.wall) {
-                State::Open => None,
-                State::Shut(Shut { by, until }) => Some(Hold::Window {
+            match window::window_state(list.iter().filter(is_shutting), self.input.wall_time) {
+                WindowState::Open => None,
+                WindowState::Shut(ShutWindow { window: by, until }) => Some(RolloutHold::Window {
                     window: by.name.clone(),
                     until,
                     reason: by.reason.clone(),
@@ -55,16 +55,20 @@ impl<'a> Gates<'a> {
                 }),
             }
         });
-        self.unless_it_goes_back(unit, hold)
+        self.unless_revert(unit, hold)
     }
 
     /// The hold, unless the head reverts the unit to its previous content.
-    pub(super) fn unless_it_goes_back(&self, unit: &Unit<'_>, hold: Option<Hold>) -> Option<Hold> {
+    pub(super) fn unless_revert(
+        &self,
+        unit: &SurveyedUnit<'_>,
+        hold: Option<RolloutHold>,
+    ) -> Option<RolloutHold> {
         hold.as_ref()?;
-        match self.takes_back(unit) {
-            Some(Commit::Loading) => Some(Hold::Unread),
-            Some(Commit::Known(before))
-                if !self.history.differs(unit.id, &Commit::Known(Arc::clone(&before))) =>
+        match self.reverted_commit(unit) {
+            Some(CommitState::Loading) => Some(RolloutHold::Unread),
+            Some(CommitState::Known(before))
+                if !self.history.differs(unit.id, &CommitState::Known(Arc::clone(&before))) =>
             {
                 None
             }
@@ -73,28 +77,27 @@ impl<'a> Gates<'a> {
     }
 
     /// The commit before the current one of a unit, if its objects do not name their previous content.
-    fn takes_back(&self, unit: &Unit<'_>) -> Option<Commit> {
+    fn reverted_commit(&self, unit: &SurveyedUnit<'_>) -> Option<CommitState> {
         let mark = &unit.facts.mark;
         let has_no_mark = mark.previous.is_none() && mark.since.is_none();
-        let has_no_mark = has_no_mark && matches!(unit.facts.basis, Basis::Other(_));
+        let has_no_mark = has_no_mark && matches!(unit.facts.current_content, CurrentUnitContent::Other(_));
         let runs = unit.facts.revision.as_ref().filter(|_| has_no_mark)?;
         Some(self.history.commit(&(self.input.parent)(runs)?))
     }
 
     /// An Approval overrides the window for this version, newer than the current content. If a window has an error, those who may
     /// override it are unknown.
-    fn is_overridden(&self, window: &Window, wave: usize, unit: &Unit<'_>) -> bool {
+    fn is_overridden(&self, window: &Window, wave: usize, unit: &SurveyedUnit<'_>) -> bool {
         let is_known = window.times != WindowTimes::Unknown;
-        is_known
-            && self.input.approvals.iter().any(|approved| {
-                matches!(&approved.allows, Allows::Override { window: named } if *named == window.name)
-                    && self.is_for(approved, wave, unit)
-                    && self.may_override(window, approved, (wave, unit))
-            })
+        is_known && self.input.approvals.iter().any(|approved| {
+            matches!(&approved.allows, ApprovalEffect::Override { window: named } if *named == window.name)
+                && self.applies_to(approved, wave, unit)
+                && self.may_override(window, approved, (wave, unit))
+        })
     }
 
     /// In a ring with pins, the ring's own version.
-    pub(super) fn version_of(&self, wave: usize, unit: &Unit<'_>) -> Digest {
+    pub(super) fn version_of(&self, wave: usize, unit: &SurveyedUnit<'_>) -> Digest {
         let of_ring = self.input.head.waves.get(wave).filter(|_| unit.facts.pin.is_some());
         of_ring.copied().unwrap_or(self.input.digest)
     }

@@ -1,7 +1,7 @@
 //! Computes replicas, version, image and group of each podSet on each cluster, from the manifests alone.
 //!
 //! Pure arithmetic; it ignores capacity, and neither renders nor reads layers. If neither a podSet nor its app gives replicas,
-//! `None` leaves them to the values of the layers. `render` uses the result.
+//! `NotConfigured` leaves them to the values of the layers. `render` uses the result.
 
 #[cfg(test)]
 mod tests;
@@ -11,18 +11,18 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::fleet::{Division, Fleet, Target, divide};
+use crate::fleet::{Fleet, ReplicaDivision, Target, divide_replicas};
 use crate::model::{App, AppSet, AppSpec, ChartRef, ClusterName, Component, Location, image_tag, retag};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AssignedPodSet {
     pub name: String,
-    /// `None`: from the layers (`values.replicas`).
+    /// `NotConfigured`: from the layers (`values.replicas`).
     pub replicas: Option<u32>,
-    /// `None`: the tag of the image that the layers give.
+    /// `NotConfigured`: the tag of the image that the layers give.
     pub version: Option<String>,
-    /// `None`: the app's.
+    /// `NotConfigured`: the app's.
     pub image: Option<String>,
     /// `canary`, `blue`, `green`, `default`, or what `sym-group` says.
     pub group: String,
@@ -55,9 +55,9 @@ pub fn schedule(fleet: &Fleet) -> Assignment {
 
 pub fn assign(app: &App, cluster: &ClusterName) -> Vec<AssignedPodSet> {
     let mut pod_sets = match &app.spec {
-        AppSpec::AppSet(app_set) if app_set.placement.is_some() => vec![of_placed_chart(app, app_set)],
-        AppSpec::AppSet(app_set) => of_app_set(app_set, cluster),
-        AppSpec::Component(component) => vec![of_component(app, component)],
+        AppSpec::AppSet(app_set) if app_set.placement.is_some() => vec![assign_placed_chart(app, app_set)],
+        AppSpec::AppSet(app_set) => assign_app_set(app_set, cluster),
+        AppSpec::Component(component) => vec![assign_component(app, component)],
         AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
     };
     if let Some(pin) = app.pins.get(cluster) {
@@ -69,11 +69,11 @@ pub fn assign(app: &App, cluster: &ClusterName) -> Vec<AssignedPodSet> {
     pod_sets
 }
 
-fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
-    let shares = match divide(app_set) {
-        Division::Divided(shares) => shares,
+fn assign_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
+    let shares = match divide_replicas(app_set) {
+        ReplicaDivision::Divided(shares) => shares,
         // `fleet` has removed such an app.
-        Division::Mismatch { .. } | Division::PercentOfNothing(_) => return Vec::new(),
+        ReplicaDivision::Mismatch { .. } | ReplicaDivision::PercentWithoutTotal(_) => return Vec::new(),
     };
     let pod_sets =
         app_set.clusters.iter().flat_map(|entry| entry.pod_sets.iter().map(move |set| (entry, set)));
@@ -101,7 +101,7 @@ fn of_app_set(app_set: &AppSet, cluster: &ClusterName) -> Vec<AssignedPodSet> {
 }
 
 /// A chart that is placed by a selector is one podSet.
-fn of_placed_chart(app: &App, app_set: &AppSet) -> AssignedPodSet {
+fn assign_placed_chart(app: &App, app_set: &AppSet) -> AssignedPodSet {
     AssignedPodSet {
         name: app.id.name.to_string(),
         replicas: None,
@@ -116,7 +116,7 @@ fn of_placed_chart(app: &App, app_set: &AppSet) -> AssignedPodSet {
     }
 }
 
-fn of_component(app: &App, component: &Component) -> AssignedPodSet {
+fn assign_component(app: &App, component: &Component) -> AssignedPodSet {
     let value = |key: &str| component.values.get(key);
     let image = value("image").and_then(Value::as_str);
     AssignedPodSet {

@@ -1,10 +1,10 @@
 use super::assign;
-use crate::fleet::{Division, divide};
+use crate::fleet::{ReplicaDivision, divide_replicas};
 use crate::model::{
     App, AppId, AppSet, AppSpec, ClusterName, DeployType, Location, Pin, PodSet, Replicas, TopologyCluster,
 };
 
-fn at() -> Location {
+fn test_location() -> Location {
     Location::new("app.yaml", 1, 1)
 }
 
@@ -19,7 +19,7 @@ fn app_set(total: Option<u32>, clusters: &[&[Option<Replicas>]]) -> AppSet {
         raw_values: None,
         node_selector_term: None,
         meta: [("b".to_owned(), "podSet".to_owned())].into(),
-        location: at(),
+        location: test_location(),
     };
     let topology = |(cluster, sets): (usize, &&[Option<Replicas>])| TopologyCluster {
         name: ClusterName::from(format!("c{cluster}").as_str()),
@@ -29,7 +29,7 @@ fn app_set(total: Option<u32>, clusters: &[&[Option<Replicas>]]) -> AppSet {
             .enumerate()
             .map(|(index, replicas)| pod_set(cluster, index, replicas))
             .collect(),
-        location: at(),
+        location: test_location(),
     };
     AppSet {
         replicas: total,
@@ -59,8 +59,8 @@ fn percent(percent: u32) -> Option<Replicas> {
 
 fn check(total: Option<u32>, pod_sets: &[Option<Replicas>], expected: &[Option<u32>]) {
     assert_eq!(
-        divide(&app_set(total, &[pod_sets])),
-        Division::Divided(expected.to_vec()),
+        divide_replicas(&app_set(total, &[pod_sets])),
+        ReplicaDivision::Divided(expected.to_vec()),
         "{total:?} {pod_sets:?}"
     );
 }
@@ -84,8 +84,8 @@ fn counts_percents_and_shares() {
 fn wrong_sums_are_reported() {
     let mismatch = |pod_sets: &[Option<Replicas>], sum| {
         assert_eq!(
-            divide(&app_set(Some(10), &[pod_sets])),
-            Division::Mismatch { total: 10, sum },
+            divide_replicas(&app_set(Some(10), &[pod_sets])),
+            ReplicaDivision::Mismatch { total: 10, sum },
             "{pod_sets:?}"
         );
     };
@@ -93,7 +93,10 @@ fn wrong_sums_are_reported() {
     mismatch(&[count(11), None], 11);
     // Exact percentages take nothing of the rest.
     mismatch(&[percent(10), percent(10)], 2);
-    assert_eq!(divide(&app_set(None, &[&[count(1), percent(10)]])), Division::PercentOfNothing(1));
+    assert_eq!(
+        divide_replicas(&app_set(None, &[&[count(1), percent(10)]])),
+        ReplicaDivision::PercentWithoutTotal(1)
+    );
 }
 
 /// In namespace default.
@@ -116,7 +119,7 @@ fn app(app_set: AppSet) -> App {
         promotion_group: None,
         spec: AppSpec::AppSet(app_set),
         routes: Vec::new(),
-        location: at(),
+        location: test_location(),
     }
 }
 
@@ -142,7 +145,7 @@ fn pin_sets_version_and_image_tag() {
     if let AppSpec::AppSet(app_set) = &mut app.spec {
         app_set.clusters[0].pod_sets[0].image = Some("registry.example.com:5000/web:v1".to_owned());
     }
-    app.pins.insert(ClusterName::from("c0"), Pin { version: "v9".to_owned(), location: at() });
+    app.pins.insert(ClusterName::from("c0"), Pin { version: "v9".to_owned(), location: test_location() });
     let pinned = assign(&app, &ClusterName::from("c0"));
     let told: Vec<_> = pinned.iter().map(|set| (set.version.as_deref(), set.image.as_deref())).collect();
     assert_eq!(told, [(Some("v9"), Some("registry.example.com:5000/web:v9")), (Some("v9"), None)]);

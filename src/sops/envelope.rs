@@ -4,8 +4,8 @@ use regex::{Regex, RegexBuilder};
 use secrecy::{ExposeSecret as _, SecretSlice};
 
 use super::codes;
-use crate::manifest::yaml::{Entry, Node, NodeKind};
-use crate::model::{Diagnostic, Keys, Location, Scope};
+use crate::manifest::yaml::{YamlEntry, YamlNode, YamlNodeKind};
+use crate::model::{DecryptionKeys, Diagnostic, DiagnosticScope, Location};
 
 /// Bytes of a compiled regular expression.
 const LARGEST_REGEX: usize = 1 << 20;
@@ -16,7 +16,7 @@ pub struct Envelope {
     pub mac: String,
     pub mac_location: Location,
     pub last_modified: String,
-    pub rule: Rule,
+    pub rule: EncryptionRule,
     /// The MAC covers encrypted values alone.
     pub mac_only_encrypted: bool,
     location: Location,
@@ -30,29 +30,29 @@ struct Recipient {
 
 /// Which values are encrypted, by the keys that lead to them.
 #[derive(Debug)]
-pub struct Rule {
-    pattern: Pattern,
+pub struct EncryptionRule {
+    pattern: KeyPattern,
     /// Matching keys are encrypted, or all others are.
-    fitting_are_encrypted: bool,
+    encrypts_matching: bool,
 }
 
 #[derive(Debug)]
-enum Pattern {
+enum KeyPattern {
     Suffix(String),
     Regex(Box<Regex>),
 }
 
-impl Rule {
-    pub fn fits(&self, key: &str) -> bool {
+impl EncryptionRule {
+    pub fn matches_key(&self, key: &str) -> bool {
         match &self.pattern {
-            Pattern::Suffix(suffix) => key.ends_with(suffix.as_str()),
-            Pattern::Regex(regex) => regex.is_match(key),
+            KeyPattern::Suffix(suffix) => key.ends_with(suffix.as_str()),
+            KeyPattern::Regex(regex) => regex.is_match(key),
         }
     }
 
     /// `fitted`: a key on the path matches.
     pub fn encrypts(&self, fitted: bool) -> bool {
-        fitted == self.fitting_are_encrypted
+        fitted == self.encrypts_matching
     }
 }
 
@@ -67,11 +67,11 @@ const RULES: [&str; 6] = [
     "encrypted_comment_regex",
 ];
 /// Other kinds of keys that `sops` supports.
-const OTHER_KEYS: [&str; 7] = ["pgp", "kms", "gcp_kms", "azure_kv", "hc_vault", "hckms", "key_groups"];
+const UNSUPPORTED_KEYS: [&str; 7] = ["pgp", "kms", "gcp_kms", "azure_kv", "hc_vault", "hckms", "key_groups"];
 
 /// Reads the map, or returns all its mistakes.
-pub fn read(file: &str, entry: &Entry) -> Result<Envelope, Vec<Diagnostic>> {
-    let mut reader = Reader { file, mistakes: Vec::new() };
+pub fn read(file: &str, entry: &YamlEntry) -> Result<Envelope, Vec<Diagnostic>> {
+    let mut reader = EnvelopeReader { file, mistakes: Vec::new() };
     let location = entry.location(file);
     let root = &entry.value;
     if root.as_map().is_none() {
@@ -83,8 +83,8 @@ pub fn read(file: &str, entry: &Entry) -> Result<Envelope, Vec<Diagnostic>> {
     let rule = reader.rule(root);
     let recipients = reader.recipients(root, &location);
     let mac_only_encrypted = match root.get("mac_only_encrypted").map(|node| &node.kind) {
-        Some(NodeKind::Bool(value, _)) => *value,
-        Some(NodeKind::String(text)) => text == "true",
+        Some(YamlNodeKind::Bool(value, _)) => *value,
+        Some(YamlNodeKind::String(text)) => text == "true",
         _ => false,
     };
     match (mac, last_modified, rule) {
@@ -101,25 +101,27 @@ pub fn read(file: &str, entry: &Entry) -> Result<Envelope, Vec<Diagnostic>> {
     }
 }
 
-struct Reader<'f> {
+struct EnvelopeReader<'f> {
     file: &'f str,
     mistakes: Vec<Diagnostic>,
 }
 
-impl Reader<'_> {
+impl EnvelopeReader<'_> {
     fn wrong(&mut self, message: &str, location: Location) {
-        let mistake = Diagnostic::error(codes::ENVELOPE, message, Scope::File(self.file.to_owned()));
+        let mistake =
+            Diagnostic::error(codes::ENVELOPE, message, DiagnosticScope::File(self.file.to_owned()));
         self.mistakes.push(mistake.at(location).help("`sops` writes this map: encrypt the file again"));
     }
 
     fn refuse(&mut self, message: String, location: Location, help: &str) {
-        let mistake = Diagnostic::error(codes::NOT_SUPPORTED, message, Scope::File(self.file.to_owned()));
+        let mistake =
+            Diagnostic::error(codes::NOT_SUPPORTED, message, DiagnosticScope::File(self.file.to_owned()));
         self.mistakes.push(mistake.at(location).help(help));
     }
 
-    fn text(&mut self, root: &Node, key: &str, location: &Location) -> Option<String> {
+    fn text(&mut self, root: &YamlNode, key: &str, location: &Location) -> Option<String> {
         let node = root.get(key);
-        let text = node.and_then(Node::as_str).filter(|text| !text.is_empty());
+        let text = node.and_then(YamlNode::as_str).filter(|text| !text.is_empty());
         if text.is_none() {
             let place = node.map_or_else(|| location.clone(), |node| node.location(self.file));
             self.wrong(&format!("`sops.{key}` is missing or not a text"), place);
@@ -127,15 +129,15 @@ impl Reader<'_> {
         text.map(str::to_owned)
     }
 
-    fn rule(&mut self, root: &Node) -> Option<Rule> {
+    fn rule(&mut self, root: &YamlNode) -> Option<EncryptionRule> {
         let entries = root.as_map().into_iter().flatten();
-        let is_set = |entry: &&Entry| !entry.value.is_null() && entry.value.as_str() != Some("");
-        let set: Vec<&Entry> =
+        let is_set = |entry: &&YamlEntry| !entry.value.is_null() && entry.value.as_str() != Some("");
+        let set: Vec<&YamlEntry> =
             entries.filter(|entry| RULES.contains(&entry.key.as_str())).filter(is_set).collect();
         let entry = match set.as_slice() {
             [] => {
-                let pattern = Pattern::Suffix(DEFAULT_SUFFIX.to_owned());
-                return Some(Rule { pattern, fitting_are_encrypted: false });
+                let pattern = KeyPattern::Suffix(DEFAULT_SUFFIX.to_owned());
+                return Some(EncryptionRule { pattern, encrypts_matching: false });
             }
             [entry] => *entry,
             [first, second, ..] => {
@@ -154,23 +156,23 @@ impl Reader<'_> {
             self.refuse(message, location, "choose by key: `encrypted_regex`, `encrypted_suffix`");
             return None;
         } else if entry.key.ends_with("_suffix") {
-            Pattern::Suffix(text.to_owned())
+            KeyPattern::Suffix(text.to_owned())
         } else {
             match RegexBuilder::new(text).size_limit(LARGEST_REGEX).build() {
-                Ok(regex) => Pattern::Regex(Box::new(regex)),
+                Ok(regex) => KeyPattern::Regex(Box::new(regex)),
                 Err(_) => {
                     self.wrong(&format!("`sops.{}` is not a regular expression", entry.key), location);
                     return None;
                 }
             }
         };
-        Some(Rule { pattern, fitting_are_encrypted: entry.key.starts_with("encrypted") })
+        Some(EncryptionRule { pattern, encrypts_matching: entry.key.starts_with("encrypted") })
     }
 
-    fn recipients(&mut self, root: &Node, location: &Location) -> Vec<Recipient> {
+    fn recipients(&mut self, root: &YamlNode, location: &Location) -> Vec<Recipient> {
         let mut found = Vec::new();
-        for item in root.get("age").and_then(Node::as_seq).into_iter().flatten() {
-            let text = |key: &str| item.get(key).and_then(Node::as_str);
+        for item in root.get("age").and_then(YamlNode::as_seq).into_iter().flatten() {
+            let text = |key: &str| item.get(key).and_then(YamlNode::as_str);
             match text("enc") {
                 Some(wrapped) => found.push(Recipient {
                     name: text("recipient").unwrap_or("a recipient without a name").to_owned(),
@@ -180,11 +182,11 @@ impl Reader<'_> {
             }
         }
         let is_there = |key: &&&str| match root.get(key).map(|node| &node.kind) {
-            None | Some(NodeKind::Null) => false,
-            Some(NodeKind::Seq(items)) => !items.is_empty(),
+            None | Some(YamlNodeKind::Null) => false,
+            Some(YamlNodeKind::Seq(items)) => !items.is_empty(),
             Some(_) => true,
         };
-        let others: Vec<&str> = OTHER_KEYS.iter().filter(is_there).copied().collect();
+        let others: Vec<&str> = UNSUPPORTED_KEYS.iter().filter(is_there).copied().collect();
         if found.is_empty() && self.mistakes.is_empty() {
             match others.first().and_then(|key| root.entry(key)) {
                 Some(entry) => {
@@ -205,9 +207,9 @@ pub type DataKey = SecretSlice<u8>;
 
 impl Envelope {
     /// Decrypts the data key with any matching identity.
-    pub fn data_key(&self, file: &str, keys: &Keys) -> Result<DataKey, Box<Diagnostic>> {
+    pub fn data_key(&self, file: &str, keys: &DecryptionKeys) -> Result<DataKey, Box<Diagnostic>> {
         let error = |code, message: String| {
-            Diagnostic::error(code, message, Scope::File(file.to_owned())).at(self.location.clone())
+            Diagnostic::error(code, message, DiagnosticScope::File(file.to_owned())).at(self.location.clone())
         };
         let names: Vec<&str> = self.recipients.iter().map(|recipient| recipient.name.as_str()).collect();
         let names = names.join(", ");

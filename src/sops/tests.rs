@@ -7,9 +7,9 @@
 
 use secrecy::SecretString;
 
-use super::{codes, identities, open};
-use crate::manifest::yaml::{self, Document};
-use crate::model::{Diagnostic, Keys, RenderedObject, masked};
+use super::{codes, decrypt_documents, identities};
+use crate::manifest::yaml::{self, YamlDocument};
+use crate::model::{DecryptionKeys, Diagnostic, RenderedObject, masked_body};
 
 macro_rules! fixtures {
     ($($name:literal),*) => {
@@ -34,12 +34,12 @@ fn fixture(name: &str) -> String {
     FIXTURES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()).expect("a fixture")
 }
 
-fn keys(names: &[&str]) -> Keys {
+fn keys(names: &[&str]) -> DecryptionKeys {
     let read = |name: &&str| identities::read(&fixture(name)).expect("identities");
-    Keys::new(names.iter().flat_map(read).collect::<Vec<SecretString>>())
+    DecryptionKeys::new(names.iter().flat_map(read).collect::<Vec<SecretString>>())
 }
 
-fn documents(text: &str) -> Vec<Document> {
+fn documents(text: &str) -> Vec<YamlDocument> {
     let (documents, mistakes) = yaml::parse("a.yaml", text);
     assert_eq!(mistakes, []);
     documents
@@ -48,7 +48,7 @@ fn documents(text: &str) -> Vec<Document> {
 /// The decrypted file equals the output of `sops -d`.
 #[track_caller]
 fn check(name: &str, identities: &[&str]) {
-    let opened = open("a.yaml", documents(&fixture(&format!("{name}.yaml"))), &keys(identities));
+    let opened = decrypt_documents("a.yaml", documents(&fixture(&format!("{name}.yaml"))), &keys(identities));
     let opened: Vec<_> = opened.expect("it opens").iter().map(|one| one.document.root.to_json()).collect();
     let plain = documents(&fixture(&format!("{name}.plain.yaml")));
     assert_eq!(opened, plain.iter().map(|document| document.root.to_json()).collect::<Vec<_>>());
@@ -58,7 +58,7 @@ fn check(name: &str, identities: &[&str]) {
 #[track_caller]
 fn refused(text: &str, identities: &[&str], expected: &[&str]) {
     let mistakes: Vec<Diagnostic> =
-        open("a.yaml", documents(text), &keys(identities)).map(|_| ()).expect_err("refused");
+        decrypt_documents("a.yaml", documents(text), &keys(identities)).map(|_| ()).expect_err("refused");
     let lines: Vec<String> = mistakes
         .iter()
         .map(|mistake| {
@@ -81,16 +81,18 @@ fn decryption_matches_sops() {
 
 #[test]
 fn decrypted_document_debug_hides_values() {
-    let opened = open("a.yaml", documents(&fixture("secret.yaml")), &keys(&["one.key"])).expect("it opens");
+    let opened = decrypt_documents("a.yaml", documents(&fixture("secret.yaml")), &keys(&["one.key"]))
+        .expect("it opens");
     assert!(!format!("{opened:?}").contains("canary"));
 }
 
 #[test]
 fn short_numbers_are_masked() {
-    let opened = open("a.yaml", documents(&fixture("types.yaml")), &keys(&["one.key"])).expect("it opens");
+    let opened = decrypt_documents("a.yaml", documents(&fixture("types.yaml")), &keys(&["one.key"]))
+        .expect("it opens");
     let one = opened.into_iter().next().expect("a document");
     let body = one.document.root.to_json();
-    let shown = masked(&RenderedObject::of_test(&body, one.sealed));
+    let shown = masked_body(&RenderedObject::for_test(&body, one.sealed));
     for field in ["number", "negative", "fraction", "big", "whole", "small"] {
         let value = &shown["spec"][field];
         assert!(value.as_str().is_some_and(|text| text.starts_with("*** ")), "{field}: {value}");
@@ -100,7 +102,8 @@ fn short_numbers_are_masked() {
 #[test]
 fn plain_file_stays_unchanged() {
     let plain = fixture("secret.plain.yaml");
-    let opened = open("a.yaml", documents(&plain), &Keys::default()).expect("nothing to open");
+    let opened =
+        decrypt_documents("a.yaml", documents(&plain), &DecryptionKeys::default()).expect("nothing to open");
     assert!(opened.iter().all(|one| one.sealed.is_none()));
 }
 

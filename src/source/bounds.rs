@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use git2::{Odb, Oid, Repository};
 
-use crate::model::File;
+use crate::model::SnapshotFile;
 
 /// Files, and placeholders for links.
 const MOST_FILES: usize = 200_000;
@@ -19,57 +19,62 @@ const MOST_LISTED: usize = 128 << 20;
 /// Depth of nested folders. The history keeps an entry for each folder above a file.
 const DEEPEST: usize = 64;
 /// Fixed cost of a folder, and of a path.
-const OPENING: usize = 512;
-const PATH: usize = 64;
+const FOLDER_COST: usize = 512;
+const PATH_COST: usize = 64;
 /// The smallest entry of a tree: a mode, a name of one letter, an id.
-const ENTRY: usize = 28;
+const SMALLEST_ENTRY: usize = 28;
 /// Bytes of a link target: no system takes a longer one.
 const LONGEST_TARGET: usize = 4096;
 
 /// The folder in which a revision exceeds a limit, and the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Over {
+pub(super) struct ReadLimitExceeded {
     /// With its final `/`; empty for the whole.
     pub folder: String,
-    pub what: &'static str,
+    pub limit: &'static str,
 }
 
 /// The files of a revision that were loaded so far, counted against the limits.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct LoadedFiles {
     files: usize,
     bytes: usize,
-    named: usize,
+    named_bytes: usize,
     /// By blob id, so that equal contents are stored once.
-    known: HashMap<Arc<str>, File>,
+    known: HashMap<Arc<str>, SnapshotFile>,
 }
 
-impl Kept {
-    pub(super) fn of(files: &BTreeMap<String, File>) -> Self {
+impl LoadedFiles {
+    pub(super) fn of(files: &BTreeMap<String, SnapshotFile>) -> Self {
         let mut kept = Self::default();
         files.values().for_each(|file| kept.count(file));
         kept
     }
 
-    pub(super) fn known(&self, blob: &str) -> Option<&File> {
+    pub(super) fn known(&self, blob: &str) -> Option<&SnapshotFile> {
         self.known.get(blob)
     }
 
-    pub(super) fn take(&mut self, path: &str, file: &File) -> Result<(), Over> {
+    pub(super) fn add(&mut self, path: &str, file: &SnapshotFile) -> Result<(), ReadLimitExceeded> {
         self.count(file);
         let what = match self {
             Self { files, .. } if *files > MOST_FILES => "more than 200000 files",
             Self { bytes, .. } if *bytes > MOST_BYTES => "files of more than 256 MiB",
-            Self { named, .. } if *named > MOST_NAMED => "files of more than 2 GiB, equal ones counted each",
+            Self { named_bytes: named, .. } if *named > MOST_NAMED => {
+                "files of more than 2 GiB, equal ones counted each"
+            }
             _ => return Ok(()),
         };
-        Err(Over { folder: path[..path.rfind('/').map_or(0, |slash| slash + 1)].to_owned(), what })
+        Err(ReadLimitExceeded {
+            folder: path[..path.rfind('/').map_or(0, |slash| slash + 1)].to_owned(),
+            limit: what,
+        })
     }
 
-    fn count(&mut self, file: &File) {
+    fn count(&mut self, file: &SnapshotFile) {
         let size = file.blob.len() + file.content.len();
         self.files += 1;
-        self.named += size;
+        self.named_bytes += size;
         // What stands for a file is not its content.
         let is_content = file.why_unreadable().is_none();
         if !is_content || self.known.insert(Arc::clone(&file.blob), file.clone()).is_none() {
@@ -79,27 +84,27 @@ impl Kept {
 }
 
 /// Counts folder listings against the limit, before each folder is read.
-pub(super) struct Listing<'repository> {
+pub(super) struct ListingBudget<'repository> {
     odb: Option<Odb<'repository>>,
     bytes: usize,
-    over: Option<Over>,
+    exceeded: Option<ReadLimitExceeded>,
 }
 
-impl<'repository> Listing<'repository> {
+impl<'repository> ListingBudget<'repository> {
     pub(super) fn of(repository: &'repository Repository) -> Self {
-        Self { odb: repository.odb().ok(), bytes: 0, over: None }
+        Self { odb: repository.odb().ok(), bytes: 0, exceeded: None }
     }
 
     /// Whether one more folder may be listed: its path with the final `/`, and its tree on each compared side.
-    pub(super) fn enters(&mut self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> bool {
-        if self.over.is_none() {
+    pub(super) fn try_enter(&mut self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> bool {
+        if self.exceeded.is_none() {
             self.bytes = self.bytes.saturating_add(self.cost(folder, trees));
             let what = (self.bytes > MOST_LISTED)
                 .then_some("names of files and folders that take more than 128 MiB")
                 .or_else(|| too_deep(folder));
-            self.over = what.map(|what| Over { folder: folder.to_owned(), what });
+            self.exceeded = what.map(|what| ReadLimitExceeded { folder: folder.to_owned(), limit: what });
         }
-        self.over.is_none()
+        self.exceeded.is_none()
     }
 
     /// Whether a folder alone is within the limit.
@@ -110,12 +115,12 @@ impl<'repository> Listing<'repository> {
     fn cost(&self, folder: &str, trees: impl IntoIterator<Item = Oid>) -> usize {
         // The caller that reads the tree reports a missing one.
         let size = |tree: Oid| Some(self.odb.as_ref()?.read_header(tree).ok()?.0);
-        let sizes = trees.into_iter().map(|tree| listed(folder, size(tree).unwrap_or_default()));
+        let sizes = trees.into_iter().map(|tree| listing_cost(folder, size(tree).unwrap_or_default()));
         sizes.fold(0, usize::saturating_add)
     }
 
-    pub(super) fn end(self) -> Result<(), Over> {
-        self.over.map_or(Ok(()), Err)
+    pub(super) fn finish(self) -> Result<(), ReadLimitExceeded> {
+        self.exceeded.map_or(Ok(()), Err)
     }
 }
 
@@ -125,12 +130,14 @@ pub(super) fn too_deep(folder: &str) -> Option<&'static str> {
 }
 
 /// The cost of listing a folder of `size` bytes: each entry becomes a path.
-pub(super) fn listed(folder: &str, size: usize) -> usize {
-    OPENING.saturating_add(size).saturating_add((size / ENTRY).saturating_mul(folder.len() + PATH))
+pub(super) fn listing_cost(folder: &str, size: usize) -> usize {
+    FOLDER_COST
+        .saturating_add(size)
+        .saturating_add((size / SMALLEST_ENTRY).saturating_mul(folder.len() + PATH_COST))
 }
 
-/// The target of a link; `None` when it is too long to lead anywhere.
-pub(super) fn target_of(repository: &Repository, link: Oid) -> Result<Option<String>, git2::Error> {
+/// The target of a link; `NotConfigured` when it is too long to lead anywhere.
+pub(super) fn link_target(repository: &Repository, link: Oid) -> Result<Option<String>, git2::Error> {
     let (size, _) = repository.odb()?.read_header(link)?;
     if size > LONGEST_TARGET {
         return Ok(None);

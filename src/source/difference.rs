@@ -8,15 +8,15 @@ use git2::{ObjectType, Oid, Repository, Tree, TreeEntry};
 use super::is_hidden;
 
 /// Decides whether a folder is entered: its path with the final `/` (empty for the root), and its tree on both sides.
-pub(super) type Enters<'a> = &'a mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool;
+pub(super) type FolderFilter<'a> = &'a mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool;
 
-/// Sorted paths that differ in content, mode or kind, or exist on one side only, in the folders that [`Enters`] accepts. Hidden names
+/// Sorted paths that differ in content, mode or kind, or exist on one side only, in the folders that [`FolderFilter`] accepts. Hidden names
 /// are left out.
 pub(super) fn difference(
     repository: &Repository,
     old: Option<&Tree<'_>>,
     new: Option<&Tree<'_>>,
-    enters: Enters<'_>,
+    enters: FolderFilter<'_>,
 ) -> Result<Vec<String>, git2::Error> {
     let mut files = Vec::new();
     let mut pending = vec![(String::new(), old.map(Tree::id), new.map(Tree::id))];
@@ -25,7 +25,9 @@ pub(super) fn difference(
             continue;
         }
         let find = |tree: Option<Oid>| tree.map(|tree| repository.find_tree(tree)).transpose();
-        for Change { name, is_tree, old, new } in changes(find(old)?.as_ref(), find(new)?.as_ref()) {
+        for TreeEntryChange { name, is_tree, old, new } in
+            tree_entry_changes(find(old)?.as_ref(), find(new)?.as_ref())
+        {
             let path = format!("{prefix}{name}");
             if is_tree {
                 pending.push((format!("{path}/"), old, new));
@@ -39,7 +41,7 @@ pub(super) fn difference(
 }
 
 /// One name that differs in two folders. A file and a folder of one name are two changes.
-struct Change {
+struct TreeEntryChange {
     name: String,
     is_tree: bool,
     old: Option<Oid>,
@@ -47,12 +49,12 @@ struct Change {
 }
 
 /// Goes through both folders at once, which Git keeps sorted alike.
-fn changes(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) -> Vec<Change> {
+fn tree_entry_changes(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) -> Vec<TreeEntryChange> {
     let (mut before, mut after) = (entries(old).peekable(), entries(new).peekable());
     let mut changes = Vec::new();
     loop {
         let order = match (before.peek(), after.peek()) {
-            (Some(one), Some(other)) => in_order(one, other),
+            (Some(one), Some(other)) => git_order(one, other),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (None, None) => return changes,
@@ -67,11 +69,11 @@ fn changes(old: Option<&Tree<'_>>, new: Option<&Tree<'_>>) -> Vec<Change> {
         }
         let Some(entry) = one.as_ref().or(other.as_ref()) else { continue };
         let Some(name) = entry.name().ok().filter(|name| !is_hidden(name)) else { continue };
-        changes.push(Change {
+        changes.push(TreeEntryChange {
             name: name.to_owned(),
             is_tree: is_tree(entry),
-            old: one.as_ref().and_then(content),
-            new: other.as_ref().and_then(content),
+            old: one.as_ref().and_then(content_id),
+            new: other.as_ref().and_then(content_id),
         });
     }
 }
@@ -81,7 +83,7 @@ fn entries<'tree>(tree: Option<&'tree Tree<'_>>) -> impl Iterator<Item = TreeEnt
 }
 
 /// The id of a file or folder; submodules have none here.
-fn content(entry: &TreeEntry<'_>) -> Option<Oid> {
+fn content_id(entry: &TreeEntry<'_>) -> Option<Oid> {
     matches!(entry.kind(), Some(ObjectType::Blob | ObjectType::Tree)).then(|| entry.id())
 }
 
@@ -90,7 +92,7 @@ fn is_tree(entry: &TreeEntry<'_>) -> bool {
 }
 
 /// As Git sorts: a folder as if its name had a `/` at the end.
-fn in_order(one: &TreeEntry<'_>, other: &TreeEntry<'_>) -> Ordering {
+fn git_order(one: &TreeEntry<'_>, other: &TreeEntry<'_>) -> Ordering {
     let end = |entry: &TreeEntry<'_>| is_tree(entry).then_some(b'/');
     let (left, right) = (one.name_bytes(), other.name_bytes());
     let shared = left.len().min(right.len());

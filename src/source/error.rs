@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::reader::MOST_NAMES;
-use crate::model::{Revision, shown_address};
+use super::revision_reader::MOST_NAMES;
+use crate::model::{Revision, redacted_address};
 
 /// Decides the exit code, and whether a retry can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +32,18 @@ pub enum Error {
     NoSuchRepository { url: String, message: String },
     #[error("failed to read {url}: the repository is empty, it has no commit")]
     Empty { url: String },
-    #[error("failed to find branch `{branch}` in {url}{}", among(branches))]
+    #[error("failed to find branch `{branch}` in {url}{}", branch_hint(branches))]
     MissingBranch {
         url: String,
         branch: String,
         /// The existing ones, nearest name first.
         branches: Vec<String>,
     },
-    #[error("failed to find a default branch in {url}{}", among(branches))]
+    #[error("failed to find a default branch in {url}{}", branch_hint(branches))]
     NoDefaultBranch { url: String, branches: Vec<String> },
     #[error("failed to find {reference} in {url}")]
     MissingReference { url: String, reference: String },
-    #[error("failed to merge {} into {}: {}", head.short(), base.short(), conflicts(paths, *more))]
+    #[error("failed to merge {} into {}: {}", head.short(), base.short(), conflict_list(paths, *more))]
     Conflict {
         base: Revision,
         head: Revision,
@@ -53,11 +53,11 @@ pub enum Error {
         more: usize,
     },
     #[error("failed to merge {} into {}: they have no commit in common", head.short(), base.short())]
-    Unrelated { base: Revision, head: Revision },
+    NoCommonCommit { base: Revision, head: Revision },
     #[error("failed to find folder `{path}` at {} of {url}", revision.short())]
     MissingFolder { url: String, path: String, revision: Revision },
     #[error("failed to read revision {} of {url}: it has {what}, counted up to its folder `{folder}`", revision.short())]
-    TooMuch {
+    LimitExceeded {
         url: String,
         revision: Revision,
         /// With its final `/`; empty for the whole.
@@ -65,7 +65,7 @@ pub enum Error {
         what: &'static str,
     },
     #[error("failed to read {}: the patterns of one folder may have 64 KiB together, those of a checkout 4 MiB", path.display())]
-    Ignored { path: PathBuf },
+    TooManyIgnorePatterns { path: PathBuf },
     #[error("failed to find revision {revision} in {url}")]
     UnknownRevision { url: String, revision: Revision },
     #[error("failed to authenticate at {url}: {message}")]
@@ -81,14 +81,14 @@ pub enum Error {
     #[error("failed to reach {url}: {message}")]
     Unreachable { url: String, message: String },
     #[error("failed to hear from {url}: no answer for {seconds} s")]
-    Silent { url: String, seconds: u64 },
+    Timeout { url: String, seconds: u64 },
     #[error("failed to fetch from {url}: {message}")]
     Remote { url: String, message: String },
     #[error("failed to keep a copy of {url} in {}: {message}", folder.display())]
     Cache { url: String, folder: PathBuf, message: String },
     #[error("failed to read {url}: {message}")]
     Read { url: String, message: String },
-    #[error("failed to read folder {}: {message}", shown_address(&path.display().to_string()))]
+    #[error("failed to read folder {}: {message}", redacted_address(&path.display().to_string()))]
     Folder { path: PathBuf, message: String },
     #[error("failed to finish reading {url}: stopped")]
     Stopped { url: String },
@@ -107,16 +107,16 @@ impl Error {
             | Self::MissingFolder { .. }
             | Self::MissingReference { .. }
             | Self::Conflict { .. }
-            | Self::Unrelated { .. }
-            | Self::TooMuch { .. }
+            | Self::NoCommonCommit { .. }
+            | Self::LimitExceeded { .. }
             | Self::UnknownRevision { .. }
             | Self::Key { .. }
-            | Self::Ignored { .. }
+            | Self::TooManyIgnorePatterns { .. }
             | Self::Folder { .. } => ErrorKind::Configuration,
             Self::Authentication { .. } | Self::HostKey { .. } | Self::Certificate { .. } => {
                 ErrorKind::Authentication
             }
-            Self::Resolve { .. } | Self::Unreachable { .. } | Self::Silent { .. } => ErrorKind::Unreachable,
+            Self::Resolve { .. } | Self::Unreachable { .. } | Self::Timeout { .. } => ErrorKind::Unreachable,
             Self::Remote { .. } | Self::Cache { .. } | Self::Read { .. } | Self::Stopped { .. } => {
                 ErrorKind::Transient
             }
@@ -143,13 +143,13 @@ impl Error {
             Self::Conflict { .. } => {
                 "merge the base into the head, or rebase the head onto it, and solve the conflicts"
             }
-            Self::Unrelated { .. } => "begin the head at a commit of the base",
+            Self::NoCommonCommit { .. } => "begin the head at a commit of the base",
             Self::MissingFolder { .. } => "check the path inside the repository",
-            Self::TooMuch { .. } => {
+            Self::LimitExceeded { .. } => {
                 "name the folder with the manifests with `--path`, or take out what is not needed; a folder whose name begins with a dot \
                  is not read"
             }
-            Self::Ignored { .. } => {
+            Self::TooManyIgnorePatterns { .. } => {
                 "shorten this file: a pattern for a folder does what one for each of its files does"
             }
             Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
@@ -162,7 +162,7 @@ impl Error {
             }
             Self::Certificate { .. } => "add its authority to the trusted ones, SSL_CERT_FILE names the file",
             Self::Resolve { .. } => "check the host name and the name server",
-            Self::Unreachable { .. } | Self::Silent { .. } => "check the address, the network and the proxy",
+            Self::Unreachable { .. } | Self::Timeout { .. } => "check the address, the network and the proxy",
             Self::Cache { .. } => "check that the state folder is writable and has space left",
             Self::Folder { .. } => "check that the folder exists and may be read",
             Self::Remote { .. } | Self::Read { .. } | Self::Stopped { .. } => return None,
@@ -170,12 +170,12 @@ impl Error {
     }
 }
 
-fn conflicts(paths: &[String], more: usize) -> String {
+fn conflict_list(paths: &[String], more: usize) -> String {
     let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("conflicts in {}{rest}", paths.join(", "))
 }
 
-fn among(branches: &[String]) -> String {
+fn branch_hint(branches: &[String]) -> String {
     const SHOWN: usize = 8;
     if branches.is_empty() {
         return String::new();

@@ -12,36 +12,38 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret;
 
 use super::credentials::TOKEN_USER;
-use super::heads::{BRANCHES, Head, choose, find};
-use super::http_answers::{Advertised, Bounds, LIST, MOST_HEADS, PACK, Pack, head_of};
-use super::packets::{DELIMITER, FLUSH, Packet, Packets, line};
-use super::remote::{Address, Failure, is_known};
-use super::{Credentials, Error, translate};
+use super::http_responses::{
+    LIST_LIMITS, MOST_HEADS, PACK_LIMITS, PackReceiver, ResponseLimits, ServerAdvertisement, parse_reference,
+};
+use super::packets::{DELIMITER, FLUSH, Packet, PacketReader, encode_line};
+use super::remote::{RemoteAddress, RemoteFailure, is_at_tip};
+use super::remote_references::{BRANCHES, RemoteReference, choose_branch, find_reference};
+use super::{Error, GitCredentials, git_errors};
 
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Known commits that are sent as `have` lines: several, because of forced pushes.
 const MOST_HAVES: usize = 16;
 const AGENT: &str = concat!("agent=tutti/", env!("CARGO_PKG_VERSION"));
 
 /// A remote that speaks http, with its idle connections.
 #[derive(Debug)]
-pub(super) struct Http {
+pub(super) struct HttpRemote {
     client: reqwest::Client,
-    address: Address,
-    patience: Duration,
+    address: RemoteAddress,
+    idle_timeout: Duration,
     /// Set after the first response.
-    version: Option<Version>,
+    version: Option<GitProtocolVersion>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+enum GitProtocolVersion {
     Zero,
     Two,
 }
 
-impl Http {
-    /// `None` for any other kind of address.
-    pub(super) fn of(address: &Address, patience: Duration) -> Result<Option<Self>, Error> {
+impl HttpRemote {
+    /// `NotConfigured` for any other kind of address.
+    pub(super) fn of(address: &RemoteAddress, patience: Duration) -> Result<Option<Self>, Error> {
         let scheme = address.url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         if !matches!(scheme.as_str(), "http" | "https") {
             return Ok(None);
@@ -52,41 +54,44 @@ impl Http {
         }
         let client = reqwest::Client::builder()
             .user_agent(concat!("git/2 (tutti/", env!("CARGO_PKG_VERSION"), ")"))
-            .connect_timeout(CONNECT.min(patience))
+            .connect_timeout(CONNECT_TIMEOUT.min(patience))
             .read_timeout(patience)
             .redirect(reqwest::redirect::Policy::none())
             .build();
         let client = client.map_err(|error| {
             let message = format!("no http client can be made: {error}");
-            Error::Remote { url: address.shown.clone(), message }
+            Error::Remote { url: address.display_url.clone(), message }
         })?;
-        Ok(Some(Self { client, address: address.clone(), patience, version: None }))
+        Ok(Some(Self { client, address: address.clone(), idle_timeout: patience, version: None }))
     }
 
     /// The tip of the branch, or of a reference by its full name, which is then in the copy.
-    pub(super) async fn tip(&mut self, reference: Option<&str>) -> Result<Oid, Failure> {
+    pub(super) async fn fetch_tip(&mut self, reference: Option<&str>) -> Result<Oid, RemoteFailure> {
         let is_known = self.version.is_some();
-        match self.try_tip(reference).await {
+        match self.try_fetch_tip(reference).await {
             // The server may have closed the idle connection just now.
-            Err(Failure::Told(Error::Unreachable { .. })) if is_known => self.try_tip(reference).await,
+            Err(RemoteFailure::Failed(Error::Unreachable { .. })) if is_known => {
+                self.try_fetch_tip(reference).await
+            }
             found => found,
         }
     }
 
-    async fn try_tip(&mut self, reference: Option<&str>) -> Result<Oid, Failure> {
-        let copy = self.address.copy()?;
+    async fn try_fetch_tip(&mut self, reference: Option<&str>) -> Result<Oid, RemoteFailure> {
+        let copy = self.address.open_copy()?;
         let heads = self.heads(reference).await?;
-        let damaged = |error: git2::Error| Failure::Damaged(translate::clean(error.message()));
+        let damaged =
+            |error: git2::Error| RemoteFailure::DamagedCopy(git_errors::clean_line(error.message()));
         if let Some(reference) = reference {
-            let tip = find(&self.address.shown, reference, &heads)?;
+            let tip = find_reference(&self.address.display_url, reference, &heads)?;
             if copy.find_commit(tip).is_err() {
                 self.fetch(&copy, tip).await?;
                 copy.find_commit(tip).map_err(damaged)?;
             }
             return Ok(tip);
         }
-        let (branch, tip) = choose(&self.address.shown, self.address.branch.as_deref(), &heads)?;
-        if is_known(&copy, &branch, tip) {
+        let (branch, tip) = choose_branch(&self.address.display_url, self.address.branch.as_deref(), &heads)?;
+        if is_at_tip(&copy, &branch, tip) {
             return Ok(tip);
         }
         self.fetch(&copy, tip).await?;
@@ -95,38 +100,40 @@ impl Http {
         Ok(tip)
     }
 
-    async fn heads(&mut self, reference: Option<&str>) -> Result<Vec<Head>, Error> {
-        if self.version != Some(Version::Two) {
-            let advertised = self.greet(reference).await?;
+    async fn heads(&mut self, reference: Option<&str>) -> Result<Vec<RemoteReference>, Error> {
+        if self.version != Some(GitProtocolVersion::Two) {
+            let advertised = self.read_advertisement(reference).await?;
             if !advertised.speaks_version_2() {
-                self.version = Some(Version::Zero);
-                return advertised.heads().map_err(|message| self.failed(message));
+                self.version = Some(GitProtocolVersion::Zero);
+                return advertised.heads().map_err(|message| self.remote_error(message));
             }
-            self.version = Some(Version::Two);
+            self.version = Some(GitProtocolVersion::Two);
         }
         match reference {
-            Some(reference) => self.list_of(&[reference.to_owned()]).await,
-            None => self.list().await,
+            Some(reference) => self.list_prefixes(&[reference.to_owned()]).await,
+            None => self.list_references().await,
         }
     }
 
     /// Which version the server speaks, and its references where that is not version 2. A server that knew version 2 goes on knowing it.
-    async fn greet(&self, reference: Option<&str>) -> Result<Advertised, Error> {
-        let mut advertised = Advertised::wanting(reference);
+    async fn read_advertisement(&self, reference: Option<&str>) -> Result<ServerAdvertisement, Error> {
+        let mut advertised = ServerAdvertisement::for_reference(reference);
         let request = self.client.get(self.path("info/refs?service=git-upload-pack"));
-        self.ask(request, LIST, |content| advertised.take(&content)).await?;
+        self.send_request(request, LIST_LIMITS, |content| advertised.read_line(&content)).await?;
         Ok(advertised)
     }
 
     /// Lists the configured branch; when it is missing, all branches, for the error message.
-    async fn list(&self) -> Result<Vec<Head>, Error> {
+    async fn list_references(&self) -> Result<Vec<RemoteReference>, Error> {
         let wanted = match &self.address.branch {
             Some(branch) => vec![format!("{BRANCHES}{branch}")],
             None => vec!["HEAD".to_owned()],
         };
-        let mut heads = self.list_of(&wanted).await?;
+        let mut heads = self.list_prefixes(&wanted).await?;
         // The answer to HEAD names its branch, which is all there is to know.
-        let named = heads.iter().find_map(|head| Some(Head { name: head.target.clone()?, ..head.clone() }));
+        let named = heads
+            .iter()
+            .find_map(|head| Some(RemoteReference { name: head.target.clone()?, ..head.clone() }));
         heads.extend(named);
         let found = match &self.address.branch {
             Some(_) => heads.iter().any(|head| wanted.contains(&head.name)),
@@ -135,13 +142,15 @@ impl Http {
         if found {
             return Ok(heads);
         }
-        self.list_of(&["HEAD".to_owned(), BRANCHES.to_owned()]).await
+        self.list_prefixes(&["HEAD".to_owned(), BRANCHES.to_owned()]).await
     }
 
-    async fn list_of(&self, prefixes: &[String]) -> Result<Vec<Head>, Error> {
-        let mut body = [line("command=ls-refs"), line(AGENT), DELIMITER.to_vec(), line("symrefs")].concat();
+    async fn list_prefixes(&self, prefixes: &[String]) -> Result<Vec<RemoteReference>, Error> {
+        let mut body =
+            [encode_line("command=ls-refs"), encode_line(AGENT), DELIMITER.to_vec(), encode_line("symrefs")]
+                .concat();
         for prefix in prefixes {
-            body.extend(line(&format!("ref-prefix {prefix}")));
+            body.extend(encode_line(&format!("ref-prefix {prefix}")));
         }
         body.extend(FLUSH);
         let mut heads = Vec::new();
@@ -149,37 +158,38 @@ impl Http {
             if heads.len() == MOST_HEADS {
                 return Err("it has too many branches");
             }
-            heads.push(head_of(&content).ok_or("it has what is no reference")?);
+            heads.push(parse_reference(&content).ok_or("it has what is no reference")?);
             Ok(())
         };
-        self.ask(self.post(body), LIST, take).await?;
+        self.send_request(self.post(body), LIST_LIMITS, take).await?;
         Ok(heads)
     }
 
     /// Everything up to the tip that the copy does not have, into one pack.
-    async fn fetch(&self, copy: &Repository, tip: Oid) -> Result<(), Failure> {
-        let is_old = self.version == Some(Version::Zero);
-        let haves = haves(copy).into_iter().flat_map(|have| line(&format!("have {have}")));
+    async fn fetch(&self, copy: &Repository, tip: Oid) -> Result<(), RemoteFailure> {
+        let is_old = self.version == Some(GitProtocolVersion::Zero);
+        let haves = haves(copy).into_iter().flat_map(|have| encode_line(&format!("have {have}")));
         let mut body = if is_old {
             let options = format!("side-band-64k ofs-delta thin-pack no-progress {AGENT}");
-            [line(&format!("want {tip} {options}")), FLUSH.to_vec()].concat()
+            [encode_line(&format!("want {tip} {options}")), FLUSH.to_vec()].concat()
         } else {
-            let start = [line("command=fetch"), line(AGENT), DELIMITER.to_vec()].concat();
-            let options = ["ofs-delta", "thin-pack", "no-progress"].map(line).concat();
-            [start, options, line(&format!("want {tip}"))].concat()
+            let start = [encode_line("command=fetch"), encode_line(AGENT), DELIMITER.to_vec()].concat();
+            let options = ["ofs-delta", "thin-pack", "no-progress"].map(encode_line).concat();
+            [start, options, encode_line(&format!("want {tip}"))].concat()
         };
         body.extend(haves);
-        body.extend(line("done"));
+        body.extend(encode_line("done"));
         if !is_old {
             body.extend(FLUSH);
         }
-        let damaged = |error: git2::Error| Failure::Damaged(translate::clean(error.message()));
+        let damaged =
+            |error: git2::Error| RemoteFailure::DamagedCopy(git_errors::clean_line(error.message()));
         let database = copy.odb().map_err(damaged)?;
-        let mut pack = Pack::new(database.packwriter().map_err(damaged)?, is_old);
-        let asked = self.ask(self.post(body), PACK, |content| pack.take(&content)).await;
+        let mut pack = PackReceiver::new(database.packwriter().map_err(damaged)?, is_old);
+        let asked = self.send_request(self.post(body), PACK_LIMITS, |content| pack.receive(&content)).await;
         // The error of the copy counts more than the server's.
-        if let Some(message) = pack.unkept.take() {
-            return Err(Failure::Damaged(translate::clean(&message)));
+        if let Some(message) = pack.store_error.take() {
+            return Err(RemoteFailure::DamagedCopy(git_errors::clean_line(&message)));
         }
         asked?;
         pack.commit().map_err(damaged)
@@ -194,41 +204,41 @@ impl Http {
     }
 
     /// Sends a request, and reads all packets of its answer within the bounds.
-    async fn ask(
+    async fn send_request(
         &self,
         request: RequestBuilder,
-        bounds: Bounds,
+        bounds: ResponseLimits,
         take: impl FnMut(Vec<u8>) -> Result<(), &'static str>,
     ) -> Result<(), Error> {
         let answer = async {
-            let response = self.accepted(self.sent(request).await?)?;
-            self.each(response, bounds, take).await
+            let response = self.check_response(self.send(request).await?)?;
+            self.read_packets(response, bounds, take).await
         };
         let late = |_| {
             let message = format!("its answer did not end within {} s", bounds.time.as_secs());
-            self.failed(message)
+            self.remote_error(message)
         };
         tokio::time::timeout(bounds.time, answer).await.map_err(late)?
     }
 
-    async fn sent(&self, request: RequestBuilder) -> Result<Response, Error> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         let request = request.header("git-protocol", "version=2");
         let request = match &self.address.credentials {
-            Credentials::Token(token) => request.basic_auth(TOKEN_USER, Some(token.expose_secret())),
+            GitCredentials::Token(token) => request.basic_auth(TOKEN_USER, Some(token.expose_secret())),
             _ => request,
         };
-        request.send().await.map_err(|error| self.unreachable(error))
+        request.send().await.map_err(|error| self.unreachable_error(error))
     }
 
-    fn accepted(&self, response: Response) -> Result<Response, Error> {
-        let url = self.address.shown.clone();
+    fn check_response(&self, response: Response) -> Result<Response, Error> {
+        let url = self.address.display_url.clone();
         let status = response.status();
         let message = match (status, &self.address.credentials) {
             (StatusCode::OK, _) => return Ok(response),
-            (StatusCode::UNAUTHORIZED, Credentials::None) if !self.address.has_password() => {
+            (StatusCode::UNAUTHORIZED, GitCredentials::None) if !self.address.has_password() => {
                 "the server asks for credentials and none are configured".to_owned()
             }
-            (StatusCode::UNAUTHORIZED, Credentials::SshKey { .. }) => {
+            (StatusCode::UNAUTHORIZED, GitCredentials::SshKey { .. }) => {
                 "the server takes no ssh key here; an http address needs a token".to_owned()
             }
             (StatusCode::UNAUTHORIZED, _) => "the server refused the credentials".to_owned(),
@@ -242,51 +252,51 @@ impl Http {
                 let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
                 let place = place.and_then(|place| response.url().join(place).ok());
                 let place = place.map(|place| format!(", to {}", place.origin().ascii_serialization()));
-                let place = translate::clean(&place.unwrap_or_default());
+                let place = git_errors::clean_line(&place.unwrap_or_default());
                 let message = format!("{message}{place}; redirects are not followed");
                 Error::NoSuchRepository { url, message }
             }
-            _ => self.failed(message),
+            _ => self.remote_error(message),
         })
     }
 
-    async fn each(
+    async fn read_packets(
         &self,
         mut response: Response,
-        bounds: Bounds,
+        bounds: ResponseLimits,
         mut take: impl FnMut(Vec<u8>) -> Result<(), &'static str>,
     ) -> Result<(), Error> {
-        let (mut packets, mut ended, mut size) = (Packets::default(), false, 0);
-        while let Some(bytes) = response.chunk().await.map_err(|error| self.unreachable(error))? {
+        let (mut packets, mut ended, mut size) = (PacketReader::default(), false, 0);
+        while let Some(bytes) = response.chunk().await.map_err(|error| self.unreachable_error(error))? {
             size += bytes.len() as u64;
             if size > bounds.bytes {
-                return Err(self.failed(format!("its answer has more than {} bytes", bounds.bytes)));
+                return Err(self.remote_error(format!("its answer has more than {} bytes", bounds.bytes)));
             }
             packets.push(&bytes);
-            while let Some(packet) = packets.next().map_err(|reason| self.failed(reason))? {
+            while let Some(packet) = packets.next().map_err(|reason| self.remote_error(reason))? {
                 ended = packet == Packet::Flush;
                 let Packet::Data(content) = packet else { continue };
                 if let Some(message) = content.strip_prefix(b"ERR ") {
-                    return Err(self.failed(translate::clean(&String::from_utf8_lossy(message))));
+                    return Err(self.remote_error(git_errors::clean_line(&String::from_utf8_lossy(message))));
                 }
-                take(content).map_err(|reason| self.failed(reason))?;
+                take(content).map_err(|reason| self.remote_error(reason))?;
             }
         }
-        if ended { Ok(()) } else { Err(self.failed("its answer broke off")) }
+        if ended { Ok(()) } else { Err(self.remote_error("its answer broke off")) }
     }
 
-    fn failed(&self, message: impl Into<String>) -> Error {
-        Error::Remote { url: self.address.shown.clone(), message: message.into() }
+    fn remote_error(&self, message: impl Into<String>) -> Error {
+        Error::Remote { url: self.address.display_url.clone(), message: message.into() }
     }
 
-    fn unreachable(&self, error: reqwest::Error) -> Error {
-        let url = self.address.shown.clone();
+    fn unreachable_error(&self, error: reqwest::Error) -> Error {
+        let url = self.address.display_url.clone();
         if error.is_timeout() && !error.is_connect() {
-            return Error::Silent { url, seconds: self.patience.as_secs() };
+            return Error::Timeout { url, seconds: self.idle_timeout.as_secs() };
         }
         let error = error.without_url();
         let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-        let message = translate::clean(&causes.map(ToString::to_string).collect::<Vec<_>>().join(": "));
+        let message = git_errors::clean_line(&causes.map(ToString::to_string).collect::<Vec<_>>().join(": "));
         let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
         if says(&["dns error"]) {
             Error::Resolve { url, message }

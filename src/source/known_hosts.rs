@@ -12,7 +12,7 @@ pub(super) fn port_of(url: &str) -> u16 {
 }
 
 /// Checks that the file lists this key for this host. Hashed host names give an error.
-pub(super) fn check(text: &str, host: &str, port: u16, key: &[u8]) -> Result<(), &'static str> {
+pub(super) fn check_known_host(text: &str, host: &str, port: u16, key: &[u8]) -> Result<(), &'static str> {
     let key = base64(key);
     let name = if port == STANDARD_PORT { host.to_owned() } else { format!("[{host}]:{port}") };
     let (mut trusted, mut hashed, mut other) = (false, false, false);
@@ -80,7 +80,7 @@ mod tests {
         let file = "# ours\ngit.example.com,10.0.0.1 ssh-ed25519 Zm9v li@laptop\n[git.example.com]:2222 ssh-rsa Zm9vYmFy\n\
                     @revoked old.example.com ssh-rsa Zm9v\n";
         let check_host = |host: &str, port: u16, key: &str, expected: Result<(), &str>| {
-            assert_eq!(check(file, host, port, key.as_bytes()), expected, "{host}:{port}");
+            assert_eq!(check_known_host(file, host, port, key.as_bytes()), expected, "{host}:{port}");
         };
         check_host("git.example.com", 22, "foo", Ok(()));
         check_host("10.0.0.1", 22, "foo", Ok(()));
@@ -89,7 +89,8 @@ mod tests {
         check_host("git.example.com", 23, "foo", Err("it is not listed"));
         check_host("old.example.com", 22, "foo", Err("its key is revoked"));
         assert!(
-            check("|1|abc=|def= ssh-rsa Zm9v", "a", 22, b"foo").is_err_and(|text| text.contains("hashed"))
+            check_known_host("|1|abc=|def= ssh-rsa Zm9v", "a", 22, b"foo")
+                .is_err_and(|text| text.contains("hashed"))
         );
     }
 

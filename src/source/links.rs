@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use git2::{ObjectType, Oid, Repository, Tree};
 
-use super::bounds::{Kept, Listing, Over, target_of};
+use super::bounds::{ListingBudget, LoadedFiles, ReadLimitExceeded, link_target};
 use super::{is_hidden, must_be_read};
-use crate::model::File;
+use crate::model::SnapshotFile;
 
 /// The bits of a tree entry's mode that hold the file type.
 pub(super) const FILE_TYPE: i32 = 0o170_000;
@@ -18,17 +18,18 @@ pub(super) fn is_link(mode: i32) -> bool {
 
 /// Every link that is named like a readable file or leads to a folder with one, each with its placeholder. Placeholders count with the
 /// `files`.
-pub(super) fn hiding(
+pub(super) fn links_hiding_files(
     repository: &Repository,
     root: &Tree<'_>,
-    files: &BTreeMap<String, File>,
-) -> Result<Result<BTreeMap<String, File>, Over>, git2::Error> {
+    files: &BTreeMap<String, SnapshotFile>,
+) -> Result<Result<BTreeMap<String, SnapshotFile>, ReadLimitExceeded>, git2::Error> {
     let (mut found, mut kept) = (BTreeMap::new(), None);
-    let mut holding = Holding { repository, listing: Listing::of(repository), known: HashMap::new() };
-    let mut listing = Listing::of(repository);
+    let mut holding =
+        FolderSearch { repository, listing: ListingBudget::of(repository), searched: HashMap::new() };
+    let mut listing = ListingBudget::of(repository);
     let mut folders = vec![(String::new(), root.id())];
     while let Some((prefix, id)) = folders.pop() {
-        if !listing.enters(&prefix, [id]) {
+        if !listing.try_enter(&prefix, [id]) {
             break;
         }
         for entry in &repository.find_tree(id)? {
@@ -37,11 +38,11 @@ pub(super) fn hiding(
             if entry.kind() == Some(ObjectType::Tree) {
                 folders.push((format!("{path}/"), entry.id()));
             } else if is_link(entry.filemode()) {
-                let target = target_of(repository, entry.id())?;
-                let folder = target.as_ref().and_then(|target| behind(&path, target));
-                if must_be_read(&path) || folder.is_some_and(|folder| holding.holds(root, &folder)) {
-                    let link = File::link(&target.unwrap_or_default());
-                    if let Err(over) = kept.get_or_insert_with(|| Kept::of(files)).take(&path, &link) {
+                let target = link_target(repository, entry.id())?;
+                let folder = target.as_ref().and_then(|target| resolve_target(&path, target));
+                if must_be_read(&path) || folder.is_some_and(|folder| holding.contains_files(root, &folder)) {
+                    let link = SnapshotFile::link(&target.unwrap_or_default());
+                    if let Err(over) = kept.get_or_insert_with(|| LoadedFiles::of(files)).add(&path, &link) {
                         return Ok(Err(over));
                     }
                     found.insert(path, link);
@@ -49,18 +50,18 @@ pub(super) fn hiding(
             }
         }
     }
-    Ok(listing.end().map(|()| found))
+    Ok(listing.finish().map(|()| found))
 }
 
 /// Remembers which folders contain readable files, because many links may lead to equal folders.
-struct Holding<'repository> {
+struct FolderSearch<'repository> {
     repository: &'repository Repository,
-    listing: Listing<'repository>,
-    known: HashMap<Oid, bool>,
+    listing: ListingBudget<'repository>,
+    searched: HashMap<Oid, bool>,
 }
 
-impl Holding<'_> {
-    fn holds(&mut self, root: &Tree<'_>, path: &str) -> bool {
+impl FolderSearch<'_> {
+    fn contains_files(&mut self, root: &Tree<'_>, path: &str) -> bool {
         let entry = root.get_path(path.as_ref()).ok().filter(|entry| entry.kind() == Some(ObjectType::Tree));
         entry.is_some_and(|entry| self.search(entry.id()))
     }
@@ -69,11 +70,11 @@ impl Holding<'_> {
         let (mut seen, mut folders) = (HashSet::new(), vec![root]);
         let mut holds = false;
         while let Some(id) = folders.pop().filter(|_| !holds) {
-            match self.known.get(&id) {
+            match self.searched.get(&id) {
                 Some(known) => holds = *known,
                 None if !seen.insert(id) => {}
                 // A folder beyond the limit counts as one with files.
-                None if !self.listing.enters("", [id]) => holds = true,
+                None if !self.listing.try_enter("", [id]) => holds = true,
                 None => {
                     let Ok(tree) = self.repository.find_tree(id) else { continue };
                     holds = tree.iter().any(|entry| entry.name().is_ok_and(must_be_read));
@@ -83,16 +84,16 @@ impl Holding<'_> {
             }
         }
         if holds {
-            self.known.insert(root, true);
+            self.searched.insert(root, true);
         } else {
-            self.known.extend(seen.into_iter().map(|id| (id, false)));
+            self.searched.extend(seen.into_iter().map(|id| (id, false)));
         }
         holds
     }
 }
 
-/// The path that a link leads to; `None` when it leaves the repository.
-fn behind(path: &str, target: &str) -> Option<String> {
+/// The path that a link leads to; `NotConfigured` when it leaves the repository.
+fn resolve_target(path: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();
     for part in Some(target).filter(|target| !target.starts_with('/'))?.split('/') {

@@ -7,47 +7,47 @@
 //! It never checks out files, writes to the remote, runs `git` or prints a credential. Only this module names `git2` and `notify`.
 //! Blocking Git work runs on tokio's blocking threads.
 
-mod age;
-mod area;
-mod authors;
+mod app_commits;
 mod bounds;
+mod config_repository;
+mod content_age;
 mod create;
 mod credentials;
 mod difference;
 mod error;
 mod folder;
-mod heads;
+mod git_errors;
+mod gitignore;
 mod history;
 mod http;
-mod http_answers;
-mod ignored;
+mod http_responses;
 mod known_hosts;
 mod links;
-mod merged;
+mod merge_preview;
 mod options;
 mod packets;
-mod place;
-mod reader;
 mod remote;
-mod repository;
-mod translate;
+mod remote_references;
+mod repository_location;
+mod repository_scope;
+mod revision_reader;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use age::Change;
-pub use area::Listed;
-pub use authors::{MadeOf, Step};
+pub use app_commits::{AppSourceCommit, AppSources};
+pub use config_repository::ConfigRepository;
+pub use content_age::ContentChange;
 pub use create::create;
 pub use error::{Error, ErrorKind};
 pub use folder::read_folder;
-pub use merged::Merged;
-pub use options::{Credentials, Options};
-pub use place::{is_local, work_tree};
-pub use reader::Commit;
-pub use repository::Repository;
-pub use watch::{Wake, Waker, Watch};
+pub use merge_preview::MergePreview;
+pub use options::{GitCredentials, SourceOptions};
+pub use repository_location::{is_local, work_tree};
+pub use repository_scope::OutsideFileLister;
+pub use revision_reader::CommitInfo;
+pub use watch::{RepositoryWatch, WakeReason, WatchControl};
 
 /// Text files that tutti reads. One that is too large becomes a placeholder [`File`](crate::model::File), which is an error where it is
 /// used. Any other large file is left out.

@@ -4,25 +4,25 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
-use super::Listed;
+use super::OutsideFileLister;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SourceOptions {
     /// `https://…`, `http://…`, `ssh://…`, `git@host:path`, `file://…`, or a plain path.
     pub url: String,
-    /// `None`: the default branch of a remote, or the current branch of a local path.
+    /// `NotConfigured`: the default branch of a remote, or the current branch of a local path.
     pub branch: Option<String>,
     /// The folder inside the repository; `.` is all of it.
     pub path: String,
     /// Extracts the outside files that a file lists.
-    pub listed: Listed,
-    pub credentials: Credentials,
+    pub outside_file_lister: OutsideFileLister,
+    pub credentials: GitCredentials,
     /// Folder for caches, which may be deleted.
-    pub state: PathBuf,
+    pub state_folder: PathBuf,
 }
 
 #[derive(Clone, Debug, Default)]
-pub enum Credentials {
+pub enum GitCredentials {
     #[default]
     None,
     /// Sent as the password; forges take any user name with it.

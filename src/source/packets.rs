@@ -15,25 +15,25 @@ pub(super) enum Packet {
 }
 
 /// A short text as a packet.
-pub(super) fn line(text: &str) -> Vec<u8> {
+pub(super) fn encode_line(text: &str) -> Vec<u8> {
     format!("{:04x}{text}\n", HEADER + text.len() + 1).into_bytes()
 }
 
 /// Splits a stream of bytes into packets.
 #[derive(Debug, Default)]
-pub(super) struct Packets {
+pub(super) struct PacketReader {
     bytes: Vec<u8>,
     start: usize,
 }
 
-impl Packets {
+impl PacketReader {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// `None` until more bytes arrive; an error when it is not this format.
+    /// `NotConfigured` until more bytes arrive; an error when it is not this format.
     pub(super) fn next(&mut self) -> Result<Option<Packet>, &'static str> {
         let rest = &self.bytes[self.start..];
         let Some((digits, rest)) = rest.split_at_checked(HEADER) else { return Ok(None) };
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn all(bytes: &[u8], step: usize) -> Result<Vec<Packet>, &'static str> {
-        let (mut packets, mut found) = (Packets::default(), Vec::new());
+        let (mut packets, mut found) = (PacketReader::default(), Vec::new());
         for part in bytes.chunks(step) {
             packets.push(part);
             while let Some(packet) = packets.next()? {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn packets_arrive_in_any_pieces() {
-        let bytes = [&line("version 2"), DELIMITER, b"0004", &line(""), FLUSH].concat();
+        let bytes = [&encode_line("version 2"), DELIMITER, b"0004", &encode_line(""), FLUSH].concat();
         let data = |text: &str| Packet::Data(text.as_bytes().to_vec());
         for step in 1..bytes.len() {
             let expected = vec![data("version 2\n"), Packet::Delimiter, data(""), data("\n"), Packet::Flush];

@@ -14,16 +14,16 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The shortest poll interval while hooks arrive.
-const RELAXED: Duration = Duration::from_secs(5 * 60);
+const RELAXED_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// Hooks count as arriving until this long after the last one.
-const SILENCE: Duration = Duration::from_secs(10 * 60);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The fraction by which a poll may be early or late, so that instances spread out.
 const JITTER: f64 = 0.1;
 /// Debounces file events: one commit moves several files.
-const SETTLE: Duration = Duration::from_millis(20);
+const DEBOUNCE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
+pub enum WakeReason {
     /// The interval is over.
     Poll,
     /// A reference of the local repository moved.
@@ -32,71 +32,78 @@ pub enum Wake {
 
 /// Reports hooks and setting changes to the watch.
 #[derive(Clone, Debug)]
-pub struct Waker {
-    shared: Arc<Shared>,
+pub struct WatchControl {
+    shared: Arc<RepositoryWatchState>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    rhythm: Mutex<Rhythm>,
-    turned: Notify,
-    moved: Notify,
+struct RepositoryWatchState {
+    schedule: Mutex<PollSchedule>,
+    interval_changed: Notify,
+    reference_moved: Notify,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Rhythm {
+struct PollSchedule {
     interval: Duration,
     last_hook: Option<Instant>,
 }
 
-impl Rhythm {
+impl PollSchedule {
     /// The current interval, and when it ends without another event.
-    fn at(&self, now: Instant) -> (Duration, Option<Instant>) {
-        match self.last_hook.map(|hook| hook + SILENCE) {
-            Some(until) if now < until => (self.interval.max(RELAXED), Some(until)),
+    fn interval_at(&self, now: Instant) -> (Duration, Option<Instant>) {
+        match self.last_hook.map(|hook| hook + HOOK_TIMEOUT) {
+            Some(until) if now < until => (self.interval.max(RELAXED_INTERVAL), Some(until)),
             _ => (self.interval, None),
         }
     }
 }
 
-impl Waker {
+impl WatchControl {
     /// A hook with a valid signature arrived.
-    pub fn hook_seen(&self) {
-        self.shared.rhythm.lock().last_hook = Some(Instant::now());
-        self.shared.turned.notify_one();
+    pub fn record_hook(&self) {
+        self.shared.schedule.lock().last_hook = Some(Instant::now());
+        self.shared.interval_changed.notify_one();
     }
 
     pub fn set_interval(&self, interval: Duration) {
-        self.shared.rhythm.lock().interval = interval;
-        self.shared.turned.notify_one();
+        self.shared.schedule.lock().interval = interval;
+        self.shared.interval_changed.notify_one();
     }
 }
 
 /// The stream of reasons to fetch.
 #[derive(Debug)]
-pub struct Watch {
-    shared: Arc<Shared>,
+pub struct RepositoryWatch {
+    shared: Arc<RepositoryWatchState>,
     random: StdRng,
-    last: Instant,
+    last_wake: Instant,
     /// Between `1 - JITTER` and `1 + JITTER`; drawn once per poll.
-    factor: f64,
+    jitter_factor: f64,
     /// A reference moved, which was not returned yet.
-    moving: bool,
+    has_pending_move: bool,
     /// Lives as long as the watch; dropping it ends the notifications.
     _files: Option<RecommendedWatcher>,
 }
 
-impl Watch {
+impl RepositoryWatch {
     /// Only by the clock.
     pub fn polling(interval: Duration, seed: u64) -> Self {
-        let shared = Shared {
-            rhythm: Mutex::new(Rhythm { interval, last_hook: None }),
-            turned: Notify::new(),
-            moved: Notify::new(),
+        let shared = RepositoryWatchState {
+            schedule: Mutex::new(PollSchedule { interval, last_hook: None }),
+            interval_changed: Notify::new(),
+            reference_moved: Notify::new(),
         };
         let mut random = StdRng::seed_from_u64(seed);
-        let factor = draw(&mut random);
-        Self { shared: Arc::new(shared), random, last: Instant::now(), factor, moving: false, _files: None }
+        let factor = draw_jitter(&mut random);
+        Self {
+            shared: Arc::new(shared),
+            random,
+            last_wake: Instant::now(),
+            jitter_factor: factor,
+            has_pending_move: false,
+            _files: None,
+        }
     }
 
     /// By the clock, and when a reference moves: `own` is the Git folder of the worktree, `common` that
@@ -112,57 +119,61 @@ impl Watch {
         watch
     }
 
-    pub fn waker(&self) -> Waker {
-        Waker { shared: Arc::clone(&self.shared) }
+    pub fn control(&self) -> WatchControl {
+        WatchControl { shared: Arc::clone(&self.shared) }
     }
 
     /// Waits for the next reason. Cancel safe.
-    pub async fn next(&mut self) -> Wake {
+    pub async fn next(&mut self) -> WakeReason {
         let shared = Arc::clone(&self.shared);
         loop {
-            if self.moving {
-                tokio::time::sleep(SETTLE).await;
+            if self.has_pending_move {
+                tokio::time::sleep(DEBOUNCE).await;
                 // Moves during the debounce belong to the same change.
-                let _ = shared.moved.notified().now_or_never();
+                let _ = shared.reference_moved.notified().now_or_never();
                 self.restart();
-                return Wake::Changed;
+                return WakeReason::Changed;
             }
             let now = Instant::now();
-            let (interval, change) = shared.rhythm.lock().at(now);
-            let due = self.last + interval.mul_f64(self.factor);
+            let (interval, change) = shared.schedule.lock().interval_at(now);
+            let due = self.last_wake + interval.mul_f64(self.jitter_factor);
             if due <= now {
                 self.restart();
-                return Wake::Poll;
+                return WakeReason::Poll;
             }
             let until = change.map_or(due, |change| due.min(change));
             tokio::select! {
                 biased;
-                () = shared.moved.notified() => self.moving = true,
-                () = shared.turned.notified() => {}
+                () = shared.reference_moved.notified() => self.has_pending_move = true,
+                () = shared.interval_changed.notified() => {}
                 () = tokio::time::sleep_until(until) => {}
             }
         }
     }
 
     fn restart(&mut self) {
-        self.last = Instant::now();
-        self.factor = draw(&mut self.random);
-        self.moving = false;
+        self.last_wake = Instant::now();
+        self.jitter_factor = draw_jitter(&mut self.random);
+        self.has_pending_move = false;
     }
 }
 
-fn draw(random: &mut StdRng) -> f64 {
+fn draw_jitter(random: &mut StdRng) -> f64 {
     random.random_range(1.0 - JITTER..=1.0 + JITTER)
 }
 
-fn watch_files(shared: &Arc<Shared>, own: &Path, common: &Path) -> notify::Result<RecommendedWatcher> {
+fn watch_files(
+    shared: &Arc<RepositoryWatchState>,
+    own: &Path,
+    common: &Path,
+) -> notify::Result<RecommendedWatcher> {
     let shared = Arc::clone(shared);
     let references = common.join("refs");
     let seen = references.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
         // Lost events count as a change, because a fetch is cheap.
         if event.map_or(true, |event| event.need_rescan() || moves_reference(&event, &seen)) {
-            shared.moved.notify_one();
+            shared.reference_moved.notify_one();
         }
     })?;
     watcher.watch(own, RecursiveMode::NonRecursive)?;

@@ -10,16 +10,16 @@ mod otlp;
 pub use otlp::{Exporter, ExporterError};
 
 /// The variables that name a collector.
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+const ENDPOINT_VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 /// The variable that enables traces, unless another one disables them.
-pub fn asked_by(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+pub fn enabling_variable(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
     let is =
         |name: &str, value: &str| variable(name).is_some_and(|set| set.trim().eq_ignore_ascii_case(value));
     if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
         return None;
     }
-    ENDPOINTS.into_iter().find(|name| variable(name).is_some_and(|value| !value.trim().is_empty()))
+    ENDPOINT_VARIABLES.into_iter().find(|name| variable(name).is_some_and(|value| !value.trim().is_empty()))
 }
 
 #[cfg(test)]
@@ -34,7 +34,7 @@ mod tests {
             let variable = |name: &str| {
                 set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             };
-            assert_eq!(asked_by(variable), expected, "{set:?}");
+            assert_eq!(enabling_variable(variable), expected, "{set:?}");
         };
         check(&[], None);
         check(&[(general, collector)], Some(general));

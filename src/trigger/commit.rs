@@ -29,30 +29,31 @@ const LONGEST_MESSAGE: usize = 120;
 const LONGEST_URL: usize = 500;
 
 /// Paths in payloads of API calls, Drone, Woodpecker steps and Gitea pushes.
-const SHA: &[&str] = &["commit.sha", "build.after", "CI_COMMIT_SHA", "after", "sha"];
-const REPOSITORY: &[&str] = &["commit.repo", "repo.slug", "CI_REPO", "repository.full_name"];
-const AUTHOR: &[&str] =
+const SHA_PATHS: &[&str] = &["commit.sha", "build.after", "CI_COMMIT_SHA", "after", "sha"];
+const REPOSITORY_PATHS: &[&str] = &["commit.repo", "repo.slug", "CI_REPO", "repository.full_name"];
+const AUTHOR_PATHS: &[&str] =
     &["commit.author", "build.author_login", "CI_COMMIT_AUTHOR", "pusher.login", "sender.login"];
-const MESSAGE: &[&str] = &["commit.message", "build.message", "CI_COMMIT_MESSAGE", "head_commit.message"];
-const URL: &[&str] = &["commit.url", "build.link", "CI_PIPELINE_URL", "head_commit.url", "compare_url"];
+const MESSAGE_PATHS: &[&str] =
+    &["commit.message", "build.message", "CI_COMMIT_MESSAGE", "head_commit.message"];
+const URL_PATHS: &[&str] = &["commit.url", "build.link", "CI_PIPELINE_URL", "head_commit.url", "compare_url"];
 
-pub fn of(payload: &Value) -> Option<SourceCommit> {
+pub fn source_commit(payload: &Value) -> Option<SourceCommit> {
     let first = |paths: &[&str]| {
         let mut found = paths.iter().filter_map(|path| PayloadPath::parse(path)?.scalar(payload));
         found.find(|text| !text.trim().is_empty())
     };
-    let sha = first(SHA).filter(|sha| is_sha(sha))?;
+    let sha = first(SHA_PATHS).filter(|sha| is_sha(sha))?;
     let line = |paths, longest| {
         let text: String = first(paths)?;
         let line = short_line(text.trim_start().lines().next().unwrap_or_default(), longest);
         (!line.is_empty()).then_some(line)
     };
     Some(SourceCommit {
-        repository: line(REPOSITORY, LONGEST_NAME),
+        repository: line(REPOSITORY_PATHS, LONGEST_NAME),
         sha,
-        author: line(AUTHOR, LONGEST_NAME),
-        message: line(MESSAGE, LONGEST_MESSAGE),
-        url: first(URL).filter(|url| is_url(url)),
+        author: line(AUTHOR_PATHS, LONGEST_NAME),
+        message: line(MESSAGE_PATHS, LONGEST_MESSAGE),
+        url: first(URL_PATHS).filter(|url| is_url(url)),
     })
 }
 

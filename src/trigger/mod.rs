@@ -1,6 +1,6 @@
 //! Converts a payload of another program to a change of one file of an app: a pure function of trigger, payload and repository.
 //!
-//! [`evaluate`] returns whether a payload matches, and the value and the file that it changes ([`Outcome`]); [`Outcome::edited`]
+//! [`evaluate`] returns whether a payload matches, and the value and the file that it changes ([`TriggerOutcome`]); [`TriggerOutcome::edited_file`]
 //! is the file with that value. A payload is untrusted: it only fills in templates. Every text from it is checked for its purpose
 //! (an app, a ring, a version, an image, a file of that app) before it is used.
 //!
@@ -17,20 +17,20 @@ use std::fmt;
 use serde_json::Value;
 
 pub use commit::SourceCommit;
-pub use outcome::Outcome;
+pub use outcome::TriggerOutcome;
 pub use value::{image_mistake, version_mistake};
 
-use crate::fleet::{Fleet, triggers};
+use crate::fleet::{Fleet, trigger_files};
 use crate::manifest::read::suggest;
-use crate::model::glob::{self, Separator};
+use crate::model::glob::{self, SeparatorMatching};
 use crate::model::{
-    App, AppId, AppSpec, ImageReference, Location, MatchRule, Snapshot, Trigger, TriggerField, TriggerPlace,
-    TriggerValue, image_tag, short_line,
+    App, AppId, AppSpec, ImageReference, Location, Snapshot, Trigger, TriggerField, TriggerMatchRule,
+    TriggerTarget, TriggerValue, image_tag, short_line,
 };
 use crate::promotion::edit;
 
 /// Characters of a payload that an error repeats.
-const LONGEST_QUOTE: usize = 80;
+const MAX_QUOTE_LENGTH: usize = 80;
 
 /// Why a matching payload changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,37 +51,50 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The change of a payload; `None` if it does not match.
+/// The change of a payload; `NotConfigured` if it does not match.
 pub fn evaluate(
     trigger: &Trigger,
     payload: &Value,
     fleet: &Fleet,
     snapshot: &Snapshot,
-) -> Result<Option<Outcome>, Error> {
-    if !is_meant(trigger, payload) {
+) -> Result<Option<TriggerOutcome>, Error> {
+    if !is_matched(trigger, payload) {
         return Ok(None);
     }
-    let run = Run { trigger, payload };
-    let apps: Vec<_> =
-        fleet.apps.values().chain(fleet.broken.values().filter_map(|it| it.app.as_ref())).cloned().collect();
+    let run = TriggerEvaluation { trigger, payload };
+    let apps: Vec<_> = fleet
+        .apps
+        .values()
+        .chain(fleet.broken_apps.values().filter_map(|it| it.app.as_ref()))
+        .cloned()
+        .collect();
     let named = run.text(&trigger.app, "app")?;
-    let id = triggers::find(&named, apps.iter().map(|app| &app.id)).map_err(|help| {
-        run.error(&trigger.app, format!("`app` is {}, which does not exist", quoted(&named)), help)
+    let id = trigger_files::find_app(&named, apps.iter().map(|app| &app.id)).map_err(|help| {
+        run.error(
+            &trigger.app,
+            format!("`app` is {}, which does not exist", quote_payload_text(&named)),
+            help,
+        )
     })?;
     let Some(app) = apps.iter().find(|app| app.id == id) else { return Ok(None) };
     let (value, version) = run.value(app)?;
-    let (ring, file, field, to) = match &trigger.place {
-        TriggerPlace::Pin { ring: field } => {
-            let (ring, to) = (run.ring(field, fleet)?, run.pinned(app, version.as_deref())?);
-            let file =
-                triggers::pin_of(app, &ring).map_err(|(mistake, help)| run.error(field, mistake, help))?;
+    let (ring, file, field, to) = match &trigger.target {
+        TriggerTarget::Pin { ring: field } => {
+            let (ring, to) = (run.ring(field, fleet)?, run.pin_value(app, version.as_deref())?);
+            let file = trigger_files::pin_path(app, &ring)
+                .map_err(|(mistake, help)| run.error(field, mistake, help))?;
             (Some(ring), file, PIN_FIELD.to_owned(), to)
         }
-        TriggerPlace::Field { file, field } => {
+        TriggerTarget::Field { file, field } => {
             let named = run.text(file, "file")?;
-            let path = triggers::file_of(app, &named, &apps, snapshot).map_err(|(mistake, help)| {
-                run.error(file, format!("`file` is {}, which {mistake}", quoted(&named)), help)
-            })?;
+            let path =
+                trigger_files::writable_file(app, &named, &apps, snapshot).map_err(|(mistake, help)| {
+                    run.error(
+                        file,
+                        format!("`file` is {}, which {mistake}", quote_payload_text(&named)),
+                        help,
+                    )
+                })?;
             (None, path, field.clone(), value)
         }
     };
@@ -96,9 +109,9 @@ pub fn evaluate(
         }
         None => None,
     };
-    let commit = commit::of(payload);
+    let commit = commit::source_commit(payload);
     let reason = outcome::reason(trigger, commit.as_ref());
-    Ok(Some(Outcome {
+    Ok(Some(TriggerOutcome {
         trigger: trigger.name.clone(),
         app: id,
         ring,
@@ -119,45 +132,46 @@ pub fn evaluate_delivery(
     payload: &Value,
     fleet: &Fleet,
     snapshot: &Snapshot,
-) -> Vec<Result<Outcome, Error>> {
+) -> Vec<Result<TriggerOutcome, Error>> {
     let of_it = fleet.triggers.values().filter(|trigger| trigger.receiver.as_deref() == Some(receiver));
     of_it.filter_map(|trigger| evaluate(trigger, payload, fleet, snapshot).transpose()).collect()
 }
 
 /// Whether a delivery matches a trigger of its receiver.
-pub fn is_wanted(receiver: &str, payload: &Value, fleet: &Fleet) -> bool {
+pub fn has_matching_trigger(receiver: &str, payload: &Value, fleet: &Fleet) -> bool {
     let mut of_it = fleet.triggers.values().filter(|trigger| trigger.receiver.as_deref() == Some(receiver));
-    of_it.any(|trigger| is_meant(trigger, payload))
+    of_it.any(|trigger| is_matched(trigger, payload))
 }
 
-fn is_meant(trigger: &Trigger, payload: &Value) -> bool {
-    trigger.rules.iter().all(|rule| fits(rule, payload))
+fn is_matched(trigger: &Trigger, payload: &Value) -> bool {
+    trigger.rules.iter().all(|rule| matches_rule(rule, payload))
 }
 
 /// The only field of a pin.
 const PIN_FIELD: &str = "version";
 
-fn fits(rule: &MatchRule, payload: &Value) -> bool {
+fn matches_rule(rule: &TriggerMatchRule, payload: &Value) -> bool {
     let Some(found) = rule.path.scalar(payload) else { return false };
     let is_one = |pattern: &String| {
         let is_pattern = pattern.contains(['*', '?', '[', '{', '\\']);
         *pattern == found
-            || is_pattern && glob::compile(pattern, Separator::Ends).is_ok_and(|glob| glob.is_match(&found))
+            || is_pattern
+                && glob::compile(pattern, SeparatorMatching::Literal).is_ok_and(|glob| glob.is_match(&found))
     };
-    rule.any.iter().any(is_one)
+    rule.patterns.iter().any(is_one)
 }
 
 /// An untrusted text, safe to show.
-fn quoted(text: &str) -> String {
-    format!("{:?}", short_line(text, LONGEST_QUOTE))
+fn quote_payload_text(text: &str) -> String {
+    format!("{:?}", short_line(text, MAX_QUOTE_LENGTH))
 }
 
-struct Run<'a> {
+struct TriggerEvaluation<'a> {
     trigger: &'a Trigger,
     payload: &'a Value,
 }
 
-impl Run<'_> {
+impl TriggerEvaluation<'_> {
     fn error(&self, field: &TriggerField, message: String, help: String) -> Error {
         Error { trigger: self.trigger.name.clone(), at: field.location.clone(), message, help }
     }
@@ -178,7 +192,7 @@ impl Run<'_> {
                     None => Ok((text.clone(), Some(text))),
                     Some(help) => Err(self.error(
                         field,
-                        format!("`version` is {}, which is no version", quoted(&text)),
+                        format!("`version` is {}, which is no version", quote_payload_text(&text)),
                         help,
                     )),
                 }
@@ -186,13 +200,13 @@ impl Run<'_> {
             TriggerValue::Image(field) => {
                 let text = self.text(field, "image")?;
                 let wrong = |what: &str, help: String| {
-                    Err(self.error(field, format!("`image` is {}, {what}", quoted(&text)), help))
+                    Err(self.error(field, format!("`image` is {}, {what}", quote_payload_text(&text)), help))
                 };
                 if let Some(help) = image_mistake(&text) {
                     return wrong("which is no image", help);
                 }
-                let (name, known) = (ImageReference::parse(&text).name(), images(app));
-                if matches!(self.trigger.place, TriggerPlace::Pin { .. })
+                let (name, known) = (ImageReference::parse(&text).name(), image_names(app));
+                if matches!(self.trigger.target, TriggerTarget::Pin { .. })
                     && !known.is_empty()
                     && !known.contains(&name)
                 {
@@ -211,12 +225,12 @@ impl Run<'_> {
         if rings.contains(&ring.as_str()) {
             return Ok(ring);
         }
-        let message = format!("`ring` is {}, which does not exist", quoted(&ring));
+        let message = format!("`ring` is {}, which does not exist", quote_payload_text(&ring));
         Err(self.error(field, message, suggest(&ring, &rings, &rings)))
     }
 
     /// The value to write into a pin.
-    fn pinned(&self, app: &App, version: Option<&str>) -> Result<String, Error> {
+    fn pin_value(&self, app: &App, version: Option<&str>) -> Result<String, Error> {
         let (TriggerValue::Version(field) | TriggerValue::Image(field)) = &self.trigger.value;
         match (&app.spec, version) {
             (AppSpec::Objects(_) | AppSpec::Project(_), _) => Err(self.error(
@@ -226,7 +240,8 @@ impl Run<'_> {
             )),
             (_, Some(version)) if version_mistake(version).is_none() => Ok(version.to_owned()),
             (_, Some(tag)) => {
-                let message = format!("`image` has the tag {}, which is no version of a pin", quoted(tag));
+                let message =
+                    format!("`image` has the tag {}, which is no version of a pin", quote_payload_text(tag));
                 Err(self.error(field, message, value::VERSION_HELP.to_owned()))
             }
             (_, None) => {
@@ -238,7 +253,7 @@ impl Run<'_> {
 }
 
 /// The images that an app names, without tags.
-fn images(app: &App) -> Vec<String> {
+fn image_names(app: &App) -> Vec<String> {
     let name = |image: &str| ImageReference::parse(image).name();
     let mut names: Vec<String> = match &app.spec {
         AppSpec::Component(component) => {
@@ -256,6 +271,6 @@ fn images(app: &App) -> Vec<String> {
 }
 
 /// The app of an outcome, as pull requests and responses name it.
-fn named(app: &AppId, ring: Option<&str>) -> String {
+fn app_label(app: &AppId, ring: Option<&str>) -> String {
     ring.map_or_else(|| app.to_string(), |ring| format!("{app} in {ring}"))
 }

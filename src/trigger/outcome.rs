@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::{SourceCommit, named};
+use super::{SourceCommit, app_label};
 use crate::model::{AppId, Trigger, TriggerWrite};
 use crate::promotion::{branch_prefix, edit};
 
 /// One value of one file of an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct TriggerOutcome {
     pub trigger: String,
     pub app: AppId,
     /// The ring of a pin.
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub file: String,
     /// The path for [`edit::set_scalar`].
     pub field: String,
-    /// `None`: the file does not exist yet, and is a pin.
+    /// `NotConfigured`: the file does not exist yet, and is a pin.
     pub from: Option<String>,
     pub to: String,
     /// The version of the app after the change, if it is known.
@@ -32,13 +32,13 @@ pub struct Outcome {
     pub reason: String,
 }
 
-impl Outcome {
+impl TriggerOutcome {
     pub fn is_change(&self) -> bool {
         self.from.as_ref() != Some(&self.to)
     }
 
-    /// The file with the new value. `text`: the file at the base, `None` if there is none.
-    pub fn edited(&self, text: Option<&str>) -> Result<String, edit::Error> {
+    /// The file with the new value. `text`: the file at the base, `NotConfigured` if there is none.
+    pub fn edited_file(&self, text: Option<&str>) -> Result<String, edit::Error> {
         match text {
             Some(text) => edit::set_scalar(text, &self.field, &self.to),
             // Quoted as JSON it is a string for every reader, whatever the version looks like.
@@ -56,7 +56,7 @@ impl Outcome {
 
     /// `shop/pay in test: 1.7.3 → 1.8.0`.
     pub fn title(&self) -> String {
-        let app = named(&self.app, self.ring.as_deref());
+        let app = app_label(&self.app, self.ring.as_deref());
         match &self.from {
             Some(from) => format!("{app}: {from} → {}", self.to),
             None => format!("{app}: {}", self.to),

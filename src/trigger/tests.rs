@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Outcome, evaluate, evaluate_delivery, image_mistake, version_mistake};
+use super::{TriggerOutcome, evaluate, evaluate_delivery, image_mistake, version_mistake};
 use crate::fleet::{Fleet, assemble};
 use crate::manifest;
 use crate::model::Snapshot;
@@ -47,7 +47,7 @@ fn repository(spec: &str) -> (Fleet, Snapshot) {
     (fleet, snapshot)
 }
 
-fn run(spec: &str, payload: &Value) -> Result<Option<Outcome>, String> {
+fn run(spec: &str, payload: &Value) -> Result<Option<TriggerOutcome>, String> {
     let (fleet, snapshot) = repository(spec);
     evaluate(&fleet.triggers["release"], payload, &fleet, &snapshot).map_err(|error| error.to_string())
 }
@@ -94,7 +94,7 @@ fn version_goes_into_the_pin_of_a_ring() {
     assert_eq!(outcome.branch("tutti"), "tutti/trigger/release/shop.pay.test");
     assert_eq!(outcome.title(), "shop/pay in test: 1.7.3 → 1.8.0");
     assert_eq!(
-        outcome.edited(Some("# by CI\nversion: 1.7.3  # of test\n")).unwrap(),
+        outcome.edited_file(Some("# by CI\nversion: 1.7.3  # of test\n")).unwrap(),
         "# by CI\nversion: 1.8.0  # of test\n"
     );
     assert_eq!(
@@ -107,7 +107,7 @@ fn version_goes_into_the_pin_of_a_ring() {
     let outcome = run(&spec, &payload).unwrap().unwrap();
     assert_eq!((outcome.file.as_str(), outcome.from.as_deref()), ("apps/pay/pins/prod.yaml", None));
     assert_eq!(
-        (outcome.title(), outcome.edited(None).unwrap()),
+        (outcome.title(), outcome.edited_file(None).unwrap()),
         ("shop/pay in prod: 1.10".to_owned(), "version: \"1.10\"\n".to_owned())
     );
     // The same payload again changes nothing.
@@ -124,7 +124,7 @@ fn image_sets_field_and_its_tag_sets_pin() {
     assert_eq!(outcome.branch("tutti"), "tutti/trigger/release/shop.pay");
     let (before, after) =
         (component("pay"), component("pay").replace("pay:1.7.3 # pinned", "pay:1.8.0 # pinned"));
-    assert_eq!(outcome.edited(Some(&before)).unwrap(), after);
+    assert_eq!(outcome.edited_file(Some(&before)).unwrap(), after);
     let outcome = run(&format!("{TOKEN}\n  {IMAGE}"), &payload).unwrap().unwrap();
     assert_eq!((outcome.file.as_str(), outcome.to.as_str()), ("apps/pay/pins/test.yaml", "1.8.0"));
 }

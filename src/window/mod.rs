@@ -12,35 +12,40 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
-use crate::model::{Cron, MOST_DAYS, Window, WindowAction, WindowTimes};
+use crate::model::{CALENDAR_CYCLE_DAYS, CronSchedule, Window, WindowAction, WindowTimes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lasting {
-    pub lasts: bool,
-    /// Until when this is so at least. `None`: for ever.
+pub struct WindowActivity {
+    pub is_active: bool,
+    /// Until when this is so at least. `NotConfigured`: for ever.
     pub until: Option<Timestamp>,
 }
 
 /// Combined state of the windows that select one target.
 #[derive(Clone, Debug, PartialEq)]
-pub enum State {
+pub enum WindowState {
     Open,
-    Shut(Shut),
+    Shut(ShutWindow),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shut {
-    pub by: Arc<Window>,
-    /// When it may end. `None`: not by itself.
+pub struct ShutWindow {
+    pub window: Arc<Window>,
+    /// When it may end. `NotConfigured`: not by itself.
     pub until: Option<Timestamp>,
 }
 
 /// Text about a shut window, for all reports.
-pub fn words(name: &str, until: Option<Timestamp>, reason: Option<&str>, may_override: &[String]) -> String {
-    format!("window {name} is {}", state_words(until, reason, may_override))
+pub fn shut_text(
+    name: &str,
+    until: Option<Timestamp>,
+    reason: Option<&str>,
+    may_override: &[String],
+) -> String {
+    format!("window {name} is {}", shut_state_text(until, reason, may_override))
 }
 
-pub fn state_words(until: Option<Timestamp>, reason: Option<&str>, may_override: &[String]) -> String {
+pub fn shut_state_text(until: Option<Timestamp>, reason: Option<&str>, may_override: &[String]) -> String {
     let until = until.map(|until| format!(" until {}", until.strftime("%F %H:%M UTC"))).unwrap_or_default();
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let who = match may_override {
@@ -51,14 +56,14 @@ pub fn state_words(until: Option<Timestamp>, reason: Option<&str>, may_override:
 }
 
 /// Limit of beginnings that follow each other without a break.
-const MOST_BEGINNINGS: usize = 4096;
+const MAX_BEGINNINGS: usize = 4096;
 
 /// A `deny` window shuts while it is active. `allow` windows shut while none of them is active.
-pub fn state<'w>(windows: impl IntoIterator<Item = &'w Arc<Window>>, now: Timestamp) -> State {
+pub fn window_state<'w>(windows: impl IntoIterator<Item = &'w Arc<Window>>, now: Timestamp) -> WindowState {
     let (mut denied, mut allowed, mut is_allowed) = (Vec::new(), Vec::new(), false);
     for window in windows {
-        let Lasting { lasts, until } = lasting(&window.times, now);
-        let shut = || Shut { by: Arc::clone(window), until };
+        let WindowActivity { is_active: lasts, until } = activity_at(&window.times, now);
+        let shut = || ShutWindow { window: Arc::clone(window), until };
         match window.action {
             WindowAction::Deny if lasts => denied.push(shut()),
             WindowAction::Deny => {}
@@ -67,32 +72,36 @@ pub fn state<'w>(windows: impl IntoIterator<Item = &'w Arc<Window>>, now: Timest
         }
     }
     // No end counts as the latest.
-    let end = |shut: &Shut| (shut.until.is_none(), shut.until);
-    let last = denied.into_iter().max_by_key(|shut| (end(shut), Reverse(shut.by.name.clone())));
-    let next = allowed.into_iter().min_by_key(|shut| (end(shut), shut.by.name.clone()));
+    let end = |shut: &ShutWindow| (shut.until.is_none(), shut.until);
+    let last = denied.into_iter().max_by_key(|shut| (end(shut), Reverse(shut.window.name.clone())));
+    let next = allowed.into_iter().min_by_key(|shut| (end(shut), shut.window.name.clone()));
     match last.or(next.filter(|_| !is_allowed)) {
-        Some(shut) => State::Shut(shut),
-        None => State::Open,
+        Some(shut) => WindowState::Shut(shut),
+        None => WindowState::Open,
     }
 }
 
-pub fn lasting(times: &WindowTimes, now: Timestamp) -> Lasting {
+pub fn activity_at(times: &WindowTimes, now: Timestamp) -> WindowActivity {
     match times {
-        WindowTimes::Unknown => Lasting { lasts: true, until: None },
-        WindowTimes::Once { from, .. } if now < *from => Lasting { lasts: false, until: Some(*from) },
-        WindowTimes::Once { to, .. } => Lasting { lasts: now < *to, until: Some(*to).filter(|to| now < *to) },
+        WindowTimes::Unknown => WindowActivity { is_active: true, until: None },
+        WindowTimes::Once { from, .. } if now < *from => {
+            WindowActivity { is_active: false, until: Some(*from) }
+        }
+        WindowTimes::Once { to, .. } => {
+            WindowActivity { is_active: now < *to, until: Some(*to).filter(|to| now < *to) }
+        }
         WindowTimes::Repeated { schedule, duration, time_zone } => {
-            match end_of_now(schedule, *duration, time_zone, now) {
-                Some(end) => Lasting { lasts: true, until: Some(end) },
-                None => Lasting { lasts: false, until: next_beginning(schedule, time_zone, now) },
+            match current_end(schedule, *duration, time_zone, now) {
+                Some(end) => WindowActivity { is_active: true, until: Some(end) },
+                None => WindowActivity { is_active: false, until: next_beginning(schedule, time_zone, now) },
             }
         }
     }
 }
 
 /// The end of the active period, including periods that begin before it ends.
-fn end_of_now(
-    schedule: &Cron,
+fn current_end(
+    schedule: &CronSchedule,
     duration: SignedDuration,
     zone: &TimeZone,
     now: Timestamp,
@@ -106,7 +115,7 @@ fn end_of_now(
     let mut end = Some(end_of(begins)).filter(|end| now < *end)?;
     let mut number = 0;
     for day in day_of(begins).series(1.day()) {
-        if day > day_of(end) || number > MOST_BEGINNINGS {
+        if day > day_of(end) || number > MAX_BEGINNINGS {
             break;
         }
         for begins in schedule.times_on(day, zone) {
@@ -119,7 +128,7 @@ fn end_of_now(
     Some(end)
 }
 
-fn next_beginning(schedule: &Cron, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
-    let days = zone.to_datetime(now).date().series(1.day()).take(MOST_DAYS);
+fn next_beginning(schedule: &CronSchedule, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
+    let days = zone.to_datetime(now).date().series(1.day()).take(CALENDAR_CYCLE_DAYS);
     { days }.find_map(|day| schedule.times_on(day, zone).into_iter().find(|begins| now < *begins))
 }

@@ -3,16 +3,16 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Lasting, Shut, State, lasting, state, words};
-use crate::model::{Cron, Location, TargetSelector, Window, WindowAction, WindowTimes};
+use super::{ShutWindow, WindowActivity, WindowState, activity_at, shut_text, window_state};
+use crate::model::{CronSchedule, Location, TargetSelector, Window, WindowAction, WindowTimes};
 
-fn at(text: &str) -> Timestamp {
+fn parse_time(text: &str) -> Timestamp {
     text.parse().expect("a time")
 }
 
 fn repeated(schedule: &str, hours: i64, zone: &str) -> WindowTimes {
     WindowTimes::Repeated {
-        schedule: Cron::parse(schedule).expect("a schedule"),
+        schedule: CronSchedule::parse(schedule).expect("a schedule"),
         duration: SignedDuration::from_mins(hours * 60),
         time_zone: TimeZone::get(zone).expect("a zone"),
     }
@@ -33,8 +33,8 @@ fn window(name: &str, action: WindowAction, times: &WindowTimes) -> Arc<Window> 
 /// Each case: the time, whether the window is active, and until when.
 fn check(times: &WindowTimes, cases: &[(&str, bool, &str)]) {
     for (now, lasts, until) in cases {
-        let expected = Lasting { lasts: *lasts, until: Some(at(until)) };
-        assert_eq!(lasting(times, at(now)), expected, "{now} {times:?}");
+        let expected = WindowActivity { is_active: *lasts, until: Some(parse_time(until)) };
+        assert_eq!(activity_at(times, parse_time(now)), expected, "{now} {times:?}");
     }
 }
 
@@ -82,16 +82,19 @@ fn overlapping_periods_are_one() {
 #[test]
 fn endless_window_is_checked_again() {
     let minutes = WindowTimes::Repeated {
-        schedule: Cron::parse("* * * * *").expect("a schedule"),
+        schedule: CronSchedule::parse("* * * * *").expect("a schedule"),
         duration: SignedDuration::from_mins(1),
         time_zone: TimeZone::UTC,
     };
-    for (times, now) in
-        [(minutes, at("2026-11-27T12:00:30Z")), (repeated("0 0 * * *", 25, "UTC"), at("2026-11-27T12:00Z"))]
-    {
-        let Lasting { lasts: true, until: Some(until) } = lasting(&times, now) else { panic!("{times:?}") };
+    for (times, now) in [
+        (minutes, parse_time("2026-11-27T12:00:30Z")),
+        (repeated("0 0 * * *", 25, "UTC"), parse_time("2026-11-27T12:00Z")),
+    ] {
+        let WindowActivity { is_active: true, until: Some(until) } = activity_at(&times, now) else {
+            panic!("{times:?}")
+        };
         assert!(until > now, "{until}");
-        assert!(lasting(&times, until).lasts, "{until}");
+        assert!(activity_at(&times, until).is_active, "{until}");
     }
 }
 
@@ -136,7 +139,7 @@ fn clocks_of_berlin_change() {
     );
     // The hour that comes twice counts twice.
     let quarters = WindowTimes::Repeated {
-        schedule: Cron::parse("0 * * * *").expect("a schedule"),
+        schedule: CronSchedule::parse("0 * * * *").expect("a schedule"),
         duration: SignedDuration::from_mins(15),
         time_zone: TimeZone::get(zone).expect("a zone"),
     };
@@ -194,7 +197,8 @@ fn clocks_of_lord_howe_change() {
 
 #[test]
 fn freeze_is_one_stretch() {
-    let freeze = WindowTimes::Once { from: at("2026-12-23T16:00Z"), to: at("2027-01-01T16:00Z") };
+    let freeze =
+        WindowTimes::Once { from: parse_time("2026-12-23T16:00Z"), to: parse_time("2027-01-01T16:00Z") };
     check(
         &freeze,
         &[
@@ -202,14 +206,17 @@ fn freeze_is_one_stretch() {
             ("2026-12-23T16:00Z", true, "2027-01-01T16:00Z"),
         ],
     );
-    assert_eq!(lasting(&freeze, at("2027-01-01T16:00Z")), Lasting { lasts: false, until: None });
+    assert_eq!(
+        activity_at(&freeze, parse_time("2027-01-01T16:00Z")),
+        WindowActivity { is_active: false, until: None }
+    );
 }
 
 /// The result depends on the given time only.
 #[test]
 fn clock_that_jumps_changes_nothing() {
     let evening = window("evening", WindowAction::Deny, &repeated("0 18 * * *", 2, "UTC"));
-    let is_shut = |now: &str| matches!(state([&evening], at(now)), State::Shut(_));
+    let is_shut = |now: &str| matches!(window_state([&evening], parse_time(now)), WindowState::Shut(_));
     let days = [
         "2026-11-27T19:00Z",
         "2026-11-27T12:00Z",
@@ -224,16 +231,16 @@ fn clock_that_jumps_changes_nothing() {
 fn extreme_times_do_not_panic() {
     let zones = ["UTC", "Pacific/Apia", "America/New_York"];
     for times in zones.map(|zone| repeated("* * * * *", 8784, zone)) {
-        assert!(lasting(&times, Timestamp::UNIX_EPOCH).lasts, "{times:?}");
+        assert!(activity_at(&times, Timestamp::UNIX_EPOCH).is_active, "{times:?}");
         // Must not panic; the result does not matter.
         for now in [Timestamp::MIN, Timestamp::MAX] {
-            let _ = lasting(&times, now);
+            let _ = activity_at(&times, now);
         }
     }
     let once = WindowTimes::Once { from: Timestamp::MIN, to: Timestamp::MAX };
-    assert_eq!(lasting(&once, Timestamp::MAX), Lasting { lasts: false, until: None });
+    assert_eq!(activity_at(&once, Timestamp::MAX), WindowActivity { is_active: false, until: None });
     let never_again = repeated("0 0 1 1 *", 1, "UTC");
-    assert_eq!(lasting(&never_again, Timestamp::MAX), Lasting { lasts: false, until: None });
+    assert_eq!(activity_at(&never_again, Timestamp::MAX), WindowActivity { is_active: false, until: None });
 }
 
 #[test]
@@ -243,15 +250,18 @@ fn windows_combine() {
     let day = repeated("0 8 * * *", 8, "UTC");
     let evening = repeated("0 18 * * *", 2, "UTC");
     let check = |windows: &[Arc<Window>], hour: &str, expected: Option<(&str, &str)>| {
-        let now = at(&format!("2026-11-27T{hour}Z"));
+        let now = parse_time(&format!("2026-11-27T{hour}Z"));
         let expected = match expected {
-            None => State::Open,
+            None => WindowState::Open,
             Some((name, until)) => {
                 let by = windows.iter().find(|window| window.name == name).expect("a window");
-                State::Shut(Shut { by: Arc::clone(by), until: Some(at(&format!("2026-11-{until}Z"))) })
+                WindowState::Shut(ShutWindow {
+                    window: Arc::clone(by),
+                    until: Some(parse_time(&format!("2026-11-{until}Z"))),
+                })
             }
         };
-        assert_eq!(state(windows, now), expected, "{hour}");
+        assert_eq!(window_state(windows, now), expected, "{hour}");
     };
     check(&[], "12:00", None);
     let denied = [window("noon", deny, &noon), window("day", deny, &day)];
@@ -276,17 +286,19 @@ fn windows_combine() {
 fn window_with_mistake_does_not_end() {
     let unknown = window("bad", WindowAction::Deny, &WindowTimes::Unknown);
     let noon = window("noon", WindowAction::Deny, &repeated("0 12 * * *", 1, "UTC"));
-    let State::Shut(shut) = state([&noon, &unknown], at("2026-11-27T12:30Z")) else { panic!("shut") };
-    assert_eq!((shut.by.name.as_str(), shut.until), ("bad", None));
+    let WindowState::Shut(shut) = window_state([&noon, &unknown], parse_time("2026-11-27T12:30Z")) else {
+        panic!("shut")
+    };
+    assert_eq!((shut.window.name.as_str(), shut.until), ("bad", None));
 }
 
 #[test]
 fn text_names_end_reason_and_people() {
-    let until = Some(at("2027-01-01T16:00Z"));
+    let until = Some(parse_time("2027-01-01T16:00Z"));
     let names = ["release-managers".to_owned(), "ops".to_owned()];
     assert_eq!(
-        words("year-end", until, Some("year end"), &names),
+        shut_text("year-end", until, Some("year end"), &names),
         "window year-end is shut until 2027-01-01 16:00 UTC, release-managers, ops may override (year end)"
     );
-    assert_eq!(words("bad", None, None, &[]), "window bad is shut");
+    assert_eq!(shut_text("bad", None, None, &[]), "window bad is shut");
 }

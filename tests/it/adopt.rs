@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use tutti::apply::takeover;
 use tutti::cluster::Client;
 use tutti::model::{
-    ClusterName, Digest, Kind, Location, ObjectId, RenderedObject, Revision, Sealed, SyncWave,
+    ClusterName, Digest, EncryptedValues, GroupVersionKind, Location, ObjectId, RenderedObject, Revision,
+    SyncWave,
 };
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, Running, observing, target};
 use crate::support::live;
@@ -51,14 +52,15 @@ fn managers(object: &Value) -> Vec<String> {
 }
 
 async fn refused(running: &Running) -> String {
-    let now = running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
+    let now =
+        running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
     target(&now, "bj1", "default/web").detail.clone()
 }
 
 async fn planned(running: &Running) -> Vec<String> {
     let now = running.until("a plan", |now| now.targets.iter().any(|it| it.plan.is_some())).await;
     let plan = target(&now, "bj1", "default/web").plan.as_ref().expect("a plan");
-    plan.steps.iter().map(|step| format!("{} {}", step.intent().as_str(), step.reason)).collect()
+    plan.steps.iter().map(|step| format!("{} {}", step.intended_action().as_str(), step.reason)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,7 +144,7 @@ async fn what_a_plan_says_is_what_comes_of_it_whoever_made_it() {
         .replace("name: web, namespace", "name: web, finalizers: [example.com/held], namespace");
     // A rollout is counted by its controller.
     let changed = |before: &Value, after: &Value| {
-        let mut paths = takeover::differences(before, after);
+        let mut paths = takeover::changed_paths(before, after);
         paths.retain(|path| path != "metadata.annotations.deployment.kubernetes.io/revision");
         paths
     };
@@ -203,12 +205,12 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
     let get = async || live::get(bj1, "PersistentVolumeClaim", "default", "data").await.expect("it is there");
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
-    assert!(takeover::differences(&before, &get().await).is_empty());
+    assert!(takeover::changed_paths(&before, &get().await).is_empty());
 
     let labelled = claim.replace("name: data,", "name: data, labels: {tier: gold},");
     let revision = fleet.push(&running, "A label", &[(MANIFESTS, Some(&labelled))]).await;
     running.converged(&revision).await;
-    assert_eq!(takeover::differences(&before, &get().await), ["metadata.labels"]);
+    assert_eq!(takeover::changed_paths(&before, &get().await), ["metadata.labels"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -346,7 +348,7 @@ async fn a_refusal_does_not_quote_what_is_encrypted() {
     let link = Wires::lasting().link(bj1);
     let client = Client::connect(ClusterName::from("bj1"), &link).await.expect("a client");
     let catalog = client.discover().await.expect("a catalog");
-    let kind = Kind::new("", "v1", "Service");
+    let kind = GroupVersionKind::new("", "v1", "Service");
     let resource = catalog.get(&kind).expect("Services");
     let mut object = RenderedObject {
         id: ObjectId::new("", "Service", Some("default"), "web"),
@@ -354,7 +356,7 @@ async fn a_refusal_does_not_quote_what_is_encrypted() {
         body: service("canary-hunter2").into(),
         hash: Digest::of(b"one"),
         source: Location::new(MANIFESTS, 1, 1),
-        sealed: None,
+        encrypted_values: None,
         hook: None,
         wave: SyncWave::default(),
         defines: None,
@@ -362,9 +364,9 @@ async fn a_refusal_does_not_quote_what_is_encrypted() {
     };
     let revision = Revision::from("c0ffee");
     let mut refusals = Vec::new();
-    for sealed in [None, Some(Sealed::new(b"salt", Vec::new()))] {
-        object.sealed = sealed;
-        let answer = takeover::foresee(&client, resource, "tutti-main", &object, &revision).await;
+    for sealed in [None, Some(EncryptedValues::new(b"salt", Vec::new()))] {
+        object.encrypted_values = sealed;
+        let answer = takeover::preview_takeover(&client, resource, "tutti-main", &object, &revision).await;
         refusals.push(answer.expect("an answer").expect_err("a refusal"));
     }
     assert!(refusals[0].contains("canary-hunter2"), "{refusals:?}");

@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch};
-use tutti::controller::{Ending, Origin, Until};
-use tutti::report::{Overview, Phase};
-use tutti::source::{ErrorKind, Repository};
+use tutti::controller::{ManifestOrigin, RunEnding, RunUntil};
+use tutti::report::{Overview, TargetPhase};
+use tutti::source::{ConfigRepository, ErrorKind};
 
 use crate::drift::writes;
 use crate::support::fleet::{Fleet, PATIENCE, Running, phases, target};
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, RINGS, cluster, component, config_map, deployment, objects};
-use crate::support::repository::{Change, ConfigRepository};
+use crate::support::repository::{Change, TestRepository};
 use crate::support::wires::Wires;
 
 const MAPS: &str = "apps/settings/objects/maps.yaml";
@@ -36,7 +36,8 @@ fn messages(overview: &Overview) -> Vec<String> {
 
 /// Why the settings are refused, once they are on both clusters.
 async fn refused_on_both(running: &Running) -> String {
-    let is_refused = |now: &Overview| now.targets.iter().filter(|it| it.phase == Phase::Refused).count() == 2;
+    let is_refused =
+        |now: &Overview| now.targets.iter().filter(|it| it.phase == TargetPhase::Refused).count() == 2;
     let now = running.until("a refusal", is_refused).await;
     target(&now, "bj1", "default/settings").detail.clone()
 }
@@ -76,9 +77,9 @@ async fn check(mistake: &[Change<'_>], expected: &[&str]) {
 #[tokio::test(start_paused = true)]
 async fn no_repository() {
     let folder = tempfile::tempdir().expect("folder");
-    let mut options = ConfigRepository::empty().options();
+    let mut options = TestRepository::empty().options();
     options.url = folder.path().display().to_string();
-    let error = Repository::open(options).await.expect_err("not a repository");
+    let error = ConfigRepository::open(options).await.expect_err("not a repository");
     assert_eq!(
         error.to_string(),
         format!("failed to open {}: not a Git repository", folder.path().display())
@@ -111,11 +112,11 @@ async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
             assert_eq!(writes(&fleet), Vec::<String>::new(), "{path} {broken:?}");
             // A process that starts with it finds nothing else.
             drop(running);
-            let until = Until::Settled { timeout: Duration::from_secs(60) };
+            let until = RunUntil::Settled { timeout: Duration::from_secs(60) };
             let running = fleet.start_with(&Wires::lasting(), |settings| settings.until = until).await;
             let (ending, overview) = running.ended().await;
             assert!(
-                matches!(ending, Ending::Settled) && overview.has_errors(),
+                matches!(ending, RunEnding::Settled) && overview.has_errors(),
                 "{path} {broken:?}: {ending:?}"
             );
             assert_eq!(writes(&fleet), Vec::<String>::new(), "{path} {broken:?}");
@@ -126,11 +127,11 @@ async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_repository_without_a_commit() {
     let fleet = fleet();
-    let empty = ConfigRepository::empty();
-    let origin = Origin::Repository(empty.open().await);
+    let empty = TestRepository::empty();
+    let origin = ManifestOrigin::Repository(empty.open().await);
     let running = fleet.start_from(origin, &Wires::lasting(), |_| {});
     let (ending, _) = running.ended().await;
-    let Ending::Unreadable(error) = ending else { panic!("{ending:?}") };
+    let RunEnding::Unreadable(error) = ending else { panic!("{ending:?}") };
     assert_eq!(
         error.message,
         format!("failed to read {}: the repository is empty, it has no commit", empty.path().display())
@@ -198,8 +199,8 @@ async fn a_cluster_without_its_kubeconfig() {
     let now = running
         .until("the others healthy", |now| {
             now.revision.as_ref() == Some(&revision)
-                && now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 4
-                && now.targets.iter().filter(|it| it.phase == Phase::Unreachable).count() == 2
+                && now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 4
+                && now.targets.iter().filter(|it| it.phase == TargetPhase::Unreachable).count() == 2
         })
         .await;
     let hk1 = now.clusters.iter().find(|it| it.name.as_str() == "hk1").expect("hk1");
@@ -215,8 +216,8 @@ async fn a_cluster_that_refuses_the_credentials() {
     let running = fleet.start().await;
     let now = running
         .until("one cluster healthy", |now| {
-            now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 2
-                && now.targets.iter().filter(|it| it.phase == Phase::Unreachable).count() == 2
+            now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 2
+                && now.targets.iter().filter(|it| it.phase == TargetPhase::Unreachable).count() == 2
         })
         .await;
     let gz1 = now.clusters.iter().find(|it| it.name.as_str() == "gz1").expect("gz1");
@@ -228,9 +229,9 @@ async fn a_run_that_ends_says_which_cluster_was_missing() {
     let fleet = fleet();
     fleet.cluster("gz1").set_down(true);
     let running =
-        fleet.start_with(&Wires::lasting(), |it| it.until = Until::Settled { timeout: PATIENCE }).await;
+        fleet.start_with(&Wires::lasting(), |it| it.until = RunUntil::Settled { timeout: PATIENCE }).await;
     let (ending, overview) = running.ended().await;
-    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     assert_eq!(
         phases(&overview),
         [
@@ -271,7 +272,8 @@ async fn a_field_that_somebody_else_owns() {
     let maps = ["one", "two"].map(|name| config_map("default", name, "second") + "  extra: ours\n");
     let maps = maps.join("---\n").replace("data: {value: \"second\"}", "data:\n  value: \"second\"");
     fleet.push(&running, "A change", &[(MAPS, Some(&maps))]).await;
-    let now = running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
+    let now =
+        running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
         "failed to apply ConfigMap default/one: conflict with \"kubectl\" over .data.extra; \
@@ -283,8 +285,8 @@ async fn a_field_that_somebody_else_owns() {
     assert_eq!(two["data"]["value"], "second", "its neighbour is applied");
     tokio::time::sleep(Duration::from_secs(5)).await;
     let now = running.overview.borrow().clone();
-    assert_eq!(target(&now, "gz1", "default/settings").phase, Phase::Running);
-    assert_eq!(target(&now, "bj1", "default/web").phase, Phase::Running);
+    assert_eq!(target(&now, "gz1", "default/settings").phase, TargetPhase::Running);
+    assert_eq!(target(&now, "bj1", "default/web").phase, TargetPhase::Running);
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +302,9 @@ async fn what_is_refused_does_not_keep_the_others_from_being_repaired() {
     live::apply_as(bj1, "kubectl", extra).await;
     let wanted = config_map("default", "one", "second").replace("data: {", "data: {extra: ours, ");
     fleet.push(&running, "A field of others", &[(MAPS, Some(&wanted))]).await;
-    running.until("a refusal", |now| target(now, "bj1", "default/settings").phase == Phase::Refused).await;
+    running
+        .until("a refusal", |now| target(now, "bj1", "default/settings").phase == TargetPhase::Refused)
+        .await;
 
     // A Deployment comes after the ConfigMap that is refused.
     let images = web.replace("side:1", "side:9");
@@ -310,7 +314,7 @@ async fn what_is_refused_does_not_keep_the_others_from_being_repaired() {
     let image = side.pointer("/spec/template/spec/containers/0/image").expect("an image");
     assert_eq!(image, "registry.example.com/side:1");
     let now = running.overview.borrow().clone();
-    assert_eq!(target(&now, "bj1", "default/settings").phase, Phase::Refused);
+    assert_eq!(target(&now, "bj1", "default/settings").phase, TargetPhase::Refused);
 }
 
 #[tokio::test(start_paused = true)]
@@ -351,8 +355,8 @@ async fn an_object_that_is_somebody_elses() {
     let running = fleet.start().await;
     let now = running
         .until("a refusal", |now| {
-            now.targets.iter().any(|it| it.phase == Phase::Refused)
-                && now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 3
+            now.targets.iter().any(|it| it.phase == TargetPhase::Refused)
+                && now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 3
         })
         .await;
     assert_eq!(

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sandbox::{Sandbox, SandboxOptions};
-use tutti::controller::Origin;
-use tutti::report::Phase;
-use tutti::source::{Options, Repository};
+use tutti::controller::ManifestOrigin;
+use tutti::report::TargetPhase;
+use tutti::source::{ConfigRepository, SourceOptions};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::manifests::{INSTANCE, cluster, config_map};
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 use crate::support::wires::Wires;
 use crate::support::{live, program};
 
@@ -24,7 +24,7 @@ fn app(files: &str) -> String {
 
 /// The manifests are in `config/`; what runs is beside its code.
 fn fleet(app: &str) -> Fleet {
-    let repository = ConfigRepository::empty();
+    let repository = TestRepository::empty();
     let begin = repository.commit(
         "Begin",
         &[
@@ -40,9 +40,9 @@ fn fleet(app: &str) -> Fleet {
 }
 
 async fn start(fleet: &Fleet) -> Running {
-    let options = Options { path: "config".to_owned(), ..fleet.repository.options() };
-    let repository = Repository::open(options).await.expect("open");
-    fleet.start_from(Origin::Repository(repository), &Wires::lasting(), |_| {})
+    let options = SourceOptions { path: "config".to_owned(), ..fleet.repository.options() };
+    let repository = ConfigRepository::open(options).await.expect("open");
+    fleet.start_from(ManifestOrigin::Repository(repository), &Wires::lasting(), |_| {})
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +60,7 @@ async fn files_beside_the_folder_roll_out_and_are_pruned() {
     let revision = fleet.push(&running, "Beside", &[(FILE, Some(&second))]).await;
     let now = running.converged(&revision).await;
     assert_eq!(value("shop").await.expect("applied"), "second");
-    assert_eq!(target(&now, "bj1", "default/shop").phase, Phase::Running);
+    assert_eq!(target(&now, "bj1", "default/shop").phase, TargetPhase::Running);
 
     let (pay, third) = ("services/pay/map.yaml", config_map("default", "pay", "first"));
     let revision = fleet.push(&running, "One more", &[(pay, Some(&third))]).await;

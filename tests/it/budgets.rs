@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandbox::RequestMatch;
 use serde_json::json;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
@@ -197,7 +197,8 @@ async fn many_new_objects_cost_one_list() {
     fleet.push(&running, "A hundred", &[("apps/settings/objects/more.yaml", Some(&maps))]).await;
     let refused = |now: &Overview| {
         let target = target(now, "bj1", "default/settings");
-        target.phase == Phase::Refused && now.targets.iter().filter(|it| !it.phase.is_done()).count() == 1
+        target.phase == TargetPhase::Refused
+            && now.targets.iter().filter(|it| !it.phase.is_done()).count() == 1
     };
     let overview = running.until("one is refused, all others are there", refused).await;
     let detail = &target(&overview, "bj1", "default/settings").detail;

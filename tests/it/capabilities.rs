@@ -8,7 +8,7 @@ use sandbox::{Fault, RequestMatch, SandboxOptions};
 use serde_json::Value;
 use tutti::controller::ConfigHead;
 use tutti::model::Revision;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::support::fleet::{Fleet, PATIENCE, target};
 use crate::support::live;
@@ -159,7 +159,8 @@ async fn a_kind_that_is_gone_is_asked_for_no_longer_and_watched_again_when_it_is
     // Before that is known, its objects are looked up in vain.
     let is_without = |now: &Overview| {
         let target = target(now, "bj1", "default/metrics");
-        target.phase == Phase::Refused && target.detail.contains("monitoring.coreos.com/v1/ServiceMonitor")
+        target.phase == TargetPhase::Refused
+            && target.detail.contains("monitoring.coreos.com/v1/ServiceMonitor")
     };
     running.until("the app says what it lacks", is_without).await;
     tokio::time::sleep(Duration::from_secs(60)).await;

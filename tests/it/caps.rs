@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 use tutti::manifest::approval_to_yaml;
-use tutti::model::{Approval, Digest, Mode, Revision};
+use tutti::model::{Approval, Digest, InstanceMode, Revision};
 use tutti::report::Overview;
 
 use super::prune::{MANY, a_while, deletes, maps, names, numbered, settings};
@@ -248,7 +248,8 @@ async fn what_waits_because_of_what_went_is_freed_by_no_other_commit_and_can_be_
     a_while().await;
     assert_eq!(deletes(gz1), 0);
 
-    let looking = fleet.start_with(&Wires::lasting(), |settings| settings.mode = Some(Mode::Observe)).await;
+    let looking =
+        fleet.start_with(&Wires::lasting(), |settings| settings.mode = Some(InstanceMode::Observe)).await;
     let offers = |now: &Overview| now.approvals_early.iter().any(|it| it.digest() == wanted);
     let now = looking.until("an approval that may be given", offers).await;
     let approval = approval_to_yaml(&now.approvals_early[0]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
@@ -70,7 +70,7 @@ async fn stays(running: &Running, expected: &str, seconds: u64) {
 }
 
 fn is_degraded(now: &Overview) -> bool {
-    now.targets.iter().any(|it| it.app.to_string() == "default/web" && it.phase == Phase::Degraded)
+    now.targets.iter().any(|it| it.app.to_string() == "default/web" && it.phase == TargetPhase::Degraded)
 }
 
 async fn comes_to(manifest: &str, expected: &[&str]) {
@@ -212,7 +212,8 @@ async fn what_the_scheduler_says_is_told_and_fails_nothing_before_the_deadline()
     let words = "Unschedulable web-* (0/3 nodes are available: 3 Insufficient cpu.";
     let says = |now: &Overview, phase: &str| stands(now).starts_with(&format!("{phase}: {words}"));
     running.until("a cause", |now| says(now, "Progressing")).await;
-    let failed = running.until("a failure", |now| now.targets.iter().any(|it| it.phase == Phase::Degraded));
+    let failed =
+        running.until("a failure", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Degraded));
     let long = Duration::from_secs(500);
     assert!(tokio::time::timeout(long, failed).await.is_err(), "a node may come");
     running.until("the deadline", |now| says(now, "Degraded")).await;
@@ -246,7 +247,8 @@ async fn restarts_of_long_ago_fail_no_commit() {
         now.revision.as_ref() == Some(&revision) && stands(now).starts_with("Progressing: NotReady web-*")
     };
     running.until("a cause", told).await;
-    let failed = running.until("a failure", |now| now.targets.iter().any(|it| it.phase == Phase::Degraded));
+    let failed =
+        running.until("a failure", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Degraded));
     assert!(tokio::time::timeout(Duration::from_secs(120), failed).await.is_err());
     let seen = live::get(cluster, "Pod", "default", &name).await.expect("the pod");
     assert_eq!(seen["status"]["containerStatuses"][0]["restartCount"], 4, "{seen:#}");
@@ -493,7 +495,7 @@ async fn a_rollout_of_many_asks_little_more_than_it_writes() {
     let told = |now: &Overview| {
         let web = now.targets.iter().find(|it| it.app.to_string() == "default/web-077");
         web.is_some_and(|it| {
-            it.phase == Phase::Degraded && it.detail.contains("(exit 1: \"fatal: simulated crash\")")
+            it.phase == TargetPhase::Degraded && it.detail.contains("(exit 1: \"fatal: simulated crash\")")
         })
     };
     running.until("a cause", told).await;
@@ -528,7 +530,7 @@ async fn causes_of_many_in_one_namespace_take_few_lists() {
         .until("all causes", |now| {
             now.targets.len() == 40
                 && now.targets.iter().all(|it| {
-                    it.phase == Phase::Degraded
+                    it.phase == TargetPhase::Degraded
                         && it.detail.contains(&format!("ImagePullBackOff {}", it.app.name))
                 })
         })

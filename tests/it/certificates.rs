@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use sandbox::{Sandbox, SandboxOptions};
-use tutti::cluster::{Client, Link};
+use tutti::cluster::{Client, ClusterLink};
 use tutti::model::ClusterName;
 
 use crate::support::fleet::{Fleet, Running};
@@ -189,7 +189,7 @@ async fn the_name_and_the_authority_of_a_server_are_what_the_kubeconfig_says() {
     let path = folder.path().join("config");
     let probe = async |cluster: &str| {
         std::fs::write(&path, kubeconfig(cluster, user)).expect("a file");
-        let link = Link::Kubeconfig { path: path.clone(), context: None };
+        let link = ClusterLink::Kubeconfig { path: path.clone(), context: None };
         let client = Client::connect(ClusterName::from("bj1"), &link).await.map_err(|it| it.to_string())?;
         client.probe().await.map_err(|error| error.to_string())
     };

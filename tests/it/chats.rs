@@ -6,10 +6,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
-use tutti::model::{Happened, Language};
-use tutti::notification::service::send::{Through, client, deliver};
-use tutti::notification::service::{Outcome, Target, limits};
-use tutti::notification::{Link, Message};
+use tutti::model::{MessageLanguage, NotificationPhase};
+use tutti::notification::service::send::{RequestRewriter, client, deliver};
+use tutti::notification::service::{ResolvedService, SendOutcome, rate_limits};
+use tutti::notification::{Message, MessageLink};
 
 use crate::support::chat::{Chat, Fault, KEY, SECRET, TOKEN};
 
@@ -17,43 +17,52 @@ fn message(number: usize) -> Message {
     Message {
         id: format!("rollout/3f9c2d1/prod/{number}"),
         thread: "rollout/3f9c2d1/prod".to_owned(),
-        happened: Happened::Failed,
-        language: Language::En,
+        happened: NotificationPhase::Failed,
+        language: MessageLanguage::En,
         at: Timestamp::now(),
-        what: format!("✗ pay 1.8.{number} → prod failed"),
+        title: format!("✗ pay 1.8.{number} → prod failed"),
         place: "3f9c2d1 bump pay · li".to_owned(),
-        why: "bj5 · Pod shop/pay-7c9f CrashLoopBackOff: <!channel> @all".to_owned(),
-        links: vec![Link { text: "Commit".to_owned(), url: "https://git.example.com/c/3f9c2d1".to_owned() }],
+        cause: "bj5 · Pod shop/pay-7c9f CrashLoopBackOff: <!channel> @all".to_owned(),
+        links: vec![MessageLink {
+            text: "Commit".to_owned(),
+            url: "https://git.example.com/c/3f9c2d1".to_owned(),
+        }],
         data: json!({"number": number}),
     }
 }
 
-async fn told_at(chat: &Chat, target: &Target, number: usize, at: Timestamp, known: Option<&str>) -> Outcome {
+async fn told_at(
+    chat: &Chat,
+    target: &ResolvedService,
+    number: usize,
+    at: Timestamp,
+    known: Option<&str>,
+) -> SendOutcome {
     let client = client().expect("a client");
-    deliver(&client, target, &message(number), at, known, &Through(Arc::new(chat.catcher()))).await
+    deliver(&client, target, &message(number), at, known, &RequestRewriter(Arc::new(chat.catcher()))).await
 }
 
-async fn told(chat: &Chat, target: &Target, number: usize) -> Outcome {
+async fn told(chat: &Chat, target: &ResolvedService, number: usize) -> SendOutcome {
     told_at(chat, target, number, Timestamp::now(), None).await
 }
 
 #[track_caller]
-fn refused(outcome: &Outcome, words: &str) {
-    let Outcome::Refused(why) = outcome else { panic!("{outcome:?}") };
+fn refused(outcome: &SendOutcome, words: &str) {
+    let SendOutcome::Refused(why) = outcome else { panic!("{outcome:?}") };
     assert!(why.contains(words), "{why}");
 }
 
 #[track_caller]
-fn later(outcome: &Outcome, seconds: Option<u64>, words: &str) {
-    let Outcome::Later { after, why } = outcome else { panic!("{outcome:?}") };
+fn later(outcome: &SendOutcome, seconds: Option<u64>, words: &str) {
+    let SendOutcome::RetryLater { after, why } = outcome else { panic!("{outcome:?}") };
     assert_eq!(*after, seconds.map(Duration::from_secs), "{why}");
     assert!(why.contains(words), "{why}");
 }
 
 /// It may have arrived.
 #[track_caller]
-fn lost(outcome: &Outcome, words: &str) {
-    let Outcome::Lost(why) = outcome else { panic!("{outcome:?}") };
+fn lost(outcome: &SendOutcome, words: &str) {
+    let SendOutcome::Unconfirmed(why) = outcome else { panic!("{outcome:?}") };
     assert!(why.contains(words), "{why}");
 }
 
@@ -61,13 +70,13 @@ fn lost(outcome: &Outcome, words: &str) {
 async fn feishu_takes_what_is_signed() {
     let chat = Chat::start().await;
     let right = chat.feishu(Some(SECRET));
-    assert_eq!(told(&chat, &right, 0).await, Outcome::Sent(None));
+    assert_eq!(told(&chat, &right, 0).await, SendOutcome::Sent(None));
     refused(&told(&chat, &chat.feishu(Some("wrong")), 1).await, "19021");
     refused(&told(&chat, &chat.feishu(None), 2).await, "19021");
     let late = Timestamp::now() - SignedDuration::from_hours(2);
     refused(&told_at(&chat, &right, 3, late, None).await, "the clock of this machine");
-    let Target::Feishu { url, secret } = right else { unreachable!() };
-    let other = Target::Feishu { url: format!("{}0", url.expose_secret()).into(), secret };
+    let ResolvedService::Feishu { url, secret } = right else { unreachable!() };
+    let other = ResolvedService::Feishu { url: format!("{}0", url.expose_secret()).into(), secret };
     refused(&told(&chat, &other, 4).await, "19001");
     let received = chat.received();
     assert_eq!(received.len(), 1);
@@ -84,10 +93,10 @@ async fn dingtalk_takes_what_is_signed_and_not_too_fast() {
     let late = Timestamp::now() + SignedDuration::from_hours(2);
     refused(&told_at(&chat, &right, 0, late, None).await, "invalid timestamp");
     for number in 0..20 {
-        assert_eq!(told(&chat, &right, number).await, Outcome::Sent(None), "{number}");
+        assert_eq!(told(&chat, &right, number).await, SendOutcome::Sent(None), "{number}");
     }
     later(&told(&chat, &right, 20).await, Some(600), "130101");
-    assert!(limits(&right).is_some_and(|limits| limits.per_minute < 20));
+    assert!(rate_limits(&right).is_some_and(|limits| limits.per_minute < 20));
     let numbers: Vec<String> = (0..20).map(|number| format!("✗ pay 1.8.{number} → prod failed")).collect();
     let received = chat.received();
     let titles: Vec<&str> =
@@ -100,21 +109,21 @@ async fn slack_changes_its_message_in_place() {
     let chat = Chat::start().await;
     let right = chat.slack(TOKEN);
     refused(&told(&chat, &chat.slack("xoxb-wrong"), 0).await, "invalid_auth");
-    let Outcome::Sent(Some(name)) = told(&chat, &right, 0).await else { panic!("not sent") };
+    let SendOutcome::Sent(Some(name)) = told(&chat, &right, 0).await else { panic!("not sent") };
     let now = Timestamp::now();
-    assert_eq!(told_at(&chat, &right, 1, now, Some(&name)).await, Outcome::Sent(Some(name.clone())));
+    assert_eq!(told_at(&chat, &right, 1, now, Some(&name)).await, SendOutcome::Sent(Some(name.clone())));
     let received = chat.received();
     assert_eq!(received[0].ts, received[1].ts);
     assert_eq!(received[1].body["text"], "✗ pay 1.8.1 → prod failed");
     // One that a person deleted is posted anew, and has another name from then on.
     chat.delete(received[0].ts.as_deref().expect("a message"));
-    let Outcome::Sent(Some(other)) = told_at(&chat, &right, 2, now, Some(&name)).await else {
+    let SendOutcome::Sent(Some(other)) = told_at(&chat, &right, 2, now, Some(&name)).await else {
         panic!("not sent")
     };
     assert_ne!(other, name);
     assert_eq!(chat.codes(), ["invalid_auth", "ok", "ok", "message_not_found", "ok"]);
     let mut elsewhere = right.clone();
-    if let Target::SlackBot { channel, .. } = &mut elsewhere {
+    if let ResolvedService::SlackBot { channel, .. } = &mut elsewhere {
         "#other".clone_into(channel);
     }
     refused(&told(&chat, &elsewhere, 3).await, "invite the bot");
@@ -125,7 +134,7 @@ async fn slack_says_how_long_to_wait() {
     let chat = Chat::start().await;
     let right = chat.slack(TOKEN);
     for number in 0..60 {
-        assert!(matches!(told(&chat, &right, number).await, Outcome::Sent(Some(_))), "{number}");
+        assert!(matches!(told(&chat, &right, number).await, SendOutcome::Sent(Some(_))), "{number}");
     }
     later(&told(&chat, &right, 60).await, Some(30), "429");
 }
@@ -134,7 +143,7 @@ async fn slack_says_how_long_to_wait() {
 async fn other_programs_take_what_is_signed() {
     let chat = Chat::start().await;
     let right = chat.generic(Some(KEY));
-    assert_eq!(told(&chat, &right, 7).await, Outcome::Sent(None));
+    assert_eq!(told(&chat, &right, 7).await, SendOutcome::Sent(None));
     refused(&told(&chat, &chat.generic(Some("whsec_AAAA")), 1).await, "401");
     refused(&told(&chat, &chat.generic(None), 2).await, "401");
     let late = Timestamp::now() - SignedDuration::from_mins(6);
@@ -162,7 +171,7 @@ async fn unwell_services_are_asked_again_later() {
         chat.set_fault(Fault::Floods);
         let outcome = told(&chat, &target, 0).await;
         if is_generic {
-            assert_eq!(outcome, Outcome::Sent(None));
+            assert_eq!(outcome, SendOutcome::Sent(None));
         } else {
             later(&outcome, None, "without a code");
         }
@@ -173,7 +182,7 @@ async fn unwell_services_are_asked_again_later() {
     let target = chat.generic(Some(KEY));
     lost(&told(&chat, &target, 5).await, "does not answer");
     chat.set_fault(Fault::None);
-    assert_eq!(told(&chat, &target, 5).await, Outcome::Sent(None));
+    assert_eq!(told(&chat, &target, 5).await, SendOutcome::Sent(None));
     let ids: Vec<_> = chat.received().into_iter().map(|message| message.body["id"].clone()).collect();
     assert_eq!(ids, ["rollout/3f9c2d1/prod/5", "rollout/3f9c2d1/prod/5"]);
 }
@@ -191,12 +200,12 @@ async fn errors_do_not_repeat_the_address() {
     let client = client().expect("a client");
     let now = Timestamp::now();
     // Nobody listens there.
-    let closed = Target::WeCom { url: "http://127.0.0.1:1/send?key=s3cr3t".into() };
-    let plain = Target::WeCom { url: "http://example.com/send?key=s3cr3t".into() };
+    let closed = ResolvedService::WeCom { url: "http://127.0.0.1:1/send?key=s3cr3t".into() };
+    let plain = ResolvedService::WeCom { url: "http://example.com/send?key=s3cr3t".into() };
     for target in [closed, plain] {
-        let outcome = deliver(&client, &target, &message(0), now, None, &Through::default()).await;
+        let outcome = deliver(&client, &target, &message(0), now, None, &RequestRewriter::default()).await;
         assert!(!format!("{outcome:?} {target:?}").contains("s3cr3t"), "{outcome:?}");
-        assert!(!matches!(outcome, Outcome::Sent(_)));
+        assert!(!matches!(outcome, SendOutcome::Sent(_)));
     }
 }
 
@@ -204,11 +213,12 @@ async fn errors_do_not_repeat_the_address() {
 #[tokio::test]
 async fn builds_without_mail_say_so() {
     let client = client().expect("a client");
-    let target = Target::Email {
+    let target = ResolvedService::Email {
         url: "smtps://li:pw@mail.example.com".into(),
         from: "tutti@example.com".to_owned(),
         to: vec!["ops@example.com".to_owned()],
     };
-    let outcome = deliver(&client, &target, &message(0), Timestamp::now(), None, &Through::default()).await;
+    let outcome =
+        deliver(&client, &target, &message(0), Timestamp::now(), None, &RequestRewriter::default()).await;
     refused(&outcome, "take one with the feature `mail`");
 }

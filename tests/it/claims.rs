@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch};
-use tutti::controller::{Ending, Until};
-use tutti::report::Phase;
+use tutti::controller::{RunEnding, RunUntil};
+use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, settle};
 use crate::support::fleet::{Fleet, Running, target};
@@ -45,7 +45,7 @@ async fn fleet(manifests: &str) -> Fleet {
     fleet
 }
 
-fn told(running: &Running) -> (Phase, String) {
+fn told(running: &Running) -> (TargetPhase, String) {
     let now = running.overview.borrow().clone();
     let target = target(&now, "bj1", "default/web");
     (target.phase, target.detail.clone())
@@ -74,7 +74,7 @@ async fn an_unused_claim_is_suspended_with_its_reason() {
         settle().await;
         let (phase, detail) = told(&running);
         let is_paused = manifests.contains("paused");
-        let expected = if is_paused { Phase::Paused } else { Phase::Running };
+        let expected = if is_paused { TargetPhase::Paused } else { TargetPhase::Running };
         assert_eq!(phase, expected, "{detail}\n{manifests}");
         assert!(is_paused || detail == IDLE, "{detail}\n{manifests}");
         tokio::time::sleep(Duration::from_secs(3_600)).await;
@@ -85,12 +85,12 @@ async fn an_unused_claim_is_suspended_with_its_reason() {
 #[tokio::test(start_paused = true)]
 async fn once_ends_well_beside_an_unused_claim() {
     let fleet = fleet(&claim("data")).await;
-    let settled = |settings: &mut tutti::controller::Settings| {
-        settings.until = Until::Settled { timeout: Duration::from_secs(60) };
+    let settled = |settings: &mut tutti::controller::ControllerSettings| {
+        settings.until = RunUntil::Settled { timeout: Duration::from_secs(60) };
     };
     let running = fleet.start_with(&Wires::lasting(), settled).await;
     let (ending, overview) = running.ended().await;
-    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     assert_eq!(target(&overview, "bj1", "default/web").detail, IDLE);
 }
 
@@ -100,19 +100,19 @@ async fn a_used_claim_is_waited_for() {
     let fleet = fleet(&[claim("data"), deployment("replicas: 0")].concat()).await;
     let running = fleet.start().await;
     settle().await;
-    assert_eq!(told(&running), (Phase::Running, IDLE.to_owned()));
+    assert_eq!(told(&running), (TargetPhase::Running, IDLE.to_owned()));
     let placeless =
         deployment("replicas: 1").replace("{restartPolicy", "{nodeSelector: {disk: none}, restartPolicy");
     let manifests = [claim("data"), placeless].concat();
     fleet.push(&running, "One pod that fits no node", &[(MANIFESTS, Some(&manifests))]).await;
     settle().await;
     let (phase, detail) = told(&running);
-    assert_eq!(phase, Phase::Progressing, "{detail}");
+    assert_eq!(phase, TargetPhase::Progressing, "{detail}");
     assert!(!detail.contains("Suspended"), "{detail}");
     let manifests = [claim("data"), deployment("replicas: 1")].concat();
     let head = fleet.push(&running, "One pod", &[(MANIFESTS, Some(&manifests))]).await;
     running.converged(&head).await;
-    assert_eq!(told(&running), (Phase::Running, String::new()));
+    assert_eq!(told(&running), (TargetPhase::Running, String::new()));
     assert_eq!(class_reads(&fleet), 1);
 }
 
@@ -125,8 +125,8 @@ async fn without_its_class_a_claim_stays_in_progress() {
     let running = fleet.start().await;
     settle().await;
     let words = "PersistentVolumeClaim default/data: Pending, not bound";
-    assert_eq!(told(&running), (Phase::Progressing, words.to_owned()));
+    assert_eq!(told(&running), (TargetPhase::Progressing, words.to_owned()));
     tokio::time::sleep(Duration::from_secs(300)).await;
-    assert_eq!(told(&running), (Phase::Running, IDLE.to_owned()));
+    assert_eq!(told(&running), (TargetPhase::Running, IDLE.to_owned()));
     assert_eq!(class_reads(&fleet), 4);
 }

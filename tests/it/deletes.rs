@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandbox::RequestMatch;
 use serde_json::json;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, Running};
 use crate::support::live;
@@ -152,7 +152,7 @@ async fn delete_that_waits_names_what_is_not_well() {
     let running = fleet.start().await;
     running
         .until("it is paused", |now| {
-            now.targets.iter().any(|it| &*it.app.name == "shop" && it.phase == Phase::Paused)
+            now.targets.iter().any(|it| &*it.app.name == "shop" && it.phase == TargetPhase::Paused)
         })
         .await;
     fleet.push(&running, "Without the map", &[(MANIFESTS, Some(&paused))]).await;

@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tutti::chart::Limits;
+use tutti::chart::ChartRenderLimits;
 use tutti::model::ChartRequest;
 
 use crate::charts::support::{engine, folder, helm, request};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -56,7 +56,7 @@ fn own_renderer_makes_the_manifests_of_the_chart() {
             namespace: "tutti-system".to_owned(),
             ..request(&chart, values)
         };
-        let output = engine(&helm, Limits::default()).render(&request).expect("a render");
+        let output = engine(&helm, ChartRenderLimits::default()).render(&request).expect("a render");
         assert!(output.objects.iter().all(|object| object.hook.is_none() && !object.definition));
         assert_eq!(named(output.objects.into_iter().map(|object| object.object)), expected);
     };
@@ -72,7 +72,7 @@ fn own_renderer_makes_the_manifests_of_the_chart() {
 fn own_renderer_holds_values_to_the_schema() {
     let Some(helm) = helm() else { return };
     let chart = folder(&root().join("charts/tutti"));
-    let error = engine(&helm, Limits::default()).render(&request(&chart, json!({"replica": 3})));
+    let error = engine(&helm, ChartRenderLimits::default()).render(&request(&chart, json!({"replica": 3})));
     let error = format!("{:?}", error.expect_err("an unknown value"));
     assert!(error.contains("replica"), "{error}");
 }
@@ -107,7 +107,7 @@ fn command_line_takes_what_the_deployment_gives_it() {
 fn command_line_takes_the_settings() {
     let temporary = tempfile::tempdir().expect("a folder");
     let place = temporary.path();
-    let repository = ConfigRepository::empty();
+    let repository = TestRepository::empty();
     repository.commit("Begin", &[("tutti.yaml", Some(crate::support::manifests::INSTANCE))]);
     fs::create_dir(place.join("secrets")).expect("a folder");
     fs::write(place.join("secrets/token"), "t\n").expect("a file");
@@ -134,7 +134,7 @@ fn chart_knows_only_settings_that_there_are() {
     let temporary = tempfile::tempdir().expect("a folder");
     let lists = settings.keys().map(|name| format!("{name}: []\n")).collect::<String>();
     fs::write(temporary.path().join("settings.yaml"), lists).expect("a file");
-    let repository = ConfigRepository::empty();
+    let repository = TestRepository::empty();
     repository.commit("Begin", &[("tutti.yaml", Some(crate::support::manifests::INSTANCE))]);
     let path = repository.path().display().to_string();
     let command = ["get", "clusters", "--config", "settings.yaml", "--repo", &path];

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
-use tutti::controller::{Settings, Until};
-use tutti::model::Mode;
-use tutti::plan::Difference;
+use tutti::controller::{ControllerSettings, RunUntil};
+use tutti::model::InstanceMode;
+use tutti::plan::ObjectDiff;
 use tutti::report::Overview;
 
 use crate::chaos::draw::Draw;
@@ -28,11 +28,11 @@ const ROUNDS: u64 = 200;
 /// Edits of a round, at most: one alone, and some that meet.
 const MOST_EDITS: u64 = 4;
 
-fn once(settings: &mut Settings) {
-    settings.until = Until::Settled { timeout: Duration::from_secs(300) };
+fn once(settings: &mut ControllerSettings) {
+    settings.until = RunUntil::Settled { timeout: Duration::from_secs(300) };
 }
 
-async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut Settings)) -> Arc<Overview> {
+async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut ControllerSettings)) -> Arc<Overview> {
     let running = fleet
         .start_with(&Wires::lasting(), |settings| {
             once(settings);
@@ -45,19 +45,19 @@ async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut Settings)) -> Arc<Over
 /// By dry runs.
 async fn look(fleet: &Fleet) -> Arc<Overview> {
     run_once(fleet, |settings| {
-        settings.mode = Some(Mode::Observe);
-        settings.foresee = true;
+        settings.mode = Some(InstanceMode::Observe);
+        settings.dry_runs = true;
     })
     .await
 }
 
-fn differences(overview: &Overview) -> Vec<Difference> {
+fn differences(overview: &Overview) -> Vec<ObjectDiff> {
     let differences = target(overview, "bj1", "default/web").differences.clone();
     differences.map(|all| all.to_vec()).unwrap_or_default()
 }
 
 /// What an apply would change.
-async fn foreseen(fleet: &Fleet) -> Vec<Difference> {
+async fn foreseen(fleet: &Fleet) -> Vec<ObjectDiff> {
     differences(&*look(fleet).await)
 }
 
@@ -130,7 +130,7 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
         let left: Vec<String> = foreseen(&fleet)
             .await
             .into_iter()
-            .filter(Difference::is_any)
+            .filter(ObjectDiff::has_changes)
             .map(|it| it.object.to_string())
             .collect();
         let refused: Vec<String> =

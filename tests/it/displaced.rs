@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, app, settle};
 use crate::support::fleet::{Fleet, target};
@@ -76,7 +76,7 @@ async fn check(name: &str, kind: &str, edit: impl Fn(&Value) -> Value) {
     let revision = fleet.push(&running, "Next", &[(MANIFESTS, Some(&next))]).await;
     running.converged(&revision).await;
     let now = running.overview.borrow().clone();
-    assert_eq!(target(&now, "bj1", "default/web").phase, Phase::Running, "{name}");
+    assert_eq!(target(&now, "bj1", "default/web").phase, TargetPhase::Running, "{name}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,8 +136,9 @@ async fn refusal_that_remains_names_the_manager_and_force_takes_it() {
     settle().await;
     fleet.forget_requests();
     fleet.push(&running, "A probe", &[(MANIFESTS, Some(DEPLOYMENT))]).await;
-    let now =
-        running.until("a refusal", |now| target(now, "bj1", "default/web").phase == Phase::Refused).await;
+    let now = running
+        .until("a refusal", |now| target(now, "bj1", "default/web").phase == TargetPhase::Refused)
+        .await;
     // One read, whatever is looked for in it.
     let counted = fleet.counted();
     let of_deployments: Vec<_> = counted.iter().filter(|it| it.ends_with("deployments.apps")).collect();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use kube::api::{DeleteParams, PostParams};
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, SandboxOptions};
 use serde_json::json;
-use tutti::controller::{Ending, Until};
-use tutti::report::{Overview, Phase};
+use tutti::controller::{RunEnding, RunUntil};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
@@ -101,12 +101,12 @@ async fn a_run_to_the_end_waits_for_doubts_to_pass() {
     let fewer = maps(&["one"], "first");
     let revision = fleet.repository.commit("Without two", &[(MAPS, Some(&fewer)), (OTHERS, Some(&second))]);
     let timeout = Duration::from_secs(60);
-    let running = fleet.start_with(&Wires::lasting(), |it| it.until = Until::Settled { timeout }).await;
-    running.until("under way", |now| now.targets.iter().any(|it| it.phase == Phase::Progressing)).await;
+    let running = fleet.start_with(&Wires::lasting(), |it| it.until = RunUntil::Settled { timeout }).await;
+    running.until("under way", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Progressing)).await;
     let definitions = live::api(bj1, "CustomResourceDefinition", None);
     definitions.delete("menus.example.com", &DeleteParams::default()).await.expect("it is there");
     let (ending, overview) = running.ended().await;
-    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     assert_eq!((overview.revision.as_ref(), overview.deletions.len()), (Some(&revision), 0));
     assert_eq!(live::get(bj1, "ConfigMap", "default", "two").await, None);
 }
@@ -146,7 +146,7 @@ async fn the_commit_that_ends_maintenance_writes_only_what_it_says() {
     tokio::time::sleep(Duration::from_secs(20)).await;
     let now = running.overview.borrow().clone();
     let held = target(&now, "bj1", "default/web");
-    assert!(held.phase == Phase::Waiting && held.plan.is_some(), "{:?} {}", held.phase, held.detail);
+    assert!(held.phase == TargetPhase::Waiting && held.plan.is_some(), "{:?} {}", held.phase, held.detail);
     fleet.forget_requests();
     let revision = fleet.push(&running, "Go on", &[(path, Some(&ready)), (MAPS, Some(&third))]).await;
     running.converged(&revision).await;
@@ -170,7 +170,8 @@ fn of_another_instance(value: &str) -> String {
 
 /// It is refused, and stays as it was written.
 async fn check_untouched(fleet: &Fleet, running: &Running, theirs: &serde_json::Value) {
-    let seen = running.until("refused", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
+    let seen =
+        running.until("refused", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
     let detail = &target(&seen, "bj1", "default/web").detail;
     assert!(detail.contains("tutti-other") || detail.contains("instance other"), "{detail}");
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -268,7 +269,7 @@ async fn what_was_deleted_is_not_called_healthy_before_its_watch_tells() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_none(), "it is gone");
     let now = running.overview.borrow().clone();
-    assert_ne!(target(&now, "bj1", "default/web").phase, Phase::Running);
+    assert_ne!(target(&now, "bj1", "default/web").phase, TargetPhase::Running);
 
     running.converged(&back).await;
     assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_some(), "it is back");

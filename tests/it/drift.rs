@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use sandbox::{Fault, RequestMatch, Sandbox};
 use serde_json::{Value, json};
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live::{self, edit_as, scale_as};
@@ -152,7 +152,7 @@ async fn an_edit_of_a_cluster_in_maintenance_while_no_process_ran_is_not_called_
     let running = scene.fleet.start().await;
     settle().await;
     let now = running.overview.borrow().clone();
-    assert_eq!(target(&now, "bj1", "default/web").phase, Phase::Waiting);
+    assert_eq!(target(&now, "bj1", "default/web").phase, TargetPhase::Waiting);
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,7 +205,7 @@ async fn a_person_who_scales_after_an_autoscaler_is_told() {
     settle().await;
     let now = scene.running.overview.borrow().clone();
     let target = target(&now, "bj1", "default/web");
-    assert_eq!(target.phase, Phase::OutOfSync);
+    assert_eq!(target.phase, TargetPhase::OutOfSync);
     assert_eq!(target.detail, "Deployment default/web: somebody scaled it; the app only reports drift");
 }
 
@@ -341,7 +341,7 @@ async fn a_doubt_whose_apply_was_stopped_does_not_wait_its_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn drift_that_is_reported_or_ignored_stays() {
-    for (drift, phase) in [("report", Phase::OutOfSync), ("ignore", Phase::Running)] {
+    for (drift, phase) in [("report", TargetPhase::OutOfSync), ("ignore", TargetPhase::Running)] {
         let scene = Scene::new(drift).await;
         edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
             .await;
@@ -389,7 +389,7 @@ async fn a_workload_that_lost_its_label_before_a_start_costs_one_read_a_look() {
     let more = manifests() + "---\n" + &config_map("default", "theirs", "one");
     let paused = app("drift: repair, paused: true");
     fleet.push(&running, "Pause", &[(APP, Some(&paused)), (MANIFESTS, Some(&more))]).await;
-    running.until("it is paused", |now| target(now, "bj1", "default/web").phase == Phase::Paused).await;
+    running.until("it is paused", |now| target(now, "bj1", "default/web").phase == TargetPhase::Paused).await;
     running.stop().await;
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     edit_as(fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;

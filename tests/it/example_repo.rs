@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tutti::fleet::{Fleet, assemble};
-use tutti::model::{Diagnostic, NoCharts, Rendered, Snapshot};
+use tutti::model::{Diagnostic, NoCharts, RenderedTarget, Snapshot};
 use tutti::render::{render, unit_contents};
 use tutti::{manifest, schedule};
 
@@ -42,7 +42,7 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
     assemble(manifest::read(snapshot), snapshot)
 }
 
-fn all(fleet: &Fleet, snapshot: &Snapshot) -> Vec<Rendered> {
+fn all(fleet: &Fleet, snapshot: &Snapshot) -> Vec<RenderedTarget> {
     let render = |target| {
         render(fleet, snapshot, &NoCharts, target).unwrap_or_else(|mistakes| {
             panic!("{target}:\n{}", mistakes.iter().map(told).collect::<Vec<_>>().join("\n"))
@@ -55,7 +55,7 @@ fn told(diagnostic: &Diagnostic) -> String {
     format!("{diagnostic}\n  help: {}", diagnostic.help.as_deref().unwrap_or("-"))
 }
 
-fn yaml(rendered: &Rendered) -> String {
+fn yaml(rendered: &RenderedTarget) -> String {
     let documents = rendered.objects.iter().map(|object| {
         let origin = format!("# {} from {}\n# {}\n", object.id, object.source, object.hash);
         format!("---\n{origin}{}", serde_yaml::to_string(&object.body.fields()).unwrap())
@@ -63,8 +63,8 @@ fn yaml(rendered: &Rendered) -> String {
     documents.collect()
 }
 
-fn files(rendered: &[Rendered]) -> BTreeMap<String, String> {
-    let name = |one: &Rendered| format!("{}/{}.{}.yaml", one.cluster, one.app.namespace, one.app.name);
+fn files(rendered: &[RenderedTarget]) -> BTreeMap<String, String> {
+    let name = |one: &RenderedTarget| format!("{}/{}.{}.yaml", one.cluster, one.app.namespace, one.app.name);
     rendered.iter().map(|one| (name(one), yaml(one))).collect()
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::api::PostParams;
 use serde_json::{Map, Value, json};
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::chaos::draw::Draw;
 use crate::drift::{APP, MANIFESTS, app};
@@ -324,7 +324,7 @@ async fn whatever_others_edit_git_comes_back_and_the_next_commit_rolls_out() {
             running.converged(&revision).await;
             let now = running.overview.borrow().clone();
             let target = target(&now, "bj1", "default/web");
-            assert_eq!(target.phase, Phase::Running, "seed {seed}, round {round}: {}", target.detail);
+            assert_eq!(target.phase, TargetPhase::Running, "seed {seed}, round {round}: {}", target.detail);
         }
     }
     println!(

@@ -2,8 +2,8 @@
 //! real one, with what a Gitea does that surprises.
 
 use tutti::forge::{
-    Approvals, CommitStatus, ErrorKind, FileChange, FileCommit, Label, MergeHow, NewPull, PullEdit,
-    PullFilter, PullState, State, approvals,
+    CommitStatus, CommitStatusState, FileChange, FileCommit, ForgeErrorKind, Label, MergeMethod, NewPull,
+    PullApprovals, PullEdit, PullFilter, PullState, approvals,
 };
 use tutti::model::Revision;
 
@@ -92,19 +92,19 @@ async fn promotion_goes_its_whole_road() {
     assert!(comments.len() == 1 && comments[0].body == "second" && comments[0].author == BOT, "{comments:?}");
 
     // The gate is still closed, then the head is another one.
-    let refused = bot.merge_pull(pull.number, MergeHow::Merge, &head).await.expect_err("no status");
-    assert!(refused.is_transient() && refused.kind() == ErrorKind::NotMergeable, "{refused:?}");
+    let refused = bot.merge_pull(pull.number, MergeMethod::Merge, &head).await.expect_err("no status");
+    assert!(refused.is_transient() && refused.kind() == ForgeErrorKind::NotMergeable, "{refused:?}");
     assert!(refused.to_string().contains("required status checks"), "{refused}");
     bot.post_status(&head, &success("tutti/gate")).await.expect("a status");
     let main = simulator.tip("main").expect("a tip");
-    let refused = bot.merge_pull(pull.number, MergeHow::Merge, &main).await.expect_err("another head");
-    assert!(!refused.is_transient() && refused.kind() == ErrorKind::HeadMoved, "{refused:?}");
+    let refused = bot.merge_pull(pull.number, MergeMethod::Merge, &main).await.expect_err("another head");
+    assert!(!refused.is_transient() && refused.kind() == ForgeErrorKind::HeadMoved, "{refused:?}");
 
     simulator.review("li", pull.number, "APPROVED");
     let reviews = li.reviews(pull.number).await.expect("reviews");
-    let expected = Approvals { by: vec!["li".to_owned()], refused_by: Vec::new() };
+    let expected = PullApprovals { by: vec!["li".to_owned()], refused_by: Vec::new() };
     assert_eq!(approvals(&reviews, &head, BOT, BOT), expected);
-    bot.merge_pull(pull.number, MergeHow::Merge, &head).await.expect("merged");
+    bot.merge_pull(pull.number, MergeMethod::Merge, &head).await.expect("merged");
     bot.delete_branch(BRANCH).await.expect("deleted");
     bot.delete_branch(BRANCH).await.expect("gone already");
     let merged = bot.pulls_of_branch(BRANCH).await.expect("pull requests").remove(0);
@@ -182,7 +182,7 @@ async fn files_that_changed_meanwhile_are_conflicts() {
     let read = bump(&simulator, BRANCH, 2);
     let check = async |commit: &FileCommit, words: &str| {
         let error = bot.commit_files(commit).await.expect_err(words);
-        assert!(error.kind() == ErrorKind::Conflict && error.to_string().contains(words), "{error}");
+        assert!(error.kind() == ForgeErrorKind::Conflict && error.to_string().contains(words), "{error}");
         assert!(!error.is_transient(), "{error}");
     };
     bot.commit_files(&read).await.expect("a commit");
@@ -209,7 +209,7 @@ async fn files_that_changed_meanwhile_are_conflicts() {
     check(&deleted, "object does not exist").await;
     bot.create_pull(&new_pull(BRANCH, &[])).await.expect("a pull request");
     let second = bot.create_pull(&new_pull(BRANCH, &[])).await.expect_err("there is one");
-    assert_eq!(second.kind(), ErrorKind::Conflict, "{second}");
+    assert_eq!(second.kind(), ForgeErrorKind::Conflict, "{second}");
     let unknown = bot.create_pull(&new_pull(BRANCH, &["nobody's"])).await.expect_err("no label");
     assert!(unknown.to_string().contains("no label `nobody's`"), "{unknown}");
 }
@@ -271,21 +271,22 @@ async fn parallel_merges_wait_for_each_other() {
     let second = bot.create_pull(&new_pull("tutti/b", &[])).await.expect("a pull request").number;
     let (third, third_head) = opened(&simulator, "tutti/c", 3).await;
     simulator.set_quirks(|quirks| quirks.checks_late = 1);
-    bot.merge_pull(first, MergeHow::Squash, &first_head).await.expect("merged");
-    let busy = bot.merge_pull(second, MergeHow::Merge, &second_head).await.expect_err("it is checked again");
+    bot.merge_pull(first, MergeMethod::Squash, &first_head).await.expect("merged");
+    let busy =
+        bot.merge_pull(second, MergeMethod::Merge, &second_head).await.expect_err("it is checked again");
     assert!(busy.is_transient() && busy.to_string().contains("try again later"), "{busy}");
-    bot.merge_pull(second, MergeHow::Merge, &second_head).await.expect("merged");
+    bot.merge_pull(second, MergeMethod::Merge, &second_head).await.expect("merged");
     simulator.set_quirks(|quirks| quirks.checks_late = 0);
     // Its file is what the first has changed: that never passes.
     for _ in 0..3 {
-        let error = bot.merge_pull(third, MergeHow::Merge, &third_head).await.expect_err("a conflict");
-        assert_eq!(error.kind(), ErrorKind::NotMergeable, "{error}");
+        let error = bot.merge_pull(third, MergeMethod::Merge, &third_head).await.expect_err("a conflict");
+        assert_eq!(error.kind(), ForgeErrorKind::NotMergeable, "{error}");
     }
-    let again = bot.merge_pull(first, MergeHow::Merge, &first_head).await.expect_err("merged already");
+    let again = bot.merge_pull(first, MergeMethod::Merge, &first_head).await.expect_err("merged already");
     assert!(again.to_string().contains("already merged"), "{again}");
     assert_eq!(bot.pull(first).await.expect("an answer").expect("it").state, PullState::Merged);
     let (fourth, fourth_head) = opened(&simulator, "tutti/d", 4).await;
-    bot.merge_pull(fourth, MergeHow::FastForward, &fourth_head).await.expect("merged");
+    bot.merge_pull(fourth, MergeMethod::FastForward, &fourth_head).await.expect("merged");
     assert_eq!(simulator.tip("main"), Some(fourth_head));
     assert!(simulator.requests().contains(&format!("POST /pulls/{fourth}/merge")), "as it is asked");
 }
@@ -294,16 +295,16 @@ async fn parallel_merges_wait_for_each_other() {
 async fn failures_say_whether_to_try_again() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
-    let check = async |fault: Fault, kind: ErrorKind, is_transient: bool| {
+    let check = async |fault: Fault, kind: ForgeErrorKind, is_transient: bool| {
         simulator.fail_next("/pulls", 1, fault);
         let error = bot.pulls_open().await.expect_err("a fault");
         assert_eq!((error.kind(), error.is_transient()), (kind, is_transient), "{error}");
         error
     };
-    check(Fault::Status(502), ErrorKind::Server, true).await;
-    check(Fault::Status(403), ErrorKind::Authentication, false).await;
-    check(Fault::Silence, ErrorKind::Unreachable, true).await;
-    let limited = check(Fault::RateLimit(7), ErrorKind::RateLimited, true).await;
+    check(Fault::Status(502), ForgeErrorKind::Server, true).await;
+    check(Fault::Status(403), ForgeErrorKind::Authentication, false).await;
+    check(Fault::Silence, ForgeErrorKind::Unreachable, true).await;
+    let limited = check(Fault::RateLimit(7), ForgeErrorKind::RateLimited, true).await;
     let tutti::forge::Error::RateLimited { retry_after, .. } = limited else { panic!("{limited}") };
     assert_eq!(retry_after.map(|after| after.as_secs()), Some(7));
     assert_eq!(bot.pulls_open().await, Ok(Vec::new()));
@@ -311,10 +312,10 @@ async fn failures_say_whether_to_try_again() {
     simulator.fail_next("POST /api/v1/repos/platform/config/contents", 1, Fault::LostAnswer);
     let commit = bump(&simulator, BRANCH, 2);
     assert!(bot.commit_files(&commit).await.expect_err("lost").is_transient());
-    assert_eq!(bot.commit_files(&commit).await.expect_err("done").kind(), ErrorKind::Conflict);
+    assert_eq!(bot.commit_files(&commit).await.expect_err("done").kind(), ForgeErrorKind::Conflict);
     assert_eq!(
         simulator.client("nobody").who_am_i().await.expect_err("a token").kind(),
-        ErrorKind::Authentication
+        ForgeErrorKind::Authentication
     );
 }
 
@@ -325,7 +326,7 @@ async fn statuses_are_read_as_every_version_has_them() {
     let head = simulator.tip("main").expect("a tip");
     simulator.set_quirks(|quirks| quirks.empty_combined = true);
     assert_eq!(bot.statuses(&head).await, Ok(Vec::new()));
-    let pending = CommitStatus { state: State::Pending, ..success("tutti/gate") };
+    let pending = CommitStatus { state: CommitStatusState::Pending, ..success("tutti/gate") };
     bot.post_status(&head, &pending).await.expect("a status");
     bot.post_status(&head, &success("tutti/gate")).await.expect("a status");
     bot.post_status(&head, &success("tutti/validate")).await.expect("a status");
@@ -337,5 +338,5 @@ async fn statuses_are_read_as_every_version_has_them() {
         assert_eq!(bot.statuses(&head).await, Ok(expected), "{answers_state} {largest_page}");
     }
     let unknown = bot.statuses(&Revision::from("0123456789012345678901234567890123456789")).await;
-    assert_eq!(unknown.expect_err("no commit").kind(), ErrorKind::UnknownCommit);
+    assert_eq!(unknown.expect_err("no commit").kind(), ForgeErrorKind::UnknownCommit);
 }

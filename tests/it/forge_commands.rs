@@ -7,7 +7,7 @@ use tutti::promotion::parse_body;
 use crate::support::forge::simulator::{BOT, REPOSITORY, Right, Simulator};
 use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 const PIN: &str = "apps/pay/pins/prod.yaml";
@@ -121,7 +121,7 @@ async fn plan_of_a_pull_request_says_what_is_missing() {
         assert_eq!(code, expected, "{arguments:?}: {said}{told}");
         assert!(told.contains(words), "{arguments:?}: {told}");
     }
-    let repository = ConfigRepository::empty();
+    let repository = TestRepository::empty();
     repository.commit("Begin", &[("tutti.yaml", Some(INSTANCE))]);
     let mut command = program::tutti(case.folder.path());
     command.args(["plan", "--pr", "1", "--repo"]).arg(repository.path());

@@ -1,6 +1,6 @@
 //! The client of the forge against the simulator: rights, branch rules and webhooks.
 
-use tutti::forge::{ErrorKind, NewHook, Permission};
+use tutti::forge::{ForgeErrorKind, NewHook, Permission};
 
 use crate::support::forge::simulator::{BOT, Right, Simulator, signature, success};
 
@@ -28,10 +28,10 @@ async fn rights_are_read_by_administrators() {
     }
     assert_eq!(bot.permission(BOT).await, Ok(Permission::Write));
     let refused = bot.permission("li").await.expect_err("no administrator");
-    assert_eq!(refused.kind(), ErrorKind::Authentication, "{refused}");
+    assert_eq!(refused.kind(), ForgeErrorKind::Authentication, "{refused}");
     assert_eq!(bot.repository_facts().await.expect("facts").permission, Permission::Write);
     let hidden = simulator.client("stranger").pulls_open().await.expect_err("nothing to see");
-    assert_eq!(hidden.kind(), ErrorKind::RepositoryNotFound, "{hidden}");
+    assert_eq!(hidden.kind(), ForgeErrorKind::RepositoryNotFound, "{hidden}");
 
     assert!(bot.protection("main").await.expect("an answer").is_none());
     root.create_protection("main", &["ci".to_owned()]).await.expect("a rule");
@@ -40,7 +40,7 @@ async fn rights_are_read_by_administrators() {
     root.edit_protection("main", &["ci".to_owned(), "tutti/gate".to_owned()]).await.expect("edited");
     let rule = root.protection("main").await.expect("an answer").expect("a rule");
     assert_eq!(
-        (rule.required.as_slice(), rule.allows_push),
+        (rule.required_contexts.as_slice(), rule.allows_push),
         (&["ci".to_owned(), "tutti/gate".to_owned()][..], true)
     );
 }

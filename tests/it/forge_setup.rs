@@ -5,11 +5,11 @@ use tutti::forge::Label;
 
 use crate::support::forge::simulator::{BOT, REPOSITORY, Right, Simulator};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 struct Case {
     simulator: Simulator,
-    repository: ConfigRepository,
+    repository: TestRepository,
     folder: TempDir,
 }
 
@@ -18,7 +18,7 @@ impl Case {
     async fn new(more: &str) -> Self {
         let simulator = Simulator::start(&[("a.yaml", Some("a: 1\n"))]).await;
         simulator.add_user("root", Right::Admin);
-        let repository = ConfigRepository::empty();
+        let repository = TestRepository::empty();
         let instance = format!(
             "\
 apiVersion: tutti.dev/v1alpha1
@@ -88,7 +88,7 @@ async fn second_setup_changes_nothing() {
     assert!(errors.contains("write:repository, write:issue, read:user"), "{errors}");
     let root = case.simulator.client("root");
     let rule = root.protection("main").await.expect("an answer").expect("a rule");
-    assert_eq!(rule.required, ["deployer/validate", "deployer/gate"]);
+    assert_eq!(rule.required_contexts, ["deployer/validate", "deployer/gate"]);
     let written = case.writes();
     let (output, _, code) = case.run(&SETUP).await;
     assert_eq!(code, 0, "{output}");

@@ -3,13 +3,13 @@
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, config_map, objects};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 const BY_EXPRESSION: &str = "
 apiVersion: tutti.dev/v1alpha1
@@ -70,7 +70,7 @@ async fn report(fleet: &Fleet, kind: &str, name: &str, phase: &str) {
 }
 
 /// Waits until an app stands so, and gives the words.
-async fn until(running: &Running, app: &str, phase: Phase) -> String {
+async fn until(running: &Running, app: &str, phase: TargetPhase) -> String {
     let name = format!("{app} {}", phase.as_str());
     let stands = |now: &Overview| now.targets.iter().any(|it| it.app.to_string() == app && it.phase == phase);
     target(&*running.until(&name, stands).await, "bj1", app).detail.clone()
@@ -99,21 +99,21 @@ const SCRIPT: &str = "health/example.com/Cache/health.lua";
 async fn an_app_is_as_healthy_as_its_rules_say() {
     let fleet = fleet(&[(EXPRESSION, BY_EXPRESSION), (SCRIPT, BY_SCRIPT)]);
     let running = fleet.start().await;
-    let waits = until(&running, "default/till", Phase::Progressing).await;
+    let waits = until(&running, "default/till", TargetPhase::Progressing).await;
     assert_eq!(waits, "Cache default/sessions: Waiting for a phase");
-    let waits = until(&running, "default/shop", Phase::Progressing).await;
+    let waits = until(&running, "default/shop", TargetPhase::Progressing).await;
     assert_eq!(waits, "Database default/orders: none of the expressions holds");
 
     for (kind, name, app) in [("Database", "orders", "default/shop"), ("Cache", "sessions", "default/till")] {
         report(&fleet, kind, name, "Broken").await;
-        let why = until(&running, app, Phase::Degraded).await;
+        let why = until(&running, app, TargetPhase::Degraded).await;
         assert!(
             ["Database default/orders: `failed` holds", "Cache default/sessions: phase Broken"]
                 .contains(&&*why),
             "{why}"
         );
         report(&fleet, kind, name, "Up").await;
-        until(&running, app, Phase::Running).await;
+        until(&running, app, TargetPhase::Running).await;
     }
     running.converged(&fleet.begin).await;
 }
@@ -135,11 +135,11 @@ async fn a_rule_that_comes_changes_or_goes_judges_what_is_there_anew() {
 
     let path = "health/core/ConfigMap.yaml";
     fleet.push(&running, "A rule", &[(path, Some(&rule("second")))]).await;
-    until(&running, "default/settings", Phase::Progressing).await;
+    until(&running, "default/settings", TargetPhase::Progressing).await;
     let fits = fleet.push(&running, "Another", &[(path, Some(&rule("first")))]).await;
     running.converged(&fits).await;
     fleet.push(&running, "The first again", &[(path, Some(&rule("second")))]).await;
-    until(&running, "default/settings", Phase::Progressing).await;
+    until(&running, "default/settings", TargetPhase::Progressing).await;
     let gone = fleet.push(&running, "None", &[(path, None)]).await;
     running.converged(&gone).await;
     assert_eq!(
@@ -163,7 +163,7 @@ async fn a_hostile_script_is_refused_and_others_go_on() {
     ] {
         let fleet = fleet(&[(EXPRESSION, BY_EXPRESSION), (SCRIPT, script)]);
         let running = fleet.start().await;
-        let detail = until(&running, "default/till", Phase::Pending).await;
+        let detail = until(&running, "default/till", TargetPhase::Pending).await;
         let detail = if detail.contains("health rule") {
             detail
         } else {
@@ -173,7 +173,7 @@ async fn a_hostile_script_is_refused_and_others_go_on() {
         };
         assert_eq!(detail, format!("Cache default/sessions: the health rule {SCRIPT}: {why}"));
         report(&fleet, "Database", "orders", "Up").await;
-        until(&running, "default/shop", Phase::Running).await;
+        until(&running, "default/shop", TargetPhase::Running).await;
         running.stop().await;
     }
 }
@@ -185,7 +185,7 @@ async fn a_rule_with_a_mistake_holds_up_its_kind_only() {
     let fleet = fleet(&[(EXPRESSION, &broken), (SCRIPT, BY_SCRIPT)]);
     let running = fleet.start().await;
     report_when_there(&fleet, &running).await;
-    until(&running, "default/till", Phase::Running).await;
+    until(&running, "default/till", TargetPhase::Running).await;
     let now = running
         .until("judged", |now| target(now, "bj1", "default/shop").detail.contains("health rule"))
         .await;
@@ -210,7 +210,7 @@ fn the_examples_of_the_docs_are_rules() {
     let examples: Vec<_> = blocks.filter_map(example).collect();
     let paths: Vec<&str> = examples.iter().map(|(path, _)| *path).collect();
     assert_eq!(paths, [EXPRESSION, "health/example.com/Cache/health.lua"]);
-    let repository = ConfigRepository::empty();
+    let repository = TestRepository::empty();
     repository.write("tutti.yaml", INSTANCE);
     examples.iter().for_each(|(path, text)| repository.write(path, text));
     let (output, errors, code) = program::run(repository.path(), &["lint"]);
@@ -220,7 +220,7 @@ fn the_examples_of_the_docs_are_rules() {
 }
 
 async fn report_when_there(fleet: &Fleet, running: &Running) {
-    until(running, "default/till", Phase::Progressing).await;
+    until(running, "default/till", TargetPhase::Progressing).await;
     report(fleet, "Cache", "sessions", "Up").await;
 }
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
 use serde_json::Value;
-use tutti::health::{RuleBody, RuleSource, Rules};
-use tutti::model::Status;
+use tutti::health::{HealthRules, RuleBody, RuleSource};
+use tutti::model::HealthStatus;
 
 #[derive(Default)]
 struct Score {
@@ -81,7 +81,7 @@ fn try_all(root: &Path) -> (usize, Score) {
     let kinds = kinds(root);
     let sources: Vec<RuleSource> = kinds.iter().filter_map(|folder| rule(folder)).collect();
     let scripts = sources.len();
-    let (rules, mistakes) = Rules::compile(sources);
+    let (rules, mistakes) = HealthRules::compile(sources);
     assert_eq!(mistakes, []);
     let mut score = Score::default();
     for folder in &kinds {
@@ -109,7 +109,7 @@ fn rule(folder: &Path) -> Option<RuleSource> {
     })
 }
 
-fn judge(rules: &Rules, folder: &Path, score: &mut Score) {
+fn judge(rules: &HealthRules, folder: &Path, score: &mut Score) {
     let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let Some(cases) = text("health_test.yaml") else { return };
     let cases: Value = serde_yaml::from_str(&cases).expect("YAML");
@@ -126,12 +126,12 @@ fn judge(rules: &Rules, folder: &Path, score: &mut Score) {
         let expected_words =
             words.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let object = text(input).and_then(|text| first_object(&text)).unwrap_or_default();
-        let health = rules.of(&object);
+        let health = rules.health_of(&object);
         let is_said = match health.reason.strip_suffix('…') {
             Some(beginning) => expected_words.starts_with(beginning),
             None => expected_words == health.reason,
         };
-        if health.status == Status::Terminating {
+        if health.status == HealthStatus::Terminating {
             score.terminating += 1;
         } else if health.status.as_str() == expected && is_said {
             score.right += 1;

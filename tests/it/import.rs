@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use tutti::cli::import::{Form, Imported, Request, import};
-use tutti::cluster::Link;
+use tutti::cli::import::{ImportRequest, ImportResult, ManifestForm, import};
+use tutti::cluster::ClusterLink;
 use tutti::model::{ClusterName, NoCharts, Snapshot};
 
 use crate::support::fleet::Fleet;
@@ -61,7 +61,7 @@ spec:
     spec: {containers: [{name: db, image: 'registry.example.com/db:9'}]}
 ";
 
-async fn request(fleet: &Fleet, form: Form) -> Imported {
+async fn request(fleet: &Fleet, form: ManifestForm) -> ImportResult {
     let base = [("tutti.yaml", INSTANCE)];
     let clusters: Vec<(String, String)> = fleet
         .clusters
@@ -74,10 +74,15 @@ async fn request(fleet: &Fleet, form: Form) -> Imported {
 }
 
 /// What came of an import into a repository with these files.
-async fn import_into(fleet: &Fleet, form: Form, files: &[(&str, &str)]) -> Result<Imported, String> {
-    let link =
-        |name: &String| (ClusterName::from(name.as_str()), Link::in_process(fleet.cluster(name).service()));
-    let request = Request {
+async fn import_into(
+    fleet: &Fleet,
+    form: ManifestForm,
+    files: &[(&str, &str)],
+) -> Result<ImportResult, String> {
+    let link = |name: &String| {
+        (ClusterName::from(name.as_str()), ClusterLink::in_process(fleet.cluster(name).service()))
+    };
+    let request = ImportRequest {
         clusters: fleet.clusters.keys().map(link).collect(),
         namespace: "default".to_owned(),
         names: Vec::new(),
@@ -91,7 +96,8 @@ async fn import_into(fleet: &Fleet, form: Form, files: &[(&str, &str)]) -> Resul
 #[tokio::test(start_paused = true)]
 async fn a_missing_cluster_file_is_written_and_named_once() {
     let fleet = with_workloads(&["bj1"]).await;
-    let imported = import_into(&fleet, Form::AppSet, &[("tutti.yaml", INSTANCE)]).await.expect("an import");
+    let imported =
+        import_into(&fleet, ManifestForm::AppSet, &[("tutti.yaml", INSTANCE)]).await.expect("an import");
     assert_eq!(imported.apps.iter().flat_map(|app| &app.refused).collect::<Vec<_>>(), [""; 0]);
     let files: Vec<(&str, &str)> =
         imported.new_clusters.iter().map(|(name, file)| (name.as_str(), file.as_str())).collect();
@@ -100,7 +106,7 @@ async fn a_missing_cluster_file_is_written_and_named_once() {
     let written = imported.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let all: Vec<(&str, &str)> = [("tutti.yaml", INSTANCE)].into_iter().chain(written).collect();
     // The second import finds it.
-    let again = import_into(&fleet, Form::AppSet, &all).await.expect("an import");
+    let again = import_into(&fleet, ManifestForm::AppSet, &all).await.expect("an import");
     assert!(again.new_clusters.is_empty(), "{:?}", again.new_clusters);
 }
 
@@ -111,7 +117,7 @@ async fn a_broken_cluster_file_is_said_once() {
     for (file, text) in
         [("clusters/bj1.yaml", &*broken), ("clusters/other.yaml", &broken), ("clusters/bj1.yaml", "[")]
     {
-        let error = import_into(&fleet, Form::AppSet, &[("tutti.yaml", INSTANCE), (file, text)])
+        let error = import_into(&fleet, ManifestForm::AppSet, &[("tutti.yaml", INSTANCE), (file, text)])
             .await
             .expect_err("a mistake");
         assert!(error.starts_with("nothing can be imported before this is mended: "), "{error}");
@@ -162,7 +168,7 @@ async fn state(fleet: &Fleet) -> BTreeMap<String, Vec<Value>> {
     found
 }
 
-async fn adopt(fleet: &Fleet, imported: &Imported) {
+async fn adopt(fleet: &Fleet, imported: &ImportResult) {
     let changes: Vec<(&str, Option<&str>)> =
         imported.files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     let before = state(fleet).await;
@@ -184,7 +190,7 @@ async fn adopt(fleet: &Fleet, imported: &Imported) {
 
 #[tokio::test(start_paused = true)]
 async fn every_form_is_adopted_and_no_pod_notices() {
-    for form in [Form::AppSet, Form::Component, Form::Objects] {
+    for form in [ManifestForm::AppSet, ManifestForm::Component, ManifestForm::Objects] {
         let fleet = with_workloads(&["bj1"]).await;
         let imported = request(&fleet, form).await;
         let refused: Vec<&String> = imported.apps.iter().flat_map(|app| &app.refused).collect();
@@ -211,7 +217,7 @@ async fn clusters_may_differ_in_image_and_replicas_alone() {
     let other = WEB.replace("replicas: 2", "replicas: 3").replace("web:1", "web:2");
     live::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let imported = request(&fleet, Form::AppSet).await;
+    let imported = request(&fleet, ManifestForm::AppSet).await;
     assert_eq!(imported.apps.iter().flat_map(|app| &app.refused).collect::<Vec<_>>(), [""; 0]);
     let manifest = &imported.files["apps/web/app.yaml"];
     let expected = "\
@@ -234,7 +240,7 @@ spec:
     assert_eq!(manifest, expected);
     adopt(&fleet, &imported).await;
 
-    let imported = request(&fleet_of_others().await, Form::Component).await;
+    let imported = request(&fleet_of_others().await, ManifestForm::Component).await;
     let refused: Vec<&String> = imported.apps.iter().flat_map(|app| &app.refused).collect();
     assert_eq!(
         refused,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::api::PostParams;
 use sandbox::{RequestMatch, Sandbox};
 use serde_json::json;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::kruise::{self, Pods};
@@ -64,7 +64,7 @@ async fn make_pod(sandbox: &Sandbox, image: &str) {
 }
 
 /// Whether `web` stands so on a cluster.
-fn stands(cluster: &str, phase: Phase) -> impl Fn(&Overview) -> bool {
+fn stands(cluster: &str, phase: TargetPhase) -> impl Fn(&Overview) -> bool {
     move |now| {
         let web = now
             .targets
@@ -79,7 +79,7 @@ async fn a_set_that_moves_is_kept_until_the_new_one_has_its_pods() {
     let fleet = fleet();
     let running = fleet.start().await;
     let (here, there) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
-    let now = running.until("a set", stands("bj1", Phase::Progressing)).await;
+    let now = running.until("a set", stands("bj1", TargetPhase::Progressing)).await;
     let waits = "CloneSet default/web: generation 1 is not observed yet";
     assert_eq!(target(&now, "bj1", "default/web").detail, waits);
     kruise::observe(here, "web", Pods::Ready).await;
@@ -100,7 +100,7 @@ async fn a_set_that_moves_is_kept_until_the_new_one_has_its_pods() {
 
     kruise::observe(there, "web", Pods::Unready).await;
     make_pod(there, image).await;
-    let now = running.until("a cause", stands("gz1", Phase::Degraded)).await;
+    let now = running.until("a cause", stands("gz1", TargetPhase::Degraded)).await;
     let cause = "ImagePullBackOff web-x2k9p (registry.example.com/web:broken-2)";
     assert_eq!(target(&now, "gz1", "default/web").detail, cause);
     assert_eq!(here.count_requests(&RequestMatch::any().verb("delete")), 0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::forge::Gitea;
@@ -38,7 +38,7 @@ fn logs() -> RequestMatch {
 }
 
 fn is_degraded(now: &Overview) -> bool {
-    now.targets.first().is_some_and(|it| it.phase == Phase::Degraded)
+    now.targets.first().is_some_and(|it| it.phase == TargetPhase::Degraded)
 }
 
 /// What is behind the name of the pod, once the app is Degraded.
@@ -202,7 +202,7 @@ async fn nothing_is_told_beside_an_app_that_cannot_be_rendered() {
     ];
     let fleet = Fleet::new(&["bj1"], &files.each_ref().map(|(path, text)| (*path, text.as_str())));
     let running = fleet.start().await;
-    let is_told = |now: &Overview| now.targets.iter().any(|it| it.phase == Phase::Degraded);
+    let is_told = |now: &Overview| now.targets.iter().any(|it| it.phase == TargetPhase::Degraded);
     let now = running.until("a cause", is_told).await;
     let detail = &target(&now, "bj1", "default/web").detail;
     assert!(detail.ends_with("(exit 1)"), "{detail}");

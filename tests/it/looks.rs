@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects};
 use crate::support::program::{self, Stage, tutti};
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 const SETTINGS: &str = "apps/settings/app.yaml";
 const MAPS: &str = "apps/settings/objects/maps.yaml";
@@ -146,8 +146,8 @@ async fn a_folder_knows_what_was_applied_from_its_repository() {
 }
 
 /// An example on embedded clusters.
-fn embedded() -> ConfigRepository {
-    let repository = ConfigRepository::empty();
+fn embedded() -> TestRepository {
+    let repository = TestRepository::empty();
     let bj1 = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
     let (settings, maps) = (objects("default", "settings"), maps("first"));
     let files = [("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", bj1), (SETTINGS, &settings), (MAPS, &maps)];

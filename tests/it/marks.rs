@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::live::{self, text};
@@ -111,7 +111,7 @@ async fn hooks_of_argo_run_in_their_place() {
     let fleet = Fleet::new(&["bj1"], &[("apps/shop/app.yaml", &app), ("apps/shop/objects/all.yaml", &first)]);
     let running = fleet.start().await;
     let overview = running.converged(&fleet.begin).await;
-    assert_eq!(target(&overview, "bj1", "default/shop").phase, Phase::Running);
+    assert_eq!(target(&overview, "bj1", "default/shop").phase, TargetPhase::Running);
     let sandbox = fleet.cluster("bj1");
     let runs = |names: &[String]| -> Vec<String> {
         names.iter().map(|name| name.rsplit_once('-').expect("a digest").0.to_owned()).collect()

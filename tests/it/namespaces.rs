@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tutti::chart::{Limits, Service};
-use tutti::report::{Overview, Phase};
+use tutti::chart::{ChartRenderLimits, ChartService};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::charts::support::{engine, helm};
 use crate::support::fleet::{Fleet, target};
@@ -45,7 +45,7 @@ async fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
     let files = files_of(&root);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let fleet = Fleet::new(&["one"], &files);
-    let service = Service::new(engine(&helm, Limits::default()), None);
+    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
     let running = fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
     running.converged(&fleet.begin).await;
     let till = live::get(fleet.cluster("one"), "Till", "default", "till").await.expect("it is there");
@@ -192,7 +192,7 @@ async fn missing_namespace_is_refused_with_a_way_out_and_made_on_request() {
 }
 
 fn is_refused(now: &Overview) -> bool {
-    now.targets.iter().any(|target| target.phase == Phase::Refused)
+    now.targets.iter().any(|target| target.phase == TargetPhase::Refused)
 }
 
 async fn namespace(sandbox: &sandbox::Sandbox) -> Option<serde_json::Value> {

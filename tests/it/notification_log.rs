@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tutti::cluster::{Home, WritePermit};
-use tutti::controller::{ConfigHead, Grants};
+use tutti::cluster::{HomeCluster, WritePermit};
+use tutti::controller::{ConfigHead, RepositoryGrants};
 use tutti::fleet::assemble;
 use tutti::manifest;
 use tutti::metrics::Metrics;
-use tutti::model::{AppId, Happened, Snapshot};
-use tutti::notification::{self, Promotion};
+use tutti::model::{AppId, NotificationPhase, Snapshot};
+use tutti::notification::{self, PromotionPull};
 use tutti::report::Overview;
 
 use crate::support::log::Log;
@@ -35,13 +35,13 @@ async fn route_whose_variable_is_not_set_is_off() {
     let fleet = Arc::new(assemble(manifest::read(&snapshot), &snapshot));
     let revision = Some(snapshot.revision.clone());
     let head = ConfigHead { fleet, snapshot: Arc::new(snapshot), defined: None };
-    let opened = Promotion {
+    let opened = PromotionPull {
         number: 7,
         title: "Promote pay".to_owned(),
         url: "https://git.example.com/7".to_owned(),
         apps: vec![AppId::new("shop", "pay")],
         ring: "prod".to_owned(),
-        happened: Happened::Opened,
+        happened: NotificationPhase::Opened,
     };
     let (_head, heads) = watch::channel(Some(Arc::new(head)));
     let overview = Overview { revision, is_rendered: true, ..Overview::default() };
@@ -49,17 +49,22 @@ async fn route_whose_variable_is_not_set_is_off() {
     let (_promotions, promotions) = watch::channel(Some(Arc::new(vec![opened])));
     let (elected, stop) = (CancellationToken::new(), CancellationToken::new());
     elected.cancel();
-    let settings = notification::Settings {
+    let settings = notification::NotificationSettings {
         repository: None,
-        home: Home::default(),
-        grants: Arc::new(Grants::default()),
+        home: HomeCluster::default(),
+        grants: Arc::new(RepositoryGrants::default()),
         permit: WritePermit::default(),
         metrics: Metrics::default(),
         folder: None,
-        through: notification::Through::default(),
+        request_rewriter: notification::RequestRewriter::default(),
     };
-    let inputs =
-        notification::Inputs { head: heads, overview: overviews, promotions, elected, stop: stop.clone() };
+    let inputs = notification::NotificationInputs {
+        head: heads,
+        overview: overviews,
+        promotions,
+        elected,
+        stop: stop.clone(),
+    };
     let task = tokio::spawn(notification::run(settings, inputs));
     // Each credential is read several times.
     tokio::time::sleep(Duration::from_secs(300)).await;

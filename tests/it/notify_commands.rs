@@ -1,7 +1,7 @@
 //! `tutti notify test`, against chats that check signatures; what `tutti notify preview` refuses.
 
 use secrecy::{ExposeSecret as _, SecretString};
-use tutti::notification::service::Target;
+use tutti::notification::service::ResolvedService;
 
 use crate::support::chat::{Chat, Fault, KEY, SECRET};
 use crate::support::program::Stage;
@@ -56,9 +56,9 @@ async fn tested(stage: &Stage, route: &str, url: &str, key: &str) -> (String, St
     told
 }
 
-fn url(target: Target) -> SecretString {
+fn url(target: ResolvedService) -> SecretString {
     match target {
-        Target::Feishu { url, .. } | Target::Generic { url, .. } => url,
+        ResolvedService::Feishu { url, .. } | ResolvedService::Generic { url, .. } => url,
         other => panic!("{other:?}"),
     }
 }

@@ -1,8 +1,8 @@
 //! `mode: observe`: everything is planned and told, nothing is written.
 
 use sandbox::RequestMatch;
-use tutti::plan::Action;
-use tutti::report::Phase;
+use tutti::plan::PlanAction;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, observing, target};
 use crate::support::live;
@@ -28,7 +28,7 @@ fn fleet(instance: &str) -> Fleet {
 
 fn intents(overview: &tutti::report::Overview, app: &str) -> Vec<String> {
     let plan = target(overview, "bj1", app).plan.as_ref().expect("a plan");
-    plan.steps.iter().map(|step| format!("{} {}", step.intent().as_str(), step.object)).collect()
+    plan.steps.iter().map(|step| format!("{} {}", step.intended_action().as_str(), step.object)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +40,10 @@ async fn a_first_look_plans_and_writes_nothing() {
     let now = running
         .until("plans", |now| {
             !now.targets.is_empty()
-                && now.targets.iter().all(|it| matches!(it.phase, Phase::OutOfSync | Phase::Refused))
+                && now
+                    .targets
+                    .iter()
+                    .all(|it| matches!(it.phase, TargetPhase::OutOfSync | TargetPhase::Refused))
         })
         .await;
     assert_eq!(intents(&now, "default/web"), ["create Service default/web", "create Deployment default/web"]);
@@ -74,13 +77,13 @@ async fn changes_and_deletes_are_planned_and_not_done() {
     let now = running
         .until("a plan", |now| {
             now.revision.as_ref() == Some(&revision)
-                && now.targets.iter().any(|it| it.phase == Phase::OutOfSync)
+                && now.targets.iter().any(|it| it.phase == TargetPhase::OutOfSync)
                 && now.targets.iter().all(|it| it.plan.is_some())
         })
         .await;
     assert_eq!(intents(&now, "default/settings"), ["configure ConfigMap default/one"]);
     let step = &target(&now, "bj1", "default/settings").plan.as_ref().expect("a plan").steps[0];
-    assert_eq!(step.action, Action::Skip);
+    assert_eq!(step.action, PlanAction::Skip);
     let deletions: Vec<&str> = now.deletions.iter().map(|it| it.object.as_str()).collect();
     assert_eq!(deletions, ["ConfigMap default/two"]);
     tokio::time::sleep(std::time::Duration::from_secs(300)).await;
@@ -98,7 +101,7 @@ async fn the_commit_that_ends_observing_writes_only_what_it_says() {
     let files = "apps/settings/objects/maps.yaml";
     let changes = [("tutti.yaml", Some(&*observing_instance())), (files, Some(&*second))];
     fleet.push(&running, "Observe", &changes).await;
-    running.until("a plan", |now| now.targets.iter().any(|it| it.phase == Phase::OutOfSync)).await;
+    running.until("a plan", |now| now.targets.iter().any(|it| it.phase == TargetPhase::OutOfSync)).await;
     fleet.forget_requests();
     let revision =
         fleet.push(&running, "Enforce", &[("tutti.yaml", Some(INSTANCE)), (files, Some(&third))]).await;
@@ -113,7 +116,7 @@ async fn an_app_that_is_unmanaged_or_paused_is_left_alone() {
     let unmanaged = app
         .replace("namespace: default}", "namespace: default, annotations: {tutti.dev/unmanaged: \"true\"}}");
     let paused = app.replace("spec: {", "spec: {paused: true, ");
-    for (left, phase) in [(unmanaged, Phase::Unmanaged), (paused, Phase::Paused)] {
+    for (left, phase) in [(unmanaged, TargetPhase::Unmanaged), (paused, TargetPhase::Paused)] {
         let fleet = fleet(INSTANCE);
         let running = fleet.start().await;
         running.converged(&fleet.begin).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tutti::model::Revision;
-use tutti::plan::Action;
+use tutti::plan::PlanAction;
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
@@ -174,7 +174,7 @@ async fn nothing_is_written_when_the_first_release_has_come() {
     let skipped: Vec<String> = plan
         .steps
         .iter()
-        .filter(|step| step.action == Action::Skip)
+        .filter(|step| step.action == PlanAction::Skip)
         .map(|step| step.reason.to_string())
         .collect();
     assert_eq!(skipped, ["a hook of upgrades, and this is the first release here"]);

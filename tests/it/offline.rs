@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::api::DeleteParams;
 use sandbox::{Fault, RequestMatch};
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
@@ -29,8 +29,8 @@ async fn a_cluster_down_at_the_start_does_not_stop_the_others() {
     let running = fleet.start().await;
     let now = running
         .until("two of three", |now| {
-            now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 4
-                && now.targets.iter().filter(|it| it.phase == Phase::Unreachable).count() == 2
+            now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 4
+                && now.targets.iter().filter(|it| it.phase == TargetPhase::Unreachable).count() == 2
         })
         .await;
     let cluster = now.clusters.iter().find(|it| it.name.as_str() == "gz1").expect("gz1");
@@ -62,8 +62,8 @@ async fn a_cluster_that_was_away_catches_up_without_a_push() {
         .await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     let now = running.overview.borrow().clone();
-    assert_eq!(now.targets.iter().filter(|it| it.phase == Phase::Running).count(), 4);
-    assert_eq!(target(&now, "gz1", "default/web").phase, Phase::Unreachable);
+    assert_eq!(now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count(), 4);
+    assert_eq!(target(&now, "gz1", "default/web").phase, TargetPhase::Unreachable);
     for name in ["bj1", "bj2"] {
         let one = live::get(fleet.cluster(name), "ConfigMap", "default", "one").await.expect("one");
         assert_eq!(one["data"]["value"], "second", "{name}");
@@ -93,7 +93,7 @@ async fn a_cluster_that_goes_down_between_two_writes_is_finished_later() {
     gz1.set_down(true);
     running
         .until("two of three", |now| {
-            now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 4
+            now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 4
                 && now.clusters.iter().any(|it| it.state == "Offline")
         })
         .await;
@@ -138,7 +138,7 @@ async fn what_is_under_way_when_a_cluster_is_given_up_writes_nothing() {
         assert_eq!(writes(), 0);
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    running.until("all again", |now| now.targets.iter().all(|it| it.phase == Phase::Running)).await;
+    running.until("all again", |now| now.targets.iter().all(|it| it.phase == TargetPhase::Running)).await;
     assert_eq!(writes(), 1);
 }
 

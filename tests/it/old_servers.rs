@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandbox::{Release, SandboxOptions};
 use serde_json::json;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, app, settle, writes};
 use crate::support::fleet::{Fleet, is_list, target};
@@ -166,7 +166,7 @@ async fn the_newest_release_is_reconciled_within_these_requests() {
 }
 
 /// One app of one object; what its target says then.
-async fn told(options: fn(&str) -> SandboxOptions, object: &str, phase: Phase) -> String {
+async fn told(options: fn(&str) -> SandboxOptions, object: &str, phase: TargetPhase) -> String {
     let fleet = Fleet::with(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, object)], options);
     let running = fleet.start().await;
     let now =
@@ -179,7 +179,7 @@ async fn told(options: fn(&str) -> SandboxOptions, object: &str, phase: Phase) -
 
 #[tokio::test(start_paused = true)]
 async fn a_version_that_came_later_is_refused_with_the_ones_that_are_served() {
-    let detail = told(OLDEST.options, &OLD.disruption(), Phase::Refused).await;
+    let detail = told(OLDEST.options, &OLD.disruption(), TargetPhase::Refused).await;
     assert!(detail.contains("policy/v1beta1"), "{detail}");
 }
 

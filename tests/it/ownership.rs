@@ -7,7 +7,7 @@ use kube::api::DeleteParams;
 use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
 use tutti::model::Revision;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, Scene, app, manifests, settle, writes};
 use crate::support::fleet::{Fleet, target};
@@ -44,7 +44,7 @@ impl Scene {
     }
 
     #[track_caller]
-    fn told(&self) -> (Phase, String) {
+    fn told(&self) -> (TargetPhase, String) {
         let now = self.running.overview.borrow().clone();
         let target = target(&now, "bj1", "default/web");
         (target.phase, target.detail.clone())
@@ -105,7 +105,7 @@ async fn of_several_fields_in_conflict_only_those_that_were_never_ours_are_refus
     let changed = with_data("other: \"ours\"").replace("value: \"one\"", "value: \"three\"");
     scene.push("Change both", &app("drift: ignore"), &changed).await;
     let (phase, detail) = scene.told();
-    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert_eq!(phase, TargetPhase::Refused, "{detail}");
     assert_eq!(
         detail,
         "failed to apply ConfigMap default/web: conflict with \"kubectl-edit\" over .data.other; \
@@ -125,7 +125,7 @@ async fn what_a_commit_that_is_gone_rendered_is_not_guessed() {
     edit_as(scene.cluster(), "kubectl-edit", MAP, &patch).await;
     scene.push("Change it", &app("drift: ignore"), &with_value("three")).await;
     let (phase, detail) = scene.told();
-    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert_eq!(phase, TargetPhase::Refused, "{detail}");
     assert!(detail.contains("conflict with \"kubectl-edit\" over .data.value;"), "{detail}");
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "two");
 }
@@ -151,7 +151,7 @@ async fn what_is_ours_stays_ours_when_its_marks_are_taken_off_along_with_an_edit
         let map = scene.get("ConfigMap").await;
         assert_eq!(map["data"], json!({"value": "one"}), "{edit}");
         assert_eq!(map["metadata"]["labels"]["tutti.dev/managed-by"], "main");
-        assert_eq!(scene.told().0, Phase::Running, "{edit}: {}", scene.told().1);
+        assert_eq!(scene.told().0, TargetPhase::Running, "{edit}: {}", scene.told().1);
     }
 }
 
@@ -163,7 +163,7 @@ async fn what_was_never_ours_is_not_taken_when_the_marks_are_taken_off() {
     settle().await;
     scene.push("One more key", &app("drift: repair"), &with_data("other: \"ours\"")).await;
     let (phase, detail) = scene.told();
-    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert_eq!(phase, TargetPhase::Refused, "{detail}");
     assert!(detail.contains("conflict with \"kubectl-replace\" over .data.other"), "{detail}");
 }
 
@@ -185,7 +185,7 @@ async fn another_object_of_the_name_was_never_ours() {
     settle().await;
     scene.push("Go on", &app("drift: repair"), &manifests()).await;
     let (phase, detail) = scene.told();
-    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert_eq!(phase, TargetPhase::Refused, "{detail}");
     assert!(detail.contains("conflict with \"kubectl\" over .data.value"), "{detail}");
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "theirs");
 }
@@ -206,7 +206,7 @@ async fn force_takes_what_was_never_ours() {
         settle().await;
         scene.push("One more key", &app("drift: repair"), &plain).await;
         let (phase, detail) = scene.told();
-        assert_eq!(phase, Phase::Refused);
+        assert_eq!(phase, TargetPhase::Refused);
         assert!(detail.contains("conflict with \"helm\" over .data.other"), "{detail}");
         scene.fleet.forget_requests();
         scene.applied("By force", &app(fields), manifests).await;
@@ -221,12 +221,12 @@ async fn force_takes_what_was_never_ours() {
 
 #[tokio::test(start_paused = true)]
 async fn the_instance_may_force_for_all_but_those_that_say_no() {
-    for (fields, phase) in [("drift: repair", Phase::Running), ("force: false", Phase::Refused)] {
+    for (fields, phase) in [("drift: repair", TargetPhase::Running), ("force: false", TargetPhase::Refused)] {
         let scene = Scene::with(fields).await;
         edit_as(scene.cluster(), "helm", MAP, &json!({"data": {"other": "theirs"}})).await;
         settle().await;
         scene.push("One more key", &app(fields), &with_data("other: \"ours\"")).await;
-        assert_eq!(scene.told().0, Phase::Refused, "{fields}: {}", scene.told().1);
+        assert_eq!(scene.told().0, TargetPhase::Refused, "{fields}: {}", scene.told().1);
         // Its pause is long still.
         let instance = INSTANCE.replace("spec: {}", "spec: {defaults: {force: true}}");
         scene.fleet.push(&scene.running, "Force", &[("tutti.yaml", Some(&instance))]).await;
@@ -242,7 +242,7 @@ async fn force_adopts_nothing() {
     let more = manifests() + "---\n" + &config_map("default", "theirs", "ours");
     scene.push("Somebody else's", &app("force: true"), &more).await;
     let (phase, detail) = scene.told();
-    assert_eq!(phase, Phase::Refused, "{detail}");
+    assert_eq!(phase, TargetPhase::Refused, "{detail}");
     assert!(detail.contains("it is there and not ours, managed by kubectl"), "{detail}");
 }
 
@@ -261,7 +261,7 @@ async fn a_field_that_never_changes_is_refused_until_git_says_replace() {
     let before = scene.get("Deployment").await;
     scene.push("Another selector", &app("drift: repair"), &with_selector()).await;
     let (phase, detail) = scene.told();
-    assert_eq!(phase, Phase::Refused);
+    assert_eq!(phase, TargetPhase::Refused);
     assert_eq!(
         detail,
         "failed to apply Deployment default/web: spec.selector: field is immutable; \
@@ -331,7 +331,7 @@ async fn a_refused_stateful_set_names_its_fields() {
             "failed to apply StatefulSet default/web: {fields}: updates to statefulset spec for fields"
         );
         let end = "are forbidden; `replace: true` in the app deletes it and creates it anew";
-        assert_eq!(phase, Phase::Refused, "{detail}");
+        assert_eq!(phase, TargetPhase::Refused, "{detail}");
         assert!(detail.starts_with(&begin) && detail.ends_with(end), "{detail}");
     }
 }
@@ -368,7 +368,7 @@ async fn nothing_is_deleted_that_could_not_be_created_again() {
         }
         scene.push("Another selector", &app("replace: true"), &manifests).await;
         let (phase, detail) = scene.told();
-        assert_eq!(phase, Phase::Refused, "{detail}");
+        assert_eq!(phase, TargetPhase::Refused, "{detail}");
         assert!(!scene.counted().await.iter().any(|what| what.contains("delete")), "{detail}");
         assert_eq!(scene.get("Deployment").await["metadata"]["uid"], before["metadata"]["uid"]);
     }
@@ -407,7 +407,7 @@ async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
     let words = "PersistentVolumeClaim default/web: spec.resources.requests.storage cannot change, and it is not replaced: what is in a \
                  PersistentVolumeClaim would be lost";
     for _ in 0..400 {
-        assert_eq!(scene.told(), (Phase::Refused, words.to_owned()));
+        assert_eq!(scene.told(), (TargetPhase::Refused, words.to_owned()));
         tokio::time::sleep(Duration::from_millis(2_990)).await;
     }
     let applies = RequestMatch::any().verb("apply").resource("persistentvolumeclaims");
@@ -429,7 +429,7 @@ async fn a_replacement_that_is_interrupted_is_finished_by_the_next_process() {
     settle().await;
     let head = scene.push("Another selector", &app("replace: true"), &with_selector()).await;
     let (phase, detail) = scene.told();
-    assert_eq!(phase, Phase::Waiting, "{detail}");
+    assert_eq!(phase, TargetPhase::Waiting, "{detail}");
     assert_eq!(detail, "Deployment default/web: it is being deleted");
     let Scene { fleet, running } = scene;
     running.stop().await;
@@ -461,7 +461,7 @@ async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
         ["1 patch configmaps", "2 patch deployments.apps"],
         "those of the test alone, also where values are not watched"
     );
-    assert_eq!(scene.told().0, Phase::Running);
+    assert_eq!(scene.told().0, TargetPhase::Running);
     let version = || target(&scene.running.overview.borrow(), "bj1", "default/web").version.clone();
     assert_eq!(version(), "7", "what runs");
 
@@ -497,7 +497,7 @@ async fn a_number_of_replicas_is_left_with_all_of_the_spec() {
     assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "that of the test alone");
     assert_eq!(
         (scene.told().0, &scene.get("Deployment").await["spec"]["replicas"]),
-        (Phase::Running, &json!(5))
+        (TargetPhase::Running, &json!(5))
     );
 }
 
@@ -543,7 +543,7 @@ async fn what_changes_while_it_is_put_back_is_looked_at_again() {
     let expected = ["3 apply deployments.apps", "1 get deployments.apps", "1 patch deployments.apps"];
     assert_eq!(scene.counted().await, expected);
     assert_eq!(scene.get("Deployment").await["metadata"]["labels"]["tutti.dev/app"], "default.web");
-    assert_eq!(scene.told().0, Phase::Running);
+    assert_eq!(scene.told().0, TargetPhase::Running);
 }
 
 /// What is left of a map without its one field is none of ours, or the next repair would take the field with it.

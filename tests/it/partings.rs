@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tutti::controller::{Ending, Until};
+use tutti::controller::{RunEnding, RunUntil};
 use tutti::model::Revision;
 
 use crate::support::fleet::{Fleet, PATIENCE, Running};
@@ -168,7 +168,7 @@ async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
     fleet.cluster("gz1").set_down(false);
     gitea.set_down(true);
     let running =
-        fleet.start_with(&Wires::lasting(), |it| it.until = Until::Settled { timeout: PATIENCE }).await;
+        fleet.start_with(&Wires::lasting(), |it| it.until = RunUntil::Settled { timeout: PATIENCE }).await;
     while live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -176,7 +176,7 @@ async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     gitea.set_down(false);
     let (ending, _) = running.ended().await;
-    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     assert_eq!(gitea.verdict(&removal), "success 1 object deleted on 1 cluster");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, Trouble};
 use serde_json::json;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, target};
 use crate::support::live;
@@ -168,10 +168,10 @@ async fn what_may_pass_is_tried_again_after_pauses_that_grow() {
     assert!(counts[0] == 6 && (9..=10).contains(&counts[1]) && (17..=20).contains(&counts[2]), "{counts:?}");
     assert_eq!(applied(&fleet, "two"), 1, "its neighbour went through");
     let now = running.overview.borrow().clone();
-    assert_eq!(target(&now, "bj2", "default/one").phase, Phase::Running);
+    assert_eq!(target(&now, "bj2", "default/one").phase, TargetPhase::Running);
 
     // The server is well again: the next attempt finds out.
-    running.until("it is well", |now| target(now, "bj1", "default/one").phase == Phase::Running).await;
+    running.until("it is well", |now| target(now, "bj1", "default/one").phase == TargetPhase::Running).await;
     running.converged(&revision).await;
 }
 
@@ -210,7 +210,7 @@ async fn a_refusal_is_asked_about_ever_more_seldom_until_git_or_the_object_chang
 
     // The rights are there by now.
     maps.delete("one", &DeleteParams::default()).await.expect("deleted");
-    running.until("it is back", |now| target(now, "bj1", "default/one").phase == Phase::Running).await;
+    running.until("it is back", |now| target(now, "bj1", "default/one").phase == TargetPhase::Running).await;
     let found = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(found["data"]["value"], "third");
 }
@@ -250,7 +250,7 @@ async fn what_is_somebody_elses_is_looked_up_ever_more_seldom() {
         .await
         .expect("created");
     let running = fleet.start().await;
-    running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == Phase::Refused)).await;
+    running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
     fleet.forget_requests();
     let looked = RequestMatch::any().verb("get").name("one");
     tokio::time::sleep(Duration::from_secs(3600)).await;

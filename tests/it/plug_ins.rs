@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sandbox::Sandbox;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, described};
 use crate::support::guarded::kubeconfig;
@@ -49,7 +49,7 @@ async fn plug_ins_that_hang_hold_up_no_other_cluster() {
     let running = fleet.start().await;
     running
         .until("the one that answers", |now| {
-            now.targets.iter().any(|it| it.cluster.as_str() == "bj1" && it.phase == Phase::Running)
+            now.targets.iter().any(|it| it.cluster.as_str() == "bj1" && it.phase == TargetPhase::Running)
         })
         .await;
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());

@@ -6,7 +6,7 @@ use std::path::Path;
 use tutti::fleet::{Fleet, assemble};
 use tutti::manifest;
 use tutti::model::Snapshot;
-use tutti::policy::outcomes;
+use tutti::policy::example_outcomes;
 
 fn shipped() -> Fleet {
     let mut snapshot = Snapshot::of_texts([]);
@@ -27,7 +27,7 @@ fn shipped_policies_keep_to_their_examples() {
     for policy in fleet.policies.all() {
         assert_eq!(policy.location.file, format!("policies/{}.yaml", policy.name));
         assert!(policy.description.is_some(), "{}", policy.name);
-        let outcomes = outcomes(policy);
+        let outcomes = example_outcomes(policy);
         for outcome in &outcomes {
             let (name, verdicts) = (&outcome.example.name, &outcome.verdicts);
             assert!(outcome.is_expected(), "{}: {name}: {verdicts:?}", policy.name);
@@ -36,8 +36,9 @@ fn shipped_policies_keep_to_their_examples() {
             assert_eq!(failed, None, "{}: {name}", policy.name);
         }
         for is_allowed in [true, false] {
-            let of_kind =
-                |it: &&tutti::policy::Outcome<'_>| it.example.is_allowed == is_allowed && it.is_looked_at;
+            let of_kind = |it: &&tutti::policy::ExampleOutcome<'_>| {
+                it.example.is_allowed == is_allowed && it.is_evaluated
+            };
             let shown = outcomes.iter().filter(of_kind).count();
             // A rule about deletes does not look at what is created: its example of an allowed delete does.
             assert!(shown > 0, "{} has no example that is allowed: {is_allowed}", policy.name);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tutti::model::Revision;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::drift::{MANIFESTS, Scene};
 use crate::ownership::with_selector;
@@ -75,10 +75,9 @@ fn applied(fleet: &Fleet) -> Vec<String> {
 async fn refused(running: &Running, revision: &Revision, words: &str) {
     let is_refused = |now: &Overview| {
         now.revision.as_ref() == Some(revision)
-            && now
-                .targets
-                .iter()
-                .any(|it| &*it.app.name == "web" && it.phase == Phase::Refused && it.detail.contains(words))
+            && now.targets.iter().any(|it| {
+                &*it.app.name == "web" && it.phase == TargetPhase::Refused && it.detail.contains(words)
+            })
     };
     let now = running.until(words, is_refused).await;
     assert_eq!(target(&now, "bj1", "default/web").detail, words);
@@ -99,7 +98,7 @@ async fn denied_object_is_held_and_nothing_else() {
     let mut written = applied(&fleet);
     written.sort();
     assert_eq!(written, ["apply a", "apply own"], "once each, and nothing of what is denied");
-    assert_eq!(target(&running.overview.borrow(), "bj1", "default/other").phase, Phase::Running);
+    assert_eq!(target(&running.overview.borrow(), "bj1", "default/other").phase, TargetPhase::Running);
 
     let mended = fleet.push(&running, "Even", &[(MAPS, Some(&maps(&[("a", "2"), ("b", "4")])))]).await;
     running.converged(&mended).await;
@@ -110,7 +109,9 @@ async fn denied_object_is_held_and_nothing_else() {
     let own = config_map("default", "own", "2");
     let broken = fleet.push(&running, "Odd", &[(MAPS, Some(&odd)), (OTHER, Some(&own))]).await;
     refused(&running, &broken, words).await;
-    running.until("the other app", |now| target(now, "bj1", "default/other").phase == Phase::Running).await;
+    running
+        .until("the other app", |now| target(now, "bj1", "default/other").phase == TargetPhase::Running)
+        .await;
     assert_eq!(value(&fleet, "own").await.as_deref(), Some("2"));
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"), "it stays as it was");
     // Without the policy it is written at once.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use sandbox::{Listener, Sandbox, SandboxOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tutti::cluster::{Client, Link};
+use tutti::cluster::{Client, ClusterLink};
 use tutti::model::ClusterName;
 
 /// A proxy that opens tunnels (CONNECT); notes the head of each request.
@@ -78,7 +78,7 @@ async fn asked_through(listener: &Listener, proxy: &str) {
     let server = format!("server: {}\n", listener.url());
     let behind = format!("{server}    proxy-url: {proxy}\n");
     std::fs::write(&path, listener.kubeconfig().replace(&server, &behind)).expect("a file");
-    let link = Link::Kubeconfig { path, context: None };
+    let link = ClusterLink::Kubeconfig { path, context: None };
     let client = Client::connect(ClusterName::from("bj1"), &link).await.expect("a connection");
     for _ in 0..2 {
         let version = client.probe().await.expect("an answer");

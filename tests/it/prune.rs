@@ -170,7 +170,7 @@ async fn the_old_goes_when_the_new_is_healthy() {
     fleet.push(&running, "Green for blue", &[("apps/settings/objects/web.yaml", Some(&green))]).await;
     let now = running
         .until("a broken green", |now| {
-            now.targets.iter().all(|it| it.phase == tutti::report::Phase::Degraded)
+            now.targets.iter().all(|it| it.phase == tutti::report::TargetPhase::Degraded)
         })
         .await;
     assert!(

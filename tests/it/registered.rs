@@ -6,10 +6,10 @@ use std::time::Duration;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use sandbox::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
-use tutti::cluster::{Home, Link};
-use tutti::controller::Origin;
-use tutti::report::{Overview, Phase};
-use tutti::source::{Options, Repository};
+use tutti::cluster::{ClusterLink, HomeCluster};
+use tutti::controller::ManifestOrigin;
+use tutti::report::{Overview, TargetPhase};
+use tutti::source::{ConfigRepository, SourceOptions};
 
 use crate::support::fleet::{Fleet, Running, described, phases, target};
 use crate::support::forge::Gitea;
@@ -55,7 +55,7 @@ impl Scene {
     }
 
     pub async fn start(&self) -> Running {
-        let home = Home::at(Link::in_process(self.home.service()));
+        let home = HomeCluster::at(ClusterLink::in_process(self.home.service()));
         self.fleet.start_with(&Wires::lasting(), |settings| settings.home = home).await
     }
 
@@ -103,7 +103,7 @@ async fn registered_clusters_come_change_and_go() {
     // Another one comes, without a commit.
     scene.register("gz1", &[("zone", "bj")], kubeconfig("two")).await;
     running
-        .until("gz1 too", |now| now.targets.iter().filter(|it| it.phase == Phase::Running).count() == 2)
+        .until("gz1 too", |now| now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 2)
         .await;
     assert!(live::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some());
 
@@ -149,9 +149,9 @@ async fn what_the_registry_says_holds_while_git_is_away() {
     let repository = &scene.fleet.repository;
     let state_folder = tempfile::tempdir().expect("a folder");
     let url = format!("file://{}", repository.path().display());
-    let options = Options { url, state: state_folder.path().to_owned(), ..repository.options() };
-    let origin = Origin::Repository(Repository::open(options).await.expect("a remote"));
-    let home = Home::at(Link::in_process(scene.home.service()));
+    let options = SourceOptions { url, state_folder: state_folder.path().to_owned(), ..repository.options() };
+    let origin = ManifestOrigin::Repository(ConfigRepository::open(options).await.expect("a remote"));
+    let home = HomeCluster::at(ClusterLink::in_process(scene.home.service()));
     let running = scene.fleet.start_from(origin, &Wires::lasting(), |settings| settings.home = home);
     running.converged(&scene.fleet.begin).await;
     running.until("bj2 alone", |now| phases(now) == ["bj2 default/settings Running"]).await;
@@ -264,7 +264,7 @@ async fn while_the_registry_cannot_be_read_nothing_is_deleted() {
         );
     }
     let now = running.overview.borrow().clone();
-    assert_eq!(target(&now, "bj2", "default/settings").phase, Phase::Running);
+    assert_eq!(target(&now, "bj2", "default/settings").phase, TargetPhase::Running);
 
     // Away again: what it said last holds.
     scene.home.set_down(true);

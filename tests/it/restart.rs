@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch, SandboxOptions};
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, PATIENCE, target};
 use crate::support::forge::Gitea;
@@ -54,7 +54,7 @@ async fn everything(fleet: &Fleet) -> BTreeMap<String, String> {
 }
 
 /// Runs the first revision to its end and then the second, killing the process that brings
-/// `interrupted` (0: the first) after `writes` writes. `None` when it needs no more writes than that.
+/// `interrupted` (0: the first) after `writes` writes. `NotConfigured` when it needs no more writes than that.
 async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, String>> {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea.instance());
@@ -179,5 +179,5 @@ spec: {{type: {sort}, selector: {{app: web}}, ports: [{{port: 80}}]}}
     tokio::time::sleep(10 * second).await;
     assert!(live::get(bj1, "Service", "default", "outer").await.is_some());
     let overview = running.overview.borrow().clone();
-    assert_eq!(target(&overview, "bj1", "default/edge").phase, Phase::Progressing);
+    assert_eq!(target(&overview, "bj1", "default/edge").phase, TargetPhase::Progressing);
 }

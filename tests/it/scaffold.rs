@@ -132,7 +132,7 @@ fn the_quick_start_of_the_readme_works() {
     let read = |path: &str| fs::read_to_string(folder.join(path)).expect("a file");
     let texts = ["tutti.yaml", "clusters/try.yaml", "apps/hello/app.yaml"].map(|path| (path, read(path)));
     let changes: Vec<_> = texts.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
-    crate::support::repository::ConfigRepository::at(folder).commit("Hello", &changes);
+    crate::support::repository::TestRepository::at(folder).commit("Hello", &changes);
     assert!(succeeds(folder, "run --once --repo .").contains("default/hello"));
 }
 
@@ -164,7 +164,7 @@ fn tutti_becomes_an_app_of_its_repository() {
     // An embedded cluster takes all of it, and its pods are ready.
     let texts = crate::support::folders::read(folder);
     let changes: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
-    crate::support::repository::ConfigRepository::at(folder).commit("tutti", &changes);
+    crate::support::repository::TestRepository::at(folder).commit("tutti", &changes);
     let output = succeeds(folder, "run --once --repo . --cluster home=sandbox --timeout 60s");
     assert!(output.contains("tutti-system/tutti"), "{output}");
 
@@ -207,7 +207,7 @@ fn routes_and_servers_are_listed() {
     succeeds(folder, "new server web-0 --expires 2020-02-29");
     succeeds(folder, "new notification chat --service teams");
     let texts = crate::support::folders::read(folder);
-    let repository = crate::support::repository::ConfigRepository::at(folder);
+    let repository = crate::support::repository::TestRepository::at(folder);
     let changes: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     repository.commit("All", &changes);
     let list = |command: &str| -> Value { serde_json::from_str(&succeeds(folder, command)).expect("JSON") };

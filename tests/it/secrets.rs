@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::json;
-use tutti::controller::Settings;
-use tutti::model::Keys;
+use tutti::controller::ControllerSettings;
+use tutti::model::DecryptionKeys;
 use tutti::sops::identities;
 
 use crate::support::fleet::Fleet;
@@ -12,7 +12,7 @@ use crate::support::forge::Gitea;
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, cluster, objects};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 use crate::support::wires::Wires;
 
 pub const KEY: &str = include_str!("../fixtures/sops/one.key");
@@ -64,7 +64,7 @@ impl Stage {
             std::fs::write(path, text).expect("write");
         }
         let changes: Vec<_> = files.iter().map(|(path, text)| (*path, Some(*text))).collect();
-        ConfigRepository::at(&repository).commit("Begin", &changes);
+        TestRepository::at(&repository).commit("Begin", &changes);
         std::fs::write(folder.path().join("key"), KEY).expect("write");
         std::fs::write(folder.path().join("other"), OTHER_KEY).expect("write");
         Self { folder }
@@ -183,8 +183,8 @@ fn it_is_shown_to_whoever_asks_for_it() {
 
 /// The controller with the identity, and a forge that it tells.
 async fn start(fleet: &Fleet) -> crate::support::fleet::Running {
-    let keys = Keys::new(identities::read(KEY).expect("an identity"));
-    fleet.start_with(&Wires::lasting(), |settings: &mut Settings| settings.keys = keys).await
+    let keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
+    fleet.start_with(&Wires::lasting(), |settings: &mut ControllerSettings| settings.keys = keys).await
 }
 
 fn fleet(gitea: &Gitea, secret: &str) -> Fleet {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 const APPSET: &str = include_str!("../fixtures/seeds/appset.yaml");
 const COMPONENT: &str = include_str!("../fixtures/seeds/component.yaml");
@@ -84,7 +84,7 @@ fn commit(folder: &Path) {
         }
     }
     let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
-    ConfigRepository::at(folder).commit("Everything", &changes);
+    TestRepository::at(folder).commit("Everything", &changes);
 }
 
 fn golden(path: &Path, text: &str) {

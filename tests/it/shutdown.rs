@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::manifests::{cluster, component};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 /// Starts, waits for a line on standard error, sends SIGTERM; the exit code, and how long it took.
 fn terminated(mut command: Command, when: &str) -> (Option<i32>, Duration) {
@@ -48,7 +48,7 @@ fn check(command: Command, when: &str) {
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
-fn run(folder: &Path, repository: &ConfigRepository) -> Command {
+fn run(folder: &Path, repository: &TestRepository) -> Command {
     let mut command = program::tutti(folder);
     command.args([
         "run",
@@ -66,7 +66,7 @@ fn run(folder: &Path, repository: &ConfigRepository) -> Command {
 #[test]
 fn a_run_ends_in_the_middle_of_a_rollout_and_when_idle() {
     let folder = tempfile::tempdir().expect("folder");
-    let repository = ConfigRepository::empty();
+    let repository = TestRepository::empty();
     let (bj1, web) = (cluster("bj1"), component("web", "registry.example.com/web:1"));
     repository.commit("Begin", &[("clusters/bj1.yaml", Some(&bj1)), ("apps/web/app.yaml", Some(&web))]);
     check(run(folder.path(), &repository), "Progressing");

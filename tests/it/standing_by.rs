@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tutti::cluster::{Term, WritePermit};
-use tutti::model::Mode;
+use tutti::cluster::{LeaderTerm, WritePermit};
+use tutti::model::InstanceMode;
 
 use crate::support::fleet::{Fleet, Running, phases};
 use crate::support::forge::Gitea;
@@ -17,19 +17,19 @@ const A_WHILE: Duration = Duration::from_secs(120);
 /// A term of a leader that goes on renewing.
 const LONG: Duration = Duration::from_secs(1 << 30);
 
-async fn stand_by(fleet: &Fleet) -> (Running, Arc<Term>) {
-    let term = Arc::new(Term::default());
+async fn stand_by(fleet: &Fleet) -> (Running, Arc<LeaderTerm>) {
+    let term = Arc::new(LeaderTerm::default());
     let permit = WritePermit::of(Arc::clone(&term));
     let running = fleet
         .start_with(&Wires::lasting(), move |settings| {
             settings.permit = permit;
-            settings.stands_by = true;
+            settings.is_standby = true;
         })
         .await;
     (running, term)
 }
 
-fn elect(running: &Running, term: &Term) {
+fn elect(running: &Running, term: &LeaderTerm) {
     term.extend(Instant::now() + LONG);
     running.elected.cancel();
 }
@@ -42,7 +42,7 @@ async fn what_stands_by_writes_nothing_before_it_is_elected() {
     running.until("a look", |now| now.revision.as_ref() == Some(&fleet.begin)).await;
     tokio::time::sleep(A_WHILE).await;
     let overview = Arc::clone(&running.overview.borrow());
-    assert_eq!(overview.mode, Mode::Observe);
+    assert_eq!(overview.mode, InstanceMode::Observe);
     assert_eq!(phases(&overview), ["bj1 default/goes OutOfSync", "bj1 default/stays OutOfSync"]);
     assert_eq!((writes(&fleet), gitea.posts().len()), (0, 0));
 
@@ -80,7 +80,7 @@ async fn whoever_is_elected_goes_on_where_the_leader_was() {
     fleet.forget_requests();
 
     elect(&next, &term);
-    next.until("leads", |now| now.mode == Mode::Enforce).await;
+    next.until("leads", |now| now.mode == InstanceMode::Enforce).await;
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(gitea.posts().len(), posted, "{:?}", gitea.posts());
     assert_eq!(fleet.counted(), Vec::<String>::new());

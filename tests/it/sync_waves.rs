@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch, SandboxOptions};
 use serde_json::json;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
@@ -63,7 +63,7 @@ fn written(fleet: &Fleet) -> Vec<String> {
     shop.map(|(_, it)| format!("{} {}", it.verb, it.name)).collect()
 }
 
-async fn says(fleet: &Fleet, running: &Running, phase: Phase, words: &str) {
+async fn says(fleet: &Fleet, running: &Running, phase: TargetPhase, words: &str) {
     let is_said = |now: &tutti::report::Overview| {
         let shop = target(now, "bj1", "default/shop");
         shop.phase == phase && shop.detail.contains(words)
@@ -78,7 +78,7 @@ async fn says(fleet: &Fleet, running: &Running, phase: Phase, words: &str) {
 async fn a_wave_that_is_not_healthy_keeps_back_those_after_it() {
     let fleet = fleet_of(&shop("store:broken", "first"));
     let running = fleet.start().await;
-    says(&fleet, &running, Phase::Degraded, "store").await;
+    says(&fleet, &running, TargetPhase::Degraded, "store").await;
     assert_eq!(written(&fleet), ["apply store"]);
 
     let revision = fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop("store:2", "first")))]).await;
@@ -88,7 +88,7 @@ async fn a_wave_that_is_not_healthy_keeps_back_those_after_it() {
     fleet.forget_requests();
     let changed = shop("store:broken", "second");
     fleet.push(&running, "Both change", &[(MANIFESTS, Some(&changed))]).await;
-    says(&fleet, &running, Phase::Degraded, "store").await;
+    says(&fleet, &running, TargetPhase::Degraded, "store").await;
     assert_eq!(written(&fleet), ["apply store"]);
     // What is there as rendered waits for nothing.
     let bj1 = fleet.cluster("bj1");
@@ -143,8 +143,8 @@ async fn a_wave_may_bring_the_kinds_of_the_next_one() {
         }
         seen
     });
-    running.until("it starts", |now| phase_of(now) == Some(Phase::Progressing)).await;
-    running.until("it runs", |now| phase_of(now) == Some(Phase::Waiting)).await;
+    running.until("it starts", |now| phase_of(now) == Some(TargetPhase::Progressing)).await;
+    running.until("it runs", |now| phase_of(now) == Some(TargetPhase::Waiting)).await;
     let words = target(&running.overview.borrow(), "bj1", "default/shop").detail.clone();
     assert_eq!(
         words,
@@ -155,12 +155,16 @@ async fn a_wave_may_bring_the_kinds_of_the_next_one() {
     running.converged(&fleet.begin).await;
     assert!(live::get(fleet.cluster("bj1"), "Account", "default", "seven").await.is_some());
     running.stop().await;
-    let refused: Vec<_> =
-        seen.await.expect("it ends").into_iter().filter(|(_, phase, _)| *phase == Phase::Refused).collect();
+    let refused: Vec<_> = seen
+        .await
+        .expect("it ends")
+        .into_iter()
+        .filter(|(_, phase, _)| *phase == TargetPhase::Refused)
+        .collect();
     assert_eq!(refused, [], "nobody has to do anything");
 }
 
-fn phase_of(overview: &tutti::report::Overview) -> Option<Phase> {
+fn phase_of(overview: &tutti::report::Overview) -> Option<TargetPhase> {
     overview.targets.iter().find(|it| it.app.to_string() == "default/shop").map(|it| it.phase)
 }
 
@@ -168,7 +172,7 @@ fn phase_of(overview: &tutti::report::Overview) -> Option<Phase> {
 async fn a_kind_that_no_wave_brings_is_refused_in_the_end() {
     let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
     let running = fleet.start().await;
-    says(&fleet, &running, Phase::Refused, "the cluster does not serve example.com/v1/Account").await;
+    says(&fleet, &running, TargetPhase::Refused, "the cluster does not serve example.com/v1/Account").await;
     assert_eq!(written(&fleet), ["apply operator"]);
 }
 
@@ -184,10 +188,10 @@ spec: {size: 1}
     let all = format!("{}---\n{}", operator_and_account(), in_wave(widget, "tutti.dev/sync-wave", 2));
     let fleet = fleet_with(&["bj1"], &all, &[], slow);
     let running = fleet.start().await;
-    running.until("the operator runs", |now| phase_of(now) == Some(Phase::Waiting)).await;
+    running.until("the operator runs", |now| phase_of(now) == Some(TargetPhase::Waiting)).await;
     for (group, kind, name) in [("example.com", "Account", "seven"), ("example.org", "Widget", "eight")] {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert_eq!(phase_of(&running.overview.borrow()), Some(Phase::Waiting), "for {kind}");
+        assert_eq!(phase_of(&running.overview.borrow()), Some(TargetPhase::Waiting), "for {kind}");
         let definition = manifests::definition(group, "v1", kind);
         live::create_as(fleet.cluster("bj1"), "operator", &definition).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
@@ -215,7 +219,7 @@ async fn what_has_waited_is_looked_up_again_before_it_is_written() {
     fleet.push(&running, "Two waves", &[(MANIFESTS, Some(&both))]).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     live::create_as(bj1, "kubectl", &config_map("default", "second", "ours")).await;
-    says(&fleet, &running, Phase::Refused, "ConfigMap default/second").await;
+    says(&fleet, &running, TargetPhase::Refused, "ConfigMap default/second").await;
     let second = live::get(bj1, "ConfigMap", "default", "second").await.expect("it is theirs");
     assert_eq!(second["metadata"]["labels"], serde_json::Value::Null);
 }

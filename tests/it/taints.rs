@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::support::fleet::{Fleet, phases, target};
 use crate::support::live;
@@ -75,7 +75,7 @@ async fn nothing_new_comes_to_a_cluster_with_no_schedule_and_what_is_there_goes_
     let new = target(&now, "bj2", "default/new");
     assert_eq!(
         (new.phase, new.detail.as_str()),
-        (Phase::KeptOut, "the cluster has the taint dedicated=gpu:NoSchedule")
+        (TargetPhase::KeptOut, "the cluster has the taint dedicated=gpu:NoSchedule")
     );
     let asked =
         fleet.requests().into_iter().filter(|(cluster, it)| cluster == "bj2" && it.name == "new").count();
@@ -89,8 +89,8 @@ async fn nothing_new_comes_to_a_cluster_with_no_schedule_and_what_is_there_goes_
     // Another process judges alike.
     let running = fleet.start().await;
     let now = running.converged(&revision).await;
-    assert_eq!(target(&now, "bj2", "default/new").phase, Phase::KeptOut);
-    assert_eq!(target(&now, "bj2", "default/old").phase, Phase::Running);
+    assert_eq!(target(&now, "bj2", "default/new").phase, TargetPhase::KeptOut);
+    assert_eq!(target(&now, "bj2", "default/old").phase, TargetPhase::Running);
 
     // It goes, and they come.
     let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
@@ -156,7 +156,9 @@ async fn the_old_place_is_kept_while_the_new_one_takes_nothing() {
     let changes: Vec<(&str, Option<&str>)> =
         changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     fleet.push(&running, "It moves to where nothing new comes", &changes).await;
-    running.until("it is kept out", |now| now.targets.iter().any(|it| it.phase == Phase::KeptOut)).await;
+    running
+        .until("it is kept out", |now| now.targets.iter().any(|it| it.phase == TargetPhase::KeptOut))
+        .await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(value(&fleet, "bj1", "only").await.as_deref(), Some("first"));
     assert_eq!(value(&fleet, "bj2", "only").await, None);

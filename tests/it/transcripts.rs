@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::support::folders::{read, write};
 use crate::support::lasting::LastingStage;
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 /// What readers of YAML see in different ways, and a document with a mistake.
 const VALUES: &str =
@@ -35,7 +35,7 @@ impl Stage {
         write(&folder.path().join("repo"), &example);
         let changes: Vec<_> =
             example.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
-        let commit = ConfigRepository::at(&folder.path().join("repo")).commit("The example", &changes);
+        let commit = TestRepository::at(&folder.path().join("repo")).commit("The example", &changes);
         write(&folder.path().join("mistakes"), &read(&root.join("tests/fixtures/mistakes-instance")));
         write(&folder.path().join("access"), &read(&root.join("tests/fixtures/access")));
         write(&folder.path().join("old"), &read(&root.join("tests/fixtures/migrate")));
@@ -159,8 +159,7 @@ fn notify() {
         changed("apps/bbcc/app.yaml", "version: v4", "version: v5"),
     ];
     let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
-    stage.commit =
-        ConfigRepository::at(&path).commit("Release shop-web 1.5.0, bbcc v5", &changes).to_string();
+    stage.commit = TestRepository::at(&path).commit("Release shop-web 1.5.0, bbcc v5", &changes).to_string();
     check_with("notify", |line| stage.play(line));
 }
 

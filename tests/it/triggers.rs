@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
-use tutti::api::{HooksState, Receiver, hooks_router, serve};
+use tutti::api::{HookReceiver, HooksState, hooks_router, serve};
 use tutti::fleet::{Fleet, assemble};
-use tutti::forge::Hint;
+use tutti::forge::WebhookHint;
 use tutti::manifest;
 use tutti::metrics::Metrics;
-use tutti::model::{ReceiverKind, Snapshot};
+use tutti::model::{Snapshot, WebhookReceiverKind};
 use tutti::trigger::evaluate_delivery;
 
 use crate::support::ci::Build;
@@ -76,15 +76,18 @@ fn repository() -> (Fleet, Snapshot) {
 }
 
 /// What a receiver makes of a delivery.
-async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>, String)) -> Hint {
+async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>, String)) -> WebhookHint {
     let (sender, mut hints) = mpsc::channel(1);
     let state = HooksState::new(sender, Metrics::default());
-    let of = |name: &str, kind| Receiver {
+    let of = |name: &str, kind| HookReceiver {
         name: name.to_owned(),
         kind,
         secrets: vec![SecretString::from(SECRET)],
     };
-    state.set_receivers([of("drone", ReceiverKind::Drone), of("steps", ReceiverKind::Woodpecker)]);
+    state.set_receivers([
+        of("drone", WebhookReceiverKind::Drone),
+        of("steps", WebhookReceiverKind::Woodpecker),
+    ]);
     let mut request = Request::post(format!("/hooks/v1/{receiver}"));
     for (name, value) in headers {
         request = request.header(name, value);
@@ -105,7 +108,7 @@ async fn build_of_drone_changes_the_pin_of_a_ring() {
     };
     let tag = Build::of_tag("shop/pay", 12, "1.8.0");
     let outcome = made(&tag, "updated").await.remove(0).expect("an outcome");
-    let edited = outcome.edited(snapshot.text(&outcome.file)).expect("an edit");
+    let edited = outcome.edited_file(snapshot.text(&outcome.file)).expect("an edit");
     assert_eq!(edited, "# of test\nversion: 1.8.0\n");
     assert_eq!(outcome.reason, "trigger of-drone of receiver drone, for shop/pay at 3f9c2d1");
     let promotion = Build { event: "promote".to_owned(), target: Some("prod".to_owned()), ..tag.clone() };
@@ -130,7 +133,7 @@ async fn step_of_woodpecker_changes_an_image_and_no_other_byte() {
     let hint = received("steps", Build::of_tag("shop/pay", 7, "1.8.0").woodpecker(SECRET)).await;
     let payload = hint.payload.expect("a payload");
     let outcome = evaluate_delivery("steps", &payload, &fleet, &snapshot).remove(0).expect("an outcome");
-    let edited = outcome.edited(snapshot.text(&outcome.file)).expect("an edit");
+    let edited = outcome.edited_file(snapshot.text(&outcome.file)).expect("an edit");
     assert_eq!(edited, PAY.replace("pay:1.7.3", "pay:1.8.0"));
     let commit = outcome.commit.expect("a commit");
     assert_eq!((commit.message.as_deref(), commit.author.as_deref()), (Some("Release 1.8.0"), Some("li")));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::{FaultPlan, Mutation, RequestMatch, Sandbox, Webhook};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tutti::report::{Phase, TargetReport};
+use tutti::report::{TargetPhase, TargetReport};
 
 use crate::drift::{APP, MANIFESTS, Scene, app, manifests};
 use crate::support::fleet::{Fleet, Running, target};
@@ -64,11 +64,11 @@ async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_t
     let now = told(&scene.running);
     let expected = "ConfigMap default/web: put back more than 10 times, and changed again each time; tried again after \
                     pauses of up to 5 minutes";
-    assert_eq!((now.phase, now.detail.as_str()), (Phase::Pending, expected));
+    assert_eq!((now.phase, now.detail.as_str()), (TargetPhase::Pending, expected));
 
     drop(somebody);
     minutes(6).await;
-    assert_eq!(told(&scene.running).phase, Phase::Running);
+    assert_eq!(told(&scene.running).phase, TargetPhase::Running);
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
     // What is changed a good while later is another matter.
     minutes(11).await;
@@ -142,14 +142,14 @@ async fn a_rollout_that_fails_is_told_though_somebody_sets_a_field_again_each_ti
     let edit = json!({"spec": {"revisionHistoryLimit": 7}});
     let _somebody = Somebody::sets(fleet.cluster("bj1"), "Deployment", "/spec/revisionHistoryLimit", edit);
     minutes(10).await;
-    assert_eq!(told(&running).phase, Phase::Pending);
+    assert_eq!(told(&running).phase, TargetPhase::Pending);
     let broken = manifest("registry.example.com/web:broken-1");
     let broken = fleet.push(&running, "A bad image", &[(MANIFESTS, Some(&broken))]).await;
     gitea.until(&broken, "failure").await;
     minutes(20).await;
     let now = told(&running);
     assert!(
-        now.phase == Phase::Degraded && now.detail.contains("ImagePullBackOff"),
+        now.phase == TargetPhase::Degraded && now.detail.contains("ImagePullBackOff"),
         "{:?} {}",
         now.phase,
         now.detail
@@ -200,7 +200,7 @@ async fn what_admission_keeps_changing_is_applied_once_and_told() {
     edit_as(cluster, "operator", ("Deployment", "web"), &note("one")).await;
     assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
     let now = told(&scene.running);
-    assert_eq!((now.phase, now.detail.as_str()), (Phase::OutOfSync, OVERRULED));
+    assert_eq!((now.phase, now.detail.as_str()), (TargetPhase::OutOfSync, OVERRULED));
     assert_eq!(log.count(warning), 1);
 
     // Neither time nor a write that changes nothing of ours is a reason to try it again.
@@ -223,7 +223,7 @@ async fn what_admission_keeps_changing_is_applied_once_and_told() {
     cluster.set_faults(&policy("web:1"));
     edit_as(cluster, "operator", ("Deployment", "web"), &note("four")).await;
     assert_eq!(scene.counted().await, ["1 patch deployments.apps"]);
-    assert_eq!(told(&scene.running).phase, Phase::Running);
+    assert_eq!(told(&scene.running).phase, TargetPhase::Running);
 }
 
 #[tokio::test(start_paused = true)]

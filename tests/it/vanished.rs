@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch};
 use serde_json::Value;
-use tutti::controller::{Ending, Until};
+use tutti::controller::{RunEnding, RunUntil};
 use tutti::model::Revision;
 use tutti::report::Overview;
 
@@ -15,7 +15,7 @@ use crate::support::live;
 use crate::support::log::Log;
 use crate::support::manifests::{self, RINGS, config_map, objects};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 use crate::support::wires::Wires;
 
 const GZ1: &str = "clusters/gz1.yaml";
@@ -54,13 +54,13 @@ fn dropped_by(revision: &Revision) -> String {
 
 /// A process that looks once, as `get` and `plan` do: what it says of the clusters.
 async fn look(fleet: &Fleet) -> Overview {
-    let look = |settings: &mut tutti::controller::Settings| {
+    let look = |settings: &mut tutti::controller::ControllerSettings| {
         observing(settings);
-        settings.until = Until::Settled { timeout: Duration::from_secs(60) };
-        settings.report = false;
+        settings.until = RunUntil::Settled { timeout: Duration::from_secs(60) };
+        settings.posts_statuses = false;
     };
     let (ending, now) = fleet.start_with(&Wires::lasting(), look).await.ended().await;
-    assert!(matches!(ending, Ending::Settled), "{ending:?}");
+    assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     Overview::clone(&now)
 }
 
@@ -278,7 +278,7 @@ async fn many_are_counted() {
 }
 
 /// An app on two embedded clusters, in files and as a commit.
-fn embedded() -> (Vec<(&'static str, String)>, ConfigRepository, Revision) {
+fn embedded() -> (Vec<(&'static str, String)>, TestRepository, Revision) {
     let cluster = |name: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{connection: {{sandbox: {{}}}}}}\n"
@@ -291,7 +291,7 @@ fn embedded() -> (Vec<(&'static str, String)>, ConfigRepository, Revision) {
         ("apps/settings/app.yaml", objects("default", "settings")),
         ("apps/settings/objects/one.yaml", config_map("default", "one", "first")),
     ];
-    let repository = ConfigRepository::empty();
+    let repository = TestRepository::empty();
     let changes: Vec<_> = files.iter().map(|(path, content)| (*path, Some(content.as_str()))).collect();
     let begin = repository.commit("Begin", &changes);
     (files, repository, begin)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tutti::forge::Hint;
+use tutti::forge::WebhookHint;
 use tutti::model::Revision;
 
 use crate::support::fleet::Fleet;
@@ -21,13 +21,13 @@ fn fleet() -> Fleet {
 }
 
 /// A push, of which a webhook spoke.
-pub fn hint(after: Option<&Revision>) -> Hint {
-    Hint {
+pub fn hint(after: Option<&Revision>) -> WebhookHint {
+    WebhookHint {
         receiver: "gitea".to_owned(),
         repository: Some("platform/config".to_owned()),
         reference: Some("refs/heads/main".to_owned()),
         after: after.map(ToString::to_string),
-        ..Hint::default()
+        ..WebhookHint::default()
     }
 }
 

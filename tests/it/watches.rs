@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandbox::{Fault, FaultPlan, FaultRule, Release, RequestMatch, SandboxOptions};
 use serde_json::json;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use crate::support::fleet::{Fleet, Running, target};
 use crate::support::live;
@@ -102,7 +102,7 @@ async fn a_kind_that_can_be_listed_no_more_is_not_called_well() {
     live::delete(gz1, "ConfigMap", "one").await;
     let is_told = |now: &Overview| {
         let target = target(now, "gz1", "default/settings");
-        target.phase == Phase::Pending && target.detail.starts_with("v1/ConfigMap cannot be watched: ")
+        target.phase == TargetPhase::Pending && target.detail.starts_with("v1/ConfigMap cannot be watched: ")
     };
     running.until("it is not called well", is_told).await;
 

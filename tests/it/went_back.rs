@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tutti::controller::Origin;
+use tutti::controller::ManifestOrigin;
 use tutti::model::Revision;
-use tutti::source::{Options, Repository};
+use tutti::source::{ConfigRepository, SourceOptions};
 
 use crate::support::fleet::{Fleet, Running};
 use crate::support::live;
@@ -22,8 +22,8 @@ async fn two_commits() -> (Fleet, Running, tempfile::TempDir, [Revision; 2]) {
         Fleet::new(&["bj1"], &[("apps/settings/app.yaml", &app), ("apps/settings/objects/one.yaml", &one)]);
     let state = tempfile::tempdir().expect("a folder");
     let url = format!("file://{}", fleet.repository.path().display());
-    let options = Options { url, state: state.path().to_owned(), ..fleet.repository.options() };
-    let origin = Origin::Repository(Repository::open(options).await.expect("a remote"));
+    let options = SourceOptions { url, state_folder: state.path().to_owned(), ..fleet.repository.options() };
+    let origin = ManifestOrigin::Repository(ConfigRepository::open(options).await.expect("a remote"));
     let running = fleet.start_from(origin, &Wires::lasting(), |_| {});
     running.converged(&fleet.begin).await;
     let two = config_map("default", "two", "first");

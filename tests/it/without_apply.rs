@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, settle};
 use crate::support::fleet::{Fleet, Running, is_list, target};
@@ -58,7 +58,7 @@ async fn new_object_is_refused() {
     let (fleet, running) = started(None).await;
     let now = running.overview.borrow().clone();
     let web = target(&now, "bj1", "default/web");
-    assert_eq!(web.phase, Phase::Refused, "{}", web.detail);
+    assert_eq!(web.phase, TargetPhase::Refused, "{}", web.detail);
     assert!(web.detail.contains("does not support server-side apply"), "{}", web.detail);
     assert!(live::get(fleet.cluster("bj1"), "Account", "default", "web").await.is_none());
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -74,7 +74,7 @@ async fn object_of_others_stays_as_it_is() {
     let (fleet, running) = started(Some(&json!({"owner": "eve"}))).await;
     let now = running.overview.borrow().clone();
     let web = target(&now, "bj1", "default/web");
-    assert_eq!(web.phase, Phase::Refused, "{}", web.detail);
+    assert_eq!(web.phase, TargetPhase::Refused, "{}", web.detail);
     let live = live::get(fleet.cluster("bj1"), "Account", "default", "web").await.expect("it is there");
     assert_eq!(live["spec"], json!({"owner": "eve"}));
     assert!(counted(&fleet).iter().all(|it| it.contains(" get ")), "{:?}", counted(&fleet));

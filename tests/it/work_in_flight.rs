@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use parking_lot::Mutex;
 use sandbox::{Fault, RequestMatch};
-use tutti::controller::Ending;
+use tutti::controller::RunEnding;
 use tutti::model::Revision;
 
 use crate::support::fleet::{Fleet, Running};
@@ -119,7 +119,7 @@ async fn reconnect(fleet: &Fleet, running: &Running, number: usize) -> Revision 
 async fn stops_after_its_write(running: Running, writes: &Writes) {
     assert_eq!(writes.under_way(), 1, "the write came to its end before the stop");
     let (ending, _) = running.stop().await;
-    assert!(matches!(ending, Ending::Stopped), "{ending:?}");
+    assert!(matches!(ending, RunEnding::Stopped), "{ending:?}");
     assert_eq!(writes.under_way(), 0, "the process ended before its write was answered");
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tutti::report::{Phase, TargetReport};
+use tutti::report::{TargetPhase, TargetReport};
 
 use crate::support::fleet::Fleet;
 use crate::support::kruise;
@@ -38,11 +38,11 @@ async fn every_shipped_layer_comes_to_healthy_objects() {
     let running = fleet.start().await;
     let cluster = fleet.cluster("bj1");
     // All others are well, and these wait for the controller that OpenKruise would be.
-    let waits = |it: &TargetReport| it.phase == Phase::Progressing;
+    let waits = |it: &TargetReport| it.phase == TargetPhase::Progressing;
     let now = running
         .until("those of OpenKruise alone not healthy", |now| {
             now.targets.iter().filter(|it| waits(it)).count() == 6 * 3
-                && now.targets.iter().all(|it| waits(it) || it.phase == Phase::Running)
+                && now.targets.iter().all(|it| waits(it) || it.phase == TargetPhase::Running)
         })
         .await;
     for target in now.targets.iter().filter(|it| waits(it)) {

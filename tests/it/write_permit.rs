@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch};
 use tutti::cluster::WritePermit;
-use tutti::controller::Ending;
+use tutti::controller::RunEnding;
 use tutti::model::Revision;
 
 use crate::support::fleet::{Fleet, Running};
@@ -68,7 +68,7 @@ async fn revoked_permit_lets_no_write_out() {
     tokio::time::sleep(A_WHILE).await;
     assert_eq!((writes(&fleet), gitea.posts().len()), (before, posted));
     let (ending, _) = running.stop().await;
-    assert!(matches!(ending, Ending::Stopped), "{ending:?}");
+    assert!(matches!(ending, RunEnding::Stopped), "{ending:?}");
     assert_eq!((writes(&fleet), gitea.posts().len()), (before, posted));
 
     // The next process does all of it.

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::api::deliveries_router;
-use crate::leader::{Role, Standing};
+use crate::leader::{LeaderRole, LeadershipState};
 
 const BUILD: &str = r#"{"event":"build","repo":{"slug":"shop/pay"},"build":{"status":"success"}}"#;
 
-/// The receivers of [`doors`], and one for builds.
-fn with_builds(capacity: usize) -> (HooksState, Router, mpsc::Receiver<Hint>) {
-    let (state, router, hints) = doors(capacity);
-    let builds = Receiver { kind: ReceiverKind::Generic, ..receiver("builds", &["s3cr3t"]) };
+/// The receivers of [`hooks_with_receivers`], and one for builds.
+fn with_builds(capacity: usize) -> (HooksState, Router, mpsc::Receiver<WebhookHint>) {
+    let (state, router, hints) = hooks_with_receivers(capacity);
+    let builds = HookReceiver { kind: WebhookReceiverKind::Generic, ..receiver("builds", &["s3cr3t"]) };
     state.set_receivers([receiver("gitea", &["s3cr3t"]), builds]);
     (state, router, hints)
 }
@@ -174,11 +174,11 @@ async fn delivery_refused_for_room_may_be_resent() {
 
 #[tokio::test]
 async fn standby_refuses_payloads() {
-    let (role, standing) = watch::channel(Role::StandsBy { leader: Some("other".to_owned()) });
+    let (role, standing) = watch::channel(LeaderRole::StandsBy { leader: Some("other".to_owned()) });
     let (sender, _hints) = mpsc::channel(8);
     let state = HooksState::new(sender, Metrics::default())
-        .standing(Some(Standing { role: standing, permit: Default::default() }));
-    let builds = Receiver { kind: ReceiverKind::Generic, ..receiver("builds", &["s3cr3t"]) };
+        .standing(Some(LeadershipState { role: standing, permit: Default::default() }));
+    let builds = HookReceiver { kind: WebhookReceiverKind::Generic, ..receiver("builds", &["s3cr3t"]) };
     state.set_receivers([receiver("gitea", &["s3cr3t"]), builds]);
     let router = hooks_router(state);
     let push = delivery("gitea", "push", PUSH, "s3cr3t", "1");
@@ -186,6 +186,6 @@ async fn standby_refuses_payloads() {
     let (status, body) = answer(&router, build(BUILD, "s3cr3t")).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body["detail"].as_str().is_some_and(|detail| detail.contains("stands by")), "{body}");
-    role.send(Role::Leads).expect("somebody listens");
+    role.send(LeaderRole::Leads).expect("somebody listens");
     assert_eq!(answer(&router, build(BUILD, "s3cr3t")).await.0, StatusCode::ACCEPTED);
 }

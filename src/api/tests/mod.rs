@@ -14,16 +14,16 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
-use crate::api::body::{LARGEST, SMALL};
-use crate::api::{Api, HooksState, Receiver, Status, hooks_router, serve, status_router};
-use crate::forge::Hint;
+use crate::api::body::{LARGEST, SMALL_BODY_BYTES};
+use crate::api::{ApiState, ApiV1, HookReceiver, HooksState, hooks_router, serve, status_router};
+use crate::forge::WebhookHint;
 use crate::metrics::Metrics;
-use crate::model::{ReceiverKind, Revision};
+use crate::model::{Revision, WebhookReceiverKind};
 use crate::report::Overview;
 
 const PUSH: &str = r#"{"ref":"refs/heads/main","repository":{"full_name":"platform/config"}}"#;
 
-fn doors(capacity: usize) -> (HooksState, Router, mpsc::Receiver<Hint>) {
+fn hooks_with_receivers(capacity: usize) -> (HooksState, Router, mpsc::Receiver<WebhookHint>) {
     let (sender, hints) = mpsc::channel(capacity);
     let state = HooksState::new(sender, Metrics::default());
     state.set_receivers([
@@ -34,10 +34,10 @@ fn doors(capacity: usize) -> (HooksState, Router, mpsc::Receiver<Hint>) {
     (state.clone(), hooks_router(state), hints)
 }
 
-fn receiver(name: &str, secrets: &[&str]) -> Receiver {
-    Receiver {
+fn receiver(name: &str, secrets: &[&str]) -> HookReceiver {
+    HookReceiver {
         name: name.to_owned(),
-        kind: ReceiverKind::Gitea,
+        kind: WebhookReceiverKind::Gitea,
         secrets: secrets.iter().map(|secret| SecretString::from(*secret)).collect(),
     }
 }
@@ -59,7 +59,7 @@ fn delivery(door: &str, event: &str, body: &str, secret: &str, id: &str) -> Requ
 }
 
 /// Has a signature header, which is wrong.
-fn signed_somehow() -> http::request::Builder {
+fn wrongly_signed() -> http::request::Builder {
     Request::post("/hooks/v1/gitea").header("x-gitea-signature", "0")
 }
 
@@ -79,7 +79,7 @@ async fn json_of(response: Response) -> Value {
 
 #[tokio::test]
 async fn a_push_is_accepted_once() {
-    let (_, router, mut hints) = doors(8);
+    let (_, router, mut hints) = hooks_with_receivers(8);
     let accepted = (StatusCode::ACCEPTED, json!({"accepted": true, "delivery": "d-1"}));
     assert_eq!(answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d-1")).await, accepted);
     let hint = hints.try_recv().expect("hint");
@@ -93,7 +93,7 @@ async fn a_push_is_accepted_once() {
 
 #[tokio::test]
 async fn bad_requests_are_refused() {
-    let (_, router, mut hints) = doors(8);
+    let (_, router, mut hints) = hooks_with_receivers(8);
     let check = async |request: Request<Body>, status: StatusCode, words: &str| {
         let (found, body) = answer(&router, request).await;
         assert_eq!((found, &body["status"]), (status, &json!(status.as_u16())), "{words}: {body}");
@@ -121,7 +121,7 @@ async fn bad_requests_are_refused() {
 
 #[tokio::test]
 async fn own_statuses_are_ignored_with_success() {
-    let (_, router, mut hints) = doors(8);
+    let (_, router, mut hints) = hooks_with_receivers(8);
     let (status, body) = answer(&router, delivery("gitea", "status", "{}", "s3cr3t", "d")).await;
     assert_eq!((status, &body["result"]), (StatusCode::OK, &json!("ignored")));
     assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("status")));
@@ -130,13 +130,13 @@ async fn own_statuses_are_ignored_with_success() {
 
 #[tokio::test]
 async fn body_size_is_limited() {
-    let (_, router, _hints) = doors(8);
+    let (_, router, _hints) = hooks_with_receivers(8);
     // The declared length refuses it; nothing is read.
     let unread = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-    let declared = signed_somehow().header("content-length", LARGEST + 1).body(unread).expect("request");
+    let declared = wrongly_signed().header("content-length", LARGEST + 1).body(unread).expect("request");
     assert_eq!(answer(&router, declared).await.0, StatusCode::PAYLOAD_TOO_LARGE);
     let parts = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 64 * 1024])));
-    let endless = signed_somehow().body(Body::from_stream(parts)).expect("request");
+    let endless = wrongly_signed().body(Body::from_stream(parts)).expect("request");
     assert_eq!(answer(&router, endless).await.0, StatusCode::PAYLOAD_TOO_LARGE);
     let largest = " ".repeat(LARGEST - PUSH.len()) + PUSH;
     assert_eq!(
@@ -147,16 +147,16 @@ async fn body_size_is_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_body_times_out() {
-    let (_, router, _hints) = doors(8);
+    let (_, router, _hints) = hooks_with_receivers(8);
     let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-    let request = signed_somehow().body(never).expect("request");
+    let request = wrongly_signed().body(never).expect("request");
     assert_eq!(answer(&router, request).await.0, StatusCode::REQUEST_TIMEOUT);
 }
 
 /// Without a signature the body is not awaited.
 #[tokio::test(start_paused = true)]
 async fn unsigned_body_is_not_read() {
-    let (_, router, _hints) = doors(8);
+    let (_, router, _hints) = hooks_with_receivers(8);
     let begun = tokio::time::Instant::now();
     let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let request = Request::post("/hooks/v1/gitea").body(never).expect("request");
@@ -167,7 +167,7 @@ async fn unsigned_body_is_not_read() {
 /// Unsigned requests do not use the rate of signed ones.
 #[tokio::test]
 async fn unsigned_requests_do_not_use_the_rate() {
-    let (_, router, _hints) = doors(8);
+    let (_, router, _hints) = hooks_with_receivers(8);
     for number in 0..500 {
         let request = delivery("gitea", "push", PUSH, "wrong", &number.to_string());
         assert_eq!(answer(&router, request).await.0, StatusCode::UNAUTHORIZED);
@@ -177,20 +177,21 @@ async fn unsigned_requests_do_not_use_the_rate() {
 
 #[tokio::test(start_paused = true)]
 async fn address_that_sent_too_much_may_send_small_signed_bodies() {
-    let (state, router, _hints) = doors(8);
+    let (state, router, _hints) = hooks_with_receivers(8);
     let check = async |last: u8, mut request: Request<Body>, expected: StatusCode| {
-        request.extensions_mut().insert(serve::Source([10, 0, 0, last].into()));
+        request.extensions_mut().insert(serve::ClientAddress([10, 0, 0, last].into()));
         assert_eq!(answer(&router, request).await.0, expected);
     };
-    state.charge([10, 0, 0, 1].into(), 1 << 30);
+    state.charge_unsigned_bytes([10, 0, 0, 1].into(), 1 << 30);
     let padded = |length: usize| " ".repeat(length - PUSH.len()) + PUSH;
     let signed = |length: usize, id: &str| delivery("gitea", "push", &padded(length), "s3cr3t", id);
-    check(1, signed(SMALL, "a"), StatusCode::ACCEPTED).await;
-    check(1, signed(SMALL + 1, "b"), StatusCode::TOO_MANY_REQUESTS).await;
-    check(2, signed(SMALL + 1, "b"), StatusCode::ACCEPTED).await;
+    check(1, signed(SMALL_BODY_BYTES, "a"), StatusCode::ACCEPTED).await;
+    check(1, signed(SMALL_BODY_BYTES + 1, "b"), StatusCode::TOO_MANY_REQUESTS).await;
+    check(2, signed(SMALL_BODY_BYTES + 1, "b"), StatusCode::ACCEPTED).await;
     // Large declared bodies and unsigned ones are not read.
     let never = || Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-    let declared = signed_somehow().header("content-length", SMALL + 1).body(never()).expect("request");
+    let declared =
+        wrongly_signed().header("content-length", SMALL_BODY_BYTES + 1).body(never()).expect("request");
     check(1, declared, StatusCode::TOO_MANY_REQUESTS).await;
     let unsigned = Request::post("/hooks/v1/gitea").body(never()).expect("request");
     check(1, unsigned, StatusCode::UNAUTHORIZED).await;
@@ -201,7 +202,7 @@ async fn address_that_sent_too_much_may_send_small_signed_bodies() {
 
 #[tokio::test]
 async fn too_many_are_refused_until_later() {
-    let (_, router, _hints) = doors(1000);
+    let (_, router, _hints) = hooks_with_receivers(1000);
     let mut refused = None;
     for number in 0..500 {
         let request = delivery("gitea", "push", PUSH, "s3cr3t", &number.to_string());
@@ -218,7 +219,7 @@ async fn too_many_are_refused_until_later() {
 
 #[tokio::test]
 async fn full_channel_accepts_and_closed_channel_refuses() {
-    let (_, router, hints) = doors(1);
+    let (_, router, hints) = hooks_with_receivers(1);
     for id in ["d-1", "d-2", "d-3"] {
         assert_eq!(
             answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", id)).await.0,
@@ -234,7 +235,7 @@ async fn full_channel_accepts_and_closed_channel_refuses() {
 
 #[tokio::test]
 async fn receivers_change_while_serving() {
-    let (state, router, _hints) = doors(8);
+    let (state, router, _hints) = hooks_with_receivers(8);
     state.set_receivers([receiver("forge", &["other"])]);
     assert_eq!(
         answer(&router, delivery("gitea", "push", PUSH, "s3cr3t", "d")).await.0,
@@ -249,20 +250,20 @@ async fn receivers_change_while_serving() {
 }
 
 /// `is_read`: whether the repository was read.
-fn status(is_read: bool) -> Status {
+fn status(is_read: bool) -> ApiState {
     let revision = is_read.then(|| Revision::from("0123456789"));
     let overview = Overview { revision, ..Overview::default() };
-    let (state, _, _) = doors(1);
-    Status {
+    let (state, _, _) = hooks_with_receivers(1);
+    ApiState {
         overview: watch::channel(Arc::new(overview)).1,
         hooks: state,
         metrics: Metrics::default(),
         standing: None,
-        api: Api::new(None, watch::channel(None).1, mpsc::channel(1).0),
+        api: ApiV1::new(None, watch::channel(None).1, mpsc::channel(1).0),
     }
 }
 
-async fn get(status: Status, path: &str) -> (StatusCode, String, String) {
+async fn get(status: ApiState, path: &str) -> (StatusCode, String, String) {
     let request = Request::get(path).body(Body::empty()).expect("request");
     let response = status_router(status).oneshot(request).await.expect("infallible");
     let media = response.headers()["content-type"].to_str().expect("text").to_owned();
@@ -324,7 +325,7 @@ async fn deliveries_are_counted_by_receiver_and_verdict() {
     for request in deliveries {
         router.clone().oneshot(request).await.expect("infallible");
     }
-    let status = Status { metrics, hooks: state, ..status(true) };
+    let status = ApiState { metrics, hooks: state, ..status(true) };
     let (code, media, text) = get(status, "/metrics").await;
     assert_eq!((code, media.as_str()), (StatusCode::OK, crate::metrics::CONTENT_TYPE));
     let mut counted: Vec<&str> =

@@ -4,8 +4,8 @@
 //! trigger's token calls that trigger and reads commits and apps. Only digests of tokens are in memory.
 
 mod access;
-mod answers;
 mod calls;
+mod idempotency;
 mod reads;
 #[cfg(test)]
 mod tests;
@@ -24,44 +24,44 @@ use secrecy::SecretString;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 pub use access::SHORTEST_TOKEN;
-pub use calls::{Call, NotWritten, Written};
+pub use calls::{TriggerCall, TriggerWriteError, WrittenChange};
 
 use super::deliveries::deliveries_router;
 use super::problem::Problem;
-use super::serve::Source;
-use super::status::Status;
+use super::serve::ClientAddress;
+use super::status::ApiState;
 use crate::controller::ConfigHead;
-use crate::leader::{Role, Standing};
-use access::{Access, Caller};
-use answers::Answers;
+use crate::leader::{LeaderRole, LeadershipState};
+use access::{ApiCaller, ApiTokens};
+use idempotency::IdempotencyCache;
 
 /// Long polls at once; others are answered immediately.
-const MOST_WAITS: usize = 64;
+const MAX_LONG_POLLS: usize = 64;
 
 /// Clones share it.
 #[derive(Clone, Debug)]
-pub struct Api {
-    access: Arc<Access>,
+pub struct ApiV1 {
+    access: Arc<ApiTokens>,
     heads: watch::Receiver<Option<Arc<ConfigHead>>>,
-    calls: mpsc::Sender<Call>,
-    answers: Arc<Mutex<Answers>>,
-    waits: Arc<Semaphore>,
+    calls: mpsc::Sender<TriggerCall>,
+    idempotency: Arc<Mutex<IdempotencyCache>>,
+    long_polls: Arc<Semaphore>,
 }
 
-impl Api {
+impl ApiV1 {
     /// `token`: the operator's; without it the API is closed. `heads`: the config repository as last read. `calls`:
     /// changes for `pulls` to write.
     pub fn new(
         token: Option<&SecretString>,
         heads: watch::Receiver<Option<Arc<ConfigHead>>>,
-        calls: mpsc::Sender<Call>,
+        calls: mpsc::Sender<TriggerCall>,
     ) -> Self {
         Self {
-            access: Arc::new(Access::new(token)),
+            access: Arc::new(ApiTokens::new(token)),
             heads,
             calls,
-            answers: Arc::default(),
-            waits: Arc::new(Semaphore::new(MOST_WAITS)),
+            idempotency: Arc::default(),
+            long_polls: Arc::new(Semaphore::new(MAX_LONG_POLLS)),
         }
     }
 
@@ -70,29 +70,29 @@ impl Api {
     }
 }
 
-pub(super) fn router(status: &Status) -> Router {
+pub(super) fn router(status: &ApiState) -> Router {
     let of_operator = deliveries_router(status.hooks.clone())
-        .route("/api/v1/{*rest}", any(unknown))
-        .layer(middleware::from_fn(operator_only));
+        .route("/api/v1/{*rest}", any(unknown_route))
+        .layer(middleware::from_fn(require_operator));
     Router::new()
         .route("/api/v1/commits/{sha}", get(reads::commit))
         .route("/api/v1/apps/{namespace}/{name}", get(reads::app))
-        .route("/api/v1/triggers/{name}", post(calls::call))
+        .route("/api/v1/triggers/{name}", post(calls::call_trigger))
         .with_state(status.clone())
         .merge(of_operator)
-        .layer(middleware::from_fn_with_state(status.api.clone(), authorized))
+        .layer(middleware::from_fn_with_state(status.api.clone(), authorize))
 }
 
 /// Authenticates before anything else.
-async fn authorized(State(api): State<Api>, mut request: Request, next: Next) -> Result<Response, Problem> {
-    let source = request.extensions().get().map(|Source(address)| *address);
+async fn authorize(State(api): State<ApiV1>, mut request: Request, next: Next) -> Result<Response, Problem> {
+    let source = request.extensions().get().map(|ClientAddress(address)| *address);
     let caller = api.access.identify(request.headers(), source)?;
     request.extensions_mut().insert(Arc::new(caller));
     Ok(next.run(request).await)
 }
 
-async fn operator_only(
-    Extension(caller): Extension<Arc<Caller>>,
+async fn require_operator(
+    Extension(caller): Extension<Arc<ApiCaller>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
@@ -104,15 +104,15 @@ async fn operator_only(
 }
 
 /// A standby does not know results: the caller's next request may reach the leader.
-fn leading(status: &Status) -> Result<(), Problem> {
-    let leads = |standing: &Standing| *standing.role.borrow() == Role::Leads;
+fn require_leader(status: &ApiState) -> Result<(), Problem> {
+    let leads = |standing: &LeadershipState| *standing.role.borrow() == LeaderRole::Leads;
     if status.standing.as_ref().is_none_or(leads) {
         return Ok(());
     }
     let detail = "this process stands by; the one that leads answers (help: try again)";
-    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(RETRY_AFTER, "1"))
+    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_header(RETRY_AFTER, "1"))
 }
 
-async fn unknown() -> Problem {
+async fn unknown_route() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is nothing here; docs/ci.md lists what /api/v1 has")
 }

@@ -13,23 +13,23 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::leading;
+use super::require_leader;
 use crate::api::problem::Problem;
-use crate::api::status::Status;
-use crate::manifest::read::duration;
+use crate::api::status::ApiState;
+use crate::manifest::read::parse_duration;
 use crate::model::{AppId, Digest, short_line, without_credentials};
 use crate::report::Overview;
-use crate::report::became::{self, AppQuestion};
+use crate::report::pipeline_report::{self, AppReportFilter};
 
 /// Proxies close connections that are silent for a minute.
-const LONGEST_WAIT: Duration = Duration::from_secs(55);
+const MAX_WAIT: Duration = Duration::from_secs(55);
 /// The overview may change several times a second.
-const PAUSE: Duration = Duration::from_millis(500);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// In characters, of an error of the repository.
-const LONGEST_ERROR: usize = 200;
+const MAX_ERROR_CHARS: usize = 200;
 
 pub(super) async fn commit(
-    State(status): State<Status>,
+    State(status): State<ApiState>,
     sha: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -40,13 +40,13 @@ pub(super) async fn commit(
         return Err(Problem::new(StatusCode::BAD_REQUEST, "a commit is 7 to 64 hexadecimal digits"));
     }
     let find = |overview: &Overview| {
-        let report = became::of_commit(overview, &sha)?;
-        Some((report.state.is_final(), text_of(&report)))
+        let report = pipeline_report::commit_report(overview, &sha)?;
+        Some((report.state.is_final(), json_text(&report)))
     };
     let unknown = "it was not read yet, or is none of the newest commits of the branch";
-    held_back(
+    long_poll(
         &status,
-        &Query::parse(query.as_deref())?,
+        &ReadQuery::parse(query.as_deref())?,
         &headers,
         &find,
         &format!("commit {sha} is not known: {unknown}"),
@@ -55,28 +55,28 @@ pub(super) async fn commit(
 }
 
 pub(super) async fn app(
-    State(status): State<Status>,
+    State(status): State<ApiState>,
     path: Result<Path<(String, String)>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (namespace, name) = path.map(|Path(path)| path).unwrap_or_default();
-    let (query, app) = (Query::parse(query.as_deref())?, AppId::new(&namespace, &name));
+    let (query, app) = (ReadQuery::parse(query.as_deref())?, AppId::new(&namespace, &name));
     let find = |overview: &Overview| {
-        let report = became::of_app(overview, &app, &query.question)?;
-        Some((report.state.is_final(), text_of(&report)))
+        let report = pipeline_report::app_report(overview, &app, &query.question)?;
+        Some((report.state.is_final(), json_text(&report)))
     };
-    let app = short_line(&app.to_string(), LONGEST_ERROR);
-    held_back(&status, &query, &headers, &find, &format!("{app} is on no cluster that was asked for")).await
+    let app = short_line(&app.to_string(), MAX_ERROR_CHARS);
+    long_poll(&status, &query, &headers, &find, &format!("{app} is on no cluster that was asked for")).await
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Query {
+struct ReadQuery {
     wait: Duration,
-    question: AppQuestion,
+    question: AppReportFilter,
 }
 
-impl Query {
+impl ReadQuery {
     fn parse(text: Option<&str>) -> Result<Self, Problem> {
         let mut query = Self::default();
         for pair in text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
@@ -84,8 +84,8 @@ impl Query {
             // Versions, rings and durations need no percent-encoding.
             let wrong = |what: &str| Err(Problem::new(StatusCode::BAD_REQUEST, format!("`{name}` {what}")));
             match name {
-                "wait" => match duration(value) {
-                    Some(wait) => query.wait = wait.min(LONGEST_WAIT),
+                "wait" => match parse_duration(value) {
+                    Some(wait) => query.wait = wait.min(MAX_WAIT),
                     None => return wrong("is a duration such as 55s"),
                 },
                 "version" | "ring" if value.is_empty() || value.contains('%') => return wrong("is no name"),
@@ -98,35 +98,35 @@ impl Query {
     }
 }
 
-fn text_of(report: &impl Serialize) -> String {
+fn json_text(report: &impl Serialize) -> String {
     serde_json::to_string(report).unwrap_or_default()
 }
 
 /// `find` returns whether the state is final, and the body.
-async fn held_back(
-    status: &Status,
-    query: &Query,
+async fn long_poll(
+    status: &ApiState,
+    query: &ReadQuery,
     headers: &HeaderMap,
     find: &(dyn Fn(&Overview) -> Option<(bool, String)> + Send + Sync),
     unknown: &str,
 ) -> Result<Response, Problem> {
-    leading(status)?;
+    require_leader(status)?;
     let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let permit = status.api.waits.try_acquire();
+    let permit = status.api.long_polls.try_acquire();
     let until = Instant::now() + if permit.is_ok() { query.wait } else { Duration::ZERO };
     let mut overviews = status.overview.clone();
     loop {
         let overview = overviews.borrow_and_update().clone();
-        let found = find(&overview).map(|(is_final, text)| (is_final, tag(&text), text));
+        let found = find(&overview).map(|(is_final, text)| (is_final, etag(&text), text));
         let is_over = Instant::now() >= until;
         match (found, known) {
-            (Some((_, tag, text)), Some(known)) if tag != known => return Ok(answer(&tag, text)),
-            (Some((true, tag, text)), None) => return Ok(answer(&tag, text)),
-            (Some((_, tag, text)), None) if is_over => return Ok(answer(&tag, text)),
+            (Some((_, tag, text)), Some(known)) if tag != known => return Ok(tagged_response(&tag, text)),
+            (Some((true, tag, text)), None) => return Ok(tagged_response(&tag, text)),
+            (Some((_, tag, text)), None) if is_over => return Ok(tagged_response(&tag, text)),
             (Some((_, tag, _)), Some(_)) if is_over => {
                 return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
             }
-            (None, _) if is_over => return Err(not_known(&overview, unknown)),
+            (None, _) if is_over => return Err(not_found(&overview, unknown)),
             _ => {}
         }
         tokio::select! {
@@ -134,13 +134,13 @@ async fn held_back(
             changed = overviews.changed() => if changed.is_err() { tokio::time::sleep_until(until).await },
             () = tokio::time::sleep_until(until) => continue,
         }
-        tokio::time::sleep_until(until.min(Instant::now() + PAUSE)).await;
+        tokio::time::sleep_until(until.min(Instant::now() + RECHECK_INTERVAL)).await;
     }
 }
 
-fn not_known(overview: &Overview, unknown: &str) -> Problem {
+fn not_found(overview: &Overview, unknown: &str) -> Problem {
     let error =
-        overview.source_error.as_ref().map(|error| short_line(&without_credentials(error), LONGEST_ERROR));
+        overview.source_error.as_ref().map(|error| short_line(&without_credentials(error), MAX_ERROR_CHARS));
     let detail = match error {
         Some(error) => format!("{unknown}; the config repository cannot be read: {error}"),
         None => unknown.to_owned(),
@@ -148,10 +148,10 @@ fn not_known(overview: &Overview, unknown: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, detail)
 }
 
-fn tag(text: &str) -> String {
+fn etag(text: &str) -> String {
     format!("\"{}\"", Digest::of(text.as_bytes()).short())
 }
 
-fn answer(tag: &str, text: String) -> Response {
+fn tagged_response(tag: &str, text: String) -> Response {
     ([(CONTENT_TYPE, "application/json"), (ETAG, tag)], text).into_response()
 }

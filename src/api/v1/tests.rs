@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
-use super::{Api, Call, NotWritten, Written};
-use crate::api::serve::Source;
-use crate::api::{HooksState, Status, status_router};
+use super::{ApiV1, TriggerCall, TriggerWriteError, WrittenChange};
+use crate::api::serve::ClientAddress;
+use crate::api::{ApiState, HooksState, status_router};
 use crate::cluster::WritePermit;
 use crate::controller::ConfigHead;
 use crate::fleet::assemble;
-use crate::leader::{Role, Standing};
+use crate::leader::{LeaderRole, LeadershipState};
 use crate::manifest;
 use crate::metrics::Metrics;
 use crate::model::{AppId, Revision, Snapshot};
-use crate::report::{Overview, Phase, TargetReport};
+use crate::report::{Overview, TargetPhase, TargetReport};
 
 const TOKEN: &str = "0123456789abcdef-operator";
 const RELEASE: &str = "0123456789abcdef-release";
@@ -39,14 +39,14 @@ fn trigger(name: &str, more: &str) -> String {
 }
 
 struct Case {
-    api: Api,
+    api: ApiV1,
     router: Router,
     overview: watch::Sender<Arc<Overview>>,
-    calls: mpsc::Receiver<Call>,
-    role: watch::Sender<Role>,
+    calls: mpsc::Receiver<TriggerCall>,
+    role: watch::Sender<LeaderRole>,
 }
 
-fn target(cluster: &str, phase: Phase, version: &str) -> TargetReport {
+fn target(cluster: &str, phase: TargetPhase, version: &str) -> TargetReport {
     TargetReport {
         revision: Revision::from(HEAD),
         version: version.to_owned(),
@@ -83,7 +83,7 @@ impl Case {
         let head = ConfigHead { fleet: Arc::new(fleet), snapshot: Arc::new(snapshot), defined: None };
         let (sender, calls) = mpsc::channel(4);
         let token = token.map(SecretString::from);
-        let api = Api::new(token.as_ref(), watch::channel(Some(Arc::new(head))).1, sender);
+        let api = ApiV1::new(token.as_ref(), watch::channel(Some(Arc::new(head))).1, sender);
         let of = |name: &str, token: &str| (name.to_owned(), SecretString::from(token));
         api.set_trigger_tokens([
             of("release", RELEASE),
@@ -92,13 +92,13 @@ impl Case {
             of("short", "0123456789abcde"),
         ]);
         let (overview, seen) =
-            watch::channel(Arc::new(overview(vec![target("bj1", Phase::Running, "1.7.3")])));
-        let (role, roles) = watch::channel(Role::Leads);
-        let status = Status {
+            watch::channel(Arc::new(overview(vec![target("bj1", TargetPhase::Running, "1.7.3")])));
+        let (role, roles) = watch::channel(LeaderRole::Leads);
+        let status = ApiState {
             overview: seen,
             hooks: HooksState::new(mpsc::channel(1).0, Metrics::default()),
             metrics: Metrics::default(),
-            standing: Some(Standing { role: roles, permit: WritePermit::default() }),
+            standing: Some(LeadershipState { role: roles, permit: WritePermit::default() }),
             api: api.clone(),
         };
         Self { api, router: status_router(status), overview, calls, role }
@@ -135,14 +135,14 @@ impl Case {
     fn write(
         &mut self,
         times: usize,
-        written: Result<Written, NotWritten>,
+        written: Result<WrittenChange, TriggerWriteError>,
     ) -> tokio::task::JoinHandle<Vec<String>> {
         let (_, empty) = mpsc::channel(1);
         let mut calls = std::mem::replace(&mut self.calls, empty);
         tokio::spawn(async move {
             let mut made = Vec::new();
             for _ in 0..times {
-                let Some(Call { outcome, reply }) = calls.recv().await else { break };
+                let Some(TriggerCall { outcome, reply }) = calls.recv().await else { break };
                 made.push(outcome.title());
                 let _ = reply.send(written.clone());
             }
@@ -241,7 +241,7 @@ async fn only_wrong_tokens_are_throttled() {
     let ask = async |token: &str, last: u8| {
         let mut request =
             request("GET", "/api/v1/apps/shop/pay", Some(token)).body(Body::empty()).expect("a request");
-        request.extensions_mut().insert(Source([10, 0, 0, last].into()));
+        request.extensions_mut().insert(ClientAddress([10, 0, 0, last].into()));
         case.ask(request).await.0
     };
     let mut wrong = 0;
@@ -262,7 +262,7 @@ async fn only_wrong_tokens_are_throttled() {
 #[tokio::test]
 async fn call_is_written_once_for_its_key() {
     let mut case = Case::new(Some(TOKEN));
-    let written = Written { link: Some("https://git.example.com/pulls/7".to_owned()), commit: None };
+    let written = WrittenChange { link: Some("https://git.example.com/pulls/7".to_owned()), commit: None };
     let made = case.write(2, Ok(written));
     let first = case.call("release", RELEASE, Some("build-7"), &payload("1.8.0")).await;
     assert_eq!(first.0, StatusCode::ACCEPTED, "{}", first.1);
@@ -288,11 +288,11 @@ async fn call_is_written_once_for_its_key() {
 #[tokio::test]
 async fn failed_write_may_be_repeated() {
     let mut case = Case::new(Some(TOKEN));
-    drop(case.write(0, Ok(Written::default())).await);
+    drop(case.write(0, Ok(WrittenChange::default())).await);
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.8.0")).await;
     assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "nobody writes: {}", answer.1);
     let mut case = Case::new(Some(TOKEN));
-    let failing = case.write(1, Err(NotWritten::Later("the forge does not answer".to_owned())));
+    let failing = case.write(1, Err(TriggerWriteError::Transient("the forge does not answer".to_owned())));
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.8.0")).await;
     assert_eq!(
         (answer.0, &answer.1["detail"]),
@@ -301,7 +301,8 @@ async fn failed_write_may_be_repeated() {
     assert_eq!(answer.2.headers()["retry-after"], "1");
     failing.await.expect("done");
     let mut case = Case::new(Some(TOKEN));
-    let refused = case.write(1, Err(NotWritten::Never("the branch is of somebody else".to_owned())));
+    let refused =
+        case.write(1, Err(TriggerWriteError::Permanent("the branch is of somebody else".to_owned())));
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.8.0")).await;
     assert_eq!(
         (answer.0, &answer.1["detail"]),
@@ -310,12 +311,12 @@ async fn failed_write_may_be_repeated() {
     assert!(answer.2.headers().get("retry-after").is_none(), "it is not to be repeated");
     refused.await.expect("done");
     let case = Case::new(Some(TOKEN));
-    case.role.send_replace(Role::StandsBy { leader: None });
+    case.role.send_replace(LeaderRole::StandsBy { leader: None });
     let answer = case.call("release", RELEASE, Some("a"), &payload("1.7.3")).await;
     assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE);
     assert!(answer.1["detail"].as_str().is_some_and(|it| it.contains("stands by")), "{}", answer.1);
     assert_eq!(case.get("/api/v1/apps/shop/pay", TOKEN).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    case.role.send_replace(Role::Leads);
+    case.role.send_replace(LeaderRole::Leads);
     assert_eq!(case.call("release", RELEASE, Some("a"), &payload("1.7.3")).await.0, StatusCode::OK);
 }
 
@@ -323,11 +324,14 @@ async fn failed_write_may_be_repeated() {
 async fn slow_write_is_answered_on_repetition() {
     for (outcome, expected) in [
         (
-            Ok(Written { link: Some("https://git.example.com/pulls/7".to_owned()), commit: None }),
+            Ok(WrittenChange { link: Some("https://git.example.com/pulls/7".to_owned()), commit: None }),
             StatusCode::OK,
         ),
         // A failed write may be tried again.
-        (Err(NotWritten::Later("the forge does not answer".to_owned())), StatusCode::SERVICE_UNAVAILABLE),
+        (
+            Err(TriggerWriteError::Transient("the forge does not answer".to_owned())),
+            StatusCode::SERVICE_UNAVAILABLE,
+        ),
     ] {
         let mut case = Case::new(Some(TOKEN));
         let answer = case.call("release", RELEASE, Some("build-7"), &payload("1.8.0")).await;
@@ -335,7 +339,7 @@ async fn slow_write_is_answered_on_repetition() {
         assert!(answer.1["detail"].as_str().is_some_and(|it| it.contains("not written yet")), "{}", answer.1);
         let again = case.call("release", RELEASE, Some("build-7"), &payload("1.8.0")).await;
         assert_eq!(again.0, StatusCode::CONFLICT, "it is under way: {}", again.1);
-        let Call { reply, .. } = case.calls.try_recv().expect("one call");
+        let TriggerCall { reply, .. } = case.calls.try_recv().expect("one call");
         assert!(case.calls.try_recv().is_err(), "it is written once");
         let link = outcome.clone().ok().and_then(|written| written.link);
         reply.send(outcome.clone()).expect("it is waited for");
@@ -382,8 +386,8 @@ async fn calls_that_change_nothing_say_so() {
 async fn commits_and_apps_are_answered() {
     let case = Case::new(Some(TOKEN));
     case.overview.send_replace(Arc::new(overview(vec![
-        target("bj1", Phase::Running, "1.8.0"),
-        target("bj2", Phase::Degraded, "1.8.0"),
+        target("bj1", TargetPhase::Running, "1.8.0"),
+        target("bj2", TargetPhase::Degraded, "1.8.0"),
     ])));
     let (status, body, response) = case.get("/api/v1/commits/AAAAAAA", TOKEN).await;
     assert_eq!((status, &body["state"], &body["commit"]), (StatusCode::OK, &json!("failure"), &json!(HEAD)));
@@ -415,7 +419,7 @@ async fn commits_and_apps_are_answered() {
 #[tokio::test(start_paused = true)]
 async fn long_poll_ends_when_the_state_changes() {
     let case = Case::new(Some(TOKEN));
-    let with = |version: &str, phase: Phase| Arc::new(overview(vec![target("bj1", phase, version)]));
+    let with = |version: &str, phase: TargetPhase| Arc::new(overview(vec![target("bj1", phase, version)]));
     let ask = async |query: &str, tag: Option<&str>| {
         let mut request = request("GET", &format!("/api/v1/apps/shop/pay{query}"), Some(TOKEN));
         if let Some(tag) = tag {
@@ -428,7 +432,7 @@ async fn long_poll_ends_when_the_state_changes() {
     // A final state is answered at once, another one after the wait.
     let (status, body, _) = ask("?wait=55s", None).await;
     assert_eq!((status, &body["state"]), (StatusCode::OK, &json!("success")));
-    case.overview.send_replace(with("1.8.0", Phase::Progressing));
+    case.overview.send_replace(with("1.8.0", TargetPhase::Progressing));
     let (status, body, tag) = ask("?wait=55s", None).await;
     assert_eq!((status, &body["state"]), (StatusCode::OK, &json!("pending")));
     let (status, body, same) = ask("?wait=2s", tag.as_deref()).await;
@@ -436,7 +440,7 @@ async fn long_poll_ends_when_the_state_changes() {
     // A change ends the wait.
     let change = async {
         tokio::time::sleep(Duration::from_secs(20)).await;
-        case.overview.send_replace(with("1.8.0", Phase::Running));
+        case.overview.send_replace(with("1.8.0", TargetPhase::Running));
     };
     let (answer, ()) = tokio::join!(ask("?wait=55s", tag.as_deref()), change);
     assert_eq!((answer.0, &answer.1["healthy"]), (StatusCode::OK, &json!(true)));
@@ -444,7 +448,7 @@ async fn long_poll_ends_when_the_state_changes() {
     case.overview.send_replace(Arc::new(Overview::default()));
     let (answer, ()) = tokio::join!(ask("?wait=1h", None), async {
         tokio::time::sleep(Duration::from_secs(50)).await;
-        case.overview.send_replace(with("1.8.0", Phase::Running));
+        case.overview.send_replace(with("1.8.0", TargetPhase::Running));
     });
     assert_eq!(answer.0, StatusCode::OK);
     case.overview.send_replace(Arc::new(Overview::default()));

@@ -12,31 +12,31 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::output::say;
-use super::process::{Process, ProcessArgs};
+use super::process::{ProcessArgs, ProcessSettings};
 use super::timeout::timeout;
 use super::{diagnostics, files, session};
-use crate::controller::{Ending, Until};
+use crate::controller::{RunEnding, RunUntil};
 use crate::manifest;
 use crate::model::{Approval, Revision};
 use crate::promotion;
-use crate::report::words::count;
+use crate::report::status_text::count_noun;
 use crate::report::{Overview, RolloutReport};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ApproveArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<ApproveCommand>,
     /// The digest that the plan, the status or `tutti get` showed; its beginning is enough
     #[arg(value_parser = beginning, required = true)]
     digest: Option<String>,
     #[command(flatten)]
-    file: FileArgs,
+    file: ApprovalFileArgs,
 }
 
 /// What is looked at before a file is written, and what becomes of that.
 #[derive(Args, Debug)]
-pub struct FileArgs {
+pub struct ApprovalFileArgs {
     #[command(flatten)]
     pub process: ProcessArgs,
     /// Commit the file, and only it
@@ -48,17 +48,17 @@ pub struct FileArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ApproveCommand {
     /// Let the next waves of an app open, or a version that was reverted start again
-    Rollout(Box<rollout::RolloutArgs>),
+    Rollout(Box<rollout::ApproveRolloutArgs>),
 }
 
 pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
-    if let Some(What::Rollout(args)) = args.what {
+    if let Some(ApproveCommand::Rollout(args)) = args.what {
         return rollout::run(*args).await;
     }
     let digest = args.digest.unwrap_or_default();
-    let Some((root, overview)) = args.file.look(|timeout| Until::Planned { timeout }).await? else {
+    let Some((root, overview)) = args.file.observe(|timeout| RunUntil::Planned { timeout }).await? else {
         return Ok(Exit::Interrupted);
     };
     let fits = |approval: &&Approval| approval.digest().to_string().starts_with(&digest);
@@ -69,7 +69,10 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         [] => {
             let is_its = |rollout: &&RolloutReport| rollout::has_digest(rollout, &digest);
             if let Some(rollout) = overview.rollouts.iter().find(is_its) {
-                bail!("{digest} is the version of a rollout, not of deletes; {}", rollout::instead(rollout));
+                bail!(
+                    "{digest} is the version of a rollout, not of deletes; {}",
+                    rollout::next_step_of(rollout)
+                );
             }
             let known: Vec<String> = overview
                 .approvals_wanted
@@ -85,12 +88,12 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
         }
         _ => bail!("{digest} is the beginning of several digests: give more digits"),
     };
-    let (path, text) = file_of(approval, overview.revision.as_ref());
+    let (path, text) = approval_file(approval, overview.revision.as_ref());
     files::write(&root, &path, &text)?;
     let path = root.join(path);
-    say!("{}: approves {} of {}", path.display(), count(approval.objects.len(), "delete"), approval.app);
+    say!("{}: approves {} of {}", path.display(), count_noun(approval.objects.len(), "delete"), approval.app);
     if args.file.commit {
-        let message = format!("Approve {} of {}", count(approval.objects.len(), "delete"), approval.app);
+        let message = format!("Approve {} of {}", count_noun(approval.objects.len(), "delete"), approval.app);
         commit(&root, &path, &message)?;
         say!("committed; push it to let them run");
     } else {
@@ -99,25 +102,28 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-impl FileArgs {
-    /// The manifest folder and the current overview: an approval for another state is void. `None`: a signal ended it.
-    async fn look(&self, until: fn(Duration) -> Until) -> anyhow::Result<Option<(PathBuf, Arc<Overview>)>> {
+impl ApprovalFileArgs {
+    /// The manifest folder and the current overview: an approval for another state is void. `NotConfigured`: a signal ended it.
+    async fn observe(
+        &self,
+        until: fn(Duration) -> RunUntil,
+    ) -> anyhow::Result<Option<(PathBuf, Arc<Overview>)>> {
         let process = self.process.resolve(Some(".")).await?;
         let root = checkout(&process)?;
-        let (ending, overview) = session::look(&process, until(self.timeout), false).await?;
+        let (ending, overview) = session::observe(&process, until(self.timeout), false).await?;
         diagnostics::print(&overview.diagnostics);
-        Ok((!matches!(ending, Ending::Stopped)).then_some((root, overview)))
+        Ok((!matches!(ending, RunEnding::Stopped)).then_some((root, overview)))
     }
 }
 
 /// The manifest folder, which must be a local checkout.
-pub fn checkout(process: &Process) -> anyhow::Result<PathBuf> {
-    let root = session::folder(&process.source);
+pub fn checkout(process: &ProcessSettings) -> anyhow::Result<PathBuf> {
+    let root = session::manifest_folder(&process.source);
     if !root.is_dir() {
         bail!("a file is written: give a checked out repository with --repo PATH");
     }
     let repository = Path::new(&process.source.url);
-    files::no_link(repository, root.strip_prefix(repository).unwrap_or(&root))?;
+    files::refuse_symlinks(repository, root.strip_prefix(repository).unwrap_or(&root))?;
     Ok(root)
 }
 
@@ -131,11 +137,11 @@ fn beginning(text: &str) -> Result<String, String> {
 }
 
 /// `approvals/<name>.yaml` and its text. The name carries the digest, so that an older approval of the app is not overwritten.
-fn file_of(approval: &Approval, head: Option<&Revision>) -> (String, String) {
+fn approval_file(approval: &Approval, head: Option<&Revision>) -> (String, String) {
     let name = format!("{}-{}", approval.name, approval.digest().short());
     let path = format!("approvals/{name}.yaml");
     let text = manifest::approval_to_yaml(&Approval { name, ..approval.clone() });
-    (path, head.map_or_else(|| text.clone(), |head| promotion::asked_for_at(head, &text)))
+    (path, head.map_or_else(|| text.clone(), |head| promotion::stamp_request_commit(head, &text)))
 }
 
 /// Runs the user's Git, with their name, hooks and signature.
@@ -172,7 +178,7 @@ mod tests {
             location: None,
             is_alone: true,
         };
-        let at = |uid: &str, head: &str| file_of(&approval(uid), Some(&Revision::from(head)));
+        let at = |uid: &str, head: &str| approval_file(&approval(uid), Some(&Revision::from(head)));
         let (first, again) = (at("1", "0123456789"), at("1", "9876543210"));
         assert_eq!(first.0, again.0);
         assert!(first.1.starts_with("# Asked for at commit 0123456.\n"), "{}", first.1);

@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 use anyhow::bail;
 use clap::Args;
 
-use super::super::chosen::rollout_named;
+use super::super::app_selection::rollout_named;
 use super::super::exit::{self, Exit};
 use super::super::files;
 use super::super::output::{say, tell};
-use super::super::rollout::shown;
-use super::{FileArgs, commit};
-use crate::controller::Until;
+use super::super::rollout::view;
+use super::{ApprovalFileArgs, commit};
+use crate::controller::RunUntil;
 use crate::manifest::read::nearest;
-use crate::model::{Revision, RolloutAction, RolloutApproval, RuleAsks};
+use crate::model::{Revision, RolloutAction, RolloutApproval, UnmetApprovalRule};
 use crate::promotion;
 use crate::report::RolloutReport;
-use crate::rollout::Hold;
+use crate::rollout::RolloutHold;
 
 #[derive(Args, Debug)]
-pub struct RolloutArgs {
+pub struct ApproveRolloutArgs {
     /// NAMESPACE/NAME or its name
     app: String,
     /// The last wave that may open; by default up to the next one that asks
@@ -32,17 +32,17 @@ pub struct RolloutArgs {
     #[arg(long = "override", value_name = "WINDOW", conflicts_with_all = ["retry", "through"])]
     window: Option<String>,
     #[command(flatten)]
-    file: FileArgs,
+    file: ApprovalFileArgs,
 }
 
-pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
-    let Some((root, overview)) = args.file.look(|timeout| Until::Explained { timeout }).await? else {
+pub async fn run(args: ApproveRolloutArgs) -> anyhow::Result<Exit> {
+    let Some((root, overview)) = args.file.observe(|timeout| RunUntil::Explained { timeout }).await? else {
         return Ok(Exit::Interrupted);
     };
     let rollout = rollout_named(&overview, &args.app)?;
-    rollout.approvals_in_vain().iter().for_each(|line| tell!("note: {line}"));
-    let left_out = shown::left_out(rollout);
-    let away = exit::offline(&overview, |cluster| left_out.contains(&cluster.name));
+    rollout.mismatched_approvals().iter().for_each(|line| tell!("note: {line}"));
+    let left_out = view::left_out_clusters(rollout);
+    let away = exit::offline_clusters(&overview, |cluster| left_out.contains(&cluster.name));
     if let Some(away) = away {
         // The state of that cluster decides whether anything waits.
         if !rollout.is_open {
@@ -52,9 +52,9 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
         tell!("note: {away}");
     }
     let approval = match &args.window {
-        _ if args.retry => retry(rollout)?,
-        Some(window) => overriding(rollout, window)?,
-        None => opening(rollout, args.through.as_deref())?,
+        _ if args.retry => retry_approval(rollout)?,
+        Some(window) => override_approval(rollout, window)?,
+        None => opening_approval(rollout, args.through.as_deref())?,
     };
     let head = overview.revision.clone().unwrap_or_else(|| Revision::from(""));
     let (file, text) = promotion::approval_file(&approval, &head);
@@ -69,20 +69,20 @@ pub async fn run(args: RolloutArgs) -> anyhow::Result<Exit> {
     if args.file.commit {
         commit(&root, &path, &format!("Approve {what}"))?;
     }
-    say!("{}", next(args.file.commit, &rules_of(rollout, &approval)));
+    say!("{}", next_step_text(args.file.commit, &approving_rules(rollout, &approval)));
     Ok(Exit::Ok)
 }
 
 /// The approval rules that this approval serves.
-fn rules_of(rollout: &RolloutReport, approval: &RolloutApproval) -> Vec<RuleAsks> {
+fn approving_rules(rollout: &RolloutReport, approval: &RolloutApproval) -> Vec<UnmetApprovalRule> {
     match &approval.action {
-        RolloutAction::Open { through } => rollout.rules_asking(through),
+        RolloutAction::Open { through } => rollout.required_approvals(through),
         RolloutAction::Retry | RolloutAction::Override { .. } => Vec::new(),
     }
 }
 
 /// The next step after the file is written. Approval rules count reviews of its pull request.
-fn next(is_committed: bool, rules: &[RuleAsks]) -> String {
+fn next_step_text(is_committed: bool, rules: &[UnmetApprovalRule]) -> String {
     let (begin, push) = match is_committed {
         true => ("committed; ", "push it"),
         false => ("", "commit and push it"),
@@ -91,7 +91,7 @@ fn next(is_committed: bool, rules: &[RuleAsks]) -> String {
         None => format!("{begin}{push} to go on"),
         Some(rule) if rule.count.is_none() => format!("{begin}{rule}"),
         Some(rule) => {
-            let needs = format!("its pull request needs {}, rule {}", rule.what(), rule.rule);
+            let needs = format!("its pull request needs {}, rule {}", rule.requirement(), rule.rule);
             format!("{begin}{push} to a branch: {needs}")
         }
     }
@@ -100,46 +100,50 @@ fn next(is_committed: bool, rules: &[RuleAsks]) -> String {
 /// Whether this is a prefix of a digest that the rollout's approvals name.
 pub fn has_digest(rollout: &RolloutReport, beginning: &str) -> bool {
     let asked = rollout.confirmation.as_ref().map(|asked| asked.digest);
-    let mut known = asked.into_iter().chain(rollout.all_refused()).chain([rollout.digest]);
+    let mut known = asked.into_iter().chain(rollout.reverted_digests()).chain([rollout.digest]);
     known.any(|digest| digest.to_string().starts_with(beginning))
 }
 
 /// The command that the rollout waits for.
-pub fn instead(rollout: &RolloutReport) -> String {
+pub fn next_step_of(rollout: &RolloutReport) -> String {
     match rollout.next_step() {
         Some(step) => step.to_string(),
-        None if rollout.is_open => format!("{} waits for no person: {}", rollout.app, rollout.awaited()),
+        None if rollout.is_open => {
+            format!("{} waits for no person: {}", rollout.app, rollout.pending_summary())
+        }
         None => format!("{} waits for nothing", rollout.app),
     }
 }
 
-fn retry(rollout: &RolloutReport) -> anyhow::Result<RolloutApproval> {
+fn retry_approval(rollout: &RolloutReport) -> anyhow::Result<RolloutApproval> {
     // A retry measures a failed analysis again.
-    let Some(digest) = rollout.refused().or_else(|| rollout.measured().map(|(_, digest)| digest)) else {
+    let Some(digest) =
+        rollout.reverted_digest().or_else(|| rollout.wave_awaiting_measurement().map(|(_, digest)| digest))
+    else {
         bail!("no version of {} was reverted: there is nothing to try again", rollout.app);
     };
-    Ok(promotion::approval(&rollout.app, digest, RolloutAction::Retry))
+    Ok(promotion::rollout_approval(&rollout.app, digest, RolloutAction::Retry))
 }
 
-fn overriding(rollout: &RolloutReport, window: &str) -> anyhow::Result<RolloutApproval> {
-    let shut = || rollout.shut_windows();
+fn override_approval(rollout: &RolloutReport, window: &str) -> anyhow::Result<RolloutApproval> {
+    let shut = || rollout.closed_windows();
     let Some(hold) = shut().find(|hold| hold.window == window) else {
         let names: BTreeSet<&str> = shut().map(|hold| hold.window).collect();
         match Vec::from_iter(names)[..] {
-            [] => bail!("no window holds {}: {}", rollout.app, instead(rollout)),
+            [] => bail!("no window holds {}: {}", rollout.app, next_step_of(rollout)),
             ref names => bail!("window {window} does not hold {}, but {}", rollout.app, names.join(", ")),
         }
     };
     let action = RolloutAction::Override { window: window.to_owned() };
-    Ok(promotion::approval(&rollout.app, hold.digest, action))
+    Ok(promotion::rollout_approval(&rollout.app, hold.digest, action))
 }
 
-fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<RolloutApproval> {
+fn opening_approval(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<RolloutApproval> {
     let app = &rollout.app;
     let asked = rollout.confirmation.as_ref();
     // Its approvals are not read yet.
     let reading =
-        rollout.holds().find(|hold| matches!(hold.gate(), Hold::Approval { .. }) && hold.is_reading());
+        rollout.holds().find(|hold| matches!(hold.gate(), RolloutHold::Approval { .. }) && hold.is_reading());
     let position = |name: &str| rollout.waves.iter().position(|wave| wave.name == name);
     if let Some(wanted) = through
         && position(wanted).is_none()
@@ -148,7 +152,7 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
         let near = nearest(wanted, &known).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         bail!("{app} has no wave {wanted}, but {}{near}", known.join(", "));
     }
-    if let (None, Some(digest)) = (asked, rollout.refused()) {
+    if let (None, Some(digest)) = (asked, rollout.reverted_digest()) {
         let digest = digest.short();
         bail!(
             "version {digest} of {app} was reverted, no confirmation opens a wave: --retry starts it again"
@@ -159,7 +163,7 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
     }
     let through = match (through, asked) {
         (Some(through), Some(asked)) if position(through) < position(&asked.through) => {
-            let waits_for = waits_for(&rollout.rules_asking(&asked.through));
+            let waits_for = required_agreement(&rollout.required_approvals(&asked.through));
             bail!("wave {through} of {app} asks for nothing; wave {} waits for {waits_for}", asked.through)
         }
         (Some(through), None) if position(through) == Some(0) && reading.is_none() => {
@@ -168,98 +172,100 @@ fn opening(rollout: &RolloutReport, through: Option<&str>) -> anyhow::Result<Rol
         (Some(through), _) => through,
         (None, Some(asked)) => asked.through.as_str(),
         // Only the running process knows its measurements.
-        (None, None) if rollout.measured().is_some() => rollout.measured().map_or("", |(through, _)| through),
+        (None, None) if rollout.wave_awaiting_measurement().is_some() => {
+            rollout.wave_awaiting_measurement().map_or("", |(through, _)| through)
+        }
         (None, None) if reading.is_some() => bail!(
             "an Approval of {app} is there: {}; --through WAVE writes another one",
             reading.map(ToString::to_string).unwrap_or_default()
         ),
         (None, None) => bail!(
             "{app} does not wait for confirmation: {}; --through WAVE confirms a wave before it asks",
-            rollout.awaited()
+            rollout.pending_summary()
         ),
     };
     Ok(approval(rollout, RolloutAction::Open { through: through.to_owned() }))
 }
 
-fn waits_for(rules: &[RuleAsks]) -> String {
+fn required_agreement(rules: &[UnmetApprovalRule]) -> String {
     match rules {
         [] => "confirmation".to_owned(),
-        [first, ..] => format!("{}, rule {}", first.what(), first.rule),
+        [first, ..] => format!("{}, rule {}", first.requirement(), first.rule),
     }
 }
 
 fn approval(rollout: &RolloutReport, action: RolloutAction) -> RolloutApproval {
     let asked = rollout.confirmation.as_ref().map(|asked| asked.digest);
-    let asked = asked.or_else(|| rollout.measured().map(|(_, digest)| digest));
-    promotion::approval(&rollout.app, asked.unwrap_or(rollout.digest), action)
+    let asked = asked.or_else(|| rollout.wave_awaiting_measurement().map(|(_, digest)| digest));
+    promotion::rollout_approval(&rollout.app, asked.unwrap_or(rollout.digest), action)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AppId, Digest, Lack};
+    use crate::model::{AppId, ApprovalShortfall, Digest};
     use crate::report::UnitReport;
     use crate::rollout::{Confirmation, UnitId, WaveReport, WaveState};
 
-    fn rollout(app: AppId, hold: Hold) -> RolloutReport {
+    fn rollout(app: AppId, hold: RolloutHold) -> RolloutReport {
         let unit = UnitReport { hold: Some(hold), ..UnitReport::of_test(UnitId::new("c1", ""), "test") };
         let wave = |name| WaveReport::of_test(name, WaveState::Shut, 0, 1);
         RolloutReport::of_test(app, vec![wave("test"), wave("retry")], vec![unit])
     }
 
-    fn limit() -> Hold {
-        Hold::Concurrency { wave: "test".to_owned(), limit: 1 }
+    fn limit() -> RolloutHold {
+        RolloutHold::Concurrency { wave: "test".to_owned(), limit: 1 }
     }
 
     #[test]
     fn confirmation_that_changes_nothing_is_refused() {
         let app = AppId::new("shop", "pay");
-        let back = rollout(app.clone(), Hold::Reverted { digest: Digest::of(b"v2") });
+        let back = rollout(app.clone(), RolloutHold::Reverted { digest: Digest::of(b"v2") });
         let check = |rollout: &RolloutReport, through: Option<&str>, expected: &str| {
-            let error = opening(rollout, through).expect_err("it is refused").to_string();
+            let error = opening_approval(rollout, through).expect_err("it is refused").to_string();
             assert!(error.contains(expected), "{error}");
         };
         check(&back, Some("retry"), "was reverted, no confirmation opens a wave: --retry starts it again");
         check(&back, None, "--retry starts it again");
         let open = rollout(app, limit());
         check(&open, Some("test"), "wave test of shop/pay is the first: it opens without confirmation");
-        assert!(opening(&open, Some("retry")).is_ok());
+        assert!(opening_approval(&open, Some("retry")).is_ok());
     }
 
-    fn ruled(lack: Lack) -> RolloutReport {
+    fn ruled(lack: ApprovalShortfall) -> RolloutReport {
         let (rule, approvers) = ("production".to_owned(), vec!["managers".to_owned()]);
-        let asks = vec![RuleAsks { rule, count: Some(2), approvers, reason: None, lack }];
-        let hold = Hold::Approval { asks, through: "retry".to_owned(), digest: Digest::of(b"v2") };
+        let asks = vec![UnmetApprovalRule { rule, count: Some(2), approvers, reason: None, lack }];
+        let hold = RolloutHold::Approval { asks, through: "retry".to_owned(), digest: Digest::of(b"v2") };
         let confirmation: Option<Confirmation> = hold.confirmation();
         RolloutReport { confirmation, ..rollout(AppId::new("shop", "pay"), hold) }
     }
 
     #[test]
     fn approval_rule_is_named() {
-        let check = |lack: Lack, through: Option<&str>, expected: &str| {
-            let said = match opening(&ruled(lack.clone()), through) {
-                Ok(approval) => next(false, &rules_of(&ruled(lack), &approval)),
+        let check = |lack: ApprovalShortfall, through: Option<&str>, expected: &str| {
+            let said = match opening_approval(&ruled(lack.clone()), through) {
+                Ok(approval) => next_step_text(false, &approving_rules(&ruled(lack), &approval)),
                 Err(error) => error.to_string(),
             };
             assert_eq!(said, expected);
         };
         let needs =
             "commit and push it to a branch: its pull request needs 2 approvals of managers, rule production";
-        check(Lack::None, None, needs);
-        check(Lack::TooFew(vec!["ann".to_owned()]), Some("retry"), needs);
+        check(ApprovalShortfall::None, None, needs);
+        check(ApprovalShortfall::TooFew(vec!["ann".to_owned()]), Some("retry"), needs);
         check(
-            Lack::None,
+            ApprovalShortfall::None,
             Some("test"),
             "wave test of shop/pay asks for nothing; wave retry waits for 2 approvals of managers, rule production",
         );
         let there = "an Approval of shop/pay is there: rule production asks for 2 approvals of managers: its reviews are not read yet";
         let another = "--through WAVE writes another one";
-        check(Lack::NotReadYet(None), None, &format!("{there}; {another}"));
-        let away = Lack::NotReadYet(Some("503".into()));
+        check(ApprovalShortfall::NotReadYet(None), None, &format!("{there}; {another}"));
+        let away = ApprovalShortfall::NotReadYet(Some("503".into()));
         check(away.clone(), None, &format!("{there}: 503; {another}"));
         check(away, Some("retry"), needs);
-        assert_eq!(next(false, &[]), "commit and push it to go on");
-        assert_eq!(next(true, &[]), "committed; push it to go on");
+        assert_eq!(next_step_text(false, &[]), "commit and push it to go on");
+        assert_eq!(next_step_text(true, &[]), "committed; push it to go on");
     }
 
     #[test]
@@ -267,7 +273,7 @@ mod tests {
         let of = |namespace: &str, name: &str| {
             let rollout = rollout(AppId::new(namespace, name), limit());
             let open = RolloutAction::Open { through: "retry".to_owned() };
-            let retry = promotion::approval(&rollout.app, rollout.digest, RolloutAction::Retry);
+            let retry = promotion::rollout_approval(&rollout.app, rollout.digest, RolloutAction::Retry);
             [approval(&rollout, open).name, retry.name]
         };
         let mut names = [of("shop", "a-b"), of("shop-a", "b"), of("shop", "a.b")].concat();

@@ -12,27 +12,27 @@ use clap::Args;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use settings::{Action, Settings};
+use settings::{CiAction, CiSettings};
 
 use super::api_client::ApiClient;
 use super::exit::Exit;
-use super::output::{Format, say, tell};
-use super::wait::{self, Subject};
+use super::output::{OutputFormat, say, tell};
+use super::wait::{self, WaitSubject};
 use crate::model::{AppId, short_line};
-use crate::report::became::AppQuestion;
+use crate::report::pipeline_report::AppReportFilter;
 
 /// Backoff between two calls.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// In characters, of a server's text.
-const LONGEST: usize = 400;
+const MAX_TEXT_CHARS: usize = 400;
 
 /// Everything comes from the environment: PLUGIN_SERVER, PLUGIN_TOKEN, PLUGIN_TRIGGER and so on; docs/ci.md lists them
 #[derive(Args, Debug)]
 pub struct CiArgs {}
 
 pub async fn run(_: CiArgs) -> anyhow::Result<Exit> {
-    let settings = match Settings::of(&|name| std::env::var(name).ok()) {
+    let settings = match CiSettings::of(&|name| std::env::var(name).ok()) {
         Ok(settings) => settings,
         Err(error) => {
             tell!("error: {error}");
@@ -45,28 +45,28 @@ pub async fn run(_: CiArgs) -> anyhow::Result<Exit> {
         settings.ca_file.as_deref(),
         Some(settings.token.clone()),
     )?;
-    step(&client, &settings, &mut |line| tell!("{line}")).await
+    run_step(&client, &settings, &mut |line| tell!("{line}")).await
 }
 
 /// `told` receives each retry and each new state.
-async fn step(
+async fn run_step(
     client: &ApiClient,
-    settings: &Settings,
+    settings: &CiSettings,
     told: &mut (dyn FnMut(&str) + Send),
 ) -> anyhow::Result<Exit> {
     let begun = Instant::now();
     let subject = match &settings.action {
-        Action::Wait(subject) => Some(subject.clone()),
-        Action::Trigger { name, payload, key } => {
-            let answer = match call(client, (name, payload, key), settings.timeout, told).await {
+        CiAction::Wait(subject) => Some(subject.clone()),
+        CiAction::Trigger { name, payload, key } => {
+            let answer = match call_trigger(client, (name, payload, key), settings.timeout, told).await {
                 Ok(answer) => answer,
                 Err((exit, text)) => {
                     tell!("error: {text}");
                     return Ok(exit);
                 }
             };
-            say!("{}", line(&answer));
-            match subject(&answer) {
+            say!("{}", answer_line(&answer));
+            match answer_subject(&answer) {
                 Some(subject) => Some(subject),
                 None if settings.wait.is_some() && is_written(&answer) => {
                     tell!("error: the answer names no version of an app, so there is nothing to wait for");
@@ -82,12 +82,12 @@ async fn step(
     let (Some(subject), Some(goal)) = (subject, settings.wait) else { return Ok(Exit::Ok) };
     let left = settings.timeout.saturating_sub(begun.elapsed());
     let ended = wait::wait(client, &subject, goal, left, told).await;
-    wait::write(&ended, Format::Table)?;
+    wait::write_result(&ended, OutputFormat::Table)?;
     Ok(ended.exit)
 }
 
 /// The server's answer; or the exit code and its reason.
-async fn call(
+async fn call_trigger(
     client: &ApiClient,
     (name, payload, key): (&str, &Value, &str),
     timeout: Duration,
@@ -111,19 +111,19 @@ async fn call(
                 has_answered = true;
                 text
             }
-            Err(error) => format!("{server} does not answer: {}", short_line(&error, LONGEST)),
+            Err(error) => format!("{server} does not answer: {}", short_line(&error, MAX_TEXT_CHARS)),
         };
         if text != before {
             told(&text);
             before.clone_from(&text);
         }
-        let left = end.map_or(LONGEST_PAUSE, |end| end.saturating_duration_since(Instant::now()));
+        let left = end.map_or(MAX_PAUSE, |end| end.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             let exit = if has_answered { Exit::TimedOut } else { Exit::Unreachable };
             return Err((exit, format!("the time of the setting timeout is over; {text}")));
         }
         tokio::time::sleep(pause.min(left)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 
@@ -133,15 +133,15 @@ fn is_written(answer: &Value) -> bool {
 }
 
 /// The app, version and ring to wait for.
-fn subject(answer: &Value) -> Option<Subject> {
+fn answer_subject(answer: &Value) -> Option<WaitSubject> {
     let text = |name: &str| answer[name].as_str().map(ToOwned::to_owned);
     let app = AppId::parse(answer["app"].as_str()?)?;
-    let question = AppQuestion { version: Some(text("version")?), ring: text("ring") };
-    is_written(answer).then_some(Subject::App(app, question))
+    let question = AppReportFilter { version: Some(text("version")?), ring: text("ring") };
+    is_written(answer).then_some(WaitSubject::App(app, question))
 }
 
-fn line(answer: &Value) -> String {
-    let text = |name: &str| answer[name].as_str().map(|text| short_line(text, LONGEST));
+fn answer_line(answer: &Value) -> String {
+    let text = |name: &str| answer[name].as_str().map(|text| short_line(text, MAX_TEXT_CHARS));
     let result = text("result").unwrap_or_default();
     if result == "ignored" {
         return format!("ignored: {}", text("reason").unwrap_or_default());

@@ -1,4 +1,3 @@
-
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,14 +9,14 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::settings::{Action, Settings};
-use super::{line, step};
+use super::settings::{CiAction, CiSettings};
+use super::{answer_line, run_step};
 use crate::api;
 use crate::cli::api_client::ApiClient;
 use crate::cli::exit::Exit;
-use crate::cli::wait::{Goal, Subject};
+use crate::cli::wait::{WaitGoal, WaitSubject};
 use crate::model::AppId;
-use crate::report::became::AppQuestion;
+use crate::report::pipeline_report::AppReportFilter;
 
 const SERVER: [(&str, &str); 3] = [
     ("PLUGIN_SERVER", "https://tutti.example.com"),
@@ -61,19 +60,19 @@ const GITEA: [(&str, &str); 9] = [
     ("GITHUB_ACTOR", "li"),
 ];
 
-fn settings(parts: &[&[(&str, &str)]]) -> Result<Settings, String> {
+fn settings(parts: &[&[(&str, &str)]]) -> Result<CiSettings, String> {
     // The later variable wins.
     let variable = |name: &str| {
         let mut all = parts.iter().flat_map(|part| part.iter()).rev();
         all.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    Settings::of(&variable)
+    CiSettings::of(&variable)
 }
 
 fn payload(parts: &[&[(&str, &str)]]) -> Value {
     match settings(parts).expect("settings").action {
-        Action::Trigger { payload, .. } => payload,
-        Action::Wait(subject) => panic!("{subject}"),
+        CiAction::Trigger { payload, .. } => payload,
+        CiAction::Wait(subject) => panic!("{subject}"),
     }
 }
 
@@ -158,7 +157,7 @@ fn settings_are_checked() {
     .expect("settings");
     assert_eq!(
         (found.wait, found.timeout.as_secs(), found.allow_http),
-        (Some(Goal::Healthy), 90, vec!["a".to_owned(), "b:1".to_owned()])
+        (Some(WaitGoal::Healthy), 90, vec!["a".to_owned(), "b:1".to_owned()])
     );
     assert_eq!(found.token.expose_secret(), "t0ken");
 }
@@ -168,23 +167,23 @@ fn step_that_only_waits_needs_no_trigger() {
     let wait = [("PLUGIN_ACTION", "wait"), ("PLUGIN_TRIGGER", "")];
     let subject =
         |more: &[(&str, &str)]| match settings(&[&SERVER, &WOODPECKER, &wait, more]).expect("settings") {
-            Settings { action: Action::Wait(subject), wait: Some(Goal::Healthy), .. } => subject,
+            CiSettings { action: CiAction::Wait(subject), wait: Some(WaitGoal::Healthy), .. } => subject,
             other => panic!("{other:?}"),
         };
-    assert_eq!(subject(&[]), Subject::Commit("3f9c2d1a0000000000000000000000000000beef".to_owned()));
-    assert_eq!(subject(&[("PLUGIN_COMMIT", "abcdef0")]), Subject::Commit("abcdef0".to_owned()));
-    let question = AppQuestion { version: None, ring: Some("test".to_owned()) };
+    assert_eq!(subject(&[]), WaitSubject::Commit("3f9c2d1a0000000000000000000000000000beef".to_owned()));
+    assert_eq!(subject(&[("PLUGIN_COMMIT", "abcdef0")]), WaitSubject::Commit("abcdef0".to_owned()));
+    let question = AppReportFilter { version: None, ring: Some("test".to_owned()) };
     assert_eq!(
         subject(&[("PLUGIN_APP", "shop/pay"), ("PLUGIN_RING", "test")]),
-        Subject::App(AppId::new("shop", "pay"), question)
+        WaitSubject::App(AppId::new("shop", "pay"), question)
     );
 }
 
 #[test]
 fn key_is_stable_for_a_step() {
     let key = |parts: &[&[(&str, &str)]]| match settings(parts).expect("settings").action {
-        Action::Trigger { key, .. } => key,
-        Action::Wait(subject) => panic!("{subject}"),
+        CiAction::Trigger { key, .. } => key,
+        CiAction::Wait(subject) => panic!("{subject}"),
     };
     let first = key(&[&SERVER, &DRONE]);
     assert!(first.len() == 64 && first == key(&[&SERVER, &DRONE]));
@@ -195,8 +194,11 @@ fn key_is_stable_for_a_step() {
 #[test]
 fn answer_is_one_line() {
     let answer = json!({"result": "accepted", "app": "shop/pay", "ring": "test", "from": "1.7", "to": "1.8\u{1b}[2J", "file": "apps/pay/pins/test.yaml", "link": "https://a/7"});
-    assert_eq!(line(&answer), "accepted: shop/pay in test 1.7 → 1.8 (apps/pay/pins/test.yaml), https://a/7");
-    assert_eq!(line(&json!({"result": "ignored", "reason": "why"})), "ignored: why");
+    assert_eq!(
+        answer_line(&answer),
+        "accepted: shop/pay in test 1.7 → 1.8 (apps/pay/pins/test.yaml), https://a/7"
+    );
+    assert_eq!(answer_line(&json!({"result": "ignored", "reason": "why"})), "ignored: why");
 }
 
 #[derive(Default)]
@@ -239,7 +241,7 @@ async fn run(
     let own = [("PLUGIN_SERVER", &*address), ("PLUGIN_APP", "shop/pay"), ("PLUGIN_TIMEOUT", "30s")];
     let settings = settings(&[&SERVER, &DRONE, &own, more]).expect("settings");
     let client = ApiClient::new(&settings.server, &[], None, Some(settings.token.clone())).expect("a client");
-    let exit = step(&client, &settings, &mut |_| {}).await.expect("an end");
+    let exit = run_step(&client, &settings, &mut |_| {}).await.expect("an end");
     let asked = script.lock().asked.clone();
     (exit, asked)
 }

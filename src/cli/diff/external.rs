@@ -7,20 +7,21 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use super::fold::{Folded, yaml};
+use super::fold::{FoldedDifference, yaml};
 use crate::cli::output::tell;
 use crate::cli::session;
 
 /// Calls the program with two folders: the live objects and the merged ones. Titles go to standard error, and so do refused
 /// objects: they have no merged form.
-pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
+pub fn run(command: &str, folded: &[FoldedDifference<'_>]) -> anyhow::Result<()> {
     for one in folded {
         tell!("{}", one.title());
         if let Some(refused) = &one.difference.refused {
             tell!("  ! {refused}");
         }
     }
-    let shown: Vec<&Folded<'_>> = folded.iter().filter(|one| one.difference.refused.is_none()).collect();
+    let shown: Vec<&FoldedDifference<'_>> =
+        folded.iter().filter(|one| one.difference.refused.is_none()).collect();
     if shown.is_empty() {
         return Ok(());
     }
@@ -30,22 +31,23 @@ pub fn run(command: &str, folded: &[Folded<'_>]) -> anyhow::Result<()> {
     let folder = folder.context("failed to make a folder for the differences")?;
     let [live, applied] = ["LIVE", "MERGED"].map(|name| folder.path().join(name));
     for one in shown {
-        write(&live, &one.file(), &yaml(&one.difference.before))?;
-        write(&applied, &one.file(), &yaml(&one.difference.after))?;
+        write_object(&live, &one.file_name(), &yaml(&one.difference.before))?;
+        write_object(&applied, &one.file_name(), &yaml(&one.difference.after))?;
     }
     let mut words = command.split_whitespace();
     let program = words.next().unwrap_or_default();
-    let status = session::wait_for(Command::new(program).args(words).arg(&live).arg(&applied));
-    let status =
-        status.with_context(|| format!("failed to start {program:?}, which {} names", super::EXTERNAL))?;
+    let status = session::run_foreground(Command::new(program).args(words).arg(&live).arg(&applied));
+    let status = status.with_context(|| {
+        format!("failed to start {program:?}, which {} names", super::EXTERNAL_DIFF_VARIABLE)
+    })?;
     // 1 means differences.
     match status.code() {
         Some(0 | 1) => Ok(()),
-        _ => bail!("{command:?}, which {} names, ended with {status}", super::EXTERNAL),
+        _ => bail!("{command:?}, which {} names, ended with {status}", super::EXTERNAL_DIFF_VARIABLE),
     }
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+fn write_object(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     let path = folder.join(name);
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(&path, text))

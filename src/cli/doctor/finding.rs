@@ -7,11 +7,11 @@ use crate::cli::output::say;
 use crate::model::short_line;
 
 /// In characters.
-const LONGEST: usize = 2000;
+const MAX_MESSAGE_CHARS: usize = 2000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum FindingLevel {
     Ok,
     Warning,
     Error,
@@ -19,7 +19,7 @@ pub enum Level {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Check {
+pub enum DoctorCheck {
     Manifests,
     Forge,
     Home,
@@ -32,7 +32,7 @@ pub enum Check {
     Rights,
 }
 
-impl Check {
+impl DoctorCheck {
     fn as_str(self) -> &'static str {
         match self {
             Self::Manifests => "manifests",
@@ -52,7 +52,7 @@ impl Check {
 /// Missing rights of one role, and the rules that grant them.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Missing {
+pub struct MissingRights {
     pub role: String,
     pub rights: Vec<String>,
     pub rules: String,
@@ -60,12 +60,12 @@ pub struct Missing {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
-    pub check: Check,
-    pub level: Level,
+pub struct DoctorFinding {
+    pub check: DoctorCheck,
+    pub level: FindingLevel,
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingRights>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// Exit code for this finding.
@@ -73,23 +73,23 @@ pub struct Finding {
     pub exit: Option<Exit>,
 }
 
-impl Finding {
+impl DoctorFinding {
     /// Messages quote forges and clusters.
-    fn new(check: Check, level: Level, message: impl Into<String>) -> Self {
-        let message = short_line(&message.into(), LONGEST);
+    fn new(check: DoctorCheck, level: FindingLevel, message: impl Into<String>) -> Self {
+        let message = short_line(&message.into(), MAX_MESSAGE_CHARS);
         Self { check, level, message, missing: Vec::new(), help: None, exit: None }
     }
 
-    pub fn good(check: Check, message: impl Into<String>) -> Self {
-        Self::new(check, Level::Ok, message)
+    pub fn passed(check: DoctorCheck, message: impl Into<String>) -> Self {
+        Self::new(check, FindingLevel::Ok, message)
     }
 
-    pub fn doubtful(check: Check, message: impl Into<String>) -> Self {
-        Self::new(check, Level::Warning, message)
+    pub fn warning(check: DoctorCheck, message: impl Into<String>) -> Self {
+        Self::new(check, FindingLevel::Warning, message)
     }
 
-    pub fn bad(check: Check, exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit: Some(exit), ..Self::new(check, Level::Error, message) }
+    pub fn failed(check: DoctorCheck, exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit: Some(exit), ..Self::new(check, FindingLevel::Error, message) }
     }
 
     #[must_use]
@@ -99,11 +99,11 @@ impl Finding {
     }
 }
 
-pub fn write(finding: &Finding) {
+pub fn write_finding(finding: &DoctorFinding) {
     let level = match finding.level {
-        Level::Ok => "ok",
-        Level::Warning => "warning",
-        Level::Error => "error",
+        FindingLevel::Ok => "ok",
+        FindingLevel::Warning => "warning",
+        FindingLevel::Error => "error",
     };
     say!("  {level:<8} {:<10} {}", finding.check.as_str(), finding.message);
     for missing in &finding.missing {
@@ -127,8 +127,9 @@ mod tests {
     #[test]
     fn message_is_one_line_without_control_characters() {
         let said = "version 1\u{1b}[2J\n  ok       rights     all\r";
-        assert_eq!(Finding::good(Check::Forge, said).message, "version 1 ok rights all");
-        let long = Finding::bad(Check::Kinds, Exit::Failed, "x".repeat(LONGEST * 9)).message;
-        assert_eq!(long.chars().count(), LONGEST + 1);
+        assert_eq!(DoctorFinding::passed(DoctorCheck::Forge, said).message, "version 1 ok rights all");
+        let long = DoctorFinding::failed(DoctorCheck::Kinds, Exit::Failed, "x".repeat(MAX_MESSAGE_CHARS * 9))
+            .message;
+        assert_eq!(long.chars().count(), MAX_MESSAGE_CHARS + 1);
     }
 }

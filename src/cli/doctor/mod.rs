@@ -13,22 +13,22 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use super::exit::Exit;
-use super::output::{self, Format, say};
-use super::process::{Process, ProcessArgs};
-use super::session::{Source, folder};
+use super::output::{self, OutputFormat, say};
+use super::process::{ProcessArgs, ProcessSettings};
+use super::session::{SourceError, manifest_folder};
 use super::{cluster, diagnostics, exit, repository};
-use crate::cluster::Home;
-use crate::controller::{Grants, registered};
+use crate::cluster::HomeCluster;
+use crate::controller::{RepositoryGrants, read_registered_clusters};
 use crate::fleet::Fleet;
 use crate::forge;
 use crate::manifest;
 use crate::model::{ClusterName, Revision, Snapshot};
-use crate::source::{self, Repository};
-use examine::Examination;
-use finding::{Check, Finding};
+use crate::source::{self, ConfigRepository};
+use examine::ClusterExamination;
+use finding::{DoctorCheck, DoctorFinding};
 
 /// Clusters that are checked at once.
-const SIDE_BY_SIDE: usize = 8;
+const MAX_PARALLEL_CLUSTERS: usize = 8;
 
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
@@ -41,36 +41,37 @@ pub struct DoctorArgs {
     #[arg(long)]
     worktree: bool,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct DoctorReport {
     revision: Revision,
-    repository: Vec<Finding>,
-    clusters: Vec<ClusterReport>,
+    repository: Vec<DoctorFinding>,
+    clusters: Vec<DoctorClusterReport>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ClusterReport {
+struct DoctorClusterReport {
     name: ClusterName,
-    findings: Vec<Finding>,
+    findings: Vec<DoctorFinding>,
 }
 
 pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let mut snapshot = load(&process, args.worktree).await?;
+    let mut snapshot = load_snapshot(&process, args.worktree).await?;
     snapshot.keys = process.keys.clone();
     let mut fleet = repository::fleet(&snapshot);
     if fleet.instance.registry.is_some() {
-        snapshot.registered = registered(&process.ways.home, fleet.instance.registry.as_ref()).await;
+        snapshot.registry =
+            read_registered_clusters(&process.connections.home, fleet.instance.registry.as_ref()).await;
         fleet = repository::fleet(&snapshot);
     }
     let mut names = Vec::new();
     for name in &args.clusters {
-        names.push(cluster::chosen(&fleet, name)?);
+        names.push(cluster::cluster_named(&fleet, name)?);
     }
     if names.is_empty() {
         names = fleet.clusters.keys().cloned().collect();
@@ -79,60 +80,66 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
         diagnostics::print(&fleet.diagnostics);
         bail!("the instance cannot be read");
     }
-    let charts = repository::charts(&fleet, process.sites.clone()).await;
-    let links = process.ways.links();
+    let charts = repository::fetched_charts(&fleet, process.chart_sites.clone()).await;
+    let links = process.connections.links();
     let (fleet, snapshot) = (&fleet, &snapshot);
     let examined = names.iter().filter_map(|name| fleet.clusters.get(name)).map(|cluster| {
-        let examination = Examination { fleet, snapshot, charts: &charts, cluster, link: links(cluster) };
-        async move { ClusterReport { name: cluster.name.clone(), findings: examination.run().await } }
+        let examination =
+            ClusterExamination { fleet, snapshot, charts: &charts, cluster, link: links(cluster) };
+        async move { DoctorClusterReport { name: cluster.name.clone(), findings: examination.run().await } }
     });
-    let clusters = futures::stream::iter(examined).buffered(SIDE_BY_SIDE).collect().await;
-    let report = Report {
+    let clusters = futures::stream::iter(examined).buffered(MAX_PARALLEL_CLUSTERS).collect().await;
+    let report = DoctorReport {
         revision: snapshot.revision.clone(),
-        repository: of_repository(fleet, snapshot, &process).await,
+        repository: repository_findings(fleet, snapshot, &process).await,
         clusters,
     };
     match args.output {
-        Format::Table => write(&report),
+        OutputFormat::Table => write_report(&report),
         format => output::write_value(format, &report)?,
     }
-    Ok(exit(&report))
+    Ok(worst_exit(&report))
 }
 
-pub(super) async fn load(process: &Process, worktree: bool) -> anyhow::Result<Snapshot> {
+pub(super) async fn load_snapshot(process: &ProcessSettings, worktree: bool) -> anyhow::Result<Snapshot> {
     if worktree {
-        return Ok(source::read_folder(&folder(&process.source), manifest::listed_beside).map_err(Source)?);
+        return Ok(source::read_folder(&manifest_folder(&process.source), manifest::listed_beside)
+            .map_err(SourceError)?);
     }
-    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
-    let revision = repository.fetch().await.map_err(Source)?;
-    Ok(repository.snapshot(&revision).await.map_err(Source)?)
+    let repository = ConfigRepository::open(process.source.clone()).await.map_err(SourceError)?;
+    let revision = repository.fetch().await.map_err(SourceError)?;
+    Ok(repository.snapshot(&revision).await.map_err(SourceError)?)
 }
 
 /// Checks that concern all clusters: manifests, home cluster, forge.
-async fn of_repository(fleet: &Fleet, snapshot: &Snapshot, process: &Process) -> Vec<Finding> {
+async fn repository_findings(
+    fleet: &Fleet,
+    snapshot: &Snapshot,
+    process: &ProcessSettings,
+) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let errors = fleet.diagnostics.iter().filter(|it| it.is_error()).count();
     findings.push(if errors == 0 {
-        Finding::good(Check::Manifests, "the manifests have no mistake")
+        DoctorFinding::passed(DoctorCheck::Manifests, "the manifests have no mistake")
     } else {
-        let count = crate::report::words::count(errors, "mistake");
+        let count = crate::report::status_text::count_noun(errors, "mistake");
         let message = format!("{count} in the manifests: nothing is deleted anywhere while they stand");
-        Finding::bad(Check::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
+        DoctorFinding::failed(DoctorCheck::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
     });
-    let (home, grants) = (&process.ways.home, &*process.grants);
+    let (home, grants) = (&process.connections.home, &*process.grants);
     findings.extend(home::examine(fleet, home).await);
     if let Some(forge) = &fleet.instance.forge {
-        findings.push(of_forge(forge, &snapshot.revision, home, grants).await);
+        findings.push(forge_finding(forge, &snapshot.revision, home, grants).await);
     }
     findings
 }
 
-async fn of_forge(
-    wanted: &crate::model::Forge,
+async fn forge_finding(
+    wanted: &crate::model::ForgeSettings,
     revision: &Revision,
-    home: &Home,
-    grants: &Grants,
-) -> Finding {
+    home: &HomeCluster,
+    grants: &RepositoryGrants,
+) -> DoctorFinding {
     let place = format!("{} at {}", wanted.repository, wanted.url);
     let token = match &wanted.token {
         Some(reference) => grants.resolve(reference, home).await.map(Some),
@@ -140,10 +147,10 @@ async fn of_forge(
     };
     let token = match token {
         Ok(token) => token,
-        Err(error) => return Finding::bad(Check::Forge, Exit::Denied, error.to_string()),
+        Err(error) => return DoctorFinding::failed(DoctorCheck::Forge, Exit::Denied, error.to_string()),
     };
     let asked = async {
-        let client = forge::Client::gitea(&wanted.url, &wanted.repository, token, &grants.forge)?;
+        let client = forge::ForgeClient::gitea(&wanted.url, &wanted.repository, token, &grants.forge)?;
         let version = client.version().await?;
         // A folder has no commit.
         if revision.as_str() != Revision::WORKTREE {
@@ -155,22 +162,24 @@ async fn of_forge(
         Ok::<_, forge::Error>(version)
     };
     match asked.await {
-        Ok(version) => Finding::good(Check::Forge, format!("{place} answers, version {version}")),
-        Err(error) => Finding::bad(Check::Forge, exit::of_forge(&error), error.to_string()),
+        Ok(version) => {
+            DoctorFinding::passed(DoctorCheck::Forge, format!("{place} answers, version {version}"))
+        }
+        Err(error) => DoctorFinding::failed(DoctorCheck::Forge, exit::of_forge(&error), error.to_string()),
     }
 }
 
-fn write(report: &Report) {
+fn write_report(report: &DoctorReport) {
     say!("repository at {}", report.revision.short());
-    report.repository.iter().for_each(finding::write);
+    report.repository.iter().for_each(finding::write_finding);
     for cluster in &report.clusters {
         say!("\n{}", cluster.name);
-        cluster.findings.iter().for_each(finding::write);
+        cluster.findings.iter().for_each(finding::write_finding);
     }
 }
 
 /// The worst finding's exit code, in the order of `run`.
-fn exit(report: &Report) -> Exit {
+fn worst_exit(report: &DoctorReport) -> Exit {
     let all = report.clusters.iter().flat_map(|cluster| &cluster.findings).chain(&report.repository);
     let found: Vec<Exit> = all.filter_map(|finding| finding.exit).collect();
     let order = [Exit::Configuration, Exit::Unreachable, Exit::Denied, Exit::Failed];

@@ -1,7 +1,7 @@
 //! `tutti forge`: settings of the repository at its forge. `setup` applies them, `check` compares.
 
-mod items;
 mod owners;
+mod setup_items;
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use reqwest::Url;
 use secrecy::SecretString;
 use serde::Serialize;
 
-use super::at_forge::instance;
 use super::exit::Exit;
-use super::output::{self, Format, say, tell};
-use super::process::{Process, ProcessArgs};
+use super::forge_repository::read_instance;
+use super::output::{self, OutputFormat, say, tell};
+use super::process::{ProcessArgs, ProcessSettings};
 use crate::controller::resolve_secret;
-use crate::forge::{Client, NewHook, Permission, own_labels};
-use crate::model::{Forge, Instance, Receiver, ReceiverKind, SecretRef};
-use items::{Change, Found, Item, Wanted};
+use crate::forge::{ForgeClient, NewHook, Permission, own_labels};
+use crate::model::{ForgeSettings, Instance, SecretRef, WebhookReceiver, WebhookReceiverKind};
+use setup_items::{DesiredForgeState, ForgeState, SetupChange, SetupItem};
 
 /// Scopes of tutti's token. The token of `setup` needs them too, from an administrator of the repository.
 const SCOPES: &str = "write:repository, write:issue, read:user";
@@ -40,7 +40,7 @@ enum ForgeCommand {
 #[derive(Args, Debug)]
 struct SetupArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    common: ForgeCommonArgs,
     /// Address at which the forge reaches the webhook port of tutti, without /hooks/v1/…
     #[arg(long, value_name = "URL")]
     hooks_url: String,
@@ -58,14 +58,14 @@ struct SetupArgs {
 #[derive(Args, Debug)]
 struct CheckArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    common: ForgeCommonArgs,
     /// Address at which the forge reaches the webhook port of tutti; without it, a webhook at any host is good
     #[arg(long, value_name = "URL")]
     hooks_url: Option<String>,
 }
 
 #[derive(Args, Debug)]
-struct CommonArgs {
+struct ForgeCommonArgs {
     #[command(flatten)]
     process: ProcessArgs,
     /// Read the folder as it stands on disk, before a commit
@@ -81,19 +81,19 @@ struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
-    items: Vec<Line>,
+struct ForgeReport {
+    items: Vec<SetupLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     code_owners: Option<CodeOwners>,
 }
 
 #[derive(Serialize)]
-struct Line {
+struct SetupLine {
     item: &'static str,
     state: &'static str,
     text: String,
@@ -113,49 +113,54 @@ pub async fn run(args: ForgeArgs) -> anyhow::Result<Exit> {
 }
 
 async fn setup(args: SetupArgs) -> anyhow::Result<Exit> {
-    let site = Site::open(&args.common, Some(&args.hooks_url)).await?;
-    let secret = site.secret().await?;
+    let site = ForgeSetup::open(&args.common, Some(&args.hooks_url)).await?;
+    let secret = site.receiver_secret().await?;
     let items = site.items(args.new_secret).await?;
     let mut lines = Vec::new();
     for item in &items {
         if !args.dry_run
             && let Some(change) = &item.change
         {
-            site.carry_out(change, &secret).await?;
+            site.apply_change(change, &secret).await?;
         }
-        let state = if args.dry_run { item.planned() } else { item.done() };
-        lines.push(Line { item: item.name, state, text: item.text.clone() });
+        let state = if args.dry_run { item.planned_state() } else { item.done_state() };
+        lines.push(SetupLine { item: item.name, state, text: item.text.clone() });
     }
     let owner = site.forge.repository.split('/').next().unwrap_or_default();
     let owners = if args.owners.is_empty() { vec![format!("@{owner}")] } else { args.owners };
     let text = owners::code_owners(&site.process.source.path, &owners);
-    let report = Report { items: lines, code_owners: Some(CodeOwners { path: owners::PATH, text }) };
-    write(&report, args.common.output)?;
-    if args.common.output == Format::Table {
+    let report =
+        ForgeReport { items: lines, code_owners: Some(CodeOwners { path: owners::CODEOWNERS_PATH, text }) };
+    write_report(&report, args.common.output)?;
+    if args.common.output == OutputFormat::Table {
         tell!("note: tutti's token needs the scopes {SCOPES}; this command also needs an administrator's");
-        if !args.new_secret && items.iter().any(Item::is_known_webhook) {
+        if !args.new_secret && items.iter().any(SetupItem::is_known_webhook) {
             tell!(
                 "note: the forge does not show the webhook's secret; --new-secret creates the webhook anew"
             );
         }
     }
-    Ok(if items.iter().any(Item::needs_person) { Exit::Differences } else { Exit::Ok })
+    Ok(if items.iter().any(SetupItem::needs_person) { Exit::Differences } else { Exit::Ok })
 }
 
 async fn check(args: CheckArgs) -> anyhow::Result<Exit> {
-    let site = Site::open(&args.common, args.hooks_url.as_deref()).await?;
+    let site = ForgeSetup::open(&args.common, args.hooks_url.as_deref()).await?;
     let items = site.items(false).await?;
-    let line = |item: &Item| Line { item: item.name, state: item.compared(), text: item.text.clone() };
-    let report = Report { items: items.iter().map(line).collect(), code_owners: None };
-    write(&report, args.common.output)?;
-    Ok(if items.iter().all(Item::is_good) { Exit::Ok } else { Exit::Differences })
+    let line = |item: &SetupItem| SetupLine {
+        item: item.name,
+        state: item.compared_state(),
+        text: item.text.clone(),
+    };
+    let report = ForgeReport { items: items.iter().map(line).collect(), code_owners: None };
+    write_report(&report, args.common.output)?;
+    Ok(if items.iter().all(SetupItem::is_as_desired) { Exit::Ok } else { Exit::Differences })
 }
 
-fn write(report: &Report, format: Format) -> anyhow::Result<()> {
-    if format != Format::Table {
+fn write_report(report: &ForgeReport, format: OutputFormat) -> anyhow::Result<()> {
+    if format != OutputFormat::Table {
         return output::write_value(format, report);
     }
-    for Line { item, state, text } in &report.items {
+    for SetupLine { item, state, text } in &report.items {
         say!("{item:<12} {state:<16} {text}");
     }
     if let Some(CodeOwners { path, text }) = &report.code_owners {
@@ -165,30 +170,31 @@ fn write(report: &Report, format: Format) -> anyhow::Result<()> {
 }
 
 /// The repository at its forge, with the clients of both users.
-struct Site {
-    process: Process,
+struct ForgeSetup {
+    process: ProcessSettings,
     instance: Instance,
-    forge: Forge,
-    receiver: Receiver,
+    forge: ForgeSettings,
+    receiver: WebhookReceiver,
     /// Without a trailing `/`.
     hooks_url: Option<String>,
-    admin: Client,
+    admin: ForgeClient,
     /// With tutti's own token, if there is one.
-    bot: Option<Client>,
+    bot: Option<ForgeClient>,
 }
 
-impl Site {
-    async fn open(args: &CommonArgs, hooks_url: Option<&str>) -> anyhow::Result<Self> {
-        let hooks_url = hooks_url.map(checked_url).transpose()?;
+impl ForgeSetup {
+    async fn open(args: &ForgeCommonArgs, hooks_url: Option<&str>) -> anyhow::Result<Self> {
+        let hooks_url = hooks_url.map(checked_hooks_url).transpose()?;
         let process = args.process.resolve(Some(".")).await?;
-        let instance = instance(&process, args.worktree).await?;
+        let instance = read_instance(&process, args.worktree).await?;
         let forge = instance.forge.clone().context("tutti.yaml names no forge: add spec.forge")?;
-        let receiver = receiver(&instance.receivers, args.receiver.as_deref())?.clone();
+        let receiver = forge_receiver(&instance.receivers, args.receiver.as_deref())?.clone();
         let grants = &process.grants;
-        let client =
-            |token: SecretString| Client::gitea(&forge.url, &forge.repository, Some(token), &grants.forge);
+        let client = |token: SecretString| {
+            ForgeClient::gitea(&forge.url, &forge.repository, Some(token), &grants.forge)
+        };
         let bot = match &forge.token {
-            Some(reference) => Some(client(grants.resolve(reference, &process.ways.home).await?)?),
+            Some(reference) => Some(client(grants.resolve(reference, &process.connections.home).await?)?),
             None => None,
         };
         let named = match (&args.admin_token_env, &args.admin_token_file) {
@@ -197,7 +203,9 @@ impl Site {
             (None, None) => None,
         };
         let admin = match (&named, &bot) {
-            (Some(named), _) => client(resolve_secret(named, &process.ways.home.of_operator()).await?)?,
+            (Some(named), _) => {
+                client(resolve_secret(named, &process.connections.home.of_operator()).await?)?
+            }
             (None, Some(bot)) => bot.clone(),
             (None, None) => {
                 bail!(
@@ -208,11 +216,11 @@ impl Site {
         Ok(Self { process, instance, forge, receiver, hooks_url, admin, bot })
     }
 
-    async fn items(&self, new_secret: bool) -> anyhow::Result<Vec<Item>> {
+    async fn items(&self, new_secret: bool) -> anyhow::Result<Vec<SetupItem>> {
         let facts = self.admin.repository_facts().await?;
         let branch = self.process.source.branch.clone().unwrap_or(facts.default_branch);
         let prefix = &self.instance.status_prefix;
-        let wanted = Wanted {
+        let wanted = DesiredForgeState {
             branch: branch.clone(),
             hook_path: format!("/hooks/v1/{}", self.receiver.name),
             hooks_url: self.hooks_url.clone(),
@@ -220,62 +228,71 @@ impl Site {
             required: vec![format!("{prefix}/validate"), format!("{prefix}/gate")],
             labels: own_labels(prefix),
         };
-        let found = Found {
+        let found = ForgeState {
             hooks: self.admin.hooks().await?,
             protection: self.admin.protection(&branch).await?,
             labels: self.admin.labels().await?,
         };
-        let mut items = vec![self.token().await?];
-        items.extend(items::compare(found, &wanted));
+        let mut items = vec![self.token_item().await?];
+        items.extend(setup_items::compare_setup(found, &wanted));
         Ok(items)
     }
 
-    async fn token(&self) -> anyhow::Result<Item> {
+    async fn token_item(&self) -> anyhow::Result<SetupItem> {
         let repository = &self.forge.repository;
         let Some(bot) = &self.bot else {
-            return Ok(Item::of_token(false, "tutti.yaml names none: add spec.forge.credentials".to_owned()));
+            return Ok(SetupItem::of_token(
+                false,
+                "tutti.yaml names none: add spec.forge.credentials".to_owned(),
+            ));
         };
         let user = bot.who_am_i().await?.login;
         let permission = bot.repository_facts().await?.permission;
         let text = format!("user {user}, permission on {repository}: {}", permission.as_str());
-        Ok(Item::of_token(permission >= Permission::Write, text))
+        Ok(SetupItem::of_token(permission >= Permission::Write, text))
     }
 
     /// The receiver's newest secret, which is listed first.
-    async fn secret(&self) -> anyhow::Result<SecretString> {
+    async fn receiver_secret(&self) -> anyhow::Result<SecretString> {
         let name = &self.receiver.name;
         let first = self.receiver.secrets.first();
         let reference = first.with_context(|| format!("receiver {name} of tutti.yaml has no secret"))?;
-        Ok(self.process.grants.resolve(reference, &self.process.ways.home).await?)
+        Ok(self.process.grants.resolve(reference, &self.process.connections.home).await?)
     }
 
-    async fn carry_out(&self, change: &Change, secret: &SecretString) -> anyhow::Result<()> {
+    async fn apply_change(&self, change: &SetupChange, secret: &SecretString) -> anyhow::Result<()> {
         let create = async |url: &String, events: &Vec<String>| {
             let hook = NewHook { url: url.clone(), secret: secret.clone(), events: events.clone() };
             self.admin.create_hook(&hook).await
         };
         match change {
-            Change::CreateHook { url, events } => create(url, events).await?,
-            Change::ReplaceHook { id, url, events } => {
+            SetupChange::CreateHook { url, events } => create(url, events).await?,
+            SetupChange::ReplaceHook { id, url, events } => {
                 // This order loses no event.
                 create(url, events).await?;
                 self.admin.delete_hook(*id).await?;
             }
-            Change::EditHook { hook, events } => self.admin.edit_hook(hook, events).await?,
-            Change::CreateProtection { branch, required } => {
+            SetupChange::EditHook { hook, events } => self.admin.edit_hook(hook, events).await?,
+            SetupChange::CreateProtection { branch, required } => {
                 self.admin.create_protection(branch, required).await?;
             }
-            Change::EditProtection { rule, required } => self.admin.edit_protection(rule, required).await?,
-            Change::CreateLabels(labels) => drop(self.admin.ensure_labels(labels).await?),
+            SetupChange::EditProtection { rule, required } => {
+                self.admin.edit_protection(rule, required).await?
+            }
+            SetupChange::CreateLabels(labels) => drop(self.admin.ensure_labels(labels).await?),
         }
         Ok(())
     }
 }
 
 /// The forge's receiver; other programs configure theirs.
-fn receiver<'r>(receivers: &'r [Receiver], name: Option<&str>) -> anyhow::Result<&'r Receiver> {
-    let is_of_forge =
-        |receiver: &&Receiver| matches!(receiver.kind, ReceiverKind::Gitea | ReceiverKind::Forgejo);
+fn forge_receiver<'r>(
+    receivers: &'r [WebhookReceiver],
+    name: Option<&str>,
+) -> anyhow::Result<&'r WebhookReceiver> {
+    let is_of_forge = |receiver: &&WebhookReceiver| {
+        matches!(receiver.kind, WebhookReceiverKind::Gitea | WebhookReceiverKind::Forgejo)
+    };
     if let Some(name) = name {
         let found = receivers.iter().find(|receiver| receiver.name == name);
         let found = found.with_context(|| format!("tutti.yaml has no receiver `{name}`"))?;
@@ -287,7 +304,7 @@ fn receiver<'r>(receivers: &'r [Receiver], name: Option<&str>) -> anyhow::Result
         }
         return Ok(found);
     }
-    let of_forge: Vec<&Receiver> = receivers.iter().filter(is_of_forge).collect();
+    let of_forge: Vec<&WebhookReceiver> = receivers.iter().filter(is_of_forge).collect();
     match of_forge[..] {
         [one] => Ok(one),
         [] => bail!("tutti.yaml has no receiver of type gitea or forgejo: add one to spec.receivers"),
@@ -298,7 +315,7 @@ fn receiver<'r>(receivers: &'r [Receiver], name: Option<&str>) -> anyhow::Result
     }
 }
 
-fn checked_url(text: &str) -> anyhow::Result<String> {
+fn checked_hooks_url(text: &str) -> anyhow::Result<String> {
     let url = Url::parse(text).with_context(|| format!("--hooks-url {text} is not an address"))?;
     if !matches!(url.scheme(), "http" | "https") || url.query().is_some() || url.path().contains("/hooks/v1")
     {
@@ -310,26 +327,28 @@ fn checked_url(text: &str) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Written;
+    use crate::model::UncomparedLocation;
 
     #[test]
     fn webhook_is_for_the_receiver_of_the_forge() {
-        let check = |receivers: &[(&str, ReceiverKind)], name: Option<&str>, expected: Result<&str, &str>| {
-            let receivers: Vec<Receiver> = receivers
+        let check = |receivers: &[(&str, WebhookReceiverKind)],
+                     name: Option<&str>,
+                     expected: Result<&str, &str>| {
+            let receivers: Vec<WebhookReceiver> = receivers
                 .iter()
-                .map(|(name, kind)| Receiver {
+                .map(|(name, kind)| WebhookReceiver {
                     name: (*name).to_owned(),
                     kind: *kind,
                     secrets: Vec::new(),
-                    written: Written::default(),
+                    written: UncomparedLocation::default(),
                 })
                 .collect();
             let found =
-                receiver(&receivers, name).map(|found| found.name.clone()).map_err(|it| it.to_string());
+                forge_receiver(&receivers, name).map(|found| found.name.clone()).map_err(|it| it.to_string());
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{receivers:?} {name:?}");
         };
-        let (git, builds) = (("git", ReceiverKind::Gitea), ("builds", ReceiverKind::Drone));
-        let other = ("other", ReceiverKind::Forgejo);
+        let (git, builds) = (("git", WebhookReceiverKind::Gitea), ("builds", WebhookReceiverKind::Drone));
+        let other = ("other", WebhookReceiverKind::Forgejo);
         check(&[git], None, Ok("git"));
         check(&[builds, other], None, Ok("other"));
         check(&[builds, git, other], Some("other"), Ok("other"));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// The path that Gitea and Forgejo read.
-pub const PATH: &str = ".gitea/CODEOWNERS";
+pub const CODEOWNERS_PATH: &str = ".gitea/CODEOWNERS";
 /// Places of kinds that grant power. Apps are below `apps/`.
 const FILES: [&str; 2] = ["tutti.yaml", "rings.yaml"];
 const FOLDERS: [&str; 11] = [

@@ -10,16 +10,16 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::exit::Exit;
-use super::super::output::{self, Format, fitted, say, table, write_table};
-use super::super::process::Process;
+use super::super::output::{self, OutputFormat, fit_terminal, say, table, write_table};
+use super::super::process::ProcessSettings;
 use super::super::{diagnostics, doctor, repository};
 use crate::fleet::Fleet;
-use crate::manifest::Native;
+use crate::manifest::ManifestKind;
 use crate::model::{
-    Analysis, App, Diagnostic, Happened, Notification, Server, TargetSelector, WaveLimits, WaveOrder, Window,
-    WindowAction, WindowTimes,
+    Analysis, App, Diagnostic, InventoryServer, Notification, NotificationPhase, TargetSelector, WaveLimits,
+    WaveOrder, Window, WindowAction, WindowTimes,
 };
-use crate::window::{self, Lasting};
+use crate::window::{self, WindowActivity};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -27,14 +27,14 @@ struct RouteLine<'a> {
     name: &'a str,
     service: &'static str,
     language: &'static str,
-    select: Select<'a>,
+    select: RouteSelectorView<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Select<'a> {
+struct RouteSelectorView<'a> {
     #[serde(flatten)]
     targets: &'a TargetSelector,
-    phases: Option<&'a [Happened]>,
+    phases: Option<&'a [NotificationPhase]>,
 }
 
 #[derive(Debug, Serialize)]
@@ -51,17 +51,17 @@ struct ServerLine<'a> {
     warn_days: u16,
 }
 
-pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<Exit> {
-    let (fleet, exit) = read(process, Native::Notification).await?;
+pub async fn notifications(process: &ProcessSettings, format: OutputFormat) -> anyhow::Result<Exit> {
+    let (fleet, exit) = read_manifests(process, ManifestKind::Notification).await?;
     let mut routes: Vec<&Notification> = fleet.notifications.iter().map(|it| &**it).collect();
     routes.sort_by(|one, other| one.name.cmp(&other.name));
     let line = |it: &&'_ Notification| (it.service.name(), it.language.as_str());
-    if format != Format::Table {
+    if format != OutputFormat::Table {
         let lines: Vec<RouteLine<'_>> = routes
             .iter()
             .map(|it| {
                 let (service, language) = line(it);
-                let select = Select { targets: &it.selector, phases: it.phases.as_deref() };
+                let select = RouteSelectorView { targets: &it.selector, phases: it.phases.as_deref() };
                 RouteLine { name: &it.name, service, language, select }
             })
             .collect();
@@ -72,15 +72,20 @@ pub async fn notifications(process: &Process, format: Format) -> anyhow::Result<
         let mut lines = table(&["NAME", "SERVICE", "LANGUAGE", "SELECTS"]);
         for it in &routes {
             let (service, language) = line(it);
-            lines.add_row([&*it.name, service, language, &*selects(&it.selector, it.phases.as_deref())]);
+            lines.add_row([
+                &*it.name,
+                service,
+                language,
+                &*selection_text(&it.selector, it.phases.as_deref()),
+            ]);
         }
-        write_table(&fitted(lines));
+        write_table(&fit_terminal(lines));
     }
     Ok(exit)
 }
 
 /// A selector as text; `everything` means all phases except the start.
-fn selects(selector: &TargetSelector, phases: Option<&[Happened]>) -> String {
+fn selection_text(selector: &TargetSelector, phases: Option<&[NotificationPhase]>) -> String {
     let pairs = |labels: &BTreeMap<String, String>| -> Vec<String> {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
     };
@@ -112,13 +117,14 @@ fn selects(selector: &TargetSelector, phases: Option<&[Happened]>) -> String {
     if given.is_empty() { "everything".to_owned() } else { given.join("; ") }
 }
 
-pub async fn servers(process: &Process, format: Format) -> anyhow::Result<Exit> {
-    let (fleet, exit) = read(process, Native::Server).await?;
+pub async fn servers(process: &ProcessSettings, format: OutputFormat) -> anyhow::Result<Exit> {
+    let (fleet, exit) = read_manifests(process, ManifestKind::Server).await?;
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-    let mut lines: Vec<ServerLine<'_>> = fleet.servers.iter().map(|server| line(server, today)).collect();
+    let mut lines: Vec<ServerLine<'_>> =
+        fleet.servers.iter().map(|server| server_line(server, today)).collect();
     // Soonest expiry first.
     lines.sort_by_key(|line| (line.expires_at, line.name));
-    if format != Format::Table {
+    if format != OutputFormat::Table {
         output::write_value(format, &lines)?;
     } else if lines.is_empty() {
         say!("no server: servers/<name>.yaml makes one");
@@ -135,12 +141,12 @@ pub async fn servers(process: &Process, format: Format) -> anyhow::Result<Exit> 
                 line.days_left.to_string(),
             ]);
         }
-        write_table(&fitted(shown));
+        write_table(&fit_terminal(shown));
     }
     Ok(exit)
 }
 
-fn line(server: &Server, today: Date) -> ServerLine<'_> {
+fn server_line(server: &InventoryServer, today: Date) -> ServerLine<'_> {
     ServerLine {
         name: &server.name,
         labels: &server.labels,
@@ -169,12 +175,12 @@ struct WindowLine<'a> {
     may_override: &'a [String],
 }
 
-pub async fn windows(process: &Process, format: Format) -> anyhow::Result<Exit> {
-    let (fleet, exit) = read(process, Native::Window).await?;
+pub async fn windows(process: &ProcessSettings, format: OutputFormat) -> anyhow::Result<Exit> {
+    let (fleet, exit) = read_manifests(process, ManifestKind::Window).await?;
     let now = Timestamp::now();
     let mut lines: Vec<WindowLine<'_>> = fleet.windows.iter().map(|it| window_line(it, now)).collect();
     lines.sort_by_key(|line| line.name);
-    if format != Format::Table {
+    if format != OutputFormat::Table {
         output::write_value(format, &lines)?;
     } else if lines.is_empty() {
         say!("no window: policies/<name>.yaml makes one");
@@ -184,19 +190,19 @@ pub async fn windows(process: &Process, format: Format) -> anyhow::Result<Exit> 
             shown.add_row([
                 line.name.to_owned(),
                 line.action.as_str().to_owned(),
-                selects(line.select, None),
+                selection_text(line.select, None),
                 line.times.clone(),
                 if line.is_shut { "shut" } else { "open" }.to_owned(),
                 line.changes_at.map_or_else(|| "-".to_owned(), |at| at.strftime("%F %H:%M UTC").to_string()),
             ]);
         }
-        write_table(&fitted(shown));
+        write_table(&fit_terminal(shown));
     }
     Ok(exit)
 }
 
 fn window_line(window: &Window, now: Timestamp) -> WindowLine<'_> {
-    let Lasting { lasts, until } = window::lasting(&window.times, now);
+    let WindowActivity { is_active: lasts, until } = window::activity_at(&window.times, now);
     WindowLine {
         name: &window.name,
         action: window.action,
@@ -222,7 +228,7 @@ fn window_line(window: &Window, now: Timestamp) -> WindowLine<'_> {
 #[serde(rename_all = "camelCase")]
 struct AnalysisLine<'a> {
     name: &'a str,
-    /// `prometheus`, `http` or `health`; `None`: the manifest has a mistake.
+    /// `prometheus`, `http` or `health`; `NotConfigured`: the manifest has a mistake.
     asks: Option<&'static str>,
     success: Option<&'a str>,
     failure: Option<&'a str>,
@@ -232,10 +238,10 @@ struct AnalysisLine<'a> {
     used_by: Vec<String>,
 }
 
-pub async fn analyses(process: &Process, format: Format) -> anyhow::Result<Exit> {
-    let (fleet, exit) = read(process, Native::Analysis).await?;
+pub async fn analyses(process: &ProcessSettings, format: OutputFormat) -> anyhow::Result<Exit> {
+    let (fleet, exit) = read_manifests(process, ManifestKind::Analysis).await?;
     let lines: Vec<AnalysisLine<'_>> = fleet.analyses.values().map(|it| analysis_line(it, &fleet)).collect();
-    if format != Format::Table {
+    if format != OutputFormat::Table {
         output::write_value(format, &lines)?;
     } else if lines.is_empty() {
         say!("no analysis: policies/<name>.yaml makes one");
@@ -253,7 +259,7 @@ pub async fn analyses(process: &Process, format: Format) -> anyhow::Result<Exit>
                 if line.used_by.is_empty() { "-".to_owned() } else { line.used_by.join(", ") },
             ]);
         }
-        write_table(&fitted(shown));
+        write_table(&fit_terminal(shown));
     }
     Ok(exit)
 }
@@ -281,8 +287,8 @@ fn analysis_line<'a>(analysis: &'a Analysis, fleet: &Fleet) -> AnalysisLine<'a> 
 }
 
 /// Reads the repository, and prints mistakes of the kind's folder: manifests with mistakes are not listed.
-pub async fn read(process: &Process, kind: Native) -> anyhow::Result<(Fleet, Exit)> {
-    let fleet = repository::fleet(&doctor::load(process, false).await?);
+pub async fn read_manifests(process: &ProcessSettings, kind: ManifestKind) -> anyhow::Result<(Fleet, Exit)> {
+    let fleet = repository::fleet(&doctor::load_snapshot(process, false).await?);
     let is_there = |it: &&Diagnostic| {
         let file = it.location.as_ref().map(|location| location.file.as_str());
         file.zip(kind.folder()).is_some_and(|(file, folder)| file.starts_with(folder))
@@ -320,7 +326,7 @@ mod tests {
             let snapshot = Snapshot::of_texts([("notifications/a.yaml", text.as_str())]);
             let fleet = assemble(manifest::read(&snapshot), &snapshot);
             let route = &fleet.notifications[0];
-            let told = selects(&route.selector, route.phases.as_deref());
+            let told = selection_text(&route.selector, route.phases.as_deref());
             assert_eq!(told, expected, "{:?}", fleet.diagnostics);
         }
     }

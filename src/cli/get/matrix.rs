@@ -7,56 +7,59 @@ use super::super::progress;
 use super::super::width::{self, first_names};
 use super::write_approvals;
 use crate::model::AppId;
-use crate::report::{ClusterReport, Overview, Phase, TargetReport, version};
+use crate::report::{ClusterReport, Overview, TargetPhase, TargetReport, version};
 
-const MOST_CLUSTERS: usize = 4;
+const MAX_NAMED_CLUSTERS: usize = 4;
 
 /// Prints phases of apps by clusters. `is_wide`: without a limit of width.
 pub fn write_matrix(overview: &Overview, is_wide: bool) {
-    lines(overview, if is_wide { None } else { Some(width::columns()) }).iter().for_each(|line| match line {
-        Line::Row(text) => say!("{text}"),
-        Line::Trouble(text) => width::say_wrapped(text),
+    lines(overview, if is_wide { None } else { Some(width::terminal_columns()) }).iter().for_each(|line| {
+        match line {
+            MatrixLine::Row(text) => say!("{text}"),
+            MatrixLine::Problem(text) => width::say_wrapped(text),
+        }
     });
     write_approvals(overview);
 }
 
 #[derive(Debug, PartialEq)]
-enum Line {
+enum MatrixLine {
     Row(String),
-    Trouble(String),
+    Problem(String),
 }
 
-fn lines(overview: &Overview, width: Option<usize>) -> Vec<Line> {
+fn lines(overview: &Overview, width: Option<usize>) -> Vec<MatrixLine> {
     let fits =
         |rows: &[String]| width.is_none_or(|width| rows.iter().all(|row| row.chars().count() <= width));
-    let by_cluster = rows(overview, &clusters(overview));
+    let by_cluster = rows(overview, &cluster_columns(overview));
     if fits(&by_cluster) {
-        let troubles = undone(overview).filter(|target| !target.detail.is_empty());
-        let troubles = troubles
-            .map(|target| Line::Trouble(format!("{} {}: {}", target.cluster, target.app, target.detail)));
-        return by_cluster.into_iter().map(Line::Row).chain(troubles).collect();
+        let troubles = unfinished_targets(overview).filter(|target| !target.detail.is_empty());
+        let troubles = troubles.map(|target| {
+            MatrixLine::Problem(format!("{} {}: {}", target.cluster, target.app, target.detail))
+        });
+        return by_cluster.into_iter().map(MatrixLine::Row).chain(troubles).collect();
     }
-    let by_ring = rows(overview, &rings(overview));
-    let folded = if fits(&by_ring) { by_ring } else { rows(overview, &[everywhere(overview)]) };
-    folded.into_iter().map(Line::Row).chain(troubles(overview)).collect()
+    let by_ring = rows(overview, &ring_columns(overview));
+    let folded = if fits(&by_ring) { by_ring } else { rows(overview, &[all_clusters_column(overview)]) };
+    folded.into_iter().map(MatrixLine::Row).chain(problem_lines(overview)).collect()
 }
 
 /// A column: its heading and its clusters.
-type Column<'o> = (String, Vec<&'o str>);
+type MatrixColumn<'o> = (String, Vec<&'o str>);
 
-fn known(overview: &Overview) -> impl Iterator<Item = &ClusterReport> {
-    overview.clusters.iter().filter(|cluster| !cluster.is_dropped())
+fn known_clusters(overview: &Overview) -> impl Iterator<Item = &ClusterReport> {
+    overview.clusters.iter().filter(|cluster| !cluster.is_unregistered())
 }
 
-fn clusters(overview: &Overview) -> Vec<Column<'_>> {
+fn cluster_columns(overview: &Overview) -> Vec<MatrixColumn<'_>> {
     let name = |cluster: &ClusterReport| cluster.name.as_str().to_uppercase();
-    known(overview).map(|cluster| (name(cluster), vec![cluster.name.as_str()])).collect()
+    known_clusters(overview).map(|cluster| (name(cluster), vec![cluster.name.as_str()])).collect()
 }
 
 /// In ring order; clusters without a ring last.
-fn rings(overview: &Overview) -> Vec<Column<'_>> {
+fn ring_columns(overview: &Overview) -> Vec<MatrixColumn<'_>> {
     let of_ring = |ring: Option<&str>| -> Vec<&str> {
-        known(overview).filter(|it| it.ring.as_deref() == ring).map(|it| it.name.as_str()).collect()
+        known_clusters(overview).filter(|it| it.ring.as_deref() == ring).map(|it| it.name.as_str()).collect()
     };
     let rings = overview.rings.iter().map(|ring| (ring.to_uppercase(), of_ring(Some(ring.as_str()))));
     let rest = if overview.rings.is_empty() { "CLUSTERS" } else { "NO RING" };
@@ -64,12 +67,12 @@ fn rings(overview: &Overview) -> Vec<Column<'_>> {
     all.map(|(name, clusters)| (format!("{name} ({})", clusters.len()), clusters)).collect()
 }
 
-fn everywhere(overview: &Overview) -> Column<'_> {
-    let clusters: Vec<&str> = known(overview).map(|cluster| cluster.name.as_str()).collect();
+fn all_clusters_column(overview: &Overview) -> MatrixColumn<'_> {
+    let clusters: Vec<&str> = known_clusters(overview).map(|cluster| cluster.name.as_str()).collect();
     (format!("CLUSTERS ({})", clusters.len()), clusters)
 }
 
-fn rows(overview: &Overview, columns: &[Column<'_>]) -> Vec<String> {
+fn rows(overview: &Overview, columns: &[MatrixColumn<'_>]) -> Vec<String> {
     let headings: Vec<&str> =
         std::iter::once("APP").chain(columns.iter().map(|(name, _)| name.as_str())).collect();
     let mut lines = table(&headings);
@@ -85,7 +88,7 @@ fn rows(overview: &Overview, columns: &[Column<'_>]) -> Vec<String> {
             match of_column[..] {
                 [] => "-".to_owned(),
                 [target] if clusters.len() == 1 => cell(target),
-                _ => folded(&of_column),
+                _ => folded_cell(&of_column),
             }
         }));
         lines.add_row(row);
@@ -94,40 +97,40 @@ fn rows(overview: &Overview, columns: &[Column<'_>]) -> Vec<String> {
 }
 
 fn cell(target: &TargetReport) -> String {
-    let (sign, _) = progress::mark(target.phase);
+    let (sign, _) = progress::phase_mark(target.phase);
     let pods = target.pods;
     match target.phase {
-        Phase::Running if pods.desired > 0 => {
+        TargetPhase::Running if pods.desired > 0 => {
             format!("{sign} {}/{} {}", pods.available, pods.desired, target.version)
         }
-        Phase::Running => format!("{sign} {}", target.phase.as_str()),
+        TargetPhase::Running => format!("{sign} {}", target.phase.as_str()),
         phase => format!("{sign} {}", phase.as_str()),
     }
 }
 
 /// `✗ 38/40 Running v3/v4`, with the sign of the worst target.
-fn folded(targets: &[&TargetReport]) -> String {
-    let worst = targets.iter().map(|target| target.phase).max().unwrap_or(Phase::Running);
-    let running = targets.iter().filter(|target| target.phase == Phase::Running).count();
-    let version = version::merge(targets.iter().map(|target| target.version.as_str()));
-    let (sign, _) = progress::mark(worst);
+fn folded_cell(targets: &[&TargetReport]) -> String {
+    let worst = targets.iter().map(|target| target.phase).max().unwrap_or(TargetPhase::Running);
+    let running = targets.iter().filter(|target| target.phase == TargetPhase::Running).count();
+    let version = version::merge_versions(targets.iter().map(|target| target.version.as_str()));
+    let (sign, _) = progress::phase_mark(worst);
     format!("{sign} {running}/{} Running {version}", targets.len()).trim_end().to_owned()
 }
 
-fn undone(overview: &Overview) -> impl Iterator<Item = &TargetReport> {
+fn unfinished_targets(overview: &Overview) -> impl Iterator<Item = &TargetReport> {
     overview.targets.iter().filter(|target| !target.phase.is_done())
 }
 
-fn troubles(overview: &Overview) -> Vec<Line> {
-    let mut grouped: BTreeMap<(&AppId, Phase, &str), Vec<String>> = BTreeMap::new();
-    for target in undone(overview) {
+fn problem_lines(overview: &Overview) -> Vec<MatrixLine> {
+    let mut grouped: BTreeMap<(&AppId, TargetPhase, &str), Vec<String>> = BTreeMap::new();
+    for target in unfinished_targets(overview) {
         let key = (&target.app, target.phase, target.detail.as_str());
         grouped.entry(key).or_default().push(target.cluster.to_string());
     }
-    let line = |((app, phase, detail), clusters): ((&AppId, Phase, &str), Vec<String>)| {
+    let line = |((app, phase, detail), clusters): ((&AppId, TargetPhase, &str), Vec<String>)| {
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-        let clusters = first_names(&clusters, MOST_CLUSTERS);
-        Line::Trouble(format!("{app} is {} on {clusters}{detail}", phase.as_str()))
+        let clusters = first_names(&clusters, MAX_NAMED_CLUSTERS);
+        MatrixLine::Problem(format!("{app} is {} on {clusters}{detail}", phase.as_str()))
     };
     grouped.into_iter().map(line).collect()
 }
@@ -152,9 +155,9 @@ mod tests {
             ring: ring(number),
             revision: Revision::from("abc"),
             phase: match number {
-                ..95 => Phase::Running,
-                95 => Phase::Degraded,
-                _ => Phase::Waiting,
+                ..95 => TargetPhase::Running,
+                95 => TargetPhase::Degraded,
+                _ => TargetPhase::Waiting,
             },
             detail: match number {
                 ..95 => String::new(),
@@ -178,7 +181,7 @@ mod tests {
 
     fn text(overview: &Overview, width: Option<usize>) -> Vec<String> {
         let text = |line| match line {
-            Line::Row(text) | Line::Trouble(text) => text,
+            MatrixLine::Row(text) | MatrixLine::Problem(text) => text,
         };
         lines(overview, width).into_iter().map(text).collect()
     }

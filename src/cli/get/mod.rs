@@ -3,7 +3,7 @@
 mod app_sets;
 mod manifests;
 mod matrix;
-mod numbers;
+mod pod_numbers;
 mod promotions;
 
 use std::collections::BTreeMap;
@@ -13,24 +13,24 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-pub use manifests::read;
+pub use manifests::read_manifests;
 pub use matrix::write_matrix;
-use numbers::Numbers;
+use pod_numbers::PodNumbers;
 
-use super::chosen::Chosen;
+use super::app_selection::AppSelection;
 use super::exit::{self, Exit};
-use super::output::{self, Format, age, fitted, say, table, write_table};
+use super::output::{self, OutputFormat, age, fit_terminal, say, table, write_table};
 use super::process::ProcessArgs;
 use super::timeout::timeout;
 use super::{diagnostics, session};
 use crate::cluster::Credential;
-use crate::controller::Until;
+use crate::controller::RunUntil;
 use crate::model::AppId;
-use crate::report::words::count;
+use crate::report::status_text::count_noun;
 use crate::report::{DeletionReport, NextStep, Overview, RolloutReport, TargetReport};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum What {
+enum GetResource {
     /// One line an app, over all clusters
     #[default]
     Apps,
@@ -65,14 +65,14 @@ enum What {
 #[derive(Args, Debug)]
 pub struct GetArgs {
     #[arg(value_enum, default_value_t)]
-    what: What,
+    what: GetResource,
     #[command(flatten)]
     process: ProcessArgs,
     /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
     /// Of `as` and `ad`: print again on every change, until Ctrl-C
     #[arg(short, long)]
     watch: bool,
@@ -88,7 +88,7 @@ struct AppLine<'a> {
     name: &'a str,
     kind: &'a str,
     #[serde(flatten)]
-    numbers: Numbers,
+    numbers: PodNumbers,
     status: &'a str,
     detail: String,
     created: Option<&'a str>,
@@ -97,56 +97,56 @@ struct AppLine<'a> {
 pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
     let of_app_sets = match args.what {
-        What::AppSets => Some(app_sets::Scope::Fleet),
-        What::AdvDeployments => Some(app_sets::Scope::Clusters),
+        GetResource::AppSets => Some(app_sets::AppSetScope::Fleet),
+        GetResource::AdvDeployments => Some(app_sets::AppSetScope::Clusters),
         _ if args.watch || args.all => bail!("--watch and --all are for `get as` and `get ad`"),
         _ => None,
     };
     if let Some(scope) = of_app_sets {
-        let shown = app_sets::Shown { scope, all: args.all, format: args.output };
+        let shown = app_sets::AppSetView { scope, all: args.all, format: args.output };
         return match args.watch {
             true => app_sets::watch(&process, shown).await,
-            false => app_sets::once(&process, shown, args.timeout).await,
+            false => app_sets::show_once(&process, shown, args.timeout).await,
         };
     }
     match args.what {
-        What::Promotions => return promotions::run(&process, args.timeout, args.output).await,
-        What::Notifications => return manifests::notifications(&process, args.output).await,
-        What::Servers => return manifests::servers(&process, args.output).await,
-        What::Windows => return manifests::windows(&process, args.output).await,
-        What::Analyses => return manifests::analyses(&process, args.output).await,
+        GetResource::Promotions => return promotions::run(&process, args.timeout, args.output).await,
+        GetResource::Notifications => return manifests::notifications(&process, args.output).await,
+        GetResource::Servers => return manifests::servers(&process, args.output).await,
+        GetResource::Windows => return manifests::windows(&process, args.output).await,
+        GetResource::Analyses => return manifests::analyses(&process, args.output).await,
         _ => {}
     }
-    let until = Until::Settled { timeout: args.timeout };
-    let (ending, overview) = session::look(&process, until, false).await?;
+    let until = RunUntil::Settled { timeout: args.timeout };
+    let (ending, overview) = session::observe(&process, until, false).await?;
     diagnostics::print(&overview.diagnostics);
     match (args.what, args.output) {
-        (What::Apps, Format::Table) => write_apps(&overview),
-        (What::Apps, format) => output::write_value(format, &apps(&overview))?,
-        (What::Targets, Format::Table) => write_targets(&overview),
-        (What::Targets, format) => output::write_value(format, &overview.targets)?,
-        (What::Clusters, Format::Table) => write_clusters(&overview),
-        (What::Clusters, format) => output::write_value(format, &overview.clusters)?,
-        (What::Deletions, Format::Table) => write_deletions(&overview),
-        (What::Deletions, format) => {
-            let all: Vec<_> = no_longer_wanted(&overview).collect();
+        (GetResource::Apps, OutputFormat::Table) => write_apps(&overview),
+        (GetResource::Apps, format) => output::write_value(format, &app_lines(&overview))?,
+        (GetResource::Targets, OutputFormat::Table) => write_targets(&overview),
+        (GetResource::Targets, format) => output::write_value(format, &overview.targets)?,
+        (GetResource::Clusters, OutputFormat::Table) => write_clusters(&overview),
+        (GetResource::Clusters, format) => output::write_value(format, &overview.clusters)?,
+        (GetResource::Deletions, OutputFormat::Table) => write_deletions(&overview),
+        (GetResource::Deletions, format) => {
+            let all: Vec<_> = pending_removals(&overview).collect();
             output::write_value(format, &all)?;
         }
         (
-            What::AppSets
-            | What::AdvDeployments
-            | What::Promotions
-            | What::Notifications
-            | What::Servers
-            | What::Windows
-            | What::Analyses,
+            GetResource::AppSets
+            | GetResource::AdvDeployments
+            | GetResource::Promotions
+            | GetResource::Notifications
+            | GetResource::Servers
+            | GetResource::Windows
+            | GetResource::Analyses,
             _,
         ) => {}
     }
     Ok(exit::of_run(&ending, &overview))
 }
 
-fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
+fn app_lines(overview: &Overview) -> Vec<AppLine<'_>> {
     let mut grouped: BTreeMap<&AppId, Vec<&TargetReport>> = BTreeMap::new();
     for target in &overview.targets {
         grouped.entry(&target.app).or_default().push(target);
@@ -155,7 +155,7 @@ fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
         .into_iter()
         .filter_map(|(app, targets)| {
             let worst = targets.iter().max_by_key(|target| target.phase)?;
-            let numbers: Vec<Numbers> = targets.iter().map(|target| Numbers::of(target)).collect();
+            let numbers: Vec<PodNumbers> = targets.iter().map(|target| PodNumbers::of(target)).collect();
             let detail = if worst.detail.is_empty() {
                 String::new()
             } else {
@@ -165,7 +165,7 @@ fn apps(overview: &Overview) -> Vec<AppLine<'_>> {
                 namespace: &app.namespace,
                 name: &app.name,
                 kind: worst.kind,
-                numbers: Numbers::sum(&numbers.iter().collect::<Vec<_>>()),
+                numbers: PodNumbers::sum(&numbers.iter().collect::<Vec<_>>()),
                 status: worst.phase.as_str(),
                 detail,
                 created: targets.iter().filter_map(|target| target.created.as_deref()).min(),
@@ -187,7 +187,7 @@ fn write_apps(overview: &Overview) {
         "STATUS",
         "AGE",
     ]);
-    for app in apps(overview) {
+    for app in app_lines(overview) {
         let [desired, available, unavailable, version] = app.numbers.cells();
         lines.add_row([
             app.namespace.to_owned(),
@@ -201,7 +201,7 @@ fn write_apps(overview: &Overview) {
             age(app.created, now),
         ]);
     }
-    write_table(&fitted(lines));
+    write_table(&fit_terminal(lines));
     write_approvals(overview);
 }
 
@@ -218,7 +218,7 @@ fn write_targets(overview: &Overview) {
         "CAUSE",
     ]);
     for target in &overview.targets {
-        let [desired, available, _, version] = Numbers::of(target).cells();
+        let [desired, available, _, version] = PodNumbers::of(target).cells();
         lines.add_row([
             target.cluster.to_string(),
             target.ring.clone().unwrap_or_else(|| "-".to_owned()),
@@ -231,7 +231,7 @@ fn write_targets(overview: &Overview) {
             target.detail.clone(),
         ]);
     }
-    write_table(&fitted(lines));
+    write_table(&fit_terminal(lines));
     write_approvals(overview);
 }
 
@@ -244,26 +244,26 @@ fn write_clusters(overview: &Overview) {
             cluster.ring.clone().unwrap_or_else(|| "-".to_owned()),
             cluster.state.to_owned(),
             cluster.objects.to_string(),
-            credential(cluster.credential_expires.as_deref(), now),
+            credential_left(cluster.credential_expires.as_deref(), now),
             cluster.detail.clone(),
         ]);
     }
-    write_table(&fitted(lines));
+    write_table(&fit_terminal(lines));
 }
 
 /// How long the credential is valid.
-fn credential(expires: Option<&str>, now: jiff::Timestamp) -> String {
+fn credential_left(expires: Option<&str>, now: jiff::Timestamp) -> String {
     let expires = expires.and_then(|text| text.parse().ok());
-    expires.map_or_else(|| "-".to_owned(), |expires| Credential::left(expires, now))
+    expires.map_or_else(|| "-".to_owned(), |expires| Credential::time_left(expires, now))
 }
 
-fn no_longer_wanted(overview: &Overview) -> impl Iterator<Item = &DeletionReport> {
+fn pending_removals(overview: &Overview) -> impl Iterator<Item = &DeletionReport> {
     overview.deletions.iter().chain(&overview.held).chain(&overview.orphans)
 }
 
 fn write_deletions(overview: &Overview) {
     let mut lines = table(&["CLUSTER", "APP", "OBJECT", "ACTION", "REASON"]);
-    for deletion in no_longer_wanted(overview) {
+    for deletion in pending_removals(overview) {
         lines.add_row([
             deletion.cluster.to_string(),
             deletion.app.to_string(),
@@ -272,22 +272,22 @@ fn write_deletions(overview: &Overview) {
             deletion.reason.clone(),
         ]);
     }
-    write_table(&fitted(lines));
+    write_table(&fit_terminal(lines));
     write_approvals(overview);
 }
 
 /// Prints deletes and rollouts that wait for a person.
 pub fn write_approvals(overview: &Overview) {
-    write_approvals_of(overview, &Chosen::of(overview, None));
+    write_approvals_of(overview, &AppSelection::of(overview, None));
 }
 
 /// The same for a selection.
-pub fn write_approvals_of(overview: &Overview, chosen: &Chosen<'_>) {
+pub fn write_approvals_of(overview: &Overview, chosen: &AppSelection<'_>) {
     let is_of_it = |app: &AppId| chosen.app.as_ref().is_none_or(|chosen| chosen == app);
     for approval in overview.approvals_wanted.iter().filter(|approval| is_of_it(&approval.app)) {
         say!(
             "\n{} of {} wait for approval:\n  tutti approve {}",
-            count(approval.objects.len(), "delete"),
+            count_noun(approval.objects.len(), "delete"),
             approval.app,
             approval.digest().short()
         );
@@ -301,11 +301,11 @@ pub fn write_approvals_of(overview: &Overview, chosen: &Chosen<'_>) {
 
 /// Prints a rollout's next step, and approvals without effect.
 pub fn write_next_steps(rollout: &RolloutReport) {
-    if let Some(NextStep { because, commands }) = rollout.next_step() {
+    if let Some(NextStep { reason: because, commands }) = rollout.next_step() {
         say!("\n{because}:");
         commands.iter().for_each(|command| say!("  {command}"));
     }
-    for line in rollout.approvals_in_vain() {
+    for line in rollout.mismatched_approvals() {
         say!("\n{line}");
     }
 }

@@ -2,38 +2,38 @@
 
 use std::time::Duration;
 
-use super::super::chosen::Chosen;
+use super::super::app_selection::AppSelection;
 use super::super::exit::{self, Exit};
-use super::super::output::{self, Format, fitted, say, table, write_table};
-use super::super::process::Process;
-use super::super::promote::{fleet_of, with_input};
+use super::super::output::{self, OutputFormat, fit_terminal, say, table, write_table};
+use super::super::process::ProcessSettings;
+use super::super::promote::{fleet_at, with_promotion_input};
 use super::super::{diagnostics, session};
-use crate::controller::Until;
-use crate::promotion::{Line, LineState, lines};
+use crate::controller::RunUntil;
+use crate::promotion::{PromotionRow, PromotionRowState, promotion_rows};
 
-pub async fn run(process: &Process, timeout: Duration, format: Format) -> anyhow::Result<Exit> {
-    let (ending, overview) = session::look(process, Until::Explained { timeout }, false).await?;
+pub async fn run(process: &ProcessSettings, timeout: Duration, format: OutputFormat) -> anyhow::Result<Exit> {
+    let (ending, overview) = session::observe(process, RunUntil::Explained { timeout }, false).await?;
     diagnostics::print(&overview.diagnostics);
-    let fleet = fleet_of(process, &overview).await?;
-    let lines = with_input(&overview, &fleet, lines);
+    let fleet = fleet_at(process, &overview).await?;
+    let lines = with_promotion_input(&overview, &fleet, promotion_rows);
     match format {
-        Format::Table if lines.is_empty() => {
+        OutputFormat::Table if lines.is_empty() => {
             say!("no app has a pin: apps/<app>/pins/<ring>.yaml gives it one")
         }
-        Format::Table => write(&lines),
+        OutputFormat::Table => write(&lines),
         format => output::write_value(format, &lines)?,
     }
-    Ok(exit::of_look(&ending, &overview, &Chosen::of(&overview, None)))
+    Ok(exit::of_read_only_run(&ending, &overview, &AppSelection::of(&overview, None)))
 }
 
-fn write(lines: &[Line]) {
+fn write(lines: &[PromotionRow]) {
     let mut shown = table(&["APP", "RING", "VERSION", "NEXT", "STATE", "WAITS"]);
     for line in lines {
         let waits = match (line.state, line.pull_request) {
             (_, Some(number)) if line.because.is_empty() => format!("#{number}"),
             (_, Some(number)) => format!("#{number}: {}", line.because),
             // Only the forge knows of an open pull request.
-            (LineState::Ready, None) => format!("tutti promote {} --to {}", line.app, line.ring),
+            (PromotionRowState::Ready, None) => format!("tutti promote {} --to {}", line.app, line.ring),
             (_, None) => line.because.clone(),
         };
         shown.add_row([
@@ -45,5 +45,5 @@ fn write(lines: &[Line]) {
             waits,
         ]);
     }
-    write_table(&fitted(shown));
+    write_table(&fit_terminal(shown));
 }

@@ -17,7 +17,7 @@ pub struct HookArgs {
 #[derive(Debug, Subcommand)]
 enum HookCommand {
     /// Say offline what a receiver answers to a delivery, and which hint comes of it
-    Verify(verify::VerifyArgs),
+    Verify(verify::HookVerifyArgs),
     /// List the last deliveries to a running tutti; its token is in TUTTI_API_TOKEN
     Deliveries(server::DeliveriesArgs),
     /// Take a delivery once more that a running tutti has accepted; its token is in TUTTI_API_TOKEN

@@ -6,25 +6,25 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::hint_line;
-use crate::cli::api_client::{ApiClient, Reply, ServerArgs, TOKEN};
+use crate::cli::api_client::{ApiClient, ApiReply, ApiServerArgs, TOKEN};
 use crate::cli::exit::Exit;
-use crate::cli::output::{self, Format, age, fitted, say, table, tell, write_table};
+use crate::cli::output::{self, OutputFormat, age, fit_terminal, say, table, tell, write_table};
 use crate::model::short_line;
 
 /// In characters.
-const LONGEST: usize = 100;
+const MAX_CELL_CHARS: usize = 100;
 
 #[derive(Args, Debug)]
 pub struct DeliveriesArgs {
     /// One of them, with its headers
     number: Option<u64>,
     #[command(flatten)]
-    server: ServerArgs,
+    server: ApiServerArgs,
     /// How many, the newest first
     #[arg(long, default_value_t = 50)]
     limit: usize,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 #[derive(Args, Debug)]
@@ -32,9 +32,9 @@ pub struct ReplayArgs {
     /// Its number, as `tutti hook deliveries` prints it
     number: u64,
     #[command(flatten)]
-    server: ServerArgs,
+    server: ApiServerArgs,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 pub async fn deliveries(args: DeliveriesArgs) -> anyhow::Result<Exit> {
@@ -44,13 +44,13 @@ pub async fn deliveries(args: DeliveriesArgs) -> anyhow::Result<Exit> {
         Some(number) => client.get(&["deliveries", &number.to_string()], &[], None).await,
         None => client.get(&["deliveries"], &[("limit", &limit)], None).await,
     };
-    let value = match answered(&client, reply)? {
+    let value = match success_body(&client, reply)? {
         Ok(value) => value,
         Err(exit) => return Ok(exit),
     };
     match (args.output, args.number) {
-        (Format::Table, None) => write_table(&fitted(rows(&value, Timestamp::now()))),
-        (Format::Table, Some(_)) => output::write_value(Format::Yaml, &value)?,
+        (OutputFormat::Table, None) => write_table(&fit_terminal(delivery_table(&value, Timestamp::now()))),
+        (OutputFormat::Table, Some(_)) => output::write_value(OutputFormat::Yaml, &value)?,
         (format, _) => output::write_value(format, &value)?,
     }
     Ok(Exit::Ok)
@@ -59,21 +59,23 @@ pub async fn deliveries(args: DeliveriesArgs) -> anyhow::Result<Exit> {
 pub async fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let client = args.server.client()?;
     let reply = client.post(&["deliveries", &args.number.to_string(), "replay"], None, None).await;
-    let value = match answered(&client, reply)? {
+    let value = match success_body(&client, reply)? {
         Ok(value) => value,
         Err(exit) => return Ok(exit),
     };
     match args.output {
-        Format::Table => say!("delivery {} was taken again, as number {}", args.number, value["number"]),
+        OutputFormat::Table => {
+            say!("delivery {} was taken again, as number {}", args.number, value["number"])
+        }
         format => output::write_value(format, &value)?,
     }
     Ok(Exit::Ok)
 }
 
-fn rows(value: &Value, now: Timestamp) -> comfy_table::Table {
+fn delivery_table(value: &Value, now: Timestamp) -> comfy_table::Table {
     let mut table = table(&["NUMBER", "AGE", "RECEIVER", "EVENT", "VERDICT", "HINT OR REASON"]);
     for one in value["deliveries"].as_array().into_iter().flatten() {
-        let text = |name: &str| one[name].as_str().map(|text| short_line(text, LONGEST));
+        let text = |name: &str| one[name].as_str().map(|text| short_line(text, MAX_CELL_CHARS));
         let hint = Some(&one["hint"]).filter(|hint| hint.is_object()).map(hint_line);
         let words = text("reason").into_iter().chain(hint).collect::<Vec<_>>().join(": ");
         table.add_row([
@@ -82,14 +84,14 @@ fn rows(value: &Value, now: Timestamp) -> comfy_table::Table {
             text("receiver").unwrap_or_default(),
             text("event").unwrap_or_else(|| "-".to_owned()),
             text("verdict").unwrap_or_default(),
-            short_line(&words, LONGEST),
+            short_line(&words, MAX_CELL_CHARS),
         ]);
     }
     table
 }
 
 /// The body of a success; or, after printing the error, the exit code.
-fn answered(client: &ApiClient, reply: Result<Reply, String>) -> anyhow::Result<Result<Value, Exit>> {
+fn success_body(client: &ApiClient, reply: Result<ApiReply, String>) -> anyhow::Result<Result<Value, Exit>> {
     let server = client.server();
     match reply {
         Ok(reply) if reply.status.is_success() => {
@@ -127,7 +129,7 @@ mod tests {
             {"number": 1, "time": "no time", "receiver": "x\u{1b}[2J", "verdict": "unauthorized", "reason": "no\nsignature",
                 "hint": null}]});
         let now = "2026-01-01T00:00:07Z".parse().expect("a time");
-        let lines = rows(&value, now).to_string();
+        let lines = delivery_table(&value, now).to_string();
         let lines: Vec<&str> = lines.lines().map(str::trim_end).collect();
         assert!(lines[1].ends_with("replay of 1: build shop/pay #7 3f9c2d1"), "{lines:?}");
         assert!(lines[1].starts_with("2       7s"), "{lines:?}");

@@ -13,25 +13,25 @@ use serde_json::{Value, json};
 use super::hint_line;
 use crate::api::LARGEST_BODY;
 use crate::cli::exit::Exit;
-use crate::cli::output::{self, Format, say};
+use crate::cli::output::{self, OutputFormat, say};
 use crate::cli::repository;
-use crate::cluster::Home;
+use crate::cluster::HomeCluster;
 use crate::controller::resolve_secret;
-use crate::forge::{Received, Rejected, receive};
-use crate::metrics::Verdict;
-use crate::model::{ReceiverKind, SecretRef, short_line};
+use crate::forge::{WebhookOutcome, WebhookRejection, receive};
+use crate::metrics::DeliveryResult;
+use crate::model::{SecretRef, WebhookReceiverKind, short_line};
 
 /// In characters.
-const LONGEST: usize = 1024;
+const MAX_TEXT_CHARS: usize = 1024;
 
 #[derive(Args, Debug)]
-pub struct VerifyArgs {
+pub struct HookVerifyArgs {
     /// The receiver, as tutti.yaml names it; its type is taken from there
     #[arg(long, value_name = "NAME", required_unless_present = "kind", conflicts_with = "kind")]
     receiver: Option<String>,
     /// Instead: the type of the receiver
     #[arg(long = "type", id = "kind", value_name = "TYPE", value_parser = kind)]
-    kind: Option<ReceiverKind>,
+    kind: Option<WebhookReceiverKind>,
     /// The config repository with tutti.yaml; read as it stands on disk
     #[arg(long, default_value = ".", value_name = "PATH")]
     repo: PathBuf,
@@ -51,12 +51,12 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
-fn kind(text: &str) -> Result<ReceiverKind, String> {
-    let found = ReceiverKind::NAMED.iter().find(|(name, _)| *name == text);
-    let names = || ReceiverKind::NAMED.map(|(name, _)| name).join(", ");
+fn kind(text: &str) -> Result<WebhookReceiverKind, String> {
+    let found = WebhookReceiverKind::NAMES.iter().find(|(name, _)| *name == text);
+    let names = || WebhookReceiverKind::NAMES.map(|(name, _)| name).join(", ");
     found.map(|(_, kind)| *kind).ok_or_else(|| format!("expected one of {}", names()))
 }
 
@@ -67,21 +67,22 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     parts.ok_or_else(|| "expected `Name: value`".to_owned())
 }
 
-pub async fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
+pub async fn run(args: HookVerifyArgs) -> anyhow::Result<Exit> {
     let (name, kind) = match (&args.receiver, args.kind) {
-        (Some(name), _) => (name.clone(), kind_of(name, &args.repo).await?),
+        (Some(name), _) => (name.clone(), receiver_kind(name, &args.repo).await?),
         (None, kind) => ("-".to_owned(), kind.unwrap_or_default()),
     };
-    let secrets = secrets(&args).await?;
+    let secrets = read_secrets(&args).await?;
     let headers: HeaderMap = args.headers.iter().cloned().collect();
-    let body = body(&args.file)?;
-    let answer = answer(kind, &name, &headers, body, &secrets, args.at.unwrap_or_else(Timestamp::now));
+    let body = read_body(&args.file)?;
+    let answer =
+        receiver_answer(kind, &name, &headers, body, &secrets, args.at.unwrap_or_else(Timestamp::now));
     write(&answer, args.output)?;
     Ok(answer.exit())
 }
 
 /// The type of a receiver in `tutti.yaml`. Its secrets come from flags.
-async fn kind_of(name: &str, repo: &Path) -> anyhow::Result<ReceiverKind> {
+async fn receiver_kind(name: &str, repo: &Path) -> anyhow::Result<WebhookReceiverKind> {
     let fleet = repository::fleet(&repository::snapshot(repo, None).await?);
     let receivers = &fleet.instance.receivers;
     let Some(receiver) = receivers.iter().find(|receiver| receiver.name == name) else {
@@ -95,18 +96,18 @@ async fn kind_of(name: &str, repo: &Path) -> anyhow::Result<ReceiverKind> {
     Ok(receiver.kind)
 }
 
-async fn secrets(args: &VerifyArgs) -> anyhow::Result<Vec<SecretString>> {
+async fn read_secrets(args: &HookVerifyArgs) -> anyhow::Result<Vec<SecretString>> {
     let files = args.secret_file.iter().map(|path| SecretRef::File(path.display().to_string()));
     let references = args.secret_env.iter().cloned().map(SecretRef::Env).chain(files);
     let mut secrets = Vec::new();
     for reference in references {
-        secrets.push(resolve_secret(&reference, &Home::default()).await?);
+        secrets.push(resolve_secret(&reference, &HomeCluster::default()).await?);
     }
     Ok(secrets)
 }
 
 /// Reads one byte above the limit, to detect a larger body.
-fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
+fn read_body(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = LARGEST_BODY as u64 + 1;
     let read = match path.to_str() {
@@ -118,76 +119,79 @@ fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 #[derive(Debug, PartialEq)]
-struct Answer {
+struct VerifyAnswer {
     status: StatusCode,
-    verdict: Verdict,
+    verdict: DeliveryResult,
     reason: Option<String>,
     delivery: Option<String>,
     hint: Option<Value>,
     payload: Option<Value>,
 }
 
-impl Answer {
-    fn refused(status: StatusCode, verdict: Verdict, reason: String) -> Self {
+impl VerifyAnswer {
+    fn refused(status: StatusCode, verdict: DeliveryResult, reason: String) -> Self {
         Self { status, verdict, reason: Some(reason), delivery: None, hint: None, payload: None }
     }
 
     fn exit(&self) -> Exit {
         match self.verdict {
-            Verdict::Accepted | Verdict::Ignored => Exit::Ok,
-            Verdict::Unauthorized => Exit::Denied,
+            DeliveryResult::Accepted | DeliveryResult::Ignored => Exit::Ok,
+            DeliveryResult::Unauthorized => Exit::Denied,
             _ => Exit::Configuration,
         }
     }
 }
 
-impl From<Rejected> for Answer {
-    fn from(rejected: Rejected) -> Self {
+impl From<WebhookRejection> for VerifyAnswer {
+    fn from(rejected: WebhookRejection) -> Self {
         let verdict = match rejected {
-            Rejected::Unauthorized(_) => Verdict::Unauthorized,
-            Rejected::Malformed(_) | Rejected::UnsupportedMediaType(_) => Verdict::Malformed,
+            WebhookRejection::Unauthorized(_) => DeliveryResult::Unauthorized,
+            WebhookRejection::Malformed(_) | WebhookRejection::UnsupportedMediaType(_) => {
+                DeliveryResult::Malformed
+            }
         };
         Self::refused(rejected.status(), verdict, rejected.to_string())
     }
 }
 
-fn answer(
-    kind: ReceiverKind,
+fn receiver_answer(
+    kind: WebhookReceiverKind,
     receiver: &str,
     headers: &HeaderMap,
     body: Vec<u8>,
     secrets: &[SecretString],
     now: Timestamp,
-) -> Answer {
+) -> VerifyAnswer {
     if let Err(rejected) = receive::check_signed(kind, headers) {
         return rejected.into();
     }
     if body.len() > LARGEST_BODY {
         let reason = format!("the body is larger than {LARGEST_BODY} bytes");
-        return Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, Verdict::TooLarge, reason);
+        return VerifyAnswer::refused(StatusCode::PAYLOAD_TOO_LARGE, DeliveryResult::TooLarge, reason);
     }
     let read = receive::authenticate(kind, headers, body, secrets, now)
         .and_then(|genuine| Ok((receive::read(kind, receiver, headers, &genuine)?, genuine.delivery)));
     match read {
         Err(rejected) => rejected.into(),
-        Ok((Received::Ignored { reason }, delivery)) => {
-            Answer { delivery, ..Answer::refused(StatusCode::OK, Verdict::Ignored, reason) }
-        }
-        Ok((Received::Accepted(hint), delivery)) => Answer {
+        Ok((WebhookOutcome::Ignored { reason }, delivery)) => VerifyAnswer {
+            delivery,
+            ..VerifyAnswer::refused(StatusCode::OK, DeliveryResult::Ignored, reason)
+        },
+        Ok((WebhookOutcome::Accepted(hint), delivery)) => VerifyAnswer {
             status: StatusCode::ACCEPTED,
-            verdict: Verdict::Accepted,
+            verdict: DeliveryResult::Accepted,
             reason: None,
             delivery,
-            hint: Some(hint.shown()),
+            hint: Some(hint.without_payload()),
             payload: hint.payload.as_deref().cloned(),
         },
     }
 }
 
-fn write(answer: &Answer, format: Format) -> anyhow::Result<()> {
+fn write(answer: &VerifyAnswer, format: OutputFormat) -> anyhow::Result<()> {
     let status = answer.status.as_u16();
-    if format != Format::Table {
-        let Answer { verdict, reason, delivery, hint, payload, .. } = answer;
+    if format != OutputFormat::Table {
+        let VerifyAnswer { verdict, reason, delivery, hint, payload, .. } = answer;
         return output::write_value(
             format,
             &json!({"status": status, "verdict": verdict.as_str(), "reason": reason, "delivery": delivery, "hint": hint,
@@ -198,7 +202,7 @@ fn write(answer: &Answer, format: Format) -> anyhow::Result<()> {
     let hint = answer.hint.as_ref().map(hint_line);
     for (name, text) in [("reason", &answer.reason), ("delivery", &answer.delivery), ("hint", &hint)] {
         if let Some(text) = text {
-            say!("{name:<9} {}", short_line(text, LONGEST));
+            say!("{name:<9} {}", short_line(text, MAX_TEXT_CHARS));
         }
     }
     if answer.payload.is_some() {
@@ -211,13 +215,13 @@ fn write(answer: &Answer, format: Format) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn of_push(signature: &str, event: &str, body: &str) -> Answer {
+    fn of_push(signature: &str, event: &str, body: &str) -> VerifyAnswer {
         let pairs = [("x-gitea-signature", signature), ("x-gitea-event", event)];
         let headers = pairs.map(|(name, value)| header(&format!("{name}: {value}")).expect("a header"));
         let headers: HeaderMap = headers.into_iter().collect();
         let secrets = [SecretString::from("s3cr3t")];
-        answer(
-            ReceiverKind::Gitea,
+        receiver_answer(
+            WebhookReceiverKind::Gitea,
             "gitea",
             &headers,
             body.as_bytes().to_vec(),
@@ -230,23 +234,23 @@ mod tests {
     fn answer_matches_the_receiver() {
         const GOOD: &str = "8588fd50c04ac2c191575340c4c0fe284157898def8e4d10af822f05dd7c9bb5";
         const BODY: &str = r#"{"ref":"refs/heads/main"}"#;
-        let check = |found: &Answer, status: u16, verdict: Verdict, exit: Exit| {
+        let check = |found: &VerifyAnswer, status: u16, verdict: DeliveryResult, exit: Exit| {
             assert_eq!((found.status.as_u16(), found.verdict, found.exit()), (status, verdict, exit));
         };
         let found = of_push(GOOD, "push", BODY);
-        check(&found, 202, Verdict::Accepted, Exit::Ok);
+        check(&found, 202, DeliveryResult::Accepted, Exit::Ok);
         assert_eq!(hint_line(&found.hint.expect("a hint")), "push refs/heads/main");
-        check(&of_push(GOOD, "status", BODY), 200, Verdict::Ignored, Exit::Ok);
-        check(&of_push(GOOD, "", BODY), 400, Verdict::Malformed, Exit::Configuration);
-        check(&of_push(GOOD, "push", "{}"), 401, Verdict::Unauthorized, Exit::Denied);
-        check(&of_push("", "push", BODY), 401, Verdict::Unauthorized, Exit::Denied);
+        check(&of_push(GOOD, "status", BODY), 200, DeliveryResult::Ignored, Exit::Ok);
+        check(&of_push(GOOD, "", BODY), 400, DeliveryResult::Malformed, Exit::Configuration);
+        check(&of_push(GOOD, "push", "{}"), 401, DeliveryResult::Unauthorized, Exit::Denied);
+        check(&of_push("", "push", BODY), 401, DeliveryResult::Unauthorized, Exit::Denied);
         let large = " ".repeat(LARGEST_BODY + 1);
-        check(&of_push(GOOD, "push", &large), 413, Verdict::TooLarge, Exit::Configuration);
+        check(&of_push(GOOD, "push", &large), 413, DeliveryResult::TooLarge, Exit::Configuration);
     }
 
     #[test]
     fn types_and_headers_are_read_or_refused() {
-        assert_eq!(kind("standard-webhooks"), Ok(ReceiverKind::StandardWebhooks));
+        assert_eq!(kind("standard-webhooks"), Ok(WebhookReceiverKind::StandardWebhooks));
         assert!(kind("github").is_err_and(|error| error.contains("woodpecker")));
         assert!(["x", ": y", "x y: z", "x: a\nb"].iter().all(|text| header(text).is_err()));
     }

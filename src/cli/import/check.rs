@@ -5,29 +5,29 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::group::Draft;
-use super::write::{self, Drafts, Form};
+use super::group::AppDraft;
+use super::write::{self, AppDrafts, ManifestForm};
 use crate::apply::takeover;
 use crate::cluster::{Catalog, Client};
 use crate::fleet::{Fleet, Target};
-use crate::model::{AppId, Charts, ClusterName, ObjectId, Rendered, Snapshot, labels};
+use crate::model::{AppId, ChartProvider, ClusterName, ObjectId, RenderedTarget, Snapshot, labels};
 use crate::{cli::repository, render};
 
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct ImportCluster {
     pub client: Client,
     pub catalog: Arc<Catalog>,
 }
 
 /// The app's render on each cluster, or all mistakes.
-pub fn rendered(
-    charts: &dyn Charts,
+pub fn render_app(
+    charts: &dyn ChartProvider,
     snapshot: &Snapshot,
     app: &AppId,
-    drafts: &Drafts,
-) -> Result<BTreeMap<ClusterName, Rendered>, Vec<String>> {
+    drafts: &AppDrafts,
+) -> Result<BTreeMap<ClusterName, RenderedTarget>, Vec<String>> {
     let fleet = repository::fleet(snapshot);
-    let folder = write::folder(&app.name);
+    let folder = write::app_folder(&app.name);
     let mine = |file: &str| file.starts_with(&folder);
     let mistakes: Vec<String> = fleet
         .diagnostics
@@ -42,7 +42,7 @@ pub fn rendered(
     let mut wrong = Vec::new();
     for cluster in drafts.keys() {
         let target = Target { app: app.clone(), cluster: cluster.clone() };
-        match of_target(&fleet, snapshot, charts, &target) {
+        match render_target(&fleet, snapshot, charts, &target) {
             Ok(rendered) => {
                 made.insert(cluster.clone(), rendered);
             }
@@ -52,12 +52,12 @@ pub fn rendered(
     if wrong.is_empty() { Ok(made) } else { Err(wrong) }
 }
 
-fn of_target(
+fn render_target(
     fleet: &Fleet,
     snapshot: &Snapshot,
-    charts: &dyn Charts,
+    charts: &dyn ChartProvider,
     target: &Target,
-) -> Result<Rendered, Vec<String>> {
+) -> Result<RenderedTarget, Vec<String>> {
     if !fleet.targets().contains(target) {
         return Err(vec![format!("{target}: the config repository does not let it run there")]);
     }
@@ -66,7 +66,7 @@ fn of_target(
 }
 
 /// Labels that an AppSet adds to its workload, and to its pods.
-pub fn added_labels(draft: &Draft, rendered: &Rendered) -> (Vec<String>, Vec<String>) {
+pub fn added_labels(draft: &AppDraft, rendered: &RenderedTarget) -> (Vec<String>, Vec<String>) {
     let workload = ObjectId::of(&draft.workload);
     let Some(object) = rendered.objects.iter().find(|object| Some(&object.id) == workload.as_ref()) else {
         return (Vec::new(), Vec::new());
@@ -78,17 +78,17 @@ pub fn added_labels(draft: &Draft, rendered: &Rendered) -> (Vec<String>, Vec<Str
             entries.into_iter().flat_map(Map::keys).cloned().collect()
         };
         let wanted = keys(&draft.workload);
-        keys(&made).into_iter().filter(|key| !wanted.contains(key) && !is_ours(key)).collect()
+        keys(&made).into_iter().filter(|key| !wanted.contains(key) && !is_own_label(key)).collect()
     };
     (added("/metadata/labels"), added("/spec/template/metadata/labels"))
 }
 
-fn is_ours(key: &str) -> bool {
+fn is_own_label(key: &str) -> bool {
     key.starts_with("tutti.dev/")
 }
 
 /// Differences between the render and the live objects.
-pub fn unlike(draft: &Draft, rendered: &Rendered) -> Vec<String> {
+pub fn render_differences(draft: &AppDraft, rendered: &RenderedTarget) -> Vec<String> {
     let wanted: BTreeMap<ObjectId, &Value> =
         draft.objects().filter_map(|object| Some((ObjectId::of(object)?, object))).collect();
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ pub fn unlike(draft: &Draft, rendered: &Rendered) -> Vec<String> {
             None => found
                 .push(format!("{}: the layers make it ({}), and it is not there", object.id, object.source)),
             Some(wanted) => {
-                let paths = paths(wanted, &object.body.fields());
+                let paths = differing_paths(wanted, &object.body.fields());
                 found.extend(
                     paths.into_iter().map(|path| format!("{}: {path} is rendered otherwise", object.id)),
                 );
@@ -109,12 +109,16 @@ pub fn unlike(draft: &Draft, rendered: &Rendered) -> Vec<String> {
     found
 }
 
-pub fn paths(before: &Value, after: &Value) -> Vec<String> {
-    takeover::differences(before, after)
+pub fn differing_paths(before: &Value, after: &Value) -> Vec<String> {
+    takeover::changed_paths(before, after)
 }
 
 /// Dry runs: one line for each unchanged object, or for each that would change.
-pub async fn asked(member: &Member, instance: &str, rendered: &Rendered) -> Result<Vec<String>, Vec<String>> {
+pub async fn dry_run_differences(
+    member: &ImportCluster,
+    instance: &str,
+    rendered: &RenderedTarget,
+) -> Result<Vec<String>, Vec<String>> {
     let manager = labels::field_manager(instance);
     let (mut same, mut wrong) = (Vec::new(), Vec::new());
     for object in rendered.objects.iter() {
@@ -123,7 +127,8 @@ pub async fn asked(member: &Member, instance: &str, rendered: &Rendered) -> Resu
             wrong.push(format!("{title}: the cluster does not serve {}", object.kind));
             continue;
         };
-        match takeover::foresee(&member.client, resource, &manager, object, &rendered.revision).await {
+        match takeover::preview_takeover(&member.client, resource, &manager, object, &rendered.revision).await
+        {
             Ok(Ok(effect)) if effect.changes.is_empty() => same.push(match effect.replaces_pods {
                 Some(_) => format!("{title}: the same, its pods stay"),
                 None => format!("{title}: the same"),
@@ -137,12 +142,12 @@ pub async fn asked(member: &Member, instance: &str, rendered: &Rendered) -> Resu
 }
 
 /// Writes and verifies an app, first without fields that the API server defaults.
-pub async fn app(
-    (base, charts): (&Snapshot, &dyn Charts),
-    members: &BTreeMap<ClusterName, Member>,
+pub async fn check_app(
+    (base, charts): (&Snapshot, &dyn ChartProvider),
+    members: &BTreeMap<ClusterName, ImportCluster>,
     instance: &str,
-    (form, app): (Form, &AppId),
-    drafts: &Drafts,
+    (form, app): (ManifestForm, &AppId),
+    drafts: &AppDrafts,
 ) -> Result<(BTreeMap<String, String>, Vec<String>), Vec<String>> {
     let short = drafts.iter().map(|(cluster, draft)| (cluster.clone(), draft.without_defaults())).collect();
     match attempt((base, charts), members, instance, (form, app), &short).await {
@@ -152,15 +157,15 @@ pub async fn app(
 }
 
 async fn attempt(
-    (base, charts): (&Snapshot, &dyn Charts),
-    members: &BTreeMap<ClusterName, Member>,
+    (base, charts): (&Snapshot, &dyn ChartProvider),
+    members: &BTreeMap<ClusterName, ImportCluster>,
     instance: &str,
-    (form, app): (Form, &AppId),
-    drafts: &Drafts,
+    (form, app): (ManifestForm, &AppId),
+    drafts: &AppDrafts,
 ) -> Result<(BTreeMap<String, String>, Vec<String>), Vec<String>> {
-    let mut files = write::files(form, &app.namespace, &app.name, drafts)?;
-    let mut made = rendered(charts, &repository::with_files(base, &files), app, drafts)?;
-    if form == Form::AppSet {
+    let mut files = write::app_files(form, &app.namespace, &app.name, drafts)?;
+    let mut made = render_app(charts, &repository::with_files(base, &files), app, drafts)?;
+    if form == ManifestForm::AppSet {
         let (mut of_workload, mut of_pods) = (BTreeSet::new(), BTreeSet::new());
         for (cluster, draft) in drafts {
             let Some(rendered) = made.get(cluster) else { continue };
@@ -170,20 +175,20 @@ async fn attempt(
         }
         if let (false, Some(draft)) = (of_workload.is_empty() && of_pods.is_empty(), drafts.values().next()) {
             let [workload, pods] = [of_workload, of_pods].map(|keys| keys.into_iter().collect::<Vec<_>>());
-            let path = format!("{}layer/patches/labels.yaml", write::folder(&app.name));
+            let path = format!("{}layer/patches/labels.yaml", write::app_folder(&app.name));
             files.insert(path, write::labels_patch(draft, &workload, &pods));
-            made = rendered(charts, &repository::with_files(base, &files), app, drafts)?;
+            made = render_app(charts, &repository::with_files(base, &files), app, drafts)?;
         }
     }
     let mut wrong = Vec::new();
     let mut same = Vec::new();
     for (cluster, draft) in drafts {
         let Some(rendered) = made.get(cluster) else { continue };
-        let unlike = unlike(draft, rendered);
+        let unlike = render_differences(draft, rendered);
         if !unlike.is_empty() {
             wrong.extend(unlike.into_iter().map(|line| format!("{cluster} {line}")));
         } else if let Some(member) = members.get(cluster) {
-            match asked(member, instance, rendered).await {
+            match dry_run_differences(member, instance, rendered).await {
                 Ok(lines) => same.extend(lines),
                 Err(lines) => wrong.extend(lines),
             }

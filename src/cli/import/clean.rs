@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// Annotations that controllers and tools write.
-const NOISE: &[&str] = &[
+const TOOL_ANNOTATIONS: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
@@ -12,7 +12,7 @@ const NOISE: &[&str] = &[
 ];
 
 /// Removes status, identity and bookkeeping; fields get the usual order.
-pub fn without_noise(live: &Value) -> Value {
+pub fn without_bookkeeping(live: &Value) -> Value {
     let mut object = Map::new();
     for field in ["apiVersion", "kind"] {
         object.insert(field.to_owned(), live.get(field).cloned().unwrap_or_default());
@@ -22,7 +22,7 @@ pub fn without_noise(live: &Value) -> Value {
         let Some(value) = live.get("metadata").and_then(|metadata| metadata.get(field)) else { continue };
         let mut value = value.clone();
         if let ("annotations", Value::Object(entries)) = (field, &mut value) {
-            entries.retain(|key, _| !NOISE.iter().any(|noise| key.starts_with(noise)));
+            entries.retain(|key, _| !TOOL_ANNOTATIONS.iter().any(|noise| key.starts_with(noise)));
         }
         if !is_empty(&value) {
             metadata.insert(field.to_owned(), value);
@@ -36,18 +36,18 @@ pub fn without_noise(live: &Value) -> Value {
     }
     let mut object = Value::Object(object);
     for template in ["/spec/template", "/spec/volumeClaimTemplates"] {
-        object.pointer_mut(template).into_iter().for_each(forget_stamps);
+        object.pointer_mut(template).into_iter().for_each(remove_nested_status);
     }
     if object["kind"] == "Service" {
-        forget_addresses(&mut object);
+        remove_assigned_addresses(&mut object);
     }
     object
 }
 
 /// In nested templates.
-fn forget_stamps(value: &mut Value) {
+fn remove_nested_status(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(forget_stamps),
+        Value::Array(items) => items.iter_mut().for_each(remove_nested_status),
         Value::Object(map) => {
             map.shift_remove("status");
             if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
@@ -59,7 +59,7 @@ fn forget_stamps(value: &mut Value) {
 }
 
 /// Removes addresses that the cluster assigned; a headless Service stays headless.
-fn forget_addresses(service: &mut Value) {
+fn remove_assigned_addresses(service: &mut Value) {
     let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
     let is_headless = spec.get("clusterIP").is_some_and(|address| address == "None");
     for field in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
@@ -74,46 +74,46 @@ fn forget_addresses(service: &mut Value) {
 }
 
 /// Removes fields with the API server's defaults. A later dry run verifies that.
-pub fn without_defaults(object: &mut Value) {
+pub fn remove_defaults(object: &mut Value) {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(spec) = object.get_mut("spec") else { return };
     match kind.as_str() {
         "Deployment" => {
-            drop_equal(spec, "progressDeadlineSeconds", &json!(600));
-            drop_equal(spec, "revisionHistoryLimit", &json!(10));
+            remove_if_equal(spec, "progressDeadlineSeconds", &json!(600));
+            remove_if_equal(spec, "revisionHistoryLimit", &json!(10));
             let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
-            drop_equal(spec, "strategy", &rolling);
+            remove_if_equal(spec, "strategy", &rolling);
         }
         "StatefulSet" => {
-            drop_equal(spec, "revisionHistoryLimit", &json!(10));
-            drop_equal(spec, "podManagementPolicy", &json!("OrderedReady"));
-            drop_equal(
+            remove_if_equal(spec, "revisionHistoryLimit", &json!(10));
+            remove_if_equal(spec, "podManagementPolicy", &json!("OrderedReady"));
+            remove_if_equal(
                 spec,
                 "updateStrategy",
                 &json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}),
             );
             let retained = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
-            drop_equal(spec, "persistentVolumeClaimRetentionPolicy", &retained);
+            remove_if_equal(spec, "persistentVolumeClaimRetentionPolicy", &retained);
         }
         "DaemonSet" => {
-            drop_equal(spec, "revisionHistoryLimit", &json!(10));
+            remove_if_equal(spec, "revisionHistoryLimit", &json!(10));
             let rolling =
                 json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
-            drop_equal(spec, "updateStrategy", &rolling);
+            remove_if_equal(spec, "updateStrategy", &rolling);
         }
         "Service" => {
-            drop_equal(spec, "internalTrafficPolicy", &json!("Cluster"));
-            drop_equal(spec, "sessionAffinity", &json!("None"));
-            drop_equal(spec, "type", &json!("ClusterIP"));
+            remove_if_equal(spec, "internalTrafficPolicy", &json!("Cluster"));
+            remove_if_equal(spec, "sessionAffinity", &json!("None"));
+            remove_if_equal(spec, "type", &json!("ClusterIP"));
         }
         _ => {}
     }
     if let Some(pod) = spec.pointer_mut("/template/spec") {
-        defaults_of_pod(pod);
+        remove_pod_defaults(pod);
     }
 }
 
-fn defaults_of_pod(pod: &mut Value) {
+fn remove_pod_defaults(pod: &mut Value) {
     for (field, value) in [
         ("dnsPolicy", json!("ClusterFirst")),
         ("restartPolicy", json!("Always")),
@@ -121,22 +121,22 @@ fn defaults_of_pod(pod: &mut Value) {
         ("securityContext", json!({})),
         ("terminationGracePeriodSeconds", json!(30)),
     ] {
-        drop_equal(pod, field, &value);
+        remove_if_equal(pod, field, &value);
     }
     // Deprecated alias of the field.
     if let Some(account) = pod.get("serviceAccountName").cloned() {
-        drop_equal(pod, "serviceAccount", &account);
+        remove_if_equal(pod, "serviceAccount", &account);
     }
     for list in ["containers", "initContainers"] {
         for container in items(pod, list) {
-            drop_equal(container, "resources", &json!({}));
-            drop_equal(container, "terminationMessagePath", &json!("/dev/termination-log"));
-            drop_equal(container, "terminationMessagePolicy", &json!("File"));
+            remove_if_equal(container, "resources", &json!({}));
+            remove_if_equal(container, "terminationMessagePath", &json!("/dev/termination-log"));
+            remove_if_equal(container, "terminationMessagePolicy", &json!("File"));
             let newest = container.get("image").and_then(Value::as_str).is_none_or(|image| {
                 crate::model::image_tag(image).is_none_or(|tag| tag == "latest") && !image.contains('@')
             });
             let policy = if newest { "Always" } else { "IfNotPresent" };
-            drop_equal(container, "imagePullPolicy", &json!(policy));
+            remove_if_equal(container, "imagePullPolicy", &json!(policy));
             for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
                 let Some(probe) = container.get_mut(probe) else { continue };
                 for (field, value) in [
@@ -145,15 +145,15 @@ fn defaults_of_pod(pod: &mut Value) {
                     ("successThreshold", 1),
                     ("timeoutSeconds", 1),
                 ] {
-                    drop_equal(probe, field, &json!(value));
+                    remove_if_equal(probe, field, &json!(value));
                 }
                 if let Some(request) = probe.get_mut("httpGet") {
-                    drop_equal(request, "scheme", &json!("HTTP"));
+                    remove_if_equal(request, "scheme", &json!("HTTP"));
                 }
             }
             for variable in items(container, "env") {
                 if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
-                    drop_equal(field, "apiVersion", &json!("v1"));
+                    remove_if_equal(field, "apiVersion", &json!("v1"));
                 }
             }
         }
@@ -161,7 +161,7 @@ fn defaults_of_pod(pod: &mut Value) {
     for volume in items(pod, "volumes") {
         for source in ["configMap", "secret", "projected", "downwardAPI"] {
             if let Some(source) = volume.get_mut(source) {
-                drop_equal(source, "defaultMode", &json!(420));
+                remove_if_equal(source, "defaultMode", &json!(420));
             }
         }
     }
@@ -171,7 +171,7 @@ fn items<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut V
     value.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-fn drop_equal(value: &mut Value, field: &str, default: &Value) {
+fn remove_if_equal(value: &mut Value, field: &str, default: &Value) {
     if let Value::Object(map) = value
         && map.get(field) == Some(default)
     {
@@ -206,8 +206,8 @@ mod tests {
                 },
             },
         });
-        let mut object = without_noise(&live);
-        without_defaults(&mut object);
+        let mut object = without_bookkeeping(&live);
+        remove_defaults(&mut object);
         let expected = json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "web", "namespace": "shop", "annotations": {"team": "pay"}},
@@ -228,7 +228,7 @@ mod tests {
         let service = |address: &str| {
             let live = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
                 "spec": {"clusterIP": address, "clusterIPs": [address], "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}});
-            without_noise(&live)["spec"].clone()
+            without_bookkeeping(&live)["spec"].clone()
         };
         assert_eq!(service("None"), json!({"clusterIP": "None"}));
         assert_eq!(service("10.0.0.1"), json!({}));

@@ -21,11 +21,11 @@ pub const KINDS: &[(&str, &str)] = &[
 
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 /// The cluster creates it in every namespace.
-const OF_THE_CLUSTER: &str = "kube-root-ca.crt";
+const CLUSTER_CONFIG_MAP: &str = "kube-root-ca.crt";
 
 /// One workload on one cluster with its companions, cleaned.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Draft {
+pub struct AppDraft {
     pub kind: String,
     /// Name of the workload and the app.
     pub name: String,
@@ -38,53 +38,53 @@ pub struct Draft {
 }
 
 #[derive(Debug, Default)]
-pub struct Found {
-    pub drafts: Vec<Draft>,
+pub struct GroupedObjects {
+    pub drafts: Vec<AppDraft>,
     /// Skipped objects, and why.
-    pub left: BTreeSet<String>,
+    pub skipped: BTreeSet<String>,
 }
 
-pub fn group(objects: &[Value]) -> Found {
-    let mut found = Found::default();
-    let of_kind = |kind: &'static str| objects.iter().filter(move |object| text(object, "/kind") == kind);
+pub fn group_objects(objects: &[Value]) -> GroupedObjects {
+    let mut found = GroupedObjects::default();
+    let of_kind = |kind: &'static str| objects.iter().filter(move |object| text_at(object, "/kind") == kind);
     let mut workloads: Vec<&Value> = Vec::new();
     for workload in WORKLOADS.into_iter().flat_map(of_kind) {
-        match why_not(workload) {
+        match skip_reason(workload) {
             Some(why) => {
-                found.left.insert(format!("{}: {why}", title(workload)));
+                found.skipped.insert(format!("{}: {why}", title(workload)));
             }
             None => workloads.push(workload),
         }
     }
     let mut companions: BTreeMap<usize, Vec<&Value>> = BTreeMap::new();
-    for object in objects.iter().filter(|object| !WORKLOADS.contains(&text(object, "/kind"))) {
+    for object in objects.iter().filter(|object| !WORKLOADS.contains(&text_at(object, "/kind"))) {
         let owners: Vec<usize> =
-            (0..workloads.len()).filter(|index| belongs(object, workloads[*index], objects)).collect();
-        match (owners.as_slice(), why_not(object)) {
+            (0..workloads.len()).filter(|index| belongs_to(object, workloads[*index], objects)).collect();
+        match (owners.as_slice(), skip_reason(object)) {
             ([], _) => {}
             ([_, ..], Some(why)) => {
-                found.left.insert(format!("{}: {why}", title(object)));
+                found.skipped.insert(format!("{}: {why}", title(object)));
             }
             ([one], None) => companions.entry(*one).or_default().push(object),
             (several, None) => {
                 let names: Vec<String> = several.iter().map(|index| title(workloads[*index])).collect();
-                found.left.insert(format!("{}: belongs to {}", title(object), names.join(" and ")));
+                found.skipped.insert(format!("{}: belongs to {}", title(object), names.join(" and ")));
             }
         }
     }
     for (index, workload) in workloads.iter().enumerate() {
         let mine = companions.remove(&index).unwrap_or_default();
-        found.drafts.push(draft(workload, &mine));
+        found.drafts.push(app_draft(workload, &mine));
     }
     found
 }
 
-fn draft(workload: &Value, companions: &[&Value]) -> Draft {
-    let is_autoscaled = companions.iter().any(|object| text(object, "/kind") == "HorizontalPodAutoscaler");
+fn app_draft(workload: &Value, companions: &[&Value]) -> AppDraft {
+    let is_autoscaled = companions.iter().any(|object| text_at(object, "/kind") == "HorizontalPodAutoscaler");
     let entries = workload.pointer("/metadata/managedFields").and_then(Value::as_array);
     // `kubectl scale` is a person; other managers are autoscalers.
     let is_scaled = entries.into_iter().flatten().any(|entry| {
-        text(entry, "/subresource") == "scale" && !text(entry, "/manager").starts_with("kubectl")
+        text_at(entry, "/subresource") == "scale" && !text_at(entry, "/manager").starts_with("kubectl")
     });
     let mut needs = references(
         workload,
@@ -104,19 +104,19 @@ fn draft(workload: &Value, companions: &[&Value]) -> Draft {
     needs.remove("ServiceAccount default");
     let mut objects = BTreeMap::new();
     for object in companions {
-        needs.remove(&format!("{} {}", text(object, "/kind"), text(object, "/metadata/name")));
+        needs.remove(&format!("{} {}", text_at(object, "/kind"), text_at(object, "/metadata/name")));
         if let Some(id) = ObjectId::of(object) {
-            objects.insert(id, clean::without_noise(object));
+            objects.insert(id, clean::without_bookkeeping(object));
         }
     }
-    let mut cleaned = clean::without_noise(workload);
+    let mut cleaned = clean::without_bookkeeping(workload);
     let scaled = is_autoscaled || is_scaled;
     if let (true, Some(Value::Object(spec))) = (scaled, cleaned.get_mut("spec")) {
         spec.shift_remove("replicas");
     }
-    Draft {
-        kind: text(workload, "/kind").to_owned(),
-        name: text(workload, "/metadata/name").to_owned(),
+    AppDraft {
+        kind: text_at(workload, "/kind").to_owned(),
+        name: text_at(workload, "/metadata/name").to_owned(),
         workload: cleaned,
         companions: objects,
         scaled,
@@ -125,11 +125,11 @@ fn draft(workload: &Value, companions: &[&Value]) -> Draft {
 }
 
 /// Why an object is not imported.
-fn why_not(object: &Value) -> Option<String> {
+fn skip_reason(object: &Value) -> Option<String> {
     let owner =
         object.pointer("/metadata/ownerReferences").and_then(Value::as_array).and_then(|all| all.first());
     if let Some(owner) = owner {
-        return Some(format!("made by {} {}", text(owner, "/kind"), text(owner, "/name")));
+        return Some(format!("made by {} {}", text_at(owner, "/kind"), text_at(owner, "/name")));
     }
     let metadata = object.get("metadata")?;
     let instance = metadata.get("labels")?.get(labels::MANAGED_BY)?.as_str()?;
@@ -137,30 +137,30 @@ fn why_not(object: &Value) -> Option<String> {
     Some(format!("belongs to app {} of instance {instance}", app.unwrap_or("?")))
 }
 
-fn belongs(object: &Value, workload: &Value, objects: &[Value]) -> bool {
+fn belongs_to(object: &Value, workload: &Value, objects: &[Value]) -> bool {
     let of_pods = workload.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
-    let name = text(object, "/metadata/name");
-    match text(object, "/kind") {
+    let name = text_at(object, "/metadata/name");
+    match text_at(object, "/kind") {
         "Service" => selects(object.pointer("/spec/selector"), of_pods),
         "PodDisruptionBudget" => {
             object.pointer("/spec/selector/matchExpressions").is_none()
                 && selects(object.pointer("/spec/selector/matchLabels"), of_pods)
         }
         "HorizontalPodAutoscaler" => {
-            text(object, "/spec/scaleTargetRef/kind") == text(workload, "/kind")
-                && text(object, "/spec/scaleTargetRef/name") == text(workload, "/metadata/name")
+            text_at(object, "/spec/scaleTargetRef/kind") == text_at(workload, "/kind")
+                && text_at(object, "/spec/scaleTargetRef/name") == text_at(workload, "/metadata/name")
         }
         "ConfigMap" => {
             let reads =
                 [("configMap", "ConfigMap"), ("configMapRef", "ConfigMap"), ("configMapKeyRef", "ConfigMap")];
-            name != OF_THE_CLUSTER && references(workload, &reads).contains(&format!("ConfigMap {name}"))
+            name != CLUSTER_CONFIG_MAP && references(workload, &reads).contains(&format!("ConfigMap {name}"))
         }
         "Ingress" => {
-            let behind = backends(object);
+            let behind = backend_services(object);
             let is_mine = |service: &&Value| {
-                text(service, "/kind") == "Service" && selects(service.pointer("/spec/selector"), of_pods)
+                text_at(service, "/kind") == "Service" && selects(service.pointer("/spec/selector"), of_pods)
             };
-            objects.iter().filter(is_mine).any(|service| behind.contains(text(service, "/metadata/name")))
+            objects.iter().filter(is_mine).any(|service| behind.contains(text_at(service, "/metadata/name")))
         }
         _ => false,
     }
@@ -171,11 +171,11 @@ fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) -> boo
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-fn backends(ingress: &Value) -> BTreeSet<String> {
+fn backend_services(ingress: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     walk(ingress, &mut |key, value| {
         if key == "service" {
-            found.insert(text(value, "/name").to_owned());
+            found.insert(text_at(value, "/name").to_owned());
         }
     });
     found
@@ -209,28 +209,28 @@ fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// `Deployment web`.
 pub fn title(object: &Value) -> String {
-    format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"))
+    format!("{} {}", text_at(object, "/kind"), text_at(object, "/metadata/name"))
 }
 
-impl Draft {
-    /// Its replicas; `None`: not set, or set by an autoscaler.
+impl AppDraft {
+    /// Its replicas; `NotConfigured`: not set, or set by an autoscaler.
     pub fn replicas(&self) -> Option<u64> {
         self.workload.pointer("/spec/replicas").and_then(Value::as_u64)
     }
 
     /// Image of its first container.
     pub fn image(&self) -> String {
-        text(&self.workload, "/spec/template/spec/containers/0/image").to_owned()
+        text_at(&self.workload, "/spec/template/spec/containers/0/image").to_owned()
     }
 
     /// The workload with other values for image and replicas: equal workloads have equal shapes.
-    pub fn shape(&self, image: &str, replicas: &str) -> Value {
+    pub fn workload_with(&self, image: &str, replicas: &str) -> Value {
         let mut workload = self.workload.clone();
         if let Some(place) = workload.pointer_mut("/spec/template/spec/containers/0/image") {
             *place = json!(image);
@@ -247,8 +247,8 @@ impl Draft {
 
     pub fn without_defaults(&self) -> Self {
         let mut draft = self.clone();
-        clean::without_defaults(&mut draft.workload);
-        draft.companions.values_mut().for_each(clean::without_defaults);
+        clean::remove_defaults(&mut draft.workload);
+        draft.companions.values_mut().for_each(clean::remove_defaults);
         draft
     }
 }
@@ -297,7 +297,7 @@ mod tests {
                 &json!({"selector": {"matchLabels": {"app": "web"}}}),
             ),
         ];
-        let found = group(&objects);
+        let found = group_objects(&objects);
         let [draft] = found.drafts.as_slice() else { panic!("{found:?}") };
         let companions: Vec<String> = draft.companions.keys().map(ToString::to_string).collect();
         assert_eq!(
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!((draft.scaled, draft.replicas(), draft.image().as_str()), (true, None, "shop/web:1"));
         let needs: Vec<&str> = draft.needs.iter().map(String::as_str).collect();
         assert_eq!(needs, ["Secret db", "Secret pull", "ServiceAccount web"]);
-        assert!(found.left.is_empty(), "{:?}", found.left);
+        assert!(found.skipped.is_empty(), "{:?}", found.skipped);
     }
 
     #[test]
@@ -330,8 +330,8 @@ mod tests {
             made,
             ours,
         ];
-        let found = group(&objects);
-        let left: Vec<&str> = found.left.iter().map(String::as_str).collect();
+        let found = group_objects(&objects);
+        let left: Vec<&str> = found.skipped.iter().map(String::as_str).collect();
         assert_eq!(found.drafts.len(), 2);
         assert_eq!(
             left,

@@ -9,8 +9,8 @@
 pub mod check;
 mod clean;
 mod group;
-mod text;
 mod write;
+mod yaml_text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,21 +20,23 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde::Serialize;
 
+use super::connections::{ClusterConnections, WorkTree, default_kubeconfigs};
 use super::exit::Exit;
 use super::files;
-use super::output::{self, Format, say};
+use super::output::{self, OutputFormat, say};
 use super::repository;
-use super::ways::{Ways, WorkTree, default_kubeconfigs};
-use crate::cluster::{Client, Home, Link};
+use crate::cluster::{Client, ClusterLink, HomeCluster};
 use crate::fleet::Fleet;
 use crate::manifest;
-use crate::model::{AppId, Charts, ClusterName, Diagnostic, Kind, OnlyTemplates, Scope, Snapshot};
+use crate::model::{
+    AppId, ChartProvider, ClusterName, Diagnostic, DiagnosticScope, GroupVersionKind, Snapshot, TemplatesOnly,
+};
 use crate::source;
-use crate::worker::Workers;
-use check::Member;
-pub(super) use text::scalar;
-use write::Drafts;
-pub use write::Form;
+use crate::worker::WorkerPool;
+use check::ImportCluster;
+use write::AppDrafts;
+pub use write::ManifestForm;
+pub(super) use yaml_text::scalar;
 
 #[derive(Args, Debug)]
 pub struct ImportArgs {
@@ -51,21 +53,21 @@ pub struct ImportArgs {
     kubeconfigs: Option<PathBuf>,
     /// The kind of manifest
     #[arg(long = "as", value_enum, default_value = "appset", ignore_case = true)]
-    form: Form,
+    form: ManifestForm,
     /// The config repository to write into; files that are there stay
     #[arg(long, default_value = ".", value_name = "DIR")]
     out: PathBuf,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 #[derive(Debug)]
-pub struct Request {
-    pub clusters: BTreeMap<ClusterName, Link>,
+pub struct ImportRequest {
+    pub clusters: BTreeMap<ClusterName, ClusterLink>,
     pub namespace: String,
     /// Empty means all.
     pub names: Vec<String>,
-    pub form: Form,
+    pub form: ManifestForm,
     /// Paths in Cluster files are relative to it.
     pub kubeconfigs: PathBuf,
 }
@@ -73,7 +75,7 @@ pub struct Request {
 /// The result, before files are written.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Imported {
+pub struct ImportResult {
     #[serde(skip)]
     pub files: BTreeMap<String, String>,
     pub apps: Vec<ImportedApp>,
@@ -95,19 +97,23 @@ pub struct ImportedApp {
 }
 
 /// Reads, writes and verifies. `base`: the current config repository. `charts`: renders the new manifests.
-pub async fn import(request: &Request, base: &Snapshot, charts: &dyn Charts) -> anyhow::Result<Imported> {
+pub async fn import(
+    request: &ImportRequest,
+    base: &Snapshot,
+    charts: &dyn ChartProvider,
+) -> anyhow::Result<ImportResult> {
     let fleet = repository::fleet(base);
-    if let Some(mistake) = obstacle(&fleet, request) {
+    if let Some(mistake) = blocking_error(&fleet, request) {
         bail!("nothing can be imported before this is mended: {mistake}");
     }
-    let mut imported = Imported::default();
+    let mut imported = ImportResult::default();
     let mut members = BTreeMap::new();
-    let mut found: BTreeMap<(String, String), Drafts> = BTreeMap::new();
+    let mut found: BTreeMap<(String, String), AppDrafts> = BTreeMap::new();
     for (name, link) in &request.clusters {
         let member = connect(name, link).await?;
-        let group = group::group(&objects(&member, &request.namespace).await?);
+        let group = group::group_objects(&list_objects(&member, &request.namespace).await?);
         members.insert(name.clone(), member);
-        imported.left.extend(group.left.into_iter().map(|line| format!("{name} {line}")));
+        imported.left.extend(group.skipped.into_iter().map(|line| format!("{name} {line}")));
         for draft in group.drafts {
             if request.names.is_empty() || request.names.contains(&draft.name) {
                 let key = (draft.name.clone(), draft.kind.clone());
@@ -136,7 +142,8 @@ pub async fn import(request: &Request, base: &Snapshot, charts: &dyn Charts) -> 
         let app = AppId::new(&request.namespace, &app_name);
         let needs = drafts.values().flat_map(|draft| draft.needs.iter().cloned()).collect();
         let result =
-            check::app((&base, charts), &members, &fleet.instance.name, (request.form, &app), drafts).await;
+            check::check_app((&base, charts), &members, &fleet.instance.name, (request.form, &app), drafts)
+                .await;
         let mut one = ImportedApp { app, files: Vec::new(), same: Vec::new(), refused: Vec::new(), needs };
         match result {
             Ok((files, same)) => {
@@ -156,44 +163,45 @@ pub async fn import(request: &Request, base: &Snapshot, charts: &dyn Charts) -> 
 }
 
 /// A mistake that blocks every app on the clusters: reported once instead of for each app.
-fn obstacle<'f>(fleet: &'f Fleet, request: &Request) -> Option<&'f Diagnostic> {
+fn blocking_error<'f>(fleet: &'f Fleet, request: &ImportRequest) -> Option<&'f Diagnostic> {
     let is_read = |name: &ClusterName| request.clusters.contains_key(name);
     let files: BTreeSet<String> =
         request.clusters.keys().map(|name| format!("clusters/{name}.yaml")).collect();
     fleet.diagnostics.iter().filter(|it| it.is_error()).find(|it| match &it.scope {
-        Scope::Instance => true,
-        Scope::Cluster(name) => is_read(name),
+        DiagnosticScope::Instance => true,
+        DiagnosticScope::Cluster(name) => is_read(name),
         // A mistake in a Cluster file's path.
         _ => it.location.as_ref().is_some_and(|location| files.contains(&*location.file)),
     })
 }
 
-async fn connect(name: &ClusterName, link: &Link) -> anyhow::Result<Member> {
+async fn connect(name: &ClusterName, link: &ClusterLink) -> anyhow::Result<ImportCluster> {
     let client = Client::connect(name.clone(), link).await?;
     let catalog = client.discover().await?;
-    Ok(Member { client, catalog: Arc::new(catalog) })
+    Ok(ImportCluster { client, catalog: Arc::new(catalog) })
 }
 
-async fn objects(member: &Member, namespace: &str) -> anyhow::Result<Vec<serde_json::Value>> {
+async fn list_objects(member: &ImportCluster, namespace: &str) -> anyhow::Result<Vec<serde_json::Value>> {
     let mut objects = Vec::new();
     for (api_version, kind) in group::KINDS {
         // An old cluster may not serve the version: the kind is skipped.
-        if let Some(resource) = member.catalog.get(&Kind::from_api_version(api_version, kind)) {
+        if let Some(resource) = member.catalog.get(&GroupVersionKind::from_api_version(api_version, kind)) {
             objects.extend(member.client.list(resource, namespace).await?);
         }
     }
     Ok(objects)
 }
 
-fn cluster_file(name: &ClusterName, link: Option<&Link>, kubeconfigs: &Path) -> String {
+fn cluster_file(name: &ClusterName, link: Option<&ClusterLink>, kubeconfigs: &Path) -> String {
     let connection = match link {
-        Some(Link::Kubeconfig { path, context }) => {
-            let context =
-                context.as_ref().map_or(String::new(), |context| format!(", context: {}", json(context)));
+        Some(ClusterLink::Kubeconfig { path, context }) => {
+            let context = context
+                .as_ref()
+                .map_or(String::new(), |context| format!(", context: {}", json_string(context)));
             let file = path.strip_prefix(kubeconfigs).unwrap_or(path).to_string_lossy().into_owned();
-            format!("kubeconfig: {{path: {}{context}}}", json(&file))
+            format!("kubeconfig: {{path: {}{context}}}", json_string(&file))
         }
-        Some(Link::InCluster) => "inCluster: {}".to_owned(),
+        Some(ClusterLink::InCluster) => "inCluster: {}".to_owned(),
         _ => "sandbox: {}".to_owned(),
     };
     format!(
@@ -202,21 +210,22 @@ fn cluster_file(name: &ClusterName, link: Option<&Link>, kubeconfigs: &Path) -> 
     )
 }
 
-fn json(text: &str) -> String {
+fn json_string(text: &str) -> String {
     serde_json::Value::String(text.to_owned()).to_string()
 }
 
 pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
-    let base = base(&args.out)?;
+    let base = read_base(&args.out)?;
     let kubeconfigs = args.kubeconfigs.clone().unwrap_or_else(default_kubeconfigs);
     let work_tree = WorkTree::of(&args.out.to_string_lossy());
-    let ways = Ways::parse(Home::here(), kubeconfigs.clone(), &args.clusters, work_tree)?;
+    let ways =
+        ClusterConnections::parse(HomeCluster::here(), kubeconfigs.clone(), &args.clusters, work_tree)?;
     let links = ways.links();
     let fleet = repository::fleet(&base);
-    let clusters: BTreeMap<ClusterName, Link> = if args.clusters.is_empty() {
+    let clusters: BTreeMap<ClusterName, ClusterLink> = if args.clusters.is_empty() {
         fleet.clusters.iter().map(|(name, cluster)| (name.clone(), links(cluster))).collect()
     } else {
-        ways.named()
+        ways.named_links()
     };
     if clusters.is_empty() {
         bail!(
@@ -224,17 +233,17 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
             args.out.display()
         );
     }
-    let request = Request {
+    let request = ImportRequest {
         clusters,
         namespace: args.namespace.clone(),
         names: args.names.clone(),
         form: args.form,
         kubeconfigs,
     };
-    let imported = import(&request, &base, &OnlyTemplates::<Workers>::default()).await?;
+    let imported = import(&request, &base, &TemplatesOnly::<WorkerPool>::default()).await?;
     files::write_new(&args.out, &imported.files)?;
-    if args.output == Format::Table {
-        tell(&args, &imported);
+    if args.output == OutputFormat::Table {
+        print_result(&args, &imported);
     } else {
         output::write_value(args.output, &imported)?;
     }
@@ -243,7 +252,7 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<Exit> {
 }
 
 /// Reads the folder; a missing one is empty.
-fn base(out: &Path) -> anyhow::Result<Snapshot> {
+fn read_base(out: &Path) -> anyhow::Result<Snapshot> {
     if !out.exists() {
         return Ok(Snapshot::of_texts([]));
     }
@@ -251,7 +260,7 @@ fn base(out: &Path) -> anyhow::Result<Snapshot> {
         .with_context(|| format!("failed to read {}", out.display()))
 }
 
-fn tell(args: &ImportArgs, imported: &Imported) {
+fn print_result(args: &ImportArgs, imported: &ImportResult) {
     for app in &imported.apps {
         let verdict = if app.refused.is_empty() { args.form.kind() } else { "not imported" };
         say!("{}: {verdict}", app.app);

@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::group::{Draft, text};
-use super::text::{document, scalar};
+use super::group::{AppDraft, text_at};
+use super::yaml_text::{object_yaml, scalar};
 use crate::model::ClusterName;
 
 /// The kind of manifest that an app becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
-pub enum Form {
+pub enum ManifestForm {
     /// Image and replicas of each cluster; its objects as templates
     AppSet,
     /// The same image and replicas everywhere; its objects as templates
@@ -25,7 +25,7 @@ pub enum Form {
     Objects,
 }
 
-impl Form {
+impl ManifestForm {
     pub fn kind(self) -> &'static str {
         match self {
             Self::AppSet => "AppSet",
@@ -36,41 +36,41 @@ impl Form {
 }
 
 /// One app on each of its clusters.
-pub type Drafts = BTreeMap<ClusterName, Draft>;
+pub type AppDrafts = BTreeMap<ClusterName, AppDraft>;
 
 const IMAGE: &str = "IMAGE_OF_THE_POD_SET";
 const REPLICAS: &str = "REPLICAS_OF_THE_POD_SET";
 
-pub fn folder(app: &str) -> String {
+pub fn app_folder(app: &str) -> String {
     format!("apps/{app}/")
 }
 
 /// All files of an app, by path; or why this form cannot express it.
-pub fn files(
-    form: Form,
+pub fn app_files(
+    form: ManifestForm,
     namespace: &str,
     app: &str,
-    drafts: &Drafts,
+    drafts: &AppDrafts,
 ) -> Result<BTreeMap<String, String>, Vec<String>> {
     let Some((first, draft)) = drafts.iter().next() else { return Ok(BTreeMap::new()) };
-    let differences = differences(form, drafts);
+    let differences = cluster_differences(form, drafts);
     if !differences.is_empty() {
         return Err(differences);
     }
-    let folder = folder(app);
+    let folder = app_folder(app);
     let mut files = BTreeMap::new();
-    files.insert(format!("{folder}app.yaml"), manifest(form, namespace, app, drafts));
-    if form == Form::Objects {
+    files.insert(format!("{folder}app.yaml"), app_manifest(form, namespace, app, drafts));
+    if form == ManifestForm::Objects {
         for object in draft.objects() {
-            files.insert(format!("{folder}objects/{}.yaml", file_name(object)), document(object));
+            files.insert(format!("{folder}objects/{}.yaml", file_name(object)), object_yaml(object));
         }
         return Ok(files);
     }
     let workload = draft.kind.to_lowercase();
     let comment = format!("{{#- As it was on {first} when it was imported. -#}}\n");
-    let template = |object: &Value| format!("{comment}{}", as_template(&document(object)));
+    let template = |object: &Value| format!("{comment}{}", as_template(&object_yaml(object)));
     // In JSON they are quoted.
-    let own = template(&draft.shape(IMAGE, REPLICAS))
+    let own = template(&draft.workload_with(IMAGE, REPLICAS))
         .replace(&format!("\"{IMAGE}\""), IMAGE)
         .replace(&format!("\"{REPLICAS}\""), REPLICAS)
         .replace(IMAGE, "{{ podSet.image | tojson }}")
@@ -87,7 +87,7 @@ pub fn files(
 }
 
 /// A patch that removes labels which an AppSet adds to its workload and pods.
-pub fn labels_patch(draft: &Draft, of_workload: &[String], of_pods: &[String]) -> String {
+pub fn labels_patch(draft: &AppDraft, of_workload: &[String], of_pods: &[String]) -> String {
     let nulls = |keys: &[String]| -> Value {
         let entries = keys.iter().map(|key| (key.clone(), Value::Null));
         Value::Object(entries.collect())
@@ -102,31 +102,35 @@ pub fn labels_patch(draft: &Draft, of_workload: &[String], of_pods: &[String]) -
     let patch = json!({"target": {"kind": draft.kind, "name": draft.name}, "merge": merge});
     format!(
         "# Labels that an AppSet has by itself and that the live pods do not: new labels are new pods.\n{}",
-        document(&patch)
+        object_yaml(&patch)
     )
 }
 
 /// Differences between clusters that this form cannot express.
-fn differences(form: Form, drafts: &Drafts) -> Vec<String> {
+fn cluster_differences(form: ManifestForm, drafts: &AppDrafts) -> Vec<String> {
     let mut found = Vec::new();
     let mut all = drafts.iter();
     let Some((first, one)) = all.next() else { return found };
     for (cluster, other) in all {
         let what = |text: &str| format!("{text} is not the same on {first} and on {cluster}");
         let shapes = match form {
-            Form::AppSet => [one.shape(IMAGE, REPLICAS), other.shape(IMAGE, REPLICAS)],
-            Form::Component | Form::Objects => [one.workload.clone(), other.workload.clone()],
+            ManifestForm::AppSet => {
+                [one.workload_with(IMAGE, REPLICAS), other.workload_with(IMAGE, REPLICAS)]
+            }
+            ManifestForm::Component | ManifestForm::Objects => [one.workload.clone(), other.workload.clone()],
         };
         let title = super::group::title(&one.workload);
         let [before, after] = &shapes;
         found.extend(
-            super::check::paths(before, after).into_iter().map(|path| what(&format!("{title}: {path}"))),
+            super::check::differing_paths(before, after)
+                .into_iter()
+                .map(|path| what(&format!("{title}: {path}"))),
         );
         for (id, object) in &one.companions {
             match other.companions.get(id) {
                 None => found.push(format!("{id} is on {first} and not on {cluster}")),
                 Some(twin) => {
-                    let paths = super::check::paths(object, twin);
+                    let paths = super::check::differing_paths(object, twin);
                     found.extend(paths.into_iter().map(|path| what(&format!("{id}: {path}"))));
                 }
             }
@@ -137,7 +141,7 @@ fn differences(form: Form, drafts: &Drafts) -> Vec<String> {
     found
 }
 
-fn manifest(form: Form, namespace: &str, app: &str, drafts: &Drafts) -> String {
+fn app_manifest(form: ManifestForm, namespace: &str, app: &str, drafts: &AppDrafts) -> String {
     let clusters: Vec<&str> = drafts.keys().map(ClusterName::as_str).collect();
     let Some(draft) = drafts.values().next() else { return String::new() };
     let head = format!(
@@ -154,8 +158,8 @@ fn manifest(form: Form, namespace: &str, app: &str, drafts: &Drafts) -> String {
     let names: Vec<String> = clusters.iter().map(|name| scalar(name)).collect();
     let placement = format!("  placement: {{clusters: {{names: [{}]}}}}\n", names.join(", "));
     match form {
-        Form::Objects => format!("{head}{placement}  files: [objects/*.yaml]\n"),
-        Form::Component => {
+        ManifestForm::Objects => format!("{head}{placement}  files: [objects/*.yaml]\n"),
+        ManifestForm::Component => {
             let replicas = draft.replicas().map_or(String::new(), |count| format!("  replicas: {count}\n"));
             format!(
                 "{head}  # What a {} is stands in layer/; image and replicas stand here.\n  workloadType: {}\n  \
@@ -165,7 +169,7 @@ fn manifest(form: Form, namespace: &str, app: &str, drafts: &Drafts) -> String {
                 scalar(&draft.image()),
             )
         }
-        Form::AppSet => {
+        ManifestForm::AppSet => {
             let mut text = format!(
                 "{head}  # What a {} is stands in layer/; images and replicas stand here.\n  podSpec: {{deployType: {}}}\n  \
                  clusterTopology:\n    clusters:\n",
@@ -190,9 +194,9 @@ fn manifest(form: Form, namespace: &str, app: &str, drafts: &Drafts) -> String {
 
 /// The file name, such as `service-web-admin`.
 fn file_name(object: &Value) -> String {
-    let kind = text(object, "/kind").to_lowercase();
+    let kind = text_at(object, "/kind").to_lowercase();
     let name =
-        text(object, "/metadata/name").replace(|it: char| !it.is_ascii_alphanumeric() && it != '-', "-");
+        text_at(object, "/metadata/name").replace(|it: char| !it.is_ascii_alphanumeric() && it != '-', "-");
     format!("{kind}-{name}")
 }
 

@@ -21,7 +21,7 @@ pub struct NotifyArgs {
 #[derive(Debug, Subcommand)]
 enum NotifyCommand {
     /// Send one message to the service of a route, and say what the service answers
-    Test(test::TestArgs),
+    Test(test::NotifyTestArgs),
     /// Show what the routes would send if a commit were deployed; nothing is sent, and no cluster is asked
     Preview(preview::PreviewArgs),
 }

@@ -7,17 +7,17 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::exit::Exit;
-use super::super::output::{self, Format, say, tell};
+use super::super::output::{self, OutputFormat, say, tell};
 use super::super::process::ProcessArgs;
-use super::super::revisions::{Compared, compared, named};
-use super::super::session::Source;
+use super::super::revisions::{RevisionComparison, compare_revisions, resolve_revision};
+use super::super::session::SourceError;
 use super::route_named;
-use crate::compare::{Comparison, Fate};
-use crate::model::{Instance, Mode, Revision};
-use crate::notification::words::CommitFacts;
-use crate::notification::{Foreseen, Message, foreseen};
-use crate::report::words::count;
-use crate::source::{self, Repository};
+use crate::compare::{Comparison, RemovalOutcome};
+use crate::model::{Instance, InstanceMode, Revision};
+use crate::notification::message_text::CommitText;
+use crate::notification::{Message, PreviewMessage, preview_messages};
+use crate::report::status_text::count_noun;
+use crate::source::{self, ConfigRepository};
 
 #[derive(Args, Debug)]
 pub struct PreviewArgs {
@@ -33,7 +33,7 @@ pub struct PreviewArgs {
     #[command(flatten)]
     process: ProcessArgs,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 #[derive(Serialize)]
@@ -44,7 +44,7 @@ struct MessageLine<'a> {
     language: &'static str,
     ring: Option<&'a str>,
     phase: &'static str,
-    /// `APP on CLUSTER`; `None`: without a failure.
+    /// `APP on CLUSTER`; `NotConfigured`: without a failure.
     if_fails: Option<String>,
     held_until: Option<Timestamp>,
     thread: &'a str,
@@ -63,19 +63,19 @@ struct LinkLine<'a> {
 
 pub async fn run(args: PreviewArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let repository = Repository::open(process.source.clone()).await.map_err(Source)?;
-    let head = named(&repository, &process, &args.commit).await?;
-    let base = before(&repository, &head).await?;
-    let compared = compared(&repository, [&base, &head], &process.keys, &process).await?;
-    let Compared { plan, fleet, .. } = &compared;
+    let repository = ConfigRepository::open(process.source.clone()).await.map_err(SourceError)?;
+    let head = resolve_revision(&repository, &process, &args.commit).await?;
+    let base = parent_commit(&repository, &head).await?;
+    let compared = compare_revisions(&repository, [&base, &head], &process.keys, &process).await?;
+    let RevisionComparison { plan, fleet, .. } = &compared;
     let routes = match &args.route {
         Some(name) => vec![route_named(&fleet.notifications, name)?.clone()],
         None => fleet.notifications.clone(),
     };
-    let commit = commit(&repository, &head, &fleet.instance).await?;
-    let messages = foreseen(plan, fleet, &routes, &commit, args.at.unwrap_or_else(Timestamp::now));
-    if args.output != Format::Table {
-        output::write_value(args.output, &messages.iter().map(line).collect::<Vec<_>>())?;
+    let commit = commit_facts(&repository, &head, &fleet.instance).await?;
+    let messages = preview_messages(plan, fleet, &routes, &commit, args.at.unwrap_or_else(Timestamp::now));
+    if args.output != OutputFormat::Table {
+        output::write_value(args.output, &messages.iter().map(message_line).collect::<Vec<_>>())?;
     } else if routes.is_empty() {
         say!("no route: notifications/<name>.yaml makes one");
     } else {
@@ -83,37 +83,37 @@ pub async fn run(args: PreviewArgs) -> anyhow::Result<Exit> {
             let mut own = messages.iter().filter(|it| it.route.name == route.name).peekable();
             let nothing = if own.peek().is_none() { ": nothing" } else { "" };
             say!("{} ({}){nothing}", route.name, route.service.name());
-            own.for_each(write);
+            own.for_each(write_message);
         }
     }
-    notes(plan, &fleet.instance);
-    Ok(compared.mistakes())
+    write_notes(plan, &fleet.instance);
+    Ok(compared.report_mistakes())
 }
 
-async fn before(repository: &Repository, head: &Revision) -> anyhow::Result<Revision> {
+async fn parent_commit(repository: &ConfigRepository, head: &Revision) -> anyhow::Result<Revision> {
     match repository.resolve(&format!("{head}^")).await {
         Ok(base) => Ok(base),
         Err(source::Error::UnknownRevision { .. }) => {
             bail!("commit {} has none before it: there is nothing to compare it with", head.short())
         }
-        Err(error) => Err(Source(error).into()),
+        Err(error) => Err(SourceError(error).into()),
     }
 }
 
-async fn commit(
-    repository: &Repository,
+async fn commit_facts(
+    repository: &ConfigRepository,
     head: &Revision,
     instance: &Instance,
-) -> anyhow::Result<CommitFacts> {
-    let mut read = repository.recent(head, 1).await.map_err(Source)?;
+) -> anyhow::Result<CommitText> {
+    let mut read = repository.recent_commits(head, 1).await.map_err(SourceError)?;
     let read = read.pop().context("the commit cannot be read")?;
-    let url = instance.forge.as_ref().map(|forge| forge.commit_page(head));
-    Ok(CommitFacts { url, ..CommitFacts::of(read) })
+    let url = instance.forge.as_ref().map(|forge| forge.commit_url(head));
+    Ok(CommitText { url, ..CommitText::of(read) })
 }
 
-fn line(foreseen: &Foreseen) -> MessageLine<'_> {
-    let Foreseen { route, ring, if_fails, held_until, message } = foreseen;
-    let Message { happened, thread, what, place, why, links, data, .. } = message;
+fn message_line(foreseen: &PreviewMessage) -> MessageLine<'_> {
+    let PreviewMessage { route, ring, if_fails, held_until, message } = foreseen;
+    let Message { happened, thread, title: what, place, cause: why, links, data, .. } = message;
     MessageLine {
         route: &route.name,
         service: route.service.name(),
@@ -131,8 +131,8 @@ fn line(foreseen: &Foreseen) -> MessageLine<'_> {
     }
 }
 
-fn write(foreseen: &Foreseen) {
-    let Foreseen { ring, if_fails, held_until, message, .. } = foreseen;
+fn write_message(foreseen: &PreviewMessage) {
+    let PreviewMessage { ring, if_fails, held_until, message, .. } = foreseen;
     let mut title = message.happened.as_str().to_owned();
     if let Some(ring) = ring {
         title = format!("ring {ring}, {title}");
@@ -145,8 +145,8 @@ fn write(foreseen: &Foreseen) {
     }
     say!("  {title}");
     let links = message.links.iter().map(|link| format!("{}: {}", link.text, link.url));
-    let lines = [&message.what, &message.place].into_iter().cloned();
-    for line in lines.chain(message.why.lines().map(ToOwned::to_owned)).chain(links) {
+    let lines = [&message.title, &message.place].into_iter().cloned();
+    for line in lines.chain(message.cause.lines().map(ToOwned::to_owned)).chain(links) {
         if !line.is_empty() {
             say!("      {line}");
         }
@@ -154,8 +154,8 @@ fn write(foreseen: &Foreseen) {
 }
 
 /// Notes about parts of the commit without messages.
-fn notes(plan: &Comparison, instance: &Instance) {
-    if instance.mode != Mode::Enforce {
+fn write_notes(plan: &Comparison, instance: &Instance) {
+    if instance.mode != InstanceMode::Enforce {
         tell!("note: mode observe writes nothing: no route is told of commits");
     }
     for change in &plan.apps {
@@ -164,13 +164,13 @@ fn notes(plan: &Comparison, instance: &Instance) {
         }
     }
     let waits = |(_, object): &(_, &crate::compare::ObjectChange)| {
-        matches!(object.fate, Some(Fate::WaitsForApproval(_)))
+        matches!(object.fate, Some(RemovalOutcome::WaitsForApproval(_)))
     };
     let waiting: usize = plan.deletes().filter(waits).map(|(_, object)| object.clusters.len()).sum();
     if waiting > 0 {
         tell!(
             "note: {} would wait for approval, which phase delete-waits tells of",
-            count(waiting, "delete")
+            count_noun(waiting, "delete")
         );
     }
 }

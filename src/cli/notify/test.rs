@@ -10,51 +10,51 @@ use super::super::output::{say, tell};
 use super::super::process::ProcessArgs;
 use super::route_named;
 use crate::cluster::host_name;
-use crate::manifest::Native;
-use crate::notification::read_target;
-use crate::notification::service::send::{Through, client, deliver};
-use crate::notification::service::{Outcome, check};
-use crate::notification::words;
+use crate::manifest::ManifestKind;
+use crate::notification::message_text;
+use crate::notification::resolve_service;
+use crate::notification::service::send::{RequestRewriter, client, deliver};
+use crate::notification::service::{SendOutcome, check};
 
 #[derive(Args, Debug)]
-pub struct TestArgs {
+pub struct NotifyTestArgs {
     /// The name of the route
     route: String,
     #[command(flatten)]
     process: ProcessArgs,
 }
 
-pub async fn run(args: TestArgs) -> anyhow::Result<Exit> {
+pub async fn run(args: NotifyTestArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let (fleet, _) = get::read(&process, Native::Notification).await?;
+    let (fleet, _) = get::read_manifests(&process, ManifestKind::Notification).await?;
     let route = route_named(&fleet.notifications, &args.route)?;
     let name = &route.name;
-    let target = read_target(&process.grants, &process.ways.home, &route.service).await;
+    let target = resolve_service(&process.grants, &process.connections.home, &route.service).await;
     let target = target.with_context(|| format!("route {name} cannot be used"))?;
     let at = Timestamp::now();
-    let message = words::test(&fleet.instance, route, &sender(), at);
+    let message = message_text::test_message(&fleet.instance, route, &sender_name(), at);
     if let Err(why) = check(&target, &message, at) {
         bail!("route {name} cannot be used: {why}");
     }
     let client = client().map_err(anyhow::Error::msg)?;
     let service = target.name();
-    Ok(match deliver(&client, &target, &message, at, None, &Through::default()).await {
-        Outcome::Sent(_) => {
-            say!("route {name}: {service} took the message: {}", message.what);
+    Ok(match deliver(&client, &target, &message, at, None, &RequestRewriter::default()).await {
+        SendOutcome::Sent(_) => {
+            say!("route {name}: {service} took the message: {}", message.title);
             if route.quiet_until(at, message.happened).is_some() {
                 tell!("note: other messages of this route wait now: it has quiet hours");
             }
             Exit::Ok
         }
-        Outcome::Refused(why) => {
+        SendOutcome::Refused(why) => {
             say!("route {name}: the message is refused: {why}");
             Exit::Denied
         }
-        Outcome::Later { why, .. } => {
+        SendOutcome::RetryLater { why, .. } => {
             say!("route {name}: the message is not sent: {why}");
             Exit::Unreachable
         }
-        Outcome::Lost(why) => {
+        SendOutcome::Unconfirmed(why) => {
             say!("route {name}: the message may have arrived: {why}");
             Exit::Unreachable
         }
@@ -62,7 +62,7 @@ pub async fn run(args: TestArgs) -> anyhow::Result<Exit> {
 }
 
 /// The user and host that send it.
-fn sender() -> String {
+fn sender_name() -> String {
     let user =
         ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|it| !it.is_empty()));
     match user {

@@ -15,7 +15,7 @@ pub struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 enum PolicyCommand {
     /// Evaluate the policies of a repository on the examples that stand beside them
-    Test(test::TestArgs),
+    Test(test::PolicyTestArgs),
 }
 
 pub async fn run(args: PolicyArgs) -> anyhow::Result<Exit> {

@@ -8,13 +8,13 @@ use super::super::exit::Exit;
 use super::super::output::say;
 use super::super::{diagnostics, repository};
 use crate::fleet::Fleet;
-use crate::manifest::Native;
+use crate::manifest::ManifestKind;
 use crate::model::Diagnostic;
-use crate::policy::{Outcome, outcomes};
-use crate::report::words::count;
+use crate::policy::{ExampleOutcome, example_outcomes};
+use crate::report::status_text::count_noun;
 
 #[derive(Args, Debug)]
-pub struct TestArgs {
+pub struct PolicyTestArgs {
     /// The config repository; read as it stands on disk
     #[arg(default_value = ".", value_name = "PATH")]
     path: PathBuf,
@@ -23,11 +23,11 @@ pub struct TestArgs {
     policy: Option<String>,
 }
 
-pub async fn run(args: TestArgs) -> anyhow::Result<Exit> {
+pub async fn run(args: PolicyTestArgs) -> anyhow::Result<Exit> {
     let snapshot = repository::snapshot(&args.path, None).await?;
     let fleet = repository::fleet(&snapshot);
-    let mistakes = mistakes(&fleet);
-    let (lines, failed) = lines(&fleet, args.policy.as_deref());
+    let mistakes = policy_errors(&fleet);
+    let (lines, failed) = example_lines(&fleet, args.policy.as_deref());
     for line in &lines {
         say!("{line}");
     }
@@ -40,42 +40,44 @@ pub async fn run(args: TestArgs) -> anyhow::Result<Exit> {
 }
 
 /// Only of the policies folder.
-fn mistakes(fleet: &Fleet) -> Vec<Diagnostic> {
+fn policy_errors(fleet: &Fleet) -> Vec<Diagnostic> {
     let is_of_policies = |it: &&Diagnostic| {
         let place = it.location.as_ref();
         it.is_error()
-            && place.zip(Native::Policy.folder()).is_some_and(|(at, folder)| at.file.starts_with(folder))
+            && place
+                .zip(ManifestKind::Policy.folder())
+                .is_some_and(|(at, folder)| at.file.starts_with(folder))
     };
     fleet.diagnostics.iter().filter(is_of_policies).cloned().collect()
 }
 
 /// The lines, and the number of failed examples.
-fn lines(fleet: &Fleet, only: Option<&str>) -> (Vec<String>, usize) {
+fn example_lines(fleet: &Fleet, only: Option<&str>) -> (Vec<String>, usize) {
     let (mut lines, mut tried, mut failed) = (Vec::new(), 0, 0);
     for policy in fleet.policies.all().filter(|it| only.is_none_or(|name| it.name == name)) {
-        let outcomes = outcomes(policy);
+        let outcomes = example_outcomes(policy);
         if outcomes.is_empty() {
             lines.push(format!("none  {}: it has no examples", policy.name));
         }
         for outcome in &outcomes {
             tried += 1;
             failed += usize::from(!outcome.is_expected());
-            lines.push(line(&policy.name, outcome));
+            lines.push(outcome_line(&policy.name, outcome));
         }
     }
     let end = match (tried, failed) {
         (0, _) => "no example: spec.examples of a policy makes one".to_owned(),
-        (_, 0) => format!("{} as expected", count(tried, "example")),
-        _ => format!("{failed} of {} not as expected", count(tried, "example")),
+        (_, 0) => format!("{} as expected", count_noun(tried, "example")),
+        _ => format!("{failed} of {} not as expected", count_noun(tried, "example")),
     };
     lines.push(end);
     (lines, failed)
 }
 
-fn line(policy: &str, outcome: &Outcome<'_>) -> String {
+fn outcome_line(policy: &str, outcome: &ExampleOutcome<'_>) -> String {
     let (example, place) = (outcome.example, &outcome.example.location);
     let said: Vec<&str> = outcome.verdicts.iter().map(|it| it.message.as_str()).collect();
-    let what = match (said.is_empty(), outcome.is_looked_at) {
+    let what = match (said.is_empty(), outcome.is_evaluated) {
         (false, _) => format!("denied: {}", said.join("; ")),
         (true, true) => "allowed".to_owned(),
         (true, false) => "allowed: the policy does not look at it".to_owned(),
@@ -108,7 +110,7 @@ spec:
         let other = "apiVersion: tutti.dev/v1alpha1\nkind: Policy\nmetadata: {name: other}\nspec: {validations: [{expression: 'true'}]}\n";
         let snapshot = Snapshot::of_texts([("policies/a.yaml", text), ("policies/b.yaml", other)]);
         let fleet = repository::fleet(&snapshot);
-        assert_eq!(mistakes(&fleet), []);
+        assert_eq!(policy_errors(&fleet), []);
         let named = [
             "ok    named: good: allowed",
             "ok    named: bad: denied: b is not a",
@@ -116,10 +118,10 @@ spec:
             "FAIL  named: deleted (policies/a.yaml:11:7): allowed: the policy does not look at it",
         ];
         let end = "2 of 4 examples not as expected";
-        let (all, failed) = lines(&fleet, None);
+        let (all, failed) = example_lines(&fleet, None);
         assert_eq!(all, [&named[..], &["none  other: it has no examples", end]].concat());
         assert_eq!(failed, 2);
-        assert_eq!(lines(&fleet, Some("named")).0, [&named[..], &[end]].concat());
+        assert_eq!(example_lines(&fleet, Some("named")).0, [&named[..], &[end]].concat());
     }
 
     #[test]
@@ -135,6 +137,6 @@ spec:
         let fleet = repository::fleet(&Snapshot::of_texts([("policies/a.yaml", text)]));
         let expected =
             "FAIL  broken: bad (policies/a.yaml:7:7): denied: the policy has a mistake: policies/a.yaml:3:18";
-        assert_eq!(lines(&fleet, None).0[0], expected);
+        assert_eq!(example_lines(&fleet, None).0[0], expected);
     }
 }

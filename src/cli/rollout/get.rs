@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::super::chosen::{Chosen, rollout_named};
+use super::super::app_selection::{AppSelection, rollout_named};
 use super::super::exit::{self, Exit};
 use super::super::get::write_next_steps;
-use super::super::output::{self, Format, say};
+use super::super::output::{self, OutputFormat, say};
 use super::super::process::ProcessArgs;
 use super::super::timeout::timeout;
 use super::super::width::say_wrapped;
 use super::super::{diagnostics, session};
-use super::shown;
-use crate::controller::Until;
+use super::view;
+use crate::controller::RunUntil;
 
 #[derive(Args, Debug)]
-pub struct GetArgs {
+pub struct RolloutGetArgs {
     /// Only this app, with its units: NAMESPACE/NAME or its name
     app: Option<String>,
     #[command(flatten)]
@@ -25,32 +25,32 @@ pub struct GetArgs {
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
-pub async fn run(args: GetArgs) -> anyhow::Result<Exit> {
+pub async fn run(args: RolloutGetArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let until = Until::Explained { timeout: args.timeout };
-    let (ending, overview) = session::look(&process, until, false).await?;
+    let until = RunUntil::Explained { timeout: args.timeout };
+    let (ending, overview) = session::observe(&process, until, false).await?;
     diagnostics::print(&overview.diagnostics);
     let named = args.app.as_ref().map(|name| rollout_named(&overview, name)).transpose()?;
     let now = jiff::Timestamp::now();
     match (args.output, named) {
-        (Format::Table, Some(rollout)) => {
-            shown::lines(&overview, rollout, now).iter().for_each(|line| say_wrapped(line));
+        (OutputFormat::Table, Some(rollout)) => {
+            view::rollout_lines(&overview, rollout, now).iter().for_each(|line| say_wrapped(line));
             write_next_steps(rollout);
         }
-        (Format::Table, None) if overview.rollouts.is_empty() && overview.has_errors() => {}
-        (Format::Table, None) if overview.rollouts.is_empty() => {
+        (OutputFormat::Table, None) if overview.rollouts.is_empty() && overview.has_errors() => {}
+        (OutputFormat::Table, None) if overview.rollouts.is_empty() => {
             say!("no app has waves: a commit reaches all clusters at once");
         }
-        (Format::Table, None) => {
-            shown::write_table(&overview, now);
+        (OutputFormat::Table, None) => {
+            view::write_table(&overview, now);
             overview.rollouts.iter().for_each(write_next_steps);
         }
         (format, Some(rollout)) => output::write_value(format, rollout)?,
         (format, None) => output::write_value(format, &overview.rollouts)?,
     }
-    let chosen = Chosen::of(&overview, named.map(|rollout| rollout.app.clone()));
-    Ok(exit::of_look(&ending, &overview, &chosen))
+    let chosen = AppSelection::of(&overview, named.map(|rollout| rollout.app.clone()));
+    Ok(exit::of_read_only_run(&ending, &overview, &chosen))
 }

@@ -2,11 +2,11 @@
 
 mod get;
 mod history;
-pub mod shown;
+pub mod view;
 mod watch;
 
 use clap::{Args, Subcommand};
-pub use shown::at_the_latest;
+pub use view::with_latest_note;
 
 use super::exit::Exit;
 
@@ -19,7 +19,7 @@ pub struct RolloutArgs {
 #[derive(Debug, Subcommand)]
 enum RolloutCommand {
     /// Show how far the waves of each app are, or of one app with what holds its units
-    Get(get::GetArgs),
+    Get(get::RolloutGetArgs),
     /// Show a rollout as it goes on, until it is done or has failed
     Watch(watch::WatchArgs),
     /// List the commits that changed an app, and which units run each

@@ -5,24 +5,25 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 use include_dir::{Dir, include_dir};
 
-use super::{ClusterArgs, texts};
+use super::{NewClusterArgs, texts};
 use crate::fleet::Fleet;
 use crate::model::Connection;
 
 static MANIFESTS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/deploy");
 
 /// Placeholders in the manifests, for the repository's URL and its credentials.
-const ADDRESS: &str = "\"https://git.example.com/platform/config.git\"";
-const TOKEN: &str = "{token: {file: /etc/tutti/secrets/token}}";
-const SSH: &str = "{sshKey: /etc/tutti/secrets/ssh-key, knownHosts: /etc/tutti/secrets/known-hosts}";
+const PLACEHOLDER_URL: &str = "\"https://git.example.com/platform/config.git\"";
+const TOKEN_CREDENTIALS: &str = "{token: {file: /etc/tutti/secrets/token}}";
+const SSH_CREDENTIALS: &str =
+    "{sshKey: /etc/tutti/secrets/ssh-key, knownHosts: /etc/tutti/secrets/known-hosts}";
 
 #[derive(Debug)]
-pub struct Address {
+pub struct RepositoryAddress {
     url: String,
     is_ssh: bool,
 }
 
-impl Address {
+impl RepositoryAddress {
     pub fn of(url: &str) -> anyhow::Result<Self> {
         let is_ssh = match reqwest::Url::parse(url) {
             Ok(parsed) if parsed.password().is_some() => {
@@ -70,16 +71,16 @@ fn is_scp(url: &str) -> bool {
 }
 
 /// The existing Cluster file with `inCluster`.
-pub fn home_of(fleet: &Fleet) -> Option<&str> {
+pub fn home_cluster(fleet: &Fleet) -> Option<&str> {
     let mut clusters = fleet.clusters.values();
     clusters.find(|cluster| cluster.connection == Connection::InCluster).map(|cluster| cluster.name.as_str())
 }
 
 /// Files of the app, and of its cluster unless it exists.
-pub fn files(address: &Address, home: Option<&str>) -> BTreeMap<String, String> {
+pub fn install_files(address: &RepositoryAddress, home: Option<&str>) -> BTreeMap<String, String> {
     let mut made = BTreeMap::new();
     if home.is_none() {
-        let cluster = ClusterArgs { name: NAME.to_owned(), in_cluster: true, ..ClusterArgs::default() };
+        let cluster = NewClusterArgs { name: NAME.to_owned(), in_cluster: true, ..NewClusterArgs::default() };
         made.insert(format!("clusters/{NAME}.yaml"), texts::cluster(&cluster, &BTreeMap::new()));
     }
     made.insert("apps/tutti/app.yaml".to_owned(), texts::installation(home.unwrap_or(NAME)));
@@ -87,7 +88,7 @@ pub fn files(address: &Address, home: Option<&str>) -> BTreeMap<String, String> 
     for file in MANIFESTS.files() {
         let name = file.path().display();
         let text = file.contents_utf8().unwrap_or_default();
-        made.insert(format!("apps/tutti/objects/{name}"), manifest(text, address));
+        made.insert(format!("apps/tutti/objects/{name}"), installed_manifest(text, address));
     }
     made
 }
@@ -96,10 +97,10 @@ pub fn files(address: &Address, home: Option<&str>) -> BTreeMap<String, String> 
 pub const NAME: &str = "home";
 
 /// A manifest of `deploy/` without its first line, with URL and credentials.
-fn manifest(text: &str, address: &Address) -> String {
+fn installed_manifest(text: &str, address: &RepositoryAddress) -> String {
     let text = text.split_once('\n').map_or(text, |(_, rest)| rest);
-    let text = text.replace(ADDRESS, &serde_json::Value::from(address.url.as_str()).to_string());
-    if address.is_ssh { text.replace(TOKEN, SSH) } else { text }
+    let text = text.replace(PLACEHOLDER_URL, &serde_json::Value::from(address.url.as_str()).to_string());
+    if address.is_ssh { text.replace(TOKEN_CREDENTIALS, SSH_CREDENTIALS) } else { text }
 }
 
 #[cfg(test)]
@@ -109,21 +110,21 @@ mod tests {
     #[test]
     fn manifests_get_url_and_credentials() {
         let check = |url: &str, expected: &str| {
-            let made = files(&Address::of(url).expect("an address"), None);
+            let made = install_files(&RepositoryAddress::of(url).expect("an address"), None);
             let text = &made["apps/tutti/objects/configmap.yaml"];
             assert!(text.contains(&format!("url: \"{url}\"\n")), "{text}");
             assert!(text.contains(&format!("credentials: {expected}\n")), "{text}");
             assert!(!text.contains("git.example.com"), "{text}");
         };
-        check("https://gitea.corp/platform/config.git", TOKEN);
-        check("ssh://git@gitea.corp:2222/platform/config.git", SSH);
-        check("git@gitea.corp:platform/config.git", SSH);
+        check("https://gitea.corp/platform/config.git", TOKEN_CREDENTIALS);
+        check("ssh://git@gitea.corp:2222/platform/config.git", SSH_CREDENTIALS);
+        check("git@gitea.corp:platform/config.git", SSH_CREDENTIALS);
     }
 
     #[test]
     fn unusable_urls_are_refused() {
         let check = |url: &str, words: &str| {
-            let error = Address::of(url).expect_err("no address").to_string();
+            let error = RepositoryAddress::of(url).expect_err("no address").to_string();
             assert!(error.contains(words), "{url}: {error}");
             assert!(!error.contains("s3cr3t"), "{error}");
         };
@@ -136,8 +137,8 @@ mod tests {
 
     #[test]
     fn monitoring_manifests_are_left_out() {
-        let address = Address::of("https://gitea.corp/a/b.git").expect("an address");
-        let made = files(&address, None);
+        let address = RepositoryAddress::of("https://gitea.corp/a/b.git").expect("an address");
+        let made = install_files(&address, None);
         for name in
             ["00-namespace", "configmap", "deployment", "role", "rolebinding", "service", "serviceaccount"]
         {
@@ -146,7 +147,7 @@ mod tests {
         }
         assert!(made.keys().all(|path| !path.contains("monitoring")), "{:?}", made.keys());
         assert!(made.contains_key("clusters/home.yaml"));
-        let made = files(&address, Some("mgmt"));
+        let made = install_files(&address, Some("mgmt"));
         assert!(!made.keys().any(|path| path.starts_with("clusters/")));
         assert!(made["apps/tutti/app.yaml"].contains("names: [mgmt]"));
     }

@@ -16,13 +16,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::exit::Exit;
 use super::output::say;
 use super::{diagnostics, files, repository};
-use crate::fleet::layers::{TEMPLATES, shipped_in};
+use crate::fleet::layers::{TEMPLATES_FOLDER, shipped_files};
 use crate::manifest;
 use crate::manifest::read::NameRule;
-use crate::model::{Diagnostic, OnlyTemplates, Snapshot};
-use crate::render::{Memory, Renderer};
+use crate::model::{Diagnostic, Snapshot, TemplatesOnly};
+use crate::render::{FleetRenderer, RenderCache};
 use crate::source;
-use crate::worker::Workers;
+use crate::worker::WorkerPool;
 
 #[derive(Args, Debug)]
 pub struct InitArgs {
@@ -53,41 +53,41 @@ pub struct InitArgs {
 #[derive(Args, Debug)]
 pub struct NewArgs {
     #[command(subcommand)]
-    what: New,
+    what: NewCommand,
     /// The config repository
     #[arg(long, default_value = ".", value_name = "PATH", global = true)]
     repo: PathBuf,
 }
 
 #[derive(Subcommand, Debug)]
-enum New {
+enum NewCommand {
     /// An app: a workload, groups of pods on clusters, or plain Kubernetes objects
-    App(AppArgs),
+    App(NewAppArgs),
     /// A cluster and the way to it
-    Cluster(ClusterArgs),
+    Cluster(NewClusterArgs),
     /// A layer of values and templates: base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
-    Template(TemplateArgs),
+    Template(NewTemplateArgs),
     /// A route of notifications: which messages go to which chat or mailbox
-    Notification(NotificationArgs),
+    Notification(NewNotificationArgs),
     /// A machine of the inventory, and until when it is paid
-    Server(ServerArgs),
+    Server(NewServerArgs),
     /// A policy of those that tutti ships; without a name, lists them
-    Policy(PolicyArgs),
+    Policy(NewPolicyArgs),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
-enum Kind {
+enum NewAppKind {
     Component,
     AppSet,
     Objects,
 }
 
 #[derive(Args, Debug)]
-struct AppArgs {
+struct NewAppArgs {
     name: String,
     #[arg(long, value_enum, default_value = "component", ignore_case = true)]
-    kind: Kind,
+    kind: NewAppKind,
     /// By default that of tutti.yaml
     #[arg(long)]
     namespace: Option<String>,
@@ -118,7 +118,7 @@ struct AppArgs {
 }
 
 #[derive(Args, Debug, Default)]
-struct ClusterArgs {
+struct NewClusterArgs {
     name: String,
     /// Path below --kubeconfigs; by default NAME.kubeconfig
     #[arg(long, value_name = "PATH", conflicts_with_all = ["in_cluster", "sandbox"])]
@@ -137,7 +137,7 @@ struct ClusterArgs {
 }
 
 #[derive(Args, Debug)]
-struct TemplateArgs {
+struct NewTemplateArgs {
     /// base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
     layer: String,
     /// Also a template that extends the lower one of this name, for example deployment.yaml.j2
@@ -149,7 +149,7 @@ struct TemplateArgs {
 }
 
 #[derive(Args, Debug)]
-struct NotificationArgs {
+struct NewNotificationArgs {
     name: String,
     /// feishu, dingtalk, wecom, slack, teams, generic, email
     #[arg(long)]
@@ -160,7 +160,7 @@ struct NotificationArgs {
 }
 
 #[derive(Args, Debug)]
-struct ServerArgs {
+struct NewServerArgs {
     name: String,
     /// The last day, as 2027-01-31
     #[arg(long, value_name = "DATE")]
@@ -177,14 +177,14 @@ struct ServerArgs {
 }
 
 #[derive(Args, Debug)]
-struct PolicyArgs {
+struct NewPolicyArgs {
     /// Of the policy
     #[arg(value_parser = policies::names())]
     name: Option<String>,
 }
 
 pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
-    let address = args.install.as_deref().map(install::Address::of).transpose()?;
+    let address = args.install.as_deref().map(install::RepositoryAddress::of).transpose()?;
     let mut made = BTreeMap::new();
     let is_begun = address.is_some() && args.folder.join("tutti.yaml").exists();
     if !is_begun {
@@ -195,14 +195,14 @@ pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
     let folder = args.folder.display().to_string();
     let next = match &address {
         Some(address) => {
-            let fleet = repository::fleet(&snapshot(&args.folder)?);
-            let home = install::home_of(&fleet);
-            made.extend(install::files(address, home));
+            let fleet = repository::fleet(&read_snapshot(&args.folder)?);
+            let home = install::home_cluster(&fleet);
+            made.extend(install::install_files(address, home));
             address.next_steps(&folder, home.unwrap_or(install::NAME))
         }
         None => format!("next: tutti new cluster NAME --repo {folder}, tutti new app NAME --repo {folder}"),
     };
-    let exit = write(&args.folder, &made)?;
+    let exit = write_checked(&args.folder, &made)?;
     if exit == Exit::Ok {
         say!("\n{next}");
     }
@@ -211,49 +211,49 @@ pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
 
 pub fn new(args: &NewArgs) -> anyhow::Result<Exit> {
     // Names become paths, so they are checked first.
-    if let New::App(AppArgs { name, .. })
-    | New::Cluster(ClusterArgs { name, .. })
-    | New::Notification(NotificationArgs { name, .. })
-    | New::Server(ServerArgs { name, .. }) = &args.what
+    if let NewCommand::App(NewAppArgs { name, .. })
+    | NewCommand::Cluster(NewClusterArgs { name, .. })
+    | NewCommand::Notification(NewNotificationArgs { name, .. })
+    | NewCommand::Server(NewServerArgs { name, .. }) = &args.what
         && !NameRule::Subdomain.fits(name)
     {
-        bail!("{name:?} is not a valid name: {}", NameRule::Subdomain.words());
+        bail!("{name:?} is not a valid name: {}", NameRule::Subdomain.description());
     }
     let made = match &args.what {
-        New::App(app) => of_app(args, app)?,
-        New::Cluster(cluster) => BTreeMap::from([(
+        NewCommand::App(app) => app_files(args, app)?,
+        NewCommand::Cluster(cluster) => BTreeMap::from([(
             format!("clusters/{}.yaml", cluster.name),
-            texts::cluster(cluster, &pairs(&cluster.labels)?),
+            texts::cluster(cluster, &parse_labels(&cluster.labels)?),
         )]),
-        New::Template(template) => of_template(template)?,
-        New::Notification(route) => {
+        NewCommand::Template(template) => template_files(template)?,
+        NewCommand::Notification(route) => {
             BTreeMap::from([(format!("notifications/{}.yaml", route.name), texts::notification(route))])
         }
-        New::Server(server) => {
+        NewCommand::Server(server) => {
             BTreeMap::from([(format!("servers/{}.yaml", server.name), texts::server(server))])
         }
-        New::Policy(PolicyArgs { name: Some(name) }) => policies::file(name)?,
-        New::Policy(PolicyArgs { name: None }) => return Ok(policies::list()),
+        NewCommand::Policy(NewPolicyArgs { name: Some(name) }) => policies::file(name)?,
+        NewCommand::Policy(NewPolicyArgs { name: None }) => return Ok(policies::list()),
     };
-    write(&args.repo, &made)
+    write_checked(&args.repo, &made)
 }
 
-fn of_app(args: &NewArgs, app: &AppArgs) -> anyhow::Result<BTreeMap<String, String>> {
+fn app_files(args: &NewArgs, app: &NewAppArgs) -> anyhow::Result<BTreeMap<String, String>> {
     let path = |rest: &str| format!("apps/{}/{rest}", app.name);
     let mut made = BTreeMap::new();
     match app.kind {
-        Kind::Component => {
+        NewAppKind::Component => {
             made.insert(path("app.yaml"), texts::component(app));
         }
-        Kind::AppSet => {
-            let fleet = repository::fleet(&snapshot(&args.repo)?);
+        NewAppKind::AppSet => {
+            let fleet = repository::fleet(&read_snapshot(&args.repo)?);
             let clusters: Vec<&str> = fleet.clusters.keys().map(|cluster| cluster.as_str()).collect();
             if clusters.is_empty() {
                 bail!("an AppSet names its clusters, and there is none yet: tutti new cluster NAME");
             }
             made.insert(path("app.yaml"), texts::app_set(app, &clusters));
         }
-        Kind::Objects => {
+        NewAppKind::Objects => {
             made.insert(path("app.yaml"), texts::objects(app));
             made.insert(path("objects/settings.yaml"), texts::settings(app));
         }
@@ -261,7 +261,7 @@ fn of_app(args: &NewArgs, app: &AppArgs) -> anyhow::Result<BTreeMap<String, Stri
     Ok(made)
 }
 
-fn of_template(template: &TemplateArgs) -> anyhow::Result<BTreeMap<String, String>> {
+fn template_files(template: &NewTemplateArgs) -> anyhow::Result<BTreeMap<String, String>> {
     let layer = template.layer.trim_end_matches('/');
     let (level, name) = layer.split_once('/').unwrap_or((layer, ""));
     let folder = match (level, name) {
@@ -280,10 +280,10 @@ fn of_template(template: &TemplateArgs) -> anyhow::Result<BTreeMap<String, Strin
     let mut made = BTreeMap::new();
     let path = format!("{folder}/values.yaml");
     // A repository's file replaces the shipped one completely: start with a copy.
-    let shipped = shipped_in(TEMPLATES).find(|(shipped, _)| *shipped == path).map(|(_, text)| text);
+    let shipped = shipped_files(TEMPLATES_FOLDER).find(|(shipped, _)| *shipped == path).map(|(_, text)| text);
     made.insert(path, texts::values(layer, shipped));
     if level == "cluster" {
-        made.insert(format!("{folder}/layer.yaml"), texts::layer(name, &pairs(&template.labels)?));
+        made.insert(format!("{folder}/layer.yaml"), texts::layer(name, &parse_labels(&template.labels)?));
     }
     if let Some(file) = &template.extend {
         if !file.ends_with(".yaml.j2") || file.contains('/') {
@@ -300,7 +300,7 @@ fn is_name(name: &str) -> bool {
     NameRule::Subdomain.fits(&name.to_lowercase())
 }
 
-fn pairs(labels: &[String]) -> anyhow::Result<BTreeMap<&str, &str>> {
+fn parse_labels(labels: &[String]) -> anyhow::Result<BTreeMap<&str, &str>> {
     let pair =
         |label: &'_ String| label.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
     if let Some(wrong) = labels.iter().find(|label| pair(label).is_none()) {
@@ -310,15 +310,15 @@ fn pairs(labels: &[String]) -> anyhow::Result<BTreeMap<&str, &str>> {
 }
 
 /// Writes new files, unless they add a mistake.
-fn write(root: &Path, made: &BTreeMap<String, String>) -> anyhow::Result<Exit> {
-    let before = snapshot(root)?;
+fn write_checked(root: &Path, made: &BTreeMap<String, String>) -> anyhow::Result<Exit> {
+    let before = read_snapshot(root)?;
     let after = repository::with_files(&before, made);
-    let known: BTreeSet<String> = mistakes(&before).iter().map(ToString::to_string).collect();
-    let mut fresh = mistakes(&after);
+    let known: BTreeSet<String> = repository_errors(&before).iter().map(ToString::to_string).collect();
+    let mut fresh = repository_errors(&after);
     fresh.retain(|mistake| !known.contains(&mistake.to_string()));
     if !fresh.is_empty() {
         // Existing files are the most frequent cause: reported first.
-        files::none_is_there(root, made)?;
+        files::refuse_existing(root, made)?;
         diagnostics::print_from(&fresh, &|file| after.text(file).map(ToOwned::to_owned));
         return Ok(Exit::Configuration);
     }
@@ -328,10 +328,10 @@ fn write(root: &Path, made: &BTreeMap<String, String>) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn mistakes(snapshot: &Snapshot) -> Vec<Diagnostic> {
+fn repository_errors(snapshot: &Snapshot) -> Vec<Diagnostic> {
     let fleet = repository::fleet(snapshot);
-    let templates = OnlyTemplates::<Workers>::default();
-    let renders = Renderer::new(&fleet, snapshot, &templates).render_all(&mut Memory::default());
+    let templates = TemplatesOnly::<WorkerPool>::default();
+    let renders = FleetRenderer::new(&fleet, snapshot, &templates).render_all(&mut RenderCache::default());
     let mut found: Vec<Diagnostic> = fleet.diagnostics.iter().filter(|it| it.is_error()).cloned().collect();
     for render in renders.results() {
         found.extend(render.as_ref().err().into_iter().flatten().cloned());
@@ -339,7 +339,7 @@ fn mistakes(snapshot: &Snapshot) -> Vec<Diagnostic> {
     found
 }
 
-fn snapshot(root: &Path) -> anyhow::Result<Snapshot> {
+fn read_snapshot(root: &Path) -> anyhow::Result<Snapshot> {
     if !root.exists() {
         return Ok(Snapshot::of_texts([]));
     }

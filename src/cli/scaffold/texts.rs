@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{AppArgs, ClusterArgs, InitArgs, NotificationArgs, ServerArgs};
+use super::{InitArgs, NewAppArgs, NewClusterArgs, NewNotificationArgs, NewServerArgs};
 use crate::cli::import::scalar;
 
 pub const GITIGNORE: &str = "\
@@ -66,7 +66,7 @@ pub fn instance(args: &InitArgs) -> String {
     text
 }
 
-pub fn cluster(args: &ClusterArgs, labels: &BTreeMap<&str, &str>) -> String {
+pub fn cluster(args: &NewClusterArgs, labels: &BTreeMap<&str, &str>) -> String {
     let mut text = format!("{}metadata:\n  name: {}\n", schema("Cluster"), scalar(&args.name));
     if labels.is_empty() {
         text.push_str("  # labels: {environment: prod}    for selectors of rings, layers and apps\n");
@@ -92,7 +92,7 @@ pub fn cluster(args: &ClusterArgs, labels: &BTreeMap<&str, &str>) -> String {
     text
 }
 
-pub fn notification(args: &NotificationArgs) -> String {
+pub fn notification(args: &NewNotificationArgs) -> String {
     let variable = args.name.to_uppercase().replace(['-', '.'], "_");
     let mut text = format!(
         "{}metadata:\n  name: {}\nspec:\n  service: {}\n  \
@@ -121,7 +121,7 @@ pub fn notification(args: &NotificationArgs) -> String {
     text
 }
 
-pub fn server(args: &ServerArgs) -> String {
+pub fn server(args: &NewServerArgs) -> String {
     let mut text = format!("{}metadata:\n  name: {}\nspec:\n", schema("Server"), scalar(&args.name));
     let given = [("address", &args.address), ("provider", &args.provider), ("cluster", &args.cluster)];
     for (field, value) in given {
@@ -135,7 +135,7 @@ pub fn server(args: &ServerArgs) -> String {
     text
 }
 
-fn metadata(kind: &str, args: &AppArgs) -> String {
+fn metadata(kind: &str, args: &NewAppArgs) -> String {
     let mut text = format!("{}metadata:\n  name: {}\n", schema(kind), scalar(&args.name));
     if let Some(namespace) = &args.namespace {
         let _ = writeln!(text, "  namespace: {}", scalar(namespace));
@@ -147,15 +147,15 @@ fn metadata(kind: &str, args: &AppArgs) -> String {
     text
 }
 
-fn image(args: &AppArgs) -> String {
+fn image(args: &NewAppArgs) -> String {
     quoted(&args.image.clone().unwrap_or_else(|| format!("registry.example.com/{}:1.0.0", args.name)))
 }
 
-fn port(args: &AppArgs) -> Option<u16> {
+fn port(args: &NewAppArgs) -> Option<u16> {
     args.port.or_else(|| (args.run_type == "server").then_some(8080))
 }
 
-pub fn component(args: &AppArgs) -> String {
+pub fn component(args: &NewAppArgs) -> String {
     let mut text = metadata("Component", args);
     let _ = write!(
         text,
@@ -186,7 +186,7 @@ pub fn component(args: &AppArgs) -> String {
     text
 }
 
-pub fn app_set(args: &AppArgs, clusters: &[&str]) -> String {
+pub fn app_set(args: &NewAppArgs, clusters: &[&str]) -> String {
     let mut text = metadata("AppSet", args).replacen(
         "spec:\n",
         &format!(
@@ -218,7 +218,7 @@ pub fn app_set(args: &AppArgs, clusters: &[&str]) -> String {
     text
 }
 
-pub fn objects(args: &AppArgs) -> String {
+pub fn objects(args: &NewAppArgs) -> String {
     format!(
         "{}  # Relative to this file; a file .yaml.j2 is a template, all others are applied as they are.\n  \
          files: [objects/*.yaml]\n  \
@@ -241,7 +241,7 @@ pub fn installation(cluster: &str) -> String {
     )
 }
 
-pub fn settings(args: &AppArgs) -> String {
+pub fn settings(args: &NewAppArgs) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  # Its namespace is the app's, unless it names one.\n  name: {}\ndata:\n  level: info\n",
         scalar(&args.name)

@@ -9,19 +9,19 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-pub use poll::{Subject, wait};
+pub use poll::{WaitSubject, wait};
 
-use super::api_client::ServerArgs;
+use super::api_client::ApiServerArgs;
 use super::exit::Exit;
-use super::output::{self, Format, say, tell};
+use super::output::{self, OutputFormat, say, tell};
 use super::timeout::timeout;
 use crate::model::AppId;
-use crate::report::became::AppQuestion;
+use crate::report::pipeline_report::AppReportFilter;
 
 #[derive(Args, Debug)]
 pub struct WaitArgs {
     #[command(flatten)]
-    server: ServerArgs,
+    server: ApiServerArgs,
     /// A commit of the branch that is deployed: all of it, or its first digits, at least seven
     #[arg(long, value_name = "SHA", value_parser = commit, required_unless_present = "app", conflicts_with_all = ["app", "ring", "version"])]
     commit: Option<String>,
@@ -36,16 +36,16 @@ pub struct WaitArgs {
     version: Option<String>,
     /// What for
     #[arg(long = "for", value_enum, default_value_t, value_name = "STATE")]
-    goal: Goal,
+    goal: WaitGoal,
     /// The longest to wait, as 90s or 5m; a number alone is seconds
     #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = timeout)]
     timeout: Duration,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Goal {
+pub enum WaitGoal {
     /// All is applied and well
     #[default]
     Healthy,
@@ -54,7 +54,7 @@ pub enum Goal {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct WaitResult {
     pub exit: Exit,
     pub report: Option<Value>,
     /// One line about it.
@@ -72,31 +72,31 @@ fn app(text: &str) -> Result<AppId, String> {
 
 pub async fn run(args: WaitArgs) -> anyhow::Result<Exit> {
     let client = args.server.client()?;
-    let question = AppQuestion { version: args.version, ring: args.ring };
+    let question = AppReportFilter { version: args.version, ring: args.ring };
     let subject = match (args.commit, args.app) {
-        (Some(commit), _) => Subject::Commit(commit),
-        (None, Some(app)) => Subject::App(app, question),
+        (Some(commit), _) => WaitSubject::Commit(commit),
+        (None, Some(app)) => WaitSubject::App(app, question),
         (None, None) => return Ok(Exit::Configuration),
     };
     let ended = wait(&client, &subject, args.goal, args.timeout, &mut |line| tell!("{line}")).await;
-    write(&ended, args.output)?;
+    write_result(&ended, args.output)?;
     Ok(ended.exit)
 }
 
 /// Prints the result; errors go to standard error.
-pub fn write(ended: &Ended, format: Format) -> anyhow::Result<()> {
+pub fn write_result(ended: &WaitResult, format: OutputFormat) -> anyhow::Result<()> {
     match (format, &ended.report) {
-        (Format::Table, Some(report)) => {
+        (OutputFormat::Table, Some(report)) => {
             say!("{}", ended.text);
-            unwell(report).for_each(|line| say!("  {line}"));
+            unhealthy_lines(report).for_each(|line| say!("  {line}"));
         }
-        (format, Some(report)) if format != Format::Table => output::write_value(format, report)?,
+        (format, Some(report)) if format != OutputFormat::Table => output::write_value(format, report)?,
         _ => tell!("error: {}", ended.text),
     }
     Ok(())
 }
 
-fn unwell(report: &Value) -> impl Iterator<Item = String> {
+fn unhealthy_lines(report: &Value) -> impl Iterator<Item = String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let of_rings = list(&report["rings"]).into_iter().flat_map(move |ring| list(&ring["unwell"]));
     let of_app = list(&report["clusters"]).into_iter();

@@ -11,12 +11,12 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{Ended, Goal, Subject, wait};
+use super::{WaitGoal, WaitResult, WaitSubject, wait};
 use crate::api;
 use crate::cli::api_client::ApiClient;
 use crate::cli::exit::Exit;
 use crate::model::AppId;
-use crate::report::became::AppQuestion;
+use crate::report::pipeline_report::AppReportFilter;
 
 /// Status code and state; `""` means no body.
 type Answer = (u16, &'static str);
@@ -62,9 +62,9 @@ impl Server {
         ));
     }
 
-    async fn wait(&mut self, goal: Goal, timeout: u64) -> (Ended, Vec<String>) {
+    async fn wait(&mut self, goal: WaitGoal, timeout: u64) -> (WaitResult, Vec<String>) {
         self.serve();
-        let (mut told, subject) = (Vec::new(), Subject::Commit("abcdef0123".to_owned()));
+        let (mut told, subject) = (Vec::new(), WaitSubject::Commit("abcdef0123".to_owned()));
         let timeout = Duration::from_secs(timeout);
         let ended = wait(&self.client, &subject, goal, timeout, &mut |line| told.push(line.to_owned())).await;
         (ended, told)
@@ -98,10 +98,10 @@ async fn final_state_ends_the_wait() {
         ("error", Exit::Failed),
         ("superseded", Exit::Failed),
     ] {
-        let (ended, told) = Server::new(&[(200, state)]).await.wait(Goal::Healthy, 60).await;
+        let (ended, told) = Server::new(&[(200, state)]).await.wait(WaitGoal::Healthy, 60).await;
         let text = format!("commit abcdef0: {state}, {state} of it");
         assert_eq!((ended.exit, ended.text.as_str(), told), (exit, text.as_str(), vec![text.clone()]));
-        let unwell: Vec<String> = super::unwell(&ended.report.expect("a report")).collect();
+        let unwell: Vec<String> = super::unhealthy_lines(&ended.report.expect("a report")).collect();
         assert_eq!(unwell, ["bj5 shop/pay Degraded: exit 1"]);
     }
 }
@@ -110,7 +110,7 @@ async fn final_state_ends_the_wait() {
 async fn each_change_is_printed_once() {
     let answers = [(404, "not read"), (200, "pending"), (304, ""), (200, "success")];
     let mut server = Server::new(&answers).await;
-    let (ended, told) = server.wait(Goal::Healthy, 60).await;
+    let (ended, told) = server.wait(WaitGoal::Healthy, 60).await;
     assert_eq!(ended.exit, Exit::Ok);
     assert_eq!(
         told,
@@ -129,14 +129,14 @@ async fn each_change_is_printed_once() {
 
 #[tokio::test]
 async fn planned_goal_ends_earlier() {
-    let (ended, _) = Server::new(&[(200, "pending")]).await.wait(Goal::Planned, 60).await;
+    let (ended, _) = Server::new(&[(200, "pending")]).await.wait(WaitGoal::Planned, 60).await;
     assert_eq!(ended.exit, Exit::Ok);
 }
 
 #[tokio::test]
 async fn server_errors_are_retried() {
     let answers = [(200, "pending"), (502, ""), (503, "starting"), (429, "slow"), (200, "success")];
-    let (ended, told) = Server::new(&answers).await.wait(Goal::Healthy, 60).await;
+    let (ended, told) = Server::new(&answers).await.wait(WaitGoal::Healthy, 60).await;
     assert_eq!((ended.exit, told.len()), (Exit::Ok, 5), "{told:?}");
     assert!(
         told[1].contains("answers 502") && told[2].contains("503 Service Unavailable: starting"),
@@ -154,23 +154,23 @@ async fn restarted_server_is_polled_again() {
         let listener = TcpListener::bind(address).await.expect("the port again");
         api::serve(listener, Router::new().fallback(answer).with_state(script), std::future::pending()).await;
     });
-    let (ended, told) = server.wait(Goal::Healthy, 60).await;
+    let (ended, told) = server.wait(WaitGoal::Healthy, 60).await;
     assert_eq!(ended.exit, Exit::Ok);
     assert!(told[0].contains("does not answer"), "{told:?}");
 }
 
 #[tokio::test]
 async fn timeout_ends_the_wait() {
-    let (ended, _) = Server::new(&[(200, "pending")]).await.wait(Goal::Healthy, 1).await;
+    let (ended, _) = Server::new(&[(200, "pending")]).await.wait(WaitGoal::Healthy, 1).await;
     assert_eq!(ended.exit, Exit::TimedOut);
     assert!(ended.text.contains("the time is over; commit abcdef0: pending") && ended.report.is_some());
-    let (ended, _) = Server::new(&[(404, "not read")]).await.wait(Goal::Healthy, 1).await;
+    let (ended, _) = Server::new(&[(404, "not read")]).await.wait(WaitGoal::Healthy, 1).await;
     assert_eq!((ended.exit, ended.report), (Exit::TimedOut, None));
-    let (ended, _) = Server::new(&[(502, "")]).await.wait(Goal::Healthy, 1).await;
+    let (ended, _) = Server::new(&[(502, "")]).await.wait(WaitGoal::Healthy, 1).await;
     assert_eq!(ended.exit, Exit::Unreachable, "it never said anything of it");
     let mut silent = Server::new(&[(200, "pending")]).await;
     drop(silent.listener.take());
-    assert_eq!(silent.wait(Goal::Healthy, 1).await.0.exit, Exit::Unreachable);
+    assert_eq!(silent.wait(WaitGoal::Healthy, 1).await.0.exit, Exit::Unreachable);
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn refusal_ends_the_wait() {
     for (status, exit) in
         [(401, Exit::Denied), (403, Exit::Denied), (400, Exit::Configuration), (301, Exit::Configuration)]
     {
-        let (ended, _) = Server::new(&[(status, "no")]).await.wait(Goal::Healthy, 60).await;
+        let (ended, _) = Server::new(&[(status, "no")]).await.wait(WaitGoal::Healthy, 60).await;
         assert_eq!((ended.exit, ended.report.is_none()), (exit, true), "{status}");
         assert!(
             ended.text.contains(&status.to_string()) && !ended.text.contains("0123456789abcdef"),
@@ -192,9 +192,9 @@ async fn refusal_ends_the_wait() {
 async fn app_request_has_version_and_ring() {
     let mut server = Server::new(&[(200, "success")]).await;
     server.serve();
-    let question = AppQuestion { version: Some("1.8.0".to_owned()), ring: Some("test".to_owned()) };
-    let subject = Subject::App(AppId::new("shop", "a/../b"), question);
-    let ended = wait(&server.client, &subject, Goal::Healthy, Duration::from_secs(60), &mut |_| {}).await;
+    let question = AppReportFilter { version: Some("1.8.0".to_owned()), ring: Some("test".to_owned()) };
+    let subject = WaitSubject::App(AppId::new("shop", "a/../b"), question);
+    let ended = wait(&server.client, &subject, WaitGoal::Healthy, Duration::from_secs(60), &mut |_| {}).await;
     assert_eq!(
         (ended.exit, ended.text.as_str()),
         (Exit::Ok, "shop/a/../b 1.8.0 in test: success, success of it")

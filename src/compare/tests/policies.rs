@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::{Capabilities, KindFacts};
+use crate::model::{Capabilities, KindInfo};
 
 const LOW: &str = "apiVersion: tutti.dev/v1alpha1
 kind: Policy
@@ -134,15 +134,19 @@ fn custom_kind_has_plural_of_app_or_cluster() {
         let (base, head) = (snapshot(&base, "ba5eba5e"), snapshot(&head, "4ead4ead"));
         let mut capabilities = Capabilities::declared(None, &[]);
         let facts =
-            |plural: &str| KindFacts { namespaced: true, has_status: false, plural: Some(plural.into()) };
+            |plural: &str| KindInfo { namespaced: true, has_status: false, plural: Some(plural.into()) };
         capabilities.kinds.extend(served.map(|it| ("example.com/v1/Till".to_owned(), facts(it))));
-        let discovered = Discovered::from([("bj1".into(), Arc::new(capabilities))]);
-        let mut reading = manifest::Memory::default();
+        let discovered = DiscoveredCapabilities::from([("bj1".into(), Arc::new(capabilities))]);
+        let mut reading = manifest::ManifestCache::default();
         let before = fleet_after(&base, &mut reading, None);
         let after = fleet_after(&head, &mut reading, Some(&before));
-        let side =
-            |fleet, snapshot| Side { fleet, snapshot, charts: &NoCharts, discovered: discovered.clone() };
-        let mut kept = Kept::default();
+        let side = |fleet, snapshot| ComparedRevision {
+            fleet,
+            snapshot,
+            charts: &NoCharts,
+            discovered: discovered.clone(),
+        };
+        let mut kept = ComparisonCache::default();
         // The second time what the base defines is known, and other apps are not rendered.
         for _ in 0..2 {
             let plan = compare(&side(&before, &base), &side(&after, &head), &mut kept, None);

@@ -1,23 +1,26 @@
 //! Warnings about Approvals of rollouts for another version than the head's: they have no effect.
 
-use super::{AppHead, AtCommit};
+use super::{AppAtCommit, AppHead};
 use crate::fleet::{Fleet, Waves, codes};
-use crate::model::{Charts, Diagnostic, Digest, RolloutAction, RolloutApproval, Scope, Snapshot};
-use crate::render::{Renderer, Renders};
+use crate::model::{
+    ChartProvider, Diagnostic, DiagnosticScope, Digest, RolloutAction, RolloutApproval, Snapshot,
+};
+use crate::render::{FleetRenderer, Renders};
 
 /// For all apps in waves. An app that cannot be rendered everywhere has no known digest.
 pub fn approvals_of_other_versions(
     fleet: &Fleet,
     snapshot: &Snapshot,
-    charts: &dyn Charts,
+    charts: &dyn ChartProvider,
     renders: &Renders,
 ) -> Vec<Diagnostic> {
-    let declared = Renderer::new(fleet, snapshot, charts).defining(renders.defined().clone());
+    let declared =
+        FleetRenderer::new(fleet, snapshot, charts).with_defined_kinds(renders.defined_kinds().clone());
     let mut found = Vec::new();
     for (id, approvals) in &fleet.rollout_approvals {
         let (Some(app), Some(renders)) = (fleet.apps.get(id), renders.apps.get(id)) else { continue };
         let is_whole = renders.values().all(|(_, render)| render.is_ok());
-        let (at, waves) = (AtCommit { fleet, app, renders }, Waves::of(fleet, app));
+        let (at, waves) = (AppAtCommit { fleet, app, renders }, Waves::of(fleet, app));
         let is_decided = || at.is_in_waves(&waves) || at.is_selected();
         if app.unmanaged || !is_whole || !is_decided() {
             continue;
@@ -55,8 +58,10 @@ fn warning(approval: &RolloutApproval, head: &AppHead) -> Diagnostic {
         RolloutAction::Override { window } => format!(" --override {window}"),
     };
     let help = format!("delete the file, or let `tutti approve rollout {app}{flag}` write it anew");
-    let scope = location.as_ref().map_or(Scope::App(app.clone()), |at| Scope::File(at.file.clone()));
-    let warning = Diagnostic::warning(codes::OTHER_VERSION, message, scope).help(help);
+    let scope = location
+        .as_ref()
+        .map_or(DiagnosticScope::App(app.clone()), |at| DiagnosticScope::File(at.file.clone()));
+    let warning = Diagnostic::warning(codes::APPROVAL_OTHER_VERSION, message, scope).help(help);
     match places.digest.as_ref().or(location.as_ref()) {
         Some(place) => warning.at(place.clone()),
         None => warning,

@@ -5,24 +5,30 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{AppEntry, AppHead, AtCommit, HeadUnit, Held, PastCommit, Run, Seen, UnitEntry};
+use super::{
+    AppAtCommit, AppEntry, AppHead, HeadUnit, PastCommit, TargetView, UnitBaseline, UnitEntry,
+    UnitRenderState,
+};
 use crate::fleet::{Fleet, Waves};
 use crate::manifest;
-use crate::model::{App, AppId, Capabilities, ClusterName, Digest, Rendered, RenderedObject, Revision};
-use crate::reconcile::History;
-use crate::render::{Defined, Discovered, Memory, Render, Renderer, UnitContent, is_content, is_run};
-use crate::rollout::{Approved, CommitFacts, UnitId};
+use crate::model::{App, AppId, Capabilities, ClusterName, Digest, RenderedObject, RenderedTarget, Revision};
+use crate::reconcile::RenderHistory;
+use crate::render::{
+    DefinedKindsByCluster, DiscoveredCapabilities, FleetRenderer, RenderCache, TargetRender, UnitContent,
+    is_hook_run, is_unit_content,
+};
+use crate::rollout::{CommitFacts, GivenApproval, UnitId};
 
 /// An app at an earlier commit.
 #[derive(Debug)]
 pub struct PastApp {
     /// Clusters for which it could be rendered.
-    pub renders: BTreeMap<ClusterName, Arc<Rendered>>,
+    pub renders: BTreeMap<ClusterName, Arc<RenderedTarget>>,
     pub facts: Arc<CommitFacts>,
     /// The waves of the head for which it was read.
     pub waves: Waves,
     /// The capabilities of the clusters at that time.
-    discovered: Discovered,
+    discovered: DiscoveredCapabilities,
 }
 
 impl PastApp {
@@ -35,10 +41,10 @@ impl PastApp {
 
 impl PastCommit {
     /// It must be read again for a unit.
-    pub fn is_outdated(&self, id: &UnitId, seen: Seen<'_>) -> bool {
+    pub fn is_outdated(&self, id: &UnitId, seen: TargetView<'_>) -> bool {
         match self {
             Self::Loading => false,
-            Self::Known(past) => past.is_outdated(&id.cluster, seen.cluster.facts.as_ref()),
+            Self::Known(past) => past.is_outdated(&id.cluster, seen.cluster.capabilities.as_ref()),
             Self::Unknown { until } => *until <= seen.now,
         }
     }
@@ -46,17 +52,17 @@ impl PastCommit {
 
 impl AppEntry {
     /// Sets another head. `render`: the current render of a target.
-    pub fn take_head(
+    pub fn update_head(
         &mut self,
         app: Arc<App>,
         head: &Arc<AppHead>,
-        approvals: Vec<Approved>,
-        render: &dyn Fn(&ClusterName) -> Option<Arc<Rendered>>,
+        approvals: Vec<GivenApproval>,
+        render: &dyn Fn(&ClusterName) -> Option<Arc<RenderedTarget>>,
     ) {
         if Arc::ptr_eq(&self.head, head) {
             // The app did not change. Its rollout settings and its approvals may have.
             if !app.rollout.after.is_empty() {
-                self.unseen = self.units.keys().cloned().collect();
+                self.unobserved_units = self.units.keys().cloned().collect();
             }
             (self.app, self.approvals) = (app, approvals);
             return;
@@ -71,8 +77,8 @@ impl AppEntry {
         }
         for (id, unit) in &head.units {
             let mut entry = before.remove(id).unwrap_or_default();
-            let is_same = old.units.get(id).is_some_and(|known| digest(known) == digest(unit));
-            if let Run::Head { was_whole } = entry.run
+            let is_same = old.units.get(id).is_some_and(|known| unit_digest(known) == unit_digest(unit));
+            if let UnitRenderState::Head { was_whole } = entry.render_state
                 && !is_same
             {
                 let facts = self.facts.get(id);
@@ -96,19 +102,19 @@ impl AppEntry {
         self.commits.retain(|revision, _| named.contains(revision));
     }
 
-    pub fn past(&self, revision: &Revision) -> Option<&Arc<PastApp>> {
+    pub fn past_app(&self, revision: &Revision) -> Option<&Arc<PastApp>> {
         match self.commits.get(revision)? {
             PastCommit::Known(past) => Some(past),
             PastCommit::Loading | PastCommit::Unknown { .. } => None,
         }
     }
 
-    /// A unit at a commit; `None` if the commit lacks the unit.
-    pub fn held_at(&self, id: &UnitId, revision: &Revision) -> Option<Held> {
-        let rendered = Arc::clone(self.past(revision)?.renders.get(&id.cluster)?);
-        let content = content_of(&rendered, &self.head, id);
+    /// A unit at a commit; `NotConfigured` if the commit lacks the unit.
+    pub fn baseline_at(&self, id: &UnitId, revision: &Revision) -> Option<UnitBaseline> {
+        let rendered = Arc::clone(self.past_app(revision)?.renders.get(&id.cluster)?);
+        let content = unit_content(&rendered, &self.head, id);
         let is_there = !content.objects.is_empty();
-        is_there.then(|| Held {
+        is_there.then(|| UnitBaseline {
             revision: revision.clone(),
             content: Arc::new(content),
             rendered,
@@ -117,7 +123,7 @@ impl AppEntry {
     }
 }
 
-fn digest(unit: &HeadUnit) -> Option<Digest> {
+fn unit_digest(unit: &HeadUnit) -> Option<Digest> {
     unit.content.as_ref().map(|content| content.digest)
 }
 
@@ -127,32 +133,32 @@ impl UnitEntry {
         &mut self,
         head: &AppHead,
         id: &UnitId,
-        render: Option<Arc<Rendered>>,
+        render: Option<Arc<RenderedTarget>>,
         is_whole: bool,
     ) {
         let held = render.and_then(|rendered| {
-            let content = content_of(&rendered, head, id);
+            let content = unit_content(&rendered, head, id);
             let revision = rendered.revision_of(&id.pod_set).clone();
             let is_there = !content.objects.is_empty();
-            is_there.then(|| Held {
+            is_there.then(|| UnitBaseline {
                 revision,
                 content: Arc::new(content),
                 rendered,
                 is_of_earlier_process: false,
             })
         });
-        self.run = match held {
-            Some(held) if is_whole => Run::Held(held),
-            Some(held) => Run::Half(held),
-            None => Run::Unknown,
+        self.render_state = match held {
+            Some(held) if is_whole => UnitRenderState::Held(held),
+            Some(held) => UnitRenderState::PartlyApplied(held),
+            None => UnitRenderState::Unknown,
         };
     }
 }
 
 /// The objects of a unit in a render other than the head's: objects that the head assigns to the unit, whichever unit had them
 /// then, and objects of the unit that the head lacks. Hooks do not run again.
-pub fn objects_of<'r>(
-    rendered: &'r Rendered,
+pub fn unit_objects<'r>(
+    rendered: &'r RenderedTarget,
     head: &'r AppHead,
     unit: &'r UnitId,
 ) -> impl Iterator<Item = &'r RenderedObject> {
@@ -160,25 +166,25 @@ pub fn objects_of<'r>(
         let owner = head.owner_of(&unit.cluster, &object.id);
         let is_of_unit =
             owner.map_or_else(|| rendered.unit_of(object) == &*unit.pod_set, |owner| owner == unit);
-        !is_run(object) && is_of_unit
+        !is_hook_run(object) && is_of_unit
     })
 }
 
-pub fn content_of(rendered: &Rendered, head: &AppHead, unit: &UnitId) -> UnitContent {
-    let objects = objects_of(rendered, head, unit).filter(|object| is_content(object));
+pub fn unit_content(rendered: &RenderedTarget, head: &AppHead, unit: &UnitId) -> UnitContent {
+    let objects = unit_objects(rendered, head, unit).filter(|object| is_unit_content(object));
     UnitContent::of(objects.map(|object| (object.id.clone(), object.content())).collect())
 }
 
-/// Reads an app at an earlier commit and renders it for the current clusters; `None` if that fails. `defined`: the kinds that
+/// Reads an app at an earlier commit and renders it for the current clusters; `NotConfigured` if that fails. `defined`: the kinds that
 /// other apps define at the head.
-pub async fn read_past(
-    history: &History,
-    reading: &Arc<Mutex<manifest::Memory>>,
+pub async fn read_past_app(
+    history: &RenderHistory,
+    reading: &Arc<Mutex<manifest::ManifestCache>>,
     head_fleet: &Arc<Fleet>,
     head: &Arc<AppHead>,
     app: &AppId,
     revision: &Revision,
-    (discovered, defined): (Discovered, Defined),
+    (discovered, defined): (DiscoveredCapabilities, DefinedKindsByCluster),
 ) -> Option<PastApp> {
     let reading = Arc::clone(reading);
     let memory = tokio::task::spawn_blocking(move || reading.lock().clone()).await.ok()?;
@@ -189,13 +195,15 @@ pub async fn read_past(
         // The charts stay in the cache while a reference exists.
         let _fetched = fetched;
         let app = fleet.apps.get(&id)?;
-        let mut renderer = Renderer::knowing(&fleet, &snapshot, &*charts, discovered.clone()).beside(defined);
-        let renders = renderer.render_all(&mut Memory::default());
-        let declared = Renderer::new(&fleet, &snapshot, &*charts).defining(renderer.defined().clone());
+        let mut renderer = FleetRenderer::with_capabilities(&fleet, &snapshot, &*charts, discovered.clone())
+            .outside_kinds(defined);
+        let renders = renderer.render_all(&mut RenderCache::default());
+        let declared = FleetRenderer::new(&fleet, &snapshot, &*charts)
+            .with_defined_kinds(renderer.defined_kinds().clone());
         let of_app = renders.apps.get(&id)?;
-        let at = AtCommit { fleet: &fleet, app, renders: of_app };
+        let at = AppAtCommit { fleet: &fleet, app, renders: of_app };
         let facts = Arc::new(at.facts(&head.waves, &head_fleet, &declared));
-        let rendered = |(cluster, (_, render)): (&ClusterName, &Render)| {
+        let rendered = |(cluster, (_, render)): (&ClusterName, &TargetRender)| {
             Some((cluster.clone(), Arc::clone(render.as_ref().ok()?)))
         };
         let renders = of_app.iter().filter_map(rendered).collect();

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::fleet::{Fleet, Target, Waves};
 use crate::model::{
-    App, AppId, Capabilities, Charts, ClusterName, Digest, History, KindsByName, ObjectId, OnFailure,
-    Rendered, Revision, Rollout, Snapshot,
+    App, AppId, Capabilities, ChartProvider, ClusterName, Digest, KindsByName, ObjectId, OnFailure,
+    PathHistory, RenderedTarget, Revision, Snapshot, UpdateStrategy,
 };
-use crate::render::{Render, Renderer, Renders, UnitContent, UnitContents, unit_contents};
+use crate::render::{FleetRenderer, Renders, TargetRender, UnitContent, UnitContents, unit_contents};
 use crate::report::version::of_workload;
-use crate::rollout::{AppRules, AppWindows, CommitFacts, UnitId};
+use crate::rollout::{AppApprovalRules, AppWindows, CommitFacts, UnitId};
 use crate::schedule::assign;
 
 #[derive(Clone, Debug)]
@@ -22,19 +22,19 @@ pub struct AppHead {
     pub digest: Digest,
     pub facts: Arc<CommitFacts>,
     pub units: BTreeMap<UnitId, HeadUnit>,
-    pub selected: SelectedHere,
+    pub selected: SelectedRules,
     /// The renders that it was made from.
-    renders: Arc<BTreeMap<ClusterName, Render>>,
+    renders: Arc<BTreeMap<ClusterName, TargetRender>>,
 }
 
 /// The windows and approval rules of an app.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SelectedHere {
+pub struct SelectedRules {
     pub windows: AppWindows,
-    pub rules: AppRules,
+    pub rules: AppApprovalRules,
 }
 
-impl SelectedHere {
+impl SelectedRules {
     fn is_empty(&self) -> bool {
         self.windows.is_empty() && self.rules.is_empty()
     }
@@ -44,27 +44,27 @@ impl SelectedHere {
 pub struct HeadUnit {
     /// The position of its wave.
     pub wave: usize,
-    /// Its content for the current capabilities of the cluster; `None`: it cannot be rendered.
+    /// Its content for the current capabilities of the cluster; `NotConfigured`: it cannot be rendered.
     pub content: Option<Arc<UnitContent>>,
     pub pin: Option<Arc<str>>,
 }
 
 /// All apps in waves at the head.
 #[derive(Debug, Default)]
-pub struct Heads {
+pub struct AppHeads {
     pub revision: Option<Revision>,
     pub apps: BTreeMap<AppId, Arc<AppHead>>,
     /// Apps without waves, with the input of that result.
-    plain: BTreeMap<AppId, Plain>,
+    plain: BTreeMap<AppId, PlainApp>,
     /// Clusters may be missing: a wave without units may have some.
     pub may_lack_clusters: bool,
     /// The position of each commit in history; the head is 0. Empty if no app has waves.
     pub positions: Arc<HashMap<Revision, usize>>,
     /// The input of the positions.
-    pub(super) history: Arc<History>,
+    pub(super) history: Arc<PathHistory>,
 }
 
-type Plain = (Arc<BTreeMap<ClusterName, Render>>, Waves, Rollout);
+type PlainApp = (Arc<BTreeMap<ClusterName, TargetRender>>, Waves, UpdateStrategy);
 
 impl AppHead {
     pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &HeadUnit)> {
@@ -85,12 +85,12 @@ impl AppHead {
     }
 }
 
-impl Heads {
+impl AppHeads {
     /// `before`: the previous heads; unchanged apps are reused.
     pub fn of(
         fleet: &Fleet,
         snapshot: &Snapshot,
-        charts: &dyn Charts,
+        charts: &dyn ChartProvider,
         renders: &Renders,
         before: &Self,
     ) -> Self {
@@ -103,7 +103,7 @@ impl Heads {
             let is_same =
                 |known: &&Arc<AppHead>| known.waves == waves && Arc::ptr_eq(&known.renders, renders_of_app);
             let known = before.apps.get(id).filter(is_same);
-            let at = AtCommit { fleet, app, renders: renders_of_app };
+            let at = AppAtCommit { fleet, app, renders: renders_of_app };
             let was_plain = before.plain.get(id).is_some_and(|(renders, known, rollout)| {
                 Arc::ptr_eq(renders, renders_of_app) && *known == waves && *rollout == app.rollout
             });
@@ -123,7 +123,8 @@ impl Heads {
                 Some(known) => Arc::new(AppHead { selected, ..(**known).clone() }),
                 None => {
                     let declared = declared.get_or_insert_with(|| {
-                        Renderer::new(fleet, snapshot, charts).defining(renders.defined().clone())
+                        FleetRenderer::new(fleet, snapshot, charts)
+                            .with_defined_kinds(renders.defined_kinds().clone())
                     });
                     Arc::new(AppHead { selected, ..at.head(waves, declared) })
                 }
@@ -145,17 +146,17 @@ impl Heads {
 
 /// An app and its renders at a commit.
 #[derive(Clone, Copy, Debug)]
-pub struct AtCommit<'a> {
+pub struct AppAtCommit<'a> {
     pub fleet: &'a Fleet,
     pub app: &'a App,
-    pub renders: &'a Arc<BTreeMap<ClusterName, Render>>,
+    pub renders: &'a Arc<BTreeMap<ClusterName, TargetRender>>,
 }
 
-impl AtCommit<'_> {
-    fn selected(&self) -> SelectedHere {
-        SelectedHere {
+impl AppAtCommit<'_> {
+    fn selected(&self) -> SelectedRules {
+        SelectedRules {
             windows: AppWindows::of_fleet(self.fleet, self.app, self.renders.keys()),
-            rules: AppRules::of_fleet(self.fleet, self.app, self.renders.keys()),
+            rules: AppApprovalRules::of_fleet(self.fleet, self.app, self.renders.keys()),
         }
     }
 
@@ -181,8 +182,8 @@ impl AtCommit<'_> {
         is_limited || used.any(|wave| wave != first)
     }
 
-    pub(super) fn head(&self, waves: Waves, declared: &Renderer<'_>) -> AppHead {
-        let mut shared = Shared::default();
+    pub(super) fn head(&self, waves: Waves, declared: &FleetRenderer<'_>) -> AppHead {
+        let mut shared = SharedContents::default();
         let mut units = BTreeMap::new();
         let versions = self.versions(&waves, self.fleet);
         for (cluster, (_, render)) in self.renders.iter() {
@@ -202,15 +203,15 @@ impl AtCommit<'_> {
             digest: digest_of(&contents),
             facts: Arc::new(facts),
             units,
-            selected: SelectedHere::default(),
+            selected: SelectedRules::default(),
             renders: Arc::clone(self.renders),
         }
     }
 
     /// Computed from Git alone, with the capabilities that Cluster files declare, so that discovered capabilities do not change
     /// the version. `waves` and `fleet` are those of the head.
-    pub fn facts(&self, waves: &Waves, fleet: &Fleet, declared: &Renderer<'_>) -> CommitFacts {
-        let mut shared = Shared::default();
+    pub fn facts(&self, waves: &Waves, fleet: &Fleet, declared: &FleetRenderer<'_>) -> CommitFacts {
+        let mut shared = SharedContents::default();
         let mut units = BTreeMap::new();
         let mut of_waves = vec![BTreeSet::new(); waves.list().len()];
         for (cluster, (_, render)) in self.renders.iter() {
@@ -256,11 +257,11 @@ impl AtCommit<'_> {
         versions
     }
 
-    fn is_as_declared(&self, rendered: &Rendered, declared: &Renderer<'_>) -> bool {
+    fn is_as_declared(&self, rendered: &RenderedTarget, declared: &FleetRenderer<'_>) -> bool {
         let Some(cluster) = self.fleet.clusters.get(&rendered.cluster) else { return false };
         let none = Arc::<KindsByName>::default();
-        let defined = declared.defined().get(&rendered.cluster).unwrap_or(&none);
-        rendered.questions.hold(&Capabilities::of(cluster, None), defined)
+        let defined = declared.defined_kinds().get(&rendered.cluster).unwrap_or(&none);
+        rendered.capability_queries.are_unchanged(&Capabilities::of(cluster, None), defined)
     }
 
     /// The units on a cluster, with the group of their pods.
@@ -281,15 +282,15 @@ fn digest_of(contents: &BTreeSet<Digest>) -> Digest {
 
 /// Clusters with equal renders of an app share the objects and the results computed from them.
 #[derive(Default)]
-struct Shared(HashMap<(usize, PodSets), Arc<Contents>>);
+struct SharedContents(HashMap<(usize, PodSetOrder), Arc<ContentsByPodSet>>);
 
-type Contents = BTreeMap<Arc<str>, Arc<UnitContent>>;
+type ContentsByPodSet = BTreeMap<Arc<str>, Arc<UnitContent>>;
 
 /// Their order decides which podSet owns shared objects.
-type PodSets = Arc<[Arc<str>]>;
+type PodSetOrder = Arc<[Arc<str>]>;
 
-impl Shared {
-    fn contents(&mut self, rendered: &Rendered) -> Arc<Contents> {
+impl SharedContents {
+    fn contents(&mut self, rendered: &RenderedTarget) -> Arc<ContentsByPodSet> {
         let made = || {
             let contents: UnitContents = unit_contents(rendered);
             Arc::new(contents.into_iter().map(|(name, content)| (name, Arc::new(content))).collect())

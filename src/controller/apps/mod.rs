@@ -3,7 +3,7 @@
 //! Apps without waves are not here and cost nothing. The state is a cache: head and baselines come from Git, the current commit
 //! of a unit from its objects and their annotations. Only timers and recent decisions exist in this process alone.
 //!
-//! An event marks a target due and touches its app (`Apps::touch`). `observe.rs` observes the touched units, `rollouts.rs`
+//! An event marks a target due and touches its app (`RolloutApps::touch`). `observe.rs` observes the touched units, `rollouts.rs`
 //! decides, and a target gets another render only if the decision changed. While the commit of a unit is unknown, its target is
 //! undecided: it is observed and not written to. Shared objects, awaited definitions and protection from deletes follow the head
 //! (`TargetEntry::head`); the apply follows the effective render (`TargetEntry::render`).
@@ -22,22 +22,26 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use approvals::approvals_of_other_versions;
-pub use baseline::{PastApp, read_past};
-pub use head::{AppHead, AtCommit, HeadUnit, Heads};
-pub use observe::Seen;
+pub use baseline::{PastApp, read_past_app};
+pub use head::{AppAtCommit, AppHead, AppHeads, HeadUnit};
+pub use observe::TargetView;
 
 use crate::fleet::Target;
-use crate::model::{App, AppId, ClusterName, Digest, History, ObjectId, Rendered, Revision, Scale, UnitMark};
+use crate::model::{
+    App, AppId, ClusterName, Digest, ObjectId, ObjectScale, PathHistory, RenderedTarget, Revision,
+    UnitRolloutAnnotations,
+};
 use crate::render::UnitContent;
 use crate::rollout::{
-    AllOutcomes, Approved, Basis, Condition, Decision, Hold, Reach, Refusal, Timers, UnitFacts, UnitId,
+    AllMeasurementOutcomes, CurrentUnitContent, GivenApproval, RolloutDecision, RolloutHold, UnitCondition,
+    UnitFacts, UnitId, UnitParticipation, UnitTimers, VersionRefusal,
 };
 
 /// Limited because each read keeps the parsed files of a commit in memory.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 #[derive(Debug)]
-pub struct Apps {
+pub struct RolloutApps {
     entries: BTreeMap<AppId, AppEntry>,
     /// Targets with events since the last decision about their app.
     touched: BTreeSet<Target>,
@@ -46,49 +50,53 @@ pub struct Apps {
     deadlines: BTreeSet<(Timestamp, AppId)>,
     /// By the app that comes before them.
     followers: BTreeMap<AppId, BTreeSet<AppId>>,
-    pub heads: Arc<Heads>,
+    pub heads: Arc<AppHeads>,
     /// Limits the earlier commits that are read at the same time.
     reading: Arc<Semaphore>,
-    clock: Clock,
+    clock: RuntimeClock,
     /// Results of measurements.
-    measured: Arc<AllOutcomes>,
+    measured: Arc<AllMeasurementOutcomes>,
 }
 
 /// The time of day by the clock of the runtime, which never jumps.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    began: Instant,
-    at: Timestamp,
-    began_really: std::time::Instant,
+pub struct RuntimeClock {
+    started: Instant,
+    started_at: Timestamp,
+    started_real: std::time::Instant,
 }
 
-impl Default for Clock {
+impl Default for RuntimeClock {
     fn default() -> Self {
         Self::starting_now()
     }
 }
 
-impl Clock {
+impl RuntimeClock {
     pub fn starting_now() -> Self {
-        Self { began: Instant::now(), at: Timestamp::now(), began_really: std::time::Instant::now() }
+        Self {
+            started: Instant::now(),
+            started_at: Timestamp::now(),
+            started_real: std::time::Instant::now(),
+        }
     }
 
     pub fn time_of(self, instant: Instant) -> Timestamp {
-        let elapsed = instant.saturating_duration_since(self.began);
-        self.at.saturating_add(elapsed).unwrap_or(self.at)
+        let elapsed = instant.saturating_duration_since(self.started);
+        self.started_at.saturating_add(elapsed).unwrap_or(self.started_at)
     }
 
     /// The time of the machine's clock. It differs after the clock was set or the machine slept.
-    pub fn wall(self, instant: Instant) -> Timestamp {
-        let passed = SignedDuration::try_from(self.began_really.elapsed()).unwrap_or_default();
-        let ahead = Timestamp::now().duration_since(self.at).saturating_sub(passed);
+    pub fn wall_time(self, instant: Instant) -> Timestamp {
+        let passed = SignedDuration::try_from(self.started_real.elapsed()).unwrap_or_default();
+        let ahead = Timestamp::now().duration_since(self.started_at).saturating_sub(passed);
         self.time_of(instant).saturating_add(ahead).unwrap_or(Timestamp::MAX)
     }
 
     /// Rounds up: the instant is never before the timestamp.
     pub fn instant_of(self, time: Timestamp) -> Instant {
-        let ahead = std::time::Duration::try_from(time.duration_since(self.at)).unwrap_or_default();
-        self.began + ahead
+        let ahead = std::time::Duration::try_from(time.duration_since(self.started_at)).unwrap_or_default();
+        self.started + ahead
     }
 }
 
@@ -104,16 +112,16 @@ pub struct AppEntry {
     /// The same units as input of a decision.
     pub facts: BTreeMap<UnitId, UnitFacts>,
     /// Units that were not observed since the head changed.
-    pub unseen: BTreeSet<UnitId>,
-    pub approvals: Vec<Approved>,
+    pub unobserved_units: BTreeSet<UnitId>,
+    pub approvals: Vec<GivenApproval>,
     /// The position of each commit in history; the head is 0.
     pub positions: Arc<HashMap<Revision, usize>>,
     /// The commits by position.
-    pub history: Arc<History>,
+    pub history: Arc<PathHistory>,
     pub commits: BTreeMap<Revision, PastCommit>,
     /// Versions that this process refuses.
-    pub refusals: Vec<Refusal>,
-    pub decision: Option<Decision>,
+    pub refusals: Vec<VersionRefusal>,
+    pub decision: Option<RolloutDecision>,
     /// When a commit that could not be read is read again.
     pub retry_at: Option<Timestamp>,
     deadline: Option<Timestamp>,
@@ -132,24 +140,24 @@ pub enum PastCommit {
 
 #[derive(Debug)]
 pub struct UnitEntry {
-    pub run: Run,
+    pub render_state: UnitRenderState,
     /// The mark of its objects, or the one to write.
-    pub mark: UnitMark,
-    pub timers: Timers,
+    pub mark: UnitRolloutAnnotations,
+    pub timers: UnitTimers,
     /// The commit of its content, if it has the head's content.
     pub revision: Option<Revision>,
     /// It was reverted to its previous content: the hooks of that content have run.
     pub skips_hooks: bool,
     /// Its last numbers of pods. They do not fall while a rollout is open.
-    pub scales: BTreeMap<ObjectId, Scale>,
+    pub scales: BTreeMap<ObjectId, ObjectScale>,
 }
 
 impl Default for UnitEntry {
     fn default() -> Self {
         Self {
-            run: Run::Unknown,
-            mark: UnitMark::default(),
-            timers: Timers::default(),
+            render_state: UnitRenderState::Unknown,
+            mark: UnitRolloutAnnotations::default(),
+            timers: UnitTimers::default(),
             revision: None,
             skips_hooks: false,
             scales: BTreeMap::new(),
@@ -159,28 +167,28 @@ impl Default for UnitEntry {
 
 /// The render of a unit.
 #[derive(Clone, Debug)]
-pub enum Run {
+pub enum UnitRenderState {
     /// To be found from its objects.
     Unknown,
     /// The head's. `was_whole`: all objects existed once. An object that is missing since then was deleted by somebody else.
     Head { was_whole: bool },
     /// The render of an earlier commit.
-    Held(Held),
+    Held(UnitBaseline),
     /// The render of an earlier head that was not complete before the next head came.
-    Half(Held),
+    PartlyApplied(UnitBaseline),
 }
 
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct UnitBaseline {
     pub revision: Revision,
     pub content: Arc<UnitContent>,
     /// The render of the target at that commit.
-    pub rendered: Arc<Rendered>,
+    pub rendered: Arc<RenderedTarget>,
     /// Found by a process that did not apply it. An object that is neither live nor in the head is not created again.
     pub is_of_earlier_process: bool,
 }
 
-impl Apps {
+impl RolloutApps {
     pub fn new() -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -189,8 +197,8 @@ impl Apps {
             deadlines: BTreeSet::new(),
             followers: BTreeMap::new(),
             heads: Arc::default(),
-            reading: Arc::new(Semaphore::new(READERS)),
-            clock: Clock::starting_now(),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
+            clock: RuntimeClock::starting_now(),
             measured: Arc::default(),
         }
     }
@@ -203,8 +211,8 @@ impl Apps {
         self.clock.time_of(instant)
     }
 
-    pub fn wall(&self, instant: Instant) -> Timestamp {
-        self.clock.wall(instant)
+    pub fn wall_time(&self, instant: Instant) -> Timestamp {
+        self.clock.wall_time(instant)
     }
 
     pub fn get(&self, app: &AppId) -> Option<&AppEntry> {
@@ -248,13 +256,13 @@ impl Apps {
     }
 
     /// Apps with new measurements need a decision.
-    pub fn take_measured(&mut self, measured: Arc<AllOutcomes>) {
+    pub fn take_measured(&mut self, measured: Arc<AllMeasurementOutcomes>) {
         let is_other = |app: &&AppId| self.measured.get(*app) != measured.get(*app);
         self.due.extend(self.measured.keys().chain(measured.keys()).filter(is_other).cloned());
         self.measured = measured;
     }
 
-    pub fn measured(&self) -> Arc<AllOutcomes> {
+    pub fn measured(&self) -> Arc<AllMeasurementOutcomes> {
         Arc::clone(&self.measured)
     }
 
@@ -299,9 +307,9 @@ impl Apps {
     /// Sets the apps in waves of a new head. The known renders of their units stay. `render`: the current render of a target.
     pub fn take_heads(
         &mut self,
-        heads: Arc<Heads>,
-        mut app: impl FnMut(&AppId) -> Option<(Arc<App>, Vec<Approved>)>,
-        render: &dyn Fn(&Target) -> Option<Arc<Rendered>>,
+        heads: Arc<AppHeads>,
+        mut app: impl FnMut(&AppId) -> Option<(Arc<App>, Vec<GivenApproval>)>,
+        render: &dyn Fn(&Target) -> Option<Arc<RenderedTarget>>,
     ) {
         let gone: Vec<AppId> =
             self.entries.keys().filter(|id| !heads.apps.contains_key(*id)).cloned().collect();
@@ -325,7 +333,7 @@ impl Apps {
             let render =
                 |cluster: &ClusterName| render(&Target { app: id.clone(), cluster: cluster.clone() });
             match self.entries.get_mut(id) {
-                Some(entry) => entry.take_head(app, head, approvals, &render),
+                Some(entry) => entry.update_head(app, head, approvals, &render),
                 None => {
                     let mut entry = AppEntry::new(app, Arc::clone(head), approvals);
                     entry.reset_facts();
@@ -348,7 +356,7 @@ impl Apps {
 }
 
 impl AppEntry {
-    fn new(app: Arc<App>, head: Arc<AppHead>, approvals: Vec<Approved>) -> Self {
+    fn new(app: Arc<App>, head: Arc<AppHead>, approvals: Vec<GivenApproval>) -> Self {
         let units: BTreeMap<UnitId, UnitEntry> =
             head.units.keys().map(|id| (id.clone(), UnitEntry::default())).collect();
         let (commits, positions, history) = (BTreeMap::new(), Arc::default(), Arc::default());
@@ -358,7 +366,7 @@ impl AppEntry {
             may_lack_clusters: false,
             revision: None,
             facts: BTreeMap::new(),
-            unseen: BTreeSet::new(),
+            unobserved_units: BTreeSet::new(),
             units,
             approvals,
             positions,
@@ -373,8 +381,8 @@ impl AppEntry {
 
     /// Marks every unit for an observation before the next decision.
     pub fn reset_facts(&mut self) {
-        self.facts = self.head.units.iter().map(|(id, unit)| (id.clone(), unread(unit))).collect();
-        self.unseen = self.head.units.keys().cloned().collect();
+        self.facts = self.head.units.iter().map(|(id, unit)| (id.clone(), unread_facts(unit))).collect();
+        self.unobserved_units = self.head.units.keys().cloned().collect();
     }
 
     pub fn units_on(&self, cluster: &ClusterName) -> impl Iterator<Item = (&UnitId, &UnitEntry)> {
@@ -400,7 +408,7 @@ impl AppEntry {
     pub fn ends_by_itself(&self) -> bool {
         let verdicts = self.decision.iter().flat_map(|decision| decision.units.values());
         let mut holds = verdicts.filter_map(|verdict| verdict.hold.as_ref());
-        holds.any(|hold| hold.until().is_some() && !matches!(hold.gate(), Hold::Window { .. }))
+        holds.any(|hold| hold.until().is_some() && !matches!(hold.gate(), RolloutHold::Window { .. }))
     }
 
     pub fn is_open(&self) -> bool {
@@ -409,19 +417,19 @@ impl AppEntry {
 }
 
 /// The facts of a unit on a cluster without an observation.
-fn unread(unit: &HeadUnit) -> UnitFacts {
+fn unread_facts(unit: &HeadUnit) -> UnitFacts {
     UnitFacts {
         wave: unit.wave,
         head: head_digest(unit),
-        reach: Reach::Unread,
+        participation: UnitParticipation::Unread,
         is_behind: true,
-        basis: Basis::Loading,
-        condition: Condition::Progressing("not known yet".into()),
+        current_content: CurrentUnitContent::Loading,
+        condition: UnitCondition::Progressing("not known yet".into()),
         revision: None,
-        mark: UnitMark::default(),
-        timers: Timers::default(),
-        after: None,
-        mistake: None,
+        mark: UnitRolloutAnnotations::default(),
+        timers: UnitTimers::default(),
+        predecessor_hold: None,
+        render_error: None,
         pin: unit.pin.clone(),
     }
 }

@@ -8,25 +8,25 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct Deadlines<K> {
     by_time: BTreeSet<(Instant, K)>,
-    of: BTreeMap<K, Instant>,
+    by_key: BTreeMap<K, Instant>,
 }
 
 impl<K> Default for Deadlines<K> {
     fn default() -> Self {
-        Self { by_time: BTreeSet::new(), of: BTreeMap::new() }
+        Self { by_time: BTreeSet::new(), by_key: BTreeMap::new() }
     }
 }
 
 impl<K: Clone + Ord> Deadlines<K> {
     pub fn set(&mut self, key: &K, at: Option<Instant>) {
-        if self.of.get(key).copied() == at {
+        if self.by_key.get(key).copied() == at {
             return;
         }
-        if let Some(before) = self.of.remove(key) {
+        if let Some(before) = self.by_key.remove(key) {
             self.by_time.remove(&(before, key.clone()));
         }
         if let Some(at) = at {
-            self.of.insert(key.clone(), at);
+            self.by_key.insert(key.clone(), at);
             self.by_time.insert((at, key.clone()));
         }
     }
@@ -35,7 +35,7 @@ impl<K: Clone + Ord> Deadlines<K> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    pub fn due(&self, now: Instant) -> Option<&K> {
+    pub fn first_due(&self, now: Instant) -> Option<&K> {
         self.all_due(now).next()
     }
 

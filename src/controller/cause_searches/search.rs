@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::health::{Movement, OwnPods, Progress};
+use crate::health::{OwnPods, ProgressChange, RolloutProgress};
 use crate::model::{Digest, ObjectId};
 
 /// A workload without progress for this time is stuck.
-pub(super) const UNMOVED: Duration = Duration::from_secs(10);
+pub(super) const STUCK_AFTER: Duration = Duration::from_secs(10);
 /// The pauses between two searches double while nothing changes.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A workload that is healthy for this time is forgotten. A workload that flaps is searched like a stuck one, and no sooner.
-pub(super) const FORGOTTEN: Duration = Duration::from_secs(60);
+pub(super) const FORGET_AFTER: Duration = Duration::from_secs(60);
 
 /// An unhealthy workload, as observed.
 #[derive(Clone, Debug)]
-pub struct Unhealthy {
+pub struct UnhealthyWorkload {
     pub object: ObjectId,
     /// Hash of the applied object.
     pub hash: Digest,
     pub pods: OwnPods,
     /// About how many.
     pub pod_count: u32,
-    pub progress: Progress,
+    pub progress: RolloutProgress,
     pub has_failed: bool,
     /// Its newest template has pods that may show a cause, or has none and an event shows why.
     pub has_pods: bool,
@@ -33,11 +33,11 @@ pub struct Unhealthy {
 }
 
 #[derive(Debug)]
-pub struct Search {
+pub struct CauseSearch {
     pub(super) pods: OwnPods,
     pub(super) pod_count: u32,
     hash: Digest,
-    progress: Progress,
+    progress: RolloutProgress,
     has_failed: bool,
     has_pods: bool,
     due: Instant,
@@ -49,10 +49,10 @@ pub struct Search {
     healthy_since: Option<Instant>,
 }
 
-impl Search {
-    pub fn new(seen: Unhealthy, now: Instant) -> Self {
+impl CauseSearch {
+    pub fn new(seen: UnhealthyWorkload, now: Instant) -> Self {
         Self {
-            due: if seen.has_failed || seen.is_urgent { now } else { now + UNMOVED },
+            due: if seen.has_failed || seen.is_urgent { now } else { now + STUCK_AFTER },
             pods: seen.pods,
             pod_count: seen.pod_count,
             hash: seen.hash,
@@ -68,10 +68,10 @@ impl Search {
         }
     }
 
-    pub fn see(&mut self, seen: Unhealthy, now: Instant) {
+    pub fn update(&mut self, seen: UnhealthyWorkload, now: Instant) {
         let is_other = self.hash != seen.hash;
-        let movement = self.progress.see(seen.progress);
-        let has_moved = is_other || movement == Movement::Forward;
+        let movement = self.progress.update(seen.progress);
+        let has_moved = is_other || movement == ProgressChange::Forward;
         let begins_to_fail = seen.has_failed && (is_other || !self.has_failed);
         if is_other || begins_to_fail {
             self.is_answered = false;
@@ -79,10 +79,10 @@ impl Search {
         if begins_to_fail || has_moved && seen.has_failed {
             (self.due, self.pause) = (now, FIRST_PAUSE);
         } else if has_moved {
-            (self.due, self.pause) = (now + UNMOVED, FIRST_PAUSE);
+            (self.due, self.pause) = (now + STUCK_AFTER, FIRST_PAUSE);
         }
         if let Some(soonest) = self.begun.map(|begun| begun + FIRST_PAUSE) {
-            if movement == Movement::Changed {
+            if movement == ProgressChange::Changed {
                 (self.due, self.pause) = (self.due.min(soonest), FIRST_PAUSE);
             }
             self.due = self.due.max(soonest);
@@ -96,7 +96,7 @@ impl Search {
         self.healthy_since = None;
     }
 
-    pub fn healthy(&mut self, now: Instant) {
+    pub fn mark_healthy(&mut self, now: Instant) {
         self.healthy_since.get_or_insert(now);
         self.has_failed = false;
     }
@@ -109,7 +109,7 @@ impl Search {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 
-    pub fn answered(&mut self, now: Instant) {
+    pub fn mark_answered(&mut self, now: Instant) {
         self.is_under_way = false;
         self.is_answered = true;
         self.is_alone = false;
@@ -117,7 +117,7 @@ impl Search {
         self.due = self.due.max(now + FIRST_PAUSE);
     }
 
-    pub fn cut_off(&mut self, now: Instant) {
+    pub fn mark_cut_off(&mut self, now: Instant) {
         self.is_under_way = false;
         self.is_alone = true;
         self.due = now;
@@ -132,16 +132,16 @@ impl Search {
         self.healthy_since.is_none()
     }
 
-    /// The time of its search or of its removal. `None` while a list is in progress.
+    /// The time of its search or of its removal. `NotConfigured` while a list is in progress.
     pub fn deadline(&self) -> Option<Instant> {
         match self.healthy_since {
             _ if self.is_under_way => None,
-            Some(since) => Some(since + FORGOTTEN),
+            Some(since) => Some(since + FORGET_AFTER),
             None => self.has_pods.then_some(self.due),
         }
     }
 
-    pub fn is_to_come(&self, now: Instant) -> bool {
+    pub fn is_pending(&self, now: Instant) -> bool {
         let is_due = self.has_pods && self.due <= now;
         !self.is_answered && self.is_searched() && (self.is_under_way || is_due)
     }

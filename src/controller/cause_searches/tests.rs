@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::health::{Progress, own_pods};
+use crate::health::{RolloutProgress, own_pods};
 use crate::model::Digest;
 
-const OPEN: fn(&ClusterName) -> Access = |_| Access::Open;
+const OPEN: fn(&ClusterName) -> SearchAccess = |_| SearchAccess::Open;
 
 /// The searches, with a clock in tenths of a second.
 struct Trial {
@@ -21,28 +21,28 @@ fn object(namespace: &str, name: &str) -> ObjectId {
 }
 
 /// `status`: how many of its pods are ready, and how many are not; negative when it has failed.
-fn deployment(namespace: &str, name: &str, generation: i64, ready: i64) -> Unhealthy {
+fn deployment(namespace: &str, name: &str, generation: i64, ready: i64) -> UnhealthyWorkload {
     selected(namespace, name, &json!({"matchLabels": {"app": name}}), generation, ready)
 }
 
-fn selected(namespace: &str, name: &str, selector: &Value, generation: i64, ready: i64) -> Unhealthy {
+fn selected(namespace: &str, name: &str, selector: &Value, generation: i64, ready: i64) -> UnhealthyWorkload {
     let status = json!({"observedGeneration": generation, "replicas": 3, "updatedReplicas": 3, "readyReplicas": ready});
     let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"uid": name, "generation": generation},
         "spec": {"selector": selector}, "status": status});
-    Unhealthy {
+    UnhealthyWorkload {
         object: object(namespace, name),
         hash: Digest::of(&generation.to_le_bytes()),
         pods: own_pods(&workload).expect("pods"),
         pod_count: 3,
-        progress: Progress::of(&workload),
+        progress: RolloutProgress::of(&workload),
         has_failed: false,
         has_pods: true,
         is_urgent: false,
     }
 }
 
-fn failed(unhealthy: Unhealthy) -> Unhealthy {
-    Unhealthy { has_failed: true, ..unhealthy }
+fn failed(unhealthy: UnhealthyWorkload) -> UnhealthyWorkload {
+    UnhealthyWorkload { has_failed: true, ..unhealthy }
 }
 
 impl Trial {
@@ -55,20 +55,20 @@ impl Trial {
     }
 
     /// One app of this name with these workloads.
-    fn see(&mut self, tenths: u64, app: &str, unhealthy: Vec<Unhealthy>) {
-        self.searches.see(&target(app), unhealthy, self.at(tenths));
+    fn see(&mut self, tenths: u64, app: &str, unhealthy: Vec<UnhealthyWorkload>) {
+        self.searches.update_unhealthy(&target(app), unhealthy, self.at(tenths));
     }
 
     fn take(&mut self, tenths: u64) -> Option<PodSearch> {
-        self.searches.take(self.at(tenths), OPEN)
+        self.searches.start_next_list(self.at(tenths), OPEN)
     }
 
     fn answer(&mut self, tenths: u64, search: &PodSearch) {
         for ((app, object), _) in &search.workloads {
             let target = Target { app: app.clone(), cluster: search.cluster.clone() };
-            self.searches.answered(&target, object, self.at(tenths));
+            self.searches.mark_answered(&target, object, self.at(tenths));
         }
-        self.searches.listed(&search.cluster, &search.namespace);
+        self.searches.mark_listed(&search.cluster, &search.namespace);
     }
 
     /// Answers each search at once. Returns when they ran, in tenths of a second, and their selectors.
@@ -121,12 +121,12 @@ async fn progressing_workload_is_not_searched() {
 #[tokio::test(start_paused = true)]
 async fn urgent_search_runs_at_once() {
     let mut trial = Trial::new();
-    trial.see(0, "web", vec![Unhealthy { is_urgent: true, ..deployment("shop", "web", 1, 0) }]);
+    trial.see(0, "web", vec![UnhealthyWorkload { is_urgent: true, ..deployment("shop", "web", 1, 0) }]);
     assert!(trial.searches.is_unanswered(&target("web"), trial.at(0)));
     assert_eq!(trial.times(0, 10, |_, _| {}), [0]);
     assert!(!trial.searches.is_unanswered(&target("web"), trial.at(10)));
     // A list without an answer is not waited for without end.
-    trial.see(10, "api", vec![Unhealthy { is_urgent: true, ..deployment("shop", "api", 1, 0) }]);
+    trial.see(10, "api", vec![UnhealthyWorkload { is_urgent: true, ..deployment("shop", "api", 1, 0) }]);
     assert!(!trial.searches.is_unanswered(&target("api"), trial.at(200)));
 }
 
@@ -158,7 +158,7 @@ async fn flapping_workload_counts_as_stuck() {
     for fails in [false, true] {
         let mut trial = Trial::new();
         let lists = trial.times(0, 600, |trial, tenths| {
-            let web = Unhealthy { has_failed: fails, ..deployment("shop", "web", 1, 2) };
+            let web = UnhealthyWorkload { has_failed: fails, ..deployment("shop", "web", 1, 2) };
             match tenths % 40 {
                 0 => trial.see(tenths, "web", vec![web]),
                 20 => trial.see(tenths, "web", Vec::new()),
@@ -173,10 +173,10 @@ async fn flapping_workload_counts_as_stuck() {
 #[tokio::test(start_paused = true)]
 async fn workload_without_new_pods_is_not_listed() {
     let mut trial = Trial::new();
-    let waiting = || Unhealthy { has_pods: false, ..deployment("shop", "web", 1, 0) };
+    let waiting = || UnhealthyWorkload { has_pods: false, ..deployment("shop", "web", 1, 0) };
     trial.see(0, "web", vec![waiting()]);
     assert_eq!(trial.times(0, 500, |_, _| {}), Vec::<u64>::new());
-    assert!(!trial.searches.is_to_come(&target("web"), &object("shop", "web"), trial.at(500)));
+    assert!(!trial.searches.is_pending(&target("web"), &object("shop", "web"), trial.at(500)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,9 +235,9 @@ async fn only_changed_deadlines_are_scheduled() {
     let mut see = |seconds: u64, failed_one: u64, ready: u64| {
         let unhealthy = (0..100).filter(|it| *it != ready).map(|number| {
             let it = deployment("shop", &format!("web-{number}"), 1, 0);
-            Unhealthy { has_failed: number == failed_one, ..it }
+            UnhealthyWorkload { has_failed: number == failed_one, ..it }
         });
-        cluster.see(&app, unhealthy.collect(), begin + Duration::from_secs(seconds)).len()
+        cluster.update_unhealthy(&app, unhealthy.collect(), begin + Duration::from_secs(seconds)).len()
     };
     assert_eq!(see(0, 500, 500), 100);
     assert_eq!(see(1, 500, 500), 0);
@@ -290,9 +290,9 @@ async fn throttled_or_unreachable_cluster_gets_no_list() {
     let mut trial = Trial::new();
     trial.see(0, "web", vec![failed(deployment("shop", "web", 1, 0))]);
     let until = trial.at(300);
-    assert_eq!(trial.searches.take(trial.at(0), |_| Access::HeldOff(until)), None);
+    assert_eq!(trial.searches.start_next_list(trial.at(0), |_| SearchAccess::Throttled(until)), None);
     assert_eq!(trial.searches.next_deadline(), Some(until));
-    assert_eq!(trial.searches.take(until, |_| Access::NotReady), None);
+    assert_eq!(trial.searches.start_next_list(until, |_| SearchAccess::NotReady), None);
     // No deadline before it is back.
     assert_eq!(trial.searches.next_deadline(), None);
     trial.see(310, "api", vec![failed(deployment("shop", "api", 1, 0))]);
@@ -304,7 +304,7 @@ async fn throttled_or_unreachable_cluster_gets_no_list() {
 #[tokio::test(start_paused = true)]
 async fn removed_target_or_cluster_leaves_nothing() {
     let mut trial = Trial::new();
-    let without_pods = || Unhealthy { has_pods: false, ..deployment("shop", "api", 1, 0) };
+    let without_pods = || UnhealthyWorkload { has_pods: false, ..deployment("shop", "api", 1, 0) };
     trial.see(0, "web", vec![failed(deployment("shop", "web", 1, 0)), without_pods()]);
     trial.see(0, "api", vec![without_pods()]);
     trial.searches.forget(&target("web"));
@@ -326,9 +326,9 @@ async fn workload_that_was_cut_off_is_listed_alone() {
     trial.see(0, "shop", ["a", "b"].map(|name| failed(deployment("shop", name, 1, 0))).to_vec());
     let search = trial.take(0).expect("a list");
     assert_eq!((search.limit, search.workloads.len()), (100, 2));
-    trial.searches.answered(&target("shop"), &object("shop", "a"), trial.at(1));
-    trial.searches.cut_off(&target("shop"), &object("shop", "b"), trial.at(1));
-    trial.searches.listed(&search.cluster, &search.namespace);
+    trial.searches.mark_answered(&target("shop"), &object("shop", "a"), trial.at(1));
+    trial.searches.mark_cut_off(&target("shop"), &object("shop", "b"), trial.at(1));
+    trial.searches.mark_listed(&search.cluster, &search.namespace);
     let next = trial.run(2, 85, |_, _| {});
     assert_eq!(next, [(40, "app=b".to_owned()), (80, "app=a".to_owned())], "{next:?}");
     // After its answer, it is listed with the others again.
@@ -344,7 +344,7 @@ async fn list_takes_only_workloads_whose_pods_fit() {
     let mut trial = Trial::new();
     for number in 0..1_000 {
         let name = format!("app-{number:03}");
-        let four = Unhealthy { pod_count: 4, ..deployment("shop", &name, 1, 0) };
+        let four = UnhealthyWorkload { pod_count: 4, ..deployment("shop", &name, 1, 0) };
         trial.see(0, &name, vec![failed(four)]);
     }
     let (mut lists, mut served) = (0, BTreeSet::new());
@@ -359,7 +359,10 @@ async fn list_takes_only_workloads_whose_pods_fit() {
     assert_eq!((lists, served.len()), (8, 1_000));
     // A workload with more pods than a list holds is listed alone, and few of its pods.
     let mut trial = Trial::new();
-    let of = |name: &str, pod_count: u32| Unhealthy { pod_count, ..failed(deployment("shop", name, 1, 0)) };
+    let of = |name: &str, pod_count: u32| UnhealthyWorkload {
+        pod_count,
+        ..failed(deployment("shop", name, 1, 0))
+    };
     trial.see(0, "shop", vec![of("a", 2_000), of("b", 300), of("c", 100), of("d", 200)]);
     let lists = trial.run(0, 20, |_, _| {});
     let expected = [(0, "app=a".to_owned()), (5, "app in (b,c)".to_owned()), (10, "app=d".to_owned())];
@@ -373,7 +376,7 @@ async fn bare_pod_needs_no_list() {
     trial.see(
         0,
         "web",
-        vec![Unhealthy { object: pod, pods: OwnPods::Itself, ..deployment("shop", "web", 1, 0) }],
+        vec![UnhealthyWorkload { object: pod, pods: OwnPods::Itself, ..deployment("shop", "web", 1, 0) }],
     );
     let search = trial.take(100).expect("a search");
     assert_eq!(search.selector, None);
@@ -387,7 +390,7 @@ async fn cause_is_pending_until_searched() {
     let mut trial = Trial::new();
     let said = |trial: &Trial, tenths| {
         let now = trial.at(tenths);
-        (trial.searches.is_to_come(&web, &id, now), trial.searches.is_awaited(&web, now))
+        (trial.searches.is_pending(&web, &id, now), trial.searches.is_awaited(&web, now))
     };
     assert_eq!(said(&trial, 0), (false, false));
     trial.see(0, "web", vec![deployment("shop", "web", 1, 0)]);

@@ -6,23 +6,23 @@
 //! | `has_listed` (in `cluster_entry.rs`) | the lists of some kinds were read | an apply of these kinds |
 //! | `is_complete` | the first list of every kind in use was read whole | |
 //! | `is_whole` | ready, every kind listed, no API in doubt, renders made for what it is now | deletes |
-//! | `is_looked_at` | complete, or offline, or refused for two minutes | deletes on other clusters |
+//! | `allows_deletes_elsewhere` | complete, or offline, or refused for two minutes | deletes on other clusters |
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::kind_watch::KindWatch;
-use super::{ClusterEntry, Reach};
+use super::{ClusterEntry, ConnectionState};
 use crate::model::ObjectId;
 
 /// A list that fails in the first moments may fail because the server is starting.
-pub const START_LASTS: Duration = Duration::from_secs(120);
+pub const STARTUP_GRACE_PERIOD: Duration = Duration::from_secs(120);
 
 impl ClusterEntry {
     /// It answers, and the connection matches its kubeconfig.
     pub fn is_ready(&self) -> bool {
-        self.reach == Reach::Ready && !self.left
+        self.connection_state == ConnectionState::Ready && !self.kubeconfig_changed
     }
 
     /// The first list of every kind in use was read in full.
@@ -32,8 +32,8 @@ impl ClusterEntry {
 
     /// Observed as gone. A kind that RBAC denies now is hidden, and its objects may exist.
     pub fn has_gone(&self, id: &ObjectId, uid: &str) -> bool {
-        let is_watched = || self.watches.keys().any(|kind| id.is_of(kind));
-        self.is_complete() && !self.observation.shows(id, uid) && is_watched()
+        let is_watched = || self.watches.keys().any(|kind| id.has_kind(kind));
+        self.is_complete() && !self.observation.has_object(id, uid) && is_watched()
     }
 
     /// All facts that a delete depends on are known.
@@ -44,34 +44,34 @@ impl ClusterEntry {
     /// Its objects, its APIs and the renders for it are known; for an offline cluster, as observed last. An API that was there a
     /// moment ago may return.
     pub fn is_known(&self) -> bool {
-        let is_read = self.observation.complete && !self.left && self.unlisted.is_empty();
+        let is_read = self.observation.complete && !self.kubeconfig_changed && self.unlisted.is_empty();
         let is_served = self.unknown_api().is_none() && self.catalog.missing().next().is_none();
-        is_read && is_served && self.knows_wanted && !self.stale
+        is_read && is_served && self.has_desired && !self.has_stale_renders
     }
 
     /// An API is missing since a moment: some seconds later it is back, or counts as gone.
-    pub fn awaits_an_api(&self) -> bool {
+    pub fn has_missing_api(&self) -> bool {
         self.is_ready() && self.catalog.missing().next().is_some()
     }
 
     /// An API whose own server is down and whose kinds are not known from before. What a template renders with that API is
     /// unknown.
     fn unknown_api(&self) -> Option<&String> {
-        self.facts.as_ref().and_then(|facts| self.catalog.unknown(facts).next())
+        self.capabilities.as_ref().and_then(|facts| self.catalog.unknown_api_versions(facts).next())
     }
 
     /// A watch that cannot list its kind, so the state is incomplete; or one that lists and then reports nothing.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn watch_error(&self) -> Option<String> {
         let broken = self.watches.iter().find_map(|(kind, watch)| {
             // A watch that has listed resumes without help after a break.
-            let error = watch.trouble.as_ref().filter(|_| !watch.listed)?;
+            let error = watch.error.as_ref().filter(|_| !watch.is_listed)?;
             Some(format!("{kind} cannot be watched: {error}"))
         });
         let blind = || {
             let blind = self
                 .watches
                 .iter()
-                .find_map(|(kind, watch)| Some(format!("{kind} {}", watch.blind.as_ref()?)));
+                .find_map(|(kind, watch)| Some(format!("{kind} {}", watch.silent_reason.as_ref()?)));
             blind.map(|blind| format!("{blind}: changes are seen by lists every 5 minutes"))
         };
         let unknown =
@@ -82,15 +82,16 @@ impl ClusterEntry {
 
     /// Observed in full, or offline: there is nothing more to observe now.
     pub fn is_observed(&self) -> bool {
-        (self.is_complete() && !self.stale) || matches!(self.reach, Reach::Offline { .. })
+        (self.is_complete() && !self.has_stale_renders)
+            || matches!(self.connection_state, ConnectionState::Offline { .. })
     }
 
     /// Observed as far as possible: [in full](Self::is_observed), or the missing part was refused for longer than a start takes.
     /// A refusal delays only the deletes of that cluster. Without the renders of a cluster, all its objects would look undesired.
-    pub fn is_looked_at(&self, now: Instant) -> bool {
-        let answers = |watch: &KindWatch| watch.listed || watch.trouble.is_some();
-        let had_time = self.connected_at.is_some_and(|at| at + START_LASTS <= now);
+    pub fn allows_deletes_elsewhere(&self, now: Instant) -> bool {
+        let answers = |watch: &KindWatch| watch.is_listed || watch.error.is_some();
+        let had_time = self.connected_at.is_some_and(|at| at + STARTUP_GRACE_PERIOD <= now);
         let has_tried = self.is_ready() && had_time && self.watches.values().all(answers);
-        self.knows_wanted && (self.is_observed() || (has_tried && !self.stale))
+        self.has_desired && (self.is_observed() || (has_tried && !self.has_stale_renders))
     }
 }

@@ -13,32 +13,42 @@ use crate::model::ObjectId;
 #[derive(Debug)]
 pub struct KindWatch {
     task: JoinHandle<()>,
-    pub listed: bool,
-    /// Objects of the list in progress; `None` if no list is in progress.
-    pub listing: Option<BTreeSet<ObjectId>>,
+    pub is_listed: bool,
+    /// Objects of the list in progress; `NotConfigured` if no list is in progress.
+    pub listed_objects: Option<BTreeSet<ObjectId>>,
     /// Start of the current list that is not complete.
     pub listing_since: Option<Instant>,
-    /// The watch has reported the state at this resourceVersion, and reports all changes after it; `None` before the first list.
-    pub told: Option<u64>,
+    /// The watch has reported the state at this resourceVersion, and reports all changes after it; `NotConfigured` before the first list.
+    pub seen_version: Option<u64>,
     /// The error that broke the watch, until the next event.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
     /// Why the watch reports nothing although its lists succeed.
-    pub blind: Option<String>,
+    pub silent_reason: Option<String>,
     /// Events of a replaced watch are dropped by this number.
     pub number: u64,
     /// The health rules that judged its objects.
-    pub mark: Option<health::Mark>,
+    pub mark: Option<health::RuleDigest>,
 }
 
 impl KindWatch {
-    pub fn new(task: JoinHandle<()>, number: u64, mark: Option<health::Mark>) -> Self {
+    pub fn new(task: JoinHandle<()>, number: u64, mark: Option<health::RuleDigest>) -> Self {
         let (listing, listing_since, told, trouble, blind) = (None, None, None, None, None);
-        Self { task, listed: false, listing, listing_since, told, trouble, blind, number, mark }
+        Self {
+            task,
+            is_listed: false,
+            listed_objects: listing,
+            listing_since,
+            seen_version: told,
+            error: trouble,
+            silent_reason: blind,
+            number,
+            mark,
+        }
     }
 
     /// Outside of a list each event shows how far the watch has come.
-    pub fn hears_of(&mut self, object: &Value, id: &ObjectId, is_there: bool) {
-        match &mut self.listing {
+    pub fn observe_event(&mut self, object: &Value, id: &ObjectId, is_there: bool) {
+        match &mut self.listed_objects {
             Some(seen) if is_there => {
                 seen.insert(id.clone());
             }
@@ -47,7 +57,7 @@ impl KindWatch {
             }
             None => {
                 let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-                self.told = version.and_then(as_number).or(self.told);
+                self.seen_version = version.and_then(version_number).or(self.seen_version);
             }
         }
     }
@@ -60,6 +70,6 @@ impl Drop for KindWatch {
 }
 
 /// Resource versions were opaque by contract. On every known server they are increasing numbers per kind.
-pub fn as_number(version: &str) -> Option<u64> {
+pub fn version_number(version: &str) -> Option<u64> {
     version.parse().ok()
 }

@@ -4,15 +4,15 @@ use serde_json::json;
 
 use super::*;
 use crate::model::{
-    AppId, ClusterState, Connection, Digest, Displacement, ForeignChanges, Location, Ownership, Position,
-    SyncWave,
+    AppId, ClusterState, Connection, Digest, Displacement, FieldOwnership, ForeignChanges, Location,
+    SyncWave, TextPosition,
 };
 
 const UID: &str = "11111111-0000-0000-0000-000000000000";
 const ANOTHER: &str = "22222222-0000-0000-0000-000000000000";
 
-fn kind() -> Kind {
-    Kind::new("", "v1", "ConfigMap")
+fn kind() -> GroupVersionKind {
+    GroupVersionKind::new("", "v1", "ConfigMap")
 }
 
 /// A cluster with a watch of ConfigMaps.
@@ -29,13 +29,14 @@ fn entry() -> ClusterEntry {
         taints: Vec::new(),
         location: Location {
             file: "clusters/bj1.yaml".to_owned(),
-            start: Position { line: 1, column: 1 },
+            start: TextPosition { line: 1, column: 1 },
             end: None,
         },
     };
     let supervisor = tokio::spawn(std::future::pending());
     let (rediscover, _) = watch::channel(0);
-    let mut entry = ClusterEntry::new(cluster, 1, Arc::default(), Listing::default(), supervisor, rediscover);
+    let mut entry =
+        ClusterEntry::new(cluster, 1, Arc::default(), ListLimiter::default(), supervisor, rediscover);
     let task = tokio::spawn(std::future::pending());
     entry.watches.insert(kind(), KindWatch::new(task, 1, None));
     entry
@@ -54,27 +55,34 @@ fn id() -> ObjectId {
 }
 
 /// The watch reports this change.
-fn tell(entry: &mut ClusterEntry, change: Change) {
-    entry.watched(&kind(), 1, change, "main", &mut Words::default());
+fn tell(entry: &mut ClusterEntry, change: WatchChange) {
+    entry.watched(&kind(), 1, change, "main", &mut StringInterner::default());
 }
 
-fn listed(version: u64) -> Change {
-    Change::Listed { version: version.to_string() }
+fn listed(version: u64) -> WatchChange {
+    WatchChange::ListEnded { version: version.to_string() }
 }
 
 /// A cluster with an empty list of ConfigMaps at this version.
 fn listed_entry(version: u64) -> ClusterEntry {
     let mut entry = entry();
-    tell(&mut entry, Change::Listing);
+    tell(&mut entry, WatchChange::ListStarted);
     tell(&mut entry, listed(version));
     entry
 }
 
 /// Whether this response to an apply makes the object a known one.
 fn is_there_after_answer(entry: &mut ClusterEntry, version: u64) -> bool {
-    entry.applied(&kind(), map(UID, version), "main", &Ignores::default(), None, &mut Words::default());
+    entry.record_apply(
+        &kind(),
+        map(UID, version),
+        "main",
+        &IgnoreRulesByApp::default(),
+        None,
+        &mut StringInterner::default(),
+    );
     let is_there = entry.observation.objects.contains_key(&id());
-    entry.forget(&id());
+    entry.remove_object(&id());
     is_there
 }
 
@@ -82,19 +90,19 @@ fn is_there_after_answer(entry: &mut ClusterEntry, version: u64) -> bool {
 async fn stale_apply_response_restores_no_deleted_object() {
     let mut entry = entry();
     assert!(is_there_after_answer(&mut entry, 5), "nothing has been told yet");
-    tell(&mut entry, Change::Listing);
+    tell(&mut entry, WatchChange::ListStarted);
     // The objects of a list come in any order, so they do not show the progress of the watch.
-    tell(&mut entry, Change::Seen(Box::new(map(UID, 9))));
-    entry.forget(&id());
+    tell(&mut entry, WatchChange::Updated(Box::new(map(UID, 9))));
+    entry.remove_object(&id());
     assert!(is_there_after_answer(&mut entry, 8));
     tell(&mut entry, listed(10));
     assert!(!is_there_after_answer(&mut entry, 10), "it is not in the list");
     assert!(is_there_after_answer(&mut entry, 11), "it may still be told");
-    tell(&mut entry, Change::Left(Box::new(map(UID, 12))));
+    tell(&mut entry, WatchChange::Removed(Box::new(map(UID, 12))));
     assert!(!is_there_after_answer(&mut entry, 11));
     assert!(is_there_after_answer(&mut entry, 13));
     // A stale list: the changes after it are reported again.
-    tell(&mut entry, Change::Listing);
+    tell(&mut entry, WatchChange::ListStarted);
     tell(&mut entry, listed(7));
     assert!(is_there_after_answer(&mut entry, 11));
 }
@@ -102,12 +110,26 @@ async fn stale_apply_response_restores_no_deleted_object() {
 #[tokio::test]
 async fn apply_response_restores_no_replaced_object() {
     let mut entry = listed_entry(5);
-    tell(&mut entry, Change::Left(Box::new(map(UID, 11))));
-    tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 12))));
-    entry.applied(&kind(), map(UID, 8), "main", &Ignores::default(), None, &mut Words::default());
+    tell(&mut entry, WatchChange::Removed(Box::new(map(UID, 11))));
+    tell(&mut entry, WatchChange::Updated(Box::new(map(ANOTHER, 12))));
+    entry.record_apply(
+        &kind(),
+        map(UID, 8),
+        "main",
+        &IgnoreRulesByApp::default(),
+        None,
+        &mut StringInterner::default(),
+    );
     assert_eq!(&*entry.observation.objects[&id()].uid, ANOTHER);
     // The watch has not reported this one yet.
-    entry.applied(&kind(), map(UID, 14), "main", &Ignores::default(), None, &mut Words::default());
+    entry.record_apply(
+        &kind(),
+        map(UID, 14),
+        "main",
+        &IgnoreRulesByApp::default(),
+        None,
+        &mut StringInterner::default(),
+    );
     assert_eq!(&*entry.observation.objects[&id()].uid, UID);
 }
 
@@ -115,53 +137,60 @@ async fn apply_response_restores_no_replaced_object() {
 async fn stale_lookup_restores_no_deleted_object() {
     let mut entry = listed_entry(10);
     let found = |version| {
-        let (rules, ignores) = (health::Rules::default(), Ignores::default());
-        let live = reconcile::live(&kind(), &map(UID, version), "main", &rules, &ignores);
-        Found::Ours(Arc::new(live.expect("ours")))
+        let (rules, ignores) = (health::HealthRules::default(), IgnoreRulesByApp::default());
+        let live = reconcile::live_object(&kind(), &map(UID, version), "main", &rules, &ignores);
+        LookupResult::Ours(Arc::new(live.expect("ours")))
     };
-    entry.note(&id(), &found(9));
+    entry.record_lookup(&id(), &found(9));
     assert!(!entry.observation.objects.contains_key(&id()));
-    entry.note(&id(), &found(11));
+    entry.record_lookup(&id(), &found(11));
     assert!(entry.observation.objects.contains_key(&id()));
 }
 
 #[tokio::test]
 async fn object_with_other_uid_survives_delete_record() {
     let mut entry = listed_entry(1);
-    tell(&mut entry, Change::Seen(Box::new(map(ANOTHER, 5))));
+    tell(&mut entry, WatchChange::Updated(Box::new(map(ANOTHER, 5))));
     for is_gone in [false, true] {
-        assert_eq!(entry.deleted(&id(), UID, is_gone), Touched::Nothing);
+        assert_eq!(entry.record_delete(&id(), UID, is_gone), AffectedApps::Nothing);
         assert!(!entry.observation.objects[&id()].deleting);
     }
-    assert_eq!(entry.deleted(&id(), ANOTHER, false), Touched::App("shop/web".into()));
+    assert_eq!(entry.record_delete(&id(), ANOTHER, false), AffectedApps::App("shop/web".into()));
     assert!(entry.observation.objects[&id()].deleting);
-    entry.deleted(&id(), ANOTHER, true);
+    entry.record_delete(&id(), ANOTHER, true);
     assert!(entry.observation.objects.is_empty());
 }
 
 #[test]
 fn foreign_changes_stay_known_while_commit_waits() {
     let seen = |version: u64| {
-        reconcile::live(&kind(), &map(UID, version), "main", &health::Rules::default(), &Ignores::default())
-            .expect("an object of ours")
+        reconcile::live_object(
+            &kind(),
+            &map(UID, version),
+            "main",
+            &health::HealthRules::default(),
+            &IgnoreRulesByApp::default(),
+        )
+        .expect("an object of ours")
     };
-    let changes = ForeignChanges { fields: Vec::new(), in_place: Displacement::NotKnown };
+    let changes = ForeignChanges { fields: Vec::new(), displacement: Displacement::NotKnown };
     let mut known = seen(5);
-    known.evidence = Some(Evidence::Changes(Arc::new(changes)));
-    let is_known = |known: &Live, now: Live| as_settled_before(Some(known), now).changes().is_some();
-    for settled in [None, Some(Ownership::default())] {
-        known.settled = settled;
+    known.evidence = Some(OwnershipEvidence::Changes(Arc::new(changes)));
+    let is_known =
+        |known: &LiveObject, now: LiveObject| keep_settled(Some(known), now).foreign_changes().is_some();
+    for settled in [None, Some(FieldOwnership::default())] {
+        known.settled_ownership = settled;
         assert!(is_known(&known, seen(6)), "a status");
-        let taken = Ownership { fields: NonZeroU64::new(7), ..Ownership::default() };
-        assert!(!is_known(&known, Live { ownership: taken, ..seen(6) }), "an edit");
-        assert!(!is_known(&known, Live { hash: Some(Digest::of(b"b")), ..seen(6) }), "another commit");
-        assert!(!is_known(&known, Live { uid: ANOTHER.into(), ..seen(6) }), "another object");
+        let taken = FieldOwnership { fields: NonZeroU64::new(7), ..FieldOwnership::default() };
+        assert!(!is_known(&known, LiveObject { ownership: taken, ..seen(6) }), "an edit");
+        assert!(!is_known(&known, LiveObject { hash: Some(Digest::of(b"b")), ..seen(6) }), "another commit");
+        assert!(!is_known(&known, LiveObject { uid: ANOTHER.into(), ..seen(6) }), "another object");
     }
 }
 
 #[tokio::test]
 async fn reread_object_counts_unless_newer_is_known() {
-    let read = |version: &str| Candidate {
+    let read = |version: &str| PruneCandidate {
         app: AppId::parse("shop/web").expect("an app"),
         cluster: ClusterName::from("bj1"),
         object: id(),
@@ -175,15 +204,15 @@ async fn reread_object_counts_unless_newer_is_known() {
         contents: Vec::new(),
     };
     let mut entry = listed_entry(1);
-    tell(&mut entry, Change::Seen(Box::new(map(UID, 5))));
+    tell(&mut entry, WatchChange::Updated(Box::new(map(UID, 5))));
     let check = |entry: &mut ClusterEntry, version: &str, expected: (&str, bool)| {
-        entry.read_again(&read(version));
+        entry.record_reread(&read(version));
         let live = &entry.observation.objects[&id()];
         assert_eq!((&*live.resource_version, live.keep), expected, "{version}");
     };
     check(&mut entry, "4", ("5", false));
     check(&mut entry, "6", ("6", true));
     // Another connection may lead to a cluster with other versions.
-    entry.doubt_versions();
+    entry.clear_versions();
     check(&mut entry, "3", ("3", true));
 }

@@ -2,23 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use super::Facts;
+use super::CheckInput;
 use crate::fleet::codes;
 use crate::manifest::read::suggest;
-use crate::model::{Diagnostic, Location, Scope};
+use crate::model::{Diagnostic, DiagnosticScope, Location};
 
 /// A rule that nobody can satisfy stays in force: what it holds waits until the rule is corrected.
-pub fn can_be_satisfied(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn can_be_satisfied(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let known: Vec<&str> = facts.manifests.approvers.iter().map(|it| it.name.as_str()).collect();
     let mut found = Vec::new();
     let mut error = |place: &Location, message: String, help: String| {
-        let error = Diagnostic::error(codes::APPROVERS, message, Scope::File(place.file.clone()));
+        let error = Diagnostic::error(
+            codes::UNSATISFIABLE_APPROVAL_RULE,
+            message,
+            DiagnosticScope::File(place.file.clone()),
+        );
         found.push(error.at(place.clone()).help(help));
     };
     for rule in &facts.manifests.approval_rules {
         let mut people: BTreeSet<String> = BTreeSet::new();
         let mut are_known = true;
-        for (role, place) in rule.approvers.iter().zip(&rule.places) {
+        for (role, place) in rule.approvers.iter().zip(&rule.approver_locations) {
             let manifest = facts.manifests.approvers.iter().find(|it| it.name == *role);
             let Some(manifest) = manifest else {
                 are_known = false;

@@ -1,21 +1,24 @@
 //! Checks that charts named by apps have a source.
 
-use super::Facts;
-use crate::fleet::charts::{NoSource, in_folder, source};
+use super::CheckInput;
+use crate::fleet::charts::{ChartSourceError, chart_in_folder, chart_source};
 use crate::fleet::codes;
-use crate::model::{App, AppSet, AppSpec, ChartRef, ChartSource, DeployType, Diagnostic, Location, Scope};
+use crate::model::{
+    App, AppSet, AppSpec, ChartRef, ChartSource, DeployType, Diagnostic, DiagnosticScope, Location,
+};
 
-pub fn can_be_found(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn can_be_found(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let of_app = |app: &App| match &app.spec {
-        AppSpec::AppSet(app_set) => of_app_set(app, app_set, facts),
+        AppSpec::AppSet(app_set) => chart_errors(app, app_set, facts),
         AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => Vec::new(),
     };
     facts.manifests.apps.iter().flat_map(|app| of_app(app)).collect()
 }
 
-fn of_app_set(app: &App, app_set: &AppSet, facts: &Facts<'_>) -> Vec<Diagnostic> {
+fn chart_errors(app: &App, app_set: &AppSet, facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let error = |message: String, location: &Location| {
-        Diagnostic::error(codes::CHART, message, Scope::App(app.id.clone())).at(location.clone())
+        Diagnostic::error(codes::CHART_DEPLOY_TYPE, message, DiagnosticScope::App(app.id.clone()))
+            .at(location.clone())
     };
     let pod_sets = || app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets);
     let charts: Vec<&ChartRef> = app_set.charts().collect();
@@ -29,7 +32,8 @@ fn of_app_set(app: &App, app_set: &AppSet, facts: &Facts<'_>) -> Vec<Diagnostic>
         let message = |what| format!("AppSet {} has {what}, and its deployType is not helm", app.id);
         return wrong.map(|(location, what)| error(message(what), location).help(help)).collect();
     }
-    let mut found: Vec<Diagnostic> = charts.iter().filter_map(|chart| missing(app, chart, facts)).collect();
+    let mut found: Vec<Diagnostic> =
+        charts.iter().filter_map(|chart| missing_chart_error(app, chart, facts)).collect();
     if app_set.template.is_some() {
         let message = format!("AppSet {} is a chart, and has a podSpec.template as well", app.id);
         found.push(error(message, &app.location).help("remove the template: the chart has its own"));
@@ -51,14 +55,14 @@ fn of_app_set(app: &App, app_set: &AppSet, facts: &Facts<'_>) -> Vec<Diagnostic>
     found
 }
 
-fn missing(app: &App, chart: &ChartRef, facts: &Facts<'_>) -> Option<Diagnostic> {
+fn missing_chart_error(app: &App, chart: &ChartRef, facts: &CheckInput<'_>) -> Option<Diagnostic> {
     let error = |code, message: String| {
-        Diagnostic::error(code, message, Scope::App(app.id.clone())).at(chart.location.clone())
+        Diagnostic::error(code, message, DiagnosticScope::App(app.id.clone())).at(chart.location.clone())
     };
     let repositories = facts.manifests.instance.as_ref().map(|instance| instance.charts.as_slice());
-    match source(chart, repositories.unwrap_or_default()) {
+    match chart_source(chart, repositories.unwrap_or_default()) {
         Ok(ChartSource::Folder { name, version }) => {
-            let failure = in_folder(&name, version.as_deref(), facts.snapshot).err()?;
+            let failure = chart_in_folder(&name, version.as_deref(), facts.snapshot).err()?;
             let diagnostic = error(codes::NO_SUCH_CHART, failure.message);
             Some(match failure.help {
                 Some(help) => diagnostic.help(help),
@@ -66,14 +70,14 @@ fn missing(app: &App, chart: &ChartRef, facts: &Facts<'_>) -> Option<Diagnostic>
             })
         }
         Ok(_) => None,
-        Err(NoSource::UnknownRepository { help }) => {
+        Err(ChartSourceError::UnknownRepository { help }) => {
             let message = format!("AppSet {} names a chart repository that is not known", app.id);
             Some(error(codes::UNKNOWN_REPOSITORY, message).help(help))
         }
-        Err(NoSource::NoVersion) => {
+        Err(ChartSourceError::NoVersion) => {
             let message = format!("the chart of AppSet {} has no chartVersion", app.id);
             let help = "name one version: what is fetched must not change by itself";
-            Some(error(codes::CHART, message).help(help))
+            Some(error(codes::CHART_DEPLOY_TYPE, message).help(help))
         }
     }
 }

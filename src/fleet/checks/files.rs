@@ -2,21 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use super::Facts;
+use super::CheckInput;
 use crate::fleet::{codes, files_of};
 use crate::manifest::codes::{BAD_PATTERN, BAD_VALUE, NOT_A_MANIFEST};
-use crate::manifest::{self, Manifests, PlainDocument};
-use crate::model::{App, AppSpec, Diagnostic, Objects, Scope, beside};
+use crate::manifest::{self, Manifests, PlainObject};
+use crate::model::{App, AppSpec, Diagnostic, DiagnosticScope, ObjectsApp, outside_path};
 
-pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn patterns_fit(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    for (app, objects) in objects(facts) {
+    for (app, objects) in objects_apps(facts) {
         for (pattern, location) in &objects.files {
             if files_of(pattern, facts.snapshot).next().is_some() {
                 continue;
             }
-            let error = |code, message| Diagnostic::error(code, message, Scope::App(app.id.clone()));
-            let error = match beside::placed(&facts.snapshot.folder, pattern) {
+            let error =
+                |code, message| Diagnostic::error(code, message, DiagnosticScope::App(app.id.clone()));
+            let error = match outside_path::normalize(&facts.snapshot.folder, pattern) {
                 Some(_) => {
                     let message = format!("Objects {} lists {pattern}, and no file fits it", app.id);
                     let help = format!("paths are relative to {}", app.location.file);
@@ -31,12 +32,14 @@ pub fn patterns_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     found
 }
 
-pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let patterns = objects(facts).flat_map(|(_, objects)| &objects.files);
+pub fn no_stray_document(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    let patterns = objects_apps(facts).flat_map(|(_, objects)| &objects.files);
     let listed: BTreeSet<&str> =
         patterns.flat_map(|(pattern, _)| files_of(pattern, facts.snapshot)).collect();
     // The files of an app with a mistake are unknown. An unreadable file may be an app.
-    let is_of_app = |it: &&Diagnostic| it.is_error() && matches!(it.scope, Scope::App(_) | Scope::File(_));
+    let is_of_app = |it: &&Diagnostic| {
+        it.is_error() && matches!(it.scope, DiagnosticScope::App(_) | DiagnosticScope::File(_))
+    };
     let mistakes = facts.manifests.diagnostics.iter().filter(is_of_app);
     let files = mistakes.filter_map(|it| it.location.as_ref()).map(|place| &*place.file);
     let folders: BTreeSet<&str> = files.filter_map(|file| folders_of(file).last()).collect();
@@ -47,20 +50,20 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
         listed.contains(file)
             || manifest::usual_at(file).is_none() && (is_beside_one(file) || is_kustomized(file))
     };
-    let plain = facts.manifests.plain.iter();
+    let plain = facts.manifests.plain_objects.iter();
     let not_yet = plain.clone().filter(|document| !listed.contains(&*document.file));
     let not_yet: Vec<Diagnostic> = not_yet.filter_map(|document| document.not_yet.clone()).collect();
-    let plain = plain.filter(|document| document.not_yet.is_none() && !is_of_kustomize(document));
-    let mut strays: Vec<&PlainDocument> = plain.filter(|document| !is_known(&document.file)).collect();
+    let plain = plain.filter(|document| document.not_yet.is_none() && !is_kustomize_document(document));
+    let mut strays: Vec<&PlainObject> = plain.filter(|document| !is_known(&document.file)).collect();
     // A file is reported once, for its first document.
     strays.sort_by(|one, other| (&one.file, &one.location).cmp(&(&other.file, &other.location)));
     strays.dedup_by(|one, other| one.file == other.file);
-    let error = |stray: &PlainDocument| {
+    let error = |stray: &PlainObject| {
         let message = format!("{} in {} belongs to no app", stray.kind, stray.file);
         // At the path of the instance or the rings, the document counts as a broken one of these.
         let scope = match manifest::usual_at(&stray.file) {
-            Some(usual) if facts.manifests.stops_everybody(usual) => Scope::Instance,
-            _ => Scope::File(stray.file.clone()),
+            Some(usual) if facts.manifests.blocks_everything(usual) => DiagnosticScope::Instance,
+            _ => DiagnosticScope::File(stray.file.clone()),
         };
         Diagnostic::error(codes::STRAY_DOCUMENT, message, scope)
             .at(stray.location.clone())
@@ -70,19 +73,19 @@ pub fn no_stray_document(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 /// `ignore` works in tutti.yaml only: it must be known before other files are read.
-pub fn ignore_is_read(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn ignore_is_read(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let instance = facts.manifests.instance.as_ref().filter(|instance| !instance.ignore.is_empty());
     let place = instance.and_then(|instance| instance.location.as_ref());
     let Some(place) = place.filter(|place| place.file != manifest::IGNORING) else { return Vec::new() };
     let message = format!("`ignore` is read from {} alone", manifest::IGNORING);
-    let error = Diagnostic::error(BAD_VALUE, message, Scope::File(place.file.clone()));
+    let error = Diagnostic::error(BAD_VALUE, message, DiagnosticScope::File(place.file.clone()));
     vec![error.at(place.clone()).in_path("spec.ignore").help("move the instance to that file")]
 }
 
 /// One error for all kustomization files, at the first of them.
-pub fn no_kustomization(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let mut found: Vec<&PlainDocument> =
-        facts.manifests.plain.iter().filter(|it| is_of_kustomize(it)).collect();
+pub fn no_kustomization(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    let mut found: Vec<&PlainObject> =
+        facts.manifests.plain_objects.iter().filter(|it| is_kustomize_document(it)).collect();
     found.sort_by(|one, other| one.location.cmp(&other.location));
     let Some((first, others)) = found.split_first() else { return Vec::new() };
     let message = match others.len() {
@@ -91,32 +94,32 @@ pub fn no_kustomization(facts: &Facts<'_>) -> Vec<Diagnostic> {
     };
     let help = "build it in CI and commit what it makes, or list its resources under spec.files of an app of kind Objects; then \
                 delete the file, or name it under `ignore` in tutti.yaml";
-    let error = Diagnostic::error(codes::KUSTOMIZATION, message, Scope::File(first.file.clone()));
+    let error = Diagnostic::error(codes::KUSTOMIZATION, message, DiagnosticScope::File(first.file.clone()));
     let error = error.at(first.location.clone()).help(help);
     const SHOWN: usize = 3;
     let related =
-        |error: Diagnostic, other: &&PlainDocument| error.related(other.location.clone(), "also here");
+        |error: Diagnostic, other: &&PlainObject| error.related(other.location.clone(), "also here");
     vec![others.iter().take(SHOWN).fold(error, related)]
 }
 
 /// Whether a mistake follows from a kustomization file, for which one error exists.
-pub fn comes_of_kustomize<'m>(manifests: &'m Manifests) -> impl Fn(&Diagnostic) -> bool + use<'m> {
+pub fn kustomize_error_filter<'m>(manifests: &'m Manifests) -> impl Fn(&Diagnostic) -> bool + use<'m> {
     let folders = kustomized_folders(manifests);
     move |mistake| {
         let is_below = |file: &str| folders_of(file).any(|folder| folders.contains(folder));
         let file = mistake.location.as_ref().map(|place| &*place.file);
         mistake.code == NOT_A_MANIFEST
-            && file.is_some_and(|file| is_below(file) && !manifest::find::holds_a_manifest(file))
+            && file.is_some_and(|file| is_below(file) && !manifest::find::is_manifest_path(file))
     }
 }
 
-fn is_of_kustomize(document: &PlainDocument) -> bool {
+fn is_kustomize_document(document: &PlainObject) -> bool {
     &*document.kind.group == "kustomize.config.k8s.io"
 }
 
 /// The folders of kustomization files, with a final `/`. A file at the top covers only itself.
 fn kustomized_folders(manifests: &Manifests) -> BTreeSet<&str> {
-    let files = manifests.plain.iter().filter(|it| is_of_kustomize(it));
+    let files = manifests.plain_objects.iter().filter(|it| is_kustomize_document(it));
     files.filter_map(|it| folders_of(&it.file).last()).collect()
 }
 
@@ -125,7 +128,7 @@ fn folders_of(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
-fn objects<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Objects)> {
+fn objects_apps<'a>(facts: &CheckInput<'a>) -> impl Iterator<Item = (&'a App, &'a ObjectsApp)> {
     facts.manifests.apps.iter().filter_map(|app| match &app.spec {
         AppSpec::Objects(objects) => Some((&**app, objects)),
         AppSpec::AppSet(_) | AppSpec::Component(_) | AppSpec::Project(_) => None,

@@ -22,29 +22,29 @@ mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::fleet::{Holders, rivals};
+use crate::fleet::{IdentityOwners, identity_conflicts};
 use crate::manifest::Manifests;
-use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, Ring, Scope, Snapshot};
+use crate::model::{App, AppId, Cluster, ClusterName, Diagnostic, DiagnosticScope, Ring, Snapshot};
 
 /// The input of a check.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct CheckInput<'a> {
     pub manifests: &'a Manifests,
     pub snapshot: &'a Snapshot,
     pub clusters: &'a BTreeMap<ClusterName, Cluster>,
     pub rings: &'a [Ring],
     pub ring_of: &'a BTreeMap<ClusterName, String>,
     /// Which file held each identity at the previous revision.
-    pub before: &'a Holders,
+    pub previous_owners: &'a IdentityOwners,
     /// The registry of clusters was not read, so there may be more clusters.
-    pub more_clusters: bool,
+    pub has_unknown_clusters: bool,
 }
 
-pub use files::comes_of_kustomize;
+pub use files::kustomize_error_filter;
 
-pub type Check = fn(&Facts<'_>) -> Vec<Diagnostic>;
+pub type FleetCheck = fn(&CheckInput<'_>) -> Vec<Diagnostic>;
 
-pub const CHECKS: &[(&str, Check)] = &[
+pub const CHECKS: &[(&str, FleetCheck)] = &[
     ("one approval has one manifest", identity::approvals),
     ("one trigger has one manifest", identity::triggers),
     ("one route of notifications has one manifest", identity::notifications),
@@ -52,12 +52,12 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("one policy has one manifest", identity::policies),
     ("one admission policy has one manifest", identity::admission_policies),
     ("one binding of a policy has one manifest", identity::admission_bindings),
-    ("a trigger names what exists", triggers::fit),
-    ("what a selector names exists", selectors::fit),
+    ("a trigger names what exists", triggers::triggers_fit),
+    ("what a selector names exists", selectors::selectors_fit),
     ("one window has one manifest", identity::windows),
     ("one analysis has one manifest", identity::analyses),
     ("an analysis can be evaluated", analyses::can_be_evaluated),
-    ("what is measured after a wave exists", analyses::exist),
+    ("what is measured after a wave exists", analyses::analyses_exist),
     ("one approval rule has one manifest", identity::approval_rules),
     ("one role has one manifest", identity::approvers),
     ("enough people can satisfy an approval rule", approval_rules::can_be_satisfied),
@@ -70,21 +70,21 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a named cluster stays", placement::clusters_stay),
     ("a named cluster takes the app", placement::taints_are_tolerated),
     ("a named ring exists", placement::rings_exist),
-    ("an app is placed somewhere", placement::somewhere),
+    ("an app is placed somewhere", placement::placed_somewhere),
     ("an app keeps to what its project allows", projects::apps_are_allowed),
     ("a ring that a route names exists", routes::rings_exist),
-    ("a host and path of a cluster has one route", routes::differ),
-    ("a pin fits an app and a ring", pins::fit),
+    ("a host and path of a cluster has one route", routes::hosts_differ),
+    ("a pin fits an app and a ring", pins::pins_fit),
     ("a canary cluster is one of the app", canary::clusters_fit),
-    ("a wave selects what no other does", waves::fit),
+    ("a wave selects what no other does", waves::waves_fit),
     ("a group of upgradeType selects a podSet", waves::groups_select),
-    ("an app that another waits for exists", after::exist),
+    ("an app that another waits for exists", after::apps_exist),
     ("no app waits for itself", after::no_cycles),
-    ("a rollout that is approved exists", rollout_approvals::fit),
+    ("a rollout that is approved exists", rollout_approvals::rollout_approvals_fit),
     ("podSets come to the replicas of their app", pod_sets::replicas_fit),
     ("a podSet has one tag", pod_sets::tags_agree),
     ("a podSet's name is used once in a namespace", pod_sets::names_differ),
-    ("a layer that an app names exists", layers::exist),
+    ("a layer that an app names exists", layers::layers_exist),
     ("a chart that an app names can be found", charts::can_be_found),
     ("a pattern of an Objects app fits a file", files::patterns_fit),
     ("a Kubernetes document belongs to an app", files::no_stray_document),
@@ -92,17 +92,20 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("nothing waits for kustomize", files::no_kustomization),
 ];
 
-impl<'a> Facts<'a> {
+impl<'a> CheckInput<'a> {
     /// Of two apps with the same claim, the earlier one comes first.
     fn by_seniority(&self) -> Vec<&'a App> {
-        rivals::by_seniority(&self.manifests.apps, self.before)
+        identity_conflicts::by_seniority(&self.manifests.apps, self.previous_owners)
     }
 
     /// The names of all apps in Git, also of those with mistakes.
     fn app_names(&self) -> BTreeSet<&AppId> {
         let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {
-            Scope::App(id) => Some(id),
-            Scope::Cluster(_) | Scope::Target(..) | Scope::File(_) | Scope::Instance => None,
+            DiagnosticScope::App(id) => Some(id),
+            DiagnosticScope::Cluster(_)
+            | DiagnosticScope::Target(..)
+            | DiagnosticScope::File(_)
+            | DiagnosticScope::Instance => None,
         });
         self.manifests.apps.iter().map(|app| &app.id).chain(broken).collect()
     }
@@ -110,8 +113,11 @@ impl<'a> Facts<'a> {
     /// Registered clusters, also those whose manifests have mistakes.
     fn cluster_names(&self) -> Vec<&str> {
         let broken = self.manifests.diagnostics.iter().filter_map(|diagnostic| match &diagnostic.scope {
-            Scope::Cluster(name) => Some(name.as_str()),
-            Scope::App(_) | Scope::Target(..) | Scope::File(_) | Scope::Instance => None,
+            DiagnosticScope::Cluster(name) => Some(name.as_str()),
+            DiagnosticScope::App(_)
+            | DiagnosticScope::Target(..)
+            | DiagnosticScope::File(_)
+            | DiagnosticScope::Instance => None,
         });
         self.clusters.keys().map(ClusterName::as_str).chain(broken).collect()
     }

@@ -1,12 +1,12 @@
 //! Checks that this build can send each notification, and that clusters of servers exist.
 
-use super::Facts;
+use super::CheckInput;
 use crate::fleet::codes;
 use crate::manifest::read::suggest;
-use crate::model::{Diagnostic, Notification, NotificationService, Scope, Server};
+use crate::model::{Diagnostic, DiagnosticScope, InventoryServer, Notification, NotificationService};
 
 /// Whether this build supports the service of a route.
-pub fn can_be_sent(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn can_be_sent(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let is_lost = |route: &Notification| {
         matches!(route.service, NotificationService::Email { .. }) && !cfg!(feature = "mail")
     };
@@ -14,23 +14,28 @@ pub fn can_be_sent(facts: &Facts<'_>) -> Vec<Diagnostic> {
     let refuse = |route: &Notification| {
         let message =
             format!("Notification {} is of service email, which this program does not have", route.name);
-        let error = Diagnostic::error(codes::NO_MAIL, message, Scope::File(route.location.file.clone()));
+        let error =
+            Diagnostic::error(codes::NO_MAIL, message, DiagnosticScope::File(route.location.file.clone()));
         error.at(route.location.clone()).help("build it with `--features mail`, or take another service")
     };
     lost.map(|route| refuse(route)).collect()
 }
 
 /// A warning only: a server may be bought before its cluster exists.
-pub fn servers_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    if facts.more_clusters || facts.manifests.servers.is_empty() {
+pub fn servers_fit(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    if facts.has_unknown_clusters || facts.manifests.servers.is_empty() {
         return Vec::new();
     }
     let known = facts.cluster_names();
-    let warn = |server: &Server| {
+    let warn = |server: &InventoryServer| {
         let name = server.cluster.as_deref().filter(|name| !known.contains(name))?;
         let place = server.cluster_location.as_ref().unwrap_or(&server.location);
         let message = format!("Server {} is of cluster {name}, which is not registered", server.name);
-        let warning = Diagnostic::warning(codes::SERVER, message, Scope::File(place.file.clone()));
+        let warning = Diagnostic::warning(
+            codes::SERVER_UNKNOWN_CLUSTER,
+            message,
+            DiagnosticScope::File(place.file.clone()),
+        );
         Some(warning.at(place.clone()).help(suggest(name, &known, &known)))
     };
     facts.manifests.servers.iter().filter_map(|server| warn(server)).collect()
@@ -40,7 +45,7 @@ pub fn servers_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
 mod tests {
     use crate::fleet::{Fleet, assemble};
     use crate::manifest;
-    use crate::model::{Happened, Snapshot};
+    use crate::model::{NotificationPhase, Snapshot};
 
     const PAY: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: pay, namespace: shop}\nspec: {files: [o.txt]}\n";
     const RINGS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec: {rings: [{name: prod, clusters: {}}]}\n";
@@ -202,7 +207,7 @@ mod tests {
         let route = manifest("Notification", &hours("from: '22:00', to: '08:00', timeZone: Asia/Shanghai"));
         let fleet = fleet(&[("notifications/a.yaml", &route)]);
         let now = "2026-11-27T23:00+08:00".parse().expect("a time");
-        let end = fleet.notifications[0].quiet_until(now, Happened::Done);
+        let end = fleet.notifications[0].quiet_until(now, NotificationPhase::Done);
         assert_eq!(end, "2026-11-28T08:00+08:00".parse().ok());
     }
 

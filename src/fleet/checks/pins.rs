@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::Facts;
+use super::CheckInput;
 use crate::fleet::codes;
 use crate::fleet::pins::by_folder;
 use crate::manifest::PinManifest;
 use crate::manifest::read::suggest;
-use crate::model::{App, AppSet, AppSpec, DeployType, Diagnostic, Scope};
+use crate::model::{App, AppSet, AppSpec, DeployType, Diagnostic, DiagnosticScope};
 
 /// While a pin is wrong, the version in its ring is unknown, so the app is left as it is.
-pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn pins_fit(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let pins = by_folder(&facts.manifests.pins);
     let mut apps: BTreeMap<&str, Vec<&App>> = pins.keys().map(|folder| (*folder, Vec::new())).collect();
@@ -22,22 +22,27 @@ pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
     for (folder, pins) in &pins {
         let here = apps.get(folder).map_or(&[][..], Vec::as_slice);
         found.extend(pins.iter().enumerate().flat_map(|(index, pin)| {
-            let [app] = here else { return not_one(pin, here) };
+            let [app] = here else { return ambiguous_pin_errors(pin, here) };
             let earlier = pins.iter().take(index).find(|it| it.ring == pin.ring);
-            of_app(facts, app, pin, earlier.copied())
+            pin_errors(facts, app, pin, earlier.copied())
         }));
     }
     found
 }
 
-fn of_app(facts: &Facts<'_>, app: &App, pin: &PinManifest, earlier: Option<&PinManifest>) -> Vec<Diagnostic> {
+fn pin_errors(
+    facts: &CheckInput<'_>,
+    app: &App,
+    pin: &PinManifest,
+    earlier: Option<&PinManifest>,
+) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let error = |code, message: String| {
-        Diagnostic::error(code, message, Scope::App(app.id.clone())).at(pin.location.clone())
+        Diagnostic::error(code, message, DiagnosticScope::App(app.id.clone())).at(pin.location.clone())
     };
     if pin.version.is_none() {
         let message = format!("{} waits: its pin for {} has mistakes", app.title(), pin.ring);
-        return vec![error(codes::PIN, message).help("it goes on when they are gone")];
+        return vec![error(codes::INVALID_PIN, message).help("it goes on when they are gone")];
     }
     let known: Vec<&str> = facts.rings.iter().map(|ring| ring.name.as_str()).collect();
     if !known.contains(&pin.ring.as_str()) {
@@ -51,41 +56,49 @@ fn of_app(facts: &Facts<'_>, app: &App, pin: &PinManifest, earlier: Option<&PinM
     }
     match &app.spec {
         AppSpec::AppSet(app_set) if app_set.deploy_type != DeployType::Helm => {
-            found.extend(of_pod_sets(facts, pin, app, app_set));
+            found.extend(pod_set_pin_errors(facts, pin, app, app_set));
         }
         AppSpec::Component(_) => {}
         AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => {
             let message = format!("{} has no version that a pin could set", app.title());
             let help = "a pin is for the image of a Component, or of an AppSet that is no chart";
-            found.push(error(codes::PIN, message).help(help));
+            found.push(error(codes::INVALID_PIN, message).help(help));
         }
     }
     found
 }
 
-fn not_one(pin: &PinManifest, apps: &[&App]) -> Vec<Diagnostic> {
+fn ambiguous_pin_errors(pin: &PinManifest, apps: &[&App]) -> Vec<Diagnostic> {
     let folder = &pin.folder;
     if apps.is_empty() {
         let message = format!("a pin, and no app in {folder}");
-        let error = Diagnostic::error(codes::PIN, message, Scope::File(pin.location.file.clone()));
+        let error =
+            Diagnostic::error(codes::INVALID_PIN, message, DiagnosticScope::File(pin.location.file.clone()));
         return vec![error.at(pin.location.clone()).help("its app stands in the folder above pins/")];
     }
     let help = "put each app into a folder of its own";
     let error = |app: &&App| {
         let message = format!("a pin for several apps: {} is not the only one in {folder}", app.title());
-        Diagnostic::error(codes::PIN, message, Scope::App(app.id.clone())).at(pin.location.clone()).help(help)
+        Diagnostic::error(codes::INVALID_PIN, message, DiagnosticScope::App(app.id.clone()))
+            .at(pin.location.clone())
+            .help(help)
     };
     apps.iter().map(error).collect()
 }
 
 /// Two places with a version: which one counts would be a guess.
-fn of_pod_sets(facts: &Facts<'_>, pin: &PinManifest, app: &App, app_set: &AppSet) -> Vec<Diagnostic> {
+fn pod_set_pin_errors(
+    facts: &CheckInput<'_>,
+    pin: &PinManifest,
+    app: &App,
+    app_set: &AppSet,
+) -> Vec<Diagnostic> {
     let here = app_set.clusters.iter().filter(|it| facts.ring_of.get(&it.name) == Some(&pin.ring));
     let own = here.flat_map(|cluster| &cluster.pod_sets).filter(|pod_set| pod_set.version.is_some());
     own.map(|pod_set| {
         let message =
             format!("podSet {} has a version of its own, and ring {} is pinned", pod_set.name, pin.ring);
-        Diagnostic::error(codes::PIN, message, Scope::App(app.id.clone()))
+        Diagnostic::error(codes::INVALID_PIN, message, DiagnosticScope::App(app.id.clone()))
             .at(pin.location.clone())
             .help("remove the version of the podSet, or the pin")
             .related(pod_set.location.clone(), "the podSet")

@@ -1,19 +1,21 @@
 //! Checks that the clusters and rings named by apps exist and take the app.
 
-use super::Facts;
+use super::CheckInput;
 use crate::fleet::{codes, placement, selector};
 use crate::manifest::read::suggest;
-use crate::model::{App, AppSpec, Cluster, ClusterState, Diagnostic, Location, Scope, Selector, TaintEffect};
+use crate::model::{
+    App, AppSpec, Cluster, ClusterSelector, ClusterState, Diagnostic, DiagnosticScope, Location, TaintEffect,
+};
 
 /// The most unknown names that are reported for one list.
-pub(super) const TOLD: usize = 20;
+pub(super) const MAX_REPORTED: usize = 20;
 
-pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    if facts.more_clusters {
+pub fn clusters_exist(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    if facts.has_unknown_clusters {
         return Vec::new();
     }
     let known = facts.cluster_names();
-    let unknown = |name: &str, scope: Scope, location: &Location, who: &str| {
+    let unknown = |name: &str, scope: DiagnosticScope, location: &Location, who: &str| {
         let message = format!("{who} names cluster {name}, which is not registered");
         Diagnostic::error(codes::UNKNOWN_CLUSTER, message, scope)
             .at(location.clone())
@@ -21,23 +23,23 @@ pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
     };
     let mut found = Vec::new();
     for app in &facts.manifests.apps {
-        let (scope, who) = (Scope::App(app.id.clone()), app.title());
+        let (scope, who) = (DiagnosticScope::App(app.id.clone()), app.title());
         if let AppSpec::AppSet(app_set) = &app.spec {
             let lost = app_set.clusters.iter().filter(|cluster| !known.contains(&cluster.name.as_str()));
-            for cluster in lost.take(TOLD) {
+            for cluster in lost.take(MAX_REPORTED) {
                 found.push(unknown(cluster.name.as_str(), scope.clone(), &cluster.location, &who));
             }
         }
         let Some(selected) = selector(app) else { continue };
         let location = selected.location.as_ref().unwrap_or(&app.location);
-        for name in missing(&selected.clusters, &known) {
+        for name in unknown_clusters(&selected.clusters, &known) {
             found.push(unknown(name, scope.clone(), location, &who));
         }
     }
     if let Some(rings) = &facts.manifests.rings {
-        let scope = Scope::File(rings.location.file.clone());
+        let scope = DiagnosticScope::File(rings.location.file.clone());
         for ring in &rings.rings {
-            for name in missing(&ring.clusters, &known) {
+            for name in unknown_clusters(&ring.clusters, &known) {
                 found.push(unknown(name, scope.clone(), &rings.location, &format!("ring {}", ring.name)));
             }
         }
@@ -46,10 +48,10 @@ pub fn clusters_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 /// An app that names a cluster in state Removed does not run there, which is easy to miss.
-pub fn clusters_stay(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    named(facts, |app, cluster| {
+pub fn clusters_stay(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    named_cluster_warnings(facts, |app, cluster| {
         let title = app.title();
-        (cluster.state == ClusterState::Removed).then(|| Warning {
+        (cluster.state == ClusterState::Removed).then(|| PlacementWarning {
             code: codes::CLUSTER_REMOVED,
             message: format!(
                 "{title} names cluster {}, which is being removed: it does not run there",
@@ -61,11 +63,11 @@ pub fn clusters_stay(facts: &Facts<'_>) -> Vec<Diagnostic> {
 }
 
 /// The same for a cluster with a taint that the app does not tolerate.
-pub fn taints_are_tolerated(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    named(facts, |app, cluster| {
-        let taint = app.kept_away_by(&cluster.taints, TaintEffect::NoExecute)?;
+pub fn taints_are_tolerated(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    named_cluster_warnings(facts, |app, cluster| {
+        let taint = app.blocking_taint(&cluster.taints, TaintEffect::NoExecute)?;
         let (title, name) = (app.title(), &cluster.name);
-        Some(Warning {
+        Some(PlacementWarning {
             code: codes::CLUSTER_TAINTED,
             message: format!(
                 "{title} names cluster {name} and does not tolerate its taint {taint}: it does not run there"
@@ -75,17 +77,20 @@ pub fn taints_are_tolerated(facts: &Facts<'_>) -> Vec<Diagnostic> {
     })
 }
 
-struct Warning {
+struct PlacementWarning {
     code: &'static str,
     message: String,
     help: &'static str,
 }
 
 /// Applies `judge` to each registered cluster that an app names.
-fn named(facts: &Facts<'_>, judge: impl Fn(&App, &Cluster) -> Option<Warning>) -> Vec<Diagnostic> {
+fn named_cluster_warnings(
+    facts: &CheckInput<'_>,
+    judge: impl Fn(&App, &Cluster) -> Option<PlacementWarning>,
+) -> Vec<Diagnostic> {
     let warn = |name: &str, app: &App, location: &Location| {
-        let Warning { code, message, help } = judge(app, facts.clusters.get(name)?)?;
-        let diagnostic = Diagnostic::warning(code, message, Scope::App(app.id.clone()));
+        let PlacementWarning { code, message, help } = judge(app, facts.clusters.get(name)?)?;
+        let diagnostic = Diagnostic::warning(code, message, DiagnosticScope::App(app.id.clone()));
         Some(diagnostic.at(location.clone()).help(help))
     };
     let mut found = Vec::new();
@@ -103,13 +108,16 @@ fn named(facts: &Facts<'_>, judge: impl Fn(&App, &Cluster) -> Option<Warning>) -
 }
 
 /// Names without wildcards that are not registered.
-pub(super) fn missing<'a>(selector: &'a Selector, known: &[&str]) -> impl Iterator<Item = &'a str> {
+pub(super) fn unknown_clusters<'a>(
+    selector: &'a ClusterSelector,
+    known: &[&str],
+) -> impl Iterator<Item = &'a str> {
     let is_pattern = |name: &str| name.contains(['*', '?', '[', '{']);
     let names = selector.names.iter().flatten().map(String::as_str);
-    names.filter(move |name| !is_pattern(name) && !known.contains(name)).take(TOLD)
+    names.filter(move |name| !is_pattern(name) && !known.contains(name)).take(MAX_REPORTED)
 }
 
-pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn rings_exist(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let known: Vec<&str> = facts.rings.iter().map(|ring| ring.name.as_str()).collect();
     let check = |app: &App| {
         let selected = selector(app)?;
@@ -120,14 +128,14 @@ pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
             _ => suggest(ring, &known, &known),
         };
         let location = selected.location.as_ref().unwrap_or(&app.location).clone();
-        let scope = Scope::App(app.id.clone());
+        let scope = DiagnosticScope::App(app.id.clone());
         Some(Diagnostic::error(codes::UNKNOWN_RING, message, scope).at(location).help(help))
     };
     facts.manifests.apps.iter().filter_map(|app| check(app)).collect()
 }
 
-pub fn somewhere(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    if facts.more_clusters {
+pub fn placed_somewhere(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    if facts.has_unknown_clusters {
         return Vec::new();
     }
     let check = |app: &App| {
@@ -135,16 +143,17 @@ pub fn somewhere(facts: &Facts<'_>) -> Vec<Diagnostic> {
         // Unknown names are reported by `clusters_exist`, and they are the cause.
         let ring = selected.clusters.ring.as_ref();
         if !placement(app, facts.clusters, facts.ring_of).is_empty()
-            || missing(&selected.clusters, &facts.cluster_names()).next().is_some()
+            || unknown_clusters(&selected.clusters, &facts.cluster_names()).next().is_some()
             || ring.is_some_and(|ring| !facts.rings.iter().any(|known| known.name == *ring))
         {
             return None;
         }
         let message = format!("{} fits no registered cluster and runs nowhere", app.title());
         let location = selected.location.as_ref().unwrap_or(&app.location).clone();
-        let diagnostic = Diagnostic::warning(codes::PLACED_NOWHERE, message, Scope::App(app.id.clone()))
-            .at(location)
-            .help("compare its placement with names and labels under clusters/, and with rings.yaml");
+        let diagnostic =
+            Diagnostic::warning(codes::PLACED_NOWHERE, message, DiagnosticScope::App(app.id.clone()))
+                .at(location)
+                .help("compare its placement with names and labels under clusters/, and with rings.yaml");
         Some(diagnostic)
     };
     facts.manifests.apps.iter().filter_map(|app| check(app)).collect()

@@ -5,23 +5,25 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Facts;
-use crate::fleet::{Division, codes, divide, placement};
-use crate::model::{App, AppSet, AppSpec, ClusterName, Diagnostic, Location, PodSet, Scope, image_tag};
+use super::CheckInput;
+use crate::fleet::{ReplicaDivision, codes, divide_replicas, placement};
+use crate::model::{
+    App, AppSet, AppSpec, ClusterName, Diagnostic, DiagnosticScope, Location, PodSet, image_tag,
+};
 
-pub fn replicas_fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn replicas_fit(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let check = |app: &App| match &app.spec {
-        AppSpec::AppSet(app_set) => fits(app, app_set),
+        AppSpec::AppSet(app_set) => replicas_error(app, app_set),
         AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => None,
     };
     facts.manifests.apps.iter().filter_map(|app| check(app)).collect()
 }
 
-fn fits(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
-    let scope = Scope::App(app.id.clone());
-    match divide(app_set) {
-        Division::Divided(_) => None,
-        Division::Mismatch { total, sum } => {
+fn replicas_error(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
+    let scope = DiagnosticScope::App(app.id.clone());
+    match divide_replicas(app_set) {
+        ReplicaDivision::Divided(_) => None,
+        ReplicaDivision::Mismatch { total, sum } => {
             let message = format!(
                 "replicas-mismatch: AppSet {} wants {total} replicas, its podSets come to {sum}",
                 app.id
@@ -35,13 +37,13 @@ fn fits(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
                 ));
             Some(diagnostic)
         }
-        Division::PercentOfNothing(index) => {
+        ReplicaDivision::PercentWithoutTotal(index) => {
             let pod_set = app_set.clusters.iter().flat_map(|cluster| &cluster.pod_sets).nth(index)?;
             let message = format!(
                 "podSet {} takes a percent of replicas, and AppSet {} has no spec.replicas",
                 pod_set.name, app.id
             );
-            let diagnostic = Diagnostic::error(codes::PERCENT_OF_NOTHING, message, scope)
+            let diagnostic = Diagnostic::error(codes::PERCENT_WITHOUT_TOTAL, message, scope)
                 .at(pod_set.location.clone())
                 .help("give spec.replicas, or a number here");
             Some(diagnostic)
@@ -50,7 +52,7 @@ fn fits(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
 }
 
 /// The version of a podSet equals the tag of its image.
-pub fn tags_agree(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn tags_agree(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let app_sets = facts.manifests.apps.iter().filter_map(|app| match &app.spec {
         AppSpec::AppSet(app_set) => Some((app, app_set)),
         AppSpec::Component(_) | AppSpec::Objects(_) | AppSpec::Project(_) => None,
@@ -67,7 +69,7 @@ pub fn tags_agree(facts: &Facts<'_>) -> Vec<Diagnostic> {
         let has = if pod_set.version.is_some() { "version" } else { "an image with the tag" };
         let other = if other.is_empty() { "empty" } else { &other };
         let message = format!("podSet {} has {has} {first}, and {what} is {other}", pod_set.name);
-        let mistake = Diagnostic::error(codes::TWO_TAGS, message, Scope::App(app.id.clone()));
+        let mistake = Diagnostic::error(codes::TWO_TAGS, message, DiagnosticScope::App(app.id.clone()));
         Some(mistake.at(pod_set.location.clone()).help("write one of them, or the same in both"))
     };
     pod_sets.filter_map(two_tags).collect()
@@ -90,7 +92,7 @@ fn raw_tags(raw: &Map<String, Value>) -> Vec<(&'static str, String)> {
 }
 
 /// A podSet becomes a workload of its name, so the name is unique in a namespace of a cluster.
-pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn names_differ(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let mut taken: BTreeMap<(ClusterName, &str, &str), (&App, &Location)> = BTreeMap::new();
     let mut found: Vec<Diagnostic> = Vec::new();
     // Most names occur once; those need no comparison by cluster.
@@ -112,7 +114,8 @@ pub fn names_differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
                 "podSet {name} of {} is also a podSet of {} in namespace {} of cluster {cluster}",
                 app.id, other.id, app.id.namespace
             );
-            let error = Diagnostic::error(codes::POD_SET_TWICE, message, Scope::App(app.id.clone()));
+            let error =
+                Diagnostic::error(codes::POD_SET_TWICE, message, DiagnosticScope::App(app.id.clone()));
             found.push(
                 error
                     .at(location.clone())
@@ -137,7 +140,7 @@ fn names(app: &App) -> impl Iterator<Item = &str> {
     of_set.chain(of_app)
 }
 
-fn pod_sets<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, &'a str, &'a Location)> {
+fn pod_sets<'a>(app: &'a App, facts: &CheckInput<'_>) -> Vec<(ClusterName, &'a str, &'a Location)> {
     match &app.spec {
         AppSpec::AppSet(app_set) if app_set.placement.is_none() => app_set
             .clusters

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Facts;
+use super::CheckInput;
 use crate::fleet::{Waves, codes};
 use crate::manifest::read::{nearest, suggest};
-use crate::model::{App, AppId, Diagnostic, Location, RolloutAction, RolloutApproval, Scope};
+use crate::model::{App, AppId, Diagnostic, DiagnosticScope, Location, RolloutAction, RolloutApproval};
 
 /// Whether an approval fits the version is checked where the version is rolled out.
-pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn rollout_approvals_fit(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let approvals = &facts.manifests.rollout_approvals;
     if approvals.is_empty() {
         return Vec::new();
@@ -34,12 +34,12 @@ fn no_such_app(approval: &RolloutApproval, named: &BTreeSet<&AppId>) -> Option<D
     warning(approval, approval.places.app.as_ref(), message, help)
 }
 
-fn no_such_wave(approval: &RolloutApproval, app: &App, facts: &Facts<'_>) -> Option<Diagnostic> {
+fn no_such_wave(approval: &RolloutApproval, app: &App, facts: &CheckInput<'_>) -> Option<Diagnostic> {
     let RolloutAction::Open { through } = &approval.action else { return None };
     let (name, title, through_place) = (&approval.name, app.title(), approval.places.through.as_ref());
     let defaults = facts.manifests.instance.as_ref().map(|instance| instance.defaults.rollout);
     let waves = Waves::from_parts(app, facts.rings, defaults.unwrap_or_default());
-    if waves.is_one() {
+    if waves.is_single() {
         let message = format!("Approval {name} opens wave {through}, and {title} has no waves");
         return warning(approval, through_place, message, "delete the file: nothing waits for it".to_owned());
     }
@@ -51,7 +51,7 @@ fn no_such_wave(approval: &RolloutApproval, app: &App, facts: &Facts<'_>) -> Opt
     warning(approval, through_place, message, suggest(through, &waves, &waves))
 }
 
-fn no_such_window(approval: &RolloutApproval, facts: &Facts<'_>) -> Option<Diagnostic> {
+fn no_such_window(approval: &RolloutApproval, facts: &CheckInput<'_>) -> Option<Diagnostic> {
     let RolloutAction::Override { window } = &approval.action else { return None };
     let names: Vec<&str> = facts.manifests.windows.iter().map(|it| it.name.as_str()).collect();
     if names.contains(&window.as_str()) {
@@ -72,6 +72,10 @@ fn warning(
     help: String,
 ) -> Option<Diagnostic> {
     let location = place.or(approval.location.as_ref())?;
-    let warning = Diagnostic::warning(codes::NO_SUCH_ROLLOUT, message, Scope::File(location.file.clone()));
+    let warning = Diagnostic::warning(
+        codes::APPROVAL_UNKNOWN_ROLLOUT,
+        message,
+        DiagnosticScope::File(location.file.clone()),
+    );
     Some(warning.at(location.clone()).help(help))
 }

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use super::Facts;
+use super::CheckInput;
 use crate::fleet::{codes, placement};
 use crate::manifest::read::suggest;
-use crate::model::{App, ClusterName, Diagnostic, Route, Scope};
+use crate::model::{App, ClusterName, Diagnostic, DiagnosticScope, Route};
 
-pub fn rings_exist(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn rings_exist(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let known: Vec<&str> = facts.rings.iter().map(|ring| ring.name.as_str()).collect();
     let mut found = Vec::new();
-    for (app, route) in all(facts) {
+    for (app, route) in app_routes(facts) {
         let named = route.rings.keys().chain(&route.clusters.ring);
         for ring in named.filter(|ring| !known.contains(&ring.as_str())) {
             let message =
                 format!("route {} of {} names ring {ring}, which does not exist", route.name, app.title());
-            let error = Diagnostic::error(codes::UNKNOWN_RING, message, Scope::App(app.id.clone()));
+            let error = Diagnostic::error(codes::UNKNOWN_RING, message, DiagnosticScope::App(app.id.clone()));
             found.push(error.at(route.location.clone()).help(suggest(ring, &known, &known)));
         }
     }
     found
 }
 
-pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn hosts_differ(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let mut taken: BTreeMap<(ClusterName, String, String), (&App, &Route)> = BTreeMap::new();
     let mut found: Vec<Diagnostic> = Vec::new();
     let apps = facts.by_seniority();
@@ -33,7 +33,7 @@ pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
             if !here.is_some_and(|cluster| route.clusters.matches(cluster.facts(ring))) {
                 continue;
             }
-            let settings = route.on_ring(ring);
+            let settings = route.settings_in_ring(ring);
             let host = settings.host.clone().unwrap_or_default();
             for path in settings.paths() {
                 // A final `/` does not change a prefix.
@@ -51,7 +51,8 @@ pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
                     first.name,
                     other.title()
                 );
-                let error = Diagnostic::error(codes::ROUTE_TWICE, message, Scope::App(app.id.clone()));
+                let error =
+                    Diagnostic::error(codes::ROUTE_TWICE, message, DiagnosticScope::App(app.id.clone()));
                 found.push(
                     error
                         .at(route.location.clone())
@@ -67,6 +68,6 @@ pub fn differ(facts: &Facts<'_>) -> Vec<Diagnostic> {
     found
 }
 
-fn all<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a App, &'a Route)> {
+fn app_routes<'a>(facts: &CheckInput<'a>) -> impl Iterator<Item = (&'a App, &'a Route)> {
     facts.manifests.apps.iter().flat_map(|app| app.routes.iter().map(move |route| (&**app, route)))
 }

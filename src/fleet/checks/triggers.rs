@@ -1,19 +1,23 @@
 //! Checks that the static names in triggers exist. Names from a payload are checked on delivery.
 
-use super::Facts;
-use crate::fleet::{codes, triggers};
+use super::CheckInput;
+use crate::fleet::{codes, trigger_files};
 use crate::manifest::read::suggest;
-use crate::model::{Diagnostic, Location, Scope, Trigger, TriggerPlace};
+use crate::model::{Diagnostic, DiagnosticScope, Location, Trigger, TriggerTarget};
 
-pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    facts.manifests.triggers.iter().flat_map(|trigger| of_trigger(trigger, facts)).collect()
+pub fn triggers_fit(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    facts.manifests.triggers.iter().flat_map(|trigger| trigger_errors(trigger, facts)).collect()
 }
 
-fn of_trigger(trigger: &Trigger, facts: &Facts<'_>) -> Vec<Diagnostic> {
+fn trigger_errors(trigger: &Trigger, facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let title = format!("Trigger {}", trigger.name);
     let mut error = |place: &Location, message: String, help: String| {
-        let error = Diagnostic::error(codes::TRIGGER, message, Scope::File(place.file.clone()));
+        let error = Diagnostic::error(
+            codes::TRIGGER_UNKNOWN_NAME,
+            message,
+            DiagnosticScope::File(place.file.clone()),
+        );
         found.push(error.at(place.clone()).help(help));
     };
     let receivers: Vec<&str> = facts
@@ -29,23 +33,24 @@ fn of_trigger(trigger: &Trigger, facts: &Facts<'_>) -> Vec<Diagnostic> {
         let message = format!("{title} is of receiver {name}, which tutti.yaml does not have");
         error(place, message, suggest(name, &receivers, &receivers));
     }
-    let app = trigger.app.template.constant().map(|name| (name, triggers::find(name, facts.app_names())));
+    let app =
+        trigger.app.template.constant().map(|name| (name, trigger_files::find_app(name, facts.app_names())));
     if let Some((name, Err(help))) = &app {
         error(&trigger.app.location, format!("{title} is of app {name}, which does not exist"), help.clone());
     }
-    match &trigger.place {
-        TriggerPlace::Pin { ring } => {
+    match &trigger.target {
+        TriggerTarget::Pin { ring } => {
             let rings: Vec<&str> = facts.rings.iter().map(|ring| ring.name.as_str()).collect();
             if let Some(name) = ring.template.constant().filter(|name| !rings.contains(name)) {
                 let message = format!("{title} is of ring {name}, which does not exist");
                 error(&ring.location, message, suggest(name, &rings, &rings));
             }
         }
-        TriggerPlace::Field { file, .. } => {
+        TriggerTarget::Field { file, .. } => {
             let Some((named, (_, Ok(id)))) = file.template.constant().zip(app) else { return found };
             let apps = &facts.manifests.apps;
             let app = apps.iter().find(|app| app.id == id);
-            let checked = app.map(|app| triggers::file_of(app, named, apps, facts.snapshot));
+            let checked = app.map(|app| trigger_files::writable_file(app, named, apps, facts.snapshot));
             if let Some(Err((mistake, help))) = checked {
                 error(&file.location, format!("{title} writes {named:?}, which {mistake}"), help);
             }

@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-use super::Facts;
-use super::placement::{TOLD, missing};
+use super::CheckInput;
+use super::placement::{MAX_REPORTED, unknown_clusters};
 use crate::fleet::{codes, placement};
 use crate::manifest::read::suggest;
 use crate::model::{
-    App, AppSpec, Cluster, ClusterName, Diagnostic, Location, RolloutGroup, Scope, Selector, WaveOrder,
-    WaveRule,
+    App, AppSpec, Cluster, ClusterName, ClusterSelector, Diagnostic, DiagnosticScope, Location, RolloutGroup,
+    WaveOrder, WaveRule,
 };
 
 /// The group of an app without podSets.
 const DEFAULT_GROUP: &str = "default";
 
 /// Selectors of waves exist, each wave selects a part of its app, and waves do not overlap.
-pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let known = Known {
+pub fn waves_fit(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
+    let known = RegisteredNames {
         clusters: facts.cluster_names(),
         rings: facts.rings.iter().map(|ring| ring.name.as_str()).collect(),
     };
@@ -25,18 +25,18 @@ pub fn fit(facts: &Facts<'_>) -> Vec<Diagnostic> {
         WaveOrder::Waves(waves) => Some((&**app, waves.as_slice())),
         WaveOrder::Default | WaveOrder::Groups(_) => None,
     });
-    let mut reaches = Reaches::default();
+    let mut reaches = SelectorCache::default();
     let mut found = Vec::new();
     for (app, waves) in in_waves {
-        let scene = Scene { app, waves: reaches.of_all(waves, facts), units: units(app, facts) };
-        found.append(&mut selections(&scene, &known, facts));
-        found.append(&mut overlaps(&scene));
+        let scene = AppWaves { app, waves: reaches.resolve_waves(waves, facts), units: units(app, facts) };
+        found.append(&mut selection_errors(&scene, &known, facts));
+        found.append(&mut overlap_errors(&scene));
     }
     found
 }
 
 /// Each group of `upgradeType` has a podSet. With a typo, its podSets would go with the last wave.
-pub fn groups_select(facts: &Facts<'_>) -> Vec<Diagnostic> {
+pub fn groups_select(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for app in &facts.manifests.apps {
         let WaveOrder::Groups(order) = &app.rollout.order else { continue };
@@ -58,7 +58,7 @@ pub fn groups_select(facts: &Facts<'_>) -> Vec<Diagnostic> {
                 "its podSets are of: {names}. Write one of these, remove the group, or end the name of a podSet in -{}",
                 group.as_str()
             );
-            Diagnostic::warning(codes::EMPTY_WAVE, message, Scope::App(app.id.clone())).at(place.clone()).help(help)
+            Diagnostic::warning(codes::EMPTY_WAVE, message, DiagnosticScope::App(app.id.clone())).at(place.clone()).help(help)
         }));
     }
     found
@@ -71,13 +71,13 @@ fn runs_on_any(app: &App, clusters: &[ClusterName]) -> bool {
     }
 }
 
-struct Known<'a> {
+struct RegisteredNames<'a> {
     clusters: Vec<&'a str>,
     rings: Vec<&'a str>,
 }
 
 /// An app, the clusters that each of its waves selects, and its units: cluster and groups there.
-struct Scene<'a> {
+struct AppWaves<'a> {
     app: &'a App,
     waves: Vec<(&'a WaveRule, Rc<HashSet<&'a ClusterName>>)>,
     units: Vec<(ClusterName, BTreeSet<&'a str>)>,
@@ -85,18 +85,22 @@ struct Scene<'a> {
 
 /// Apps share selectors, so the clusters of each selector are computed once.
 #[derive(Default)]
-struct Reaches<'a>(Vec<(&'a Selector, Rc<HashSet<&'a ClusterName>>)>);
+struct SelectorCache<'a>(Vec<(&'a ClusterSelector, Rc<HashSet<&'a ClusterName>>)>);
 
-impl<'a> Reaches<'a> {
-    fn of_all(
+impl<'a> SelectorCache<'a> {
+    fn resolve_waves(
         &mut self,
         waves: &'a [WaveRule],
-        facts: &Facts<'a>,
+        facts: &CheckInput<'a>,
     ) -> Vec<(&'a WaveRule, Rc<HashSet<&'a ClusterName>>)> {
-        waves.iter().map(|wave| (wave, self.of(&wave.clusters, facts))).collect()
+        waves.iter().map(|wave| (wave, self.resolve(&wave.clusters, facts))).collect()
     }
 
-    fn of(&mut self, selector: &'a Selector, facts: &Facts<'a>) -> Rc<HashSet<&'a ClusterName>> {
+    fn resolve(
+        &mut self,
+        selector: &'a ClusterSelector,
+        facts: &CheckInput<'a>,
+    ) -> Rc<HashSet<&'a ClusterName>> {
         if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == selector) {
             return Rc::clone(known);
         }
@@ -110,13 +114,17 @@ impl<'a> Reaches<'a> {
     }
 }
 
-fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Diagnostic> {
-    let Scene { app, waves, units } = scene;
+fn selection_errors(
+    scene: &AppWaves<'_>,
+    known: &RegisteredNames<'_>,
+    facts: &CheckInput<'_>,
+) -> Vec<Diagnostic> {
+    let AppWaves { app, waves, units } = scene;
     let groups = groups(app);
-    let (scope, title) = (Scope::App(app.id.clone()), app.title());
+    let (scope, title) = (DiagnosticScope::App(app.id.clone()), app.title());
     let mut found = Vec::new();
     for (wave, reach) in waves {
-        if found.len() >= TOLD {
+        if found.len() >= MAX_REPORTED {
             break;
         }
         let before = found.len();
@@ -125,7 +133,7 @@ fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Di
             let error = Diagnostic::error(code, message, scope.clone()).at(wave.location.clone());
             found.push(error.help(help));
         };
-        let names = missing(&wave.clusters, &known.clusters).filter(|_| !facts.more_clusters);
+        let names = unknown_clusters(&wave.clusters, &known.clusters).filter(|_| !facts.has_unknown_clusters);
         for name in names {
             let what = format!("cluster {name}, which is not registered");
             error(codes::UNKNOWN_CLUSTER, what, suggest(name, &known.clusters, &known.clusters));
@@ -134,13 +142,14 @@ fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Di
             let what = format!("ring {ring}, which does not exist");
             error(codes::UNKNOWN_RING, what, suggest(ring, &known.rings, &known.rings));
         }
-        for group in wave.groups.iter().map(String::as_str).filter(|group| !groups.contains(group)).take(TOLD)
+        for group in
+            wave.groups.iter().map(String::as_str).filter(|group| !groups.contains(group)).take(MAX_REPORTED)
         {
             let what = format!("group {group}, and none of its podSets is in it");
             error(codes::UNKNOWN_GROUP, what, suggest(group, &groups, &groups));
         }
         // An app that runs nowhere is reported by another check.
-        if found.len() > before || units.is_empty() || facts.more_clusters {
+        if found.len() > before || units.is_empty() || facts.has_unknown_clusters {
             continue;
         }
         let selects = |(cluster, groups): &(ClusterName, BTreeSet<&str>)| {
@@ -157,8 +166,8 @@ fn selections(scene: &Scene<'_>, known: &Known<'_>, facts: &Facts<'_>) -> Vec<Di
 }
 
 /// A podSet in two waves would be released twice. One error for each wave that overlaps an earlier one.
-fn overlaps(scene: &Scene<'_>) -> Vec<Diagnostic> {
-    let Scene { app, waves, units } = scene;
+fn overlap_errors(scene: &AppWaves<'_>) -> Vec<Diagnostic> {
+    let AppWaves { app, waves, units } = scene;
     let mut found: BTreeMap<usize, Diagnostic> = BTreeMap::new();
     let mut on_cluster: HashMap<&ClusterName, Vec<(usize, &WaveRule)>> = HashMap::new();
     for (index, (wave, reach)) in waves.iter().enumerate() {
@@ -180,7 +189,7 @@ fn overlaps(scene: &Scene<'_>) -> Vec<Diagnostic> {
                     let title = app.title();
                     let message =
                         format!("waves {} and {} of {title} both select {what}", first.name, wave.name);
-                    Diagnostic::error(codes::TWO_WAVES, message, Scope::App(app.id.clone()))
+                    Diagnostic::error(codes::TWO_WAVES, message, DiagnosticScope::App(app.id.clone()))
                         .at(wave.location.clone())
                         .help("narrow one of them, so that each podSet has one turn")
                         .related(first.location.clone(), "the earlier wave")
@@ -192,7 +201,7 @@ fn overlaps(scene: &Scene<'_>) -> Vec<Diagnostic> {
 }
 
 /// The clusters of an app, with the groups of its podSets there.
-fn units<'a>(app: &'a App, facts: &Facts<'_>) -> Vec<(ClusterName, BTreeSet<&'a str>)> {
+fn units<'a>(app: &'a App, facts: &CheckInput<'_>) -> Vec<(ClusterName, BTreeSet<&'a str>)> {
     let of_cluster = |cluster: ClusterName| {
         let groups = match &app.spec {
             AppSpec::AppSet(app_set) if app_set.placement.is_none() => {

@@ -4,26 +4,27 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Client;
-use super::http::Call;
-use super::pulls::{Named, time};
-use crate::forge::{Comment, Error, Operation};
+use super::GiteaClient;
+use super::http::GiteaCall;
+use super::pulls::{UserResponse, parse_time};
+use crate::forge::{Comment, Error, ForgeOperation};
 
-const READ_COMMENTS: Call = Call(Operation::ReadComments, "read comments");
-const CREATE_COMMENT: Call = Call(Operation::WriteComment, "write a comment");
-const EDIT_COMMENT: Call = Call(Operation::WriteComment, "edit a comment");
-const REACT: Call = Call(Operation::WriteComment, "react to a comment");
+const READ_COMMENTS: GiteaCall = GiteaCall(ForgeOperation::ReadComments, "read comments");
+const CREATE_COMMENT: GiteaCall = GiteaCall(ForgeOperation::WriteComment, "write a comment");
+const EDIT_COMMENT: GiteaCall = GiteaCall(ForgeOperation::WriteComment, "edit a comment");
+const REACT: GiteaCall = GiteaCall(ForgeOperation::WriteComment, "react to a comment");
 
-impl Client {
+impl GiteaClient {
     pub(in crate::forge) async fn comments(&self, number: u64) -> Result<Vec<Comment>, Error> {
-        let answered: Vec<Answered> = self.list(READ_COMMENTS, self.issue_url(number, "comments")).await?;
-        Ok(answered.into_iter().map(Answered::into_comment).collect())
+        let answered: Vec<CommentResponse> =
+            self.list(READ_COMMENTS, self.issue_url(number, "comments")).await?;
+        Ok(answered.into_iter().map(CommentResponse::into_comment).collect())
     }
 
     pub(in crate::forge) async fn create_comment(&self, number: u64, body: &str) -> Result<Comment, Error> {
         let url = self.issue_url(number, "comments");
         let answer = self.write(CREATE_COMMENT, Method::POST, url, Some(&json!({"body": body}))).await?;
-        self.understood(CREATE_COMMENT, &answer).map(Answered::into_comment)
+        self.parse(CREATE_COMMENT, &answer).map(CommentResponse::into_comment)
     }
 
     pub(in crate::forge) async fn edit_comment(&self, id: i64, body: &str) -> Result<(), Error> {
@@ -38,20 +39,20 @@ impl Client {
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct CommentResponse {
     id: i64,
-    user: Option<Named>,
+    user: Option<UserResponse>,
     body: Option<String>,
     created_at: Option<String>,
 }
 
-impl Answered {
+impl CommentResponse {
     fn into_comment(self) -> Comment {
         Comment {
             id: self.id,
             author: self.user.map(|user| user.login).unwrap_or_default(),
             body: self.body.unwrap_or_default(),
-            created: time(self.created_at.as_deref()),
+            created: parse_time(self.created_at.as_deref()),
         }
     }
 }

@@ -6,23 +6,23 @@ use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Client;
-use super::http::{Call, message_of};
-use super::pulls::{Named, revision};
-use crate::forge::{BranchCommit, Error, FileChange, FileCommit, Operation, Person};
+use super::GiteaClient;
+use super::http::{GiteaCall, error_message};
+use super::pulls::{UserResponse, parse_revision};
+use crate::forge::{BranchCommit, Error, FileChange, FileCommit, ForgeOperation, Person};
 use crate::model::Revision;
 
-pub(super) const READ_BRANCH: Call = Call(Operation::ReadBranch, "read a branch");
-const READ_COMMITS: Call = Call(Operation::ReadBranch, "compare branches");
-const READ_FILE: Call = Call(Operation::ReadBranch, "read a file");
-const WRITE_FILES: Call = Call(Operation::WriteBranch, "commit files");
-const DELETE_BRANCH: Call = Call(Operation::WriteBranch, "delete a branch");
+pub(super) const READ_BRANCH: GiteaCall = GiteaCall(ForgeOperation::ReadBranch, "read a branch");
+const READ_COMMITS: GiteaCall = GiteaCall(ForgeOperation::ReadBranch, "compare branches");
+const READ_FILE: GiteaCall = GiteaCall(ForgeOperation::ReadBranch, "read a file");
+const WRITE_FILES: GiteaCall = GiteaCall(ForgeOperation::WriteBranch, "commit files");
+const DELETE_BRANCH: GiteaCall = GiteaCall(ForgeOperation::WriteBranch, "delete a branch");
 
-impl Client {
+impl GiteaClient {
     pub(in crate::forge) async fn branch(&self, name: &str) -> Result<Option<Revision>, Error> {
-        let branch: Option<Branch> = self.find(READ_BRANCH, self.branch_url(name)).await?;
+        let branch: Option<BranchResponse> = self.find(READ_BRANCH, self.branch_url(name)).await?;
         let commit = branch.and_then(|branch| branch.commit);
-        Ok(commit.and_then(|commit| revision(&commit.id)))
+        Ok(commit.and_then(|commit| parse_revision(&commit.id)))
     }
 
     pub(in crate::forge) async fn commit(&self, revision: &Revision) -> Result<Option<BranchCommit>, Error> {
@@ -30,8 +30,8 @@ impl Client {
         for name in ["stat", "files", "verification"] {
             url.query_pairs_mut().append_pair(name, "false");
         }
-        let found: Option<Compare> = self.find(READ_COMMITS, url).await?;
-        Ok(found.and_then(Compare::into_commit))
+        let found: Option<CommitResponse> = self.find(READ_COMMITS, url).await?;
+        Ok(found.and_then(CommitResponse::into_commit))
     }
 
     pub(in crate::forge) async fn file(
@@ -42,9 +42,9 @@ impl Client {
         let parts: Vec<&str> = ["raw"].into_iter().chain(path.split('/')).collect();
         let mut url = self.repository_url(&parts);
         url.query_pairs_mut().append_pair("ref", revision.as_str());
-        let answer = self.answer(READ_FILE, self.request(Method::GET, url)).await?;
+        let answer = self.send(READ_FILE, self.request(Method::GET, url)).await?;
         let is_missing = answer.status == StatusCode::NOT_FOUND;
-        match self.success(READ_FILE, answer).await {
+        match self.expect_success(READ_FILE, answer).await {
             Err(Error::Refused { .. }) if is_missing => Ok(None),
             result => result.map(Some),
         }
@@ -53,9 +53,10 @@ impl Client {
     pub(in crate::forge) async fn pull_commits(&self, number: u64) -> Result<Vec<BranchCommit>, Error> {
         let mut url = self.pull_url(number, &["commits"]);
         url.query_pairs_mut().append_pair("files", "false").append_pair("verification", "false");
-        let answered: Vec<Compare> = self.list(READ_COMMITS, url).await?;
-        let commits: Option<Vec<BranchCommit>> = answered.into_iter().map(Compare::into_commit).collect();
-        commits.ok_or_else(|| self.strange(READ_COMMITS, "an id is no commit".to_owned()))
+        let answered: Vec<CommitResponse> = self.list(READ_COMMITS, url).await?;
+        let commits: Option<Vec<BranchCommit>> =
+            answered.into_iter().map(CommitResponse::into_commit).collect();
+        commits.ok_or_else(|| self.unexpected_answer(READ_COMMITS, "an id is no commit".to_owned()))
     }
 
     pub(in crate::forge) async fn branch_commits(
@@ -69,40 +70,40 @@ impl Client {
             segments.extend(pair.split('/'));
         }
         url.query_pairs_mut().append_pair("files", "false").append_pair("verification", "false");
-        let compared: Compared = self.get(READ_COMMITS, url).await?;
+        let compared: CompareResponse = self.get(READ_COMMITS, url).await?;
         let commits = compared.commits.unwrap_or_default().into_iter().map(|commit| commit.into_commit());
         let commits: Option<Vec<BranchCommit>> = commits.collect();
-        commits.ok_or_else(|| self.strange(READ_COMMITS, "an id is no commit".to_owned()))
+        commits.ok_or_else(|| self.unexpected_answer(READ_COMMITS, "an id is no commit".to_owned()))
     }
 
     pub(in crate::forge) async fn commit_files(&self, commit: &FileCommit) -> Result<Revision, Error> {
         let mut body = json!({
             "branch": commit.branch, "message": commit.message,
-            "files": commit.files.iter().map(operation).collect::<Vec<_>>(),
+            "files": commit.files.iter().map(file_operation).collect::<Vec<_>>(),
         });
         if let Some(base) = &commit.new_branch_from {
             body["branch"] = base.as_str().into();
             body["new_branch"] = commit.branch.as_str().into();
         }
         let request = self.request(Method::POST, self.repository_url(&["contents"])).json(&body);
-        let answer = self.answer(WRITE_FILES, request).await?;
-        let (url, step, message) = (self.address(), WRITE_FILES.1, message_of(&answer.body));
+        let answer = self.send(WRITE_FILES, request).await?;
+        let (url, step, message) = (self.address(), WRITE_FILES.1, error_message(&answer.body));
         let is_conflict = matches!(answer.status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::NOT_FOUND);
-        let body = match self.success(WRITE_FILES, answer).await {
+        let body = match self.expect_success(WRITE_FILES, answer).await {
             // A file or branch changed, was removed, or exists although it should be new.
             Err(Error::Refused { .. }) if is_conflict => return Err(Error::Conflict { url, step, message }),
             result => result?,
         };
-        let written: Written = self.understood(WRITE_FILES, &body)?;
-        let id = revision(&written.commit.sha);
-        id.ok_or_else(|| self.strange(WRITE_FILES, "its id is no commit".to_owned()))
+        let written: FileCommitResponse = self.parse(WRITE_FILES, &body)?;
+        let id = parse_revision(&written.commit.sha);
+        id.ok_or_else(|| self.unexpected_answer(WRITE_FILES, "its id is no commit".to_owned()))
     }
 
     pub(in crate::forge) async fn delete_branch(&self, name: &str) -> Result<(), Error> {
         let request = self.request(Method::DELETE, self.branch_url(name));
-        let answer = self.answer(DELETE_BRANCH, request).await?;
+        let answer = self.send(DELETE_BRANCH, request).await?;
         let is_gone = answer.status == StatusCode::NOT_FOUND;
-        match self.success(DELETE_BRANCH, answer).await {
+        match self.expect_success(DELETE_BRANCH, answer).await {
             Err(Error::Refused { .. }) if is_gone => Ok(()),
             result => result.map(drop),
         }
@@ -114,7 +115,7 @@ impl Client {
     }
 }
 
-fn operation(file: &FileChange) -> Value {
+fn file_operation(file: &FileChange) -> Value {
     let operation = match (&file.content, &file.replaces) {
         (None, _) => "delete",
         (Some(_), Some(_)) => "update",
@@ -131,7 +132,7 @@ fn operation(file: &FileChange) -> Value {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Branch {
+pub(super) struct BranchResponse {
     commit: Option<BranchTip>,
     #[serde(default)]
     pub protected: bool,
@@ -145,31 +146,31 @@ struct BranchTip {
 }
 
 #[derive(Deserialize)]
-struct Compared {
-    commits: Option<Vec<Compare>>,
+struct CompareResponse {
+    commits: Option<Vec<CommitResponse>>,
 }
 
 #[derive(Deserialize)]
-struct Compare {
+struct CommitResponse {
     sha: String,
-    author: Option<Named>,
-    committer: Option<Named>,
-    commit: Signed,
+    author: Option<UserResponse>,
+    committer: Option<UserResponse>,
+    commit: CommitSignatures,
 }
 
 #[derive(Deserialize)]
-struct Signed {
-    author: Option<Signature>,
-    committer: Option<Signature>,
+struct CommitSignatures {
+    author: Option<CommitSignature>,
+    committer: Option<CommitSignature>,
 }
 
 #[derive(Deserialize)]
-struct Signature {
+struct CommitSignature {
     email: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct FileCommitResponse {
     commit: WrittenCommit,
 }
 
@@ -178,14 +179,14 @@ struct WrittenCommit {
     sha: String,
 }
 
-impl Compare {
+impl CommitResponse {
     fn into_commit(self) -> Option<BranchCommit> {
-        let person = |signature: Option<Signature>, user: Option<Named>| Person {
+        let person = |signature: Option<CommitSignature>, user: Option<UserResponse>| Person {
             email: signature.and_then(|signature| signature.email).unwrap_or_default(),
             login: user.map(|user| user.login),
         };
         Some(BranchCommit {
-            revision: revision(&self.sha)?,
+            revision: parse_revision(&self.sha)?,
             author: person(self.commit.author, self.author),
             committer: person(self.commit.committer, self.committer),
         })

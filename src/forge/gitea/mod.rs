@@ -11,4 +11,4 @@ mod statuses;
 #[cfg(test)]
 mod tests;
 
-pub use http::Client;
+pub use http::GiteaClient;

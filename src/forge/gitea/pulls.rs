@@ -7,30 +7,30 @@ use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Client;
-use super::http::{Call, MOST_ITEMS, message_of};
+use super::GiteaClient;
+use super::http::{GiteaCall, MOST_ITEMS, error_message};
 use crate::forge::{
-    Branch, Error, Label, MergeHow, NewPull, Operation, Permission, Pull, PullEdit, PullFilter, PullState,
-    User, is_commit,
+    Error, ForgeOperation, Label, MergeMethod, NewPull, Permission, Pull, PullEdit, PullFilter, PullSide,
+    PullState, User, is_commit,
 };
 use crate::model::Revision;
 
-const READ_USER: Call = Call(Operation::ReadUser, "read the token's user");
-const READ_PERMISSION: Call = Call(Operation::ReadUser, "read a user's permission");
-const READ_PULLS: Call = Call(Operation::ReadPulls, "read pull requests");
-const CREATE_PULL: Call = Call(Operation::WritePull, "create a pull request");
-const EDIT_PULL: Call = Call(Operation::WritePull, "edit a pull request");
-const CLOSE_PULL: Call = Call(Operation::WritePull, "close a pull request");
-const MERGE_PULL: Call = Call(Operation::MergePull, "merge a pull request");
-const READ_LABELS: Call = Call(Operation::ReadSettings, "read labels");
-const CREATE_LABEL: Call = Call(Operation::WriteSettings, "create a label");
-const ADD_LABELS: Call = Call(Operation::WritePull, "label a pull request");
+const READ_USER: GiteaCall = GiteaCall(ForgeOperation::ReadUser, "read the token's user");
+const READ_PERMISSION: GiteaCall = GiteaCall(ForgeOperation::ReadUser, "read a user's permission");
+const READ_PULLS: GiteaCall = GiteaCall(ForgeOperation::ReadPulls, "read pull requests");
+const CREATE_PULL: GiteaCall = GiteaCall(ForgeOperation::WritePull, "create a pull request");
+const EDIT_PULL: GiteaCall = GiteaCall(ForgeOperation::WritePull, "edit a pull request");
+const CLOSE_PULL: GiteaCall = GiteaCall(ForgeOperation::WritePull, "close a pull request");
+const MERGE_PULL: GiteaCall = GiteaCall(ForgeOperation::MergePull, "merge a pull request");
+const READ_LABELS: GiteaCall = GiteaCall(ForgeOperation::ReadSettings, "read labels");
+const CREATE_LABEL: GiteaCall = GiteaCall(ForgeOperation::WriteSettings, "create a label");
+const ADD_LABELS: GiteaCall = GiteaCall(ForgeOperation::WritePull, "label a pull request");
 /// Searched for those of a branch, the most recently updated first.
 const MOST_SEARCHED: usize = 1_000;
 
-impl Client {
+impl GiteaClient {
     pub(in crate::forge) async fn who_am_i(&self) -> Result<User, Error> {
-        let user: Named = self.get(READ_USER, self.url(&["user"])).await?;
+        let user: UserResponse = self.get(READ_USER, self.url(&["user"])).await?;
         Ok(User { login: user.login, id: user.id })
     }
 
@@ -48,7 +48,7 @@ impl Client {
             "read" => Ok(Permission::Read),
             "write" => Ok(Permission::Write),
             "admin" | "owner" => Ok(Permission::Admin),
-            _ => Err(self.strange(READ_PERMISSION, "the permission is an unknown word".to_owned())),
+            _ => Err(self.unexpected_answer(READ_PERMISSION, "the permission is an unknown word".to_owned())),
         }
     }
 
@@ -65,9 +65,9 @@ impl Client {
         let is_all = filter.most == 0;
         let most = if is_all { MOST_ITEMS + 1 } else { filter.most.min(MOST_ITEMS) };
         // Anybody may open a pull request with a text of any length.
-        let mut answered: Vec<Answered> = self.first(READ_PULLS, url, most, true).await?;
+        let mut answered: Vec<PullResponse> = self.list_first(READ_PULLS, url, most, true).await?;
         if is_all && answered.len() > MOST_ITEMS {
-            return Err(self.strange(READ_PULLS, format!("it has more than {MOST_ITEMS} items")));
+            return Err(self.unexpected_answer(READ_PULLS, format!("it has more than {MOST_ITEMS} items")));
         }
         answered.truncate(most);
         // Older versions ignore both filters.
@@ -76,7 +76,7 @@ impl Client {
             filter.author.as_ref().is_none_or(is_by)
                 && filter.base.as_ref().is_none_or(|base| *base == pull.base.reference)
         };
-        Ok(answered.into_iter().filter_map(Answered::into_pull).filter(is_wanted).collect())
+        Ok(answered.into_iter().filter_map(PullResponse::into_pull).filter(is_wanted).collect())
     }
 
     pub(in crate::forge) async fn pulls_of_branch(&self, branch: &str) -> Result<Vec<Pull>, Error> {
@@ -87,14 +87,14 @@ impl Client {
     }
 
     pub(in crate::forge) async fn pull(&self, number: u64) -> Result<Option<Pull>, Error> {
-        let answered: Option<Answered> = self.find(READ_PULLS, self.pull_url(number, &[])).await?;
-        Ok(answered.and_then(Answered::into_pull))
+        let answered: Option<PullResponse> = self.find(READ_PULLS, self.pull_url(number, &[])).await?;
+        Ok(answered.and_then(PullResponse::into_pull))
     }
 
     pub(in crate::forge) async fn merged_pull(&self, revision: &Revision) -> Result<Option<Pull>, Error> {
         let url = self.repository_url(&["commits", revision.as_str(), "pull"]);
-        let answered: Option<Answered> = self.find(READ_PULLS, url).await?;
-        Ok(answered.and_then(Answered::into_pull).filter(|pull| pull.state == PullState::Merged))
+        let answered: Option<PullResponse> = self.find(READ_PULLS, url).await?;
+        Ok(answered.and_then(PullResponse::into_pull).filter(|pull| pull.state == PullState::Merged))
     }
 
     pub(in crate::forge) async fn create_pull(&self, pull: &NewPull) -> Result<Pull, Error> {
@@ -104,9 +104,9 @@ impl Client {
         });
         let answer =
             self.write(CREATE_PULL, Method::POST, self.repository_url(&["pulls"]), Some(&body)).await?;
-        let answered: Answered = self.understood(CREATE_PULL, &answer)?;
+        let answered: PullResponse = self.parse(CREATE_PULL, &answer)?;
         let pull = answered.into_pull();
-        pull.ok_or_else(|| self.strange(CREATE_PULL, "its head is no commit".to_owned()))
+        pull.ok_or_else(|| self.unexpected_answer(CREATE_PULL, "its head is no commit".to_owned()))
     }
 
     pub(in crate::forge) async fn edit_pull(&self, number: u64, edit: &PullEdit) -> Result<(), Error> {
@@ -127,20 +127,20 @@ impl Client {
     pub(in crate::forge) async fn merge_pull(
         &self,
         number: u64,
-        how: MergeHow,
+        how: MergeMethod,
         head: &Revision,
     ) -> Result<(), Error> {
         let how = match how {
-            MergeHow::Merge => "merge",
-            MergeHow::Squash => "squash",
-            MergeHow::Rebase => "rebase",
-            MergeHow::FastForward => "fast-forward-only",
+            MergeMethod::Merge => "merge",
+            MergeMethod::Squash => "squash",
+            MergeMethod::Rebase => "rebase",
+            MergeMethod::FastForward => "fast-forward-only",
         };
         let body = json!({"Do": how, "head_commit_id": head.as_str()});
         let request = self.request(Method::POST, self.pull_url(number, &["merge"])).json(&body);
-        let answer = self.answer(MERGE_PULL, request).await?;
+        let answer = self.send(MERGE_PULL, request).await?;
         let (url, step) = (self.address(), MERGE_PULL.1);
-        let message = message_of(&answer.body);
+        let message = error_message(&answer.body);
         match answer.status {
             StatusCode::METHOD_NOT_ALLOWED => Err(Error::NotMergeable { url, step, message }),
             // The base moved during the merge. The same request may succeed.
@@ -150,13 +150,13 @@ impl Client {
             StatusCode::CONFLICT if message.contains("head out of date") => {
                 Err(Error::HeadMoved { url, step, head: head.to_string(), message })
             }
-            _ => self.success(MERGE_PULL, answer).await.map(drop),
+            _ => self.expect_success(MERGE_PULL, answer).await.map(drop),
         }
     }
 
     pub(in crate::forge) async fn labels(&self) -> Result<Vec<Label>, Error> {
-        let labels: Vec<Labelled> = self.list(READ_LABELS, self.repository_url(&["labels"])).await?;
-        let label = |it: Labelled| Label { name: it.name, color: it.color, description: it.description };
+        let labels: Vec<LabelResponse> = self.list(READ_LABELS, self.repository_url(&["labels"])).await?;
+        let label = |it: LabelResponse| Label { name: it.name, color: it.color, description: it.description };
         Ok(labels.into_iter().map(label).collect())
     }
 
@@ -184,11 +184,11 @@ impl Client {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let labels: Vec<Labelled> = self.list(READ_LABELS, self.repository_url(&["labels"])).await?;
+        let labels: Vec<LabelResponse> = self.list(READ_LABELS, self.repository_url(&["labels"])).await?;
         let ids: BTreeMap<&str, i64> = labels.iter().map(|label| (label.name.as_str(), label.id)).collect();
         let id = |name: &String| {
             let id = ids.get(name.as_str()).copied();
-            id.ok_or_else(|| self.strange(READ_LABELS, format!("there is no label `{name}`")))
+            id.ok_or_else(|| self.unexpected_answer(READ_LABELS, format!("there is no label `{name}`")))
         };
         names.iter().map(id).collect()
     }
@@ -204,19 +204,19 @@ impl Client {
 }
 
 /// A time of Gitea, which an answer may lack.
-pub(super) fn time(text: Option<&str>) -> Timestamp {
+pub(super) fn parse_time(text: Option<&str>) -> Timestamp {
     text.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 #[derive(Deserialize)]
-pub(super) struct Named {
+pub(super) struct UserResponse {
     pub login: String,
     #[serde(default)]
     pub id: i64,
 }
 
 #[derive(Deserialize)]
-struct Labelled {
+struct LabelResponse {
     #[serde(default)]
     id: i64,
     name: String,
@@ -227,7 +227,7 @@ struct Labelled {
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct PullResponse {
     number: u64,
     title: Option<String>,
     body: Option<String>,
@@ -236,33 +236,33 @@ struct Answered {
     merged: bool,
     #[serde(default)]
     draft: bool,
-    user: Option<Named>,
-    head: Side,
-    base: Side,
-    labels: Option<Vec<Labelled>>,
+    user: Option<UserResponse>,
+    head: PullSideResponse,
+    base: PullSideResponse,
+    labels: Option<Vec<LabelResponse>>,
     html_url: Option<String>,
-    merged_by: Option<Named>,
+    merged_by: Option<UserResponse>,
     merge_commit_sha: Option<String>,
     updated_at: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Side {
+struct PullSideResponse {
     label: Option<String>,
     #[serde(rename = "ref")]
     reference: Option<String>,
     sha: Option<String>,
-    repo: Option<Repository>,
+    repo: Option<PullRepositoryResponse>,
 }
 
 #[derive(Deserialize)]
-struct Repository {
+struct PullRepositoryResponse {
     id: i64,
     full_name: String,
 }
 
-impl Answered {
-    /// `None` if a side has no commit: one broken pull request must not hide the others.
+impl PullResponse {
+    /// `NotConfigured` if a side has no commit: one broken pull request must not hide the others.
     fn into_pull(self) -> Option<Pull> {
         let home = self.base.repo.as_ref().map(|repository| repository.id);
         // Without a label it was a push to `refs/for/…`, which every reader may do.
@@ -286,26 +286,26 @@ impl Answered {
             labels: self.labels.unwrap_or_default().into_iter().map(|label| label.name).collect(),
             url: self.html_url.unwrap_or_default(),
             merged_by: self.merged_by.map(|user| user.login),
-            merge_commit: self.merge_commit_sha.and_then(|id| revision(&id)),
-            updated_at: time(self.updated_at.as_deref()),
+            merge_commit: self.merge_commit_sha.and_then(|id| parse_revision(&id)),
+            updated_at: parse_time(self.updated_at.as_deref()),
         })
     }
 }
 
-impl Side {
-    fn into_branch(self, is_fork: bool) -> Option<Branch> {
+impl PullSideResponse {
+    fn into_branch(self, is_fork: bool) -> Option<PullSide> {
         // The label keeps the name of a deleted branch.
         let label = self.label.filter(|label| !label.is_empty());
-        Some(Branch {
+        Some(PullSide {
             reference: label.or(self.reference).unwrap_or_default(),
-            revision: revision(&self.sha?)?,
+            revision: parse_revision(&self.sha?)?,
             repository: self.repo.map(|repository| repository.full_name),
             is_fork,
         })
     }
 }
 
-pub(super) fn revision(id: &str) -> Option<Revision> {
+pub(super) fn parse_revision(id: &str) -> Option<Revision> {
     is_commit(id).then(|| Revision::from(id))
 }
 
@@ -323,7 +323,7 @@ mod tests {
         for (name, field) in others.as_object().expect("fields") {
             value[name] = field.clone();
         }
-        serde_json::from_value::<Answered>(value).expect("a pull request").into_pull()
+        serde_json::from_value::<PullResponse>(value).expect("a pull request").into_pull()
     }
 
     #[test]

@@ -2,24 +2,25 @@
 
 use serde::Deserialize;
 
-use super::Client;
-use super::http::Call;
-use super::pulls::{Named, revision, time};
-use crate::forge::{Error, Operation, Review, ReviewState};
+use super::GiteaClient;
+use super::http::GiteaCall;
+use super::pulls::{UserResponse, parse_revision, parse_time};
+use crate::forge::{Error, ForgeOperation, Review, ReviewState};
 
-const READ_REVIEWS: Call = Call(Operation::ReadReviews, "read reviews");
+const READ_REVIEWS: GiteaCall = GiteaCall(ForgeOperation::ReadReviews, "read reviews");
 
-impl Client {
+impl GiteaClient {
     pub(in crate::forge) async fn reviews(&self, number: u64) -> Result<Vec<Review>, Error> {
-        let answered: Vec<Answered> = self.list(READ_REVIEWS, self.pull_url(number, &["reviews"])).await?;
-        Ok(answered.into_iter().map(Answered::into_review).collect())
+        let answered: Vec<ReviewResponse> =
+            self.list(READ_REVIEWS, self.pull_url(number, &["reviews"])).await?;
+        Ok(answered.into_iter().map(ReviewResponse::into_review).collect())
     }
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct ReviewResponse {
     id: i64,
-    user: Option<Named>,
+    user: Option<UserResponse>,
     state: Option<String>,
     commit_id: Option<String>,
     #[serde(default)]
@@ -31,7 +32,7 @@ struct Answered {
     submitted_at: Option<String>,
 }
 
-impl Answered {
+impl ReviewResponse {
     fn into_review(self) -> Review {
         let state = match self.state.as_deref() {
             Some("APPROVED") => ReviewState::Approved,
@@ -45,11 +46,11 @@ impl Answered {
             id: self.id,
             user: self.user.map(|user| user.login).unwrap_or_default(),
             state,
-            commit: self.commit_id.and_then(|id| revision(&id)),
+            commit: self.commit_id.and_then(|id| parse_revision(&id)),
             is_official: self.official,
             is_stale: self.stale,
             is_dismissed: self.dismissed,
-            submitted: time(self.submitted_at.as_deref()),
+            submitted: parse_time(self.submitted_at.as_deref()),
         }
     }
 }

@@ -5,21 +5,23 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Client;
-use super::contents::{Branch, READ_BRANCH};
-use super::http::Call;
-use crate::forge::{Error, Hook, NewHook, Operation, Permission, Protection, RepositoryFacts};
+use super::GiteaClient;
+use super::contents::{BranchResponse, READ_BRANCH};
+use super::http::GiteaCall;
+use crate::forge::{
+    BranchProtection, Error, ForgeOperation, NewHook, Permission, RepositoryFacts, RepositoryHook,
+};
 
-const READ_REPOSITORY: Call = Call(Operation::ReadRepository, "read the repository");
-const READ_HOOKS: Call = Call(Operation::ReadSettings, "read webhooks");
-const WRITE_HOOK: Call = Call(Operation::WriteSettings, "write a webhook");
-const DELETE_HOOK: Call = Call(Operation::WriteSettings, "delete a webhook");
-const READ_PROTECTION: Call = Call(Operation::ReadSettings, "read a branch protection");
-const WRITE_PROTECTION: Call = Call(Operation::WriteSettings, "write a branch protection");
+const READ_REPOSITORY: GiteaCall = GiteaCall(ForgeOperation::ReadRepository, "read the repository");
+const READ_HOOKS: GiteaCall = GiteaCall(ForgeOperation::ReadSettings, "read webhooks");
+const WRITE_HOOK: GiteaCall = GiteaCall(ForgeOperation::WriteSettings, "write a webhook");
+const DELETE_HOOK: GiteaCall = GiteaCall(ForgeOperation::WriteSettings, "delete a webhook");
+const READ_PROTECTION: GiteaCall = GiteaCall(ForgeOperation::ReadSettings, "read a branch protection");
+const WRITE_PROTECTION: GiteaCall = GiteaCall(ForgeOperation::WriteSettings, "write a branch protection");
 
-impl Client {
+impl GiteaClient {
     pub(in crate::forge) async fn repository_facts(&self) -> Result<RepositoryFacts, Error> {
-        let found: Repository = self.get(READ_REPOSITORY, self.repository_url(&[])).await?;
+        let found: RepositoryResponse = self.get(READ_REPOSITORY, self.repository_url(&[])).await?;
         let rights = found.permissions.unwrap_or_default();
         let permission = match (rights.admin, rights.push, rights.pull) {
             (true, _, _) => Permission::Admin,
@@ -30,9 +32,9 @@ impl Client {
         Ok(RepositoryFacts { name: found.full_name, default_branch: found.default_branch, permission })
     }
 
-    pub(in crate::forge) async fn hooks(&self) -> Result<Vec<Hook>, Error> {
-        let hooks: Vec<Answered> = self.list(READ_HOOKS, self.repository_url(&["hooks"])).await?;
-        Ok(hooks.into_iter().map(Answered::into_hook).collect())
+    pub(in crate::forge) async fn hooks(&self) -> Result<Vec<RepositoryHook>, Error> {
+        let hooks: Vec<HookResponse> = self.list(READ_HOOKS, self.repository_url(&["hooks"])).await?;
+        Ok(hooks.into_iter().map(HookResponse::into_hook).collect())
     }
 
     pub(in crate::forge) async fn create_hook(&self, hook: &NewHook) -> Result<(), Error> {
@@ -44,7 +46,11 @@ impl Client {
         self.write(WRITE_HOOK, Method::POST, self.repository_url(&["hooks"]), Some(&body)).await.map(drop)
     }
 
-    pub(in crate::forge) async fn edit_hook(&self, hook: &Hook, events: &[String]) -> Result<(), Error> {
+    pub(in crate::forge) async fn edit_hook(
+        &self,
+        hook: &RepositoryHook,
+        events: &[String],
+    ) -> Result<(), Error> {
         // Omitted fields would be cleared.
         let body = json!({
             "active": true, "events": events, "config": {"url": hook.url, "content_type": "json"},
@@ -61,8 +67,8 @@ impl Client {
         self.repository_url(&["hooks", &id.to_string()])
     }
 
-    pub(in crate::forge) async fn protection(&self, branch: &str) -> Result<Option<Protection>, Error> {
-        let found: Branch = self.get(READ_BRANCH, self.branch_url(branch)).await?;
+    pub(in crate::forge) async fn protection(&self, branch: &str) -> Result<Option<BranchProtection>, Error> {
+        let found: BranchResponse = self.get(READ_BRANCH, self.branch_url(branch)).await?;
         // A pattern may protect the branch too; Gitea decides which rule is effective.
         let rule = found.effective_branch_protection_name.filter(|name| !name.is_empty());
         let Some(rule) = rule else {
@@ -74,10 +80,10 @@ impl Client {
             return Ok(None);
         };
         let url = self.repository_url(&["branch_protections", &rule]);
-        let rule: Option<Rule> = self.find(READ_PROTECTION, url).await?;
-        Ok(rule.map(|rule| Protection {
+        let rule: Option<ProtectionResponse> = self.find(READ_PROTECTION, url).await?;
+        Ok(rule.map(|rule| BranchProtection {
             rule: rule.rule_name,
-            required: rule.status_check_contexts.unwrap_or_default(),
+            required_contexts: rule.status_check_contexts.unwrap_or_default(),
             has_status_check: rule.enable_status_check,
             allows_push: rule.enable_push,
         }))
@@ -110,23 +116,23 @@ impl Client {
 }
 
 #[derive(Deserialize)]
-struct Repository {
+struct RepositoryResponse {
     full_name: String,
     #[serde(default)]
     default_branch: String,
-    permissions: Option<Rights>,
+    permissions: Option<RepositoryRights>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Rights {
+struct RepositoryRights {
     admin: bool,
     push: bool,
     pull: bool,
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct HookResponse {
     id: i64,
     config: Option<HookConfig>,
     events: Option<Vec<String>>,
@@ -145,12 +151,12 @@ struct HookConfig {
     content_type: String,
 }
 
-impl Answered {
-    fn into_hook(self) -> Hook {
+impl HookResponse {
+    fn into_hook(self) -> RepositoryHook {
         let config = self.config.unwrap_or_default();
         let mut events = self.events.unwrap_or_default();
         events.sort();
-        Hook {
+        RepositoryHook {
             id: self.id,
             url: config.url,
             events,
@@ -163,7 +169,7 @@ impl Answered {
 }
 
 #[derive(Deserialize)]
-struct Rule {
+struct ProtectionResponse {
     rule_name: String,
     #[serde(default)]
     enable_status_check: bool,

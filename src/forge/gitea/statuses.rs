@@ -6,52 +6,52 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Client;
-use super::http::{Call, MOST_REQUESTS, PAGE};
+use super::GiteaClient;
+use super::http::{GiteaCall, MOST_REQUESTS, PAGE_SIZE};
 use crate::forge::status;
-use crate::forge::{CommitStatus, Error, Operation, State};
+use crate::forge::{CommitStatus, CommitStatusState, Error, ForgeOperation};
 use crate::model::Revision;
 
-impl Client {
+impl GiteaClient {
     pub(in crate::forge) async fn post_status(
         &self,
         revision: &Revision,
         status: &CommitStatus,
     ) -> Result<(), Error> {
-        let call = Call(Operation::PostStatus, "write a commit status");
+        let call = GiteaCall(ForgeOperation::PostStatus, "write a commit status");
         let url = self.repository_url(&["statuses", revision.as_str()]);
         let body = json!({
             "state": status.state.as_str(),
             "context": status.context,
-            "description": status::shortened(&status.description),
+            "description": status::shorten_description(&status.description),
             "target_url": status.target_url.as_deref().unwrap_or_default(),
         });
-        let result = match self.answer(call, self.request(Method::POST, url).json(&body)).await {
-            Ok(answer) => self.success_of(call, answer, revision).await.map(drop),
+        let result = match self.send(call, self.request(Method::POST, url).json(&body)).await {
+            Ok(answer) => self.expect_commit_success(call, answer, revision).await.map(drop),
             Err(error) => Err(error),
         };
         if let Some(observer) = &self.observer {
-            observer.posted(result.as_ref().copied());
+            observer.status_posted(result.as_ref().copied());
         }
         result
     }
 
     pub(in crate::forge) async fn statuses(&self, revision: &Revision) -> Result<Vec<CommitStatus>, Error> {
-        let call = Call(Operation::ReadStatuses, "read commit statuses");
+        let call = GiteaCall(ForgeOperation::ReadStatuses, "read commit statuses");
         let mut newest: BTreeMap<String, (i64, CommitStatus)> = BTreeMap::new();
         let mut seen = 0;
         for page in 1..=MOST_REQUESTS {
             let mut url = self.repository_url(&["commits", revision.as_str(), "status"]);
             url.query_pairs_mut()
                 .append_pair("page", &page.to_string())
-                .append_pair("limit", &PAGE.to_string());
-            let answer = self.answer(call, self.request(Method::GET, url)).await?;
-            let body = self.success_of(call, answer, revision).await?;
+                .append_pair("limit", &PAGE_SIZE.to_string());
+            let answer = self.send(call, self.request(Method::GET, url)).await?;
+            let body = self.expect_commit_success(call, answer, revision).await?;
             // Older versions return an empty body if there are no statuses.
             if body.trim_ascii().is_empty() {
                 break;
             }
-            let combined: Combined = self.understood(call, &body)?;
+            let combined: CombinedStatusResponse = self.parse(call, &body)?;
             let statuses = combined.statuses.unwrap_or_default();
             seen += statuses.len();
             let last = statuses.is_empty() || combined.total_count.is_some_and(|total| seen >= total);
@@ -72,14 +72,14 @@ impl Client {
 }
 
 #[derive(Deserialize)]
-struct Combined {
-    statuses: Option<Vec<Answered>>,
+struct CombinedStatusResponse {
+    statuses: Option<Vec<StatusResponse>>,
     total_count: Option<usize>,
 }
 
 /// Written as `state`, read as `status`.
 #[derive(Deserialize)]
-struct Answered {
+struct StatusResponse {
     #[serde(default)]
     id: i64,
     context: Option<String>,
@@ -89,9 +89,12 @@ struct Answered {
     target_url: Option<String>,
 }
 
-impl Answered {
+impl StatusResponse {
     fn into_status(self) -> Option<CommitStatus> {
-        let state = [self.status, self.state].into_iter().flatten().find_map(|text| State::parse(&text))?;
+        let state = [self.status, self.state]
+            .into_iter()
+            .flatten()
+            .find_map(|text| CommitStatusState::parse(&text))?;
         Some(CommitStatus {
             context: self.context?,
             state,

@@ -12,7 +12,10 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use crate::forge::{Client, CommitStatus, Error, ErrorKind, HostRules, Observer, Operation, State};
+use crate::forge::{
+    CommitStatus, CommitStatusState, Error, ForgeClient, ForgeErrorKind, ForgeHostRules, ForgeObserver,
+    ForgeOperation,
+};
 use crate::model::{Hosts, Revision};
 
 const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
@@ -92,15 +95,15 @@ async fn serve(gitea: Gitea) -> String {
     format!("http://{address}/git/")
 }
 
-fn client(url: &str, repository: &str, token: &str) -> Client {
-    let rules = HostRules::new(url, Hosts::default(), Hosts::default());
-    Client::gitea(url, repository, Some(SecretString::from(token)), &rules).expect("client")
+fn client(url: &str, repository: &str, token: &str) -> ForgeClient {
+    let rules = ForgeHostRules::new(url, Hosts::default(), Hosts::default());
+    ForgeClient::gitea(url, repository, Some(SecretString::from(token)), &rules).expect("client")
 }
 
 fn status(description: &str) -> CommitStatus {
     CommitStatus {
         context: "tutti/deploy/prod".to_owned(),
-        state: State::Pending,
+        state: CommitStatusState::Pending,
         description: description.to_owned(),
         target_url: Some("https://tutti.example.com/".to_owned()),
     }
@@ -120,13 +123,13 @@ async fn status_is_written() {
 #[derive(Debug, Default)]
 struct Heard(Mutex<Vec<String>>);
 
-impl Observer for Heard {
-    fn answered(&self, operation: Operation, code: Option<StatusCode>) {
+impl ForgeObserver for Heard {
+    fn request_finished(&self, operation: ForgeOperation, code: Option<StatusCode>) {
         let code = code.map_or("none".to_owned(), |code| code.as_u16().to_string());
         self.0.lock().push(format!("{} {code}", operation.as_str()));
     }
 
-    fn posted(&self, result: Result<(), &Error>) {
+    fn status_posted(&self, result: Result<(), &Error>) {
         self.0.lock().push(format!("posted {}", result.is_ok()));
     }
 }
@@ -157,7 +160,13 @@ async fn newest_status_of_each_context_is_read() {
     let client = client(&serve(Gitea::default()).await, "platform/config", "t0ken");
     let statuses = client.statuses(&Revision::from(COMMIT)).await.expect("statuses");
     let found: Vec<_> = statuses.iter().map(|status| (status.context.as_str(), status.state)).collect();
-    assert_eq!(found, [("tutti/deploy/prod", State::Success), ("tutti/deploy/test", State::Pending)]);
+    assert_eq!(
+        found,
+        [
+            ("tutti/deploy/prod", CommitStatusState::Success),
+            ("tutti/deploy/test", CommitStatusState::Pending)
+        ]
+    );
     assert_eq!(
         (statuses[0].target_url.as_deref(), statuses[1].target_url.as_deref()),
         (None, Some("https://t/1"))
@@ -186,31 +195,31 @@ async fn version_is_one_short_clean_line() {
 async fn errors_have_their_kind() {
     let url = serve(Gitea::default()).await;
     let commit = Revision::from(COMMIT);
-    let check = |result: Result<(), Error>, kind: ErrorKind, words: &str| {
+    let check = |result: Result<(), Error>, kind: ForgeErrorKind, words: &str| {
         let error = result.expect_err(words);
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(words), "{error}");
         assert!(!format!("{error} {error:?}").contains("t0ken"), "{error}");
     };
     let result = client(&url, "platform/config", "t0kenx").post_status(&commit, &status("")).await;
-    check(result, ErrorKind::Authentication, "invalid token");
+    check(result, ForgeErrorKind::Authentication, "invalid token");
     let result = client(&url, "nobody/nothing", "t0ken").post_status(&commit, &status("")).await;
-    check(result, ErrorKind::RepositoryNotFound, "no repository nobody/nothing");
+    check(result, ForgeErrorKind::RepositoryNotFound, "no repository nobody/nothing");
     let other = Revision::from("0123456789012345678901234567890123456789");
     let result = client(&url, "platform/config", "t0ken").post_status(&other, &status("")).await;
-    check(result, ErrorKind::UnknownCommit, "has no commit 0123456");
+    check(result, ForgeErrorKind::UnknownCommit, "has no commit 0123456");
     let result = client(&url, "platform/config", "t0ken").statuses(&other).await.map(drop);
-    check(result, ErrorKind::UnknownCommit, "has no commit 0123456");
+    check(result, ForgeErrorKind::UnknownCommit, "has no commit 0123456");
     for (answer, kind, words) in [
-        ((429, ""), ErrorKind::RateLimited, "fewer requests"),
-        ((503, "down for maintenance"), ErrorKind::Server, "down for maintenance"),
-        ((302, ""), ErrorKind::Server, "status 302"),
+        ((429, ""), ForgeErrorKind::RateLimited, "fewer requests"),
+        ((503, "down for maintenance"), ForgeErrorKind::Server, "down for maintenance"),
+        ((302, ""), ForgeErrorKind::Server, "status 302"),
         (
             (503, "{\"message\": \"\\u001b[2Jdown\\r\\n\\u0007 for \\u202elong\"}"),
-            ErrorKind::Server,
+            ForgeErrorKind::Server,
             "down for long",
         ),
-        ((503, "\u{1b}[2J\n"), ErrorKind::Server, "without a reason"),
+        ((503, "\u{1b}[2J\n"), ForgeErrorKind::Server, "without a reason"),
     ] {
         let url = serve(Gitea { broken: Some(answer), ..Gitea::default() }).await;
         let result = client(&url, "platform/config", "t0ken").post_status(&commit, &status("")).await;
@@ -221,16 +230,16 @@ async fn errors_have_their_kind() {
     let result = client(&format!("http://{closed}"), "platform/config", "t0ken")
         .post_status(&commit, &status(""))
         .await;
-    check(result, ErrorKind::Unreachable, "cannot be reached");
+    check(result, ForgeErrorKind::Unreachable, "cannot be reached");
 }
 
 #[test]
 fn addresses_are_checked() {
     let check = |url: &str, repository: &str, words: &str| {
-        let rules = HostRules::new("https://gitea.example.com/a/b", Hosts::default(), Hosts::default());
-        let error = Client::gitea(url, repository, None, &rules).expect_err("refused");
+        let rules = ForgeHostRules::new("https://gitea.example.com/a/b", Hosts::default(), Hosts::default());
+        let error = ForgeClient::gitea(url, repository, None, &rules).expect_err("refused");
         assert!(error.to_string().contains(words) && !error.to_string().contains("s3cr3t"), "{error}");
-        assert_eq!(error.kind(), ErrorKind::Configuration);
+        assert_eq!(error.kind(), ForgeErrorKind::Configuration);
     };
     check("gitea.example.com", "a/b", "address `gitea.example.com`");
     check("ftp://gitea.example.com", "a/b", "neither http nor https");

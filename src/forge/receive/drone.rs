@@ -14,9 +14,11 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::json::{commit, text};
-use super::{Genuine, UNFIT, UNSIGNED, check_is_json, check_time, ignored, not_of_interest};
+use super::{
+    NO_SIGNATURE, VerifiedDelivery, WRONG_SIGNATURE, check_is_json, check_time, ignored, ignored_event,
+};
 use super::{signature, with_payload};
-use crate::forge::{Hint, HintKind, Received, Rejected};
+use crate::forge::{WebhookHint, WebhookHintKind, WebhookOutcome, WebhookRejection};
 
 const DIGEST: &str = "digest";
 const ALGORITHM: &str = "hmac-sha256";
@@ -36,65 +38,67 @@ pub(super) fn authenticate(
     body: Vec<u8>,
     secrets: &[SecretString],
     now: Timestamp,
-) -> Result<Genuine, Rejected> {
-    let given = std::str::from_utf8(signature_of(headers).ok_or(UNSIGNED)?).map_err(|_| UNFIT)?;
+) -> Result<VerifiedDelivery, WebhookRejection> {
+    let given =
+        std::str::from_utf8(signature_of(headers).ok_or(NO_SIGNATURE)?).map_err(|_| WRONG_SIGNATURE)?;
     if parameter(given, "algorithm") != Some(ALGORITHM) {
-        return Err(Rejected::Unauthorized("its algorithm is not hmac-sha256"));
+        return Err(WebhookRejection::Unauthorized("its algorithm is not hmac-sha256"));
     }
     let signed = parameter(given, "headers").unwrap_or_default();
     let names: Vec<String> = signed.split(' ').take(MOST_HEADERS).map(str::to_ascii_lowercase).collect();
     if ![DATE.as_str(), DIGEST].iter().all(|wanted| names.iter().any(|name| name == wanted)) {
-        return Err(Rejected::Unauthorized("it is not made over both `date` and `digest`"));
+        return Err(WebhookRejection::Unauthorized("it is not made over both `date` and `digest`"));
     }
-    let code = parameter(given, "signature").and_then(|text| STANDARD.decode(text).ok()).ok_or(UNFIT)?;
+    let code =
+        parameter(given, "signature").and_then(|text| STANDARD.decode(text).ok()).ok_or(WRONG_SIGNATURE)?;
     let text = signed_text(headers, &names)?;
     let keys = secrets.iter().map(|secret| secret.expose_secret().as_bytes().to_vec());
     if !signature::fits_code(&code, &[text.as_bytes()], keys) {
-        return Err(UNFIT);
+        return Err(WRONG_SIGNATURE);
     }
-    if only(headers, DIGEST)? != format!("SHA-256={}", STANDARD.encode(Sha256::digest(&body))) {
-        return Err(Rejected::Unauthorized("the digest is not that of the body"));
+    if single_header(headers, DIGEST)? != format!("SHA-256={}", STANDARD.encode(Sha256::digest(&body))) {
+        return Err(WebhookRejection::Unauthorized("the digest is not that of the body"));
     }
-    let at = rfc2822::parse(only(headers, DATE.as_str())?);
-    check_time(at.map_err(|_| Rejected::Unauthorized("its `Date` is no date"))?.timestamp(), now)?;
+    let at = rfc2822::parse(single_header(headers, DATE.as_str())?);
+    check_time(at.map_err(|_| WebhookRejection::Unauthorized("its `Date` is no date"))?.timestamp(), now)?;
     check_is_json(headers)?;
     // The signature covers time and body and needs the secret, so it identifies the delivery.
     let delivery = Some(hex::encode(code));
-    Ok(Genuine { body, delivery })
+    Ok(VerifiedDelivery { body, delivery })
 }
 
-pub(super) fn read(mut payload: Value, size: usize, hint: Hint) -> Received {
+pub(super) fn read(mut payload: Value, size: usize, hint: WebhookHint) -> WebhookOutcome {
     match text(&payload, &["event"]).as_deref() {
         Some("build") => {}
-        Some(event) => return not_of_interest(event),
+        Some(event) => return ignored_event(event),
         None => return ignored("there is no `event`"),
     }
     // The steps are most of a payload and are not kept.
     if let Some(build) = payload.get_mut("build").and_then(Value::as_object_mut) {
         build.remove("stages");
     }
-    let hint = Hint {
+    let hint = WebhookHint {
         repository: text(&payload, &["repo", "slug"]),
         reference: text(&payload, &["build", "ref"]),
         after: commit(&payload, &["build", "after"]),
-        kind: HintKind::Build,
+        kind: WebhookHintKind::Build,
         sender: text(&payload, &["build", "sender"]).or_else(|| text(&payload, &["build", "author_login"])),
         ..hint
     };
     with_payload(payload, size, hint)
 }
 
-fn signed_text(headers: &HeaderMap, names: &[String]) -> Result<String, Rejected> {
-    let lines = names.iter().map(|name| Ok(format!("{name}: {}", only(headers, name)?)));
-    Ok(lines.collect::<Result<Vec<_>, Rejected>>()?.join("\n"))
+fn signed_text(headers: &HeaderMap, names: &[String]) -> Result<String, WebhookRejection> {
+    let lines = names.iter().map(|name| Ok(format!("{name}: {}", single_header(headers, name)?)));
+    Ok(lines.collect::<Result<Vec<_>, WebhookRejection>>()?.join("\n"))
 }
 
 /// If a header is duplicated, the signed one is unknown.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Rejected> {
+fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, WebhookRejection> {
     let mut values = headers.get_all(name).iter();
     match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
         (Some(value), None) => Ok(value.trim()),
-        _ => Err(Rejected::Unauthorized("a header that it is made over is not there once")),
+        _ => Err(WebhookRejection::Unauthorized("a header that it is made over is not there once")),
     }
 }
 

@@ -8,11 +8,14 @@ use http::HeaderMap;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::json::{commit, is_nothing, is_true, number, text};
-use super::{Genuine, LONGEST_DELIVERY, UNFIT, UNSIGNED, form, header, ignored, media_type, with_payload};
-use super::{given, not_of_interest, signature};
-use crate::forge::{Hint, HintKind, Received, Rejected};
-use crate::model::ReceiverKind;
+use super::json::{commit, is_null_commit, is_true, number, text};
+use super::{
+    LONGEST_DELIVERY, NO_SIGNATURE, VerifiedDelivery, WRONG_SIGNATURE, form, header, ignored, media_type,
+    with_payload,
+};
+use super::{ignored_event, raw_header, signature};
+use crate::forge::{WebhookHint, WebhookHintKind, WebhookOutcome, WebhookRejection};
+use crate::model::WebhookReceiverKind;
 
 /// In this order: Forgejo also sends Gitea's headers, and both send those of Gogs.
 pub(super) const EVENTS: [&str; 5] =
@@ -25,73 +28,73 @@ const OWN_COMMENT: &str = "<!-- tutti:";
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Forgejo signs with its own header, so others do not count there.
-pub(super) fn signature_of(kind: ReceiverKind, headers: &HeaderMap) -> Option<&[u8]> {
-    let names = if kind == ReceiverKind::Forgejo { &SIGNATURES[..1] } else { &SIGNATURES[..] };
-    names.iter().find_map(|name| given(headers, &[*name]).filter(|given| signature::is_there(given)))
+pub(super) fn signature_of(kind: WebhookReceiverKind, headers: &HeaderMap) -> Option<&[u8]> {
+    let names = if kind == WebhookReceiverKind::Forgejo { &SIGNATURES[..1] } else { &SIGNATURES[..] };
+    names.iter().find_map(|name| raw_header(headers, &[*name]).filter(|given| signature::is_present(given)))
 }
 
 pub(super) fn authenticate(
-    kind: ReceiverKind,
+    kind: WebhookReceiverKind,
     headers: &HeaderMap,
     body: Vec<u8>,
     secrets: &[SecretString],
-) -> Result<Genuine, Rejected> {
-    let signature = signature_of(kind, headers).ok_or(UNSIGNED)?;
+) -> Result<VerifiedDelivery, WebhookRejection> {
+    let signature = signature_of(kind, headers).ok_or(NO_SIGNATURE)?;
     let media = media_type(headers);
     let payload = if media == FORM { form::field(&body, "payload") } else { None };
     let fits = |bytes: &[u8]| signature::fits_prefixed(signature, true, bytes, secrets);
     if !fits(&body) && !payload.as_deref().is_some_and(fits) {
-        return Err(UNFIT);
+        return Err(WRONG_SIGNATURE);
     }
     let body = match (media.as_str(), payload) {
         ("application/json" | "", _) => body,
         (FORM, Some(payload)) => payload,
-        (FORM, None) => return Err(Rejected::Malformed("the form has no `payload`".to_owned())),
-        _ => return Err(Rejected::UnsupportedMediaType(media)),
+        (FORM, None) => return Err(WebhookRejection::Malformed("the form has no `payload`".to_owned())),
+        _ => return Err(WebhookRejection::UnsupportedMediaType(media)),
     };
     // A delivery that a person sends again has the same id.
     let delivery = header(headers, &DELIVERIES).filter(|id| id.len() <= LONGEST_DELIVERY);
-    Ok(Genuine { body, delivery: delivery.map(str::to_owned) })
+    Ok(VerifiedDelivery { body, delivery: delivery.map(str::to_owned) })
 }
 
 pub(super) fn read(
     headers: &HeaderMap,
     payload: Value,
     size: usize,
-    hint: Hint,
-) -> Result<Received, Rejected> {
+    hint: WebhookHint,
+) -> Result<WebhookOutcome, WebhookRejection> {
     let event = header(headers, &EVENTS)
-        .ok_or_else(|| Rejected::Malformed("there is no X-Gitea-Event header".to_owned()))?;
-    let hint = Hint {
+        .ok_or_else(|| WebhookRejection::Malformed("there is no X-Gitea-Event header".to_owned()))?;
+    let hint = WebhookHint {
         repository: text(&payload, &["repository", "full_name"]),
         sender: text(&payload, &["sender", "login"]).or_else(|| text(&payload, &["sender", "username"])),
         ..hint
     };
     match event {
-        "push" => pushed(payload, size, hint),
-        "create" => branch(&payload, hint, HintKind::BranchCreated),
-        "delete" => branch(&payload, hint, HintKind::BranchDeleted),
-        "pull_request" | "pull_request_sync" | "pull_request_label" => pull(&payload, hint),
+        "push" => read_push(payload, size, hint),
+        "create" => read_branch(&payload, hint, WebhookHintKind::BranchCreated),
+        "delete" => read_branch(&payload, hint, WebhookHintKind::BranchDeleted),
+        "pull_request" | "pull_request_sync" | "pull_request_label" => read_pull(&payload, hint),
         "pull_request_approved"
         | "pull_request_rejected"
         | "pull_request_review_approved"
         | "pull_request_review_rejected"
-        | "pull_request_review_comment" => of_pull(&payload, hint, HintKind::Review),
+        | "pull_request_review_comment" => of_pull(&payload, hint, WebhookHintKind::Review),
         // As an event: a comment of a review. As a type, if the event has no name: also a plain comment.
         "pull_request_comment" if text(&payload, &["action"]).as_deref() == Some("reviewed") => {
-            of_pull(&payload, hint, HintKind::Review)
+            of_pull(&payload, hint, WebhookHintKind::Review)
         }
-        "issue_comment" | "pull_request_comment" => comment(&payload, hint),
+        "issue_comment" | "pull_request_comment" => read_comment(&payload, hint),
         "status" => Ok(ignored("event `status`: commit statuses change nothing here")),
-        event => Ok(not_of_interest(event)),
+        event => Ok(ignored_event(event)),
     }
 }
 
-fn pushed(payload: Value, size: usize, hint: Hint) -> Result<Received, Rejected> {
-    let reference =
-        text(&payload, &["ref"]).ok_or_else(|| Rejected::Malformed("the push names no `ref`".to_owned()))?;
-    let is_gone = text(&payload, &["after"]).is_some_and(|id| is_nothing(&id));
-    let hint = Hint { after: commit(&payload, &["after"]), ..hint };
+fn read_push(payload: Value, size: usize, hint: WebhookHint) -> Result<WebhookOutcome, WebhookRejection> {
+    let reference = text(&payload, &["ref"])
+        .ok_or_else(|| WebhookRejection::Malformed("the push names no `ref`".to_owned()))?;
+    let is_gone = text(&payload, &["after"]).is_some_and(|id| is_null_commit(&id));
+    let hint = WebhookHint { after: commit(&payload, &["after"]), ..hint };
     let is_tag = reference.starts_with("refs/tags/");
     if !is_tag && !reference.starts_with("refs/heads/") {
         return Ok(ignored("the push is not to a branch or a tag"));
@@ -99,27 +102,32 @@ fn pushed(payload: Value, size: usize, hint: Hint) -> Result<Received, Rejected>
     if is_gone {
         return Ok(ignored("the push deletes the branch or tag"));
     }
-    let hint = Hint { reference: Some(reference), ..hint };
+    let hint = WebhookHint { reference: Some(reference), ..hint };
     Ok(match is_tag {
-        true => with_payload(payload, size, Hint { kind: HintKind::Tag, ..hint }),
-        false => Received::Accepted(hint),
+        true => with_payload(payload, size, WebhookHint { kind: WebhookHintKind::Tag, ..hint }),
+        false => WebhookOutcome::Accepted(hint),
     })
 }
 
 /// A tag is also sent as a push.
-fn branch(payload: &Value, hint: Hint, kind: HintKind) -> Result<Received, Rejected> {
+fn read_branch(
+    payload: &Value,
+    hint: WebhookHint,
+    kind: WebhookHintKind,
+) -> Result<WebhookOutcome, WebhookRejection> {
     if text(payload, &["ref_type"]).as_deref() != Some("branch") {
         return Ok(ignored("not about a branch"));
     }
-    let name = text(payload, &["ref"]).ok_or_else(|| Rejected::Malformed("there is no `ref`".to_owned()))?;
+    let name =
+        text(payload, &["ref"]).ok_or_else(|| WebhookRejection::Malformed("there is no `ref`".to_owned()))?;
     let reference = if name.starts_with("refs/") { name } else { format!("refs/heads/{name}") };
     let after = commit(payload, &["sha"]);
-    Ok(Received::Accepted(Hint { reference: Some(reference), after, kind, ..hint }))
+    Ok(WebhookOutcome::Accepted(WebhookHint { reference: Some(reference), after, kind, ..hint }))
 }
 
-fn pull(payload: &Value, hint: Hint) -> Result<Received, Rejected> {
+fn read_pull(payload: &Value, hint: WebhookHint) -> Result<WebhookOutcome, WebhookRejection> {
     let kind = match text(payload, &["action"]).as_deref() {
-        Some("label_updated" | "label_cleared") => HintKind::Label,
+        Some("label_updated" | "label_cleared") => WebhookHintKind::Label,
         Some(
             action @ ("assigned"
             | "unassigned"
@@ -127,21 +135,26 @@ fn pull(payload: &Value, hint: Hint) -> Result<Received, Rejected> {
             | "demilestoned"
             | "review_requested"
             | "review_request_removed"),
-        ) => return Ok(not_of_interest(&format!("pull_request, {action}"))),
+        ) => return Ok(ignored_event(&format!("pull_request, {action}"))),
         // An unknown action may matter, so the forge is read.
-        _ => HintKind::Pull,
+        _ => WebhookHintKind::Pull,
     };
     of_pull(payload, hint, kind)
 }
 
-fn of_pull(payload: &Value, hint: Hint, kind: HintKind) -> Result<Received, Rejected> {
+fn of_pull(
+    payload: &Value,
+    hint: WebhookHint,
+    kind: WebhookHintKind,
+) -> Result<WebhookOutcome, WebhookRejection> {
     let number = number(payload, &["number"]).or_else(|| number(payload, &["pull_request", "number"]));
-    let number = number.ok_or_else(|| Rejected::Malformed("the pull request has no `number`".to_owned()))?;
+    let number =
+        number.ok_or_else(|| WebhookRejection::Malformed("the pull request has no `number`".to_owned()))?;
     let after = commit(payload, &["pull_request", "head", "sha"]);
-    Ok(Received::Accepted(Hint { pull: Some(number), after, kind, ..hint }))
+    Ok(WebhookOutcome::Accepted(WebhookHint { pull: Some(number), after, kind, ..hint }))
 }
 
-fn comment(payload: &Value, hint: Hint) -> Result<Received, Rejected> {
+fn read_comment(payload: &Value, hint: WebhookHint) -> Result<WebhookOutcome, WebhookRejection> {
     if !is_true(payload, &["is_pull"]) {
         return Ok(ignored("a comment on an issue"));
     }
@@ -149,6 +162,6 @@ fn comment(payload: &Value, hint: Hint) -> Result<Received, Rejected> {
         return Ok(ignored("a comment of our own"));
     }
     let number = number(payload, &["issue", "number"])
-        .ok_or_else(|| Rejected::Malformed("the comment names no pull request".to_owned()))?;
-    Ok(Received::Accepted(Hint { pull: Some(number), kind: HintKind::Comment, ..hint }))
+        .ok_or_else(|| WebhookRejection::Malformed("the comment names no pull request".to_owned()))?;
+    Ok(WebhookOutcome::Accepted(WebhookHint { pull: Some(number), kind: WebhookHintKind::Comment, ..hint }))
 }

@@ -6,10 +6,10 @@
 mod drone;
 mod form;
 mod gitea;
+mod hmac_header;
 mod json;
-mod plain;
 mod signature;
-mod standard;
+mod standard_webhooks;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +21,8 @@ use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use secrecy::SecretString;
 
-use super::{Hint, Received, Rejected};
-use crate::model::{ReceiverKind, short_line};
+use super::{WebhookHint, WebhookOutcome, WebhookRejection};
+use crate::model::{WebhookReceiverKind, short_line};
 
 /// The allowed difference between the clocks, if the time is signed.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
@@ -35,7 +35,7 @@ const LONGEST_SHOWN: usize = 128;
 const MOST_SHOWN: usize = 48;
 
 /// Headers that are neither secret nor part of a signature. Of other headers only the name is shown.
-const SHOWN: [&str; 18] = [
+const PUBLIC_HEADERS: [&str; 18] = [
     "content-length",
     "content-type",
     "date",
@@ -56,64 +56,81 @@ const SHOWN: [&str; 18] = [
     "x-gogs-event",
 ];
 
-const UNSIGNED: Rejected = Rejected::Unauthorized("there is none");
-const UNFIT: Rejected = Rejected::Unauthorized("it does not fit the body and the secret");
+const NO_SIGNATURE: WebhookRejection = WebhookRejection::Unauthorized("there is none");
+const WRONG_SIGNATURE: WebhookRejection =
+    WebhookRejection::Unauthorized("it does not fit the body and the secret");
 
 /// A delivery with a valid signature.
 #[derive(Debug)]
-pub struct Genuine {
+pub struct VerifiedDelivery {
     body: Vec<u8>,
     /// The sender's id, or one made of the signed content; a repeated delivery has the same.
     pub delivery: Option<String>,
 }
 
 /// Whether there is a signature at all; it is verified once the body is read.
-pub fn check_signed(kind: ReceiverKind, headers: &HeaderMap) -> Result<(), Rejected> {
+pub fn check_signed(kind: WebhookReceiverKind, headers: &HeaderMap) -> Result<(), WebhookRejection> {
     let is_signed = match kind {
-        ReceiverKind::Gitea | ReceiverKind::Forgejo => gitea::signature_of(kind, headers).is_some(),
-        ReceiverKind::Drone => drone::signature_of(headers).is_some(),
-        ReceiverKind::Woodpecker | ReceiverKind::Generic => plain::signature_of(headers).is_some(),
-        ReceiverKind::StandardWebhooks => standard::signature_of(headers).is_some(),
+        WebhookReceiverKind::Gitea | WebhookReceiverKind::Forgejo => {
+            gitea::signature_of(kind, headers).is_some()
+        }
+        WebhookReceiverKind::Drone => drone::signature_of(headers).is_some(),
+        WebhookReceiverKind::Woodpecker | WebhookReceiverKind::Generic => {
+            hmac_header::signature_of(headers).is_some()
+        }
+        WebhookReceiverKind::StandardWebhooks => standard_webhooks::signature_of(headers).is_some(),
     };
-    if is_signed { Ok(()) } else { Err(UNSIGNED) }
+    if is_signed { Ok(()) } else { Err(NO_SIGNATURE) }
 }
 
 /// Verifies the signature, the signed time and the content type. Does not parse the body.
 pub fn authenticate(
-    kind: ReceiverKind,
+    kind: WebhookReceiverKind,
     headers: &HeaderMap,
     body: Vec<u8>,
     secrets: &[SecretString],
     now: Timestamp,
-) -> Result<Genuine, Rejected> {
+) -> Result<VerifiedDelivery, WebhookRejection> {
     match kind {
-        ReceiverKind::Gitea | ReceiverKind::Forgejo => gitea::authenticate(kind, headers, body, secrets),
-        ReceiverKind::Drone => drone::authenticate(headers, body, secrets, now),
-        ReceiverKind::Woodpecker | ReceiverKind::Generic => plain::authenticate(headers, body, secrets),
-        ReceiverKind::StandardWebhooks => standard::authenticate(headers, body, secrets, now),
+        WebhookReceiverKind::Gitea | WebhookReceiverKind::Forgejo => {
+            gitea::authenticate(kind, headers, body, secrets)
+        }
+        WebhookReceiverKind::Drone => drone::authenticate(headers, body, secrets, now),
+        WebhookReceiverKind::Woodpecker | WebhookReceiverKind::Generic => {
+            hmac_header::authenticate(headers, body, secrets)
+        }
+        WebhookReceiverKind::StandardWebhooks => standard_webhooks::authenticate(headers, body, secrets, now),
     }
 }
 
 /// Never panics, whatever the bytes are.
 pub fn read(
-    kind: ReceiverKind,
+    kind: WebhookReceiverKind,
     receiver: &str,
     headers: &HeaderMap,
-    genuine: &Genuine,
-) -> Result<Received, Rejected> {
-    let payload = json::object(&genuine.body)?;
-    let hint = Hint { receiver: receiver.to_owned(), delivery: genuine.delivery.clone(), ..Hint::default() };
+    genuine: &VerifiedDelivery,
+) -> Result<WebhookOutcome, WebhookRejection> {
+    let payload = json::parse_object(&genuine.body)?;
+    let hint = WebhookHint {
+        receiver: receiver.to_owned(),
+        delivery: genuine.delivery.clone(),
+        ..WebhookHint::default()
+    };
     let size = genuine.body.len();
     match kind {
-        ReceiverKind::Gitea | ReceiverKind::Forgejo => gitea::read(headers, payload, size, hint),
-        ReceiverKind::Drone => Ok(drone::read(payload, size, hint)),
-        ReceiverKind::Woodpecker => Ok(plain::read_step(payload, size, hint)),
-        ReceiverKind::Generic | ReceiverKind::StandardWebhooks => Ok(plain::read(payload, size, hint)),
+        WebhookReceiverKind::Gitea | WebhookReceiverKind::Forgejo => {
+            gitea::read(headers, payload, size, hint)
+        }
+        WebhookReceiverKind::Drone => Ok(drone::read(payload, size, hint)),
+        WebhookReceiverKind::Woodpecker => Ok(hmac_header::read_step(payload, size, hint)),
+        WebhookReceiverKind::Generic | WebhookReceiverKind::StandardWebhooks => {
+            Ok(hmac_header::read(payload, size, hint))
+        }
     }
 }
 
 /// The sender's name of the event, for people who look for a delivery.
-pub fn event(headers: &HeaderMap) -> Option<&str> {
+pub fn event_name(headers: &HeaderMap) -> Option<&str> {
     header(headers, &gitea::EVENTS).or_else(|| header(headers, &["x-drone-event"]))
 }
 
@@ -121,35 +138,35 @@ pub fn event(headers: &HeaderMap) -> Option<&str> {
 pub fn shown_headers(headers: &HeaderMap) -> Vec<(String, Option<String>)> {
     let names = headers.keys().take(MOST_SHOWN);
     let value = |name: &str| {
-        let value = SHOWN.contains(&name).then(|| headers.get(name)).flatten()?;
+        let value = PUBLIC_HEADERS.contains(&name).then(|| headers.get(name)).flatten()?;
         Some(short_line(&String::from_utf8_lossy(value.as_bytes()), LONGEST_SHOWN))
     };
     names.map(|name| (short_line(name.as_str(), LONGEST_SHOWN), value(name.as_str()))).collect()
 }
 
 /// Keeps the payload for triggers.
-fn with_payload(payload: serde_json::Value, size: usize, hint: Hint) -> Received {
+fn with_payload(payload: serde_json::Value, size: usize, hint: WebhookHint) -> WebhookOutcome {
     // The compact form is computed only if whitespace or escapes could matter.
     if size > LARGEST_PAYLOAD && payload.to_string().len() > LARGEST_PAYLOAD {
         return ignored(format!("the payload is larger than {LARGEST_PAYLOAD} bytes"));
     }
-    Received::Accepted(Hint { payload: Some(Arc::new(payload)), ..hint })
+    WebhookOutcome::Accepted(WebhookHint { payload: Some(Arc::new(payload)), ..hint })
 }
 
-fn ignored(reason: impl Into<String>) -> Received {
-    Received::Ignored { reason: reason.into() }
+fn ignored(reason: impl Into<String>) -> WebhookOutcome {
+    WebhookOutcome::Ignored { reason: reason.into() }
 }
 
 /// The event name may be as long as the delivery, and it is part of the answer.
-fn not_of_interest(event: &str) -> Received {
+fn ignored_event(event: &str) -> WebhookOutcome {
     ignored(format!("event `{}` is not of interest", short_line(event, LONGEST_SHOWN).escape_debug()))
 }
 
 /// Checks a signed time.
-fn check_time(at: Timestamp, now: Timestamp) -> Result<(), Rejected> {
+fn check_time(at: Timestamp, now: Timestamp) -> Result<(), WebhookRejection> {
     // The range of this type is some ten thousand years, so this cannot overflow.
     if at.duration_since(now).unsigned_abs() > CLOCK_SKEW {
-        return Err(Rejected::Unauthorized("its time is more than five minutes away from ours"));
+        return Err(WebhookRejection::Unauthorized("its time is more than five minutes away from ours"));
     }
     Ok(())
 }
@@ -160,10 +177,10 @@ fn media_type(headers: &HeaderMap) -> String {
     short_line(text.split(';').next().unwrap_or_default(), LONGEST_SHOWN).to_ascii_lowercase()
 }
 
-fn check_is_json(headers: &HeaderMap) -> Result<(), Rejected> {
+fn check_is_json(headers: &HeaderMap) -> Result<(), WebhookRejection> {
     match media_type(headers) {
         media if matches!(media.as_str(), "" | "application/json") => Ok(()),
-        media => Err(Rejected::UnsupportedMediaType(media)),
+        media => Err(WebhookRejection::UnsupportedMediaType(media)),
     }
 }
 
@@ -173,6 +190,6 @@ fn header<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a str> {
 }
 
 /// The first header that is present and not empty. A wrong one is not replaced by a later one.
-fn given<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a [u8]> {
+fn raw_header<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a [u8]> {
     names.iter().find_map(|name| Some(headers.get(*name)?.as_bytes()).filter(|value| !value.is_empty()))
 }

@@ -9,7 +9,7 @@ const PREFIX: &[u8] = b"sha256=";
 
 /// Whether one of the secrets gives these lower case hexadecimal digits. Takes the same time for each secret.
 pub(super) fn fits_digits(digits: &[u8], bytes: &[u8], secrets: &[SecretString]) -> bool {
-    let codes = secrets.iter().filter_map(|secret| code(secret.expose_secret().as_bytes(), &[bytes]));
+    let codes = secrets.iter().filter_map(|secret| hmac_sha256(secret.expose_secret().as_bytes(), &[bytes]));
     any(codes, |code| hex::encode(code).as_bytes().ct_eq(digits))
 }
 
@@ -23,11 +23,11 @@ pub(super) fn fits_prefixed(given: &[u8], is_bare: bool, bytes: &[u8], secrets: 
 
 /// Whether one of the keys gives this code for the concatenated parts.
 pub(super) fn fits_code(given: &[u8], parts: &[&[u8]], keys: impl Iterator<Item = Vec<u8>>) -> bool {
-    any(keys.filter_map(|key| code(&key, parts)), |code| code.as_slice().ct_eq(given))
+    any(keys.filter_map(|key| hmac_sha256(&key, parts)), |code| code.as_slice().ct_eq(given))
 }
 
 /// Gitea sends an empty header if the hook has no secret.
-pub(super) fn is_there(given: &[u8]) -> bool {
+pub(super) fn is_present(given: &[u8]) -> bool {
     !given.is_empty() && given != PREFIX
 }
 
@@ -35,8 +35,8 @@ fn any<T>(codes: impl Iterator<Item = T>, fits: impl Fn(T) -> Choice) -> bool {
     codes.fold(Choice::from(0), |any, code| any | fits(code)).into()
 }
 
-/// `None` for an empty key, which is public.
-fn code(key: &[u8], parts: &[&[u8]]) -> Option<[u8; 32]> {
+/// `NotConfigured` for an empty key, which is public.
+fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> Option<[u8; 32]> {
     if key.is_empty() {
         return None;
     }

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use mlua::{Error, Function, Lua, Result, Table, Value};
 
-use super::meter::Meter;
+use super::meter::ScriptMeter;
 
 /// Instructions that one call counts.
 const PRICE: u64 = 100;
@@ -16,7 +16,7 @@ const PRICE: u64 = 100;
 const LONGEST_FORMAT: usize = 100;
 
 /// The functions by name.
-pub fn functions(lua: &Lua, meter: &Arc<Meter>) -> Result<Vec<(&'static str, Function)>> {
+pub fn functions(lua: &Lua, meter: &Arc<ScriptMeter>) -> Result<Vec<(&'static str, Function)>> {
     let (of_time, of_date) = (Arc::clone(meter), Arc::clone(meter));
     let time = lua.create_function(move |_, table| {
         of_time.charge(PRICE)?;

@@ -8,7 +8,7 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{Expr, LiteralValue};
 use serde_json::Value;
 
-use crate::cel::{Pattern, inside, qualified};
+use crate::cel::{RegexCost, children, qualified_name};
 
 /// Steps of the evaluator: about a second, a thousand times the need of usual conditions.
 pub const LIMIT: f64 = 10_000_000.0;
@@ -22,7 +22,7 @@ const ASKING: f64 = 8.0;
 
 /// The maxima of an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Extent {
+pub struct ObjectExtent {
     /// Values, and bytes of text.
     pub size: f64,
     /// The longest list or map.
@@ -33,7 +33,7 @@ pub struct Extent {
     pub text: f64,
 }
 
-impl Extent {
+impl ObjectExtent {
     pub fn of(object: &Value) -> Self {
         let mut extent = Self { size: 1.0, length: 0.0, item: 1.0, text: 0.0 };
         for value in object.as_object().into_iter().flat_map(|map| map.values()) {
@@ -75,7 +75,7 @@ impl Extent {
 
 /// Bounds of the value of an expression, and of its computation.
 #[derive(Clone, Copy, Debug)]
-struct Bound {
+struct CostBound {
     cost: f64,
     size: f64,
     /// The longest list or map in it.
@@ -83,55 +83,59 @@ struct Bound {
     item: f64,
 }
 
-impl Bound {
+impl CostBound {
     fn small(cost: f64) -> Self {
         Self { cost, size: 1.0, length: 0.0, item: 1.0 }
     }
 }
 
 /// An upper bound of the steps on this object.
-pub fn bound(expression: &IdedExpr, extent: Extent) -> f64 {
-    let bound = of(expression, extent, &mut Vec::new());
+pub fn max_cost(expression: &IdedExpr, extent: ObjectExtent) -> f64 {
+    let bound = bound_of(expression, extent, &mut Vec::new());
     // Memory counts like work.
     bound.cost + bound.size / SIZE_OF_STEP
 }
 
-fn of<'e>(expression: &'e IdedExpr, extent: Extent, scope: &mut Vec<(&'e str, Bound)>) -> Bound {
+fn bound_of<'e>(
+    expression: &'e IdedExpr,
+    extent: ObjectExtent,
+    scope: &mut Vec<(&'e str, CostBound)>,
+) -> CostBound {
     match &expression.expr {
-        Expr::Unspecified => Bound::small(1.0),
+        Expr::Unspecified => CostBound::small(1.0),
         Expr::Literal(LiteralValue::String(text)) => {
-            Bound { size: 1.0 + number(text.inner().len()), ..Bound::small(1.0) }
+            CostBound { size: 1.0 + number(text.inner().len()), ..CostBound::small(1.0) }
         }
-        Expr::Literal(LiteralValue::Double(_)) => Bound { size: DIGITS, ..Bound::small(1.0) },
-        Expr::Literal(_) => Bound { size: 16.0, ..Bound::small(1.0) },
+        Expr::Literal(LiteralValue::Double(_)) => CostBound { size: DIGITS, ..CostBound::small(1.0) },
+        Expr::Literal(_) => CostBound { size: 16.0, ..CostBound::small(1.0) },
         Expr::Ident(name) => match scope.iter().rev().find(|(known, _)| known == name) {
-            Some((_, known)) => Bound { cost: 1.0, ..*known },
-            None => Bound { cost: 1.0, size: extent.size, length: extent.length, item: extent.item },
+            Some((_, known)) => CostBound { cost: 1.0, ..*known },
+            None => CostBound { cost: 1.0, size: extent.size, length: extent.length, item: extent.item },
         },
         Expr::Select(select) => {
-            let operand = of(&select.operand, extent, scope);
+            let operand = bound_of(&select.operand, extent, scope);
             if select.test {
-                return Bound::small(1.0 + operand.cost);
+                return CostBound::small(1.0 + operand.cost);
             }
-            Bound { cost: 1.0 + operand.cost + operand.size / SIZE_OF_STEP, ..operand }
+            CostBound { cost: 1.0 + operand.cost + operand.size / SIZE_OF_STEP, ..operand }
         }
-        Expr::List(_) | Expr::Map(_) | Expr::Struct(_) => together(inside(&expression.expr), extent, scope),
+        Expr::List(_) | Expr::Map(_) | Expr::Struct(_) => together(children(&expression.expr), extent, scope),
         Expr::Call(call) => {
-            let name = qualified(call).filter(|name| name.starts_with("sets."));
-            called(name.as_deref().unwrap_or(&call.func_name), &inside(&expression.expr), extent, scope)
+            let name = qualified_name(call).filter(|name| name.starts_with("sets."));
+            called(name.as_deref().unwrap_or(&call.func_name), &children(&expression.expr), extent, scope)
         }
         Expr::Comprehension(loops) => {
-            let range = of(&loops.iter_range, extent, scope);
-            let start = of(&loops.accu_init, extent, scope);
+            let range = bound_of(&loops.iter_range, extent, scope);
+            let start = bound_of(&loops.accu_init, extent, scope);
             let depth = scope.len();
-            let item = Bound { cost: 1.0, size: range.item.min(range.size), ..range };
+            let item = CostBound { cost: 1.0, size: range.item.min(range.size), ..range };
             scope.push((&loops.iter_var, item));
             if let Some(second) = &loops.iter_var2 {
                 scope.push((second, item));
             }
             // Macros only add to the result, by as much in each iteration.
-            scope.push((&loops.accu_var, Bound { size: 0.0, ..Bound::small(1.0) }));
-            let step = of(&loops.loop_step, extent, scope);
+            scope.push((&loops.accu_var, CostBound { size: 0.0, ..CostBound::small(1.0) }));
+            let step = bound_of(&loops.loop_step, extent, scope);
             scope.pop();
             let added = added(&loops.loop_step, &loops.accu_var);
             // Parts of the items are not larger than the items together.
@@ -144,18 +148,18 @@ fn of<'e>(expression: &'e IdedExpr, extent: Extent, scope: &mut Vec<(&'e str, Bo
                 Some(_) => range.length * (range.length + gathered / SIZE_OF_STEP) / 2.0,
                 None => 0.0,
             };
-            let result = Bound {
+            let result = CostBound {
                 cost: 1.0,
                 size: start.size + gathered,
                 length: (start.length + range.length).max(step.length),
                 item: item_size,
             };
             scope.push((&loops.accu_var, result));
-            let check = of(&loops.loop_cond, extent, scope);
-            let last = of(&loops.result, extent, scope);
+            let check = bound_of(&loops.loop_cond, extent, scope);
+            let last = bound_of(&loops.result, extent, scope);
             scope.truncate(depth);
             let turn = check.cost + step.cost + 1.0 + item.size / SIZE_OF_STEP;
-            Bound { cost: range.cost + start.cost + last.cost + range.length * turn + copied, ..last }
+            CostBound { cost: range.cost + start.cost + last.cost + range.length * turn + copied, ..last }
         }
     }
 }
@@ -188,10 +192,14 @@ fn root(expression: &IdedExpr) -> Option<&str> {
     }
 }
 
-fn together<'e>(parts: Vec<&'e IdedExpr>, extent: Extent, scope: &mut Vec<(&'e str, Bound)>) -> Bound {
-    let mut all = Bound { length: number(parts.len()), ..Bound::small(1.0) };
+fn together<'e>(
+    parts: Vec<&'e IdedExpr>,
+    extent: ObjectExtent,
+    scope: &mut Vec<(&'e str, CostBound)>,
+) -> CostBound {
+    let mut all = CostBound { length: number(parts.len()), ..CostBound::small(1.0) };
     for part in parts {
-        let part = of(part, extent, scope);
+        let part = bound_of(part, extent, scope);
         all.cost += part.cost + part.size / SIZE_OF_STEP;
         all.size += part.size;
         all.length = all.length.max(part.length);
@@ -203,14 +211,14 @@ fn together<'e>(parts: Vec<&'e IdedExpr>, extent: Extent, scope: &mut Vec<(&'e s
 fn called<'e>(
     name: &str,
     arguments: &[&'e IdedExpr],
-    extent: Extent,
-    scope: &mut Vec<(&'e str, Bound)>,
-) -> Bound {
-    let bounds: Vec<Bound> = arguments.iter().map(|argument| of(argument, extent, scope)).collect();
-    let total = |part: fn(&Bound) -> f64| bounds.iter().map(part).sum::<f64>();
+    extent: ObjectExtent,
+    scope: &mut Vec<(&'e str, CostBound)>,
+) -> CostBound {
+    let bounds: Vec<CostBound> = arguments.iter().map(|argument| bound_of(argument, extent, scope)).collect();
+    let total = |part: fn(&CostBound) -> f64| bounds.iter().map(part).sum::<f64>();
     let product = bounds.iter().map(|bound| 1.0 + bound.size).product::<f64>();
     let size = total(|bound| bound.size);
-    let mut result = Bound {
+    let mut result = CostBound {
         cost: 1.0 + total(|bound| bound.cost) + size / SIZE_OF_STEP,
         size: 64.0 + size,
         length: total(|bound| bound.length),
@@ -241,7 +249,7 @@ fn called<'e>(
                 if is_of_object { bound.size.min(extent.text) } else { bound.size }
             });
             let pair = texts.map(|size| 1.0 + size).product::<f64>();
-            result = Bound::small(result.cost + pair / SIZE_OF_STEP);
+            result = CostBound::small(result.cost + pair / SIZE_OF_STEP);
         }
         // Every left item with every right one.
         "@in" | "sets.contains" | "sets.equivalent" | "sets.intersects" => {
@@ -250,9 +258,9 @@ fn called<'e>(
         // Every item with all before it.
         "distinct" => result.cost += result.length * (result.length + size) / SIZE_OF_STEP,
         "matches" | "find" | "findAll" => {
-            let pattern = arguments.get(1).map_or_else(Pattern::largest, |it| pattern(it));
+            let pattern = arguments.get(1).map_or_else(RegexCost::largest, |it| pattern(it));
             let text = bounds.first().map_or(1.0, |text| 1.0 + text.size);
-            result.cost += pattern.compiling + text * pattern.places / SIZE_OF_STEP;
+            result.cost += pattern.compile_steps + text * pattern.states / SIZE_OF_STEP;
             if name == "findAll" {
                 result.length = size;
             }
@@ -277,7 +285,7 @@ fn called<'e>(
 }
 
 /// What `format` writes for numbers, beyond the sizes of its text and list.
-fn digits(arguments: &[&IdedExpr], bounds: &[Bound]) -> f64 {
+fn digits(arguments: &[&IdedExpr], bounds: &[CostBound]) -> f64 {
     let (Some(text), Some(bound)) = (arguments.first(), bounds.first()) else { return 0.0 };
     let (verbs, decimals) = match &text.expr {
         Expr::Literal(LiteralValue::String(text)) => {
@@ -307,10 +315,10 @@ fn count(expression: &IdedExpr) -> f64 {
 }
 
 /// A regular expression, compiled in each call; a computed one may be any.
-fn pattern(expression: &IdedExpr) -> Pattern {
+fn pattern(expression: &IdedExpr) -> RegexCost {
     match &expression.expr {
-        Expr::Literal(LiteralValue::String(text)) => Pattern::of(text.inner()),
-        _ => Pattern::largest(),
+        Expr::Literal(LiteralValue::String(text)) => RegexCost::of(text.inner()),
+        _ => RegexCost::largest(),
     }
 }
 

@@ -7,35 +7,35 @@ use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
 use serde_json::{Map, Value};
 
 use super::super::generic::GOALS;
-use super::super::read::{Condition, old_condition, old_status};
-use super::cost::{self, Extent};
-use super::{Expressions, Part, RuleMistake};
+use super::super::json_fields::{StatusCondition, outdated_condition, outdated_status};
+use super::cost::{self, ObjectExtent};
+use super::{Expressions, RuleMistake, RulePart};
 use crate::cel;
-use crate::model::{Health, Status};
+use crate::model::{Health, HealthStatus};
 
 /// Top-level fields that always exist, if only empty, so that `has(status.phase)` works.
 const ALWAYS: [&str; 3] = ["metadata", "spec", "status"];
 
 /// The expressions of one rule, in evaluation order.
-pub struct Compiled {
-    parts: Vec<(Part, Program)>,
+pub struct CompiledExpressions {
+    parts: Vec<(RulePart, Program)>,
     /// Conditions that they name.
     conditions: Vec<&'static str>,
 }
 
-impl fmt::Debug for Compiled {
+impl fmt::Debug for CompiledExpressions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.parts.iter().map(|(part, _)| part)).finish()
     }
 }
 
-impl Compiled {
+impl CompiledExpressions {
     pub fn of(texts: &Expressions) -> Result<Self, Vec<RuleMistake>> {
         let (mut parts, mut mistakes) = (Vec::new(), Vec::new());
         let given = [
-            (Part::InProgress, texts.in_progress.as_deref()),
-            (Part::Failed, texts.failed.as_deref()),
-            (Part::Current, Some(&*texts.current)),
+            (RulePart::InProgress, texts.in_progress.as_deref()),
+            (RulePart::Failed, texts.failed.as_deref()),
+            (RulePart::Current, Some(&*texts.current)),
         ];
         for (part, text) in given {
             let Some(text) = text else { continue };
@@ -54,19 +54,19 @@ impl Compiled {
     }
 
     /// The health, or why it cannot be evaluated.
-    pub fn of_object(&self, object: &Value) -> Result<Health, String> {
+    pub fn health_of(&self, object: &Value) -> Result<Health, String> {
         // An outdated status is of an older spec, whatever the rule says.
-        if let Some(old) = old_status(object, false) {
+        if let Some(old) = outdated_status(object, false) {
             return Ok(old);
         }
-        if let Some(old) = self.conditions.iter().find_map(|name| old_condition(object, name)) {
+        if let Some(old) = self.conditions.iter().find_map(|name| outdated_condition(object, name)) {
             return Ok(old);
         }
         cel::with_functions(|functions| self.in_scope(object, functions.new_inner_scope()))
     }
 
     fn in_scope(&self, object: &Value, mut scope: Context<'_>) -> Result<Health, String> {
-        let extent = Extent::of(object);
+        let extent = ObjectExtent::of(object);
         let empty = Value::Object(Map::new());
         for name in ALWAYS {
             scope.add_variable_from_value(name, cel::to_library(&empty));
@@ -76,15 +76,15 @@ impl Compiled {
         }
         for (part, program) in &self.parts {
             if holds(program, &scope, extent).map_err(|why| format!("{}: {why}", part.name()))? {
-                return Ok(Health::new(part.status(), words(*part, object)));
+                return Ok(Health::new(part.status(), reason_text(*part, object)));
             }
         }
         let words = main_condition(object).unwrap_or_else(|| "none of the expressions holds".to_owned());
-        Ok(Health::new(Status::InProgress, words))
+        Ok(Health::new(HealthStatus::InProgress, words))
     }
 }
 
-impl Part {
+impl RulePart {
     pub fn name(self) -> &'static str {
         match self {
             Self::InProgress => "inProgress",
@@ -94,40 +94,40 @@ impl Part {
         }
     }
 
-    fn status(self) -> Status {
+    fn status(self) -> HealthStatus {
         match self {
-            Self::InProgress => Status::InProgress,
-            Self::Failed => Status::Failed,
-            Self::Current => Status::Current,
-            Self::Script => Status::Unknown,
+            Self::InProgress => HealthStatus::InProgress,
+            Self::Failed => HealthStatus::Failed,
+            Self::Current => HealthStatus::Current,
+            Self::Script => HealthStatus::Unknown,
         }
     }
 }
 
-fn compile(part: Part, text: &str) -> Result<Program, Vec<RuleMistake>> {
-    cel::read(text, Program::compile, Program::expression).map_err(|mistakes| {
+fn compile(part: RulePart, text: &str) -> Result<Program, Vec<RuleMistake>> {
+    cel::parse_known(text, Program::compile, Program::expression).map_err(|mistakes| {
         let of_rule = mistakes.into_iter().map(|it| {
-            let cel::Mistake { line, column, message } = it;
+            let cel::ExpressionMistake { line, column, message } = it;
             RuleMistake { source: 0, part, line, column, message }
         });
         of_rule.collect()
     })
 }
 
-fn holds(program: &Program, scope: &Context<'_>, extent: Extent) -> Result<bool, String> {
-    if cost::bound(program.expression(), extent) > cost::LIMIT {
+fn holds(program: &Program, scope: &Context<'_>, extent: ObjectExtent) -> Result<bool, String> {
+    if cost::max_cost(program.expression(), extent) > cost::LIMIT {
         return Err("it could take too long on an object of this size".to_owned());
     }
     match catch_unwind(AssertUnwindSafe(|| program.execute(scope))) {
         Ok(Ok(Cel::Bool(holds))) => Ok(holds),
         Ok(Ok(other)) => Err(format!("it is a {}, not true or false", other.type_of())),
-        Ok(Err(error)) => Err(say(&error)),
+        Ok(Err(error)) => Err(describe_error(&error)),
         Err(_) => Err("the evaluator gave up".to_owned()),
     }
 }
 
 /// The error without values, which may be anything.
-fn say(error: &ExecutionError) -> String {
+fn describe_error(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(name) => format!("there is no field `{name}`; ask `has(…)` first"),
         ExecutionError::UndeclaredReference(name) => {
@@ -157,15 +157,15 @@ fn say(error: &ExecutionError) -> String {
 }
 
 /// An expression gives no reason; most kinds have one in their conditions.
-fn words(part: Part, object: &Value) -> String {
-    if part == Part::Current {
+fn reason_text(part: RulePart, object: &Value) -> String {
+    if part == RulePart::Current {
         return String::new();
     }
     main_condition(object).unwrap_or_else(|| format!("`{}` holds", part.name()))
 }
 
 fn main_condition(object: &Value) -> Option<String> {
-    let stalled = Condition::of(object, "Stalled").filter(|condition| condition.is("True"));
-    let goal = GOALS.into_iter().find_map(|name| Condition::of(object, name));
-    Some(stalled.or(goal.filter(|goal| !goal.is("True")))?.words())
+    let stalled = StatusCondition::of(object, "Stalled").filter(|condition| condition.has_status("True"));
+    let goal = GOALS.into_iter().find_map(|name| StatusCondition::of(object, name));
+    Some(stalled.or(goal.filter(|goal| !goal.has_status("True")))?.summary())
 }

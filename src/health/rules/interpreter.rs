@@ -2,8 +2,8 @@
 //!
 //! It has no files, processes, random numbers, debugger, metatables, coroutines or other code: only the listed
 //! functions exist, also as methods of texts (`(''):dump`). Instructions and bytes are counted. When either runs out,
-//! the script ends with an error that it cannot catch ([`Meter`]). Functions with much work in one instruction are
-//! charged separately ([`bounded`]). Every object gets a fresh environment, so no state carries over.
+//! the script ends with an error that it cannot catch ([`ScriptMeter`]). Functions with much work in one instruction are
+//! charged separately ([`bounded_functions`]). Every object gets a fresh environment, so no state carries over.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use mlua::{
     Error, Function, HookTriggers, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value, VmState,
 };
 
-use super::meter::{Meter, OUT_OF_MEMORY};
-use super::{bounded, clock};
+use super::meter::{OUT_OF_MEMORY, ScriptMeter};
+use super::{bounded_functions, clock};
 
 /// The hook counts every so many instructions.
 const STEP: u32 = 100;
@@ -51,7 +51,7 @@ const MATH: [&str; 16] = [
 #[derive(Debug)]
 pub struct Interpreter {
     lua: Lua,
-    meter: Arc<Meter>,
+    meter: Arc<ScriptMeter>,
     /// Our own functions by name.
     own: Vec<(&'static str, Function)>,
     /// Of `os`.
@@ -61,12 +61,12 @@ pub struct Interpreter {
 impl Interpreter {
     pub fn new() -> Result<Self> {
         let lua = Lua::new_with(StdLib::STRING | StdLib::TABLE | StdLib::MATH, LuaOptions::new())?;
-        let meter = Arc::new(Meter::new());
+        let meter = Arc::new(ScriptMeter::new());
         let mut own = vec![("pairs", pairs(&lua)?), ("pcall", pcall(&lua, &meter)?)];
         own.push(("print", lua.create_function(|_, _: MultiValue| Ok(()))?));
-        bounded::strings(&lua, &meter)?;
+        bounded_functions::bound_strings(&lua, &meter)?;
         only_listed(&lua)?;
-        bounded::tables(&lua, &meter)?;
+        bounded_functions::bound_tables(&lua, &meter)?;
         let clock = clock::functions(&lua, &meter)?;
         lua.set_memory_limit(MEMORY)?;
         Ok(Self { lua, meter, own, clock })
@@ -118,7 +118,7 @@ impl Interpreter {
         self.lua.remove_hook();
         self.lua.gc_restart();
         let _ = self.lua.gc_collect();
-        done.map_err(|error| match (self.meter.is_used_up(), error) {
+        done.map_err(|error| match (self.meter.exceeded_limit(), error) {
             (Some(limit), _) => limit.to_owned(),
             (None, error) if is_of_memory(&error) => OUT_OF_MEMORY.to_owned(),
             (None, error) => message(&error),
@@ -134,7 +134,7 @@ impl Interpreter {
         let triggers = HookTriggers::new().every_nth_instruction(STEP);
         self.lua.set_hook(triggers, move |lua, _| {
             if witness.raw_get::<Value>(1)?.is_nil() {
-                meter.no_more_memory();
+                meter.set_out_of_memory();
             }
             meter.charge(u64::from(STEP) * meter.weight(lua.used_memory()))?;
             Ok(VmState::Continue)
@@ -188,7 +188,7 @@ fn pairs(lua: &Lua) -> Result<Function> {
 }
 
 /// Errors of limits are not caught.
-fn pcall(lua: &Lua, meter: &Arc<Meter>) -> Result<Function> {
+fn pcall(lua: &Lua, meter: &Arc<ScriptMeter>) -> Result<Function> {
     let meter = Arc::clone(meter);
     lua.create_function(move |lua, (function, arguments): (Function, MultiValue)| {
         match function.call::<MultiValue>(arguments) {
@@ -197,7 +197,7 @@ fn pcall(lua: &Lua, meter: &Arc<Meter>) -> Result<Function> {
                 Ok(values)
             }
             Err(error) if is_of_memory(&error) => {
-                meter.no_more_memory();
+                meter.set_out_of_memory();
                 Err(Error::runtime(OUT_OF_MEMORY))
             }
             Err(error) => {

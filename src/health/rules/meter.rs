@@ -22,7 +22,7 @@ const OWN_BYTES: usize = 16 * 1024;
 const GIVEN_BYTES: usize = 256 * 1024;
 
 #[derive(Debug)]
-pub struct Meter {
+pub struct ScriptMeter {
     begun: Mutex<Timestamp>,
     /// Bytes in use when the script begins.
     given: AtomicUsize,
@@ -31,7 +31,7 @@ pub struct Meter {
     memory: AtomicU64,
 }
 
-impl Meter {
+impl ScriptMeter {
     pub fn new() -> Self {
         Self {
             begun: Mutex::new(Timestamp::now()),
@@ -51,7 +51,7 @@ impl Meter {
         self.given.store(bytes, Ordering::Relaxed);
     }
 
-    pub fn no_more_memory(&self) {
+    pub fn set_out_of_memory(&self) {
         self.memory.store(1, Ordering::Relaxed);
     }
 
@@ -59,7 +59,7 @@ impl Meter {
         // Prevents an overflow of the sum.
         let instructions = instructions.min(INSTRUCTIONS + 1);
         self.instructions.fetch_add(instructions, Ordering::Relaxed);
-        match self.is_used_up() {
+        match self.exceeded_limit() {
             Some(limit) => Err(Error::runtime(limit)),
             None => Ok(()),
         }
@@ -79,7 +79,7 @@ impl Meter {
         u64::try_from(weight).unwrap_or(u64::MAX)
     }
 
-    pub fn is_used_up(&self) -> Option<&'static str> {
+    pub fn exceeded_limit(&self) -> Option<&'static str> {
         if self.memory.load(Ordering::Relaxed) > 0 {
             return Some(OUT_OF_MEMORY);
         }

@@ -11,7 +11,7 @@
 //! Rules see one object, scripts also the time ([`clock`]): no file, network or other object. Their work and memory
 //! are bounded ([`cost`], [`interpreter`]).
 
-mod bounded;
+mod bounded_functions;
 mod clock;
 mod cost;
 mod expressions;
@@ -28,10 +28,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{is_metadata_only, read, shipped, terminating};
+use super::{is_metadata_only, json_fields, shipped, terminating};
 use crate::cel;
-use crate::model::{Health, Kind, Status};
-use expressions::Compiled;
+use crate::model::{GroupVersionKind, Health, HealthStatus};
+use expressions::CompiledExpressions;
 use script::Script;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl RuleBody {
             Self::Script(text) => text.len(),
             Self::Expressions(texts) => {
                 let given = [texts.in_progress.as_deref(), texts.failed.as_deref(), Some(&*texts.current)];
-                given.into_iter().flatten().map(cel::weight).sum()
+                given.into_iter().flatten().map(cel::approximate_memory).sum()
             }
             Self::Rejected => 0,
         }
@@ -75,7 +75,7 @@ pub struct Expressions {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum RulePart {
     InProgress,
     Failed,
     Current,
@@ -87,7 +87,7 @@ pub enum Part {
 pub struct RuleMistake {
     /// The index of its source.
     pub source: usize,
-    pub part: Part,
+    pub part: RulePart,
     /// Counted from 1 in the text of the part.
     pub line: u32,
     pub column: Option<u32>,
@@ -96,22 +96,22 @@ pub struct RuleMistake {
 
 /// The health rules in use: those of a config repository, then the shipped ones.
 #[derive(Debug, Default)]
-pub struct Rules {
-    exact: BTreeMap<(String, String), Arc<Rule>>,
+pub struct HealthRules {
+    exact: BTreeMap<(String, String), Arc<CompiledRule>>,
     /// In the order of their files.
-    patterns: Vec<Arc<Rule>>,
+    patterns: Vec<Arc<CompiledRule>>,
 }
 
 #[derive(Debug)]
-struct Rule {
+struct CompiledRule {
     source: RuleSource,
-    mark: Mark,
-    judge: Judge,
+    mark: RuleDigest,
+    judge: RuleEvaluator,
 }
 
 #[derive(Debug)]
-enum Judge {
-    Expressions(Compiled),
+enum RuleEvaluator {
+    Expressions(CompiledExpressions),
     Script(Script),
     /// It has a mistake, which is reported elsewhere.
     Broken,
@@ -119,26 +119,28 @@ enum Judge {
 
 /// Identifies the rule of a kind: another mark means another judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark([u8; 32]);
+pub struct RuleDigest([u8; 32]);
 
-impl Rules {
+impl HealthRules {
     /// Compiles the rules. One with a mistake is kept and makes its objects Unknown. The first of two rules for a
     /// kind counts.
     pub fn compile(sources: Vec<RuleSource>) -> (Self, Vec<RuleMistake>) {
         let (mut rules, mut mistakes) = (Self::default(), Vec::new());
         for (number, source) in sources.into_iter().enumerate() {
             let judge = match &source.body {
-                RuleBody::Expressions(texts) => Compiled::of(texts).map(Judge::Expressions),
-                RuleBody::Script(text) => Script::of(&source.file, text).map(Judge::Script),
-                RuleBody::Rejected => Ok(Judge::Broken),
+                RuleBody::Expressions(texts) => {
+                    CompiledExpressions::of(texts).map(RuleEvaluator::Expressions)
+                }
+                RuleBody::Script(text) => Script::of(&source.file, text).map(RuleEvaluator::Script),
+                RuleBody::Rejected => Ok(RuleEvaluator::Broken),
             };
             let judge = judge.unwrap_or_else(|found| {
                 mistakes.extend(found.into_iter().map(|mistake| RuleMistake { source: number, ..mistake }));
-                Judge::Broken
+                RuleEvaluator::Broken
             });
             let key = (source.group.clone(), source.kind.clone());
             let is_pattern = source.group.contains('_') || source.kind.contains('_');
-            let rule = Arc::new(Rule { mark: mark(&source), source, judge });
+            let rule = Arc::new(CompiledRule { mark: digest_rule(&source), source, judge });
             if is_pattern {
                 rules.patterns.push(rule);
             } else {
@@ -149,9 +151,12 @@ impl Rules {
     }
 
     /// The health of one object as the API server returns it.
-    pub fn of(&self, object: &Value) -> Health {
-        let Some(kind) = read::kind(object) else {
-            return Health::new(Status::Unknown, "not a Kubernetes object: apiVersion or kind is missing");
+    pub fn health_of(&self, object: &Value) -> Health {
+        let Some(kind) = json_fields::kind(object) else {
+            return Health::new(
+                HealthStatus::Unknown,
+                "not a Kubernetes object: apiVersion or kind is missing",
+            );
         };
         if let Some(terminating) = terminating(object) {
             return terminating;
@@ -163,12 +168,12 @@ impl Rules {
     }
 
     /// The metadata of this kind is enough.
-    pub fn is_metadata_only(&self, kind: &Kind) -> bool {
+    pub fn is_metadata_only(&self, kind: &GroupVersionKind) -> bool {
         self.rule(kind).is_none() && is_metadata_only(kind)
     }
 
-    /// `None`: the shipped rules decide.
-    pub fn mark(&self, kind: &Kind) -> Option<Mark> {
+    /// `NotConfigured`: the shipped rules decide.
+    pub fn rule_digest(&self, kind: &GroupVersionKind) -> Option<RuleDigest> {
         Some(self.rule(kind)?.mark)
     }
 
@@ -176,13 +181,14 @@ impl Rules {
         self.exact.is_empty() && self.patterns.is_empty()
     }
 
-    fn rule(&self, kind: &Kind) -> Option<&Rule> {
+    fn rule(&self, kind: &GroupVersionKind) -> Option<&CompiledRule> {
         if self.is_empty() {
             return None;
         }
         let exact = self.exact.get(&(kind.group.to_string(), kind.kind.to_string()));
-        let fits =
-            |rule: &&Arc<Rule>| fits(&rule.source.group, &kind.group) && fits(&rule.source.kind, &kind.kind);
+        let fits = |rule: &&Arc<CompiledRule>| {
+            fits(&rule.source.group, &kind.group) && fits(&rule.source.kind, &kind.kind)
+        };
         // Patterns for custom kinds do not match the core group, which has Secrets.
         let by_pattern = || self.patterns.iter().find(fits).filter(|_| !kind.group.is_empty());
         exact.or_else(by_pattern).map(|rule| &**rule)
@@ -190,7 +196,7 @@ impl Rules {
 }
 
 /// Rules are equal if their sources are.
-impl PartialEq for Rules {
+impl PartialEq for HealthRules {
     fn eq(&self, other: &Self) -> bool {
         let marks = |rules: &Self| -> Vec<[u8; 32]> {
             rules.exact.values().chain(&rules.patterns).map(|rule| rule.mark.0).collect()
@@ -199,22 +205,22 @@ impl PartialEq for Rules {
     }
 }
 
-impl Rule {
-    /// `None`: the script returned nothing for this object.
+impl CompiledRule {
+    /// `NotConfigured`: the script returned nothing for this object.
     fn judge(&self, object: &Value) -> Option<Health> {
         let judged = match &self.judge {
-            Judge::Expressions(compiled) => compiled.of_object(object).map(Some),
-            Judge::Script(script) => script.of_object(object),
-            Judge::Broken => Err("it has a mistake".to_owned()),
+            RuleEvaluator::Expressions(compiled) => compiled.health_of(object).map(Some),
+            RuleEvaluator::Script(script) => script.health_of(object),
+            RuleEvaluator::Broken => Err("it has a mistake".to_owned()),
         };
         judged.unwrap_or_else(|why| {
-            let words = read::sentence(&format!("the health rule {}: {why}", self.source.file));
-            Some(Health::new(Status::Unknown, words))
+            let words = json_fields::sentence(&format!("the health rule {}: {why}", self.source.file));
+            Some(Health::new(HealthStatus::Unknown, words))
         })
     }
 }
 
-fn mark(source: &RuleSource) -> Mark {
+fn digest_rule(source: &RuleSource) -> RuleDigest {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
         hash.update(text.len().to_le_bytes());
@@ -232,7 +238,7 @@ fn mark(source: &RuleSource) -> Mark {
             add(&texts.current);
         }
     }
-    Mark(hash.finalize().into())
+    RuleDigest(hash.finalize().into())
 }
 
 /// `_` stands for any text, also an empty one.

@@ -11,7 +11,7 @@ const LONGEST_COMPARED: usize = 256;
 const BYTES_OF_STEP: usize = 8;
 
 /// Steps on a text of so many bytes. Without `is_anchorable` a `^` is literal.
-pub fn worst_case(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
+pub fn worst_case_steps(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
     let length = whole(length);
     // Ways to split the text among so many repetitions. Every start is tried, like a repetition in front.
     let (mut ways, mut repeats) = (length.saturating_add(1), 1);
@@ -21,22 +21,22 @@ pub fn worst_case(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
     }
     let is_compared = pattern.len() <= LONGEST_COMPARED;
     let mut steps = ways;
-    let mut items = Items(pattern).peekable();
+    let mut items = PatternItems(pattern).peekable();
     while let Some(item) = items.next() {
         let weight = item.weight();
         let more = ways.saturating_mul(length.saturating_add(repeats + 1)) / (repeats + 1);
         let is_last = items.peek().is_none();
         let taken = match item.times {
-            Times::Once | Times::Test => ways.saturating_mul(weight),
-            Times::Scan => ways.saturating_mul(length),
-            Times::End => ways,
+            Repetition::Once | Repetition::Test => ways.saturating_mul(weight),
+            Repetition::Scan => ways.saturating_mul(length),
+            Repetition::End => ways,
             // A failure at the end is tried for every way to get there. A match takes its part of the text and ends
             // the search.
-            Times::Some if is_last => ways.saturating_add(length).saturating_mul(weight),
+            Repetition::Some if is_last => ways.saturating_add(length).saturating_mul(weight),
             // These cannot fail.
-            Times::Any | Times::Perhaps if is_last => length.saturating_mul(weight),
-            Times::Any | Times::Some | Times::Perhaps => {
-                let is_repeated = item.times != Times::Perhaps;
+            Repetition::Any | Repetition::Perhaps if is_last => length.saturating_mul(weight),
+            Repetition::Any | Repetition::Some | Repetition::Perhaps => {
+                let is_repeated = item.times != Repetition::Perhaps;
                 let lengths = if is_repeated { more } else { ways.saturating_mul(2) };
                 let settled = if is_compared { settled(&item, &mut items, &mut steps) } else { None };
                 if settled.is_none() {
@@ -51,26 +51,26 @@ pub fn worst_case(length: usize, pattern: &[u8], is_anchorable: bool) -> u64 {
 }
 
 /// If the next item cannot start with a byte of this one, only one length continues, though it is tried after each.
-/// Returns the extra steps of each try; `None` if more than one length may continue.
+/// Returns the extra steps of each try; `NotConfigured` if more than one length may continue.
 fn settled<'p>(
-    item: &Item<'p>,
-    items: &mut Peekable<impl Iterator<Item = Item<'p>>>,
+    item: &PatternItem<'p>,
+    items: &mut Peekable<impl Iterator<Item = PatternItem<'p>>>,
     steps: &mut u64,
 ) -> Option<u64> {
     let next = items.peek()?;
     let is_settled = match next.times {
-        Times::End => true,
-        Times::Once | Times::Some => {
+        Repetition::End => true,
+        Repetition::Once | Repetition::Some => {
             *steps = steps.saturating_add(256 * (item.weight() + next.weight()));
             (0..=u8::MAX).all(|byte| !(holds(item.single, byte) && holds(next.single, byte)))
         }
-        Times::Any | Times::Perhaps | Times::Scan | Times::Test => false,
+        Repetition::Any | Repetition::Perhaps | Repetition::Scan | Repetition::Test => false,
     };
     is_settled.then(|| next.weight().saturating_sub(1))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Times {
+enum Repetition {
     Once,
     /// `?`
     Perhaps,
@@ -86,50 +86,50 @@ enum Times {
     End,
 }
 
-struct Item<'p> {
+struct PatternItem<'p> {
     /// A byte, `.`, a class or a set.
     single: &'p [u8],
-    times: Times,
+    times: Repetition,
 }
 
-impl Item<'_> {
+impl PatternItem<'_> {
     fn weight(&self) -> u64 {
         whole(1 + self.single.len() / BYTES_OF_STEP)
     }
 }
 
-struct Items<'p>(&'p [u8]);
+struct PatternItems<'p>(&'p [u8]);
 
-impl<'p> Iterator for Items<'p> {
-    type Item = Item<'p>;
+impl<'p> Iterator for PatternItems<'p> {
+    type Item = PatternItem<'p>;
 
-    fn next(&mut self) -> Option<Item<'p>> {
+    fn next(&mut self) -> Option<PatternItem<'p>> {
         while let [b'(' | b')', rest @ ..] = self.0 {
             self.0 = rest;
         }
         let length = match self.0 {
             [] => return None,
-            [b'$'] => return Some(self.take(1, 0, Times::End)),
-            [b'%', b'b', ..] => return Some(self.take(4, 0, Times::Scan)),
-            [b'%', b'f', set @ ..] => return Some(self.take(2 + single(set), 0, Times::Test)),
-            [b'%', b'0'..=b'9', ..] => return Some(self.take(2, 0, Times::Scan)),
+            [b'$'] => return Some(self.take(1, 0, Repetition::End)),
+            [b'%', b'b', ..] => return Some(self.take(4, 0, Repetition::Scan)),
+            [b'%', b'f', set @ ..] => return Some(self.take(2 + single(set), 0, Repetition::Test)),
+            [b'%', b'0'..=b'9', ..] => return Some(self.take(2, 0, Repetition::Scan)),
             pattern => single(pattern),
         };
         let times = match self.0.get(length) {
-            Some(b'?') => Times::Perhaps,
-            Some(b'*' | b'-') => Times::Any,
-            Some(b'+') => Times::Some,
-            _ => return Some(self.take(length, 0, Times::Once)),
+            Some(b'?') => Repetition::Perhaps,
+            Some(b'*' | b'-') => Repetition::Any,
+            Some(b'+') => Repetition::Some,
+            _ => return Some(self.take(length, 0, Repetition::Once)),
         };
         Some(self.take(length, 1, times))
     }
 }
 
-impl<'p> Items<'p> {
-    fn take(&mut self, length: usize, suffix: usize, times: Times) -> Item<'p> {
+impl<'p> PatternItems<'p> {
+    fn take(&mut self, length: usize, suffix: usize, times: Repetition) -> PatternItem<'p> {
         let (single, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest.get(suffix..).unwrap_or_default();
-        Item { single, times }
+        PatternItem { single, times }
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn pattern_items_are_parsed() {
-        use Times::{Any, End, Once, Perhaps, Scan, Some, Test};
+        use Repetition::{Any, End, Once, Perhaps, Scan, Some, Test};
         for (pattern, expected) in [
             ("(%d+)-(%d+)$", &[("%d", Some), ("-", Once), ("%d", Some), ("$", End)][..]),
             (".-.*x?", &[(".", Any), (".", Any), ("x", Perhaps)]),
@@ -219,7 +219,7 @@ mod tests {
             ("-a", &[("-", Once), ("a", Once)]),
             ("a[b", &[("a", Once), ("[b", Once)]),
         ] {
-            let found: Vec<_> = Items(pattern.as_bytes())
+            let found: Vec<_> = PatternItems(pattern.as_bytes())
                 .map(|item| (String::from_utf8_lossy(item.single).into_owned(), item.times))
                 .collect();
             let found: Vec<_> = found.iter().map(|(single, times)| (&**single, *times)).collect();
@@ -253,7 +253,7 @@ mod tests {
             (5000, "[^;]+", 50_000),
             (1000, "^%s*(.-),", 1_500_000),
         ] {
-            let steps = worst_case(length, pattern.as_bytes(), true);
+            let steps = worst_case_steps(length, pattern.as_bytes(), true);
             assert!(steps <= most, "{pattern} on {length}: {steps}");
         }
     }
@@ -273,9 +273,9 @@ mod tests {
             (9900, &*looked_for_often),
             (1000, "%z+\0%z+\0%z+\0b"),
         ] {
-            let steps = worst_case(length, pattern.as_bytes(), true);
+            let steps = worst_case_steps(length, pattern.as_bytes(), true);
             assert!(steps > 45_000_000, "{pattern:.60} on {length}: {steps}");
         }
-        assert!(worst_case(10_000, b"^%d+", false) > worst_case(10_000, b"^%d+", true));
+        assert!(worst_case_steps(10_000, b"^%d+", false) > worst_case_steps(10_000, b"^%d+", true));
     }
 }

@@ -5,11 +5,11 @@ use mlua::{Function, Lua, Value as Lue};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::super::read::sentence;
+use super::super::json_fields::sentence;
 use super::interpreter::{self, Interpreter};
 use super::meter::{OUT_OF_INSTRUCTIONS, OUT_OF_MEMORY};
-use super::{Part, RuleMistake};
-use crate::model::{Health, Status};
+use super::{RuleMistake, RulePart};
+use crate::model::{Health, HealthStatus};
 
 /// In bytes. The longest published scripts have 10 KiB. A compiled one takes up to twenty times as much.
 const LONGEST: usize = 64 * 1024;
@@ -21,11 +21,11 @@ const DEEPEST: usize = 200;
 #[derive(Debug)]
 pub struct Script {
     /// One object at a time: all callers share the interpreter, the environment of the chunk and the counters.
-    judge: Mutex<Judge>,
+    judge: Mutex<ScriptRunner>,
 }
 
 #[derive(Debug)]
-struct Judge {
+struct ScriptRunner {
     interpreter: Interpreter,
     chunk: Function,
     strikes: u32,
@@ -33,8 +33,9 @@ struct Judge {
 
 impl Script {
     pub fn of(file: &str, text: &str) -> Result<Self, Vec<RuleMistake>> {
-        let mistake =
-            |line, message| vec![RuleMistake { source: 0, part: Part::Script, line, column: None, message }];
+        let mistake = |line, message| {
+            vec![RuleMistake { source: 0, part: RulePart::Script, line, column: None, message }]
+        };
         if text.len() > LONGEST {
             return Err(mistake(1, format!("{} bytes long; {LONGEST} is the most", text.len())));
         }
@@ -46,7 +47,7 @@ impl Script {
         });
         match made {
             Ok((interpreter, chunk)) => {
-                Ok(Self { judge: Mutex::new(Judge { interpreter, chunk, strikes: 0 }) })
+                Ok(Self { judge: Mutex::new(ScriptRunner { interpreter, chunk, strikes: 0 }) })
             }
             Err(error) => {
                 let (line, message) = place(name, &interpreter::message(&error));
@@ -55,9 +56,9 @@ impl Script {
         }
     }
 
-    /// `None`: no result for this object. The error says why it cannot be evaluated.
-    pub fn of_object(&self, object: &Value) -> Result<Option<Health>, String> {
-        let Judge { interpreter, chunk, strikes } = &mut *self.judge.lock();
+    /// `NotConfigured`: no result for this object. The error says why it cannot be evaluated.
+    pub fn health_of(&self, object: &Value) -> Result<Option<Health>, String> {
+        let ScriptRunner { interpreter, chunk, strikes } = &mut *self.judge.lock();
         if *strikes >= STRIKES {
             return Err(format!("it reached its limits {STRIKES} times and is not run any more"));
         }
@@ -133,12 +134,12 @@ fn health(returned: &Lue) -> Result<Option<Health>, String> {
     let field = |name: &str| result.raw_get::<Lue>(name).ok();
     let status = match field("status").as_ref().and_then(Lue::as_string).map(|it| it.to_string_lossy()) {
         Some(status) => match status.as_str() {
-            "Healthy" => Status::Current,
-            "Progressing" => Status::InProgress,
-            "Degraded" => Status::Failed,
-            "Suspended" => Status::Suspended,
-            "Missing" => Status::NotFound,
-            "Unknown" => Status::Unknown,
+            "Healthy" => HealthStatus::Current,
+            "Progressing" => HealthStatus::InProgress,
+            "Degraded" => HealthStatus::Failed,
+            "Suspended" => HealthStatus::Suspended,
+            "Missing" => HealthStatus::NotFound,
+            "Unknown" => HealthStatus::Unknown,
             other => return Err(format!("it returned the status {other:?}")),
         },
         None => return Err("it returned no status".to_owned()),

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::health::{Crash, pods_cause};
+use crate::health::{ContainerCrash, find_pod_cause};
 
 /// A pod with one container `app`; `age` orders creation, larger is younger.
 fn pod(name: &str, hash: &str, age: u32, status: Value) -> Value {
@@ -28,8 +28,8 @@ fn running(ready: bool) -> Value {
 
 #[track_caller]
 fn check(workload: Option<Value>, pods: &[Value], expected: Option<(&str, bool)>) {
-    let cause = pods_cause(workload.as_ref(), pods, &[]);
-    let shown = cause.map(|cause| (cause.to_string(), cause.decisive));
+    let cause = find_pod_cause(workload.as_ref(), pods, &[]);
+    let shown = cause.map(|cause| (cause.to_string(), cause.is_decisive));
     assert_eq!(shown, expected.map(|(text, decisive)| (text.to_owned(), decisive)));
 }
 
@@ -312,14 +312,14 @@ fn sets_of_kruise_name_their_newest_revision() {
 fn known_pod_is_preferred_among_equal_crashes() {
     let crashed =
         |name: &str, age: u32, code: i32| pod(name, "b", age, waiting("CrashLoopBackOff", "", Some(code)));
-    let told = |pods: &[Value], known: &[Crash]| pods_cause(None, pods, known).expect("a cause");
+    let told = |pods: &[Value], known: &[ContainerCrash]| find_pod_cause(None, pods, known).expect("a cause");
     let first = told(&[crashed("pay-1", 1, 1)], &[]).crash.expect("a crash");
     let known = [first.clone()];
     let younger = crashed("pay-2", 2, 1);
     let all = [crashed("pay-1", 1, 1), younger.clone()];
     assert_eq!(told(&all, &[]).pod, "pay-2");
     assert_eq!(told(&all, &known).pod, "pay-1");
-    assert!(told(&all, &known).crash.is_some_and(|crash| crash.is(&first)));
+    assert!(told(&all, &known).crash.is_some_and(|crash| crash.is_same(&first)));
     // It is gone, healthier, or crashes in another way.
     assert_eq!(told(std::slice::from_ref(&younger), &known).pod, "pay-2");
     assert_eq!(told(&[pod("pay-1", "b", 1, running(false)), younger.clone()], &known).pod, "pay-2");
@@ -333,8 +333,8 @@ fn known_pod_is_preferred_among_equal_crashes() {
 #[test]
 fn crash_needs_an_end_and_its_run() {
     let crash = |pod: Value| {
-        let crash = pods_cause(None, &[pod], &[]).expect("a cause").crash?;
-        Some((crash.container, crash.ended_before))
+        let crash = find_pod_cause(None, &[pod], &[]).expect("a cause").crash?;
+        Some((crash.container, crash.has_restarted))
     };
     let of = |status: Value| pod("pay-7c9f", "b", 1, status);
     let app = |ended_before: bool| Some(("app".to_owned(), ended_before));
@@ -363,7 +363,7 @@ fn crash_needs_an_end_and_its_run() {
 #[test]
 fn last_log_line_is_quoted_after_the_exit() {
     let pods = [pod("pay-7c9f", "b", 1, waiting("CrashLoopBackOff", "", Some(1)))];
-    let mut cause = pods_cause(None, &pods, &[]).expect("a cause");
-    cause.line = Some("no such table".into());
+    let mut cause = find_pod_cause(None, &pods, &[]).expect("a cause");
+    cause.log_line = Some("no such table".into());
     assert_eq!(cause.to_string(), "CrashLoopBackOff pay-7c9f (exit 1: \"no such table\")");
 }

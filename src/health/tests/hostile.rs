@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::check;
-use crate::health::{of, pods_cause, read_dump};
+use crate::health::{find_pod_cause, health_of, read_dump};
 
 #[test]
 fn invalid_object_is_unknown() {
@@ -28,7 +28,7 @@ fn huge_and_negative_numbers() {
 
 #[test]
 fn long_texts_are_cut() {
-    let health = of(&json!({"apiVersion": "example.com/v1", "kind": "X", "status": {"conditions":
+    let health = health_of(&json!({"apiVersion": "example.com/v1", "kind": "X", "status": {"conditions":
         [{"type": "Ready", "status": "False", "message": "ä \n ".repeat(100_000)}]}}));
     assert!(health.reason.chars().count() <= 301 && !health.reason.contains('\n'), "{}", health.reason);
 }
@@ -107,11 +107,11 @@ fn wrong_shapes_never_panic() {
                     let part = json!({field: nested});
                     let object = json!({"apiVersion": api_version, "kind": kind,
                         "metadata": part, "spec": part, "status": part});
-                    of(&object);
-                    pods_cause(Some(&object), &[object.clone(), value.clone()], &[]);
+                    health_of(&object);
+                    find_pod_cause(Some(&object), &[object.clone(), value.clone()], &[]);
                 }
             }
-            of(
+            health_of(
                 &json!({"apiVersion": api_version, "kind": kind, "metadata": value, "spec": value, "status": value}),
             );
         }

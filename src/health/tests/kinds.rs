@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::{check, condition, object};
-use crate::health::{Rules, unbound_class};
-use crate::model::Kind;
+use crate::health::{HealthRules, unbound_class};
+use crate::model::GroupVersionKind;
 
 #[test]
 fn deleted_object_is_terminating() {
@@ -41,7 +41,10 @@ fn kinds_without_an_end_state_are_current() {
         ("storage.k8s.io/v1", "StorageClass"),
         ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
     ] {
-        assert!(Rules::default().is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
+        assert!(
+            HealthRules::default().is_metadata_only(&GroupVersionKind::from_api_version(api_version, kind)),
+            "{kind}"
+        );
         check(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}), "Current");
     }
     for (api_version, kind) in [
@@ -51,7 +54,10 @@ fn kinds_without_an_end_state_are_current() {
         ("networking.k8s.io/v1", "Ingress"),
         ("example.com/v1", "Secret"),
     ] {
-        assert!(!Rules::default().is_metadata_only(&Kind::from_api_version(api_version, kind)), "{kind}");
+        assert!(
+            !HealthRules::default().is_metadata_only(&GroupVersionKind::from_api_version(api_version, kind)),
+            "{kind}"
+        );
     }
     check(object("networking.k8s.io/v1", "Ingress", json!({}), json!({"loadBalancer": {}})), "Current");
     check(object("v1", "Namespace", json!({}), json!({"phase": "Active"})), "Current");

@@ -7,20 +7,20 @@ mod kinds;
 mod kruise;
 mod log;
 mod own_pods;
+mod pod_creation_failure;
 mod pods;
 mod progress;
-mod refused_pods;
 mod selectors;
 mod workloads;
 
 use serde_json::{Value, json};
 
-use super::of;
+use super::health_of;
 
 /// `expected` is `Status` or `Status: reason`.
 #[track_caller]
 fn check(object: Value, expected: &str) {
-    let health = of(&object);
+    let health = health_of(&object);
     let shown = match health.reason.as_str() {
         "" => health.status.as_str().to_owned(),
         reason => format!("{}: {reason}", health.status.as_str()),

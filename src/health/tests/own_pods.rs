@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::health::{OwnPods, likely_pods, own_pods};
+use crate::health::{OwnPods, expected_pod_count, own_pods};
 
 #[track_caller]
 fn check(api_version: &str, kind: &str, spec: Value, expected: Option<&str>) {
@@ -86,6 +86,6 @@ fn expected_pod_count_follows_the_workload() {
         (json!({}), 0),
     ];
     for (workload, expected) in rows {
-        assert_eq!(likely_pods(&workload), expected, "{workload}");
+        assert_eq!(expected_pod_count(&workload), expected, "{workload}");
     }
 }

@@ -1,16 +1,16 @@
 use serde_json::{Value, json};
 
-use crate::health::{Movement, Progress};
+use crate::health::{ProgressChange, RolloutProgress};
 
-fn deployment(generation: i64, status: Value) -> Progress {
-    Progress::of(
+fn deployment(generation: i64, status: Value) -> RolloutProgress {
+    RolloutProgress::of(
         &json!({"kind": "Deployment", "metadata": {"uid": "u", "generation": generation}, "status": status}),
     )
 }
 
 #[test]
 fn only_new_maxima_are_progress() {
-    use Movement::{Changed, Forward, None};
+    use ProgressChange::{Changed, Forward, None};
     let rows = [
         (
             "the controller has seen it",
@@ -58,7 +58,7 @@ fn only_new_maxima_are_progress() {
     ];
     let mut progress = deployment(2, json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3}));
     for (what, generation, status, expected) in rows {
-        assert_eq!(progress.see(deployment(generation, status)), expected, "{what}");
+        assert_eq!(progress.update(deployment(generation, status)), expected, "{what}");
     }
 }
 
@@ -74,9 +74,9 @@ fn each_kind_reports_progress() {
         "ready",
     ] {
         let mut progress = deployment(1, json!({count: 1}));
-        assert_eq!(progress.see(deployment(1, json!({count: 2}))), Movement::Forward, "{count}");
+        assert_eq!(progress.update(deployment(1, json!({count: 2}))), ProgressChange::Forward, "{count}");
     }
     // A Job whose pods fail makes no progress.
     let mut progress = deployment(1, json!({"active": 1, "failed": 1}));
-    assert_eq!(progress.see(deployment(1, json!({"active": 1, "failed": 2}))), Movement::None);
+    assert_eq!(progress.update(deployment(1, json!({"active": 1, "failed": 2}))), ProgressChange::None);
 }

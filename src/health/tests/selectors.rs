@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::health::{PodIndex, Selector, SelectorUnion};
+use crate::health::{PodIndex, PodSelector, SelectorUnion};
 
 fn pod(labels: Value) -> Value {
     json!({"metadata": {"labels": labels}})
@@ -24,12 +24,12 @@ fn selector_matches_like_the_server() {
         (expression("zone", "DoesNotExist", &[]), true),
         (expression("app", "DoesNotExist", &[]), false),
     ] {
-        let parsed = Selector::of_labels(&selector).expect("a selector");
+        let parsed = PodSelector::of_label_selector(&selector).expect("a selector");
         let (all, index) =
             ([pod(labels.clone())], |pods: &[Value]| PodIndex::of(pods).selected(&parsed).len());
         assert_eq!((parsed.matches(&all[0]), index(&all)), (expected, usize::from(expected)), "{selector}");
     }
-    let absent = Selector::of_labels(&expression("app", "DoesNotExist", &[])).expect("a selector");
+    let absent = PodSelector::of_label_selector(&expression("app", "DoesNotExist", &[])).expect("a selector");
     assert!(absent.matches(&json!({})));
 }
 
@@ -43,17 +43,18 @@ fn pods_are_found_by_the_rarest_label() {
     let index = PodIndex::of(&pods);
     for number in 0..500 {
         let labels = json!({"matchLabels": {"tier": "web", "app": format!("app-{number}")}});
-        let found = index.selected(&Selector::of_labels(&labels).expect("a selector"));
+        let found = index.selected(&PodSelector::of_label_selector(&labels).expect("a selector"));
         let numbers: Vec<&Value> = found.iter().map(|pod| &pod["metadata"]["labels"]["number"]).collect();
         assert_eq!(numbers, [&json!((number * 2).to_string()), &json!((number * 2 + 1).to_string())]);
     }
     let twice = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["app-1", "app-1", "app-2"]}]});
-    assert_eq!(index.selected(&Selector::of_labels(&twice).expect("a selector")).len(), 4);
+    assert_eq!(index.selected(&PodSelector::of_label_selector(&twice).expect("a selector")).len(), 4);
 }
 
 #[test]
 fn union_matches_at_least_its_parts() {
-    let labels = |labels: Value| Selector::of_labels(&json!({"matchLabels": labels})).expect("a selector");
+    let labels =
+        |labels: Value| PodSelector::of_label_selector(&json!({"matchLabels": labels})).expect("a selector");
     let mut union = SelectorUnion::default();
     assert!(union.add(&labels(json!({"app": "a", "tier": "web"}))));
     assert!(union.add(&labels(json!({"app": "b", "tier": "web"}))));
@@ -61,11 +62,11 @@ fn union_matches_at_least_its_parts() {
     assert!(!union.add(&labels(json!({"app": "c"}))));
     assert!(!union.add(&labels(json!({"app": "c", "zone": "web"}))));
     let exists = json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]});
-    let exists = Selector::of_labels(&exists).expect("a selector");
+    let exists = PodSelector::of_label_selector(&exists).expect("a selector");
     assert!(!union.add(&exists) && !SelectorUnion::default().add(&exists));
     let narrowed = json!({"matchLabels": {"tier": "db"}, "matchExpressions": [
         {"key": "app", "operator": "In", "values": ["a", "d"]}, {"key": "canary", "operator": "DoesNotExist"}]});
-    assert!(union.add(&Selector::of_labels(&narrowed).expect("a selector")));
+    assert!(union.add(&PodSelector::of_label_selector(&narrowed).expect("a selector")));
     let whole = union.selector().map(|it| it.to_string());
     assert_eq!(whole.as_deref(), Some("app in (a,b,d),tier in (db,web)"));
     assert_eq!(SelectorUnion::default().selector(), None);

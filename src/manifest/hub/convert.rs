@@ -1,68 +1,71 @@
 //! Converts one document from a version to the hub version, or back.
 
-use super::rules::{Rule, Say};
+use super::rules::{ConversionAction, ConversionRule};
 use crate::manifest::codes;
-use crate::manifest::read::Reading;
-use crate::manifest::yaml::{Entry, Node, NodeKind};
+use crate::manifest::read::ReadContext;
+use crate::manifest::yaml::{YamlEntry, YamlNode, YamlNodeKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum ConversionDirection {
     ToHub,
     FromHub,
 }
 
 /// The path part of a rule that enters a list.
-pub const ITEMS: &str = "[]";
+pub const LIST_ITEMS: &str = "[]";
 
 /// Changes a document in place, by rules that are all about one version.
-pub fn document(
-    root: &mut Node,
-    rules: &[&Rule],
+pub fn convert_document(
+    root: &mut YamlNode,
+    rules: &[&ConversionRule],
     version: &str,
-    direction: Direction,
-    reading: &mut Reading<'_>,
+    direction: ConversionDirection,
+    reading: &mut ReadContext<'_>,
 ) {
-    Walk { rules, version, direction, at: Vec::new(), shown: String::new() }.node(root, reading);
+    ConversionWalk { rules, version, direction, path: Vec::new(), display_path: String::new() }
+        .convert_node(root, reading);
 }
 
-struct Walk<'a> {
-    rules: &'a [&'a Rule],
+struct ConversionWalk<'a> {
+    rules: &'a [&'a ConversionRule],
     version: &'a str,
-    direction: Direction,
+    direction: ConversionDirection,
     /// With the field names of the version, as in the rules.
-    at: Vec<String>,
+    path: Vec<String>,
     /// As it is written in the document.
-    shown: String,
+    display_path: String,
 }
 
-impl Walk<'_> {
-    fn node(&mut self, node: &mut Node, reading: &mut Reading<'_>) {
+impl ConversionWalk<'_> {
+    fn convert_node(&mut self, node: &mut YamlNode, reading: &mut ReadContext<'_>) {
         let place = reading.location(node);
         match &mut node.kind {
-            NodeKind::Map(entries) => {
+            YamlNodeKind::Map(entries) => {
                 for entry in entries.iter_mut() {
-                    self.entry(entry, reading);
+                    self.convert_entry(entry, reading);
                 }
             }
-            NodeKind::Seq(items) => {
+            YamlNodeKind::Seq(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.below(ITEMS.to_owned(), &format!("[{index}]"), |walk| walk.node(item, reading));
+                    self.descend(LIST_ITEMS.to_owned(), &format!("[{index}]"), |walk| {
+                        walk.convert_node(item, reading)
+                    });
                 }
             }
-            NodeKind::String(text) => match self.word(text) {
+            YamlNodeKind::String(text) => match self.translated_text(text) {
                 Ok(Some(other)) => *text = other,
                 Ok(None) => {}
                 Err(help) => {
-                    let name = self.shown.rsplit('.').next().unwrap_or(&self.shown);
+                    let name = self.display_path.rsplit('.').next().unwrap_or(&self.display_path);
                     let message = format!("`{name}` cannot be {text:?} in {}", self.version);
-                    reading.mistake(codes::NOT_IN_VERSION, message, place, &self.shown).help(help);
+                    reading.mistake(codes::NOT_IN_VERSION, message, place, &self.display_path).help(help);
                 }
             },
             _ => {}
         }
     }
 
-    fn entry(&mut self, entry: &mut Entry, reading: &mut Reading<'_>) {
+    fn convert_entry(&mut self, entry: &mut YamlEntry, reading: &mut ReadContext<'_>) {
         let shown = format!(".{}", entry.key);
         let (name, key) = match self.names(&entry.key) {
             Ok(names) => names,
@@ -71,90 +74,108 @@ impl Walk<'_> {
                 return;
             }
         };
-        self.below(name, &shown, |walk| {
-            if walk.says(|say| *say == Say::Absent).is_some() {
+        self.descend(name, &shown, |walk| {
+            if walk.find_action(|say| *say == ConversionAction::Absent).is_some() {
                 if !entry.value.is_null() {
-                    let shown = walk.shown.clone();
-                    walk.refuse_at(entry, &shown, walk.way_out(), reading);
+                    let shown = walk.display_path.clone();
+                    walk.refuse_at(entry, &shown, walk.refusal_help(), reading);
                 }
                 return;
             }
-            walk.node(&mut entry.value, reading);
+            walk.convert_node(&mut entry.value, reading);
         });
         entry.key = key;
     }
 
     /// The name of a key in the version, and what it becomes.
     fn names(&self, key: &str) -> Result<(String, String), String> {
-        let renamed = |rule: &&&Rule| match &rule.say {
-            Say::Name(name) if self.is_child(&rule.field) => Some((rule.field.last()?.clone(), name.clone())),
+        let renamed = |rule: &&&ConversionRule| match &rule.action {
+            ConversionAction::Rename(name) if self.is_child(&rule.field) => {
+                Some((rule.field.last()?.clone(), name.clone()))
+            }
             _ => None,
         };
         let pairs: Vec<(String, String)> = self.rules.iter().filter_map(|rule| renamed(&rule)).collect();
         translate(&pairs, key, self.direction)
             .map_err(|other| match self.direction {
-                Direction::ToHub => format!("there it is called `{other}`"),
-                Direction::FromHub => format!("there `{key}` is what is called `{other}` here"),
+                ConversionDirection::ToHub => format!("there it is called `{other}`"),
+                ConversionDirection::FromHub => format!("there `{key}` is what is called `{other}` here"),
             })
             .map(|other| match (other, self.direction) {
                 (None, _) => (key.to_owned(), key.to_owned()),
-                (Some(hub), Direction::ToHub) => (key.to_owned(), hub),
-                (Some(name), Direction::FromHub) => (name.clone(), name),
+                (Some(hub), ConversionDirection::ToHub) => (key.to_owned(), hub),
+                (Some(name), ConversionDirection::FromHub) => (name.clone(), name),
             })
     }
 
-    /// What the text at this place becomes; `None` when it stays.
-    fn word(&self, text: &str) -> Result<Option<String>, String> {
-        let Some(Say::Words(pairs)) = self.says(|say| matches!(say, Say::Words(_))) else { return Ok(None) };
+    /// What the text at this place becomes; `NotConfigured` when it stays.
+    fn translated_text(&self, text: &str) -> Result<Option<String>, String> {
+        let Some(ConversionAction::Values(pairs)) =
+            self.find_action(|say| matches!(say, ConversionAction::Values(_)))
+        else {
+            return Ok(None);
+        };
         translate(pairs, text, self.direction).map_err(|other| match self.direction {
-            Direction::ToHub => format!("there it is {other:?}; {}", self.way_out()),
-            Direction::FromHub => format!("there {text:?} means what is {other:?} here"),
+            ConversionDirection::ToHub => format!("there it is {other:?}; {}", self.refusal_help()),
+            ConversionDirection::FromHub => format!("there {text:?} means what is {other:?} here"),
         })
     }
 
-    fn way_out(&self) -> &'static str {
+    fn refusal_help(&self) -> &'static str {
         match self.direction {
-            Direction::ToHub => "remove it, or bring the file to the native version: `tutti migrate`",
-            Direction::FromHub => "remove it, or leave the file in the native version",
+            ConversionDirection::ToHub => {
+                "remove it, or bring the file to the native version: `tutti migrate`"
+            }
+            ConversionDirection::FromHub => "remove it, or leave the file in the native version",
         }
     }
 
-    fn says(&self, wanted: impl Fn(&Say) -> bool) -> Option<&Say> {
-        self.rules.iter().find(|rule| rule.field == self.at && wanted(&rule.say)).map(|rule| &rule.say)
+    fn find_action(&self, wanted: impl Fn(&ConversionAction) -> bool) -> Option<&ConversionAction> {
+        self.rules
+            .iter()
+            .find(|rule| rule.field == self.path && wanted(&rule.action))
+            .map(|rule| &rule.action)
     }
 
     fn is_child(&self, field: &[String]) -> bool {
-        field.split_last().is_some_and(|(_, parent)| parent == self.at)
+        field.split_last().is_some_and(|(_, parent)| parent == self.path)
     }
 
-    fn refuse(&self, entry: &Entry, help: &str, reading: &mut Reading<'_>) {
-        let shown =
-            if self.shown.is_empty() { entry.key.clone() } else { format!("{}.{}", self.shown, entry.key) };
+    fn refuse(&self, entry: &YamlEntry, help: &str, reading: &mut ReadContext<'_>) {
+        let shown = if self.display_path.is_empty() {
+            entry.key.clone()
+        } else {
+            format!("{}.{}", self.display_path, entry.key)
+        };
         self.refuse_at(entry, &shown, help, reading);
     }
 
-    fn refuse_at(&self, entry: &Entry, shown: &str, help: &str, reading: &mut Reading<'_>) {
+    fn refuse_at(&self, entry: &YamlEntry, shown: &str, help: &str, reading: &mut ReadContext<'_>) {
         let message = format!("{} has no `{shown}`", self.version);
         let place = entry.location(reading.file);
         reading.mistake(codes::NOT_IN_VERSION, message, place, shown).help(help);
     }
 
-    fn below(&mut self, name: String, shown: &str, within: impl FnOnce(&mut Self)) {
-        let length = self.shown.len();
-        self.at.push(name);
-        self.shown.push_str(if length == 0 { shown.trim_start_matches('.') } else { shown });
+    fn descend(&mut self, name: String, shown: &str, within: impl FnOnce(&mut Self)) {
+        let length = self.display_path.len();
+        self.path.push(name);
+        self.display_path.push_str(if length == 0 { shown.trim_start_matches('.') } else { shown });
         within(self);
-        self.shown.truncate(length);
-        self.at.pop();
+        self.display_path.truncate(length);
+        self.path.pop();
     }
 }
 
-/// Translates a text by pairs of (version, hub); `None` when it stays. The error is the text that already has this meaning: without the
+/// Translates a text by pairs of (version, hub); `NotConfigured` when it stays. The error is the text that already has this meaning: without the
 /// refusal, the way back would be ambiguous.
-fn translate(pairs: &[(String, String)], word: &str, direction: Direction) -> Result<Option<String>, String> {
+fn translate(
+    pairs: &[(String, String)],
+    word: &str,
+    direction: ConversionDirection,
+) -> Result<Option<String>, String> {
     let sides = |pair: &(String, String)| match direction {
-        Direction::ToHub => (pair.0.clone(), pair.1.clone()),
-        Direction::FromHub => (pair.1.clone(), pair.0.clone()),
+        ConversionDirection::ToHub => (pair.0.clone(), pair.1.clone()),
+        ConversionDirection::FromHub => (pair.1.clone(), pair.0.clone()),
     };
     if let Some((_, to)) = pairs.iter().map(sides).find(|(from, _)| from == word) {
         return Ok(Some(to));

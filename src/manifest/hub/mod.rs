@@ -8,21 +8,21 @@
 //! field that a version does not have is refused by name, so a conversion there and back gives the same document. No field is dropped.
 
 mod convert;
-pub mod edit;
+pub mod migrate;
 pub mod rules;
 #[cfg(test)]
 mod tests;
 
-use super::kinds::Native;
-use super::read::Reading;
-use super::yaml::{Node, NodeKind};
+use super::kinds::ManifestKind;
+use super::read::ReadContext;
+use super::yaml::{YamlNode, YamlNodeKind};
 use super::{OWN_VERSION, codes};
 use crate::model::{Diagnostic, Location, Snapshot};
-use convert::Direction;
+use convert::ConversionDirection;
 
-pub use convert::ITEMS;
+pub use convert::LIST_ITEMS;
 pub use rules::Conversion;
-use rules::Rule;
+use rules::ConversionRule;
 
 /// The conversions of one config repository.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +39,7 @@ impl Hub {
     }
 
     /// The foreign versions of a kind, in the order of their conversions.
-    pub fn versions(&self, kind: Native) -> Vec<&str> {
+    pub fn versions(&self, kind: ManifestKind) -> Vec<&str> {
         let mut versions: Vec<&str> = Vec::new();
         for conversion in self.conversions.iter().filter(|conversion| conversion.kind == kind) {
             for version in &conversion.versions {
@@ -52,14 +52,14 @@ impl Hub {
     }
 
     /// Every foreign version with its kind.
-    pub fn accepted(&self) -> impl Iterator<Item = (&str, Native)> {
+    pub fn foreign_versions(&self) -> impl Iterator<Item = (&str, ManifestKind)> {
         self.conversions.iter().flat_map(|conversion| {
             conversion.versions.iter().map(|version| (version.as_str(), conversion.kind))
         })
     }
 
     /// Converts a document from the version that it names to the hub version.
-    pub fn to_hub(&self, kind: Native, root: &mut Node, reading: &mut Reading<'_>) {
+    pub fn to_hub(&self, kind: ManifestKind, root: &mut YamlNode, reading: &mut ReadContext<'_>) {
         let Some(version) = version_of(root).map(ToOwned::to_owned) else { return };
         if version == OWN_VERSION {
             return;
@@ -74,25 +74,31 @@ impl Hub {
                 .related(broken.clone(), "this one")
                 .help("mend the conversion; apps in the native version are not held up by it");
         }
-        self.convert(kind, &version, Direction::ToHub, root, reading);
+        self.convert(kind, &version, ConversionDirection::ToHub, root, reading);
         set_version(root, OWN_VERSION);
     }
 
     /// Converts a document from the hub version to another one. A field that the other one does not have is a mistake.
-    pub fn to_version(&self, kind: Native, version: &str, root: &mut Node, reading: &mut Reading<'_>) {
-        self.convert(kind, version, Direction::FromHub, root, reading);
+    pub fn to_version(
+        &self,
+        kind: ManifestKind,
+        version: &str,
+        root: &mut YamlNode,
+        reading: &mut ReadContext<'_>,
+    ) {
+        self.convert(kind, version, ConversionDirection::FromHub, root, reading);
         set_version(root, version);
     }
 
     fn convert(
         &self,
-        kind: Native,
+        kind: ManifestKind,
         version: &str,
-        direction: Direction,
-        root: &mut Node,
-        reading: &mut Reading<'_>,
+        direction: ConversionDirection,
+        root: &mut YamlNode,
+        reading: &mut ReadContext<'_>,
     ) {
-        let rules: Vec<&Rule> = self
+        let rules: Vec<&ConversionRule> = self
             .conversions
             .iter()
             .filter(|conversion| {
@@ -101,20 +107,20 @@ impl Hub {
             .flat_map(|conversion| &conversion.rules)
             .collect();
         if !rules.is_empty() {
-            convert::document(root, &rules, version, direction, reading);
+            convert::convert_document(root, &rules, version, direction, reading);
         }
     }
 }
 
 /// The apiVersion that a document names.
-pub fn version_of(root: &Node) -> Option<&str> {
-    root.get("apiVersion").and_then(Node::as_str)
+pub fn version_of(root: &YamlNode) -> Option<&str> {
+    root.get("apiVersion").and_then(YamlNode::as_str)
 }
 
-fn set_version(root: &mut Node, version: &str) {
-    if let NodeKind::Map(entries) = &mut root.kind
+fn set_version(root: &mut YamlNode, version: &str) {
+    if let YamlNodeKind::Map(entries) = &mut root.kind
         && let Some(entry) = entries.iter_mut().find(|entry| entry.key == "apiVersion")
     {
-        entry.value.kind = NodeKind::String(version.to_owned());
+        entry.value.kind = YamlNodeKind::String(version.to_owned());
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::Hub;
-use super::convert::ITEMS;
-use crate::manifest::kinds::{Native, conversion};
-use crate::manifest::read::Reading;
+use super::convert::LIST_ITEMS;
+use crate::manifest::kinds::{ManifestKind, conversion};
+use crate::manifest::read::ReadContext;
 use crate::manifest::{codes, yaml};
-use crate::model::{Diagnostic, Location, Scope, Snapshot};
+use crate::model::{Diagnostic, DiagnosticScope, Location, Snapshot};
 
 /// Shipped conversions, by name.
 const SHIPPED: &[(&str, &str)] = &[
@@ -17,11 +17,11 @@ const SHIPPED: &[(&str, &str)] = &[
     ("symphony", include_str!("shipped/symphony.yaml")),
 ];
 
-type Named = BTreeMap<String, Vec<Conversion>>;
+type ConversionsByName = BTreeMap<String, Vec<Conversion>>;
 
 /// Parsed once, because every snapshot needs them.
-static SHIPPED_READ: LazyLock<(Named, Vec<Diagnostic>)> = LazyLock::new(|| {
-    let (mut named, mut mistakes) = (Named::new(), Vec::new());
+static SHIPPED_CONVERSIONS: LazyLock<(ConversionsByName, Vec<Diagnostic>)> = LazyLock::new(|| {
+    let (mut named, mut mistakes) = (ConversionsByName::new(), Vec::new());
     for (name, text) in SHIPPED {
         let file = format!("(shipped) conversion/{name}.yaml");
         read_file(&file, name, text, &mut named, &mut mistakes);
@@ -33,38 +33,38 @@ static SHIPPED_READ: LazyLock<(Named, Vec<Diagnostic>)> = LazyLock::new(|| {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
     pub name: String,
-    pub kind: Native,
+    pub kind: ManifestKind,
     /// apiVersions; none of them is the native one.
     pub versions: Vec<String>,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ConversionRule>,
     pub location: Location,
 }
 
 /// One field that differs in a version.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
-    /// In the names of the version; [`ITEMS`] steps into a list.
+pub struct ConversionRule {
+    /// In the names of the version; [`LIST_ITEMS`] steps into a list.
     pub field: Vec<String>,
-    pub say: Say,
+    pub action: ConversionAction,
     pub location: Location,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Say {
+pub enum ConversionAction {
     /// The field's last name in the hub.
-    Name(String),
+    Rename(String),
     /// Texts of the version, each with the hub's.
-    Words(Vec<(String, String)>),
+    Values(Vec<(String, String)>),
     /// The version has no such field.
     Absent,
 }
 
-/// `spec.clusters[].name` in parts; `None` when it is no path.
-pub fn field(text: &str) -> Option<Vec<String>> {
+/// `spec.clusters[].name` in parts; `NotConfigured` when it is no path.
+pub fn parse_field(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     for mut part in text.split('.') {
         let mut steps = 0;
-        while let Some(rest) = part.strip_suffix(ITEMS) {
+        while let Some(rest) = part.strip_suffix(LIST_ITEMS) {
             part = rest;
             steps += 1;
         }
@@ -72,15 +72,15 @@ pub fn field(text: &str) -> Option<Vec<String>> {
             return None;
         }
         parts.push(part.to_owned());
-        parts.extend(std::iter::repeat_n(ITEMS.to_owned(), steps));
+        parts.extend(std::iter::repeat_n(LIST_ITEMS.to_owned(), steps));
     }
     Some(parts)
 }
 
 pub fn read(snapshot: &Snapshot) -> (Hub, Vec<Diagnostic>) {
     let mut hub = Hub::default();
-    let (mut named, mut mistakes) = SHIPPED_READ.clone();
-    for (name, files) in newest(snapshot, &mut mistakes) {
+    let (mut named, mut mistakes) = SHIPPED_CONVERSIONS.clone();
+    for (name, files) in newest_revisions(snapshot, &mut mistakes) {
         named.remove(&name);
         for file in files {
             let before = mistakes.len();
@@ -94,7 +94,7 @@ pub fn read(snapshot: &Snapshot) -> (Hub, Vec<Diagnostic>) {
         }
     }
     hub.conversions = named.into_values().flatten().collect();
-    let twice = said_twice(&hub.conversions);
+    let twice = conflicting_rules(&hub.conversions);
     if let Some(first) = twice.first() {
         hub.broken = hub.broken.or_else(|| first.location.clone());
     }
@@ -103,7 +103,10 @@ pub fn read(snapshot: &Snapshot) -> (Hub, Vec<Diagnostic>) {
 }
 
 /// The files of the highest revision of each conversion of a repository, by name.
-fn newest<'s>(snapshot: &'s Snapshot, mistakes: &mut Vec<Diagnostic>) -> BTreeMap<String, Vec<&'s str>> {
+fn newest_revisions<'s>(
+    snapshot: &'s Snapshot,
+    mistakes: &mut Vec<Diagnostic>,
+) -> BTreeMap<String, Vec<&'s str>> {
     let mut found: BTreeMap<String, (u64, Vec<&str>)> = BTreeMap::new();
     for path in snapshot.files.keys().filter(|path| path.starts_with(conversion::FOLDER)) {
         if !path.ends_with(".yaml") && !path.ends_with(".yml") {
@@ -123,7 +126,7 @@ fn newest<'s>(snapshot: &'s Snapshot, mistakes: &mut Vec<Diagnostic>) -> BTreeMa
             let mistake = Diagnostic::error(
                 codes::BAD_CONVERSION,
                 "a conversion in a place without a meaning",
-                Scope::File(path.clone()),
+                DiagnosticScope::File(path.clone()),
             );
             let help = format!(
                 "{}<name>/<revision>/<any>.yaml, where a revision is 1, 2, … or v1, v2, …",
@@ -143,9 +146,15 @@ fn newest<'s>(snapshot: &'s Snapshot, mistakes: &mut Vec<Diagnostic>) -> BTreeMa
     found.into_iter().map(|(name, (_, files))| (name, files)).collect()
 }
 
-fn read_file(file: &str, name: &str, text: &str, named: &mut Named, mistakes: &mut Vec<Diagnostic>) {
+fn read_file(
+    file: &str,
+    name: &str,
+    text: &str,
+    named: &mut ConversionsByName,
+    mistakes: &mut Vec<Diagnostic>,
+) {
     let (documents, unread) = yaml::parse(file, text);
-    let mut reading = Reading::new(file, Scope::File(file.to_owned()));
+    let mut reading = ReadContext::new(file, DiagnosticScope::File(file.to_owned()));
     reading.mistakes = unread;
     for document in documents {
         let before = reading.mistakes.len();
@@ -160,21 +169,21 @@ fn read_file(file: &str, name: &str, text: &str, named: &mut Named, mistakes: &m
 }
 
 /// Finds two conversions with rules for the same field of one version.
-fn said_twice(conversions: &[Conversion]) -> Vec<Diagnostic> {
+fn conflicting_rules(conversions: &[Conversion]) -> Vec<Diagnostic> {
     let mut first: BTreeMap<(&str, &str, &[String], u8), &Location> = BTreeMap::new();
     let mut mistakes = Vec::new();
     for conversion in conversions {
         for version in &conversion.versions {
             for rule in &conversion.rules {
-                let about = match rule.say {
-                    Say::Name(_) => 0,
-                    Say::Words(_) => 1,
-                    Say::Absent => 2,
+                let about = match rule.action {
+                    ConversionAction::Rename(_) => 0,
+                    ConversionAction::Values(_) => 1,
+                    ConversionAction::Absent => 2,
                 };
                 let key = (conversion.kind.name(), version.as_str(), rule.field.as_slice(), about);
                 if let Some(place) = first.insert(key, &rule.location) {
                     let message = format!("two rules for one field of {version}");
-                    let scope = Scope::File(rule.location.file.clone());
+                    let scope = DiagnosticScope::File(rule.location.file.clone());
                     let mistake = Diagnostic::error(codes::BAD_CONVERSION, message, scope);
                     let help = "keep one; a conversion of the name of a shipped one replaces that";
                     mistakes.push(
@@ -191,7 +200,7 @@ fn unreadable(file: &str) -> Diagnostic {
     Diagnostic::error(
         codes::UNREADABLE,
         format!("the file {file} is not UTF-8"),
-        Scope::File(file.to_owned()),
+        DiagnosticScope::File(file.to_owned()),
     )
     .at(Location::new(file, 1, 1))
     .help("save it as UTF-8")

@@ -1,9 +1,9 @@
-use super::{Hub, edit};
-use crate::manifest::kinds::Native;
-use crate::manifest::read::Reading;
-use crate::manifest::yaml::{Node, NodeKind, parse};
+use super::{Hub, migrate};
+use crate::manifest::kinds::ManifestKind;
+use crate::manifest::read::ReadContext;
+use crate::manifest::yaml::{YamlNode, YamlNodeKind, parse};
 use crate::manifest::{Manifests, read};
-use crate::model::{AppSpec, ClusterName, Diagnostic, RolloutGroup, Scope, Snapshot, WaveOrder};
+use crate::model::{AppSpec, ClusterName, Diagnostic, DiagnosticScope, RolloutGroup, Snapshot, WaveOrder};
 
 const APPSET: &str = include_str!("../../../tests/fixtures/seeds/appset.yaml");
 const COMPONENT: &str = include_str!("../../../tests/fixtures/seeds/component.yaml");
@@ -28,20 +28,25 @@ fn hub_of(texts: &[(&str, &str)]) -> Hub {
     hub
 }
 
-fn node(text: &str) -> Node {
+fn node(text: &str) -> YamlNode {
     let (mut documents, mistakes) = parse("x.yaml", text);
     assert_eq!(told(&mistakes), Vec::<String>::new(), "{text}");
     documents.remove(0).root
 }
 
-fn to_hub(hub: &Hub, kind: Native, mut node: Node) -> Result<Node, Vec<String>> {
-    let mut reading = Reading::new("x.yaml", Scope::Instance);
+fn to_hub(hub: &Hub, kind: ManifestKind, mut node: YamlNode) -> Result<YamlNode, Vec<String>> {
+    let mut reading = ReadContext::new("x.yaml", DiagnosticScope::Instance);
     hub.to_hub(kind, &mut node, &mut reading);
     if reading.mistakes.is_empty() { Ok(node) } else { Err(told(&reading.mistakes)) }
 }
 
-fn to_version(hub: &Hub, kind: Native, version: &str, mut node: Node) -> Result<Node, Vec<String>> {
-    let mut reading = Reading::new("x.yaml", Scope::Instance);
+fn to_version(
+    hub: &Hub,
+    kind: ManifestKind,
+    version: &str,
+    mut node: YamlNode,
+) -> Result<YamlNode, Vec<String>> {
+    let mut reading = ReadContext::new("x.yaml", DiagnosticScope::Instance);
     hub.to_version(kind, version, &mut node, &mut reading);
     if reading.mistakes.is_empty() { Ok(node) } else { Err(told(&reading.mistakes)) }
 }
@@ -55,9 +60,9 @@ fn with_version(text: &str, version: &str) -> String {
 fn the_sample_component_is_read_in_every_version() {
     let native = read_texts(&[("x.yaml", &with_version(COMPONENT, "tutti.dev/v1alpha1"))]);
     assert_eq!(told(&native.diagnostics), Vec::<String>::new());
-    let versions = hub_of(&[]).versions(Native::Component).len();
+    let versions = hub_of(&[]).versions(ManifestKind::Component).len();
     assert_eq!(versions, 8);
-    for version in hub_of(&[]).versions(Native::Component) {
+    for version in hub_of(&[]).versions(ManifestKind::Component) {
         let read = read_texts(&[("x.yaml", &with_version(COMPONENT, version))]);
         assert_eq!(told(&read.diagnostics), Vec::<String>::new(), "{version}");
         assert_eq!(read.apps, native.apps, "{version}");
@@ -87,16 +92,16 @@ fn component(version: &str, balancer: &str) -> String {
 fn conversion_of_the_documented_example() {
     let hub = hub_of(&[]);
     let old = node(&component("component.luojilab.com/v1alpha", "aliyun-slb"));
-    let new = to_hub(&hub, Native::Component, old.clone()).unwrap();
+    let new = to_hub(&hub, ManifestKind::Component, old.clone()).unwrap();
     let wanted = node(&component("tutti.dev/v1alpha1", "luoji-slb"));
     assert_eq!(new.to_json(), wanted.to_json());
     // Once more changes nothing.
-    assert_eq!(to_hub(&hub, Native::Component, new.clone()).unwrap(), new);
+    assert_eq!(to_hub(&hub, ManifestKind::Component, new.clone()).unwrap(), new);
     assert_eq!(
-        to_version(&hub, Native::Component, "component.luojilab.com/v1alpha", new.clone()).unwrap(),
+        to_version(&hub, ManifestKind::Component, "component.luojilab.com/v1alpha", new.clone()).unwrap(),
         old
     );
-    let beta = to_version(&hub, Native::Component, "component.luojilab.com/v1beta", new).unwrap();
+    let beta = to_version(&hub, ManifestKind::Component, "component.luojilab.com/v1beta", new).unwrap();
     assert_eq!(beta.to_json(), node(&component("component.luojilab.com/v1beta", "luoji-slb")).to_json());
     // What it becomes in the end.
     let read = read_texts(&[("x.yaml", &component("luojilab.com/v1alpha1", "aliyun-slb"))]);
@@ -119,21 +124,21 @@ fn fields_unknown_to_a_version_are_refused() {
         assert_eq!(found.unwrap_err(), [expected], "{text}");
     };
     check(
-        Native::Component,
+        ManifestKind::Component,
         None,
         &component("luojilab.com/v1alpha", "luoji-slb"),
         "E1221 12:11 spec.svc.type: `type` cannot be \"luoji-slb\" in luojilab.com/v1alpha",
     );
     check(
-        Native::Component,
+        ManifestKind::Component,
         Some("luojilab.com/v1alpha"),
         &component("tutti.dev/v1alpha1", "aliyun-slb"),
         "E1221 12:11 spec.svc.type: `type` cannot be \"aliyun-slb\" in luojilab.com/v1alpha",
     );
     let native = "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nspec:\n  prune: never\n";
     let refused = "E1221 4:3 spec.prune: workload.dmall.com/v1beta1 has no `spec.prune`";
-    check(Native::AppSet, Some("workload.dmall.com/v1beta1"), native, refused);
-    check(Native::AppSet, None, &with_version(native, "workload.dmall.com/v1beta1"), refused);
+    check(ManifestKind::AppSet, Some("workload.dmall.com/v1beta1"), native, refused);
+    check(ManifestKind::AppSet, None, &with_version(native, "workload.dmall.com/v1beta1"), refused);
 }
 
 const RULES: &str = "apiVersion: tutti.dev/v1alpha1
@@ -175,9 +180,12 @@ fn a_repository_replaces_a_shipped_conversion() {
         ("plugins/conversion/luoji-slb/1/x.yaml", rules.as_str()),
         ("plugins/conversion/house/1/x.yaml", RULES),
     ];
-    let new =
-        to_hub(&hub_of(&texts), Native::Component, node(&component("luojilab.com/v1alpha", "aliyun-slb")))
-            .unwrap();
+    let new = to_hub(
+        &hub_of(&texts),
+        ManifestKind::Component,
+        node(&component("luojilab.com/v1alpha", "aliyun-slb")),
+    )
+    .unwrap();
     assert_eq!(new.find(&["spec", "svc", "type"]).unwrap().as_str(), Some("other-slb"));
 }
 
@@ -233,10 +241,10 @@ spec:
 fn migration_edits_only_differences() {
     let check = |text: &str, expected: Result<&str, &str>| {
         let hub = hub_of(&[]);
-        match (edit::migrate(&hub, "x.yaml", text, None), expected) {
+        match (migrate::migrate(&hub, "x.yaml", text, None), expected) {
             (Ok(found), Ok(expected)) => {
                 assert_eq!(found.text, expected);
-                let again = edit::migrate(&hub, "x.yaml", expected, None).unwrap();
+                let again = migrate::migrate(&hub, "x.yaml", expected, None).unwrap();
                 assert_eq!((again.text.as_str(), again.documents.len()), (expected, 0));
             }
             (Err(found), Err(expected)) => assert_eq!(told(&found), [expected], "{text}"),
@@ -286,39 +294,39 @@ mod made_up {
         ["svc", "type", "language", "developLanguage", "parts", "kind", "size", "prune", "paused"];
     const WORDS: [&str; 6] = ["aliyun-slb", "luoji-slb", "old", "new", "other", "8080"];
 
-    fn value(random: &mut StdRng, depth: usize) -> Node {
+    fn value(random: &mut StdRng, depth: usize) -> YamlNode {
         let kind = match random.random_range(0..if depth > 3 { 4 } else { 9 }) {
-            0 => NodeKind::Null,
-            1 => NodeKind::Bool(true, "yes".into()),
-            2 => NodeKind::Int(8080.into(), "8080".into()),
-            3 | 4 => NodeKind::String(WORDS[random.random_range(0..WORDS.len())].to_owned()),
+            0 => YamlNodeKind::Null,
+            1 => YamlNodeKind::Bool(true, "yes".into()),
+            2 => YamlNodeKind::Int(8080.into(), "8080".into()),
+            3 | 4 => YamlNodeKind::String(WORDS[random.random_range(0..WORDS.len())].to_owned()),
             5 | 6 => {
-                NodeKind::Seq((0..random.random_range(0..3)).map(|_| value(random, depth + 1)).collect())
+                YamlNodeKind::Seq((0..random.random_range(0..3)).map(|_| value(random, depth + 1)).collect())
             }
             _ => map(random, depth),
         };
         at(random, kind)
     }
 
-    fn map(random: &mut StdRng, depth: usize) -> NodeKind {
+    fn map(random: &mut StdRng, depth: usize) -> YamlNodeKind {
         let mut names: Vec<&str> = NAMES.into_iter().filter(|_| random.random_bool(0.4)).collect();
         names.sort_by_key(|_| random.random::<u32>());
         let entry = |name: &str| {
             let value = value(random, depth + 1);
             let (start, end) = (value.start, value.end);
-            crate::manifest::yaml::Entry { key: name.to_owned(), start, end, value }
+            crate::manifest::yaml::YamlEntry { key: name.to_owned(), start, end, value }
         };
-        NodeKind::Map(names.into_iter().map(entry).collect())
+        YamlNodeKind::Map(names.into_iter().map(entry).collect())
     }
 
-    fn at(random: &mut StdRng, kind: NodeKind) -> Node {
-        let start = crate::model::Position { line: random.random_range(1..99), column: 1 };
-        Node { kind, start, end: start }
+    fn at(random: &mut StdRng, kind: YamlNodeKind) -> YamlNode {
+        let start = crate::model::TextPosition { line: random.random_range(1..99), column: 1 };
+        YamlNode { kind, start, end: start }
     }
 
-    fn document(random: &mut StdRng, version: &str) -> Node {
+    fn document(random: &mut StdRng, version: &str) -> YamlNode {
         let mut root = node(&format!("apiVersion: {version}\nkind: X\nspec: x\n"));
-        if let NodeKind::Map(entries) = &mut root.kind {
+        if let YamlNodeKind::Map(entries) = &mut root.kind {
             let spec = map(random, 0);
             entries[2].value = at(random, spec);
         }
@@ -337,10 +345,10 @@ mod made_up {
         let mut random = StdRng::seed_from_u64(5);
         let (mut same, mut refused) = ([0, 0], [0, 0]);
         for (kind, version) in [
-            (Native::Component, "luojilab.com/v1alpha"),
-            (Native::Component, "luojilab.com/v1beta"),
-            (Native::Component, "house.example.com/v1"),
-            (Native::AppSet, "workload.dmall.com/v1beta1"),
+            (ManifestKind::Component, "luojilab.com/v1alpha"),
+            (ManifestKind::Component, "luojilab.com/v1beta"),
+            (ManifestKind::Component, "house.example.com/v1"),
+            (ManifestKind::AppSet, "workload.dmall.com/v1beta1"),
         ] {
             for _ in 0..2_000 {
                 let foreign = document(&mut random, version);

@@ -1,10 +1,10 @@
 //! ValidatingAdmissionPolicy and its binding, below `policies/`, as the API server reads them.
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value, suggest, with_a_slip};
-use super::super::yaml::Node;
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext, likely_typo_of, suggest};
+use super::super::yaml::YamlNode;
 use super::target_selector::{read_all, refuse_empty};
-use super::{envelope, expression, group_of, policy_rules, spec_fields};
+use super::{expression, group_of, policy_rules, read_envelope, spec_fields};
 use crate::model::{
     AdmissionBinding, AdmissionPolicy, Diagnostic, ParamObject, ParamRef, Policy, PolicyAction,
 };
@@ -19,18 +19,24 @@ const ACTIONS: &[(&str, PolicyAction)] =
 
 /// An admission manifest. A policy or binding with a mistake denies what it matches, as far as that can be read.
 #[derive(Debug)]
-pub enum Read {
+pub enum AdmissionManifest {
     Policy(Box<AdmissionPolicy>),
     Binding(Box<AdmissionBinding>),
     Params(Box<ParamObject>),
 }
 
-/// Reads a Kubernetes document below `policies/`. `None`: its kind is unknown.
-pub fn read(api_version: &str, kind: &str, root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
-    if KINDS.contains(&kind) || with_a_slip(group_of(api_version), &[GROUP]).is_some() {
-        let place =
-            |key, reading: &Reading<'_>| reading.location(Value::root(root).entry(key, reading.file).node);
-        let known = with_a_slip(kind, &KINDS);
+/// Reads a Kubernetes document below `policies/`. `NotConfigured`: its kind is unknown.
+pub fn read(
+    api_version: &str,
+    kind: &str,
+    root: &YamlNode,
+    reading: &mut ReadContext<'_>,
+) -> Option<AdmissionManifest> {
+    if KINDS.contains(&kind) || likely_typo_of(group_of(api_version), &[GROUP]).is_some() {
+        let place = |key, reading: &ReadContext<'_>| {
+            reading.location(ManifestValue::root(root).entry(key, reading.file).node)
+        };
+        let known = likely_typo_of(kind, &KINDS);
         if known != Some(kind) {
             let (place, message) = (place("kind", reading), format!("{kind} of {api_version} is not read"));
             let help = suggest(kind, &KINDS, &KINDS);
@@ -42,17 +48,17 @@ pub fn read(api_version: &str, kind: &str, root: &Node, reading: &mut Reading<'_
             reading.mistake(codes::UNKNOWN_API_VERSION, message, place, "apiVersion").help(help);
         }
         return Some(match known? {
-            POLICY => Read::Policy(Box::new(policy(root, reading))),
-            _ => Read::Binding(Box::new(binding(root, reading))),
+            POLICY => AdmissionManifest::Policy(Box::new(read_policy(root, reading))),
+            _ => AdmissionManifest::Binding(Box::new(read_binding(root, reading))),
         });
     }
-    let text = |path: &[&str]| root.find(path).and_then(Node::as_str).map(str::to_owned);
+    let text = |path: &[&str]| root.find(path).and_then(YamlNode::as_str).map(str::to_owned);
     let Some(name) = text(&["metadata", "name"]) else {
         let (place, message) = (reading.location(root), "`metadata.name` is missing");
         reading.mistake(codes::MISSING_FIELD, message, place, "metadata.name");
         return None;
     };
-    Some(Read::Params(Box::new(ParamObject {
+    Some(AdmissionManifest::Params(Box::new(ParamObject {
         api_version: api_version.to_owned(),
         kind: kind.to_owned(),
         namespace: text(&["metadata", "namespace"]),
@@ -63,17 +69,21 @@ pub fn read(api_version: &str, kind: &str, root: &Node, reading: &mut Reading<'_
 }
 
 /// As far as it can be read.
-fn policy(root: &Node, reading: &mut Reading<'_>) -> AdmissionPolicy {
+fn read_policy(root: &YamlNode, reading: &mut ReadContext<'_>) -> AdmissionPolicy {
     let policy = Policy::unreadable(name_of(root, reading), reading.location(root));
     let mut read = AdmissionPolicy { policy, param_kind: None };
-    policy_into(&mut read, root, reading);
+    read_policy_into(&mut read, root, reading);
     read.policy.has_mistake = is_wrong(reading);
     read
 }
 
-fn policy_into(read: &mut AdmissionPolicy, root: &Node, reading: &mut Reading<'_>) -> Option<()> {
+fn read_policy_into(
+    read: &mut AdmissionPolicy,
+    root: &YamlNode,
+    reading: &mut ReadContext<'_>,
+) -> Option<()> {
     let policy = &mut read.policy;
-    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+    let (metadata, spec) = read_envelope(root, NameRule::Subdomain, false, reading)?;
     if let Some(metadata) = metadata {
         (policy.name, policy.location) = (metadata.name, metadata.location);
     }
@@ -94,7 +104,7 @@ fn policy_into(read: &mut AdmissionPolicy, root: &Node, reading: &mut Reading<'_
     // They go into the audit log of an API server, and there is none here.
     if let Some(list) = fields.optional("auditAnnotations", reading) {
         read_all(&list, reading, |item, reading| {
-            let mut fields = Fields::of(item, reading)?;
+            let mut fields = ManifestFields::of(item, reading)?;
             fields.required("key", reading).and_then(|key| reading.text(&key));
             fields.required("valueExpression", reading).and_then(|it| expression::read(&it, reading));
             fields.finish(reading);
@@ -105,16 +115,16 @@ fn policy_into(read: &mut AdmissionPolicy, root: &Node, reading: &mut Reading<'_
     Some(())
 }
 
-fn name_of<'n>(root: &'n Node, reading: &Reading<'n>) -> &'n str {
-    root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file)
+fn name_of<'n>(root: &'n YamlNode, reading: &ReadContext<'n>) -> &'n str {
+    root.find(&["metadata", "name"]).and_then(YamlNode::as_str).unwrap_or(reading.file)
 }
 
-fn is_wrong(reading: &Reading<'_>) -> bool {
+fn is_wrong(reading: &ReadContext<'_>) -> bool {
     reading.mistakes.iter().any(Diagnostic::is_error)
 }
 
-fn read_param_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String, String)> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_param_kind(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<(String, String)> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let api_version = fields.required("apiVersion", reading).and_then(|it| reading.word(&it));
     let kind = fields.required("kind", reading).and_then(|it| reading.word(&it));
     fields.finish(reading);
@@ -122,7 +132,7 @@ fn read_param_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(Stri
 }
 
 /// As far as it can be read.
-fn binding(root: &Node, reading: &mut Reading<'_>) -> AdmissionBinding {
+fn read_binding(root: &YamlNode, reading: &mut ReadContext<'_>) -> AdmissionBinding {
     let place = reading.location(root);
     let mut binding = AdmissionBinding {
         name: name_of(root, reading).to_owned(),
@@ -134,13 +144,17 @@ fn binding(root: &Node, reading: &mut Reading<'_>) -> AdmissionBinding {
         has_mistake: true,
         location: place,
     };
-    binding_into(&mut binding, root, reading);
+    read_binding_into(&mut binding, root, reading);
     binding.has_mistake = is_wrong(reading);
     binding
 }
 
-fn binding_into(binding: &mut AdmissionBinding, root: &Node, reading: &mut Reading<'_>) -> Option<()> {
-    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+fn read_binding_into(
+    binding: &mut AdmissionBinding,
+    root: &YamlNode,
+    reading: &mut ReadContext<'_>,
+) -> Option<()> {
+    let (metadata, spec) = read_envelope(root, NameRule::Subdomain, false, reading)?;
     if let Some(metadata) = metadata {
         (binding.name, binding.location) = (metadata.name, metadata.location);
     }
@@ -161,8 +175,8 @@ fn binding_into(binding: &mut AdmissionBinding, root: &Node, reading: &mut Readi
     Some(())
 }
 
-fn read_param_ref(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ParamRef> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_param_ref(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ParamRef> {
+    let mut fields = ManifestFields::of(value, reading)?;
     if let Some(selector) = fields.optional("selector", reading) {
         reading.not_yet("paramRef.selector", &selector);
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
-use super::{envelope, expression, secret, spec_fields};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
+use super::{expression, read_envelope, secret, spec_fields};
 use crate::model::{
-    Analysis, AnalysisSpec, Diagnostic, Expression, PayloadTemplate, Probe, ProbeCredential, ProbeMethod,
+    Analysis, AnalysisSpec, CelExpression, Diagnostic, PayloadTemplate, Probe, ProbeCredential, ProbeMethod,
     short_line,
 };
 
@@ -18,7 +18,7 @@ pub const FOLDER: &str = "policies/";
 const METHODS: &[(&str, ProbeMethod)] =
     &[("GET", ProbeMethod::Get), ("HEAD", ProbeMethod::Head), ("POST", ProbeMethod::Post)];
 /// The success expression of a response without `expect`.
-const WELL: &str = "status >= 200 && status < 300";
+const DEFAULT_SUCCESS: &str = "status >= 200 && status < 300";
 /// They carry credentials, or are set by the client.
 const REFUSED_HEADERS: [&str; 6] =
     ["authorization", "proxy-authorization", "cookie", "host", "content-length", "transfer-encoding"];
@@ -26,35 +26,35 @@ const MOST_OF_A_NAME: usize = 63;
 const MOST: u32 = 1000;
 
 /// Of the fields of a probe.
-struct Read {
+struct ProbeFields {
     probe: Probe,
-    success: Expression,
-    failure: Option<Expression>,
+    success: CelExpression,
+    failure: Option<CelExpression>,
 }
 
 /// An Analysis with a mistake is kept, so that waves that name it do not pass.
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Analysis {
-    let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Analysis {
+    let name = root.find(&["metadata", "name"]).and_then(YamlNode::as_str).unwrap_or(reading.file);
     let (name, location) = (short_line(name, MOST_OF_A_NAME), reading.location(root));
     let spec = read_spec(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
     Analysis { name, spec: spec.filter(|_| !is_wrong), location }
 }
 
-fn read_spec(root: &Node, reading: &mut Reading<'_>) -> Option<AnalysisSpec> {
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+fn read_spec(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<AnalysisSpec> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let given = ["prometheus", "http", "health"].map(|name| fields.optional(name, reading));
     let read = match given {
         [Some(prometheus), None, None] => read_prometheus(&prometheus, reading),
         [None, Some(http), None] => read_http(&http, reading),
-        [None, None, Some(health)] => expression::read(&health, reading).map(|success| Read {
+        [None, None, Some(health)] => expression::read(&health, reading).map(|success| ProbeFields {
             probe: Probe::Health,
             success,
             failure: None,
         }),
         _ => {
-            let (place, path) = (fields.place().clone(), fields.path_of("prometheus"));
+            let (place, path) = (fields.location().clone(), fields.path_of("prometheus"));
             let message = "an analysis has exactly one of `prometheus`, `http` and `health`";
             reading
                 .mistake(codes::NOT_EXACTLY_ONE, message, place, &path)
@@ -62,7 +62,7 @@ fn read_spec(root: &Node, reading: &mut Reading<'_>) -> Option<AnalysisSpec> {
             None
         }
     };
-    let mut time = |name: &'static str, usual: u64, most: u64, reading: &mut Reading<'_>| {
+    let mut time = |name: &'static str, usual: u64, most: u64, reading: &mut ReadContext<'_>| {
         let Some(value) = fields.optional(name, reading) else { return Some(Duration::from_secs(usual)) };
         let time = reading.duration(&value)?;
         let least = u64::from(name != "initialDelay");
@@ -76,14 +76,14 @@ fn read_spec(root: &Node, reading: &mut Reading<'_>) -> Option<AnalysisSpec> {
     let interval = time("interval", 60, 24 * 3600, reading);
     let timeout = time("timeout", 10, 60, reading);
     let initial_delay = time("initialDelay", 0, 24 * 3600, reading);
-    let mut count = |name: &'static str, usual: u32, reading: &mut Reading<'_>| {
+    let mut count = |name: &'static str, usual: u32, reading: &mut ReadContext<'_>| {
         let Some(value) = fields.optional(name, reading) else { return Some(usual) };
         reading.count(&value, usual..=MOST)
     };
     let (needed, failures) = (count("count", 1, reading), count("failureLimit", 0, reading));
     fields.finish(reading);
     metadata?;
-    let Read { probe, success, failure } = read?;
+    let ProbeFields { probe, success, failure } = read?;
     Some(AnalysisSpec {
         probe,
         success,
@@ -96,8 +96,8 @@ fn read_spec(root: &Node, reading: &mut Reading<'_>) -> Option<AnalysisSpec> {
     })
 }
 
-fn read_prometheus(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Read> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_prometheus(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ProbeFields> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let url = fields.required("url", reading).and_then(|url| read_url(&url, reading));
     let query = fields.required("query", reading).and_then(|query| template(&query, reading));
     let credential = credential(&mut fields, reading);
@@ -105,11 +105,11 @@ fn read_prometheus(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Read>
     let failure = fields.optional("failure", reading).and_then(|it| expression::read(&it, reading));
     fields.finish(reading);
     let probe = Probe::Prometheus { url: url?, query: query?, credential };
-    Some(Read { probe, success: success?, failure })
+    Some(ProbeFields { probe, success: success?, failure })
 }
 
-fn read_http(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Read> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_http(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ProbeFields> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let url = fields.required("url", reading).and_then(|url| read_url(&url, reading));
     let method = fields.optional("method", reading);
     let method = method.and_then(|method| reading.choice(&method, METHODS, &[], false));
@@ -119,26 +119,29 @@ fn read_http(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Read> {
         Some(expect) => expression::read(&expect, reading),
         None => {
             let (location, path) = (reading.location(value.node), fields.path_of("expect"));
-            Some(Expression { text: WELL.to_owned(), location, path })
+            Some(CelExpression { text: DEFAULT_SUCCESS.to_owned(), location, path })
         }
     };
     fields.finish(reading);
     let (method, headers) = (method.unwrap_or_default(), headers.unwrap_or_default());
-    Some(Read {
+    Some(ProbeFields {
         probe: Probe::Http { url: url?, method, headers, credential },
         success: success?,
         failure: None,
     })
 }
 
-fn read_headers(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap<String, String>> {
+fn read_headers(
+    value: &ManifestValue<'_>,
+    reading: &mut ReadContext<'_>,
+) -> Option<BTreeMap<String, String>> {
     let mut headers = BTreeMap::new();
     for (name, value) in reading.entries(value)? {
         let is_token = !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         if REFUSED_HEADERS.contains(&&*name.to_ascii_lowercase()) {
             let message = format!("the header {name} cannot be set");
-            literal(&value, message, reading);
+            refuse_literal_credential(&value, message, reading);
             continue;
         }
         let Some(text) = reading.text(&value) else { continue };
@@ -152,14 +155,14 @@ fn read_headers(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap
 }
 
 /// Reports a possible credential without repeating it.
-fn literal(value: &Value<'_>, message: String, reading: &mut Reading<'_>) {
+fn refuse_literal_credential(value: &ManifestValue<'_>, message: String, reading: &mut ReadContext<'_>) {
     let place = reading.location(value.node);
     reading
         .mistake(codes::LITERAL_SECRET, message, place, &value.path)
         .help("a credential is `token` or `basicAuth`, which are references; one that stood here is in the history now");
 }
 
-fn credential(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<ProbeCredential> {
+fn credential(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) -> Option<ProbeCredential> {
     let (token, basic) = (fields.optional("token", reading), fields.optional("basicAuth", reading));
     if let (Some(token), Some(_)) = (&token, &basic) {
         let place = token.name_location.clone().unwrap_or_else(|| reading.location(token.node));
@@ -169,7 +172,7 @@ fn credential(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<Prob
     }
     let token = token.and_then(|token| secret::read(&token, reading)).map(ProbeCredential::Token);
     let basic = basic.and_then(|basic| {
-        let mut fields = Fields::of(&basic, reading)?;
+        let mut fields = ManifestFields::of(&basic, reading)?;
         let username = fields.required("username", reading).and_then(|it| reading.word(&it));
         let password = fields.required("password", reading).and_then(|it| secret::read(&it, reading));
         fields.finish(reading);
@@ -178,13 +181,13 @@ fn credential(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<Prob
     token.or(basic)
 }
 
-fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PayloadTemplate> {
+fn read_url(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<PayloadTemplate> {
     let text = reading.text(value)?;
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let host = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     match host {
         Some(host) if host.contains('@') => {
-            literal(value, format!("`{}` has a login in it", value.name()), reading);
+            refuse_literal_credential(value, format!("`{}` has a login in it", value.name()), reading);
             None
         }
         // The host must not come from a template value, so that a reader of the manifest sees it.
@@ -198,11 +201,11 @@ fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PayloadTempl
 }
 
 /// Reads a template whose values all exist.
-fn template(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PayloadTemplate> {
+fn template(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<PayloadTemplate> {
     let text = reading.text(value)?;
-    let help = format!("`{{{{ … }}}}` can name {}", Probe::VALUES);
+    let help = format!("`{{{{ … }}}}` can name {}", Probe::TEMPLATE_VALUE_NAMES);
     let read = PayloadTemplate::parse(&text).map_err(|mistake| mistake.message);
-    let sample = Probe::values(("a", "a", "a"), "a", "a", "a");
+    let sample = Probe::template_values(("a", "a", "a"), "a", "a", "a");
     let read = read.and_then(|template| template.render(&sample).map(|_| template));
     match read {
         Ok(template) => Some(template),

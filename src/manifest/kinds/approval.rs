@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
-use super::{envelope, spec_fields};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
+use super::{read_envelope, spec_fields};
 use crate::model::{
     AppId, Approval, ApprovedAction, ApprovedObject, ClusterName, Digest, ObjectId, RolloutAction,
-    RolloutApproval, RolloutApprovalPlaces,
+    RolloutApproval, RolloutApprovalLocations,
 };
 
 /// An Approval by its subject.
 #[derive(Debug)]
-pub enum Read {
+pub enum ApprovalManifest {
     /// Of objects that are no longer rendered.
     Objects(Approval),
     Rollout(RolloutApproval),
@@ -23,7 +23,7 @@ pub enum Read {
 const FOLDER: &str = "approvals/";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Action {
+enum ApprovalAction {
     Delete,
     Orphan,
     Rollout,
@@ -31,31 +31,31 @@ enum Action {
     Override,
 }
 
-const ACTIONS: &[(&str, Action)] = &[
-    ("delete", Action::Delete),
-    ("orphan", Action::Orphan),
-    ("rollout", Action::Rollout),
-    ("retry", Action::Retry),
-    ("override", Action::Override),
+const ACTIONS: &[(&str, ApprovalAction)] = &[
+    ("delete", ApprovalAction::Delete),
+    ("orphan", ApprovalAction::Orphan),
+    ("rollout", ApprovalAction::Rollout),
+    ("retry", ApprovalAction::Retry),
+    ("override", ApprovalAction::Override),
 ];
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
-    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<ApprovalManifest> {
+    let (metadata, spec) = read_envelope(root, NameRule::Subdomain, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let app = fields.required("app", reading);
     let app_place = app.as_ref().map(|app| reading.location(app.node));
-    let mut places = RolloutApprovalPlaces { app: app_place, ..RolloutApprovalPlaces::default() };
+    let mut places = RolloutApprovalLocations { app: app_place, ..RolloutApprovalLocations::default() };
     let app = app.and_then(|app| read_app(&app, reading));
     let action = fields.required("action", reading);
     let action_place = action.as_ref().map(|action| reading.location(action.node));
     let action = action.and_then(|action| reading.choice(&action, ACTIONS, &[], false));
     let what = match action {
-        Some(action @ (Action::Rollout | Action::Retry | Action::Override)) => {
+        Some(action @ (ApprovalAction::Rollout | ApprovalAction::Retry | ApprovalAction::Override)) => {
             let digest = fields.required("digest", reading);
             places.digest = digest.as_ref().map(|digest| reading.location(digest.node));
             let digest = digest.and_then(|digest| read_digest(&digest, &rollout_help(app.as_ref()), reading));
             let action = match action {
-                Action::Override => {
+                ApprovalAction::Override => {
                     if let (false, Some(place)) = (reading.file.starts_with(FOLDER), &action_place) {
                         let message = format!("an override stands below {FOLDER}, and nowhere else");
                         reading
@@ -67,7 +67,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
                     let window = window.and_then(|window| reading.name(&window, NameRule::Label));
                     window.map(|window| RolloutAction::Override { window })
                 }
-                Action::Rollout => {
+                ApprovalAction::Rollout => {
                     let through = fields.required("through", reading);
                     places.through = through.as_ref().map(|through| reading.location(through.node));
                     let through = through.and_then(|through| reading.name(&through, NameRule::Label));
@@ -75,17 +75,21 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
                 }
                 _ => Some(RolloutAction::Retry),
             };
-            digest.zip(action).map(|(digest, action)| What::Rollout(action, digest))
+            digest.zip(action).map(|(digest, action)| ApprovalContent::Rollout(action, digest))
         }
         // An orphan approval needs no list of objects, because nothing is deleted.
-        Some(Action::Orphan) => Some(What::Objects(ApprovedAction::Orphan, Digest::of(&[]), Vec::new())),
-        Some(Action::Delete) => {
+        Some(ApprovalAction::Orphan) => {
+            Some(ApprovalContent::Objects(ApprovedAction::Orphan, Digest::of(&[]), Vec::new()))
+        }
+        Some(ApprovalAction::Delete) => {
             let rendered = fields.required("rendered", reading);
             let rendered = rendered.and_then(|rendered| read_digest(&rendered, DELETE_HELP, reading));
             let objects = fields.required("objects", reading);
             let objects = objects.and_then(|objects| read_objects(&objects, reading));
             let parts = rendered.zip(objects);
-            parts.map(|(rendered, objects)| What::Objects(ApprovedAction::Delete, rendered, objects))
+            parts.map(|(rendered, objects)| {
+                ApprovalContent::Objects(ApprovedAction::Delete, rendered, objects)
+            })
         }
         None => {
             // Which of them it must have depends on the action.
@@ -104,22 +108,34 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Read> {
     action?;
     let (name, location) = (metadata.name, Some(metadata.location));
     Some(match what? {
-        What::Objects(action, rendered, objects) => {
-            Read::Objects(Approval { name, app, action, rendered, objects, location, is_alone: true })
-        }
-        What::Rollout(action, digest) => {
-            Read::Rollout(RolloutApproval { name, app, action, digest, location, is_alone: true, places })
-        }
+        ApprovalContent::Objects(action, rendered, objects) => ApprovalManifest::Objects(Approval {
+            name,
+            app,
+            action,
+            rendered,
+            objects,
+            location,
+            is_alone: true,
+        }),
+        ApprovalContent::Rollout(action, digest) => ApprovalManifest::Rollout(RolloutApproval {
+            name,
+            app,
+            action,
+            digest,
+            location,
+            is_alone: true,
+            places,
+        }),
     })
 }
 
 /// The part of an approval that depends on its action.
-enum What {
+enum ApprovalContent {
     Objects(ApprovedAction, Digest, Vec<ApprovedObject>),
     Rollout(RolloutAction, Digest),
 }
 
-fn read_objects(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<ApprovedObject>> {
+fn read_objects(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<ApprovedObject>> {
     let items = reading.long_list(value)?;
     let read: Vec<_> = items.iter().map(|item| read_object(item, reading)).collect();
     let mut objects = read.into_iter().collect::<Option<Vec<_>>>()?;
@@ -128,7 +144,7 @@ fn read_objects(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Appr
     Some(objects)
 }
 
-fn read_app(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<AppId> {
+fn read_app(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<AppId> {
     let text = reading.text(value)?;
     let app = AppId::parse(&text);
     if app.is_none() {
@@ -145,7 +161,7 @@ fn rollout_help(app: Option<&AppId>) -> String {
     format!("64 hexadecimal digits: let `tutti approve rollout {app}` write the file")
 }
 
-fn read_digest(value: &Value<'_>, help: &str, reading: &mut Reading<'_>) -> Option<Digest> {
+fn read_digest(value: &ManifestValue<'_>, help: &str, reading: &mut ReadContext<'_>) -> Option<Digest> {
     let text = reading.text(value)?;
     let digest = Digest::parse(&text);
     if digest.is_none() {
@@ -154,8 +170,8 @@ fn read_digest(value: &Value<'_>, help: &str, reading: &mut Reading<'_>) -> Opti
     digest
 }
 
-fn read_object(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ApprovedObject> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_object(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ApprovedObject> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let cluster =
         fields.required("cluster", reading).and_then(|cluster| reading.name(&cluster, NameRule::Subdomain));
     let id = fields.required("id", reading).and_then(|id| read_id(&id, reading));
@@ -164,7 +180,7 @@ fn read_object(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ApprovedO
     Some(ApprovedObject { cluster: ClusterName::from(cluster?.as_str()), id: id?, uid: uid? })
 }
 
-fn read_id(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ObjectId> {
+fn read_id(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ObjectId> {
     let text = reading.text(value)?;
     let id = parse_id(&text);
     if id.is_none() {

@@ -1,17 +1,19 @@
 //! Kinds ApprovalRule and Approvers: who must agree, and to what.
 
-use super::super::read::{NameRule, Reading, Value};
-use super::super::yaml::Node;
+use super::super::read::{ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
 use super::target_selector::{self, read_all, refuse_empty};
-use super::{envelope, spec_fields};
+use super::{read_envelope, spec_fields};
 use crate::model::{
-    ApprovalRule, Approvers, Diagnostic, Location, RuledAction, RuledKind, TargetSelector, short_line,
+    ApprovalRule, ApprovalRuleAction, ApprovalRuleKind, Approvers, Diagnostic, Location, TargetSelector,
+    short_line,
 };
 
 /// Write access to this folder decides who must approve.
 pub const FOLDER: &str = "policies/";
 
-const ACTIONS: &[(&str, RuledAction)] = &[("rollout", RuledAction::Rollout), ("delete", RuledAction::Delete)];
+const ACTIONS: &[(&str, ApprovalRuleAction)] =
+    &[("rollout", ApprovalRuleAction::Rollout), ("delete", ApprovalRuleAction::Delete)];
 
 /// Characters of a path that replaces a missing name.
 const MOST_OF_A_NAME: usize = 63;
@@ -20,11 +22,11 @@ const MOST_OF_A_NAME: usize = 63;
 const MOST_PEOPLE: u32 = 100;
 
 /// A rule with a mistake selects everything, and no approval satisfies it: a typo must not remove the requirement.
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> ApprovalRule {
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> ApprovalRule {
     let rule = read_rule(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
     let broken = || {
-        let name = named(root).unwrap_or(reading.file);
+        let name = valid_name(root).unwrap_or(reading.file);
         unreadable(name, reading.location(root))
     };
     rule.filter(|_| !is_wrong).unwrap_or_else(broken)
@@ -41,14 +43,14 @@ pub fn unreadable(name: &str, location: Location) -> ApprovalRule {
         four_eyes: true,
         reason: None,
         location,
-        places: Vec::new(),
+        approver_locations: Vec::new(),
     }
 }
 
-fn read_rule(root: &Node, reading: &mut Reading<'_>) -> Option<ApprovalRule> {
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+fn read_rule(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<ApprovalRule> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let selector = match fields.narrowing("select", reading) {
+    let selector = match fields.optional_selector("select", reading) {
         Some(select) => target_selector::read(&select, reading),
         None => Some(TargetSelector::default()),
     };
@@ -56,12 +58,12 @@ fn read_rule(root: &Node, reading: &mut Reading<'_>) -> Option<ApprovalRule> {
         refuse_empty(&list, reading)?;
         read_all(&list, reading, |item, reading| reading.choice(item, ACTIONS, &[], false))
     });
-    let kinds = given(fields.optional("kinds", reading), reading, read_kind);
+    let kinds = read_given_list(fields.optional("kinds", reading), reading, read_kind);
     let count = match fields.optional("count", reading) {
         Some(count) => reading.count(&count, 1..=MOST_PEOPLE),
         None => Some(1),
     };
-    let approvers = given(fields.optional("approvers", reading), reading, |name, reading| {
+    let approvers = read_given_list(fields.optional("approvers", reading), reading, |name, reading| {
         let place = reading.location(name.node);
         Some((reading.name(name, NameRule::Label)?, place))
     });
@@ -83,15 +85,15 @@ fn read_rule(root: &Node, reading: &mut Reading<'_>) -> Option<ApprovalRule> {
         four_eyes: four_eyes?,
         reason,
         location: metadata.location,
-        places,
+        approver_locations: places,
     })
 }
 
-/// The items of a list that must not be empty. `None`: it has a mistake.
-fn given<T>(
-    list: Option<Value<'_>>,
-    reading: &mut Reading<'_>,
-    read: impl Fn(&Value<'_>, &mut Reading<'_>) -> Option<T>,
+/// The items of a list that must not be empty. `NotConfigured`: it has a mistake.
+fn read_given_list<T>(
+    list: Option<ManifestValue<'_>>,
+    reading: &mut ReadContext<'_>,
+    read: impl Fn(&ManifestValue<'_>, &mut ReadContext<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let Some(list) = list else { return Some(Vec::new()) };
     refuse_empty(&list, reading)?;
@@ -99,7 +101,7 @@ fn given<T>(
 }
 
 /// `StatefulSet`, or with its group `StatefulSet.apps`.
-fn read_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RuledKind> {
+fn read_kind(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ApprovalRuleKind> {
     let text = reading.word(value)?;
     let (kind, group) = text.split_once('.').map_or((&*text, None), |(kind, group)| (kind, Some(group)));
     if !kind.starts_with(|it: char| it.is_ascii_uppercase()) || group == Some("") {
@@ -107,26 +109,26 @@ fn read_kind(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RuledKind> 
         reading.bad_value(value, format!("{text:?} is no kind"), help);
         return None;
     }
-    Some(RuledKind { kind: kind.to_owned(), group: group.map(str::to_owned) })
+    Some(ApprovalRuleKind { kind: kind.to_owned(), group: group.map(str::to_owned) })
 }
 
 /// The name of a manifest with a mistake, unless it is blank.
-fn named(root: &Node) -> Option<&str> {
-    root.find(&["metadata", "name"]).and_then(Node::as_str).filter(|name| !name.trim().is_empty())
+fn valid_name(root: &YamlNode) -> Option<&str> {
+    root.find(&["metadata", "name"]).and_then(YamlNode::as_str).filter(|name| !name.trim().is_empty())
 }
 
-/// Approvers with a mistake have no people. `None`: the name of the role is unknown.
-pub fn read_approvers(root: &Node, reading: &mut Reading<'_>) -> Option<Approvers> {
+/// Approvers with a mistake have no people. `NotConfigured`: the name of the role is unknown.
+pub fn read_approvers(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Approvers> {
     let read = read_people(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
     read.filter(|_| !is_wrong).or_else(|| {
-        let name = short_line(named(root)?, MOST_OF_A_NAME);
+        let name = short_line(valid_name(root)?, MOST_OF_A_NAME);
         Some(Approvers { name, users: Vec::new(), location: reading.location(root) })
     })
 }
 
-fn read_people(root: &Node, reading: &mut Reading<'_>) -> Option<Approvers> {
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+fn read_people(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Approvers> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let users = fields.required("users", reading).and_then(|list| {
         refuse_empty(&list, reading)?;

@@ -1,10 +1,10 @@
 //! Kind AppSet: groups of pods, cluster by cluster.
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
-use super::rollout::{self, Units};
-use super::{chart, envelope, node_selector, placement, route, spec_fields, taint, workload};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
+use super::update_strategy::{self, WaveUnitKind};
+use super::{chart, common, node_selector, placement, read_envelope, route, spec_fields, taint};
 use crate::model::labels::{LANGUAGE, RUN_TYPE};
 use crate::model::{
     App, AppSet, AppSpec, ChartRef, ClusterName, DeployType, Location, Placement, PodSet, Replicas,
@@ -12,12 +12,12 @@ use crate::model::{
 };
 use serde_json::Value as Json;
 
-pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
-    let (metadata, spec) = envelope(root, NameRule::Label, true, reading)?;
+pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<'_>) -> Option<App> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let mut common = workload::common(&mut fields, reading);
-    common.create_namespace = workload::create_namespace(&mut fields, reading);
-    common.promotion_group = workload::promotion_group(&mut fields, reading);
+    let mut common = common::read_common(&mut fields, reading);
+    common.create_namespace = common::create_namespace(&mut fields, reading);
+    common.promotion_group = common::promotion_group(&mut fields, reading);
     let replicas = fields.optional("replicas", reading);
     let replicas_location = replicas.as_ref().map(|replicas| reading.location(replicas.node));
     let replicas = replicas.and_then(|replicas| reading.count(&replicas, 0..=1_000_000));
@@ -31,28 +31,28 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
     let strategy = fields
         .optional("updateStrategy", reading)
-        .and_then(|strategy| rollout::read(&strategy, Units::PodSets, namespace, reading))
+        .and_then(|strategy| update_strategy::read(&strategy, WaveUnitKind::PodSets, namespace, reading))
         .unwrap_or_default();
-    let placement = fields.narrowing("placement", reading);
+    let placement = fields.optional_selector("placement", reading);
     let is_placed = placement.as_ref().is_some_and(|it| it.node.get("clusters").is_some());
     let placement = placement.map_or(Some((None, Vec::new())), |it| read_placement(&it, reading));
     let clusters = if is_placed {
         for name in ["clusterTopology", "replicas"] {
             if let Some(both) = fields.optional(name, reading) {
-                beside_placement(name, &both, reading);
+                refuse_with_placement(name, &both, reading);
             }
         }
         if let Some(canary) = strategy.canary_clusters.as_ref().filter(|list| !list.is_empty()) {
-            beside_placement("canaryClusters", canary, reading);
+            refuse_with_placement("canaryClusters", canary, reading);
         }
         Some(Vec::new())
     } else {
         fields.required("clusterTopology", reading).and_then(|it| read_topology(&it, reading))
     };
     if replicas_location.is_none()
-        && let Some(location) = clusters.iter().flatten().find_map(percent)
+        && let Some(location) = clusters.iter().flatten().find_map(percent_location)
     {
-        let (place, path) = (fields.place().clone(), fields.path_of("replicas"));
+        let (place, path) = (fields.location().clone(), fields.path_of("replicas"));
         reading
             .mistake(
                 codes::MISSING_FIELD,
@@ -86,10 +86,10 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         placement: placement.map(Box::new),
         tolerations,
     });
-    Some(App { routes, ..workload::app(metadata, &common, spec, default_namespace) })
+    Some(App { routes, ..common::build_app(metadata, &common, spec, default_namespace) })
 }
 
-fn beside_placement(name: &str, value: &Value<'_>, reading: &mut Reading<'_>) {
+fn refuse_with_placement(name: &str, value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
     let place = reading.location(value.node);
     let message = format!("`{name}` stands beside `placement.clusters`");
     let help = "a chart is placed by a selector, or its podSets are named cluster by cluster";
@@ -98,11 +98,11 @@ fn beside_placement(name: &str, value: &Value<'_>, reading: &mut Reading<'_>) {
 
 /// `clusters`, which stands in place of the topology, and `tolerations`.
 fn read_placement(
-    value: &Value<'_>,
-    reading: &mut Reading<'_>,
+    value: &ManifestValue<'_>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<(Option<Placement>, Vec<Toleration>)> {
-    let mut fields = Fields::of(value, reading)?;
-    if fields.narrowing("clusters", reading).is_some() {
+    let mut fields = ManifestFields::of(value, reading)?;
+    if fields.optional_selector("clusters", reading).is_some() {
         let placement = placement::read(value, reading)?;
         let tolerations = placement.tolerations.clone();
         return Some((Some(placement), tolerations));
@@ -113,22 +113,22 @@ fn read_placement(
     Some((None, tolerations))
 }
 
-fn percent(cluster: &TopologyCluster) -> Option<Location> {
+fn percent_location(cluster: &TopologyCluster) -> Option<Location> {
     let is_percent = |pod_set: &&PodSet| matches!(pod_set.replicas, Some(Replicas::Percent(_)));
     cluster.pod_sets.iter().find(is_percent).map(|pod_set| pod_set.location.clone())
 }
 
-type PodSpec = (DeployType, Option<Json>, Option<ChartRef>);
+type PodSpecFields = (DeployType, Option<Json>, Option<ChartRef>);
 
-fn read_pod_spec(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PodSpec> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_pod_spec(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<PodSpecFields> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let deploy_type = match fields.optional("deployType", reading) {
-        Some(deploy_type) => workload::deploy_type_or_chart(&deploy_type, reading),
+        Some(deploy_type) => common::deploy_type_or_chart(&deploy_type, reading),
         None => Some(DeployType::Deployment),
     };
     let template = fields.optional("template", reading).map(|template| {
         // A PodTemplateSpec: what is in its two fields is the API server's to judge.
-        let mut parts = Fields::of(&template, reading)?;
+        let mut parts = ManifestFields::of(&template, reading)?;
         for name in ["metadata", "spec"] {
             if let Some(part) = parts.optional(name, reading)
                 && part.node.as_map().is_none()
@@ -140,39 +140,42 @@ fn read_pod_spec(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PodSpec
         Some(template.node.to_json())
     });
     let chart = fields.optional("chart", reading).map(|chart| chart::read(&chart, reading));
-    fields.later(&["selector"], reading);
+    fields.refuse_planned(&["selector"], reading);
     fields.finish(reading);
     let template = template.map_or(Some(None), |template| template.map(Some))?;
     Some((deploy_type?, template, chart.map_or(Some(None), |chart| chart.map(Some))?))
 }
 
-fn read_topology(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<TopologyCluster>> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_topology(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<TopologyCluster>> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let list = fields.required("clusters", reading).and_then(|list| reading.list(&list));
     fields.finish(reading);
-    let mut clusters: Vec<(TopologyCluster, Value<'_>)> = Vec::new();
+    let mut clusters: Vec<(TopologyCluster, ManifestValue<'_>)> = Vec::new();
     for item in list? {
         let Some((cluster, name)) = read_cluster(&item, reading) else { continue };
         if let Some((_, first)) = clusters.iter().find(|(known, _)| known.name == cluster.name) {
-            reading.second(cluster.name.as_str(), &name, first);
+            reading.duplicate(cluster.name.as_str(), &name, first);
         }
         clusters.push((cluster, name));
     }
     Some(clusters.into_iter().map(|(cluster, _)| cluster).collect())
 }
 
-fn read_cluster<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(TopologyCluster, Value<'v>)> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_cluster<'v>(
+    value: &ManifestValue<'v>,
+    reading: &mut ReadContext<'_>,
+) -> Option<(TopologyCluster, ManifestValue<'v>)> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Subdomain));
     let meta = fields.optional("meta", reading).and_then(|meta| reading.text_map(&meta));
     let list = fields.required("podSets", reading).and_then(|list| reading.list(&list));
     fields.finish(reading);
-    let mut pod_sets: Vec<(PodSet, Value<'_>)> = Vec::new();
+    let mut pod_sets: Vec<(PodSet, ManifestValue<'_>)> = Vec::new();
     for item in list.unwrap_or_default() {
         let Some((pod_set, name)) = read_pod_set(&item, reading) else { continue };
         if let Some((_, first)) = pod_sets.iter().find(|(known, _)| known.name == pod_set.name) {
-            reading.second(&pod_set.name, &name, first);
+            reading.duplicate(&pod_set.name, &name, first);
         }
         pod_sets.push((pod_set, name));
     }
@@ -186,8 +189,11 @@ fn read_cluster<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Top
     Some((cluster, place))
 }
 
-fn read_pod_set<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(PodSet, Value<'v>)> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_pod_set<'v>(
+    value: &ManifestValue<'v>,
+    reading: &mut ReadContext<'_>,
+) -> Option<(PodSet, ManifestValue<'v>)> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
     let replicas =
@@ -197,8 +203,9 @@ fn read_pod_set<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Pod
     let meta = fields.optional("meta", reading).and_then(|meta| reading.text_map(&meta));
     let chart = fields.optional("chart", reading).and_then(|chart| chart::read(&chart, reading));
     let raw_values = fields.optional("rawValues", reading).and_then(|raw| chart::values(&raw, reading));
-    let nodes =
-        fields.narrowing("nodeSelectorTerm", reading).and_then(|term| node_selector::read(&term, reading));
+    let nodes = fields
+        .optional_selector("nodeSelectorTerm", reading)
+        .and_then(|term| node_selector::read(&term, reading));
     fields.finish(reading);
     let place = place?;
     let location = reading.location(place.node);
@@ -211,7 +218,7 @@ fn read_pod_set<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Pod
 }
 
 /// A number, or a share of the AppSet's replicas such as `10%`.
-fn read_replicas(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Replicas> {
+fn read_replicas(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Replicas> {
     let Some(text) = value.node.as_str() else {
         return reading.count(value, 0..=1_000_000).map(Replicas::Count);
     };

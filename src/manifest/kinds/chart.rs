@@ -5,17 +5,17 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value as Json};
 
 use super::super::codes;
-use super::super::read::{Fields, Reading, Value};
+use super::super::read::{ManifestFields, ManifestValue, ReadContext};
 use super::super::yaml;
-use crate::model::{ChartName, ChartRef, sealed};
+use crate::model::{ChartName, ChartRef, secret_masking};
 
 /// `{chartUrl: {url, chartVersion}}` or `{rawChart}`. With both, chartUrl is what counts: rawChart is for when there is no
 /// chart repository.
-pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ChartRef> {
-    let mut fields = Fields::of(value, reading)?;
+pub fn read(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ChartRef> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let url = fields.optional("chartUrl", reading);
     let raw = fields.optional("rawChart", reading);
-    let place = fields.place().clone();
+    let place = fields.location().clone();
     let path = value.path.clone();
     fields.finish(reading);
     let (location, named) = match (url, raw) {
@@ -31,8 +31,8 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ChartRef> {
     Some(ChartRef { named, location })
 }
 
-fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ChartName> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_url(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ChartName> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let place = fields.required("url", reading);
     let url = place.as_ref().and_then(|url| reading.word(url));
     let version = fields.optional("chartVersion", reading).map(|version| reading.word(&version));
@@ -50,7 +50,7 @@ fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ChartName> {
     Some(ChartName::Url { url, version: version.map_or(Some(None), |version| version.map(Some))? })
 }
 
-fn read_raw(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ChartName> {
+fn read_raw(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ChartName> {
     let text = reading.text(value)?;
     // Long base64 is broken into lines.
     let text: String = text.split_whitespace().collect();
@@ -65,10 +65,10 @@ fn read_raw(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ChartName> {
 }
 
 /// The values of a podSet's chart: YAML in a text, or a map. Nulls stay: they delete.
-pub fn values(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Map<String, Json>> {
+pub fn values(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Map<String, Json>> {
     let encrypted = |values: &Map<String, Json>| {
         values.get("sops").is_some_and(|sops| sops.get("mac").is_some())
-            || sealed::ciphertext(values).is_some()
+            || secret_masking::ciphertext_path(values).is_some()
     };
     if let Json::Object(map) = value.node.to_json() {
         if encrypted(&map) {

@@ -1,14 +1,14 @@
 //! Kind Cluster: one registered cluster.
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::{Node, NodeKind};
-use super::{envelope, secret, spec_fields, taint};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::{YamlNode, YamlNodeKind};
+use super::{read_envelope, secret, spec_fields, taint};
 use crate::model::{Cluster, ClusterName, ClusterState, Connection, KubeVersion};
 use serde_json::{Map, Value as Json};
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
-    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Cluster> {
+    let (metadata, spec) = read_envelope(root, NameRule::Subdomain, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let connection =
         fields.required("connection", reading).and_then(|connection| read_connection(&connection, reading));
@@ -28,12 +28,12 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
     let version = fields.optional("version", reading).and_then(|version| read_version(&version, reading));
     let capabilities = fields.optional("capabilities", reading).and_then(|list| read_apis(&list, reading));
     let taints = fields.optional("taints", reading).map(|list| taint::taints(&list, reading));
-    fields.later_unless(
+    fields.refuse_planned_unless(
         "weight",
-        |weight| matches!(&weight.node.kind, NodeKind::Int(one, _) if one.as_u64() == Some(1)),
+        |weight| matches!(&weight.node.kind, YamlNodeKind::Int(one, _) if one.as_u64() == Some(1)),
         reading,
     );
-    fields.later(&["capacity", "expiresAt"], reading);
+    fields.refuse_planned(&["capacity", "expiresAt"], reading);
     fields.finish(reading);
     let metadata = metadata?;
     Some(Cluster {
@@ -52,9 +52,9 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Cluster> {
 }
 
 /// `1.27`, which YAML takes for a number, or `v1.27.4`.
-fn read_version(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<KubeVersion> {
+fn read_version(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<KubeVersion> {
     let text = match &value.node.kind {
-        NodeKind::Float(_, text) => text.to_string(),
+        YamlNodeKind::Float(_, text) => text.to_string(),
         _ => reading.text(value)?,
     };
     let version = KubeVersion::parse(&text);
@@ -69,7 +69,7 @@ fn read_version(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<KubeVers
 }
 
 /// API versions: `autoscaling/v2`, `gateway.networking.k8s.io/v1`; or one kind of them: `apps/v1/Deployment`.
-fn read_apis(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
+fn read_apis(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<String>> {
     let fits = |text: &str| {
         let kind = |text: &str| text.starts_with(|it: char| it.is_ascii_uppercase());
         let text = text.rsplit_once('/').filter(|(_, last)| kind(last)).map_or(text, |(version, _)| version);
@@ -96,7 +96,7 @@ fn read_apis(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>
     apis.into_iter().collect()
 }
 
-fn read_meta(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Map<String, Json>> {
+fn read_meta(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Map<String, Json>> {
     match value.node.to_json() {
         Json::Object(meta) => Some(meta),
         _ => {
@@ -107,19 +107,19 @@ fn read_meta(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Map<String,
 }
 
 /// Exactly one way to reach the cluster.
-fn read_connection(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Connection> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_connection(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Connection> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let kubeconfig = fields.optional("kubeconfig", reading);
     // `sandbox:` without a value means `{}` to users, and null to Kubernetes.
     let in_cluster = fields.optional("inCluster", reading);
     let sandbox = fields.optional("sandbox", reading);
     let secret = fields.optional("kubeconfigSecret", reading);
     let before = reading.mistakes.len();
-    fields.later(&["agent"], reading);
+    fields.refuse_planned(&["agent"], reading);
     let came_later = reading.mistakes.len() > before;
     let given = [&kubeconfig, &secret, &in_cluster, &sandbox].into_iter().flatten().count();
     if given > 1 || given == 0 && !came_later {
-        let (place, path) = (fields.place().clone(), value.path.clone());
+        let (place, path) = (fields.location().clone(), value.path.clone());
         reading
             .mistake(
                 codes::NOT_EXACTLY_ONE,
@@ -134,11 +134,11 @@ fn read_connection(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Conne
     } else if let Some(secret) = secret {
         read_kubeconfig_secret(&secret, reading)
     } else if let Some(in_cluster) = in_cluster {
-        Fields::of(&in_cluster, reading)?.finish(reading);
+        ManifestFields::of(&in_cluster, reading)?.finish(reading);
         Some(Connection::InCluster)
     } else if let Some(sandbox) = sandbox {
-        let mut fields = Fields::of(&sandbox, reading)?;
-        fields.later(&["scenario"], reading);
+        let mut fields = ManifestFields::of(&sandbox, reading)?;
+        fields.refuse_planned(&["scenario"], reading);
         fields.finish(reading);
         Some(Connection::Sandbox)
     } else {
@@ -148,8 +148,8 @@ fn read_connection(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Conne
     connection
 }
 
-fn read_kubeconfig(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Connection> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_kubeconfig(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Connection> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let path = fields.required("path", reading);
     let text = path.as_ref().and_then(|path| reading.word(path));
     if let (Some(path), Some(text)) = (&path, &text)
@@ -167,8 +167,8 @@ fn read_kubeconfig(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Conne
     Some(Connection::Kubeconfig { path: text?, context })
 }
 
-fn read_kubeconfig_secret(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Connection> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_kubeconfig_secret(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Connection> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let at = secret::read_key(&mut fields, reading);
     let context = fields.optional("context", reading).and_then(|context| reading.text(&context));
     fields.finish(reading);

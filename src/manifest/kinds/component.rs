@@ -1,9 +1,9 @@
 //! Kind Component: the eight-line form.
 
 use super::super::codes;
-use super::super::read::{self, Fields, NameRule, Reading, Value};
-use super::super::yaml::{Node, NodeKind};
-use super::{envelope, patch, placement, route, spec_fields, workload};
+use super::super::read::{self, ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::{YamlNode, YamlNodeKind};
+use super::{common, patch, placement, read_envelope, route, spec_fields};
 use crate::model::{App, AppSpec, Component, DeployType, Location, Patch, Placement};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -11,16 +11,17 @@ use std::collections::BTreeMap;
 /// The run type whose pods answer on a port.
 const SERVER: &str = "server";
 
-pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
-    let (metadata, spec) = envelope(root, NameRule::Label, true, reading)?;
+pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<'_>) -> Option<App> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let create_namespace = workload::create_namespace(&mut fields, reading);
-    let mut common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
+    let create_namespace = common::create_namespace(&mut fields, reading);
+    let mut common =
+        common::CommonAppFields { create_namespace, ..common::read_common(&mut fields, reading) };
     let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
     common.read_strategy(&mut fields, namespace, reading);
-    common.promotion_group = workload::promotion_group(&mut fields, reading);
+    common.promotion_group = common::promotion_group(&mut fields, reading);
     let workload_type =
-        fields.required("workloadType", reading).and_then(|value| workload::deploy_type(&value, reading));
+        fields.required("workloadType", reading).and_then(|value| common::deploy_type(&value, reading));
     let language = fields.required("developLanguage", reading).and_then(|value| layer_name(&value, reading));
     let run_type = fields.required("runType", reading).and_then(|value| layer_name(&value, reading));
     let mut values = Map::new();
@@ -69,7 +70,7 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
     if let Some(service) = fields.optional("svc", reading).and_then(|svc| read_service(&svc, reading)) {
         values.insert("service".to_owned(), service);
     }
-    let placement = match fields.narrowing("placement", reading) {
+    let placement = match fields.optional_selector("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };
@@ -85,16 +86,16 @@ pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> 
         values,
         patches: patches.unwrap_or_default(),
     });
-    Some(App { routes, ..workload::app(metadata?, &common, spec, default_namespace) })
+    Some(App { routes, ..common::build_app(metadata?, &common, spec, default_namespace) })
 }
 
-fn read_patches(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Patch>> {
+fn read_patches(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<Patch>> {
     let patches: Vec<_> = reading.list(value)?.iter().map(|item| patch::read(item, reading)).collect();
     patches.into_iter().collect()
 }
 
 /// Layers are folders with lower-case names.
-fn layer_name(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn layer_name(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = reading.text(value)?;
     let name = text.to_lowercase();
     if !NameRule::Label.fits(&name) {
@@ -106,14 +107,14 @@ fn layer_name(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
                 location,
                 &value.path,
             )
-            .help(format!("a name has {}", NameRule::Label.words()));
+            .help(format!("a name has {}", NameRule::Label.description()));
         return None;
     }
     Some(name)
 }
 
 /// A map of name to value, or the list that Kubernetes has; becomes that list, sorted by name.
-fn read_env(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+fn read_env(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Json> {
     let before = reading.mistakes.len();
     let mut variables: BTreeMap<String, (String, Location)> = BTreeMap::new();
     if value.node.as_seq().is_some() {
@@ -146,15 +147,18 @@ fn read_env(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
     (reading.mistakes.len() == before).then_some(Json::Array(list))
 }
 
-fn read_variable(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String, String, Location)> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_variable(
+    value: &ManifestValue<'_>,
+    reading: &mut ReadContext<'_>,
+) -> Option<(String, String, Location)> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.text(name));
     let text = match fields.optional("value", reading) {
         Some(value) => variable_text(&value, reading),
         None => Some(String::new()),
     };
-    fields.later(&["valueFrom"], reading);
+    fields.refuse_planned(&["valueFrom"], reading);
     fields.finish(reading);
     let location = reading.location(place?.node);
     let name = name?;
@@ -162,7 +166,7 @@ fn read_variable(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String
     Some((name, text?, location))
 }
 
-fn check_variable_name(name: &str, place: Location, path: &str, reading: &mut Reading<'_>) {
+fn check_variable_name(name: &str, place: Location, path: &str, reading: &mut ReadContext<'_>) {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) || !name.bytes().all(fits)
     {
@@ -174,14 +178,14 @@ fn check_variable_name(name: &str, place: Location, path: &str, reading: &mut Re
 
 /// The value of a variable, which is a text to Kubernetes. A number or boolean is taken when its text is
 /// beyond doubt: `8080` and `true` are, `0644`, `1.10` and `yes` are not.
-fn variable_text(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn variable_text(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let (text, plain) = match &value.node.kind {
-        NodeKind::String(text) => return Some(text.clone()),
-        NodeKind::Null => return Some(String::new()),
-        NodeKind::Bool(boolean, text) => (text, boolean.to_string()),
-        NodeKind::Int(number, text) => (text, number.to_string()),
-        NodeKind::Float(number, text) => (text, number.to_string()),
-        NodeKind::Seq(_) | NodeKind::Map(_) => {
+        YamlNodeKind::String(text) => return Some(text.clone()),
+        YamlNodeKind::Null => return Some(String::new()),
+        YamlNodeKind::Bool(boolean, text) => (text, boolean.to_string()),
+        YamlNodeKind::Int(number, text) => (text, number.to_string()),
+        YamlNodeKind::Float(number, text) => (text, number.to_string()),
+        YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => {
             reading.wrong_type(value, "a text");
             return None;
         }
@@ -195,17 +199,17 @@ fn variable_text(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String>
 }
 
 /// `requests` and `limits`, each a map of resource to quantity.
-fn check_resources(value: &Value<'_>, reading: &mut Reading<'_>) {
-    let Some(mut fields) = Fields::of(value, reading) else { return };
+fn check_resources(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
+    let Some(mut fields) = ManifestFields::of(value, reading) else { return };
     for name in ["requests", "limits"] {
         let Some(quantities) = fields.optional(name, reading).and_then(|part| reading.entries(&part)) else {
             continue;
         };
         for (_, quantity) in quantities {
             match &quantity.node.kind {
-                NodeKind::Int(..) | NodeKind::Float(..) => {}
-                NodeKind::String(text) if read::quantity(text) => {}
-                NodeKind::String(text) => {
+                YamlNodeKind::Int(..) | YamlNodeKind::Float(..) => {}
+                YamlNodeKind::String(text) if read::is_quantity(text) => {}
+                YamlNodeKind::String(text) => {
                     reading.bad_value(
                         &quantity,
                         format!("{text:?} is not a quantity"),
@@ -216,13 +220,13 @@ fn check_resources(value: &Value<'_>, reading: &mut Reading<'_>) {
             }
         }
     }
-    fields.later(&["claims"], reading);
+    fields.refuse_planned(&["claims"], reading);
     fields.finish(reading);
 }
 
 /// `liveness`, `readiness`, `startup`, each a Probe of Kubernetes.
-fn check_probes(value: &Value<'_>, reading: &mut Reading<'_>) {
-    let Some(mut fields) = Fields::of(value, reading) else { return };
+fn check_probes(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
+    let Some(mut fields) = ManifestFields::of(value, reading) else { return };
     for name in ["liveness", "readiness", "startup"] {
         if let Some(probe) = fields.optional(name, reading)
             && probe.node.as_map().is_none()
@@ -234,8 +238,8 @@ fn check_probes(value: &Value<'_>, reading: &mut Reading<'_>) {
 }
 
 /// How the Service is reached: a type of Kubernetes, or the class of a load balancer.
-fn read_service(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_service(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Json> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let kind = fields.required("type", reading);
     fields.finish(reading);
     let kind = kind?;
@@ -252,7 +256,7 @@ fn read_service(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
 }
 
 /// Files by name, each a text: they become a ConfigMap.
-fn read_config(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+fn read_config(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Json> {
     let mut files = Map::new();
     for (name, text) in reading.entries(value)? {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -270,9 +274,9 @@ fn read_config(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
 }
 
 /// `minReplicas`, `maxReplicas`, `cpu` and `memory` in percent, or `metrics` and `behavior` of Kubernetes.
-fn check_autoscale(value: &Value<'_>, reading: &mut Reading<'_>) {
-    let Some(mut fields) = Fields::of(value, reading) else { return };
-    let mut count = |name: &'static str, most: u32, reading: &mut Reading<'_>| {
+fn check_autoscale(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
+    let Some(mut fields) = ManifestFields::of(value, reading) else { return };
+    let mut count = |name: &'static str, most: u32, reading: &mut ReadContext<'_>| {
         fields.optional(name, reading).and_then(|count| reading.count(&count, 1..=most))
     };
     let least = count("minReplicas", 1_000_000, reading);

@@ -1,22 +1,23 @@
 //! Kind Conversion: the differences between a foreign version of a kind and the native one.
 
 use super::super::codes;
-use super::super::hub::rules::{Conversion, Rule, Say, field};
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
+use super::super::hub::rules::{Conversion, ConversionAction, ConversionRule, parse_field};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
 use super::super::{OWN_VERSION, hub};
-use super::{Native, envelope, spec_fields};
+use super::{ManifestKind, read_envelope, spec_fields};
 
 /// Where the conversions of a repository are.
 pub const FOLDER: &str = "plugins/conversion/";
 
 /// Kinds of which there are versions.
-const KINDS: &[(&str, Native)] = &[("AppSet", Native::AppSet), ("Component", Native::Component)];
+const KINDS: &[(&str, ManifestKind)] =
+    &[("AppSet", ManifestKind::AppSet), ("Component", ManifestKind::Component)];
 
 /// `name`: of its folder.
-pub fn read(root: &Node, name: &str, reading: &mut Reading<'_>) -> Option<Conversion> {
+pub fn read(root: &YamlNode, name: &str, reading: &mut ReadContext<'_>) -> Option<Conversion> {
     is_conversion(root, reading)?;
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let kind = fields.required("kind", reading).and_then(|kind| reading.choice(&kind, KINDS, &[], false));
     let versions = fields.required("versions", reading).and_then(|list| read_versions(&list, reading));
@@ -42,8 +43,8 @@ pub fn read(root: &Node, name: &str, reading: &mut Reading<'_>) -> Option<Conver
     })
 }
 
-fn is_conversion(root: &Node, reading: &mut Reading<'_>) -> Option<()> {
-    let is = |key, wanted| root.get(key).and_then(Node::as_str) == Some(wanted);
+fn is_conversion(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<()> {
+    let is = |key, wanted| root.get(key).and_then(YamlNode::as_str) == Some(wanted);
     if is("apiVersion", OWN_VERSION) && is("kind", "Conversion") {
         return Some(());
     }
@@ -56,7 +57,7 @@ fn is_conversion(root: &Node, reading: &mut Reading<'_>) -> Option<()> {
     None
 }
 
-fn read_versions(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
+fn read_versions(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<String>> {
     let mut versions = Vec::new();
     for item in reading.list(value)? {
         let version = reading.word(&item)?;
@@ -72,26 +73,27 @@ fn read_versions(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Str
     Some(versions)
 }
 
-fn read_rules(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Rule>> {
+fn read_rules(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<ConversionRule>> {
     let items = reading.list(value)?;
     let rules: Vec<_> = items.iter().map(|item| read_rule(item, reading)).collect();
     rules.into_iter().collect()
 }
 
-fn read_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Rule> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_rule(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ConversionRule> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let place = fields.required("field", reading);
     let path = place.as_ref().and_then(|place| read_field(place, reading));
-    let rename = fields.optional("rename", reading).map(|name| reading.word(&name).map(Say::Name));
+    let rename =
+        fields.optional("rename", reading).map(|name| reading.word(&name).map(ConversionAction::Rename));
     let values = fields.optional("values", reading).map(|values| read_words(&values, reading));
     let absent = fields.optional("absent", reading).map(|absent| {
         let absent_is = reading.boolean(&absent)?;
         if !absent_is {
             reading.bad_value(&absent, "`absent` is true, or not there", "remove it");
         }
-        Some(Say::Absent)
+        Some(ConversionAction::Absent)
     });
-    let at = fields.place().clone();
+    let at = fields.location().clone();
     fields.finish(reading);
     let mut given = [rename, values, absent].into_iter().flatten();
     let (Some(say), None) = (given.next(), given.next()) else {
@@ -106,17 +108,18 @@ fn read_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Rule> {
         return None;
     };
     let (field, say, location) = (path?, say?, reading.location(place?.node));
-    if matches!(say, Say::Name(_)) && field.last().is_some_and(|last| last == hub::ITEMS) {
+    if matches!(say, ConversionAction::Rename(_)) && field.last().is_some_and(|last| last == hub::LIST_ITEMS)
+    {
         let help = "name the field itself, without [] at the end";
         reading.bad_value(value, "the items of a list have no name", help);
     }
-    Some(Rule { field, say, location })
+    Some(ConversionRule { field, action: say, location })
 }
 
-fn read_field(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
+fn read_field(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<String>> {
     let text = reading.text(value)?;
     let path =
-        field(&text).filter(|path| path.first().is_some_and(|first| first == "spec") && path.len() > 1);
+        parse_field(&text).filter(|path| path.first().is_some_and(|first| first == "spec") && path.len() > 1);
     if path.is_none() {
         let help = "write it as spec.svc.type, and spec.clusters[].name for the fields of a list's items";
         reading.bad_value(value, format!("{text:?} is no field of a spec"), help);
@@ -125,7 +128,7 @@ fn read_field(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String
 }
 
 /// Words of the version, each with the hub's; one to one, or there would be no way back.
-fn read_words(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Say> {
+fn read_words(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ConversionAction> {
     let mut words: Vec<(String, String)> = Vec::new();
     for (word, value) in reading.entries(value)? {
         let hub = reading.text(&value)?;
@@ -135,5 +138,5 @@ fn read_words(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Say> {
         }
         words.push((word.to_owned(), hub));
     }
-    Some(Say::Words(words))
+    Some(ConversionAction::Values(words))
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::super::codes;
-use super::super::read::{Fields, Reading, Value, suggest};
-use crate::model::{Derived, Fact};
+use super::super::read::{ManifestFields, ManifestValue, ReadContext, suggest};
+use crate::model::{DerivedFact, DerivedLabels};
 
-pub fn read(value: &Value<'_>, table: &mut Derived, reading: &mut Reading<'_>) {
-    let Some(mut fields) = Fields::of(value, reading) else { return };
+pub fn read(value: &ManifestValue<'_>, table: &mut DerivedLabels, reading: &mut ReadContext<'_>) {
+    let Some(mut fields) = ManifestFields::of(value, reading) else { return };
     if let Some(labels) = fields.optional("labels", reading) {
         rows(&labels, &mut table.labels, |key, value, reading| reading.label_key(key, value), reading);
     }
@@ -17,7 +17,7 @@ pub fn read(value: &Value<'_>, table: &mut Derived, reading: &mut Reading<'_>) {
     fields.finish(reading);
 }
 
-fn check_variable(name: &str, value: &Value<'_>, reading: &mut Reading<'_>) {
+fn check_variable(name: &str, value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) || !name.bytes().all(fits)
     {
@@ -30,10 +30,10 @@ fn check_variable(name: &str, value: &Value<'_>, reading: &mut Reading<'_>) {
 
 /// A null takes a row out.
 fn rows(
-    value: &Value<'_>,
-    table: &mut BTreeMap<String, Fact>,
-    check: impl Fn(&str, &Value<'_>, &mut Reading<'_>),
-    reading: &mut Reading<'_>,
+    value: &ManifestValue<'_>,
+    table: &mut BTreeMap<String, DerivedFact>,
+    check: impl Fn(&str, &ManifestValue<'_>, &mut ReadContext<'_>),
+    reading: &mut ReadContext<'_>,
 ) {
     for (name, value) in reading.entries(value).unwrap_or_default() {
         check(name, &value, reading);
@@ -42,13 +42,13 @@ fn rows(
             continue;
         }
         let Some(text) = reading.text(&value) else { continue };
-        match Fact::parse(&text) {
+        match DerivedFact::parse(&text) {
             Some(fact) => {
                 table.insert(name.to_owned(), fact);
             }
             None => {
                 let place = reading.location(value.node);
-                let words = Fact::words();
+                let words = DerivedFact::names();
                 reading
                     .mistake(
                         codes::UNKNOWN_VALUE,

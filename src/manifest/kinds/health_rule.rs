@@ -3,11 +3,11 @@
 //! It is found by its folder, `health/<group>/<Kind>.yaml`: its path says which kind it is for. Whether the
 //! expressions can be used is found when they are compiled.
 
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
 use super::super::{OWN_VERSION, codes};
 use super::{expression, metadata, spec_fields};
-use crate::model::Expression;
+use crate::model::CelExpression;
 
 /// Where the health rules of a repository are.
 pub const FOLDER: &str = "health/";
@@ -15,14 +15,14 @@ pub const FOLDER: &str = "health/";
 /// As written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthRule {
-    pub in_progress: Option<Expression>,
-    pub failed: Option<Expression>,
-    pub current: Expression,
+    pub in_progress: Option<CelExpression>,
+    pub failed: Option<CelExpression>,
+    pub current: CelExpression,
 }
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<HealthRule> {
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<HealthRule> {
     is_rule(root, reading)?;
-    let mut fields = Fields::of(&Value::root(root), reading)?;
+    let mut fields = ManifestFields::of(&ManifestValue::root(root), reading)?;
     for name in ["apiVersion", "kind"] {
         fields.optional(name, reading);
     }
@@ -36,19 +36,19 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<HealthRule> {
     let failed = fields.optional("failed", reading).map(|value| expression::read(&value, reading));
     let current = fields.required("current", reading).and_then(|value| expression::read(&value, reading));
     fields.finish(reading);
-    Some(HealthRule { in_progress: all(in_progress)?, failed: all(failed)?, current: current? })
+    Some(HealthRule { in_progress: all_read(in_progress)?, failed: all_read(failed)?, current: current? })
 }
 
 /// Given and wrong is not the same as not given.
-fn all<T>(given: Option<Option<T>>) -> Option<Option<T>> {
+fn all_read<T>(given: Option<Option<T>>) -> Option<Option<T>> {
     match given {
         Some(read) => Some(Some(read?)),
         None => Some(None),
     }
 }
 
-fn is_rule(root: &Node, reading: &mut Reading<'_>) -> Option<()> {
-    let is = |key, wanted| root.get(key).and_then(Node::as_str) == Some(wanted);
+fn is_rule(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<()> {
+    let is = |key, wanted| root.get(key).and_then(YamlNode::as_str) == Some(wanted);
     if is("apiVersion", OWN_VERSION) && is("kind", "HealthRule") {
         return Some(());
     }

@@ -1,16 +1,16 @@
 //! Identifies a document by its apiVersion and kind.
 
 use super::super::hub::Hub;
-use super::super::read::{Reading, suggest, with_a_slip};
-use super::super::yaml::Node;
-use super::super::{OWN_VERSION as OWN, codes, meant};
+use super::super::read::{ReadContext, likely_typo_of, suggest};
+use super::super::yaml::YamlNode;
+use super::super::{OWN_VERSION as OWN, codes, unreadable};
 use super::{
     analysis, approval_rule, conversion, health_rule, notification, policy, server, trigger, window,
 };
 use crate::model::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Native {
+pub enum ManifestKind {
     Instance,
     Cluster,
     Rings,
@@ -30,9 +30,9 @@ pub enum Native {
     Approvers,
 }
 
-impl Native {
+impl ManifestKind {
     /// Whether a config repository may have only one.
-    pub fn is_one(self) -> bool {
+    pub fn is_singleton(self) -> bool {
         matches!(self, Self::Instance | Self::Rings)
     }
 
@@ -74,75 +74,80 @@ impl Native {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Identity {
-    Native(Native),
+pub enum DocumentIdentity {
+    Native(ManifestKind),
     /// Read from its folder by another module.
     InFolder {
         kind: &'static str,
         folder: &'static str,
     },
     /// Planned. `deploys`: it would be an app. `foreign`: of a foreign group, so an Objects app may apply it as an object.
-    Later {
+    Planned {
         api_version: String,
         kind: String,
         deploys: bool,
         foreign: bool,
     },
     /// Another Kubernetes object.
-    Plain {
+    PlainObject {
         api_version: String,
         kind: String,
     },
 }
 
 #[derive(Clone, Copy)]
-enum Known {
-    Now(Native),
+enum KindSupport {
+    Supported(ManifestKind),
     InFolder(&'static str),
-    LaterApp,
-    Later,
+    PlannedApp,
+    Planned,
 }
 
 /// The hub adds foreign versions of supported kinds. Source of the other rows: samples of the systems that tutti replaces.
-const TABLE: &[(&[&str], &str, Known)] = &[
-    (&[OWN], "Instance", Known::Now(Native::Instance)),
-    (&[OWN], "Cluster", Known::Now(Native::Cluster)),
-    (&[OWN], "Rings", Known::Now(Native::Rings)),
-    (&[OWN], "Objects", Known::Now(Native::Objects)),
-    (&[OWN], "Project", Known::Now(Native::Project)),
-    (&[OWN], "Route", Known::Now(Native::Route)),
-    (&[OWN], "Approval", Known::Now(Native::Approval)),
-    (&[OWN], "Trigger", Known::Now(Native::Trigger)),
-    (&[OWN], "Notification", Known::Now(Native::Notification)),
-    (&[OWN], "Server", Known::Now(Native::Server)),
-    (&[OWN], "Window", Known::Now(Native::Window)),
-    (&[OWN], "Analysis", Known::Now(Native::Analysis)),
-    (&[OWN], "ApprovalRule", Known::Now(Native::ApprovalRule)),
-    (&[OWN], "Approvers", Known::Now(Native::Approvers)),
-    (&[OWN], "AppSet", Known::Now(Native::AppSet)),
-    (&[OWN], "Component", Known::Now(Native::Component)),
-    (&[OWN], "Conversion", Known::InFolder(conversion::FOLDER)),
-    (&[OWN], "HealthRule", Known::InFolder(health_rule::FOLDER)),
-    (&[OWN, "core.oam.dev/v1beta1"], "Application", Known::LaterApp),
-    (&["core.oam.dev/v1alpha2"], "ApplicationConfiguration", Known::LaterApp),
-    (&[OWN], "Middleware", Known::LaterApp),
-    (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", Known::LaterApp),
-    (&["workload.dmall.com/v1beta1"], "AdvDeployment", Known::LaterApp),
-    (&["workload.dmall.com/v1beta1"], "Cluster", Known::Later),
-    (&[OWN], "Policy", Known::Now(Native::Policy)),
-    (&[OWN, "core.oam.dev/v1beta1"], "ComponentDefinition", Known::Later),
-    (&[OWN, "core.oam.dev/v1beta1"], "TraitDefinition", Known::Later),
-    (&[OWN, "core.oam.dev/v1beta1"], "PolicyDefinition", Known::Later),
-    (&[OWN, "core.oam.dev/v1beta1"], "WorkflowStepDefinition", Known::Later),
-    (&[OWN, "core.oam.dev/v1beta1"], "ResourceAddonDefinition", Known::Later),
+const KNOWN_KINDS: &[(&[&str], &str, KindSupport)] = &[
+    (&[OWN], "Instance", KindSupport::Supported(ManifestKind::Instance)),
+    (&[OWN], "Cluster", KindSupport::Supported(ManifestKind::Cluster)),
+    (&[OWN], "Rings", KindSupport::Supported(ManifestKind::Rings)),
+    (&[OWN], "Objects", KindSupport::Supported(ManifestKind::Objects)),
+    (&[OWN], "Project", KindSupport::Supported(ManifestKind::Project)),
+    (&[OWN], "Route", KindSupport::Supported(ManifestKind::Route)),
+    (&[OWN], "Approval", KindSupport::Supported(ManifestKind::Approval)),
+    (&[OWN], "Trigger", KindSupport::Supported(ManifestKind::Trigger)),
+    (&[OWN], "Notification", KindSupport::Supported(ManifestKind::Notification)),
+    (&[OWN], "Server", KindSupport::Supported(ManifestKind::Server)),
+    (&[OWN], "Window", KindSupport::Supported(ManifestKind::Window)),
+    (&[OWN], "Analysis", KindSupport::Supported(ManifestKind::Analysis)),
+    (&[OWN], "ApprovalRule", KindSupport::Supported(ManifestKind::ApprovalRule)),
+    (&[OWN], "Approvers", KindSupport::Supported(ManifestKind::Approvers)),
+    (&[OWN], "AppSet", KindSupport::Supported(ManifestKind::AppSet)),
+    (&[OWN], "Component", KindSupport::Supported(ManifestKind::Component)),
+    (&[OWN], "Conversion", KindSupport::InFolder(conversion::FOLDER)),
+    (&[OWN], "HealthRule", KindSupport::InFolder(health_rule::FOLDER)),
+    (&[OWN, "core.oam.dev/v1beta1"], "Application", KindSupport::PlannedApp),
+    (&["core.oam.dev/v1alpha2"], "ApplicationConfiguration", KindSupport::PlannedApp),
+    (&[OWN], "Middleware", KindSupport::PlannedApp),
+    (&[OWN, "service.daocloud.io/v1alpha", "daocloud.io/v1alpha"], "ServiceTp", KindSupport::PlannedApp),
+    (&["workload.dmall.com/v1beta1"], "AdvDeployment", KindSupport::PlannedApp),
+    (&["workload.dmall.com/v1beta1"], "Cluster", KindSupport::Planned),
+    (&[OWN], "Policy", KindSupport::Supported(ManifestKind::Policy)),
+    (&[OWN, "core.oam.dev/v1beta1"], "ComponentDefinition", KindSupport::Planned),
+    (&[OWN, "core.oam.dev/v1beta1"], "TraitDefinition", KindSupport::Planned),
+    (&[OWN, "core.oam.dev/v1beta1"], "PolicyDefinition", KindSupport::Planned),
+    (&[OWN, "core.oam.dev/v1beta1"], "WorkflowStepDefinition", KindSupport::Planned),
+    (&[OWN, "core.oam.dev/v1beta1"], "ResourceAddonDefinition", KindSupport::Planned),
 ];
 
-/// `None`, with a mistake, when apiVersion or kind are missing or unknown.
-pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Identity> {
+/// `NotConfigured`, with a mistake, when apiVersion or kind are missing or unknown.
+pub fn identify(root: &YamlNode, hub: &Hub, reading: &mut ReadContext<'_>) -> Option<DocumentIdentity> {
     if root.as_map().is_none() {
         let location = reading.location(root);
         reading
-            .mistake(codes::NOT_A_MANIFEST, format!("a manifest is a map, not {}", root.what()), location, "")
+            .mistake(
+                codes::NOT_A_MANIFEST,
+                format!("a manifest is a map, not {}", root.description()),
+                location,
+                "",
+            )
             .help("a manifest starts with `apiVersion:` and `kind:`");
         return None;
     }
@@ -150,35 +155,36 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
     let kind = text(root, "kind", reading);
     let (api_version, kind) = (api_version?, kind?);
     if let Some((_, native)) =
-        hub.accepted().find(|(version, native)| *version == api_version && native.name() == kind)
+        hub.foreign_versions().find(|(version, native)| *version == api_version && native.name() == kind)
     {
-        return Some(Identity::Native(native));
+        return Some(DocumentIdentity::Native(native));
     }
     if let Some((_, name, known)) =
-        TABLE.iter().find(|(versions, name, _)| *name == kind && versions.contains(&api_version))
+        KNOWN_KINDS.iter().find(|(versions, name, _)| *name == kind && versions.contains(&api_version))
     {
-        let later = |deploys| Identity::Later {
+        let later = |deploys| DocumentIdentity::Planned {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
             deploys,
             foreign: api_version != OWN,
         };
         return Some(match known {
-            Known::Now(native) => Identity::Native(*native),
-            Known::InFolder(folder) => Identity::InFolder { kind: name, folder },
-            Known::LaterApp => later(true),
-            Known::Later => later(false),
+            KindSupport::Supported(native) => DocumentIdentity::Native(*native),
+            KindSupport::InFolder(folder) => DocumentIdentity::InFolder { kind: name, folder },
+            KindSupport::PlannedApp => later(true),
+            KindSupport::Planned => later(false),
         });
     }
     let place = |key| {
         root.get(key).map_or_else(|| Location::new(reading.file, 1, 1), |node| node.location(reading.file))
     };
-    let of_version = TABLE.iter().filter(|(versions, ..)| versions.contains(&api_version));
-    let accepted = hub.accepted().filter(|(version, _)| *version == api_version);
+    let of_version = KNOWN_KINDS.iter().filter(|(versions, ..)| versions.contains(&api_version));
+    let accepted = hub.foreign_versions().filter(|(version, _)| *version == api_version);
     let of_hub: Vec<&str> = accepted.map(|(_, native)| native.name()).collect();
     let kinds: Vec<&str> =
         of_version.clone().map(|(_, kind, _)| *kind).chain(of_hub.iter().copied()).collect();
-    let now = of_version.filter(|(.., known)| matches!(known, Known::Now(_))).map(|(_, kind, _)| *kind);
+    let now =
+        of_version.filter(|(.., known)| matches!(known, KindSupport::Supported(_))).map(|(_, kind, _)| *kind);
     let valid: Vec<&str> = now.chain(of_hub).collect();
     if !valid.is_empty() {
         let place = place("kind");
@@ -187,13 +193,19 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
             .help(suggest(kind, &kinds, &valid));
         return None;
     }
-    let mut versions = versions_meant(api_version, hub);
-    let is_policy = || kind == Native::Policy.name() && reading.file.starts_with(policy::FOLDER);
-    if versions.is_empty() && (meant::is_depended_on(kind) || is_policy()) && meant::may_be_own(api_version) {
+    let mut versions = similar_versions(api_version, hub);
+    let is_policy = || kind == ManifestKind::Policy.name() && reading.file.starts_with(policy::FOLDER);
+    if versions.is_empty()
+        && (unreadable::is_shared_kind(kind) || is_policy())
+        && unreadable::may_be_own_version(api_version)
+    {
         versions.push(OWN);
     }
     if versions.is_empty() {
-        return Some(Identity::Plain { api_version: api_version.to_owned(), kind: kind.to_owned() });
+        return Some(DocumentIdentity::PlainObject {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+        });
     }
     let place = place("apiVersion");
     reading
@@ -207,8 +219,8 @@ pub fn identify(root: &Node, hub: &Hub, reading: &mut Reading<'_>) -> Option<Ide
     None
 }
 
-fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Option<&'n str> {
-    let text = root.get(key).and_then(Node::as_str).filter(|text| !text.is_empty());
+fn text<'n>(root: &'n YamlNode, key: &'static str, reading: &mut ReadContext<'_>) -> Option<&'n str> {
+    let text = root.get(key).and_then(YamlNode::as_str).filter(|text| !text.is_empty());
     if text.is_none() {
         let node = root.get(key).unwrap_or(root);
         let place = match root.as_map().and_then(<[_]>::first) {
@@ -216,8 +228,8 @@ fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Opt
             _ => reading.location(node),
         };
         let what = if root.get(key).is_some() { "is not a text" } else { "is missing" };
-        let kind = root.get("kind").and_then(Node::as_str);
-        let help = match kind.filter(|kind| TABLE.iter().any(|(_, known, _)| known == kind)) {
+        let kind = root.get("kind").and_then(YamlNode::as_str);
+        let help = match kind.filter(|kind| KNOWN_KINDS.iter().any(|(_, known, _)| known == kind)) {
             Some(kind) if key == "apiVersion" => format!("a {kind} has `apiVersion: {OWN}`"),
             _ => {
                 "every YAML file outside templates/, charts/, plugins/, health/ and apps/<app>/layer/ holds manifests"
@@ -232,8 +244,8 @@ fn text<'n>(root: &'n Node, key: &'static str, reading: &mut Reading<'_>) -> Opt
 }
 
 /// All kinds, including planned ones.
-pub fn names() -> Vec<&'static str> {
-    TABLE.iter().map(|(_, kind, _)| *kind).collect()
+pub fn kind_names() -> Vec<&'static str> {
+    KNOWN_KINDS.iter().map(|(_, kind, _)| *kind).collect()
 }
 
 /// `tutti.dev` of `tutti.dev/v1alpha1`.
@@ -242,15 +254,15 @@ pub fn group_of(version: &str) -> &str {
 }
 
 /// The apiVersions of the group that this one has, or nearly has; empty when it is something else.
-fn versions_meant<'h>(api_version: &str, hub: &'h Hub) -> Vec<&'h str> {
+fn similar_versions<'h>(api_version: &str, hub: &'h Hub) -> Vec<&'h str> {
     let group = group_of(api_version);
-    let known = TABLE.iter().filter(|(.., known)| matches!(known, Known::Now(_)));
+    let known = KNOWN_KINDS.iter().filter(|(.., known)| matches!(known, KindSupport::Supported(_)));
     let known = known.flat_map(|(versions, ..)| versions.iter().copied());
-    let mut versions: Vec<&str> = known.chain(hub.accepted().map(|(version, _)| version)).collect();
+    let mut versions: Vec<&str> = known.chain(hub.foreign_versions().map(|(version, _)| version)).collect();
     versions.sort_unstable();
     versions.dedup();
     let groups: Vec<&str> = versions.iter().map(|version| group_of(version)).collect();
-    let meant = with_a_slip(group, &groups);
+    let meant = likely_typo_of(group, &groups);
     versions.retain(|version| meant == Some(group_of(version)));
     versions
 }

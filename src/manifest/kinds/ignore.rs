@@ -1,17 +1,17 @@
 //! `spec.ignore`: fields that an app leaves to others.
 
-use super::super::read::{Fields, Reading, Value};
+use super::super::read::{ManifestFields, ManifestValue, ReadContext};
 use super::patch;
-use crate::model::{FieldPath, IgnoreRule, IgnoreTarget, PathStep};
+use crate::model::{FieldPath, FieldPathStep, IgnoreRule, IgnoreTarget};
 
-pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<IgnoreRule>> {
+pub fn read(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<IgnoreRule>> {
     let rules: Vec<_> = reading.list(value)?.iter().map(|rule| read_rule(rule, reading)).collect();
     rules.into_iter().collect()
 }
 
-fn read_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<IgnoreRule> {
-    let mut fields = Fields::of(value, reading)?;
-    let target = match fields.narrowing("target", reading) {
+fn read_rule(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<IgnoreRule> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let target = match fields.optional_selector("target", reading) {
         Some(target) => read_target(&target, reading),
         None => Some(IgnoreTarget::default()),
     };
@@ -20,10 +20,10 @@ fn read_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<IgnoreRule>
     Some(IgnoreRule { target: target?, paths: paths? })
 }
 
-fn read_target(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<IgnoreTarget> {
-    let mut fields = Fields::of(value, reading)?;
-    let kind = fields.narrowing("kind", reading).map(|kind| reading.word(&kind));
-    let name = fields.narrowing("name", reading).map(|name| patch::read_name(&name, reading));
+fn read_target(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<IgnoreTarget> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let kind = fields.optional_selector("kind", reading).map(|kind| reading.word(&kind));
+    let name = fields.optional_selector("name", reading).map(|name| patch::read_name(&name, reading));
     fields.finish(reading);
     Some(IgnoreTarget {
         kind: kind.map_or(Some(None), |kind| kind.map(Some))?,
@@ -31,7 +31,7 @@ fn read_target(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<IgnoreTar
     })
 }
 
-fn read_paths(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<FieldPath>> {
+fn read_paths(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<FieldPath>> {
     let items = reading.list(value)?;
     if items.is_empty() {
         reading.bad_value(value, "`paths` is empty", "name at least one field, or remove the rule");
@@ -40,7 +40,7 @@ fn read_paths(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<FieldP
     paths.into_iter().collect()
 }
 
-fn read_path(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<FieldPath> {
+fn read_path(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<FieldPath> {
     let text = reading.text(value)?;
     match FieldPath::parse(&text) {
         Ok(path) if is_ours(&path) => {
@@ -70,11 +70,11 @@ fn is_ours(path: &FieldPath) -> bool {
     ];
     let own = |field: &str| {
         let key = path.steps().get(2);
-        path.begins(&["metadata", field])
-            && matches!(key, Some(PathStep::Field(key)) if key.starts_with("tutti.dev/"))
+        path.starts_with(&["metadata", field])
+            && matches!(key, Some(FieldPathStep::Field(key)) if key.starts_with("tutti.dev/"))
     };
-    whole.iter().any(|fields| path.is(fields))
-        || identity.iter().any(|fields| path.begins(fields))
+    whole.iter().any(|fields| path.equals(fields))
+        || identity.iter().any(|fields| path.starts_with(fields))
         || own("labels")
         || own("annotations")
 }

@@ -1,13 +1,13 @@
 //! Kind Instance: `tutti.yaml`.
 
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
-use super::super::{codes, ignored};
-use super::workload::{DRIFT_MODES, PRUNE_MODES};
-use super::{derived, envelope, secret};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
+use super::super::{codes, ignored_files};
+use super::common::{DRIFT_MODES, PRUNE_MODES};
+use super::{derived, read_envelope, secret};
 use crate::model::{
-    Caps, ChartRepository, ConfigMapRegistry, DefaultRollout, Defaults, Forge, Instance, Mode, Receiver,
-    ReceiverKind, SecretRef, Written,
+    ChartRepository, ConfigMapRegistry, DefaultRollout, DeleteCaps, ForgeSettings, Instance,
+    InstanceDefaults, InstanceMode, SecretRef, UncomparedLocation, WebhookReceiver, WebhookReceiverKind,
 };
 
 /// Forges that come later.
@@ -16,8 +16,8 @@ const FORGES: &[(&str, ())] = &[("gitea", ()), ("forgejo", ())];
 const ROLLOUTS: &[(&str, DefaultRollout)] =
     &[("rings", DefaultRollout::Rings), ("together", DefaultRollout::Together)];
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Instance> {
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Instance> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let mut instance = Instance { location: Some(reading.location(root)), ..Instance::default() };
     if let Some(spec) = spec {
         read_spec(&spec, &mut instance, reading);
@@ -26,10 +26,10 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Instance> {
     Some(instance)
 }
 
-fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_>) -> Option<()> {
-    let mut fields = Fields::of(spec, reading)?;
+fn read_spec(spec: &ManifestValue<'_>, instance: &mut Instance, reading: &mut ReadContext<'_>) -> Option<()> {
+    let mut fields = ManifestFields::of(spec, reading)?;
     if let Some(mode) = fields.optional("mode", reading) {
-        let modes = [("enforce", Mode::Enforce), ("observe", Mode::Observe)];
+        let modes = [("enforce", InstanceMode::Enforce), ("observe", InstanceMode::Observe)];
         instance.mode = reading.choice(&mode, &modes, &[], false).unwrap_or_default();
     }
     instance.forge = fields.optional("forge", reading).and_then(|forge| read_forge(&forge, reading));
@@ -65,16 +65,16 @@ fn read_spec(spec: &Value<'_>, instance: &mut Instance, reading: &mut Reading<'_
 }
 
 /// Clusters beside those of the files: which ConfigMaps of the home cluster register one each.
-fn read_registry(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ConfigMapRegistry> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_registry(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ConfigMapRegistry> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let maps = fields.required("configMaps", reading);
     fields.finish(reading);
-    let mut fields = Fields::of(&maps?, reading)?;
+    let mut fields = ManifestFields::of(&maps?, reading)?;
     let mut registry = ConfigMapRegistry::default();
     if let Some(namespace) = fields.optional("namespace", reading) {
         registry.namespace = reading.name(&namespace, NameRule::Label)?;
     }
-    if let Some(labels) = fields.narrowing("matchLabels", reading) {
+    if let Some(labels) = fields.optional_selector("matchLabels", reading) {
         registry.match_labels = reading.labels(&labels)?;
         if registry.match_labels.is_empty() {
             // Every namespace has a ConfigMap that is no cluster: the root certificates for its pods.
@@ -90,20 +90,20 @@ fn read_registry(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ConfigM
 }
 
 /// Patterns of files that hold no manifests.
-fn read_ignore(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<String>> {
+fn read_ignore(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<String>> {
     let mut patterns = Vec::new();
     let items = reading.list(value)?;
-    if items.len() > ignored::MOST {
-        let message = format!("`ignore` has more than {} patterns", ignored::MOST);
+    if items.len() > ignored_files::MOST_PATTERNS {
+        let message = format!("`ignore` has more than {} patterns", ignored_files::MOST_PATTERNS);
         reading.bad_value(value, message, "write wider patterns");
         return None;
     }
     for item in items {
         let Some(pattern) = reading.text(&item) else { continue };
         let leaves = pattern.starts_with('/') || pattern.split('/').any(|part| part == "..");
-        let mistake = match ignored::globs_of(&pattern) {
+        let mistake = match ignored_files::globs_of(&pattern) {
             _ if leaves => format!("the pattern {pattern:?} leaves the config repository"),
-            _ if ignored::trimmed(&pattern).is_empty() => "the pattern is empty".to_owned(),
+            _ if ignored_files::trim_pattern(&pattern).is_empty() => "the pattern is empty".to_owned(),
             Err(error) => format!("{pattern:?} is not a pattern: {error}"),
             Ok(_) => {
                 patterns.push(pattern);
@@ -118,8 +118,8 @@ fn read_ignore(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Strin
     Some(patterns)
 }
 
-fn read_forge(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Forge> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_forge(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ForgeSettings> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let kind =
         fields.required("type", reading).and_then(|kind| reading.choice(&kind, FORGES, LATER_FORGES, false));
     let url = fields.required("url", reading).and_then(|url| read_url(&url, reading));
@@ -131,21 +131,21 @@ fn read_forge(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Forge> {
     };
     fields.finish(reading);
     kind?;
-    let written = Written(Some(reading.location(value.node)));
-    Some(Forge { url: url?, repository: repository?, token, written })
+    let written = UncomparedLocation(Some(reading.location(value.node)));
+    Some(ForgeSettings { url: url?, repository: repository?, token, written })
 }
 
-fn read_token(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
+fn read_token(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<SecretRef> {
     if value.node.as_map().is_none() {
         return secret::read(value, reading);
     }
-    let mut fields = Fields::of(value, reading)?;
+    let mut fields = ManifestFields::of(value, reading)?;
     let token = fields.required("token", reading).and_then(|token| secret::read(&token, reading));
     fields.finish(reading);
     token
 }
 
-fn read_repository(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn read_repository(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = reading.word(value)?;
     match text.split_once('/') {
         Some((owner, name)) if !owner.is_empty() && !name.is_empty() && !name.contains('/') => Some(text),
@@ -161,7 +161,7 @@ fn read_repository(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Strin
 }
 
 /// An http or https address, without its final `/`. One with a password in it is a secret written out.
-fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn read_url(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = reading.word(value)?;
     let after = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     match after.map(|after| after.split('/').next().unwrap_or(after)) {
@@ -185,15 +185,15 @@ fn read_url(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
     }
 }
 
-fn read_charts(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<ChartRepository>> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_charts(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<ChartRepository>> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let list = fields.optional("repositories", reading);
     fields.finish(reading);
-    let mut repositories: Vec<(ChartRepository, Value<'_>)> = Vec::new();
+    let mut repositories: Vec<(ChartRepository, ManifestValue<'_>)> = Vec::new();
     for item in list.and_then(|list| reading.list(&list)).unwrap_or_default() {
         let Some((repository, name)) = read_chart_repository(&item, reading) else { continue };
         if let Some((_, first)) = repositories.iter().find(|(known, _)| known.name == repository.name) {
-            reading.second(&repository.name, &name, first);
+            reading.duplicate(&repository.name, &name, first);
         }
         repositories.push((repository, name));
     }
@@ -201,10 +201,10 @@ fn read_charts(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Chart
 }
 
 fn read_chart_repository<'v>(
-    value: &Value<'v>,
-    reading: &mut Reading<'_>,
-) -> Option<(ChartRepository, Value<'v>)> {
-    let mut fields = Fields::of(value, reading)?;
+    value: &ManifestValue<'v>,
+    reading: &mut ReadContext<'_>,
+) -> Option<(ChartRepository, ManifestValue<'v>)> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
     let url = fields.required("url", reading).and_then(|url| {
@@ -219,40 +219,43 @@ fn read_chart_repository<'v>(
             _ => read_url(&url, reading),
         }
     });
-    fields.later(&["credentials"], reading);
+    fields.refuse_planned(&["credentials"], reading);
     fields.finish(reading);
     Some((ChartRepository { name: name?, url: url? }, place?))
 }
 
-fn read_receivers(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Receiver>> {
-    let mut receivers: Vec<(Receiver, Value<'_>)> = Vec::new();
+fn read_receivers(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<WebhookReceiver>> {
+    let mut receivers: Vec<(WebhookReceiver, ManifestValue<'_>)> = Vec::new();
     for item in reading.list(value)? {
         let Some((receiver, name)) = read_receiver(&item, reading) else { continue };
         if let Some((_, first)) = receivers.iter().find(|(known, _)| known.name == receiver.name) {
-            reading.second(&receiver.name, &name, first);
+            reading.duplicate(&receiver.name, &name, first);
         }
         receivers.push((receiver, name));
     }
     Some(receivers.into_iter().map(|(receiver, _)| receiver).collect())
 }
 
-fn read_receiver<'v>(value: &Value<'v>, reading: &mut Reading<'_>) -> Option<(Receiver, Value<'v>)> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_receiver<'v>(
+    value: &ManifestValue<'v>,
+    reading: &mut ReadContext<'_>,
+) -> Option<(WebhookReceiver, ManifestValue<'v>)> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
     let kind = fields
         .required("type", reading)
-        .and_then(|kind| reading.choice(&kind, &ReceiverKind::NAMED, LATER_FORGES, false));
+        .and_then(|kind| reading.choice(&kind, &WebhookReceiverKind::NAMES, LATER_FORGES, false));
     let secrets = match fields.optional("secrets", reading) {
         Some(secrets) => read_secrets(&secrets, reading),
         None => Some(Vec::new()),
     };
     fields.finish(reading);
-    let written = Written(Some(reading.location(value.node)));
-    Some((Receiver { name: name?, kind: kind?, secrets: secrets?, written }, place?))
+    let written = UncomparedLocation(Some(reading.location(value.node)));
+    Some((WebhookReceiver { name: name?, kind: kind?, secrets: secrets?, written }, place?))
 }
 
-fn read_secrets(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<SecretRef>> {
+fn read_secrets(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<SecretRef>> {
     if value.node.as_seq().is_none() && value.node.as_map().is_none() {
         return secret::read(value, reading).map(|one| vec![one]);
     }
@@ -264,9 +267,9 @@ fn read_secrets(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Secr
     secrets.into_iter().collect()
 }
 
-fn read_defaults(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Defaults> {
-    let mut fields = Fields::of(value, reading)?;
-    let mut defaults = Defaults::default();
+fn read_defaults(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<InstanceDefaults> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let mut defaults = InstanceDefaults::default();
     if let Some(namespace) = fields.optional("namespace", reading) {
         defaults.namespace = reading.name(&namespace, NameRule::Label).unwrap_or(defaults.namespace);
     }
@@ -289,9 +292,9 @@ fn read_defaults(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Default
     Some(defaults)
 }
 
-fn read_caps(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Caps> {
-    let mut fields = Fields::of(value, reading)?;
-    let mut caps = Caps::default();
+fn read_caps(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<DeleteCaps> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let mut caps = DeleteCaps::default();
     if let Some(deletes) = fields.optional("deletes", reading) {
         caps.deletes = reading.count(&deletes, 0..=u32::MAX).unwrap_or(caps.deletes);
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::NodeKind;
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNodeKind;
 use crate::model::labels::{COMPONENT_UNMANAGED, UNMANAGED};
 use crate::model::{AppId, Location};
 
@@ -29,12 +29,12 @@ impl Metadata {
 }
 
 pub fn read(
-    value: &Value<'_>,
+    value: &ManifestValue<'_>,
     rule: NameRule,
     namespaced: bool,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<Metadata> {
-    let mut fields = Fields::of(value, reading)?;
+    let mut fields = ManifestFields::of(value, reading)?;
     let name = fields.required("name", reading);
     let location = name.as_ref().map(|name| reading.location(name.node));
     let name = name.and_then(|name| reading.name(&name, rule));
@@ -58,8 +58,8 @@ pub fn read(
 
 /// The annotations, and whether one of them marks the app as unmanaged. Boolean and text values are accepted, because both are in use.
 fn read_annotations(
-    value: &Value<'_>,
-    reading: &mut Reading<'_>,
+    value: &ManifestValue<'_>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<(BTreeMap<String, String>, bool)> {
     let mut annotations = BTreeMap::new();
     let mut unmanaged = false;
@@ -67,7 +67,7 @@ fn read_annotations(
         reading.label_key(key, &value);
         if key == UNMANAGED || key == COMPONENT_UNMANAGED {
             let says = match &value.node.kind {
-                NodeKind::Bool(says, _) => Some(*says),
+                YamlNodeKind::Bool(says, _) => Some(*says),
                 _ => reading.choice(&value, &[("true", true), ("false", false)], &[], false),
             };
             unmanaged |= says == Some(true);

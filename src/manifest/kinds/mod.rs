@@ -1,7 +1,7 @@
 //! One reader per kind of manifest.
 //!
-//! [`identify`] finds the kind of a document by its apiVersion and kind. Every reader takes the root of a document and a [`Reading`]. It
-//! returns `None` when the manifest cannot be built; the caller drops a manifest with any mistake.
+//! [`identify`] finds the kind of a document by its apiVersion and kind. Every reader takes the root of a document and a [`ReadContext`]. It
+//! returns `NotConfigured` when the manifest cannot be built; the caller drops a manifest with any mistake.
 
 pub mod admission;
 pub mod analysis;
@@ -10,6 +10,7 @@ pub mod approval_rule;
 pub mod appset;
 mod chart;
 pub mod cluster;
+mod common;
 pub mod component;
 pub mod conversion;
 mod derived;
@@ -29,7 +30,6 @@ pub mod policy;
 mod policy_rules;
 pub mod project;
 pub mod rings;
-mod rollout;
 pub mod route;
 mod secret;
 pub mod server;
@@ -37,21 +37,21 @@ pub mod taint;
 mod target_selector;
 mod time_zone;
 pub mod trigger;
+mod update_strategy;
 mod wave;
 pub mod window;
-mod workload;
 
-pub use identity::{Identity, Native, group_of, identify, names};
+pub use identity::{DocumentIdentity, ManifestKind, group_of, identify, kind_names};
 
 use super::codes;
-use super::read::{Fields, NameRule, Reading, Value};
-use super::yaml::Node;
-use crate::model::{AppId, ClusterName, Scope};
+use super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::yaml::YamlNode;
+use crate::model::{AppId, ClusterName, DiagnosticScope};
 use metadata::Metadata;
 
 /// The scope of mistakes in an app's manifest: the app, if its name is readable, else the file.
-pub fn app_scope(root: &Node, file: &str, default_namespace: &str) -> Scope {
-    let name = root.find(&["metadata", "name"]).and_then(Node::as_str);
+pub fn app_scope(root: &YamlNode, file: &str, default_namespace: &str) -> DiagnosticScope {
+    let name = root.find(&["metadata", "name"]).and_then(YamlNode::as_str);
     let namespace = match root.find(&["metadata", "namespace"]) {
         Some(node) if !node.is_null() => node.as_str(),
         _ => Some(default_namespace),
@@ -60,36 +60,36 @@ pub fn app_scope(root: &Node, file: &str, default_namespace: &str) -> Scope {
         (Some(name), Some(namespace))
             if NameRule::Subdomain.fits(name) && NameRule::Label.fits(namespace) =>
         {
-            Scope::App(AppId::new(namespace, name))
+            DiagnosticScope::App(AppId::new(namespace, name))
         }
-        _ => Scope::File(file.to_owned()),
+        _ => DiagnosticScope::File(file.to_owned()),
     }
 }
 
 /// The scope of mistakes in a project's manifest: the project, if its name is readable, else the file.
-pub fn project_scope(root: &Node, file: &str) -> Scope {
-    match root.find(&["metadata", "name"]).and_then(Node::as_str) {
-        Some(name) if NameRule::Label.fits(name) => Scope::App(AppId::of_project(name)),
-        _ => Scope::File(file.to_owned()),
+pub fn project_scope(root: &YamlNode, file: &str) -> DiagnosticScope {
+    match root.find(&["metadata", "name"]).and_then(YamlNode::as_str) {
+        Some(name) if NameRule::Label.fits(name) => DiagnosticScope::App(AppId::of_project(name)),
+        _ => DiagnosticScope::File(file.to_owned()),
     }
 }
 
 /// The scope of mistakes in a cluster's manifest: the cluster, if its name is readable, else the file.
-pub fn cluster_scope(root: &Node, file: &str) -> Scope {
-    match root.find(&["metadata", "name"]).and_then(Node::as_str) {
-        Some(name) if NameRule::Subdomain.fits(name) => Scope::Cluster(ClusterName::from(name)),
-        _ => Scope::File(file.to_owned()),
+pub fn cluster_scope(root: &YamlNode, file: &str) -> DiagnosticScope {
+    match root.find(&["metadata", "name"]).and_then(YamlNode::as_str) {
+        Some(name) if NameRule::Subdomain.fits(name) => DiagnosticScope::Cluster(ClusterName::from(name)),
+        _ => DiagnosticScope::File(file.to_owned()),
     }
 }
 
 /// Reads the metadata of a manifest, and returns it with the spec.
-fn envelope<'a>(
-    root: &'a Node,
+fn read_envelope<'a>(
+    root: &'a YamlNode,
     rule: NameRule,
     namespaced: bool,
-    reading: &mut Reading<'_>,
-) -> Option<(Option<Metadata>, Option<Value<'a>>)> {
-    let mut fields = Fields::of(&Value::root(root), reading)?;
+    reading: &mut ReadContext<'_>,
+) -> Option<(Option<Metadata>, Option<ManifestValue<'a>>)> {
+    let mut fields = ManifestFields::of(&ManifestValue::root(root), reading)?;
     for name in ["apiVersion", "kind"] {
         fields.optional(name, reading);
     }
@@ -102,9 +102,13 @@ fn envelope<'a>(
 }
 
 /// The fields of a spec that must be there.
-fn spec_fields<'a>(root: &Node, spec: Option<Value<'a>>, reading: &mut Reading<'_>) -> Option<Fields<'a>> {
+fn spec_fields<'a>(
+    root: &YamlNode,
+    spec: Option<ManifestValue<'a>>,
+    reading: &mut ReadContext<'_>,
+) -> Option<ManifestFields<'a>> {
     match spec {
-        Some(spec) => Fields::of(&spec, reading),
+        Some(spec) => ManifestFields::of(&spec, reading),
         None => {
             let place = root.entry("spec").or_else(|| root.entry("kind"));
             let place = place.map_or_else(|| reading.location(root), |entry| entry.location(reading.file));

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::super::codes;
-use super::super::read::{Fields, Reading, Value};
+use super::super::read::{ManifestFields, ManifestValue, ReadContext};
 
 const OPERATORS: &[(&str, &str)] = &[
     ("In", "In"),
@@ -14,9 +14,10 @@ const OPERATORS: &[(&str, &str)] = &[
     ("Lt", "Lt"),
 ];
 
-pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
-    let mut fields = Fields::of(value, reading)?;
-    let lists = ["matchExpressions", "matchFields"].map(|name| (name, fields.narrowing(name, reading)));
+pub fn read(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Json> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let lists =
+        ["matchExpressions", "matchFields"].map(|name| (name, fields.optional_selector(name, reading)));
     fields.finish(reading);
     let mut term = serde_json::Map::new();
     for (name, list) in lists {
@@ -34,8 +35,8 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
     Some(Json::Object(term))
 }
 
-fn read_requirement(item: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
-    let mut fields = Fields::of(item, reading)?;
+fn read_requirement(item: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Json> {
+    let mut fields = ManifestFields::of(item, reading)?;
     let key = fields.required("key", reading).and_then(|key| reading.word(&key));
     let place = fields.required("operator", reading);
     let operator = place.as_ref().and_then(|operator| reading.choice(operator, OPERATORS, &[], false));

@@ -3,20 +3,21 @@
 use jiff::civil::{Time, Weekday};
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
 use super::target_selector::{self, read_all, refuse_empty};
 use super::time_zone::read_zone;
-use super::{envelope, secret, spec_fields};
+use super::{read_envelope, secret, spec_fields};
 use crate::model::{
-    Happened, Language, Notification, NotificationService, QuietHours, SecretRef, TargetSelector,
+    MessageLanguage, Notification, NotificationPhase, NotificationService, QuietHours, SecretRef,
+    TargetSelector,
 };
 
 /// The folder of notifications. Write access to it decides who receives the events of all clusters.
 pub const FOLDER: &str = "notifications/";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Service {
+enum NotificationServiceName {
     Feishu,
     DingTalk,
     WeCom,
@@ -26,17 +27,17 @@ enum Service {
     Email,
 }
 
-const SERVICES: &[(&str, Service)] = &[
-    ("feishu", Service::Feishu),
-    ("dingtalk", Service::DingTalk),
-    ("wecom", Service::WeCom),
-    ("slack", Service::Slack),
-    ("teams", Service::Teams),
-    ("generic", Service::Generic),
-    ("email", Service::Email),
+const SERVICES: &[(&str, NotificationServiceName)] = &[
+    ("feishu", NotificationServiceName::Feishu),
+    ("dingtalk", NotificationServiceName::DingTalk),
+    ("wecom", NotificationServiceName::WeCom),
+    ("slack", NotificationServiceName::Slack),
+    ("teams", NotificationServiceName::Teams),
+    ("generic", NotificationServiceName::Generic),
+    ("email", NotificationServiceName::Email),
 ];
 
-const LANGUAGES: &[(&str, Language)] = &[("en", Language::En), ("zh", Language::Zh)];
+const LANGUAGES: &[(&str, MessageLanguage)] = &[("en", MessageLanguage::En), ("zh", MessageLanguage::Zh)];
 
 const DAYS: &[(&str, Weekday)] = &[
     ("Mon", Weekday::Monday),
@@ -50,15 +51,15 @@ const DAYS: &[(&str, Weekday)] = &[
 
 const IN_QUOTES: &str = "write it in quotes, \"#deploys\": without them, # begins a comment";
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Notification> {
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Notification> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let service = read_service(&mut fields, reading);
     let language = fields.optional("language", reading);
     let language = language.and_then(|language| reading.choice(&language, LANGUAGES, &[], false));
-    let selector = match fields.narrowing("select", reading) {
+    let selector = match fields.optional_selector("select", reading) {
         Some(select) => read_selector(&select, reading),
-        None => Some(Selected::default()),
+        None => Some(SelectorAndPhases::default()),
     };
     let quiet_hours = match fields.optional("quietHours", reading) {
         Some(list) => read_all(&list, reading, read_hours),
@@ -77,12 +78,15 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Notification> {
     })
 }
 
-fn read_service(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<NotificationService> {
+fn read_service(
+    fields: &mut ManifestFields<'_>,
+    reading: &mut ReadContext<'_>,
+) -> Option<NotificationService> {
     let kind = fields.required("service", reading);
     let kind = kind.and_then(|service| reading.choice(&service, SERVICES, &[], false));
     let given = ["url", "secret", "token", "channel", "from", "to"].map(|name| {
         let help = if name == "channel" { IN_QUOTES } else { "write it, or remove the field" };
-        fields.with_value(name, help, reading)
+        fields.optional_with_value(name, help, reading)
     });
     let Some(kind) = kind else {
         // A secret that is written out is a mistake whatever the service is.
@@ -92,13 +96,15 @@ fn read_service(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<No
         return None;
     };
     let name = SERVICES.iter().find(|(_, it)| *it == kind).map_or("", |(name, _)| name);
-    let is_bot = kind == Service::Slack && (given[2].is_some() || given[3].is_some());
+    let is_bot = kind == NotificationServiceName::Slack && (given[2].is_some() || given[3].is_some());
     let (needed, allowed): (&[&str], &[&str]) = match kind {
-        Service::Feishu | Service::DingTalk | Service::Generic => (&["url"], &["secret"]),
-        Service::WeCom | Service::Teams => (&["url"], &[]),
-        Service::Slack if is_bot => (&["token", "channel"], &[]),
-        Service::Slack => (&["url"], &[]),
-        Service::Email => (&["url", "from", "to"], &[]),
+        NotificationServiceName::Feishu
+        | NotificationServiceName::DingTalk
+        | NotificationServiceName::Generic => (&["url"], &["secret"]),
+        NotificationServiceName::WeCom | NotificationServiceName::Teams => (&["url"], &[]),
+        NotificationServiceName::Slack if is_bot => (&["token", "channel"], &[]),
+        NotificationServiceName::Slack => (&["url"], &[]),
+        NotificationServiceName::Email => (&["url", "from", "to"], &[]),
     };
     let all = needed.iter().chain(allowed).copied().collect::<Vec<_>>().join(", ");
     let before = reading.mistakes.len();
@@ -122,14 +128,14 @@ fn read_service(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<No
         }
     }
     for field in needed {
-        if fields.take(field, reading).is_none() {
-            let (place, path) = (fields.place().clone(), fields.path_of(field));
+        if fields.get(field, reading).is_none() {
+            let (place, path) = (fields.location().clone(), fields.path_of(field));
             let message = format!("`{field}` is missing: service {name} needs {}", needed.join(", "));
             reading.mistake(codes::MISSING_FIELD, message, place, &path).help(help_for(kind, field));
         }
     }
     let [url, secret, token, channel, from, to] = given;
-    let credential = |value: Option<Value<'_>>, reading: &mut Reading<'_>| {
+    let credential = |value: Option<ManifestValue<'_>>, reading: &mut ReadContext<'_>| {
         value.and_then(|value| secret::read(&value, reading))
     };
     let url: Option<SecretRef> = credential(url, reading);
@@ -145,20 +151,22 @@ fn read_service(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<No
         return None;
     }
     Some(match kind {
-        Service::Feishu => NotificationService::Feishu { url: url?, secret },
-        Service::DingTalk => NotificationService::DingTalk { url: url?, secret },
-        Service::WeCom => NotificationService::WeCom { url: url? },
-        Service::Slack if is_bot => NotificationService::SlackBot { token: token?, channel: channel? },
-        Service::Slack => NotificationService::SlackWebhook { url: url? },
-        Service::Teams => NotificationService::Teams { url: url? },
-        Service::Generic => NotificationService::Generic { url: url?, secret },
-        Service::Email => NotificationService::Email { url: url?, from: from?, to: to? },
+        NotificationServiceName::Feishu => NotificationService::Feishu { url: url?, secret },
+        NotificationServiceName::DingTalk => NotificationService::DingTalk { url: url?, secret },
+        NotificationServiceName::WeCom => NotificationService::WeCom { url: url? },
+        NotificationServiceName::Slack if is_bot => {
+            NotificationService::SlackBot { token: token?, channel: channel? }
+        }
+        NotificationServiceName::Slack => NotificationService::SlackWebhook { url: url? },
+        NotificationServiceName::Teams => NotificationService::Teams { url: url? },
+        NotificationServiceName::Generic => NotificationService::Generic { url: url?, secret },
+        NotificationServiceName::Email => NotificationService::Email { url: url?, from: from?, to: to? },
     })
 }
 
-fn help_for(kind: Service, field: &str) -> &'static str {
+fn help_for(kind: NotificationServiceName, field: &str) -> &'static str {
     match (kind, field) {
-        (Service::Email, "url") => {
+        (NotificationServiceName::Email, "url") => {
             "the value is smtps://user:password@host, and here stands a reference: {env: TUTTI_SECRET_MAIL}"
         }
         (_, "url") => "write a reference to the address of the webhook, such as {env: TUTTI_SECRET_CHAT_URL}",
@@ -170,7 +178,7 @@ fn help_for(kind: Service, field: &str) -> &'static str {
 }
 
 /// A mailbox without a name, as it may stand in a header.
-fn read_address(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn read_address(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = reading.text(value)?;
     let is_sign = |byte: u8| byte.is_ascii_graphic() && !b"()<>[],;:\\\"@".contains(&byte);
     let fits = |part: &str| !part.is_empty() && part.bytes().all(is_sign);
@@ -183,13 +191,13 @@ fn read_address(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> 
 }
 
 /// Apps, rings and clusters, and the phases.
-type Selected = (TargetSelector, Option<Vec<Happened>>);
+type SelectorAndPhases = (TargetSelector, Option<Vec<NotificationPhase>>);
 
-fn read_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Selected> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_selector(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<SelectorAndPhases> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let before = reading.mistakes.len();
     let selector = target_selector::read_fields(&mut fields, reading);
-    let phases = fields.narrowing("phases", reading).and_then(|phases| {
+    let phases = fields.optional_selector("phases", reading).and_then(|phases| {
         refuse_empty(&phases, reading);
         read_all(&phases, reading, read_phase)
     });
@@ -198,18 +206,18 @@ fn read_selector(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Selecte
     (reading.mistakes.len() == before).then_some((selector, phases))
 }
 
-fn read_phase(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Happened> {
-    let phases = Happened::ALL.map(|phase| (phase.as_str(), phase));
+fn read_phase(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<NotificationPhase> {
+    let phases = NotificationPhase::ALL.map(|phase| (phase.as_str(), phase));
     reading.choice(value, &phases, &[], false)
 }
 
-fn read_hours(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<QuietHours> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_hours(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<QuietHours> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let from = fields.required("from", reading).and_then(|from| read_time(&from, false, reading));
     let end = fields.required("to", reading);
     let to = end.as_ref().and_then(|to| read_time(to, true, reading));
-    let mut list = |name: &'static str, reading: &mut Reading<'_>| {
-        let list = fields.narrowing(name, reading);
+    let mut list = |name: &'static str, reading: &mut ReadContext<'_>| {
+        let list = fields.optional_selector(name, reading);
         list.filter(|list| refuse_empty(list, reading).is_some())
     };
     let days = list("days", reading);
@@ -237,7 +245,7 @@ fn read_hours(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<QuietHours
 }
 
 /// `22:00`; as an end, `24:00` is the start of the next day.
-fn read_time(value: &Value<'_>, is_end: bool, reading: &mut Reading<'_>) -> Option<Time> {
+fn read_time(value: &ManifestValue<'_>, is_end: bool, reading: &mut ReadContext<'_>) -> Option<Time> {
     let text = reading.text(value)?;
     if is_end && text == "24:00" {
         return Some(Time::midnight());

@@ -1,27 +1,28 @@
 //! Kind Objects: plain Kubernetes manifests as an app.
 
-use super::super::read::{NameRule, Reading, Value};
-use super::super::yaml::{self, Node};
+use super::super::read::{ManifestValue, NameRule, ReadContext};
+use super::super::yaml::{self, YamlNode};
 use super::super::{codes, find};
-use super::{Native, envelope, placement, spec_fields, workload};
-use crate::model::glob::{self, Separator};
-use crate::model::{App, AppSpec, Location, Objects, Placement, beside};
+use super::{ManifestKind, common, placement, read_envelope, spec_fields};
+use crate::model::glob::{self, SeparatorMatching};
+use crate::model::{App, AppSpec, Location, ObjectsApp, Placement, outside_path};
 
-pub fn read(root: &Node, default_namespace: &str, reading: &mut Reading<'_>) -> Option<App> {
-    let (metadata, spec) = envelope(root, NameRule::Subdomain, true, reading)?;
+pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<'_>) -> Option<App> {
+    let (metadata, spec) = read_envelope(root, NameRule::Subdomain, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
-    let create_namespace = workload::create_namespace(&mut fields, reading);
-    let mut common = workload::Common { create_namespace, ..workload::common(&mut fields, reading) };
+    let create_namespace = common::create_namespace(&mut fields, reading);
+    let mut common =
+        common::CommonAppFields { create_namespace, ..common::read_common(&mut fields, reading) };
     let namespace = metadata.as_ref().map_or(default_namespace, |it| it.namespace_or(default_namespace));
     common.read_strategy(&mut fields, namespace, reading);
-    let placement = match fields.narrowing("placement", reading) {
+    let placement = match fields.optional_selector("placement", reading) {
         Some(value) => placement::read(&value, reading),
         None => Some(Placement::default()),
     };
     let files = fields.required("files", reading).and_then(|files| read_files(&files, reading));
     fields.finish(reading);
-    let spec = AppSpec::Objects(Objects { placement: placement?, files: files? });
-    Some(workload::app(metadata?, &common, spec, default_namespace))
+    let spec = AppSpec::Objects(ObjectsApp { placement: placement?, files: files? });
+    Some(common::build_app(metadata?, &common, spec, default_namespace))
 }
 
 /// Patterns of one app: each is held against all files that begin as it does.
@@ -29,16 +30,16 @@ const MOST_PATTERNS: usize = 256;
 /// Their bytes together: a long one takes longer.
 const MOST_PATTERN_BYTES: usize = 16 << 10;
 
-fn read_files(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<(String, Location)>> {
+fn read_files(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<(String, Location)>> {
     let items = reading.list(value)?;
     if items.is_empty() {
         reading.bad_value(value, "`files` is empty", "name at least one file, or remove the app");
     }
-    let is_pattern = |text: &&str| beside::before_wildcards(text).len() < text.len();
+    let is_pattern = |text: &&str| outside_path::literal_prefix(text).len() < text.len();
     let patterns = || items.iter().filter_map(|item| item.node.as_str()).filter(is_pattern);
     let over = if patterns().count() > MOST_PATTERNS {
         Some(format!("more than {MOST_PATTERNS} patterns"))
-    } else if patterns().map(str::len).filter(|length| *length <= glob::LONGEST).sum::<usize>()
+    } else if patterns().map(str::len).filter(|length| *length <= glob::LONGEST_PATTERN).sum::<usize>()
         > MOST_PATTERN_BYTES
     {
         Some(format!("patterns of more than {MOST_PATTERN_BYTES} bytes"))
@@ -54,7 +55,7 @@ fn read_files(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<(Strin
     files.into_iter().collect()
 }
 
-fn read_pattern(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String, Location)> {
+fn read_pattern(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<(String, Location)> {
     let text = reading.text(value)?;
     let location = reading.location(value.node);
     let folder = reading.file.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -63,7 +64,7 @@ fn read_pattern(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<(String,
             format!("the pattern {text:?} is no path relative to this manifest"),
             "write a path in the repository, relative to this manifest: objects/*.yaml, ../shared/a.yaml",
         ),
-        Some(path) => match glob::compile(&path, Separator::Ends) {
+        Some(path) => match glob::compile(&path, SeparatorMatching::Literal) {
             Ok(_) => return Some((path, location)),
             Err(error) => (
                 format!("{text:?} is not a pattern: {}", error),
@@ -83,14 +84,15 @@ pub fn listed_beside(path: &str, text: &str) -> Vec<String> {
     }
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let stream = yaml::read(path, text);
-    let is_objects = |root: &&Node| root.get("kind").and_then(Node::as_str) == Some(Native::Objects.name());
+    let is_objects =
+        |root: &&YamlNode| root.get("kind").and_then(YamlNode::as_str) == Some(ManifestKind::Objects.name());
     let apps = stream.documents.iter().map(|document| &document.root).filter(is_objects);
     let patterns = apps.filter_map(|root| root.find(&["spec", "files"])?.as_seq()).flatten();
     let patterns = patterns.filter_map(|pattern| from_read_folder(folder, pattern.as_str()?));
-    patterns.filter(|pattern| beside::is_beside(pattern)).collect()
+    patterns.filter(|pattern| outside_path::is_outside(pattern)).collect()
 }
 
-/// The pattern from the folder that is read; one that leaves that begins with `../`. `None` for an absolute one and for none.
+/// The pattern from the folder that is read; one that leaves that begins with `../`. `NotConfigured` for an absolute one and for none.
 fn from_read_folder(folder: &str, pattern: &str) -> Option<String> {
     if pattern.is_empty() || pattern.starts_with('/') {
         return None;

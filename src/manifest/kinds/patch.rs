@@ -3,38 +3,38 @@
 use json_patch::PatchOperation;
 
 use super::super::codes;
-use super::super::read::{Fields, Reading, Value};
-use crate::model::glob::{self, Separator};
-use crate::model::{Change, JsonStep, Patch, PatchTarget};
+use super::super::read::{ManifestFields, ManifestValue, ReadContext};
+use crate::model::glob::{self, SeparatorMatching};
+use crate::model::{JsonPatchStep, Patch, PatchChange, PatchTarget};
 use serde_json::Value as Json;
 
-pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Patch> {
-    let mut fields = Fields::of(value, reading)?;
+pub fn read(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Patch> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let target = fields.required("target", reading);
     let location = target.as_ref().and_then(|target| target.name_location.clone());
     let target = target.and_then(|target| read_target(&target, reading));
     let merge = fields.optional("merge", reading);
     let json = fields.optional("json", reading);
     if merge.is_some() == json.is_some() {
-        let (place, path) = (fields.place().clone(), value.path.clone());
+        let (place, path) = (fields.location().clone(), value.path.clone());
         reading
             .mistake(codes::NOT_EXACTLY_ONE, "a patch has exactly one of merge and json", place, &path)
             .help("`merge: {spec: {…}}`, or `json: [{op: replace, path: /spec/…, value: …}]`");
     }
     let change = match (merge, json) {
         (Some(merge), _) => read_merge(&merge, reading),
-        (None, Some(json)) => read_steps(&json, reading).map(Change::Json),
+        (None, Some(json)) => read_steps(&json, reading).map(PatchChange::Json),
         (None, None) => None,
     };
     fields.finish(reading);
     Some(Patch { target: target?, change: change?, location: location? })
 }
 
-fn read_target(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PatchTarget> {
-    let mut fields = Fields::of(value, reading)?;
-    let kind = fields.narrowing("kind", reading).map(|kind| reading.word(&kind));
-    let name = fields.narrowing("name", reading).map(|name| read_name(&name, reading));
-    let labels = fields.narrowing("labels", reading).map(|labels| reading.labels(&labels));
+fn read_target(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<PatchTarget> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let kind = fields.optional_selector("kind", reading).map(|kind| reading.word(&kind));
+    let name = fields.optional_selector("name", reading).map(|name| read_name(&name, reading));
+    let labels = fields.optional_selector("labels", reading).map(|labels| reading.labels(&labels));
     fields.finish(reading);
     Some(PatchTarget {
         kind: kind.map_or(Some(None), |kind| kind.map(Some))?,
@@ -43,9 +43,9 @@ fn read_target(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PatchTarg
     })
 }
 
-pub fn read_name(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+pub fn read_name(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let name = reading.word(value)?;
-    if let Err(error) = glob::compile(&name, Separator::Fits) {
+    if let Err(error) = glob::compile(&name, SeparatorMatching::Matched) {
         reading.bad_value(
             value,
             format!("{name:?} is no name and no pattern: {}", error),
@@ -56,9 +56,9 @@ pub fn read_name(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String>
     Some(name)
 }
 
-fn read_merge(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Change> {
+fn read_merge(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<PatchChange> {
     match value.node.to_json() {
-        Json::Object(merge) => Some(Change::Merge(merge)),
+        Json::Object(merge) => Some(PatchChange::Merge(merge)),
         _ => {
             reading.wrong_type(value, "a map");
             None
@@ -66,13 +66,13 @@ fn read_merge(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Change> {
     }
 }
 
-fn read_steps(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<JsonStep>> {
+fn read_steps(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<JsonPatchStep>> {
     let steps: Vec<_> = reading.list(value)?.iter().map(|item| read_step(item, reading)).collect();
     steps.into_iter().collect()
 }
 
-fn read_step(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<JsonStep> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_step(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<JsonPatchStep> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let before = reading.mistakes.len();
     let location = reading.location(value.node);
     let words = ["add", "remove", "replace", "move", "copy", "test"].map(|word| (word, word));
@@ -85,8 +85,8 @@ fn read_step(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<JsonStep> {
     {
         read_pointer(&from, reading);
     }
-    if matches!(operation, Some("add" | "replace" | "test")) && fields.take("value", reading).is_none() {
-        let (place, path) = (fields.place().clone(), fields.path_of("value"));
+    if matches!(operation, Some("add" | "replace" | "test")) && fields.get("value", reading).is_none() {
+        let (place, path) = (fields.location().clone(), fields.path_of("value"));
         reading.mistake(codes::MISSING_FIELD, "`value` is missing", place, &path);
     }
     // Known to `finish`; null is a value here.
@@ -96,7 +96,7 @@ fn read_step(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<JsonStep> {
         return None;
     }
     match serde_json::from_value::<PatchOperation>(value.node.to_json()) {
-        Ok(operation) => Some(JsonStep { operation, location }),
+        Ok(operation) => Some(JsonPatchStep { operation, location }),
         Err(error) => {
             reading.bad_value(value, format!("not a step of a JSON patch: {error}"), "see RFC 6902");
             None
@@ -104,7 +104,7 @@ fn read_step(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<JsonStep> {
     }
 }
 
-fn read_pointer(value: &Value<'_>, reading: &mut Reading<'_>) {
+fn read_pointer(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
     let Some(text) = reading.text(value) else { return };
     if !text.starts_with('/') {
         reading.bad_value(

@@ -2,8 +2,8 @@
 //!
 //! It is found by its folder, and holds `version: v3` and nothing else: who it is for stands in its path.
 
-use super::super::read::{Fields, Reading, Value};
-use super::super::yaml::Node;
+use super::super::read::{ManifestFields, ManifestValue, ReadContext};
+use super::super::yaml::YamlNode;
 use crate::model::Location;
 
 /// A pin as it is written.
@@ -12,13 +12,13 @@ pub struct PinManifest {
     /// Of the app, with a final `/`.
     pub folder: String,
     pub ring: String,
-    /// `None`: it has mistakes, and what it says is not known.
+    /// `NotConfigured`: it has mistakes, and what it says is not known.
     pub version: Option<String>,
     /// Of the version.
     pub location: Location,
 }
 
-/// The folder of its app and its ring; `None` when the path is none of a pin.
+/// The folder of its app and its ring; `NotConfigured` when the path is none of a pin.
 pub fn parts(path: &str) -> Option<(String, String)> {
     let (above, file) = path.rsplit_once('/')?;
     let folder = above.strip_suffix("pins")?;
@@ -26,8 +26,8 @@ pub fn parts(path: &str) -> Option<(String, String)> {
     Some((folder.to_owned(), ring.to_owned()))
 }
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<(String, Location)> {
-    let mut fields = Fields::of(&Value::root(root), reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<(String, Location)> {
+    let mut fields = ManifestFields::of(&ManifestValue::root(root), reading)?;
     let version = fields.required("version", reading);
     let location = version.as_ref().map(|version| reading.location(version.node));
     let version = version.and_then(|version| reading.label_value(&version));

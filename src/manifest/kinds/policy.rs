@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
 use super::target_selector::{self, read_all};
-use super::{envelope, policy_rules, spec_fields};
+use super::{policy_rules, read_envelope, spec_fields};
 use crate::model::{Diagnostic, Policy, PolicyAction, PolicyExample};
 
 /// The folder of policies. Write access to it decides what may be deployed.
@@ -17,16 +17,16 @@ pub const FOLDER: &str = "policies/";
 const ACTIONS: &[(&str, PolicyAction)] = &[("deny", PolicyAction::Deny), ("warn", PolicyAction::Warn)];
 
 /// A policy with a mistake denies what it matches, as far as that can be read: a policy with a typo must not count as absent.
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Policy {
-    let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Policy {
+    let name = root.find(&["metadata", "name"]).and_then(YamlNode::as_str).unwrap_or(reading.file);
     let mut policy = Policy::unreadable(name, reading.location(root));
     read_into(&mut policy, root, reading);
     policy.has_mistake = reading.mistakes.iter().any(Diagnostic::is_error);
     policy
 }
 
-fn read_into(policy: &mut Policy, root: &Node, reading: &mut Reading<'_>) -> Option<()> {
-    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+fn read_into(policy: &mut Policy, root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<()> {
+    let (metadata, spec) = read_envelope(root, NameRule::Subdomain, false, reading)?;
     if let Some(metadata) = metadata {
         (policy.name, policy.location) = (metadata.name, metadata.location);
     }
@@ -35,11 +35,11 @@ fn read_into(policy: &mut Policy, root: &Node, reading: &mut Reading<'_>) -> Opt
         policy.action = reading.choice(&action, ACTIONS, &[], false).unwrap_or_default();
     }
     policy.description = fields.optional("description", reading).and_then(|it| reading.text(&it));
-    if let Some(select) = fields.narrowing("select", reading) {
-        let selector = policy_rules::bounded(&select, reading);
+    if let Some(select) = fields.optional_selector("select", reading) {
+        let selector = policy_rules::check_value_count(&select, reading);
         policy.selector = selector.and_then(|()| target_selector::read(&select, reading)).unwrap_or_default();
     }
-    let constraints = fields.narrowing("matchConstraints", reading);
+    let constraints = fields.optional_selector("matchConstraints", reading);
     policy.constraints.extend(constraints.and_then(|it| policy_rules::constraints(&it, false, reading)));
     if let Some(rules) = policy_rules::read(&mut fields, reading) {
         policy.conditions = rules.conditions;
@@ -55,11 +55,11 @@ fn read_into(policy: &mut Policy, root: &Node, reading: &mut Reading<'_>) -> Opt
 
 /// Given and wrong is not the same as not given.
 #[expect(clippy::option_option, reason = "absent and wrong are not the same")]
-fn all<T>(given: Option<Option<T>>) -> Option<Option<T>> {
+fn all_read<T>(given: Option<Option<T>>) -> Option<Option<T>> {
     given.map_or(Some(None), |read| read.map(Some))
 }
 
-fn read_map(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+fn read_map(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Json> {
     let json = value.node.to_json();
     if !json.is_object() {
         reading.wrong_type(value, "a map");
@@ -68,8 +68,8 @@ fn read_map(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
     Some(json)
 }
 
-fn read_example(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PolicyExample> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_example(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<PolicyExample> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let name = fields.required("name", reading).and_then(|it| reading.text(&it));
     let object = fields.optional("object", reading).map(|it| read_map(&it, reading));
     let old_object = fields.optional("oldObject", reading).map(|it| read_map(&it, reading));
@@ -84,7 +84,7 @@ fn read_example(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PolicyEx
         None => Some(BTreeMap::new()),
     };
     if object.is_none() && old_object.is_none() {
-        let (place, path) = (fields.place().clone(), fields.path_of("object"));
+        let (place, path) = (fields.location().clone(), fields.path_of("object"));
         reading
             .mistake(codes::MISSING_FIELD, "`object` is missing", place, &path)
             .help("write the object, or oldObject alone for a delete");
@@ -92,11 +92,11 @@ fn read_example(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<PolicyEx
     fields.finish(reading);
     Some(PolicyExample {
         name: name?,
-        object: all(object)?,
-        old_object: all(old_object)?,
+        object: all_read(object)?,
+        old_object: all_read(old_object)?,
         others: others?,
         is_allowed: is_allowed?,
-        ring: all(ring)?,
+        ring: all_read(ring)?,
         cluster_labels: cluster_labels?,
         location: reading.location(value.node),
     })

@@ -1,8 +1,8 @@
 //! What a Policy and a ValidatingAdmissionPolicy have in common: the rules, with the fields of admissionregistration.k8s.io/v1.
 
 use super::super::codes;
-use super::super::read::{Fields, Reading, Value};
-use super::super::yaml::Node;
+use super::super::read::{ManifestFields, ManifestValue, ReadContext};
+use super::super::yaml::YamlNode;
 use super::expression;
 use super::placement;
 use super::target_selector::{read_all, refuse_empty};
@@ -21,16 +21,16 @@ const MOST_EXPRESSIONS: usize = 64;
 const MOST_VALUES: usize = 1024;
 
 /// The fields `matchConditions`, `variables` and `validations`.
-pub struct Rules {
+pub struct PolicyRuleFields {
     pub conditions: Vec<NamedExpression>,
     pub variables: Vec<NamedExpression>,
     pub validations: Vec<Validation>,
 }
 
-pub fn read(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<Rules> {
-    let mut named = |field: &'static str, is_variable: bool, reading: &mut Reading<'_>| {
+pub fn read(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) -> Option<PolicyRuleFields> {
+    let mut named = |field: &'static str, is_variable: bool, reading: &mut ReadContext<'_>| {
         let Some(list) = fields.optional(field, reading) else { return Some(Vec::new()) };
-        few(&list, reading)?;
+        check_expression_count(&list, reading)?;
         let read = read_all(&list, reading, |item, reading| named_expression(item, is_variable, reading))?;
         let names: Vec<&str> = read.iter().map(|it| it.name.as_str()).collect();
         if let Some(twice) = (1..names.len()).find(|index| names[..*index].contains(&names[*index])) {
@@ -45,33 +45,33 @@ pub fn read(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<Rules>
     let variables = named("variables", true, reading);
     let validations = fields.required("validations", reading).and_then(|list| {
         refuse_empty(&list, reading)?;
-        few(&list, reading)?;
+        check_expression_count(&list, reading)?;
         read_all(&list, reading, validation)
     });
-    Some(Rules { conditions: conditions?, variables: variables?, validations: validations? })
+    Some(PolicyRuleFields { conditions: conditions?, variables: variables?, validations: validations? })
 }
 
-fn few(list: &Value<'_>, reading: &mut Reading<'_>) -> Option<()> {
-    reading.at_most(list, list.node.as_seq().map_or(0, <[_]>::len), MOST_EXPRESSIONS)
+fn check_expression_count(list: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<()> {
+    reading.check_count(list, list.node.as_seq().map_or(0, <[_]>::len), MOST_EXPRESSIONS)
 }
 
 /// Of what selects apps or objects, with all lists in it.
-pub fn bounded(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<()> {
-    reading.at_most(value, values_in(value.node), MOST_VALUES)
+pub fn check_value_count(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<()> {
+    reading.check_count(value, values_in(value.node), MOST_VALUES)
 }
 
-fn values_in(node: &Node) -> usize {
+fn values_in(node: &YamlNode) -> usize {
     let items = node.as_seq().unwrap_or_default().iter();
     let fields = node.as_map().unwrap_or_default().iter().map(|entry| &entry.value);
     1 + items.chain(fields).map(values_in).sum::<usize>()
 }
 
 fn named_expression(
-    value: &Value<'_>,
+    value: &ManifestValue<'_>,
     is_variable: bool,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<NamedExpression> {
-    let mut fields = Fields::of(value, reading)?;
+    let mut fields = ManifestFields::of(value, reading)?;
     let name = fields.required("name", reading).and_then(|name| {
         let text = reading.word(&name)?;
         let is_letter = |it: char| it.is_ascii_alphanumeric() || it == '_';
@@ -87,8 +87,8 @@ fn named_expression(
     Some(NamedExpression { name: name?, expression: expression? })
 }
 
-fn validation(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Validation> {
-    let mut fields = Fields::of(value, reading)?;
+fn validation(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Validation> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let expression = fields.required("expression", reading).and_then(|it| expression::read(&it, reading));
     let message = fields.optional("message", reading).map(|it| reading.text(&it));
     let of_message = fields.optional("messageExpression", reading).map(|it| expression::read(&it, reading));
@@ -103,17 +103,17 @@ fn validation(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Validation
 
 /// `matchConstraints`, and `matchResources` of a binding. `needs_rules`: it must say which resources.
 pub fn constraints(
-    value: &Value<'_>,
+    value: &ManifestValue<'_>,
     needs_rules: bool,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<MatchConstraints> {
-    bounded(value, reading)?;
-    let mut fields = Fields::of(value, reading)?;
+    check_value_count(value, reading)?;
+    let mut fields = ManifestFields::of(value, reading)?;
     let rules = match needs_rules {
         true => fields.required("resourceRules", reading),
         false => fields.optional("resourceRules", reading),
     };
-    let list = |list: Option<Value<'_>>, reading: &mut Reading<'_>| match list {
+    let list = |list: Option<ManifestValue<'_>>, reading: &mut ReadContext<'_>| match list {
         Some(list) => read_all(&list, reading, resource_rule),
         None => Some(Vec::new()),
     };
@@ -142,9 +142,9 @@ pub fn constraints(
     })
 }
 
-fn resource_rule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<ResourceRule> {
-    let mut fields = Fields::of(value, reading)?;
-    let mut list = |name: &'static str, reading: &mut Reading<'_>| {
+fn resource_rule(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ResourceRule> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let mut list = |name: &'static str, reading: &mut ReadContext<'_>| {
         let list = fields.required(name, reading)?;
         refuse_empty(&list, reading)?;
         Some(list)

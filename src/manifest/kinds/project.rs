@@ -5,28 +5,31 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use super::super::codes;
-use super::super::read::{self, Fields, NameRule, Reading, Value};
-use super::super::yaml::{Node, NodeKind};
-use super::workload::Common;
-use super::{envelope, placement, workload};
-use crate::model::{Allow, App, AppId, AppSpec, Member, Placement, Project, Role, Subject};
+use super::super::read::{self, ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::{YamlNode, YamlNodeKind};
+use super::common::CommonAppFields;
+use super::{common, placement, read_envelope};
+use crate::model::{
+    App, AppId, AppSpec, MemberRole, MemberSubject, Placement, Project, ProjectMember, ProjectRestrictions,
+};
 
-const ROLES: &[(&str, Role)] = &[("admin", Role::Admin), ("edit", Role::Edit), ("view", Role::View)];
+const ROLES: &[(&str, MemberRole)] =
+    &[("admin", MemberRole::Admin), ("edit", MemberRole::Edit), ("view", MemberRole::View)];
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<App> {
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<App> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let name = metadata.as_ref().map(|metadata| metadata.name.as_str());
     let (project, common) = match spec {
         Some(spec) => read_spec(&spec, name, reading)?,
-        None => (empty(name?), Common::default()),
+        None => (empty(name?), CommonAppFields::default()),
     };
-    Some(workload::app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
+    Some(common::build_app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
 }
 
-/// The namespace of a project, even if its manifest has mistakes; `None` when it is unknown.
-pub fn namespace_of(root: &Node) -> Option<String> {
-    let has_like = |map: Option<&Node>, key: &str| {
-        let entries = map.and_then(Node::as_map).unwrap_or_default();
+/// The namespace of a project, even if its manifest has mistakes; `NotConfigured` when it is unknown.
+pub fn namespace_of(root: &YamlNode) -> Option<String> {
+    let has_like = |map: Option<&YamlNode>, key: &str| {
+        let entries = map.and_then(YamlNode::as_map).unwrap_or_default();
         entries.iter().any(|entry| entry.key != key && read::nearest(&entry.key, &[key]).is_some())
     };
     let (spec, metadata) = (root.get("spec"), root.get("metadata"));
@@ -56,14 +59,18 @@ fn empty(name: &str) -> Project {
     }
 }
 
-fn read_spec(spec: &Value<'_>, name: Option<&str>, reading: &mut Reading<'_>) -> Option<(Project, Common)> {
-    let mut fields = Fields::of(spec, reading)?;
-    let common = workload::common(&mut fields, reading);
+fn read_spec(
+    spec: &ManifestValue<'_>,
+    name: Option<&str>,
+    reading: &mut ReadContext<'_>,
+) -> Option<(Project, CommonAppFields)> {
+    let mut fields = ManifestFields::of(spec, reading)?;
+    let common = common::read_common(&mut fields, reading);
     let mut project = empty(name.unwrap_or_default());
     if let Some(namespace) = fields.optional("namespace", reading) {
         project.namespace = reading.name(&namespace, NameRule::Label).unwrap_or_default();
     }
-    if let Some(value) = fields.narrowing("clusters", reading) {
+    if let Some(value) = fields.optional_selector("clusters", reading) {
         let clusters = placement::selector(&value, true, reading).unwrap_or_default();
         project.placement =
             Placement { clusters, location: Some(reading.location(value.node)), ..Placement::default() };
@@ -84,25 +91,33 @@ fn read_spec(spec: &Value<'_>, name: Option<&str>, reading: &mut Reading<'_>) ->
         project.limits = read_limits(&limits, reading).unwrap_or_default();
     }
     let help = "write isolate or open, or remove the field: without it, the namespace is open";
-    if let Some(policy) = fields.with_value("networkPolicy", help, reading) {
+    if let Some(policy) = fields.optional_with_value("networkPolicy", help, reading) {
         let policies = [("isolate", true), ("open", false)];
         project.isolated = reading.choice(&policy, &policies, &[], false).unwrap_or_default();
     }
     let help = "write what it allows, or remove the field: without it, everything is allowed";
-    project.allow = fields.with_value("allow", help, reading).and_then(|allow| read_allow(&allow, reading));
+    project.allow =
+        fields.optional_with_value("allow", help, reading).and_then(|allow| read_allow(&allow, reading));
     fields.finish(reading);
     Some((project, common))
 }
 
-fn read_annotations(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap<String, String>> {
+fn read_annotations(
+    value: &ManifestValue<'_>,
+    reading: &mut ReadContext<'_>,
+) -> Option<BTreeMap<String, String>> {
     for (key, value) in reading.entries(value)? {
         reading.label_key(key, &value);
     }
     reading.text_map(value)
 }
 
-fn read_members(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -> Option<Vec<Member>> {
-    let mut members: Vec<(Member, Value<'_>)> = Vec::new();
+fn read_members(
+    value: &ManifestValue<'_>,
+    namespace: &str,
+    reading: &mut ReadContext<'_>,
+) -> Option<Vec<ProjectMember>> {
+    let mut members: Vec<(ProjectMember, ManifestValue<'_>)> = Vec::new();
     for item in reading.list(value)? {
         let Some(member) = read_member(&item, namespace, reading) else { continue };
         if let Some((_, first)) = members.iter().find(|(known, _)| *known == member) {
@@ -113,23 +128,27 @@ fn read_members(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -
         }
         members.push((member, item));
     }
-    let mut members: Vec<Member> = members.into_iter().map(|(member, _)| member).collect();
+    let mut members: Vec<ProjectMember> = members.into_iter().map(|(member, _)| member).collect();
     // The order of the file means nothing.
     members.sort();
     Some(members)
 }
 
-fn read_member(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -> Option<Member> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_member(
+    value: &ManifestValue<'_>,
+    namespace: &str,
+    reading: &mut ReadContext<'_>,
+) -> Option<ProjectMember> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let user = fields.optional("user", reading);
     let group = fields.optional("group", reading);
     let account = fields.optional("serviceAccount", reading);
     let role = fields.required("role", reading).and_then(|role| reading.choice(&role, ROLES, &[], false));
-    let place = fields.place().clone();
+    let place = fields.location().clone();
     fields.finish(reading);
     let subject = match (user, group, account) {
-        (Some(user), None, None) => Subject::User(reading.word(&user)?),
-        (None, Some(group), None) => Subject::Group(reading.word(&group)?),
+        (Some(user), None, None) => MemberSubject::User(reading.word(&user)?),
+        (None, Some(group), None) => MemberSubject::Group(reading.word(&group)?),
         (None, None, Some(account)) => read_account(&account, namespace, reading)?,
         _ => {
             let message = "a member is exactly one of user, group and serviceAccount";
@@ -139,15 +158,22 @@ fn read_member(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) ->
             return None;
         }
     };
-    Some(Member { role: role?, subject })
+    Some(ProjectMember { role: role?, subject })
 }
 
 /// `name` of the project's own namespace, or `namespace/name`.
-fn read_account(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -> Option<Subject> {
+fn read_account(
+    value: &ManifestValue<'_>,
+    namespace: &str,
+    reading: &mut ReadContext<'_>,
+) -> Option<MemberSubject> {
     let text = reading.text(value)?;
     let (namespace, name) = text.split_once('/').unwrap_or((namespace, &text));
     if NameRule::Label.fits(namespace) && NameRule::Subdomain.fits(name) {
-        return Some(Subject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() });
+        return Some(MemberSubject::ServiceAccount {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        });
     }
     let location = reading.location(value.node);
     reading
@@ -157,7 +183,7 @@ fn read_account(value: &Value<'_>, namespace: &str, reading: &mut Reading<'_>) -
 }
 
 /// A map of resource to quantity.
-fn quantities(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap<String, String>> {
+fn quantities(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<BTreeMap<String, String>> {
     let mut quantities = BTreeMap::new();
     for (resource, quantity) in reading.entries(value)? {
         reading.label_key(resource, &quantity);
@@ -168,17 +194,17 @@ fn quantities(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<BTreeMap<S
     Some(quantities)
 }
 
-fn read_quantity(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn read_quantity(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = match &value.node.kind {
-        NodeKind::Int(number, _) => number.to_string(),
-        NodeKind::Float(number, _) => number.to_string(),
-        NodeKind::String(text) => text.clone(),
+        YamlNodeKind::Int(number, _) => number.to_string(),
+        YamlNodeKind::Float(number, _) => number.to_string(),
+        YamlNodeKind::String(text) => text.clone(),
         _ => {
             reading.wrong_type(value, "a quantity such as 20 or 1.5Gi");
             return None;
         }
     };
-    if read::quantity(&text) && !text.starts_with('-') {
+    if read::is_quantity(&text) && !text.starts_with('-') {
         return Some(text);
     }
     reading.bad_value(value, format!("{text:?} is not a quantity"), "for example 20, 500m or 1.5Gi");
@@ -186,7 +212,7 @@ fn read_quantity(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String>
 }
 
 /// The limits of a container, or a list of items as a LimitRange has them.
-fn read_limits(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Json>> {
+fn read_limits(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<Json>> {
     if value.node.as_map().is_some() {
         return Some(vec![read_limit(value, reading)?]);
     }
@@ -197,10 +223,10 @@ fn read_limits(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<Json>
     Some(reading.list(value)?.iter().filter_map(|item| read_limit(item, reading)).collect())
 }
 
-fn read_limit(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
+fn read_limit(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Json> {
     const KINDS: [(&str, &str); 3] =
         [("Container", "Container"), ("Pod", "Pod"), ("PersistentVolumeClaim", "PersistentVolumeClaim")];
-    let mut fields = Fields::of(value, reading)?;
+    let mut fields = ManifestFields::of(value, reading)?;
     let kind = match fields.optional("type", reading) {
         Some(kind) => reading.choice(&kind, &KINDS, &[], false),
         None => Some("Container"),
@@ -224,21 +250,21 @@ fn read_limit(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Json> {
     Some(Json::Object(item))
 }
 
-fn read_allow(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Allow> {
-    let mut fields = Fields::of(value, reading)?;
-    let kinds = fields.narrowing("kinds", reading).map(|kinds| {
+fn read_allow(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<ProjectRestrictions> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let kinds = fields.optional_selector("kinds", reading).map(|kinds| {
         let help = "a kind such as Component or Deployment, or with its group: apps/Deployment";
         read_words(&kinds, "a kind", help, is_kind, reading)
     });
-    let clusters = fields.narrowing("clusters", reading);
+    let clusters = fields.optional_selector("clusters", reading);
     let clusters = clusters.map(|clusters| placement::selector(&clusters, true, reading));
-    let registries = fields.narrowing("registries", reading).map(|registries| {
+    let registries = fields.optional_selector("registries", reading).map(|registries| {
         let help = "a host, or the beginning of an image, without https://: registry.example.com/shop";
         read_words(&registries, "a registry", help, is_registry, reading)
     });
     fields.finish(reading);
     let location = value.name_location.clone().unwrap_or_else(|| reading.location(value.node));
-    Some(Allow {
+    Some(ProjectRestrictions {
         kinds: kinds.flatten(),
         clusters: clusters.flatten(),
         registries: registries.flatten(),
@@ -248,11 +274,11 @@ fn read_allow(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Allow> {
 
 /// A list of at least one word, each of which fits.
 fn read_words(
-    value: &Value<'_>,
+    value: &ManifestValue<'_>,
     what: &str,
     help: &str,
     fits: impl Fn(&str) -> bool,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<Vec<String>> {
     let items = reading.list(value)?;
     if items.is_empty() {
@@ -288,7 +314,7 @@ fn is_registry(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::manifest::{self, Native};
+    use crate::manifest::{self, ManifestKind};
     use crate::model::Snapshot;
 
     /// Every mistake of a Project with this spec, in order: a part of its one line.
@@ -303,7 +329,10 @@ mod tests {
             assert!(told.contains(part), "{told} has not {part}");
         }
         assert_eq!(manifests.apps.len(), usize::from(expected.is_empty()));
-        assert_eq!(manifests.unread_projects.is_empty() && manifests.lost.is_empty(), expected.is_empty());
+        assert_eq!(
+            manifests.invalid_projects.is_empty() && manifests.unreadable.is_empty(),
+            expected.is_empty()
+        );
     }
 
     #[test]
@@ -344,10 +373,14 @@ mod tests {
             let text = format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\n{rest}\n");
             let manifests = manifest::read(&Snapshot::of_texts([("a.yaml", text.as_str())]));
             let namespaces: Vec<&str> =
-                manifests.unread_projects.iter().map(|(_, namespace, _)| namespace.as_str()).collect();
+                manifests.invalid_projects.iter().map(|(_, namespace, _)| namespace.as_str()).collect();
             assert_eq!(namespaces, expected, "{rest}");
             // Where it is not, it may be any.
-            assert_eq!(manifests.lost.contains_key(&Native::Project), expected.is_empty(), "{rest}");
+            assert_eq!(
+                manifests.unreadable.contains_key(&ManifestKind::Project),
+                expected.is_empty(),
+                "{rest}"
+            );
         };
         check("metadata: {name: shop}\nspec: {namespace: store, x: 1}", &["store"]);
         check("metadata: {name: shop}\nspec: {x: 1}", &["shop"]);

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
-use super::{envelope, placement, spec_fields};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
+use super::{placement, read_envelope, spec_fields};
 use crate::manifest::RouteManifest;
-use crate::model::{Entry, Route, RoutePath, RouteSettings, Selector, Tls};
+use crate::model::{ClusterSelector, Route, RouteEntryPoint, RoutePath, RouteSettings, RouteTls};
 
 /// Kind Route: `spec.app` names the app; without it, the app whose manifest is in the same folder.
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<RouteManifest> {
-    let (metadata, spec) = envelope(root, NameRule::Subdomain, true, reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<RouteManifest> {
+    let (metadata, spec) = read_envelope(root, NameRule::Subdomain, true, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let app = fields.optional("app", reading).map(|app| reading.name(&app, NameRule::Subdomain));
     let name = metadata.as_ref().map_or("", |metadata| metadata.name.as_str());
@@ -24,23 +24,23 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<RouteManifest> {
 }
 
 /// `routes` of a spec; a route without a name has that of the app.
-pub fn list(fields: &mut Fields<'_>, app: &str, reading: &mut Reading<'_>) -> Vec<Route> {
+pub fn list(fields: &mut ManifestFields<'_>, app: &str, reading: &mut ReadContext<'_>) -> Vec<Route> {
     let Some(items) = fields.optional("routes", reading).and_then(|list| reading.list(&list)) else {
         return Vec::new();
     };
-    let mut routes: Vec<(Route, Value<'_>)> = Vec::new();
+    let mut routes: Vec<(Route, ManifestValue<'_>)> = Vec::new();
     for item in items {
         let Some(route) = read_inline(&item, app, reading) else { continue };
         if let Some((_, first)) = routes.iter().find(|(known, _)| known.name == route.name) {
-            reading.second(&route.name, &item, first);
+            reading.duplicate(&route.name, &item, first);
         }
         routes.push((route, item));
     }
     routes.into_iter().map(|(route, _)| route).collect()
 }
 
-fn read_inline(value: &Value<'_>, app: &str, reading: &mut Reading<'_>) -> Option<Route> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_inline(value: &ManifestValue<'_>, app: &str, reading: &mut ReadContext<'_>) -> Option<Route> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let name = match fields.optional("name", reading) {
         Some(name) => reading.name(&name, NameRule::Subdomain),
         None => Some(app.to_owned()),
@@ -50,12 +50,12 @@ fn read_inline(value: &Value<'_>, app: &str, reading: &mut Reading<'_>) -> Optio
     Some(route)
 }
 
-fn read_fields(mut fields: Fields<'_>, name: &str, reading: &mut Reading<'_>) -> Option<Route> {
-    let place = fields.place().clone();
+fn read_fields(mut fields: ManifestFields<'_>, name: &str, reading: &mut ReadContext<'_>) -> Option<Route> {
+    let place = fields.location().clone();
     let service = fields.optional("service", reading).map(|service| reading.name(&service, NameRule::Label));
-    let clusters = match fields.narrowing("clusters", reading) {
+    let clusters = match fields.optional_selector("clusters", reading) {
         Some(clusters) => placement::selector(&clusters, true, reading),
-        None => Some(Selector::default()),
+        None => Some(ClusterSelector::default()),
     };
     let host = fields.required("host", reading);
     let mut settings = read_settings(&mut fields, reading);
@@ -63,7 +63,7 @@ fn read_fields(mut fields: Fields<'_>, name: &str, reading: &mut Reading<'_>) ->
     let mut rings = BTreeMap::new();
     let of_rings = fields.optional("rings", reading).and_then(|rings| reading.entries(&rings));
     for (ring, value) in of_rings.unwrap_or_default() {
-        let Some(mut own) = Fields::of(&value, reading) else { continue };
+        let Some(mut own) = ManifestFields::of(&value, reading) else { continue };
         let host = own.optional("host", reading).and_then(|host| read_host(&host, reading));
         let settings = RouteSettings { host, ..read_settings(&mut own, reading) };
         own.finish(reading);
@@ -81,9 +81,9 @@ fn read_fields(mut fields: Fields<'_>, name: &str, reading: &mut Reading<'_>) ->
     };
     let all = route.rings.keys().map(|ring| Some(ring.as_str())).chain([None]);
     let both = |settings: RouteSettings| {
-        settings.tls.is_some() && matches!(settings.entry, Some(Entry::Gateway { .. }))
+        settings.tls.is_some() && matches!(settings.entry, Some(RouteEntryPoint::Gateway { .. }))
     };
-    if all.map(|ring| route.on_ring(ring)).any(both) {
+    if all.map(|ring| route.settings_in_ring(ring)).any(both) {
         let message = "a route has `tls` and goes through a gateway";
         reading
             .mistake(codes::NOT_EXACTLY_ONE, message, place, "")
@@ -93,9 +93,10 @@ fn read_fields(mut fields: Fields<'_>, name: &str, reading: &mut Reading<'_>) ->
 }
 
 /// All but the host, which only rings may leave out.
-fn read_settings(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> RouteSettings {
+fn read_settings(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) -> RouteSettings {
     let help = "name paths, or remove the field: without it, the route is for all of the host";
-    let paths = fields.with_value("paths", help, reading).and_then(|paths| read_paths(&paths, reading));
+    let paths =
+        fields.optional_with_value("paths", help, reading).and_then(|paths| read_paths(&paths, reading));
     let tls = fields.optional("tls", reading).and_then(|tls| read_tls(&tls, reading));
     let class = fields.optional("class", reading);
     let gateway = fields.optional("gateway", reading);
@@ -112,7 +113,7 @@ fn read_settings(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> RouteSet
                 .help("`class` makes an Ingress, `gateway` an HTTPRoute");
             None
         }
-        (Some(class), None) => reading.name(&class, NameRule::Subdomain).map(Entry::Class),
+        (Some(class), None) => reading.name(&class, NameRule::Subdomain).map(RouteEntryPoint::Class),
         (None, Some(gateway)) => read_gateway(&gateway, reading),
         (None, None) => None,
     };
@@ -120,7 +121,7 @@ fn read_settings(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> RouteSet
 }
 
 /// A host, or `*.` and one.
-fn read_host(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn read_host(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = reading.text(value)?;
     if NameRule::Subdomain.fits(text.strip_prefix("*.").unwrap_or(&text)) && text.contains('.') {
         return Some(text);
@@ -130,7 +131,7 @@ fn read_host(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
     None
 }
 
-fn read_paths(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<RoutePath>> {
+fn read_paths(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<RoutePath>> {
     let items = reading.list(value)?;
     if items.is_empty() {
         reading.bad_value(
@@ -143,10 +144,10 @@ fn read_paths(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<RouteP
     paths.into_iter().collect()
 }
 
-fn read_path(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RoutePath> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_path(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<RoutePath> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let help = "write a path, or remove the field: without it, the route is for all of the host";
-    let path = match fields.with_value("path", help, reading) {
+    let path = match fields.optional_with_value("path", help, reading) {
         Some(path) => read_path_text(&path, reading),
         None => Some("/".to_owned()),
     };
@@ -159,7 +160,7 @@ fn read_path(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<RoutePath> 
     Some(RoutePath { path: path?, exact: exact?, port: port.map_or(Some(None), |port| port.map(Some))? })
 }
 
-fn read_path_text(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn read_path_text(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = reading.word(value)?;
     let odd = ["//", "/./", "/../", "%2f", "%2F", "#", "?"].iter().any(|part| text.contains(part));
     if text.starts_with('/') && !odd && !text.ends_with("/..") && !text.ends_with("/.") {
@@ -169,15 +170,15 @@ fn read_path_text(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String
     None
 }
 
-fn read_tls(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Tls> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_tls(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<RouteTls> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let secret = fields.optional("secret", reading);
     let issuer = fields.optional("issuer", reading);
-    let place = fields.place().clone();
+    let place = fields.location().clone();
     fields.finish(reading);
     match (secret, issuer) {
-        (Some(secret), None) => reading.name(&secret, NameRule::Subdomain).map(Tls::Secret),
-        (None, Some(issuer)) => reading.name(&issuer, NameRule::Subdomain).map(Tls::Issuer),
+        (Some(secret), None) => reading.name(&secret, NameRule::Subdomain).map(RouteTls::Secret),
+        (None, Some(issuer)) => reading.name(&issuer, NameRule::Subdomain).map(RouteTls::Issuer),
         _ => {
             let message = "`tls` has exactly one of secret and issuer";
             reading
@@ -189,14 +190,17 @@ fn read_tls(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Tls> {
 }
 
 /// `name` of the app's namespace, or `namespace/name`.
-fn read_gateway(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Entry> {
+fn read_gateway(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<RouteEntryPoint> {
     let text = reading.text(value)?;
     let (namespace, name) = match text.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, text.as_str()),
     };
     if NameRule::Subdomain.fits(name) && namespace.is_none_or(|namespace| NameRule::Label.fits(namespace)) {
-        return Some(Entry::Gateway { namespace: namespace.map(str::to_owned), name: name.to_owned() });
+        return Some(RouteEntryPoint::Gateway {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        });
     }
     let location = reading.location(value.node);
     reading

@@ -1,18 +1,18 @@
 //! References to secrets. Nothing here puts a value into a message.
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
-use crate::model::{SecretRef, StoredKey};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
+use crate::model::{DataKeyRef, SecretRef};
 
 const HELP: &str = "write a reference: {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}; and change the secret, it is in the history now";
 
-pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
+pub fn read(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<SecretRef> {
     let Some(entries) = value.node.as_map() else {
-        literal(value, reading);
+        refuse_literal(value, reading);
         return None;
     };
-    let mut fields = Fields::of(value, reading)?;
+    let mut fields = ManifestFields::of(value, reading)?;
     let env = fields.optional("env", reading);
     let file = fields.optional("file", reading);
     let secret = fields.optional("secret", reading);
@@ -21,12 +21,12 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
     for entry in entries {
         let reference = matches!(entry.key.as_str(), "env" | "file");
         let odd = !reference && entry.key != "secret" || reference && !is_text(&entry.value);
-        if odd && let Some(value) = fields.take(&entry.key, reading) {
-            literal(&value, reading);
+        if odd && let Some(value) = fields.get(&entry.key, reading) {
+            refuse_literal(&value, reading);
         }
     }
     match &secret {
-        Some(secret) if secret.node.as_map().is_none() => literal(secret, reading),
+        Some(secret) if secret.node.as_map().is_none() => refuse_literal(secret, reading),
         _ => {}
     }
     if reading.mistakes.len() > before {
@@ -36,14 +36,14 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
         (Some(env), None, None) => {
             let name = reading.text(&env)?;
             if !is_variable(&name) {
-                literal(&env, reading);
+                refuse_literal(&env, reading);
                 return None;
             }
             Some(SecretRef::Env(name))
         }
         (None, Some(file), None) => reading.word(&file).map(SecretRef::File),
         (None, None, Some(secret)) => {
-            let mut fields = Fields::of(&secret, reading)?;
+            let mut fields = ManifestFields::of(&secret, reading)?;
             let at = read_key(&mut fields, reading);
             fields.finish(reading);
             at.map(SecretRef::Secret)
@@ -64,15 +64,15 @@ pub fn read(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
 }
 
 /// `namespace`, `name` and `key` of a Secret of the home cluster.
-pub fn read_key(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> Option<StoredKey> {
+pub fn read_key(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) -> Option<DataKeyRef> {
     let namespace = fields.required("namespace", reading).and_then(|it| reading.name(&it, NameRule::Label));
     let name = fields.required("name", reading).and_then(|it| reading.name(&it, NameRule::Subdomain));
     let key = fields.required("key", reading).and_then(|it| data_key(&it, reading));
-    Some(StoredKey { namespace: namespace?, name: name?, key: key? })
+    Some(DataKeyRef { namespace: namespace?, name: name?, key: key? })
 }
 
 /// A key of a Secret or ConfigMap, as the API server takes it.
-pub fn data_key(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+pub fn data_key(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = reading.text(value)?;
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if text.is_empty() || text.len() > 253 || !text.bytes().all(fits) {
@@ -83,11 +83,11 @@ pub fn data_key(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> 
     Some(text)
 }
 
-fn is_text(node: &Node) -> bool {
+fn is_text(node: &YamlNode) -> bool {
     node.is_null() || node.as_str().is_some()
 }
 
-fn literal(value: &Value<'_>, reading: &mut Reading<'_>) {
+fn refuse_literal(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
     let location = reading.location(value.node);
     reading
         .mistake(

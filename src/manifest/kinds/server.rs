@@ -3,10 +3,10 @@
 use jiff::civil::Date;
 use serde_json::Value as Json;
 
-use super::super::read::{NameRule, Reading, Value};
-use super::super::yaml::Node;
-use super::{envelope, spec_fields};
-use crate::model::Server;
+use super::super::read::{ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
+use super::{read_envelope, spec_fields};
+use crate::model::InventoryServer;
 
 /// Where the inventory of a repository is.
 pub const FOLDER: &str = "servers/";
@@ -14,8 +14,8 @@ pub const FOLDER: &str = "servers/";
 /// Without `warnBefore`.
 const WARN_DAYS: u16 = 14;
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Server> {
-    let (metadata, spec) = envelope(root, NameRule::Subdomain, false, reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<InventoryServer> {
+    let (metadata, spec) = read_envelope(root, NameRule::Subdomain, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let address = fields.optional("address", reading).and_then(|it| reading.word(&it));
     let provider = fields.optional("provider", reading).and_then(|it| reading.word(&it));
@@ -38,7 +38,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Server> {
         None => Default::default(),
     };
     let metadata = metadata?;
-    Some(Server {
+    Some(InventoryServer {
         name: metadata.name,
         labels: metadata.labels,
         address,
@@ -52,7 +52,7 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Server> {
     })
 }
 
-fn read_date(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Date> {
+fn read_date(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Date> {
     let text = reading.text(value)?;
     let is_sign = |(at, byte)| if matches!(at, 4 | 7) { byte == b'-' } else { u8::is_ascii_digit(&byte) };
     let has_form = text.len() == 10 && text.bytes().enumerate().all(is_sign);
@@ -64,7 +64,7 @@ fn read_date(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Date> {
 }
 
 /// `14d`
-fn read_days(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<u16> {
+fn read_days(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<u16> {
     let text = reading.text(value)?;
     let number = text.strip_suffix('d').filter(|it| it.len() <= 3 && !it.starts_with(['0', '+']));
     let days = number.and_then(|number| number.parse().ok());

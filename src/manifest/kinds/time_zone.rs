@@ -3,9 +3,9 @@
 use jiff::tz::{self, TimeZone};
 
 use super::super::codes;
-use super::super::read::{Reading, Value, nearest};
+use super::super::read::{ManifestValue, ReadContext, nearest};
 
-pub fn read_zone(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<TimeZone> {
+pub fn read_zone(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<TimeZone> {
     let text = reading.text(value)?;
     let zone = TimeZone::get(&text).ok().filter(|zone| !zone.is_unknown());
     if zone.is_none() {

@@ -1,13 +1,13 @@
 //! Kind Trigger: which deliveries or calls of other programs change which value of an app.
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::{Node, NodeKind};
-use super::{envelope, secret, spec_fields};
-use crate::model::glob::{self, Separator};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::{YamlNode, YamlNodeKind};
+use super::{read_envelope, secret, spec_fields};
+use crate::model::glob::{self, SeparatorMatching};
 use crate::model::{
-    Location, MatchRule, PayloadPath, PayloadTemplate, Position, SecretRef, Trigger, TriggerField,
-    TriggerPlace, TriggerValue, TriggerWrite,
+    Location, PayloadPath, PayloadTemplate, SecretRef, TextPosition, Trigger, TriggerField, TriggerMatchRule,
+    TriggerTarget, TriggerValue, TriggerWrite,
 };
 
 /// The folder of triggers. Write access to it allows a change of every app.
@@ -19,16 +19,16 @@ const WRITES: &[(&str, TriggerWrite)] = &[
     ("none", TriggerWrite::None),
 ];
 
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Trigger> {
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Trigger> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let receiver = fields.optional("receiver", reading);
     let receiver_location = receiver.as_ref().map(|receiver| reading.location(receiver.node));
     let receiver = receiver.map(|receiver| reading.name(&receiver, NameRule::Label));
-    let rules = fields.narrowing("match", reading).map(|rules| read_rules(&rules, reading));
+    let rules = fields.optional_selector("match", reading).map(|rules| read_rules(&rules, reading));
     let token = fields.optional("token", reading).map(|token| read_token(&token, reading));
     if receiver.is_none() && token.is_none() {
-        let (place, path) = (fields.place().clone(), fields.path_of("receiver"));
+        let (place, path) = (fields.location().clone(), fields.path_of("receiver"));
         reading
             .mistake(codes::NOT_EXACTLY_ONE, "a trigger has a `receiver`, a `token` or both", place, &path)
             .help("name a receiver of tutti.yaml, or a token for POST /api/v1/triggers/NAME");
@@ -50,13 +50,13 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Trigger> {
     let (app, value, place) = set?;
     Some(Trigger {
         name: metadata.name,
-        receiver: all(receiver)?,
-        rules: all(rules)?.unwrap_or_default(),
-        token: all(token)?,
+        receiver: all_read(receiver)?,
+        rules: all_read(rules)?.unwrap_or_default(),
+        token: all_read(token)?,
         app,
         value,
-        place,
-        write: all(write)?.unwrap_or_default(),
+        target: place,
+        write: all_read(write)?.unwrap_or_default(),
         location: metadata.location,
         receiver_location,
     })
@@ -64,30 +64,30 @@ pub fn read(root: &Node, reading: &mut Reading<'_>) -> Option<Trigger> {
 
 /// Given and wrong is not the same as not given.
 #[expect(clippy::option_option, reason = "absent and wrong are not the same")]
-fn all<T>(given: Option<Option<T>>) -> Option<Option<T>> {
+fn all_read<T>(given: Option<Option<T>>) -> Option<Option<T>> {
     given.map_or(Some(None), |read| read.map(Some))
 }
 
-fn read_token(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SecretRef> {
+fn read_token(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<SecretRef> {
     // It may be the token itself, which no message repeats.
     if value.node.as_map().is_none() {
         return secret::read(value, reading);
     }
-    let mut fields = Fields::of(value, reading)?;
+    let mut fields = ManifestFields::of(value, reading)?;
     let token = fields.required("secretRef", reading).and_then(|token| secret::read(&token, reading));
     fields.finish(reading);
     token
 }
 
-fn read_action(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<TriggerWrite> {
-    let mut fields = Fields::of(value, reading)?;
+fn read_action(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<TriggerWrite> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let write = fields.required("write", reading);
     let write = write.and_then(|write| reading.choice(&write, WRITES, &[], false));
     fields.finish(reading);
     write
 }
 
-fn read_rules(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<MatchRule>> {
+fn read_rules(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<Vec<TriggerMatchRule>> {
     let entries = reading.entries(value)?;
     if entries.is_empty() {
         reading.bad_value(
@@ -101,7 +101,11 @@ fn read_rules(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Vec<MatchR
     rules.into_iter().collect()
 }
 
-fn read_rule(key: &str, value: &Value<'_>, reading: &mut Reading<'_>) -> Option<MatchRule> {
+fn read_rule(
+    key: &str,
+    value: &ManifestValue<'_>,
+    reading: &mut ReadContext<'_>,
+) -> Option<TriggerMatchRule> {
     let path = PayloadPath::parse(key);
     if path.is_none() {
         let place = value.name_location.clone().unwrap_or_else(|| reading.location(value.node));
@@ -120,21 +124,21 @@ fn read_rule(key: &str, value: &Value<'_>, reading: &mut Reading<'_>) -> Option<
         }),
         None => read_pattern(value, reading).map(|one| vec![one]),
     };
-    Some(MatchRule { path: path?, any: any? })
+    Some(TriggerMatchRule { path: path?, patterns: any? })
 }
 
 /// A scalar as the text that it is compared by.
-fn read_pattern(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn read_pattern(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = match &value.node.kind {
-        NodeKind::String(text) => text.clone(),
-        NodeKind::Bool(boolean, _) => return Some(boolean.to_string()),
-        NodeKind::Int(number, _) => return Some(number.to_string()),
-        NodeKind::Null | NodeKind::Float(..) | NodeKind::Seq(_) | NodeKind::Map(_) => {
+        YamlNodeKind::String(text) => text.clone(),
+        YamlNodeKind::Bool(boolean, _) => return Some(boolean.to_string()),
+        YamlNodeKind::Int(number, _) => return Some(number.to_string()),
+        YamlNodeKind::Null | YamlNodeKind::Float(..) | YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => {
             reading.wrong_type(value, "a text, a whole number or a boolean");
             return None;
         }
     };
-    if let Err(error) = glob::parse(&text, Separator::Ends) {
+    if let Err(error) = glob::parse(&text, SeparatorMatching::Literal) {
         let location = reading.location(value.node);
         reading
             .mistake(codes::BAD_PATTERN, format!("{text:?} is not a pattern: {error}"), location, &value.path)
@@ -145,19 +149,19 @@ fn read_pattern(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> 
 }
 
 fn read_set(
-    value: &Value<'_>,
-    reading: &mut Reading<'_>,
-) -> Option<(TriggerField, TriggerValue, TriggerPlace)> {
-    let mut fields = Fields::of(value, reading)?;
-    let mut one = |name: &'static str, reading: &mut Reading<'_>| {
+    value: &ManifestValue<'_>,
+    reading: &mut ReadContext<'_>,
+) -> Option<(TriggerField, TriggerValue, TriggerTarget)> {
+    let mut fields = ManifestFields::of(value, reading)?;
+    let mut one = |name: &'static str, reading: &mut ReadContext<'_>| {
         fields.optional(name, reading).map(|value| (read_template(&value, reading), value))
     };
     let (version, image) = (one("version", reading), one("image", reading));
     let (ring, file) = (one("ring", reading), one("file", reading));
     let field = fields.optional("field", reading).map(|field| read_field(&field, reading));
     let app = fields.required("app", reading).and_then(|app| read_template(&app, reading));
-    let choice = |what: &str, reading: &mut Reading<'_>| {
-        let (place, path) = (fields.place().clone(), fields.path_of("version"));
+    let choice = |what: &str, reading: &mut ReadContext<'_>| {
+        let (place, path) = (fields.location().clone(), fields.path_of("version"));
         reading
             .mistake(codes::NOT_EXACTLY_ONE, format!("`set` has {what}"), place, &path)
             .help("write {app, version, ring} for a pin, or {app, image, file, field} for a field of a file");
@@ -171,9 +175,9 @@ fn read_set(
         }
     };
     let place = match (ring, file, field) {
-        (Some((ring, _)), None, None) => ring.map(|ring| TriggerPlace::Pin { ring }),
+        (Some((ring, _)), None, None) => ring.map(|ring| TriggerTarget::Pin { ring }),
         (None, Some((file, _)), Some(field)) => {
-            file.zip(field).map(|(file, field)| TriggerPlace::Field { file, field })
+            file.zip(field).map(|(file, field)| TriggerTarget::Field { file, field })
         }
         _ => {
             choice("either `ring`, or `file` and `field`", reading);
@@ -184,7 +188,7 @@ fn read_set(
     Some((app?, value?, place?))
 }
 
-fn read_template(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<TriggerField> {
+fn read_template(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<TriggerField> {
     let text = reading.text(value)?;
     let location = reading.location(value.node);
     if text.trim().is_empty() {
@@ -198,7 +202,7 @@ fn read_template(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Trigger
     match PayloadTemplate::parse(&text) {
         Ok(template) => Some(TriggerField { template, location }),
         Err(mistake) => {
-            let place = within(&location, &text, mistake.at);
+            let place = location_within(&location, &text, mistake.offset);
             reading
                 .mistake(
                     codes::BAD_VALUE,
@@ -213,7 +217,7 @@ fn read_template(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Trigger
 }
 
 /// The location of a character of a text, when the text is on one line without escapes.
-fn within(location: &Location, text: &str, at: usize) -> Location {
+fn location_within(location: &Location, text: &str, at: usize) -> Location {
     let length = text.chars().count();
     let number = |count: usize| u32::try_from(count).unwrap_or_default();
     let Some(end) = location.end.filter(|end| end.line == location.start.line) else {
@@ -224,7 +228,7 @@ fn within(location: &Location, text: &str, at: usize) -> Location {
         width if width == number(length + 2) => 1,
         _ => return location.clone(),
     };
-    let start = Position { column: location.start.column + quote + number(at), ..location.start };
+    let start = TextPosition { column: location.start.column + quote + number(at), ..location.start };
     Location { start, ..location.clone() }
 }
 
@@ -232,7 +236,7 @@ fn within(location: &Location, text: &str, at: usize) -> Location {
 const IDENTITY: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// A path of a scalar as the editor of files takes it: keys with dots between, and items of lists by what is in them.
-fn read_field(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<String> {
+fn read_field(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<String> {
     let text = reading.word(value)?;
     // A document may be chosen by what is in it.
     let chosen = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(_, rest)| rest);

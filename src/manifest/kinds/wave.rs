@@ -1,17 +1,17 @@
 //! `waves` of an `updateStrategy`, and the limits that waves and rings have.
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
 use super::placement;
-use super::rollout::Units;
 use super::target_selector::refuse_empty;
-use crate::model::{Rollout, Selector, Share, WaveLimits, WaveRule};
+use super::update_strategy::WaveUnitKind;
+use crate::model::{ClusterSelector, UnitShare, UpdateStrategy, WaveLimits, WaveRule};
 
 /// The names of [`limits`].
 pub const LIMITS: [&str; 6] = ["maxConcurrency", "maxFailures", "soak", "confirm", "analysis", "statuses"];
 
 /// How a wave is worked through, and what must pass after it.
-pub fn limits(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> WaveLimits {
+pub fn limits(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) -> WaveLimits {
     let max_concurrency = fields.optional("maxConcurrency", reading).and_then(|it| share(&it, reading));
     let max_failures =
         fields.optional("maxFailures", reading).and_then(|it| reading.count(&it, 0..=1_000_000));
@@ -37,16 +37,16 @@ pub fn limits(fields: &mut Fields<'_>, reading: &mut Reading<'_>) -> WaveLimits 
 
 /// Names, each of them once.
 pub fn names(
-    value: &Value<'_>,
-    read: impl Fn(&mut Reading<'_>, &Value<'_>) -> Option<String>,
-    reading: &mut Reading<'_>,
+    value: &ManifestValue<'_>,
+    read: impl Fn(&mut ReadContext<'_>, &ManifestValue<'_>) -> Option<String>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<Vec<String>> {
     let items = reading.list(value)?;
-    let mut names: Vec<(String, &Value<'_>)> = Vec::new();
+    let mut names: Vec<(String, &ManifestValue<'_>)> = Vec::new();
     for item in &items {
         let Some(name) = read(reading, item) else { continue };
         if let Some((_, first)) = names.iter().find(|(known, _)| *known == name) {
-            reading.second(&name, item, first);
+            reading.duplicate(&name, item, first);
         }
         names.push((name, item));
     }
@@ -54,9 +54,9 @@ pub fn names(
 }
 
 /// A number, or a share of the units of a wave such as `25%`.
-fn share(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Share> {
+fn share(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<UnitShare> {
     let Some(text) = value.node.as_str() else {
-        return reading.count(value, 1..=1_000_000).map(Share::Count);
+        return reading.count(value, 1..=1_000_000).map(UnitShare::Count);
     };
     let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
     let percent = percent.filter(|it| (1..=100).contains(it) && text == format!("{it}%"));
@@ -64,19 +64,23 @@ fn share(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Share> {
         let help = "write a whole number from 1, or a share of the wave from 1% to 100%";
         reading.bad_value(value, format!("`{}` cannot be {text:?}", value.name()), help);
     }
-    percent.map(Share::Percent)
+    percent.map(UnitShare::Percent)
 }
 
-pub fn list(value: &Value<'_>, units: Units, reading: &mut Reading<'_>) -> Option<Vec<WaveRule>> {
+pub fn list(
+    value: &ManifestValue<'_>,
+    units: WaveUnitKind,
+    reading: &mut ReadContext<'_>,
+) -> Option<Vec<WaveRule>> {
     let items = reading.list(value)?;
     if items.is_empty() {
         reading.bad_value(value, "`waves` is empty", "name at least one wave, or remove the field");
     }
-    let mut waves: Vec<(WaveRule, Value<'_>)> = Vec::new();
+    let mut waves: Vec<(WaveRule, ManifestValue<'_>)> = Vec::new();
     for item in &items {
         let Some((wave, name)) = read_wave(item, units, reading) else { continue };
         if let Some((_, first)) = waves.iter().find(|(known, _)| known.name == wave.name) {
-            reading.second(&wave.name, &name, first);
+            reading.duplicate(&wave.name, &name, first);
         }
         waves.push((wave, name));
     }
@@ -84,24 +88,26 @@ pub fn list(value: &Value<'_>, units: Units, reading: &mut Reading<'_>) -> Optio
 }
 
 fn read_wave<'v>(
-    value: &Value<'v>,
-    units: Units,
-    reading: &mut Reading<'_>,
-) -> Option<(WaveRule, Value<'v>)> {
-    let mut fields = Fields::of(value, reading)?;
+    value: &ManifestValue<'v>,
+    units: WaveUnitKind,
+    reading: &mut ReadContext<'_>,
+) -> Option<(WaveRule, ManifestValue<'v>)> {
+    let mut fields = ManifestFields::of(value, reading)?;
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
-    if let (Some(place), Some(Rollout::REST)) = (&place, name.as_deref()) {
+    if let (Some(place), Some(UpdateStrategy::REST_WAVE)) = (&place, name.as_deref()) {
         let help = "what no wave selects comes last, as the wave `rest`: leave it out, or name it otherwise";
         reading.bad_value(place, "a wave cannot be called `rest`", help);
     }
-    let clusters = match fields.narrowing("clusters", reading) {
+    let clusters = match fields.optional_selector("clusters", reading) {
         Some(clusters) => placement::selector(&clusters, true, reading),
-        None => Some(Selector::default()),
+        None => Some(ClusterSelector::default()),
     };
     let groups = match units {
-        Units::PodSets => fields.narrowing("groups", reading).map(|list| read_groups(&list, reading)),
-        Units::Clusters => None,
+        WaveUnitKind::PodSets => {
+            fields.optional_selector("groups", reading).map(|list| read_groups(&list, reading))
+        }
+        WaveUnitKind::Clusters => None,
     };
     let limits = limits(&mut fields, reading);
     fields.finish(reading);
@@ -112,13 +118,13 @@ fn read_wave<'v>(
 }
 
 /// Names of groups; which there are depends on the podSets.
-fn read_groups(value: &Value<'_>, reading: &mut Reading<'_>) -> Vec<String> {
+fn read_groups(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Vec<String> {
     let items = reading.list(value).unwrap_or_default();
     if items.is_empty() && value.is_empty() {
         let help = "name at least one group, or remove the field: without it, all groups are selected";
         reading.bad_value(value, "`groups` is empty", help);
     }
-    let mut groups: Vec<(String, &Value<'_>)> = Vec::new();
+    let mut groups: Vec<(String, &ManifestValue<'_>)> = Vec::new();
     for item in &items {
         let Some(group) = reading.word(item) else { continue };
         match groups.iter().find(|(known, _)| *known == group) {

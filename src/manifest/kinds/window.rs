@@ -5,13 +5,13 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::codes;
-use super::super::read::{Fields, NameRule, Reading, Value};
-use super::super::yaml::Node;
+use super::super::read::{ManifestFields, ManifestValue, NameRule, ReadContext};
+use super::super::yaml::YamlNode;
 use super::target_selector::{self, read_all, refuse_empty};
 use super::time_zone::read_zone;
-use super::{envelope, spec_fields};
+use super::{read_envelope, spec_fields};
 use crate::model::{
-    Cron, Diagnostic, Location, TargetSelector, Window, WindowAction, WindowTimes, short_line,
+    CronSchedule, Diagnostic, Location, TargetSelector, Window, WindowAction, WindowTimes, short_line,
 };
 
 /// A folder of its own, because a window may stop all rollouts.
@@ -23,18 +23,18 @@ const ACTIONS: &[(&str, WindowAction)] = &[("deny", WindowAction::Deny), ("allow
 const MOST_OF_A_NAME: usize = 63;
 
 /// Longer than the period of any practical schedule.
-const LONGEST: SignedDuration = SignedDuration::from_hours(366 * 24);
+const LONGEST_DURATION: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 const SCHEDULE_HELP: &str =
     "minute, hour, day of the month, month, day of the week: \"0 18 * * Fri\" is each Friday at 18:00";
 
 /// A manifest with a mistake becomes a window that is always in effect and selects everything: a freeze with a typo must not count as
 /// absent.
-pub fn read(root: &Node, reading: &mut Reading<'_>) -> Window {
+pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Window {
     let window = read_window(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);
     let unreadable = || {
-        let name = root.find(&["metadata", "name"]).and_then(Node::as_str).unwrap_or(reading.file);
+        let name = root.find(&["metadata", "name"]).and_then(YamlNode::as_str).unwrap_or(reading.file);
         unreadable(name, reading.location(root))
     };
     window.filter(|_| !is_wrong).unwrap_or_else(unreadable)
@@ -52,12 +52,12 @@ pub fn unreadable(name: &str, location: Location) -> Window {
     }
 }
 
-fn read_window(root: &Node, reading: &mut Reading<'_>) -> Option<Window> {
-    let (metadata, spec) = envelope(root, NameRule::Label, false, reading)?;
+fn read_window(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Window> {
+    let (metadata, spec) = read_envelope(root, NameRule::Label, false, reading)?;
     let mut fields = spec_fields(root, spec, reading)?;
     let action = fields.required("action", reading);
     let action = action.and_then(|action| reading.choice(&action, ACTIONS, &[], false));
-    let selector = match fields.narrowing("select", reading) {
+    let selector = match fields.optional_selector("select", reading) {
         Some(select) => target_selector::read(&select, reading),
         None => Some(TargetSelector::default()),
     };
@@ -82,9 +82,9 @@ fn read_window(root: &Node, reading: &mut Reading<'_>) -> Option<Window> {
 }
 
 fn read_times(
-    fields: &mut Fields<'_>,
+    fields: &mut ManifestFields<'_>,
     zone: Option<TimeZone>,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<WindowTimes> {
     let given = ["schedule", "duration", "from", "to"].map(|name| fields.optional(name, reading));
     match given {
@@ -100,10 +100,13 @@ fn read_times(
                 reading.bad_value(&end, "the window ends before it begins", "write a later `to`");
                 return None;
             }
-            Some(WindowTimes::Once { from: at(from, &zone, false)?, to: at(to, &zone, true)? })
+            Some(WindowTimes::Once {
+                from: timestamp_at(from, &zone, false)?,
+                to: timestamp_at(to, &zone, true)?,
+            })
         }
         _ => {
-            let (place, path) = (fields.place().clone(), fields.path_of("schedule"));
+            let (place, path) = (fields.location().clone(), fields.path_of("schedule"));
             let message = "a window has `schedule` and `duration`, or `from` and `to`";
             reading
                 .mistake(codes::NOT_EXACTLY_ONE, message, place, &path)
@@ -113,9 +116,9 @@ fn read_times(
     }
 }
 
-fn read_schedule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Cron> {
+fn read_schedule(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<CronSchedule> {
     let text = reading.text(value)?;
-    match Cron::parse(&text) {
+    match CronSchedule::parse(&text) {
         Ok(schedule) => Some(schedule),
         Err(error) => {
             reading.bad_value(value, error.to_string(), SCHEDULE_HELP);
@@ -124,9 +127,9 @@ fn read_schedule(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<Cron> {
     }
 }
 
-fn read_duration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SignedDuration> {
+fn read_duration(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<SignedDuration> {
     let duration = SignedDuration::try_from(reading.duration(value)?).ok();
-    let duration = duration.filter(|duration| *duration <= LONGEST);
+    let duration = duration.filter(|duration| *duration <= LONGEST_DURATION);
     if duration.is_none() {
         reading.bad_value(
             value,
@@ -138,7 +141,7 @@ fn read_duration(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<SignedD
 }
 
 /// `2026-12-24T00:00`, in local time of the zone.
-fn read_time(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DateTime> {
+fn read_time(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<DateTime> {
     let text = reading.text(value)?;
     let fits = text.len() == 16
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -160,7 +163,7 @@ fn read_time(value: &Value<'_>, reading: &mut Reading<'_>) -> Option<DateTime> {
 
 /// A local time that does not exist counts as after the gap. Of a local time that exists twice, the first begins the window and the
 /// second ends it.
-fn at(time: DateTime, zone: &TimeZone, is_end: bool) -> Option<Timestamp> {
+fn timestamp_at(time: DateTime, zone: &TimeZone, is_end: bool) -> Option<Timestamp> {
     let at = zone.to_ambiguous_timestamp(time);
     if is_end { at.later().ok() } else { at.compatible().ok() }
 }

@@ -1,44 +1,44 @@
 //! Converts nodes to types, field by field.
 //!
-//! A [`Reading`] collects the mistakes of one document. [`Fields`] takes the fields of one map and reports unknown ones. A reader returns
-//! `None` after it reported a mistake; the caller continues with the other fields, so that one pass finds all mistakes.
+//! A [`ReadContext`] collects the mistakes of one document. [`ManifestFields`] takes the fields of one map and reports unknown ones. A reader returns
+//! `NotConfigured` after it reported a mistake; the caller continues with the other fields, so that one pass finds all mistakes.
 
-#[cfg(test)]
-pub mod asked;
 mod fields;
 mod names;
+#[cfg(test)]
+pub mod requested_fields;
 mod text;
 mod value;
 
-use crate::model::{Diagnostic, Location, MISTAKES_KEPT, Scope, left_off};
+use crate::model::{Diagnostic, DiagnosticScope, Location, MOST_MISTAKES, further_mistakes};
 
-pub use fields::Fields;
-pub use names::{NameRule, is_label_key, is_label_value, nearest, suggest, with_a_slip};
-pub use text::{duration, quantity};
-pub use value::Value;
+pub use fields::ManifestFields;
+pub use names::{NameRule, is_label_key, is_label_value, likely_typo_of, nearest, suggest};
+pub use text::{is_quantity, parse_duration};
+pub use value::ManifestValue;
 
 use super::codes;
-use super::yaml::Node;
+use super::yaml::YamlNode;
 
 /// The mistakes of one document.
 #[derive(Debug)]
-pub struct Reading<'a> {
+pub struct ReadContext<'a> {
     pub file: &'a str,
     /// The scope of its mistakes.
-    pub scope: Scope,
+    pub scope: DiagnosticScope,
     pub mistakes: Vec<Diagnostic>,
-    /// How many were found after [`MISTAKES_KEPT`].
-    more: usize,
+    /// How many were found after [`MOST_MISTAKES`].
+    dropped_count: usize,
     /// The last of these.
-    unsaid: Vec<Diagnostic>,
+    dropped: Vec<Diagnostic>,
 }
 
-impl<'a> Reading<'a> {
-    pub fn new(file: &'a str, scope: Scope) -> Self {
-        Self { file, scope, mistakes: Vec::new(), more: 0, unsaid: Vec::new() }
+impl<'a> ReadContext<'a> {
+    pub fn new(file: &'a str, scope: DiagnosticScope) -> Self {
+        Self { file, scope, mistakes: Vec::new(), dropped_count: 0, dropped: Vec::new() }
     }
 
-    pub fn location(&self, node: &Node) -> Location {
+    pub fn location(&self, node: &YamlNode) -> Location {
         node.location(self.file)
     }
 
@@ -49,32 +49,32 @@ impl<'a> Reading<'a> {
         message: impl Into<String>,
         location: Location,
         path: &str,
-    ) -> Noted<'_> {
+    ) -> RecordedMistake<'_> {
         let mut diagnostic = Diagnostic::error(code, message, self.scope.clone()).at(location);
         if !path.is_empty() {
             diagnostic = diagnostic.in_path(path);
         }
-        if self.mistakes.len() < MISTAKES_KEPT {
+        if self.mistakes.len() < MOST_MISTAKES {
             self.mistakes.push(diagnostic);
-            return Noted { mistakes: &mut self.mistakes };
+            return RecordedMistake { mistakes: &mut self.mistakes };
         }
         // The YAML parser may have reported this already.
-        if self.more > 0 || self.mistakes.len() == MISTAKES_KEPT {
-            self.more += 1;
-            self.mistakes.truncate(MISTAKES_KEPT);
-            self.mistakes.push(left_off(codes::MORE_MISTAKES, self.more, &diagnostic));
+        if self.dropped_count > 0 || self.mistakes.len() == MOST_MISTAKES {
+            self.dropped_count += 1;
+            self.mistakes.truncate(MOST_MISTAKES);
+            self.mistakes.push(further_mistakes(codes::MORE_MISTAKES, self.dropped_count, &diagnostic));
         }
-        self.unsaid = vec![diagnostic];
-        Noted { mistakes: &mut self.unsaid }
+        self.dropped = vec![diagnostic];
+        RecordedMistake { mistakes: &mut self.dropped }
     }
 
     /// Whether further mistakes are dropped. Callers then skip expensive messages.
     pub fn is_full(&self) -> bool {
-        self.mistakes.len() > MISTAKES_KEPT
+        self.mistakes.len() > MOST_MISTAKES
     }
 
     /// Refuses a planned field or value, which must not be ignored.
-    pub fn not_yet(&mut self, what: &str, value: &Value<'_>) {
+    pub fn not_yet(&mut self, what: &str, value: &ManifestValue<'_>) {
         let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
         self.mistake(codes::NOT_YET, format!("{what} is not supported yet"), location, &value.path)
             .help("it comes in a later version; remove it until then");
@@ -83,11 +83,11 @@ impl<'a> Reading<'a> {
 
 /// The last recorded mistake, to add help and related places.
 #[derive(Debug)]
-pub struct Noted<'r> {
+pub struct RecordedMistake<'r> {
     mistakes: &'r mut Vec<Diagnostic>,
 }
 
-impl Noted<'_> {
+impl RecordedMistake<'_> {
     pub fn help(self, help: impl Into<String>) -> Self {
         if let Some(last) = self.mistakes.last_mut() {
             last.help = Some(help.into());

@@ -17,7 +17,7 @@ impl NameRule {
         }
     }
 
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Label => "lower case letters, digits and `-`, a letter or digit at both ends, at most 63",
             Self::Subdomain => {
@@ -64,7 +64,7 @@ pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 /// The known name of which this is likely a typo. Less similar names may be intended.
-pub fn with_a_slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn likely_typo_of<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     const SLIP: f32 = 0.85;
     closest(name, known, SLIP)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// `90s`, `5m`, `1h30m`; units h, m, s, each once, in this order, and more than nothing in all.
-pub fn duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let mut seconds = 0_u64;
     let mut rest = text;
     for (unit, factor) in [('h', 3600), ('m', 60), ('s', 1)] {
@@ -19,7 +19,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 
 /// Whether a text is a Kubernetes quantity: `500m`, `1.5Gi`, `2`, `1e3`.
 /// Source: the grammar of `resource.Quantity` in the API reference.
-pub fn quantity(text: &str) -> bool {
+pub fn is_quantity(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end =
         unsigned.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(unsigned.len());

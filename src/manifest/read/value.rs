@@ -5,25 +5,25 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::names::{is_label_key, is_label_value};
-use super::{NameRule, Reading, codes, suggest};
-use crate::manifest::yaml::{Node, NodeKind};
+use super::{NameRule, ReadContext, codes, suggest};
+use crate::manifest::yaml::{YamlNode, YamlNodeKind};
 use crate::model::Location;
 
 /// Items of one list or map at most, because readers compare them with each other.
-pub const ITEMS: usize = 4096;
+pub const MOST_ITEMS: usize = 4096;
 
 /// A node with its path in the document.
 #[derive(Clone, Debug)]
-pub struct Value<'a> {
-    pub node: &'a Node,
+pub struct ManifestValue<'a> {
+    pub node: &'a YamlNode,
     /// For example `spec.clusterTopology.clusters[0].name`; empty at the root.
     pub path: String,
-    /// Where the name of its field stands; `None` for the root and for items of lists.
+    /// Where the name of its field stands; `NotConfigured` for the root and for items of lists.
     pub name_location: Option<Location>,
 }
 
-impl<'a> Value<'a> {
-    pub fn root(node: &'a Node) -> Self {
+impl<'a> ManifestValue<'a> {
+    pub fn root(node: &'a YamlNode) -> Self {
         Self { node, path: String::new(), name_location: None }
     }
 
@@ -45,49 +45,49 @@ impl<'a> Value<'a> {
     /// A scalar as it is written; `…` for anything else.
     pub fn brief(&self) -> &str {
         match &self.node.kind {
-            NodeKind::Bool(_, text) | NodeKind::Int(_, text) | NodeKind::Float(_, text) => text,
-            NodeKind::String(text) if text.chars().count() <= 40 => text,
+            YamlNodeKind::Bool(_, text) | YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => text,
+            YamlNodeKind::String(text) if text.chars().count() <= 40 => text,
             _ => "…",
         }
     }
 
     /// An empty map or list.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.node.kind, NodeKind::Map(entries) if entries.is_empty())
-            || matches!(&self.node.kind, NodeKind::Seq(items) if items.is_empty())
+        matches!(&self.node.kind, YamlNodeKind::Map(entries) if entries.is_empty())
+            || matches!(&self.node.kind, YamlNodeKind::Seq(items) if items.is_empty())
     }
 }
 
-impl Reading<'_> {
-    pub fn wrong_type(&mut self, value: &Value<'_>, expected: &str) {
+impl ReadContext<'_> {
+    pub fn wrong_type(&mut self, value: &ManifestValue<'_>, expected: &str) {
         let name = if value.path.is_empty() { "the document" } else { &format!("`{}`", value.name()) };
         let location = self.location(value.node);
-        let message = format!("{name} must be {expected}, not {}", value.node.what());
+        let message = format!("{name} must be {expected}, not {}", value.node.description());
         let noted = self.mistake(codes::WRONG_TYPE, message, location, &value.path);
         match &value.node.kind {
-            NodeKind::Bool(_, text) if expected.contains("text") => {
+            YamlNodeKind::Bool(_, text) if expected.contains("text") => {
                 let words = "YAML reads yes, no, on, off, true and false without quotes as booleans";
                 noted.help(format!("put it in quotes: \"{text}\"; {words}"));
             }
-            NodeKind::Int(_, text) | NodeKind::Float(_, text) if expected.contains("text") => {
+            YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) if expected.contains("text") => {
                 noted.help(format!("put it in quotes: \"{text}\""));
             }
-            NodeKind::String(text) if expected.contains("number") && text.parse::<u64>().is_ok() => {
+            YamlNodeKind::String(text) if expected.contains("number") && text.parse::<u64>().is_ok() => {
                 noted.help(format!("remove the quotes: {text}"));
             }
             _ => {}
         }
     }
 
-    pub fn bad_value(&mut self, value: &Value<'_>, message: impl Into<String>, help: &str) {
+    pub fn bad_value(&mut self, value: &ManifestValue<'_>, message: impl Into<String>, help: &str) {
         let location = self.location(value.node);
         self.mistake(codes::BAD_VALUE, message, location, &value.path).help(help);
     }
 
     /// A text; a number or boolean without quotes is a mistake that says how to write it.
-    pub fn text(&mut self, value: &Value<'_>) -> Option<String> {
+    pub fn text(&mut self, value: &ManifestValue<'_>) -> Option<String> {
         match &value.node.kind {
-            NodeKind::String(text) => Some(text.clone()),
+            YamlNodeKind::String(text) => Some(text.clone()),
             _ => {
                 self.wrong_type(value, "a text");
                 None
@@ -96,19 +96,19 @@ impl Reading<'_> {
     }
 
     /// A text that is not empty and has no spaces.
-    pub fn word(&mut self, value: &Value<'_>) -> Option<String> {
+    pub fn word(&mut self, value: &ManifestValue<'_>) -> Option<String> {
         let text = self.text(value)?;
         if text.is_empty() || text.contains(char::is_whitespace) {
-            let message = format!("`{}` must be one word, not {}", value.name(), value.node.what());
+            let message = format!("`{}` must be one word, not {}", value.name(), value.node.description());
             self.bad_value(value, message, "remove the spaces, or the field");
             return None;
         }
         Some(text)
     }
 
-    pub fn boolean(&mut self, value: &Value<'_>) -> Option<bool> {
+    pub fn boolean(&mut self, value: &ManifestValue<'_>) -> Option<bool> {
         match &value.node.kind {
-            NodeKind::Bool(boolean, _) => Some(*boolean),
+            YamlNodeKind::Bool(boolean, _) => Some(*boolean),
             _ => {
                 self.wrong_type(value, "a boolean (true or false)");
                 None
@@ -116,8 +116,8 @@ impl Reading<'_> {
         }
     }
 
-    pub fn count(&mut self, value: &Value<'_>, range: RangeInclusive<u32>) -> Option<u32> {
-        let NodeKind::Int(number, _) = &value.node.kind else {
+    pub fn count(&mut self, value: &ManifestValue<'_>, range: RangeInclusive<u32>) -> Option<u32> {
+        let YamlNodeKind::Int(number, _) = &value.node.kind else {
             self.wrong_type(value, "a whole number");
             return None;
         };
@@ -134,13 +134,13 @@ impl Reading<'_> {
     }
 
     /// `90s`, `5m`, `1h30m`.
-    pub fn duration(&mut self, value: &Value<'_>) -> Option<Duration> {
+    pub fn duration(&mut self, value: &ManifestValue<'_>) -> Option<Duration> {
         let duration = match &value.node.kind {
-            NodeKind::String(text) => super::text::duration(text),
+            YamlNodeKind::String(text) => super::text::parse_duration(text),
             _ => None,
         };
         if duration.is_none() {
-            let message = format!("`{}` must be a duration, not {}", value.name(), value.node.what());
+            let message = format!("`{}` must be a duration, not {}", value.name(), value.node.description());
             self.bad_value(value, message, "write it with units: 60s, 5m or 1h30m");
         }
         duration
@@ -149,7 +149,7 @@ impl Reading<'_> {
     /// One of the given words, in any case when `any_case`; `later` are planned ones.
     pub fn choice<T: Copy>(
         &mut self,
-        value: &Value<'_>,
+        value: &ManifestValue<'_>,
         choices: &[(&str, T)],
         later: &[&str],
         any_case: bool,
@@ -162,7 +162,7 @@ impl Reading<'_> {
         if let Some(word) = later.iter().find(|word| fits(word)) {
             self.not_yet(
                 &format!("`{}: {word}`", value.path),
-                &Value { name_location: None, ..value.clone() },
+                &ManifestValue { name_location: None, ..value.clone() },
             );
             return None;
         }
@@ -178,40 +178,43 @@ impl Reading<'_> {
         None
     }
 
-    pub fn name(&mut self, value: &Value<'_>, rule: NameRule) -> Option<String> {
+    pub fn name(&mut self, value: &ManifestValue<'_>, rule: NameRule) -> Option<String> {
         let text = self.text(value)?;
         if rule.fits(&text) {
             return Some(text);
         }
         let location = self.location(value.node);
         self.mistake(codes::BAD_NAME, format!("{text:?} is not a valid name"), location, &value.path)
-            .help(format!("a name has {}", rule.words()));
+            .help(format!("a name has {}", rule.description()));
         None
     }
 
-    pub fn list<'v>(&mut self, value: &Value<'v>) -> Option<Vec<Value<'v>>> {
+    pub fn list<'v>(&mut self, value: &ManifestValue<'v>) -> Option<Vec<ManifestValue<'v>>> {
         let items = self.long_list(value)?;
         self.check_items(value, items.len())?;
         Some(items)
     }
 
     /// A list without a limit, because its items are not compared with each other.
-    pub fn long_list<'v>(&mut self, value: &Value<'v>) -> Option<Vec<Value<'v>>> {
+    pub fn long_list<'v>(&mut self, value: &ManifestValue<'v>) -> Option<Vec<ManifestValue<'v>>> {
         let Some(items) = value.node.as_seq() else {
             self.wrong_type(value, "a list");
             return None;
         };
-        let item =
-            |(index, node)| Value { node, path: format!("{}[{index}]", value.path), name_location: None };
+        let item = |(index, node)| ManifestValue {
+            node,
+            path: format!("{}[{index}]", value.path),
+            name_location: None,
+        };
         Some(items.iter().enumerate().map(item).collect())
     }
 
-    fn check_items(&mut self, value: &Value<'_>, count: usize) -> Option<()> {
-        self.at_most(value, count, ITEMS)
+    fn check_items(&mut self, value: &ManifestValue<'_>, count: usize) -> Option<()> {
+        self.check_count(value, count, MOST_ITEMS)
     }
 
     /// A mistake where a list or map with so many items has too many.
-    pub fn at_most(&mut self, value: &Value<'_>, count: usize, most: usize) -> Option<()> {
+    pub fn check_count(&mut self, value: &ManifestValue<'_>, count: usize, most: usize) -> Option<()> {
         if count <= most {
             return Some(());
         }
@@ -222,7 +225,7 @@ impl Reading<'_> {
         None
     }
 
-    pub fn texts(&mut self, value: &Value<'_>) -> Option<Vec<String>> {
+    pub fn texts(&mut self, value: &ManifestValue<'_>) -> Option<Vec<String>> {
         let items = self.list(value)?;
         // Read all items before the first failure ends the list, to report all mistakes.
         let texts: Vec<_> = items.iter().map(|item| self.text(item)).collect();
@@ -230,25 +233,25 @@ impl Reading<'_> {
     }
 
     /// A map with its values.
-    pub fn entries<'v>(&mut self, value: &Value<'v>) -> Option<Vec<(&'v str, Value<'v>)>> {
+    pub fn entries<'v>(&mut self, value: &ManifestValue<'v>) -> Option<Vec<(&'v str, ManifestValue<'v>)>> {
         let Some(entries) = value.node.as_map() else {
             self.wrong_type(value, "a map");
             return None;
         };
         self.check_items(value, entries.len())?;
         let file = self.file;
-        let entry = |entry: &'v crate::manifest::yaml::Entry| {
+        let entry = |entry: &'v crate::manifest::yaml::YamlEntry| {
             let path = format!("{}.{}", value.path, entry.key);
             (
                 entry.key.as_str(),
-                Value { node: &entry.value, path, name_location: Some(entry.location(file)) },
+                ManifestValue { node: &entry.value, path, name_location: Some(entry.location(file)) },
             )
         };
         Some(entries.iter().map(entry).collect())
     }
 
     /// A map of texts with free keys.
-    pub fn text_map(&mut self, value: &Value<'_>) -> Option<BTreeMap<String, String>> {
+    pub fn text_map(&mut self, value: &ManifestValue<'_>) -> Option<BTreeMap<String, String>> {
         let entries = self.entries(value)?;
         let pairs: Vec<_> =
             entries.into_iter().map(|(key, value)| Some((key.to_owned(), self.text(&value)?))).collect();
@@ -256,7 +259,7 @@ impl Reading<'_> {
     }
 
     /// A map of labels: keys and values by the rules of Kubernetes.
-    pub fn labels(&mut self, value: &Value<'_>) -> Option<BTreeMap<String, String>> {
+    pub fn labels(&mut self, value: &ManifestValue<'_>) -> Option<BTreeMap<String, String>> {
         let entries = self.entries(value)?;
         let mut labels = BTreeMap::new();
         let before = self.mistakes.len();
@@ -270,7 +273,7 @@ impl Reading<'_> {
     }
 
     /// A text that is also the value of a label.
-    pub fn label_value(&mut self, value: &Value<'_>) -> Option<String> {
+    pub fn label_value(&mut self, value: &ManifestValue<'_>) -> Option<String> {
         let text = self.text(value)?;
         if is_label_value(&text) {
             return Some(text);
@@ -281,14 +284,14 @@ impl Reading<'_> {
     }
 
     /// One name twice in a list.
-    pub fn second(&mut self, name: &str, value: &Value<'_>, first: &Value<'_>) {
+    pub fn duplicate(&mut self, name: &str, value: &ManifestValue<'_>, first: &ManifestValue<'_>) {
         let (place, first) = (self.location(value.node), self.location(first.node));
         self.mistake(codes::DUPLICATE_ITEM, format!("the name `{name}` stands twice"), place, &value.path)
             .related(first, "here first");
     }
 
     /// Checks the key of a label or annotation.
-    pub fn label_key(&mut self, key: &str, value: &Value<'_>) {
+    pub fn label_key(&mut self, key: &str, value: &ManifestValue<'_>) {
         if is_label_key(key) {
             return;
         }

@@ -13,55 +13,55 @@ use serde_json::{Map, Value, json};
 
 use super::OWN_VERSION;
 use super::hub::Hub;
-use super::kinds::Native;
+use super::kinds::ManifestKind;
 use super::yaml;
 use crate::model::Diagnostic;
 
 /// The address of the schemas, before the folder of the version.
-pub const ADDRESS: &str = "https://tutti.dev/schemas/";
+pub const BASE_URL: &str = "https://tutti.dev/schemas/";
 /// The folder of the version in it.
 pub const VERSION: &str = "v1alpha1";
 
 const DEFINITIONS: &str = include_str!("definitions.yaml");
 
-const KINDS: &[(Native, &str)] = &[
-    (Native::Instance, include_str!("instance.yaml")),
-    (Native::Cluster, include_str!("cluster.yaml")),
-    (Native::Rings, include_str!("rings.yaml")),
-    (Native::AppSet, include_str!("appset.yaml")),
-    (Native::Component, include_str!("component.yaml")),
-    (Native::Objects, include_str!("objects.yaml")),
-    (Native::Project, include_str!("project.yaml")),
-    (Native::Route, include_str!("route.yaml")),
-    (Native::Approval, include_str!("approval.yaml")),
-    (Native::Trigger, include_str!("trigger.yaml")),
-    (Native::Notification, include_str!("notification.yaml")),
-    (Native::Server, include_str!("server.yaml")),
-    (Native::Policy, include_str!("policy.yaml")),
-    (Native::Window, include_str!("window.yaml")),
-    (Native::Analysis, include_str!("analysis.yaml")),
-    (Native::ApprovalRule, include_str!("approval_rule.yaml")),
-    (Native::Approvers, include_str!("approvers.yaml")),
+const KINDS: &[(ManifestKind, &str)] = &[
+    (ManifestKind::Instance, include_str!("instance.yaml")),
+    (ManifestKind::Cluster, include_str!("cluster.yaml")),
+    (ManifestKind::Rings, include_str!("rings.yaml")),
+    (ManifestKind::AppSet, include_str!("appset.yaml")),
+    (ManifestKind::Component, include_str!("component.yaml")),
+    (ManifestKind::Objects, include_str!("objects.yaml")),
+    (ManifestKind::Project, include_str!("project.yaml")),
+    (ManifestKind::Route, include_str!("route.yaml")),
+    (ManifestKind::Approval, include_str!("approval.yaml")),
+    (ManifestKind::Trigger, include_str!("trigger.yaml")),
+    (ManifestKind::Notification, include_str!("notification.yaml")),
+    (ManifestKind::Server, include_str!("server.yaml")),
+    (ManifestKind::Policy, include_str!("policy.yaml")),
+    (ManifestKind::Window, include_str!("window.yaml")),
+    (ManifestKind::Analysis, include_str!("analysis.yaml")),
+    (ManifestKind::ApprovalRule, include_str!("approval_rule.yaml")),
+    (ManifestKind::Approvers, include_str!("approvers.yaml")),
 ];
 
 /// The kinds that have a schema.
-pub fn kinds() -> impl Iterator<Item = Native> {
+pub fn kinds() -> impl Iterator<Item = ManifestKind> {
     KINDS.iter().map(|(kind, _)| *kind)
 }
 
-/// Its path below [`ADDRESS`].
-pub fn path(kind: Native) -> String {
+/// Its path below [`BASE_URL`].
+pub fn path(kind: ManifestKind) -> String {
     format!("{VERSION}/{}.json", kind.name().to_lowercase())
 }
 
 /// The apiVersions that a kind is read in, the native one first.
-pub fn versions(kind: Native, hub: &Hub) -> Vec<String> {
+pub fn versions(kind: ManifestKind, hub: &Hub) -> Vec<String> {
     let foreign = hub.versions(kind).into_iter().map(ToOwned::to_owned);
     std::iter::once(OWN_VERSION.to_owned()).chain(foreign).collect()
 }
 
-/// The schema of a kind; `None` when it has none. Errors come from a broken schema file, which tests exclude.
-pub fn of(kind: Native, hub: &Hub) -> Result<Option<Value>, Vec<Diagnostic>> {
+/// The schema of a kind; `NotConfigured` when it has none. Errors come from a broken schema file, which tests exclude.
+pub fn schema_of(kind: ManifestKind, hub: &Hub) -> Result<Option<Value>, Vec<Diagnostic>> {
     let Some((_, text)) = KINDS.iter().find(|(known, _)| *known == kind) else { return Ok(None) };
     let mut parts = yaml::parse_values(kind.name(), text)?;
     let mut definitions = yaml::parse_values("definitions", DEFINITIONS)?;
@@ -87,7 +87,7 @@ pub fn of(kind: Native, hub: &Hub) -> Result<Option<Value>, Vec<Diagnostic>> {
     }
     let mut schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "$id": format!("{ADDRESS}{}", path(kind)),
+        "$id": format!("{BASE_URL}{}", path(kind)),
         "title": kind.name(),
         "description": part("description"),
         "type": "object",
@@ -107,12 +107,12 @@ pub fn of(kind: Native, hub: &Hub) -> Result<Option<Value>, Vec<Diagnostic>> {
         },
         "examples": part("examples"),
     });
-    schema["definitions"] = Value::Object(used(&schema, definitions));
+    schema["definitions"] = Value::Object(used_definitions(&schema, definitions));
     Ok(Some(schema))
 }
 
 /// The definitions that a schema uses, and those that they use.
-fn used(schema: &Value, mut all: Map<String, Value>) -> Map<String, Value> {
+fn used_definitions(schema: &Value, mut all: Map<String, Value>) -> Map<String, Value> {
     let mut found = Map::new();
     let mut wanted = references(schema);
     while let Some(name) = wanted.pop() {

@@ -3,20 +3,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use include_dir::{Dir, include_dir};
 use serde_json::{Value, json};
 
-use super::{KINDS, of};
+use super::{KINDS, schema_of};
 use crate::manifest::hub::Hub;
-use crate::manifest::kinds::Native;
-use crate::manifest::read::asked;
+use crate::manifest::kinds::ManifestKind;
+use crate::manifest::read::requested_fields;
 use crate::manifest::{read, yaml};
 use crate::model::Snapshot;
 
 /// (path of a map, name of a field in it); lists as `[]`.
 type Known = BTreeSet<(String, String)>;
 
-fn schema(kind: Native) -> Value {
+fn schema(kind: ManifestKind) -> Value {
     let (hub, mistakes) = Hub::of(&Snapshot::of_texts([]));
     assert_eq!(mistakes, []);
-    of(kind, &hub).unwrap().unwrap()
+    schema_of(kind, &hub).unwrap().unwrap()
 }
 
 fn mistakes(manifest: &Value) -> Vec<String> {
@@ -78,12 +78,12 @@ fn schema_and_reader_know_the_same_fields() {
         let schema = schema(*kind);
         let in_schema = properties(&schema);
         let mut shown = Known::new();
-        asked::forget();
+        requested_fields::reset();
         for example in schema["examples"].as_array().unwrap() {
             assert_eq!(mistakes(example), Vec::<String>::new(), "{} {example}", kind.name());
             fields(example, "", &mut shown);
         }
-        let read: Known = asked::taken();
+        let read: Known = requested_fields::take();
         let missing: Vec<_> = read.difference(&in_schema).collect();
         assert!(missing.is_empty(), "{}: the reader knows, the schema does not: {missing:?}", kind.name());
         let not_shown: Vec<_> = in_schema.difference(&shown).filter(|known| !is_free(known)).collect();

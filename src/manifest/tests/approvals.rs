@@ -1,7 +1,7 @@
 //! Approval rules and Approvers as they are read.
 
 use super::read_texts;
-use crate::model::{ApprovalRule, Roles, RuledAction};
+use crate::model::{ApprovalRule, ApprovalRuleAction, ApproverRoles};
 
 fn rule(spec: &str) -> (ApprovalRule, Vec<String>) {
     let text = format!(
@@ -19,7 +19,7 @@ fn rule_is_read() {
     );
     assert_eq!(told, Vec::<String>::new());
     assert_eq!((rule.count, rule.four_eyes, rule.reason.as_deref()), (Some(2), false, Some("because")));
-    assert_eq!(rule.actions, [RuledAction::Delete, RuledAction::Rollout]);
+    assert_eq!(rule.actions, [ApprovalRuleAction::Delete, ApprovalRuleAction::Rollout]);
     assert_eq!(
         rule.kinds.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["StatefulSet.apps", "Secret"]
@@ -36,7 +36,7 @@ fn rule_with_mistake_cannot_be_satisfied() {
     ] {
         let (rule, told) = rule(spec);
         assert_eq!((rule.count, told.is_empty()), (None, false), "{spec}");
-        assert_eq!(rule.actions, [RuledAction::Rollout, RuledAction::Delete], "{spec}");
+        assert_eq!(rule.actions, [ApprovalRuleAction::Rollout, ApprovalRuleAction::Delete], "{spec}");
         assert_eq!(rule.selector, Default::default(), "{spec}");
     }
     // Nor is it lost with its file.
@@ -49,13 +49,13 @@ fn rule_with_mistake_cannot_be_satisfied() {
 fn approvers_with_mistake_are_nobody() {
     let text = "apiVersion: tutti.dev/v1alpha1\nkind: Approvers\nmetadata: {name: managers}\nspec: {users: [ann, [bob]]}\n";
     let read = read_texts(&[("policies/managers.yaml", text)]);
-    let roles = Roles::of(&read.approvers, read.may_lack_approvers);
+    let roles = ApproverRoles::of(&read.approvers, read.may_lack_approvers);
     assert!(roles.has("managers") && !roles.has("others") && !read.diagnostics.is_empty(), "{roles:?}");
-    assert!(!roles.include(&["managers".to_owned()], "ann"));
+    assert!(!roles.includes(&["managers".to_owned()], "ann"));
     // Of a file that cannot be read, nobody knows whose names it has.
     let read = read_texts(&[("policies/managers.yaml", &text.replace("[bob]]", ""))]);
-    let roles = Roles::of(&read.approvers, read.may_lack_approvers);
-    assert!(roles.has("others") && !roles.include(&["others".to_owned()], "ann"), "{roles:?}");
+    let roles = ApproverRoles::of(&read.approvers, read.may_lack_approvers);
+    assert!(roles.has("others") && !roles.includes(&["others".to_owned()], "ann"), "{roles:?}");
 }
 
 #[test]

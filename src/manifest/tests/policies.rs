@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::read_texts;
 use crate::manifest;
-use crate::model::{File, Policy, Snapshot};
+use crate::model::{Policy, Snapshot, SnapshotFile};
 
 const OWN: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Policy\nmetadata: {name: p}\nspec:\n";
 const RULES: &str = "  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE]}]}\n";
@@ -95,8 +95,8 @@ fn lists_of_a_policy_are_bounded() {
 fn file_that_cannot_be_read_denies_everything() {
     let large = format!("{OWN}{RULES}{TRUE}# {}\n", "x".repeat(manifest::yaml::FILE_LIMIT));
     check(&large, &["E1101"], &["policies/p.yaml deny all everything"]);
-    let garbled = File { content: vec![0xff, 0xfe, 0x00].into(), ..File::link("x") };
-    for file in [File::link("x"), garbled] {
+    let garbled = SnapshotFile { content: vec![0xff, 0xfe, 0x00].into(), ..SnapshotFile::link("x") };
+    for file in [SnapshotFile::link("x"), garbled] {
         for (path, expected) in [
             ("policies/p.yaml", Some("policies/p.yaml deny all everything")),
             ("policies", Some("policies deny all everything")),

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::{COMPONENT, check_mistakes, clean, read_texts};
 use crate::manifest::rollout_approval_to_yaml;
 use crate::model::{
-    App, AppId, ClusterName, DefaultRollout, Digest, GroupOrder, OnFailure, Rollout, RolloutAction,
-    RolloutApproval, RolloutApprovalPlaces, RolloutGroup, Selector, Share, WaveLimits, WaveOrder,
+    App, AppId, ClusterName, ClusterSelector, DefaultRollout, Digest, GroupOrder, OnFailure, RolloutAction,
+    RolloutApproval, RolloutApprovalLocations, RolloutGroup, UnitShare, UpdateStrategy, WaveLimits,
+    WaveOrder,
 };
 
 fn app_set(strategy: &str) -> String {
@@ -46,9 +47,12 @@ fn limits(of: &str) -> WaveLimits {
 fn limits_are_read() {
     let none = WaveLimits::default();
     let cases = [
-        ("maxConcurrency: 3", WaveLimits { max_concurrency: Some(Share::Count(3)), ..none.clone() }),
-        ("maxConcurrency: 25%", WaveLimits { max_concurrency: Some(Share::Percent(25)), ..none.clone() }),
-        ("maxConcurrency: '100%'", WaveLimits { max_concurrency: Some(Share::Percent(100)), ..none.clone() }),
+        ("maxConcurrency: 3", WaveLimits { max_concurrency: Some(UnitShare::Count(3)), ..none.clone() }),
+        ("maxConcurrency: 25%", WaveLimits { max_concurrency: Some(UnitShare::Percent(25)), ..none.clone() }),
+        (
+            "maxConcurrency: '100%'",
+            WaveLimits { max_concurrency: Some(UnitShare::Percent(100)), ..none.clone() },
+        ),
         ("maxFailures: 2", WaveLimits { max_failures: 2, ..none.clone() }),
         ("maxFailures: 0", none.clone()),
         ("soak: 1h30m", WaveLimits { soak: Some(Duration::from_secs(5400)), ..none.clone() }),
@@ -83,7 +87,7 @@ fn waves_are_read() {
     let waves = "[{name: one, clusters: {names: [a], ring: test}, groups: [canary, default], maxConcurrency: 1, soak: 10m}, \
                  {name: two, maxFailures: 1, confirm: true}]";
     let app = app(&app_set(&format!("{{waves: {waves}, minReadySeconds: 5}}")));
-    assert!(!app.rollout.is_plain());
+    assert!(!app.rollout.has_no_waves());
     let WaveOrder::Waves(waves) = &app.rollout.order else { panic!("{:?}", app.rollout) };
     let [one, two] = waves.as_slice() else { panic!("{waves:?}") };
     assert_eq!((one.name.as_str(), two.name.as_str()), ("one", "two"));
@@ -91,12 +95,12 @@ fn waves_are_read() {
     assert_eq!(one.clusters.ring.as_deref(), Some("test"));
     assert_eq!(one.groups, ["canary", "default"]);
     let limits = WaveLimits {
-        max_concurrency: Some(Share::Count(1)),
+        max_concurrency: Some(UnitShare::Count(1)),
         soak: Some(Duration::from_secs(600)),
         ..WaveLimits::default()
     };
     assert_eq!(one.limits, limits);
-    assert_eq!((&two.clusters, two.groups.len()), (&Selector::default(), 0));
+    assert_eq!((&two.clusters, two.groups.len()), (&ClusterSelector::default(), 0));
     assert_eq!(two.limits, WaveLimits { max_failures: 1, confirm: true, ..WaveLimits::default() });
     assert_eq!((one.location.start.line, one.location.start.column), (5, 35));
 }
@@ -107,8 +111,8 @@ fn every_kind_of_app_takes_waves() {
                     gateFirst: true}";
     for text in [app_set(strategy), component(strategy), objects(strategy)] {
         let app = app(&text);
-        assert!(app.paused && !app.rollout.is_plain(), "{text}");
-        let Rollout { after, on_failure, progress_deadline, gate_first, .. } = &app.rollout;
+        assert!(app.paused && !app.rollout.has_no_waves(), "{text}");
+        let UpdateStrategy { after, on_failure, progress_deadline, gate_first, .. } = &app.rollout;
         let after: Vec<&AppId> = after.iter().map(|after| &after.app).collect();
         let own = AppId::new(&app.id.namespace, "database");
         assert_eq!(after, [&own, &AppId::new("infra", "dns")], "{text}");
@@ -122,16 +126,19 @@ fn strategy_without_waves_is_plain() {
     for strategy in ["{}", "{paused: false}", "{upgradeType: [], canaryClusters: []}", "{after: [other]}"] {
         let app = app(&app_set(strategy));
         assert_eq!(app.rollout.order, WaveOrder::Default, "{strategy}");
-        assert!(app.rollout.is_plain() && app.rollout.deadline() == Rollout::DEADLINE, "{strategy}");
+        assert!(
+            app.rollout.has_no_waves() && app.rollout.deadline() == UpdateStrategy::DEFAULT_DEADLINE,
+            "{strategy}"
+        );
     }
-    assert_eq!(app(COMPONENT).rollout, Rollout::default());
+    assert_eq!(app(COMPONENT).rollout, UpdateStrategy::default());
 }
 
 #[test]
 fn chart_on_selected_clusters_takes_waves() {
     let text = "apiVersion: tutti.dev/v1alpha1\nkind: AppSet\nmetadata: {name: agent}\nspec:\n  podSpec: {deployType: helm, chart: \
                 {chartUrl: {url: charts/agent}}}\n  placement: {clusters: {}}\n  updateStrategy: {waves: [{name: one}]}\n";
-    assert!(!app(text).rollout.is_plain());
+    assert!(!app(text).rollout.has_no_waves());
 }
 
 #[test]
@@ -248,7 +255,7 @@ fn rings_have_limits() {
     let rings = clean(text).rings.unwrap().rings;
     let test = WaveLimits { soak: Some(Duration::from_secs(600)), max_failures: 1, ..WaveLimits::default() };
     let prod =
-        WaveLimits { max_concurrency: Some(Share::Percent(25)), confirm: true, ..WaveLimits::default() };
+        WaveLimits { max_concurrency: Some(UnitShare::Percent(25)), confirm: true, ..WaveLimits::default() };
     assert_eq!((&rings[0].limits, &rings[1].limits), (&test, &prod));
     let elsewhere = text.replace("soak: 10m", "window: {}, gates: [], analysis: {}, statuses: []");
     let told: Vec<_> = read_texts(&[("x.yaml", &elsewhere)]).diagnostics;
@@ -288,7 +295,7 @@ fn rollout_approvals_are_written_and_read_back() {
             digest: Digest::of(b"v4"),
             location: None,
             is_alone: true,
-            places: RolloutApprovalPlaces::default(),
+            places: RolloutApprovalLocations::default(),
         };
         // Beside the app, too; who may write there may pass no window.
         let may_be_beside = !matches!(approval.action, RolloutAction::Override { .. });
@@ -304,7 +311,7 @@ fn rollout_approvals_are_written_and_read_back() {
             let read = read.rollout_approvals.remove(0);
             assert_eq!(read.location.as_ref().unwrap().file, path);
             assert_eq!(
-                RolloutApproval { location: None, places: RolloutApprovalPlaces::default(), ..read },
+                RolloutApproval { location: None, places: RolloutApprovalLocations::default(), ..read },
                 approval
             );
         }

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use super::{NodeKind, scalar};
-use crate::model::Position;
+use super::{YamlNodeKind, scalar};
+use crate::model::TextPosition;
 
 /// The bytes between two positions. With other line ends than `\n` they may be wrong, so callers compare them with the expected text.
-pub fn span(text: &str, start: Position, end: Position) -> Option<Range<usize>> {
+pub fn span(text: &str, start: TextPosition, end: TextPosition) -> Option<Range<usize>> {
     let (from, to) = (offset(text, start)?, offset(text, end)?);
     text.get(from..to).map(|_| from..to)
 }
 
 /// The byte that a position is at. Lines end with `\n` here.
-fn offset(text: &str, position: Position) -> Option<usize> {
+fn offset(text: &str, position: TextPosition) -> Option<usize> {
     let mark = text.len() - text.strip_prefix('\u{feff}').unwrap_or(text).len();
     let body = &text[mark..];
     let line = usize::try_from(position.line).ok()?.checked_sub(1)?;
@@ -23,8 +23,8 @@ fn offset(text: &str, position: Position) -> Option<usize> {
     Some(mark + before + within)
 }
 
-/// The new text with the quotes of the old one, or with quotes when it needs them; `None` when the old text has escapes or several lines.
-pub fn written_as(written: &str, old: &str, new: &str) -> Option<String> {
+/// The new text with the quotes of the old one, or with quotes when it needs them; `NotConfigured` when the old text has escapes or several lines.
+pub fn requote(written: &str, old: &str, new: &str) -> Option<String> {
     if written == old && !written.starts_with(['"', '\'']) {
         return Some(if is_plain(new) { new.to_owned() } else { double_quoted(new) });
     }
@@ -50,7 +50,7 @@ fn is_plain(text: &str) -> bool {
         && fits
         && !is_time
         && !is_date
-        && scalar::resolve(text) == Ok(NodeKind::String(text.to_owned()))
+        && scalar::resolve(text) == Ok(YamlNodeKind::String(text.to_owned()))
 }
 
 fn single_quoted(text: &str) -> String {
@@ -76,12 +76,12 @@ fn is_escaped(letter: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::written_as;
+    use super::requote;
 
     #[test]
     fn quotes_stay_or_come() {
         let check = |written: &str, old: &str, new: &str, expected: Option<&str>| {
-            assert_eq!(written_as(written, old, new).as_deref(), expected, "{written} {new}");
+            assert_eq!(requote(written, old, new).as_deref(), expected, "{written} {new}");
         };
         check("v1", "v1", "v2", Some("v2"));
         check("v1", "v1", "1.8.0", Some("1.8.0"));

@@ -6,20 +6,20 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 
 /// Replaces a colon that ends a plain scalar, during parsing.
-const COLON: char = '\u{e0ff}';
+const COLON_SUBSTITUTE: char = '\u{e0ff}';
 /// A value that starts further right is reported at the start of its line.
 const WIDEST: usize = 1_000;
 
 /// One JSON value of a file, after the spaces that bring it to its column.
 #[derive(Debug, PartialEq)]
-pub struct JsonValue {
+pub struct JsonDocument {
     pub text: String,
     /// Of the file, from 0.
     pub line: u32,
 }
 
-/// The values of a text that is JSON; `None` for a text that is not, which is read as YAML.
-pub fn json_values(text: &str) -> Option<Vec<JsonValue>> {
+/// The values of a text that is JSON; `NotConfigured` for a text that is not, which is read as YAML.
+pub fn json_values(text: &str) -> Option<Vec<JsonDocument>> {
     if !text.trim_start().starts_with('{') {
         return None;
     }
@@ -37,7 +37,7 @@ pub fn json_values(text: &str) -> Option<Vec<JsonValue>> {
         counted = start;
         let column = Some(start - line_start).filter(|column| *column < WIDEST).unwrap_or(0);
         let value = text.get(start..values.byte_offset())?;
-        found.push(JsonValue { text: format!("{:column$}{}\n", "", without_surrogates(value)), line });
+        found.push(JsonDocument { text: format!("{:column$}{}\n", "", without_surrogates(value)), line });
     }
 }
 
@@ -70,7 +70,7 @@ fn without_surrogates(text: &str) -> Cow<'_, str> {
 }
 
 /// The text with a character of its own for each colon that may end a plain scalar (`[a, fd00::]`). In quotes, comments and
-/// blocks it stands for a colon as well: [`with_colons`] brings all of them back. `None`: there is no such colon.
+/// blocks it stands for a colon as well: [`with_colons`] brings all of them back. `NotConfigured`: there is no such colon.
 pub fn without_colons(text: &str) -> Option<String> {
     let ends_scalar = |(at, _): (usize, &str)| {
         let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before)).copied();
@@ -80,13 +80,13 @@ pub fn without_colons(text: &str) -> Option<String> {
         (is_plain && behind.is_some_and(|it| b",]}".contains(&it))).then_some(at)
     };
     let mut colons = text.match_indices(':').filter_map(ends_scalar).peekable();
-    if colons.peek().is_none() || text.contains(COLON) {
+    if colons.peek().is_none() || text.contains(COLON_SUBSTITUTE) {
         return None;
     }
     let (mut made, mut copied) = (String::with_capacity(text.len() + 64), 0);
     for at in colons {
         made.push_str(text.get(copied..at).unwrap_or_default());
-        made.push(COLON);
+        made.push(COLON_SUBSTITUTE);
         copied = at + 1;
     }
     made.push_str(text.get(copied..).unwrap_or_default());
@@ -95,7 +95,7 @@ pub fn without_colons(text: &str) -> Option<String> {
 
 /// A scalar of a text that was made [without](without_colons) them.
 pub fn with_colons(value: String) -> String {
-    if value.contains(COLON) { value.replace(COLON, ":") } else { value }
+    if value.contains(COLON_SUBSTITUTE) { value.replace(COLON_SUBSTITUTE, ":") } else { value }
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     fn colons_end_plain_scalars_only() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(
-                without_colons(text).map(|made| made.replace(COLON, "§")).as_deref(),
+                without_colons(text).map(|made| made.replace(COLON_SUBSTITUTE, "§")).as_deref(),
                 expected,
                 "{text}"
             );

@@ -1,6 +1,6 @@
 //! Parses YAML as kubectl does, with positions.
 //!
-//! The result is [`Node`] trees with the position of every node, and all mistakes of the text: after a syntax error, parsing continues at
+//! The result is [`YamlNode`] trees with the position of every node, and all mistakes of the text: after a syntax error, parsing continues at
 //! the next `---`. The grammar is libyaml's, as in kubectl. Scalars follow the Go library below kubectl (`yes`, `on`, `0644`, `1_000`;
 //! see [`scalar`]). Stricter than kubectl, these are mistakes: a duplicate key, a tag that Kubernetes ignores, a merge key after a key
 //! that it would overwrite, a number without a JSON form, and text that kubectl would drop silently. `documents.jsonl.gz` compares this
@@ -19,44 +19,46 @@ mod tests;
 use serde_json::{Map, Value};
 
 pub use load::{DEPTH_LIMIT, NODE_LIMIT};
-pub use node::{Entry, Node, NodeKind, float_to_json};
-pub use stream::{FILE_LIMIT, Limits};
+pub use node::{YamlEntry, YamlNode, YamlNodeKind, float_to_json};
+pub use stream::{FILE_LIMIT, YamlLimits};
 
 use super::codes;
-use crate::model::{Diagnostic, Scope};
+use crate::model::{Diagnostic, DiagnosticScope};
 
 /// One document of a file. An empty one (nothing between two `---`) is left out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Document {
-    pub root: Node,
+pub struct YamlDocument {
+    pub root: YamlNode,
     /// Mistakes that did not stop the parser. A document with mistakes may only be used to find more of them.
     pub mistakes: Vec<Diagnostic>,
 }
 
 /// The documents of one text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stream {
-    pub documents: Vec<Document>,
+pub struct YamlStream {
+    pub documents: Vec<YamlDocument>,
     /// Mistakes that hid a document.
     pub mistakes: Vec<Diagnostic>,
 }
 
 /// Parses a text with any number of documents; `file` is its path, for locations. The scope of every mistake is the file.
-pub fn read(file: &str, text: &str) -> Stream {
-    stream::read(file, text, Limits::MANIFESTS)
+pub fn read(file: &str, text: &str) -> YamlStream {
+    stream::read(file, text, YamlLimits::MANIFESTS)
 }
 
 /// As [`read`], with all mistakes in one list.
-pub fn parse(file: &str, text: &str) -> (Vec<Document>, Vec<Diagnostic>) {
-    all(read(file, text))
+pub fn parse(file: &str, text: &str) -> (Vec<YamlDocument>, Vec<Diagnostic>) {
+    all_mistakes(read(file, text))
 }
 
 /// As [`parse`], of a text with the objects of an app, which may be larger.
-pub fn parse_objects(file: &str, text: &str) -> (Vec<Document>, Vec<Diagnostic>) {
-    all(stream::read(file, text, Limits::OBJECTS))
+pub fn parse_objects(file: &str, text: &str) -> (Vec<YamlDocument>, Vec<Diagnostic>) {
+    all_mistakes(stream::read(file, text, YamlLimits::OBJECTS))
 }
 
-fn all(Stream { mut documents, mut mistakes }: Stream) -> (Vec<Document>, Vec<Diagnostic>) {
+fn all_mistakes(
+    YamlStream { mut documents, mut mistakes }: YamlStream,
+) -> (Vec<YamlDocument>, Vec<Diagnostic>) {
     mistakes.extend(documents.iter_mut().flat_map(|document| document.mistakes.drain(..)));
     mistakes.sort_by(|one, other| one.location.cmp(&other.location));
     (documents, mistakes)
@@ -78,8 +80,8 @@ pub fn parse_values(file: &str, text: &str) -> Result<Map<String, Value>, Vec<Di
         mistakes.push(
             Diagnostic::error(
                 codes::WRONG_TYPE,
-                format!("{mistake} ({})", document.root.what()),
-                Scope::File(file.to_owned()),
+                format!("{mistake} ({})", document.root.description()),
+                DiagnosticScope::File(file.to_owned()),
             )
             .at(document.root.location(file)),
         );

@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::model::{Location, Position};
+use crate::model::{Location, TextPosition};
 
 /// A value with its position. An alias is a copy of its anchor's node, with the anchor's position.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
-    pub kind: NodeKind,
-    pub start: Position,
+pub struct YamlNode {
+    pub kind: YamlNodeKind,
+    pub start: TextPosition,
     /// Exclusive.
-    pub end: Position,
+    pub end: TextPosition,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum NodeKind {
+pub enum YamlNodeKind {
     Null,
     /// With its text, which may be `yes` or `off`.
     Bool(bool, Box<str>),
@@ -23,59 +23,59 @@ pub enum NodeKind {
     /// Finite. With its text, which may be `1.10`.
     Float(f64, Box<str>),
     String(String),
-    Seq(Vec<Node>),
+    Seq(Vec<YamlNode>),
     /// In the order of the text; no key twice. Keys that were merged come last.
-    Map(Vec<Entry>),
+    Map(Vec<YamlEntry>),
 }
 
 /// One key of a map. Keys that are numbers or booleans in YAML are the text that kubectl makes of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct YamlEntry {
     pub key: String,
-    pub start: Position,
+    pub start: TextPosition,
     /// Of the key, exclusive.
-    pub end: Position,
-    pub value: Node,
+    pub end: TextPosition,
+    pub value: YamlNode,
 }
 
-impl Entry {
+impl YamlEntry {
     /// Where its key stands.
     pub fn location(&self, file: &str) -> Location {
         Location { file: file.to_owned(), start: self.start, end: Some(self.end) }
     }
 }
 
-impl Node {
+impl YamlNode {
     pub fn location(&self, file: &str) -> Location {
         Location { file: file.to_owned(), start: self.start, end: Some(self.end) }
     }
 
     pub fn is_null(&self) -> bool {
-        self.kind == NodeKind::Null
+        self.kind == YamlNodeKind::Null
     }
 
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
-            NodeKind::String(text) => Some(text),
+            YamlNodeKind::String(text) => Some(text),
             _ => None,
         }
     }
 
     pub fn as_seq(&self) -> Option<&[Self]> {
         match &self.kind {
-            NodeKind::Seq(items) => Some(items),
+            YamlNodeKind::Seq(items) => Some(items),
             _ => None,
         }
     }
 
-    pub fn as_map(&self) -> Option<&[Entry]> {
+    pub fn as_map(&self) -> Option<&[YamlEntry]> {
         match &self.kind {
-            NodeKind::Map(entries) => Some(entries),
+            YamlNodeKind::Map(entries) => Some(entries),
             _ => None,
         }
     }
 
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&YamlEntry> {
         self.as_map()?.iter().find(|entry| entry.key == key)
     }
 
@@ -90,34 +90,34 @@ impl Node {
     }
 
     /// What it is, for messages: `the number 0644`, `a list`.
-    pub fn what(&self) -> String {
+    pub fn description(&self) -> String {
         match &self.kind {
-            NodeKind::Null => "nothing".to_owned(),
-            NodeKind::Bool(value, text) if **text == *value.to_string() => format!("the boolean {text}"),
-            NodeKind::Bool(value, text) => format!("the boolean {value} (`{text}`)"),
-            NodeKind::Int(_, text) | NodeKind::Float(_, text) => format!("the number {text}"),
-            NodeKind::String(text) if text.chars().count() > 40 => "a text".to_owned(),
-            NodeKind::String(text) => format!("the text {text:?}"),
-            NodeKind::Seq(_) => "a list".to_owned(),
-            NodeKind::Map(_) => "a map".to_owned(),
+            YamlNodeKind::Null => "nothing".to_owned(),
+            YamlNodeKind::Bool(value, text) if **text == *value.to_string() => format!("the boolean {text}"),
+            YamlNodeKind::Bool(value, text) => format!("the boolean {value} (`{text}`)"),
+            YamlNodeKind::Int(_, text) | YamlNodeKind::Float(_, text) => format!("the number {text}"),
+            YamlNodeKind::String(text) if text.chars().count() > 40 => "a text".to_owned(),
+            YamlNodeKind::String(text) => format!("the text {text:?}"),
+            YamlNodeKind::Seq(_) => "a list".to_owned(),
+            YamlNodeKind::Map(_) => "a map".to_owned(),
         }
     }
 
     /// As kubectl would send it. A float without a fraction becomes an integer, as Go writes it.
     pub fn to_json(&self) -> Value {
         match &self.kind {
-            NodeKind::Null => Value::Null,
-            NodeKind::Bool(value, _) => Value::Bool(*value),
-            NodeKind::Int(value, _) => Value::Number(value.clone()),
-            NodeKind::Float(value, _) => float_to_json(*value),
-            NodeKind::String(text) => Value::String(text.clone()),
-            NodeKind::Seq(items) => Value::Array(items.iter().map(Self::to_json).collect()),
-            NodeKind::Map(entries) => Value::Object(map_to_json(entries)),
+            YamlNodeKind::Null => Value::Null,
+            YamlNodeKind::Bool(value, _) => Value::Bool(*value),
+            YamlNodeKind::Int(value, _) => Value::Number(value.clone()),
+            YamlNodeKind::Float(value, _) => float_to_json(*value),
+            YamlNodeKind::String(text) => Value::String(text.clone()),
+            YamlNodeKind::Seq(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            YamlNodeKind::Map(entries) => Value::Object(map_to_json(entries)),
         }
     }
 }
 
-fn map_to_json(entries: &[Entry]) -> Map<String, Value> {
+fn map_to_json(entries: &[YamlEntry]) -> Map<String, Value> {
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
 }
 

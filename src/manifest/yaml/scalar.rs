@@ -5,36 +5,36 @@
 
 use serde_json::Number;
 
-use super::NodeKind;
+use super::YamlNodeKind;
 
 /// A value without a JSON form: not a number, or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
 
 /// Resolves a plain scalar without a tag.
-pub fn resolve(text: &str) -> Result<NodeKind, NotFinite> {
+pub fn resolve(text: &str) -> Result<YamlNodeKind, NotFinite> {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Ok(NodeKind::Null),
+        "" | "~" | "null" | "Null" | "NULL" => return Ok(YamlNodeKind::Null),
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            return Ok(NodeKind::Bool(true, text.into()));
+            return Ok(YamlNodeKind::Bool(true, text.into()));
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            return Ok(NodeKind::Bool(false, text.into()));
+            return Ok(YamlNodeKind::Bool(false, text.into()));
         }
         ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf"
         | "-.Inf" | "-.INF" => return Err(NotFinite),
         _ => {}
     }
-    Ok(number(text).unwrap_or_else(|| NodeKind::String(text.to_owned())))
+    Ok(number(text).unwrap_or_else(|| YamlNodeKind::String(text.to_owned())))
 }
 
-fn number(text: &str) -> Option<NodeKind> {
+fn number(text: &str) -> Option<YamlNodeKind> {
     match text.as_bytes().first()? {
         // After a leading point, an underscore must stand between digits.
         b'.' => float(&without_underscores(text)?, text),
         b'0'..=b'9' | b'+' | b'-' => {
             let plain: String = text.chars().filter(|letter| *letter != '_').collect();
-            integer(&plain).map(|value| NodeKind::Int(value, text.into())).or_else(|| float(&plain, text))
+            integer(&plain).map(|value| YamlNodeKind::Int(value, text.into())).or_else(|| float(&plain, text))
         }
         _ => None,
     }
@@ -66,7 +66,7 @@ fn integer(text: &str) -> Option<Number> {
     (!signed || i64::try_from(value).is_ok()).then(|| Number::from(value))
 }
 
-/// `None` when one of them does not stand between two digits.
+/// `NotConfigured` when one of them does not stand between two digits.
 fn without_underscores(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let is_digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
@@ -76,7 +76,7 @@ fn without_underscores(text: &str) -> Option<String> {
 }
 
 /// `[-+]? (.digits | digits [. digits*]) [eE [-+]? digits]`; too large is not a number.
-fn float(plain: &str, text: &str) -> Option<NodeKind> {
+fn float(plain: &str, text: &str) -> Option<YamlNodeKind> {
     let unsigned = plain.strip_prefix(['-', '+']).unwrap_or(plain);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -91,17 +91,17 @@ fn float(plain: &str, text: &str) -> Option<NodeKind> {
     let exponent_fits =
         exponent.is_none_or(|exponent| is_digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)));
     let value: f64 = (mantissa_fits && exponent_fits).then(|| plain.parse().ok())??;
-    value.is_finite().then(|| NodeKind::Float(value, text.into()))
+    value.is_finite().then(|| YamlNodeKind::Float(value, text.into()))
 }
 
-/// The text that kubectl makes of a scalar key; `None` for null, which cannot be a key.
-pub fn key(kind: NodeKind) -> Option<String> {
+/// The text that kubectl makes of a scalar key; `NotConfigured` for null, which cannot be a key.
+pub fn key_text(kind: YamlNodeKind) -> Option<String> {
     match kind {
-        NodeKind::String(text) => Some(text),
-        NodeKind::Bool(value, _) => Some(value.to_string()),
-        NodeKind::Int(value, _) => Some(value.to_string()),
-        NodeKind::Float(value, _) => Some(float_key(value)),
-        NodeKind::Null | NodeKind::Seq(_) | NodeKind::Map(_) => None,
+        YamlNodeKind::String(text) => Some(text),
+        YamlNodeKind::Bool(value, _) => Some(value.to_string()),
+        YamlNodeKind::Int(value, _) => Some(value.to_string()),
+        YamlNodeKind::Float(value, _) => Some(float_key(value)),
+        YamlNodeKind::Null | YamlNodeKind::Seq(_) | YamlNodeKind::Map(_) => None,
     }
 }
 

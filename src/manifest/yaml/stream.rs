@@ -2,35 +2,35 @@
 
 use std::borrow::Cow;
 
-use super::load::{Loader, NODE_LIMIT};
-use super::{Stream, codes, kubectl_syntax, syntax};
-use crate::model::{Diagnostic, Location, Scope, over_limit, secret_text};
+use super::load::{NODE_LIMIT, YamlLoader};
+use super::{YamlStream, codes, kubectl_syntax, syntax};
+use crate::model::{Diagnostic, DiagnosticScope, Location, secret_text, size_problem};
 
 /// Bytes of one file.
 pub const FILE_LIMIT: usize = 1024 * 1024;
 
 /// The limits of one text.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct YamlLimits {
     pub bytes: usize,
     pub nodes: usize,
 }
 
-impl Limits {
+impl YamlLimits {
     /// Of manifests and values.
     pub const MANIFESTS: Self = Self { bytes: FILE_LIMIT, nodes: NODE_LIMIT };
     /// Of what an app applies. A million nodes take 200 MiB while they are read.
     pub const OBJECTS: Self = Self { bytes: 16 * FILE_LIMIT, nodes: 5 * NODE_LIMIT };
 }
 /// Unreadable documents before the parser stops, because every restart costs the length of the rest.
-const GIVEN_UP_AFTER: usize = 50;
+const MOST_UNREADABLE_DOCUMENTS: usize = 50;
 
-pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
-    let mut stream = Stream::default();
+pub fn read(file: &str, text: &str, limits: YamlLimits) -> YamlStream {
+    let mut stream = YamlStream::default();
     if text.len() > limits.bytes {
-        let message = format!("the file {}", over_limit(text.len(), limits.bytes));
+        let message = format!("the file {}", size_problem(text.len(), limits.bytes));
         stream.mistakes.push(
-            Diagnostic::error(codes::UNREADABLE, message, Scope::File(file.to_owned()))
+            Diagnostic::error(codes::UNREADABLE, message, DiagnosticScope::File(file.to_owned()))
                 .at(Location::new(file, 1, 1)),
         );
         return stream;
@@ -45,10 +45,10 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
     if let Some(values) = kubectl_syntax::json_values(rest) {
         let mut nodes = 0;
         for value in values {
-            let mut loader = Loader::new(file, &value.text, value.line, nodes);
+            let mut loader = YamlLoader::new(file, &value.text, value.line, nodes);
             loader.node_limit = limits.nodes;
             loader.has_secret = has_secret;
-            let stopped = loader.stream(&mut stream.documents).err();
+            let stopped = loader.load_stream(&mut stream.documents).err();
             nodes = loader.nodes;
             stream.mistakes.append(&mut loader.mistakes);
             if let Some(mistake) = stopped {
@@ -65,11 +65,11 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
     let mut line = 0;
     let mut nodes = 0;
     loop {
-        let mut loader = Loader::new(file, rest, line, nodes);
+        let mut loader = YamlLoader::new(file, rest, line, nodes);
         loader.lacks_colons = replaced.is_some();
         loader.node_limit = limits.nodes;
         loader.has_secret = has_secret;
-        let stopped = loader.stream(&mut stream.documents).err();
+        let stopped = loader.load_stream(&mut stream.documents).err();
         nodes = loader.nodes;
         stream.mistakes.append(&mut loader.mistakes);
         let Some(mistake) = stopped else { return stream };
@@ -79,12 +79,13 @@ pub fn read(file: &str, text: &str, limits: Limits) -> Stream {
         if stream.mistakes.last() != Some(&*mistake) {
             stream.mistakes.push(*mistake);
         }
-        if stream.mistakes.len() >= GIVEN_UP_AFTER {
-            let message = format!("after {GIVEN_UP_AFTER} mistakes the rest of the file was not read");
+        if stream.mistakes.len() >= MOST_UNREADABLE_DOCUMENTS {
+            let message =
+                format!("after {MOST_UNREADABLE_DOCUMENTS} mistakes the rest of the file was not read");
             let place = Location::new(file, stopped_at, 1);
-            stream
-                .mistakes
-                .push(Diagnostic::error(codes::SYNTAX, message, Scope::File(file.to_owned())).at(place));
+            stream.mistakes.push(
+                Diagnostic::error(codes::SYNTAX, message, DiagnosticScope::File(file.to_owned())).at(place),
+            );
             return stream;
         }
         // One syntax error hides one document: the next may be read all the same.

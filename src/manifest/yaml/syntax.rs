@@ -3,23 +3,23 @@
 use libyaml_safer::{Error, Mark};
 
 use super::codes;
-use crate::model::{Diagnostic, Location, Position, Scope};
+use crate::model::{Diagnostic, DiagnosticScope, Location, TextPosition};
 
 /// Marks count from 0, positions from 1; `line` is the line that the parsed text starts at, from 0.
-pub fn position(mark: Mark, line: u32) -> Position {
+pub fn position(mark: Mark, line: u32) -> TextPosition {
     let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX - 1) + 1;
-    Position { line: count(mark.line).saturating_add(line), column: count(mark.column) }
+    TextPosition { line: count(mark.line).saturating_add(line), column: count(mark.column) }
 }
 
 /// `text` is what was parsed, which starts at line `line` (from 0) of the file.
 pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnostic {
-    let scope = Scope::File(file.to_owned());
-    let locate = |position: Position| Location { file: file.to_owned(), start: position, end: None };
+    let scope = DiagnosticScope::File(file.to_owned());
+    let locate = |position: TextPosition| Location { file: file.to_owned(), start: position, end: None };
     let Some(mark) = error.problem_mark() else {
         let mut diagnostic =
             Diagnostic::error(codes::SYNTAX, "invalid YAML: ".to_owned() + error.problem(), scope);
         let Some((place, letter)) = unprintable(text, line) else {
-            return diagnostic.at(locate(Position { line: line + 1, column: 1 }));
+            return diagnostic.at(locate(TextPosition { line: line + 1, column: 1 }));
         };
         diagnostic.message =
             format!("invalid YAML: the character U+{:04X} is not allowed", u32::from(letter));
@@ -28,7 +28,7 @@ pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnosti
     let (mark, context) = cause(error, mark);
     let source = usize::try_from(mark.line).ok().and_then(|index| text.lines().nth(index)).unwrap_or("");
     if let Some(column) = tab(source, mark) {
-        let place = Position { line: position(mark, line).line, column };
+        let place = TextPosition { line: position(mark, line).line, column };
         return Diagnostic::error(codes::TAB, "a tab where YAML wants spaces", scope)
             .at(locate(place))
             .help("indent with spaces: YAML forbids tabs in indentation");
@@ -78,11 +78,11 @@ pub fn inner_mark(file: &str, text: &str) -> Option<Diagnostic> {
         (1..).zip(source.chars()).find(|(_, letter)| *letter == '\u{feff}').map(|(column, _)| (line, column))
     })?;
     let message = "invalid YAML: a byte order mark (U+FEFF) inside the file";
-    let mistake = Diagnostic::error(codes::SYNTAX, message, Scope::File(file.to_owned()));
+    let mistake = Diagnostic::error(codes::SYNTAX, message, DiagnosticScope::File(file.to_owned()));
     Some(mistake.at(Location::new(file, line, column)).help("remove it: it is not visible in most editors"))
 }
 
-fn unprintable(text: &str, line: u32) -> Option<(Position, char)> {
+fn unprintable(text: &str, line: u32) -> Option<(TextPosition, char)> {
     text.lines().zip(line + 1..).find_map(|(source, line)| {
         source
             .chars()
@@ -91,7 +91,7 @@ fn unprintable(text: &str, line: u32) -> Option<(Position, char)> {
                 letter.is_control() && !matches!(letter, '\t' | '\u{85}')
                     || matches!(letter, '\u{fffe}' | '\u{ffff}')
             })
-            .map(|(letter, column)| (Position { line, column }, letter))
+            .map(|(letter, column)| (TextPosition { line, column }, letter))
     })
 }
 

@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Document, codes, parse, parse_values};
+use super::{YamlDocument, codes, parse, parse_values};
 
-fn document(text: &str) -> Document {
+fn document(text: &str) -> YamlDocument {
     let (mut documents, mistakes) = parse("x.yaml", text);
     assert_eq!(mistakes, [], "{text}");
     assert_eq!(documents.len(), 1, "{text}");

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::foreseen;
-use crate::compare::{Kept, Side, compare, fleet_after};
+use super::preview_messages;
+use crate::compare::{ComparedRevision, ComparisonCache, compare, fleet_after};
 use crate::manifest;
 use crate::model::{NoCharts, Revision, Snapshot};
-use crate::notification::words::CommitFacts;
-use crate::render::Discovered;
+use crate::notification::message_text::CommitText;
+use crate::render::DiscoveredCapabilities;
 
 type Texts = BTreeMap<String, String>;
 
@@ -69,22 +69,27 @@ fn told(route: &str, at: &str, change: impl FnOnce(&mut Texts)) -> Vec<String> {
     let mut head = base.clone();
     change(&mut head);
     let (base, head) = (snapshot(&base, "ba5eba5e"), snapshot(&head, "4ead4ead"));
-    let mut reading = manifest::Memory::default();
+    let mut reading = manifest::ManifestCache::default();
     let before = fleet_after(&base, &mut reading, None);
     let after = fleet_after(&head, &mut reading, Some(&before));
     assert_eq!(before.diagnostics, [], "the base has no mistake");
-    let side = |fleet, snapshot| Side { fleet, snapshot, charts: &NoCharts, discovered: Discovered::new() };
-    let plan = compare(&side(&before, &base), &side(&after, &head), &mut Kept::default(), None);
+    let side = |fleet, snapshot| ComparedRevision {
+        fleet,
+        snapshot,
+        charts: &NoCharts,
+        discovered: DiscoveredCapabilities::new(),
+    };
+    let plan = compare(&side(&before, &base), &side(&after, &head), &mut ComparisonCache::default(), None);
     let commit =
-        CommitFacts { subject: "Change".to_owned(), author: "li".to_owned(), ..CommitFacts::default() };
+        CommitText { subject: "Change".to_owned(), author: "li".to_owned(), ..CommitText::default() };
     let at: Timestamp = at.parse().expect("a time");
-    let sent = foreseen(&plan, &after, &after.notifications, &commit, at);
-    let line = |it: &super::Foreseen| {
+    let sent = preview_messages(&plan, &after, &after.notifications, &commit, at);
+    let line = |it: &super::PreviewMessage| {
         let fails =
             it.if_fails.as_ref().map(|(app, cluster)| format!(" if {app} on {cluster}")).unwrap_or_default();
         let held = it.held_until.map(|until| format!(" held until {until}")).unwrap_or_default();
         let lines =
-            [&it.message.what, &it.message.place, &it.message.why].map(|text| text.replace('\n', " / "));
+            [&it.message.title, &it.message.place, &it.message.cause].map(|text| text.replace('\n', " / "));
         assert!(it.message.links.iter().all(|link| link.url == "https://tutti.example.com"), "{it:?}");
         format!("{}{fails}{held}: {}", it.message.happened.as_str(), lines.join(" | "))
     };

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::answer::Meaning;
+use super::response::ErrorCodeAction;
 use super::signature::signature;
-use super::text::{Lines, cut, joined, without_markup};
+use super::text::{MessageLines, join_links, truncate, without_markup};
 use crate::notification::Message;
 
 /// In bytes: a body has at most 20,000.
@@ -21,19 +21,20 @@ pub(super) fn sign(url: &mut Url, at: Timestamp, secret: &str) -> Result<(), Str
 }
 
 pub(super) fn body(message: &Message) -> Value {
-    let lines = Lines::of(message);
-    let what = without_markup(&lines.what);
+    let lines = MessageLines::of(message);
+    let what = without_markup(&lines.title);
     let mut parts = vec![format!("#### {what}")];
     if !lines.place.is_empty() {
         parts.push(without_markup(&lines.place));
     }
     // A single line break is ignored.
-    let why: Vec<String> = lines.why.iter().map(|line| format!("> {}", without_markup(line))).collect();
+    let why: Vec<String> = lines.cause.iter().map(|line| format!("> {}", without_markup(line))).collect();
     if !why.is_empty() {
-        parts.push(cut(why.join("\n\n"), LONGEST_WHY));
+        parts.push(truncate(why.join("\n\n"), LONGEST_WHY));
     }
-    let links =
-        joined(&lines.links, LONGEST_LINKS, |link| format!("[{}]({})", without_markup(&link.text), link.url));
+    let links = join_links(&lines.links, LONGEST_LINKS, |link| {
+        format!("[{}]({})", without_markup(&link.text), link.url)
+    });
     if !links.is_empty() {
         parts.push(links);
     }
@@ -44,21 +45,21 @@ pub(super) fn body(message: &Message) -> Value {
     })
 }
 
-pub(super) fn meaning(code: i64, _message: &str) -> Option<Meaning> {
+pub(super) fn error_code_action(code: i64, _message: &str) -> Option<ErrorCodeAction> {
     match code {
         // The bot is then blocked for ten minutes.
-        130101 | 410100 => Some(Meaning::Wait(600)),
-        310000 => Some(Meaning::Refused(
+        130101 | 410100 => Some(ErrorCodeAction::Wait(600)),
+        310000 => Some(ErrorCodeAction::Refused(
             "compare the secret with that of the bot, and the clock of this machine; where the bot asks for keywords or addresses, allow \
              ours",
         )),
-        40035 | 400101 | 300001 | 300005 | 400106 => {
-            Some(Meaning::Refused("the bot is no more: create it anew, and put its address into the Secret"))
-        }
-        400013 => Some(Meaning::Refused("the group is no more: create a bot in another one")),
-        400102 => Some(Meaning::Refused("the bot is switched off: switch it on in the group")),
-        400105 | 460101 => Some(Meaning::Refused("the message is not understood")),
-        430101..=430104 => Some(Meaning::Refused("the service does not allow these words or links")),
+        40035 | 400101 | 300001 | 300005 | 400106 => Some(ErrorCodeAction::Refused(
+            "the bot is no more: create it anew, and put its address into the Secret",
+        )),
+        400013 => Some(ErrorCodeAction::Refused("the group is no more: create a bot in another one")),
+        400102 => Some(ErrorCodeAction::Refused("the bot is switched off: switch it on in the group")),
+        400105 | 460101 => Some(ErrorCodeAction::Refused("the message is not understood")),
+        430101..=430104 => Some(ErrorCodeAction::Refused("the service does not allow these words or links")),
         _ => None,
     }
 }

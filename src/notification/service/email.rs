@@ -24,8 +24,8 @@ pub(super) async fn deliver(
     _from: &str,
     _to: &[String],
     _message: &crate::notification::Message,
-) -> super::Outcome {
-    super::Outcome::Refused(NO_MAIL.to_owned())
+) -> super::SendOutcome {
+    super::SendOutcome::Refused(NO_MAIL.to_owned())
 }
 
 #[cfg(feature = "mail")]
@@ -41,8 +41,8 @@ mod smtp {
     use secrecy::SecretString;
     use sha2::{Digest as _, Sha256};
 
-    use super::super::text::Lines;
-    use super::super::{Outcome, trimmed};
+    use super::super::text::MessageLines;
+    use super::super::{SendOutcome, trimmed};
     use crate::model::{is_loopback, short_line};
     use crate::notification::Message;
 
@@ -57,7 +57,7 @@ mod smtp {
         from: &str,
         to: &[String],
         message: &Message,
-    ) -> Outcome {
+    ) -> SendOutcome {
         let sent = async {
             let mail = mail(from, to, message)?;
             let transport = transport(url)?;
@@ -65,18 +65,21 @@ mod smtp {
         };
         let shown = |error: lettre::transport::smtp::Error| short_line(&chain(&error), LONGEST_ERROR);
         match sent.await {
-            Err(why) => Outcome::Refused(why),
-            Ok(Ok(Ok(_))) => Outcome::Sent(None),
+            Err(why) => SendOutcome::Refused(why),
+            Ok(Ok(Ok(_))) => SendOutcome::Sent(None),
             Ok(Ok(Err(error))) if error.is_permanent() => {
-                Outcome::Refused(format!("the mail server refuses the mail: {}", shown(error)))
+                SendOutcome::Refused(format!("the mail server refuses the mail: {}", shown(error)))
             }
-            Ok(Ok(Err(error))) if error.is_transient() || is_unreached(&error) => {
-                Outcome::Later { after: None, why: format!("the mail is not sent: {}", shown(error)) }
+            Ok(Ok(Err(error))) if error.is_transient() || is_unreached(&error) => SendOutcome::RetryLater {
+                after: None,
+                why: format!("the mail is not sent: {}", shown(error)),
+            },
+            Ok(Ok(Err(error))) => {
+                SendOutcome::Unconfirmed(format!("the mail server does not answer: {}", shown(error)))
             }
-            Ok(Ok(Err(error))) => Outcome::Lost(format!("the mail server does not answer: {}", shown(error))),
             Ok(Err(_)) => {
                 let seconds = LONGEST_CONVERSATION.as_secs();
-                Outcome::Lost(format!("the mail server has not taken the mail after {seconds} s"))
+                SendOutcome::Unconfirmed(format!("the mail server has not taken the mail after {seconds} s"))
             }
         }
     }
@@ -98,7 +101,7 @@ mod smtp {
         to: &[String],
         message: &Message,
     ) -> Result<lettre::Message, String> {
-        let lines = Lines::of(message);
+        let lines = MessageLines::of(message);
         let sender: Mailbox = mailbox("from", from)?;
         let name = |kind: &str, text: &str| {
             let digest = Sha256::digest(format!("{kind}/{text}"));
@@ -107,7 +110,7 @@ mod smtp {
         let thread = name("thread", &message.thread);
         let mut mail = lettre::Message::builder()
             .from(sender.clone())
-            .subject(lines.what.clone())
+            .subject(lines.title.clone())
             .date(SystemTime::from(message.at))
             .message_id(Some(name("message", &message.id)))
             .in_reply_to(thread.clone())
@@ -120,7 +123,7 @@ mod smtp {
         }
         let links: Vec<String> =
             lines.links.iter().map(|link| format!("{}: {}", link.text, link.url)).collect();
-        let parts = [format!("{}\n{}", lines.what, lines.place), lines.why.join("\n"), links.join("\n")];
+        let parts = [format!("{}\n{}", lines.title, lines.place), lines.cause.join("\n"), links.join("\n")];
         let parts: Vec<&str> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
         let body = parts.join("\n\n") + "\n";
         let mail = mail.header(MIME_VERSION_1_0).header(ContentType::TEXT_PLAIN).body(body);

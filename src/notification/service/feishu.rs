@@ -3,17 +3,17 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::answer::Meaning;
+use super::response::ErrorCodeAction;
 use super::signature::signature;
-use super::text::Lines;
-use crate::notification::{Message, Severity};
+use super::text::MessageLines;
+use crate::notification::{Message, MessageSeverity};
 
 /// For all addresses together, in bytes: a body has at most 20 KB.
 const LONGEST_LINKS: usize = 3_000;
 
 /// All texts are `plain_text`, which has no mentions, links or tags.
 pub(super) fn body(message: &Message, at: Timestamp, secret: Option<&str>) -> Result<Value, String> {
-    let lines = Lines::of(message);
+    let lines = MessageLines::of(message);
     let mut body = json!({});
     if let Some(secret) = secret {
         let timestamp = at.as_second().to_string();
@@ -23,7 +23,7 @@ pub(super) fn body(message: &Message, at: Timestamp, secret: Option<&str>) -> Re
     }
     let plain = |text: &str| json!({"tag": "plain_text", "content": text});
     let mut elements = Vec::new();
-    for text in [lines.place, lines.why.join("\n")] {
+    for text in [lines.place, lines.cause.join("\n")] {
         if !text.is_empty() {
             elements.push(json!({"tag": "div", "text": plain(&text)}));
         }
@@ -40,42 +40,44 @@ pub(super) fn body(message: &Message, at: Timestamp, secret: Option<&str>) -> Re
     }
     // A card needs an element below its header.
     if elements.is_empty() {
-        elements.push(json!({"tag": "div", "text": plain(&lines.what)}));
+        elements.push(json!({"tag": "div", "text": plain(&lines.title)}));
     }
     body["msg_type"] = "interactive".into();
     body["card"] = json!({
         "config": {"wide_screen_mode": true},
-        "header": {"title": plain(&lines.what), "template": colour(Severity::of(message.happened))},
+        "header": {"title": plain(&lines.title), "template": colour(MessageSeverity::of(message.happened))},
         "elements": elements,
     });
     Ok(body)
 }
 
-fn colour(severity: Severity) -> &'static str {
+fn colour(severity: MessageSeverity) -> &'static str {
     match severity {
-        Severity::Info => "blue",
-        Severity::Good => "green",
-        Severity::Warning => "orange",
-        Severity::Bad => "red",
+        MessageSeverity::Info => "blue",
+        MessageSeverity::Good => "green",
+        MessageSeverity::Warning => "orange",
+        MessageSeverity::Bad => "red",
     }
 }
 
-pub(super) fn meaning(code: i64, message: &str) -> Option<Meaning> {
+pub(super) fn error_code_action(code: i64, message: &str) -> Option<ErrorCodeAction> {
     let message = message.to_lowercase();
     match code {
-        11232 => Some(Meaning::Wait(60)),
+        11232 => Some(ErrorCodeAction::Wait(60)),
         // One code has both meanings.
-        9499 if message.contains("too many") => Some(Meaning::Wait(60)),
-        9499 if message.contains("bad request") => Some(Meaning::Refused("the message is not understood")),
-        19001 => {
-            Some(Meaning::Refused("the bot is no more: create it anew, and put its address into the Secret"))
+        9499 if message.contains("too many") => Some(ErrorCodeAction::Wait(60)),
+        9499 if message.contains("bad request") => {
+            Some(ErrorCodeAction::Refused("the message is not understood"))
         }
-        19002 => Some(Meaning::Refused("the message is not understood")),
-        19021 => Some(Meaning::Refused(
+        19001 => Some(ErrorCodeAction::Refused(
+            "the bot is no more: create it anew, and put its address into the Secret",
+        )),
+        19002 => Some(ErrorCodeAction::Refused("the message is not understood")),
+        19021 => Some(ErrorCodeAction::Refused(
             "the signature does not fit: compare the secret with that of the bot, and the clock of this machine",
         )),
-        19022 => Some(Meaning::Refused("allow the address of this machine in the bot's settings")),
-        19024 => Some(Meaning::Refused(
+        19022 => Some(ErrorCodeAction::Refused("allow the address of this machine in the bot's settings")),
+        19024 => Some(ErrorCodeAction::Refused(
             "the bot asks for a keyword: put one into its settings that every message has, or use a signature",
         )),
         _ => None,

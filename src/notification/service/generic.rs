@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::signature::signature;
-use super::{header, text::Lines};
-use crate::model::{Happened, short_line};
+use super::{header, text::MessageLines};
+use crate::model::{NotificationPhase, short_line};
 use crate::notification::Message;
 
 /// In bytes. Larger facts are left out.
@@ -17,29 +17,29 @@ pub(super) const LARGEST_DATA: usize = 64 * 1024;
 const LONGEST_NAME: usize = 200;
 
 /// `dev.tutti.<this>.v1`.
-fn kind(happened: Happened) -> &'static str {
+fn kind(happened: NotificationPhase) -> &'static str {
     match happened {
-        Happened::Started => "rollout.started",
-        Happened::Waiting => "rollout.waiting",
-        Happened::Done => "rollout.done",
-        Happened::Failed => "rollout.failed",
-        Happened::Degraded => "rollout.degraded",
-        Happened::Recovered => "rollout.recovered",
-        Happened::Reverted => "rollout.reverted",
-        Happened::Opened => "promotion.opened",
-        Happened::Held => "promotion.held",
-        Happened::Merged => "promotion.merged",
-        Happened::Offline => "cluster.offline",
-        Happened::Online => "cluster.online",
-        Happened::DeleteWaits => "cluster.delete-waits",
-        Happened::CredentialEnds => "cluster.credential-ends",
-        Happened::ServerEnds => "server.ends",
-        Happened::Test => "test",
+        NotificationPhase::Started => "rollout.started",
+        NotificationPhase::Waiting => "rollout.waiting",
+        NotificationPhase::Done => "rollout.done",
+        NotificationPhase::Failed => "rollout.failed",
+        NotificationPhase::Degraded => "rollout.degraded",
+        NotificationPhase::Recovered => "rollout.recovered",
+        NotificationPhase::Reverted => "rollout.reverted",
+        NotificationPhase::Opened => "promotion.opened",
+        NotificationPhase::Held => "promotion.held",
+        NotificationPhase::Merged => "promotion.merged",
+        NotificationPhase::Offline => "cluster.offline",
+        NotificationPhase::Online => "cluster.online",
+        NotificationPhase::DeleteWaits => "cluster.delete-waits",
+        NotificationPhase::CredentialEnds => "cluster.credential-ends",
+        NotificationPhase::ServerEnds => "server.ends",
+        NotificationPhase::Test => "test",
     }
 }
 
 pub(super) fn body(message: &Message) -> Value {
-    let Lines { what, place, why, links } = Lines::exact(message);
+    let MessageLines { title: what, place, cause: why, links } = MessageLines::exact(message);
     let mut data = match &message.data {
         Value::Object(facts) => facts.clone(),
         Value::Null => Map::new(),

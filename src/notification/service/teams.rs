@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::Outcome;
-use super::answer::ServiceAnswer;
-use super::text::Lines;
-use crate::notification::{Message, Severity};
+use super::SendOutcome;
+use super::response::ServiceResponseRef;
+use super::text::MessageLines;
+use crate::notification::{Message, MessageSeverity};
 
 /// For all addresses together, in bytes. A message may have 28 KB, but some above 21 KB are refused.
 const LONGEST_LINKS: usize = 3_000;
 
 /// All texts are rich text runs, which have no Markdown. A mention would need a list of people.
 pub(super) fn body(message: &Message) -> Value {
-    let lines = Lines::of(message);
-    let severity = Severity::of(message.happened);
+    let lines = MessageLines::of(message);
+    let severity = MessageSeverity::of(message.happened);
     let text = |text: &str, weight: &str, spacing: &str| {
         let run = json!({"type": "TextRun", "text": text, "weight": weight});
         json!({"type": "RichTextBlock", "spacing": spacing, "inlines": [run]})
@@ -22,17 +22,17 @@ pub(super) fn body(message: &Message) -> Value {
         "type": "Container",
         "style": style(severity),
         "bleed": true,
-        "items": [text(&lines.what, "Bolder", "None")],
+        "items": [text(&lines.title, "Bolder", "None")],
     })];
     if !lines.place.is_empty() {
         blocks.push(text(&lines.place, "Default", "Medium"));
     }
-    blocks.extend(lines.why.iter().map(|line| text(line, "Default", "None")));
+    blocks.extend(lines.cause.iter().map(|line| text(line, "Default", "None")));
     let mut card = json!({
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
-        "fallbackText": lines.what,
+        "fallbackText": lines.title,
         "msteams": {"width": "Full"},
         "body": blocks,
     });
@@ -52,21 +52,21 @@ pub(super) fn body(message: &Message) -> Value {
     })
 }
 
-fn style(severity: Severity) -> &'static str {
+fn style(severity: MessageSeverity) -> &'static str {
     match severity {
-        Severity::Info => "accent",
-        Severity::Good => "good",
-        Severity::Warning => "warning",
-        Severity::Bad => "attention",
+        MessageSeverity::Info => "accent",
+        MessageSeverity::Good => "good",
+        MessageSeverity::Warning => "warning",
+        MessageSeverity::Bad => "attention",
     }
 }
 
 /// The older connectors answer 200 with a sentence if Teams refused the message.
-pub(super) fn outcome(answer: &ServiceAnswer<'_>) -> Outcome {
+pub(super) fn outcome(answer: &ServiceResponseRef<'_>) -> SendOutcome {
     const REFUSAL: &str = "endpoint returned HTTP error";
-    match answer.by_status() {
-        Outcome::Sent(_) if String::from_utf8_lossy(answer.body).contains(REFUSAL) => {
-            answer.later("teams did not take the message from its connector".to_owned())
+    match answer.outcome_by_status() {
+        SendOutcome::Sent(_) if String::from_utf8_lossy(answer.body).contains(REFUSAL) => {
+            answer.retry_outcome("teams did not take the message from its connector".to_owned())
         }
         other => other,
     }

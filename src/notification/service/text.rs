@@ -3,7 +3,7 @@
 use reqwest::Url;
 
 use crate::model::{short_line, visible_line};
-use crate::notification::{Link, Message};
+use crate::notification::{Message, MessageLink};
 
 /// In bytes.
 const LONGEST_WHAT: usize = 400;
@@ -16,18 +16,18 @@ const LONGEST_URL: usize = 1_000;
 const MOST_REASONS: usize = 20;
 const MOST_LINKS: usize = 5;
 
-pub(super) struct Lines {
+pub(super) struct MessageLines {
     /// Never empty.
-    pub what: String,
+    pub title: String,
     pub place: String,
     /// Without empty lines.
-    pub why: Vec<String>,
-    pub links: Vec<Link>,
+    pub cause: Vec<String>,
+    pub links: Vec<MessageLink>,
 }
 
-impl Lines {
+impl MessageLines {
     pub fn of(message: &Message) -> Self {
-        Self::new(message, no_address)
+        Self::new(message, without_addresses)
     }
 
     /// For programs, which do not turn texts into links.
@@ -36,21 +36,21 @@ impl Lines {
     }
 
     fn new(message: &Message, form: fn(&str) -> String) -> Self {
-        let mut what = line(&message.what, LONGEST_WHAT, form);
+        let mut what = line(&message.title, LONGEST_WHAT, form);
         if what.is_empty() {
             message.happened.as_str().clone_into(&mut what);
         }
         Self {
-            what,
+            title: what,
             place: line(&message.place, LONGEST_PLACE, form),
-            why: reasons(&message.why, form),
-            links: message.links.iter().filter_map(link).take(MOST_LINKS).collect(),
+            cause: cause_lines(&message.cause, form),
+            links: message.links.iter().filter_map(valid_link).take(MOST_LINKS).collect(),
         }
     }
 }
 
 /// At most this many bytes, with a mark if it was cut.
-pub(super) fn cut(mut text: String, most: usize) -> String {
+pub(super) fn truncate(mut text: String, most: usize) -> String {
     const MARK: char = '…';
     if text.len() <= most {
         return text;
@@ -85,7 +85,11 @@ pub(super) fn without_markup(text: &str) -> String {
 }
 
 /// As many links in the form of a service as fit into the bytes.
-pub(super) fn joined(links: &[Link], most: usize, form: impl Fn(&Link) -> String) -> String {
+pub(super) fn join_links(
+    links: &[MessageLink],
+    most: usize,
+    form: impl Fn(&MessageLink) -> String,
+) -> String {
     let mut line = String::new();
     for link in links {
         let link = form(link);
@@ -99,10 +103,10 @@ pub(super) fn joined(links: &[Link], most: usize, form: impl Fn(&Link) -> String
 }
 
 fn line(text: &str, most: usize, form: fn(&str) -> String) -> String {
-    cut(form(&short_line(text, most)), most)
+    truncate(form(&short_line(text, most)), most)
 }
 
-fn reasons(text: &str, form: fn(&str) -> String) -> Vec<String> {
+fn cause_lines(text: &str, form: fn(&str) -> String) -> Vec<String> {
     let lines = text.lines().map(|line| visible_line(line.trim_end(), LONGEST_WHY));
     let mut left = LONGEST_WHY;
     let mut reasons: Vec<String> = Vec::new();
@@ -111,7 +115,7 @@ fn reasons(text: &str, form: fn(&str) -> String) -> Vec<String> {
             reasons.push("…".to_owned());
             break;
         }
-        let line = cut(form(&line), left);
+        let line = truncate(form(&line), left);
         left -= line.len();
         reasons.push(line);
     }
@@ -119,12 +123,12 @@ fn reasons(text: &str, form: fn(&str) -> String) -> Vec<String> {
 }
 
 /// Clients of chat and mail turn anything that begins as an address into a link.
-fn no_address(text: &str) -> String {
+fn without_addresses(text: &str) -> String {
     text.replace("://", "：//")
 }
 
-/// `None`: no web address, an address with a password, or a too long one.
-fn link(link: &Link) -> Option<Link> {
+/// `NotConfigured`: no web address, an address with a password, or a too long one.
+fn valid_link(link: &MessageLink) -> Option<MessageLink> {
     let url = Url::parse(&link.url).ok()?;
     let is_plain = url.has_host() && url.username().is_empty() && url.password().is_none();
     if !is_plain || !matches!(url.scheme(), "http" | "https") {
@@ -135,11 +139,11 @@ fn link(link: &Link) -> Option<Link> {
     if url.len() > LONGEST_URL {
         return None;
     }
-    let mut text = line(&link.text, LONGEST_LINK_TEXT, no_address);
+    let mut text = line(&link.text, LONGEST_LINK_TEXT, without_addresses);
     if text.is_empty() {
-        text = cut(host.to_owned(), LONGEST_LINK_TEXT);
+        text = truncate(host.to_owned(), LONGEST_LINK_TEXT);
     }
-    Some(Link { text, url })
+    Some(MessageLink { text, url })
 }
 
 /// Percent-encodes characters that end an address in some format. The host may be an IPv6 address in brackets.

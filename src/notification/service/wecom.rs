@@ -2,27 +2,31 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Meaning;
-use super::text::{Lines, cut, joined, without_markup};
-use crate::notification::{Message, Severity};
+use super::response::ErrorCodeAction;
+use super::text::{MessageLines, join_links, truncate, without_markup};
+use crate::notification::{Message, MessageSeverity};
 
 /// Of the whole text, in bytes.
-pub(super) const LONGEST: usize = 4_096;
+pub(super) const MAX_TEXT_BYTES: usize = 4_096;
 const LONGEST_LINKS: usize = 1_500;
 const LONGEST_LINE: usize = 600;
 
 pub(super) fn body(message: &Message) -> Value {
-    let lines = Lines::of(message);
-    let mut text = coloured(&cut(without_markup(&lines.what), LONGEST_LINE), Severity::of(message.happened));
+    let lines = MessageLines::of(message);
+    let mut text = coloured(
+        &truncate(without_markup(&lines.title), LONGEST_LINE),
+        MessageSeverity::of(message.happened),
+    );
     if !lines.place.is_empty() {
-        text = format!("{text}\n{}", cut(without_markup(&lines.place), LONGEST_LINE));
+        text = format!("{text}\n{}", truncate(without_markup(&lines.place), LONGEST_LINE));
     }
-    let links =
-        joined(&lines.links, LONGEST_LINKS, |link| format!("[{}]({})", without_markup(&link.text), link.url));
+    let links = join_links(&lines.links, LONGEST_LINKS, |link| {
+        format!("[{}]({})", without_markup(&link.text), link.url)
+    });
     // The remaining bytes, with the line break.
-    let room = LONGEST - text.len() - links.len() - 1;
-    let why = lines.why.iter().map(|line| format!("\n>{}", without_markup(line)));
-    text.push_str(&cut(why.collect(), room));
+    let room = MAX_TEXT_BYTES - text.len() - links.len() - 1;
+    let why = lines.cause.iter().map(|line| format!("\n>{}", without_markup(line)));
+    text.push_str(&truncate(why.collect(), room));
     if !links.is_empty() {
         text = format!("{text}\n{links}");
     }
@@ -30,21 +34,21 @@ pub(super) fn body(message: &Message) -> Value {
 }
 
 /// Only green, grey and orange exist.
-fn coloured(text: &str, severity: Severity) -> String {
+fn coloured(text: &str, severity: MessageSeverity) -> String {
     match severity {
-        Severity::Info => format!("**{text}**"),
-        Severity::Good => format!("<font color=\"info\">{text}</font>"),
-        Severity::Warning | Severity::Bad => format!("<font color=\"warning\">{text}</font>"),
+        MessageSeverity::Info => format!("**{text}**"),
+        MessageSeverity::Good => format!("<font color=\"info\">{text}</font>"),
+        MessageSeverity::Warning | MessageSeverity::Bad => format!("<font color=\"warning\">{text}</font>"),
     }
 }
 
-pub(super) fn meaning(code: i64, _message: &str) -> Option<Meaning> {
+pub(super) fn error_code_action(code: i64, _message: &str) -> Option<ErrorCodeAction> {
     match code {
-        45009 => Some(Meaning::Wait(60)),
-        93000 => {
-            Some(Meaning::Refused("the bot is no more: create it anew, and put its address into the Secret"))
-        }
-        40008 | 40058 => Some(Meaning::Refused("the message is not understood")),
+        45009 => Some(ErrorCodeAction::Wait(60)),
+        93000 => Some(ErrorCodeAction::Refused(
+            "the bot is no more: create it anew, and put its address into the Secret",
+        )),
+        40008 | 40058 => Some(ErrorCodeAction::Refused("the message is not understood")),
         _ => None,
     }
 }

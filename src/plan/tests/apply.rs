@@ -6,9 +6,9 @@ use super::{
     app, empty, lines, live, object, parse, pending, plan_with, rendered, set, with_absent, with_live,
     with_stranger,
 };
-use crate::model::{ClusterState, Effect, Mode, Observation, Takeover};
-use crate::plan::{Action, Input, unknown_objects};
-use crate::render::Claims;
+use crate::model::{AdoptionEffect, AdoptionPreview, ClusterState, InstanceMode, Observation};
+use crate::plan::{PlanAction, PlanInput, objects_to_look_up};
+use crate::render::ObjectClaims;
 
 const PAY: &str = "v1/ConfigMap/shop/pay";
 
@@ -19,7 +19,7 @@ fn check(observation: &Observation, expected: &str) {
 }
 
 #[track_caller]
-fn check_with(observation: &Observation, change: impl Fn(&mut Input<'_>), expected: &str) {
+fn check_with(observation: &Observation, change: impl Fn(&mut PlanInput<'_>), expected: &str) {
     let plan = plan_with(&rendered("pay", &[PAY]), observation, change);
     assert_eq!(lines(&plan), [expected]);
 }
@@ -48,7 +48,7 @@ fn new_objects_are_looked_up_first() {
     let unknown = ["example.com/v1/Menu/shop/pay", "v1/Service//pay", "v1/Namespace/shop/pay"];
     let rendered = rendered("pay", &[&[PAY, "v1/Service/shop/pay"][..], &unknown].concat());
     let asked = |observation: &Observation| -> Vec<String> {
-        unknown_objects(&rendered, observation, false).iter().map(|object| object.id.to_string()).collect()
+        objects_to_look_up(&rendered, observation, false).iter().map(|object| object.id.to_string()).collect()
     };
     assert_eq!(asked(&empty()), ["ConfigMap shop/pay", "Service shop/pay"]);
     assert_eq!(asked(&known), ["Service shop/pay"]);
@@ -82,9 +82,9 @@ fn foreign_objects_are_refused() {
 fn apps_do_not_take_from_each_other() {
     let pay = rendered("pay", &[PAY]);
     let of_others = |other: &str| {
-        let twice = Claims::of([&rendered(other, &[PAY, "v1/Service/shop/web"]), &pay]);
-        let twice: &'static Claims = Box::leak(Box::new(twice));
-        move |input: &mut Input<'_>| input.claims = twice
+        let twice = ObjectClaims::of([&rendered(other, &[PAY, "v1/Service/shop/web"]), &pay]);
+        let twice: &'static ObjectClaims = Box::leak(Box::new(twice));
+        move |input: &mut PlanInput<'_>| input.claims = twice
     };
     let kept = |owner: &str| {
         format!(
@@ -106,7 +106,7 @@ fn apps_do_not_take_from_each_other() {
     check(&with_live(empty(), "web", PAY, "a"), "configure ConfigMap shop/pay: taken over from app shop/web");
     check_with(
         &with_live(empty(), "web", PAY, "a"),
-        |input| input.unrendered = Box::leak(Box::new(BTreeSet::from([app("web")]))),
+        |input| input.unrendered_apps = Box::leak(Box::new(BTreeSet::from([app("web")]))),
         "wait ConfigMap shop/pay: app shop/web applied it last and could not be rendered",
     );
 }
@@ -116,7 +116,7 @@ fn holds_show_the_intended_action() {
     let absent = with_absent(empty(), &[PAY]);
     check_with(
         &absent,
-        |input| set(input, |it| it.mode = Mode::Observe),
+        |input| set(input, |it| it.mode = InstanceMode::Observe),
         "skip ConfigMap shop/pay: observe mode, would create: new",
     );
     check_with(
@@ -140,7 +140,7 @@ fn holds_show_the_intended_action() {
 
     let plan = plan_with(&rendered("pay", &[PAY]), &absent, |input| set(input, |it| it.paused = true));
     assert!(plan.is_empty());
-    assert_eq!(plan.steps[0].intent(), Action::Create);
+    assert_eq!(plan.steps[0].intended_action(), PlanAction::Create);
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn with_takeover(
 ) -> Observation {
     let mut observation = with_stranger(with_absent(empty(), &[PAY]), text, managers);
     let changes = changes.iter().map(|path| (*path).to_owned()).collect();
-    let effect = Effect { from: vec!["helm".to_owned()], changes, replaces_pods };
-    let stranger = observation.strangers.get_mut(&parse(text).1).expect("a stranger");
-    stranger.takeover = Some(Takeover { hash: object(text, "a").hash, effect: Ok(effect) });
+    let effect = AdoptionEffect { from: vec!["helm".to_owned()], changes, replaces_pods };
+    let stranger = observation.unmanaged_objects.get_mut(&parse(text).1).expect("a stranger");
+    stranger.adoption = Some(AdoptionPreview { hash: object(text, "a").hash, effect: Ok(effect) });
     observation
 }
 

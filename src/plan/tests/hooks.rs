@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::{empty, lines, live, parse, plan_with, rendered, set, with_absent};
-use crate::model::{Health, Hook, Mode, Observation, Occasion, Rendered, Stage, Status};
-use crate::plan::{Action, Plan};
+use crate::model::{
+    Health, HealthStatus, HookReleases, HookStage, InstanceMode, ObjectHook, Observation, RenderedTarget,
+};
+use crate::plan::{Plan, PlanAction};
 
 const CONFIG: &str = "v1/ConfigMap/shop/scripts";
 const MIGRATE: &str = "batch/v1/Job/shop/migrate-1";
@@ -14,20 +16,20 @@ const WEB: &str = "apps/v1/Deployment/shop/pay";
 const WARM: &str = "batch/v1/Job/shop/warm-1";
 const NOTIFY: &str = "batch/v1/Job/shop/notify-1";
 
-const HOOKS: [(&str, Stage, i64, bool); 4] = [
-    (CONFIG, Stage::Before, 0, false),
-    (MIGRATE, Stage::Before, 5, true),
-    (WARM, Stage::After, -1, true),
-    (NOTIFY, Stage::After, 2, true),
+const HOOKS: [(&str, HookStage, i64, bool); 4] = [
+    (CONFIG, HookStage::Before, 0, false),
+    (MIGRATE, HookStage::Before, 5, true),
+    (WARM, HookStage::After, -1, true),
+    (NOTIFY, HookStage::After, 2, true),
 ];
 
 /// A release with every sort of object; `change` may edit each hook.
-fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
+fn release(change: impl Fn(&str, &mut ObjectHook)) -> RenderedTarget {
     let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
     let mut release = rendered("pay", &texts);
     let mut objects = release.objects.to_vec();
     for (text, stage, weight, runs) in HOOKS {
-        let mut hook = Hook { stage, weight, occasion: Occasion::Each, runs };
+        let mut hook = ObjectHook { stage, weight, occasion: HookReleases::Each, runs };
         change(text, &mut hook);
         for object in objects.iter_mut().filter(|object| object.id == parse(text).1) {
             object.hook = Some(hook);
@@ -41,20 +43,20 @@ fn release(change: impl Fn(&str, &mut Hook)) -> Rendered {
 /// `text…`: not ready.
 fn seen(objects: &[&str]) -> Observation {
     let mut observation = empty();
-    Arc::make_mut(&mut observation.served).insert(parse(MIGRATE).0, true);
+    Arc::make_mut(&mut observation.served_kinds).insert(parse(MIGRATE).0, true);
     let texts = [CONFIG, MIGRATE, NAMESPACE, SETTINGS, WEB, WARM, NOTIFY];
     observation = with_absent(observation, &texts);
     for text in objects {
         let (text, content) = text.split_once('=').unwrap_or((text, "a"));
         let status = if text.ends_with('!') {
-            Status::Failed
+            HealthStatus::Failed
         } else if text.ends_with('…') {
-            Status::InProgress
+            HealthStatus::InProgress
         } else {
-            Status::Current
+            HealthStatus::Current
         };
         let text = text.trim_end_matches(['!', '…']);
-        let record = super::Live { health: Health::new(status, "said"), ..live("pay", text, content) };
+        let record = super::LiveObject { health: Health::new(status, "said"), ..live("pay", text, content) };
         observation.absent.remove(&parse(text).1);
         observation.objects.insert(parse(text).1, Arc::new(record));
     }
@@ -63,7 +65,7 @@ fn seen(objects: &[&str]) -> Observation {
 
 /// `create Job shop/migrate-1` for each step that is not `unchanged`.
 fn shown(plan: &Plan) -> Vec<String> {
-    let steps = plan.steps.iter().filter(|step| step.action != Action::Unchanged);
+    let steps = plan.steps.iter().filter(|step| step.action != PlanAction::Unchanged);
     steps.map(|step| format!("{} {}", step.action, step.object)).collect()
 }
 
@@ -149,7 +151,7 @@ fn weights_order_the_hooks_of_a_stage() {
 
 #[test]
 fn install_hook_stays_unchanged_after_installation() {
-    let once = release(|_, hook| hook.occasion = Occasion::Install);
+    let once = release(|_, hook| hook.occasion = HookReleases::Install);
     let changed = all_but(
         &[CONFIG, MIGRATE, WARM],
         &["v1/ConfigMap/shop/scripts=b", "batch/v1/Job/shop/migrate-1=b", "batch/v1/Job/shop/warm-1=b"],
@@ -166,17 +168,17 @@ fn install_hook_stays_unchanged_after_installation() {
     let mut bare = seen(&all_but(&[], &[]));
     bare.objects.values_mut().map(Arc::make_mut).for_each(|live| live.hash = None);
     let actions = plan_with(&once, &bare, |_| {}).summary();
-    assert_eq!((actions[&Action::Configure], actions[&Action::Unchanged]), (3, 4));
+    assert_eq!((actions[&PlanAction::Configure], actions[&PlanAction::Unchanged]), (3, 4));
 }
 
 #[test]
 fn post_hooks_without_runs_are_ordinary_objects() {
     let still = release(|_, hook| {
-        hook.stage = Stage::After;
+        hook.stage = HookStage::After;
         hook.runs = false;
     });
     let plan = plan_with(&still, &seen(&[NAMESPACE]), |_| {});
-    assert_eq!(plan.summary()[&Action::Create], 6);
+    assert_eq!(plan.summary()[&PlanAction::Create], 6);
     let phases: Vec<_> = plan.steps.iter().map(|step| step.phase).collect();
     assert!(phases.is_sorted());
 }
@@ -194,16 +196,17 @@ fn hook_wait_shows_obstacle_and_intended_action() {
             "wait Job shop/notify-1: waits for hook Job shop/migrate-1: new",
         ]
     );
-    assert!(plan.steps[3..].iter().all(|step| step.intent() == Action::Create));
+    assert!(plan.steps[3..].iter().all(|step| step.intended_action() == PlanAction::Create));
     assert_eq!(plan.writes().count(), 1);
     let started = seen(&all_but(&[WEB, WARM, NOTIFY], &["apps/v1/Deployment/shop/pay…"]));
     let plan = plan_with(&release(|_, _| {}), &started, |_| {});
     assert_eq!(lines(&plan)[5], "wait Job shop/warm-1: comes when Deployment shop/pay is healthy: new");
     // An observe run shows both the hold and the intended action.
-    let looked =
-        plan_with(&release(|_, _| {}), &seen(&[NAMESPACE]), |input| set(input, |it| it.mode = Mode::Observe));
+    let looked = plan_with(&release(|_, _| {}), &seen(&[NAMESPACE]), |input| {
+        set(input, |it| it.mode = InstanceMode::Observe)
+    });
     assert_eq!(lines(&looked)[2], "skip Job shop/migrate-1: observe mode, would create: new");
-    assert_eq!(looked.steps[4].intent(), Action::Create);
+    assert_eq!(looked.steps[4].intended_action(), PlanAction::Create);
     let shown = serde_json::to_value(&plan.steps[5]).unwrap();
     assert_eq!(shown["hook"]["stage"], "after");
     assert_eq!(
@@ -229,7 +232,7 @@ fn hook_of_a_unit_holds_no_other_unit() {
         let step = plan.steps.iter().find(|step| step.object == parse(text).1).expect("a step");
         (step.action, step.unit.to_string())
     };
-    assert_eq!(of(MIGRATE), (Action::Create, "pay-blue".to_owned()));
-    assert_eq!(of(NOTIFY), (Action::Wait, "pay-blue".to_owned()));
-    assert_eq!(of(WEB), (Action::Create, "pay-green".to_owned()));
+    assert_eq!(of(MIGRATE), (PlanAction::Create, "pay-blue".to_owned()));
+    assert_eq!(of(NOTIFY), (PlanAction::Wait, "pay-blue".to_owned()));
+    assert_eq!(of(WEB), (PlanAction::Create, "pay-green".to_owned()));
 }

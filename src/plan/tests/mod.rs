@@ -1,10 +1,10 @@
 mod apply;
 mod hooks;
-mod occasion;
 mod order;
 mod ownership;
 mod properties;
 mod prune;
+mod release_phase;
 mod sync_waves;
 
 use std::collections::BTreeSet;
@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{ApplySettings, Input, Pending, Plan, compute, is_waited_for};
+use super::{ApplySettings, PendingPrerequisites, Plan, PlanInput, compute, is_prerequisite};
 use crate::model::{
-    AppId, ClusterName, ClusterState, Digest, DriftMode, Health, Kind, Live, Location, Mode, ObjectId,
-    Observation, Ownership, PruneMode, Rendered, RenderedObject, Revision, Stranger, SyncWave,
+    AppId, ClusterName, ClusterState, Digest, DriftMode, FieldOwnership, GroupVersionKind, Health,
+    InstanceMode, LiveObject, Location, ObjectId, Observation, PruneMode, RenderedObject, RenderedTarget,
+    Revision, SyncWave, UnmanagedObject,
 };
-use crate::render::Claims;
+use crate::render::ObjectClaims;
 
 const KINDS: [(&str, &str, bool); 7] = [
     ("v1", "ConfigMap", true),
@@ -39,10 +40,10 @@ fn cluster(name: &str) -> ClusterName {
 }
 
 /// `v1/ConfigMap/shop/pay`, `v1/Namespace//shop`: the notation of objects in these tests.
-fn parse(text: &str) -> (Kind, ObjectId) {
+fn parse(text: &str) -> (GroupVersionKind, ObjectId) {
     let parts: Vec<&str> = text.rsplitn(4, '/').collect();
     let [name, namespace, kind, api_version] = parts[..] else { panic!("{text}") };
-    let kind = Kind::from_api_version(api_version, kind);
+    let kind = GroupVersionKind::from_api_version(api_version, kind);
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     let id = ObjectId::new(&kind.group, &kind.kind, namespace, name);
     (kind, id)
@@ -56,7 +57,7 @@ fn object(text: &str, content: &str) -> RenderedObject {
         body: Value::Null.into(),
         hash: Digest::of(content.as_bytes()),
         source: Location::new("apps/pay.yaml", 1, 1),
-        sealed: None,
+        encrypted_values: None,
         hook: None,
         wave: SyncWave::default(),
         defines: None,
@@ -65,10 +66,10 @@ fn object(text: &str, content: &str) -> RenderedObject {
 }
 
 /// Every object has the content `a`.
-fn rendered(name: &str, objects: &[&str]) -> Rendered {
+fn rendered(name: &str, objects: &[&str]) -> RenderedTarget {
     let mut objects: Vec<RenderedObject> = objects.iter().map(|text| object(text, "a")).collect();
     objects.sort_by(|one, other| one.id.cmp(&other.id));
-    Rendered {
+    RenderedTarget {
         app: app(name),
         cluster: cluster("bj5"),
         revision: Revision::from("c0ffee"),
@@ -76,7 +77,7 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
         units: None,
         objects: objects.into(),
         patches: Default::default(),
-        questions: Default::default(),
+        capability_queries: Default::default(),
         warnings: Default::default(),
     }
 }
@@ -84,16 +85,16 @@ fn rendered(name: &str, objects: &[&str]) -> Rendered {
 /// A complete observation of a cluster that serves [`KINDS`] and has no object.
 fn empty() -> Observation {
     let kind = |(api_version, kind, namespaced): &(&str, &str, bool)| {
-        (Kind::from_api_version(api_version, kind), *namespaced)
+        (GroupVersionKind::from_api_version(api_version, kind), *namespaced)
     };
     let served = Arc::new(KINDS.iter().map(kind).collect());
-    Observation { complete: true, served, ..Observation::default() }
+    Observation { complete: true, served_kinds: served, ..Observation::default() }
 }
 
-fn live(owner: &str, text: &str, content: &str) -> Live {
+fn live(owner: &str, text: &str, content: &str) -> LiveObject {
     let (fields, values) = (NonZeroU64::new(1), NonZeroU64::new(2));
-    let settled = Ownership { fields, values, ..Ownership::default() };
-    Live {
+    let settled = FieldOwnership { fields, values, ..FieldOwnership::default() };
+    LiveObject {
         uid: format!("uid-{text}").into(),
         resource_version: "7".into(),
         generation: 1,
@@ -101,18 +102,18 @@ fn live(owner: &str, text: &str, content: &str) -> Live {
         app: app(owner).to_string().into(),
         hash: Some(Digest::of(content.as_bytes())),
         revision: None,
-        marks: None,
+        annotations: None,
         keep: false,
         wave: SyncWave::default(),
         is_ended_run: false,
-        claims_go_along: false,
-        overruled: false,
+        deletes_volume_claims: false,
+        is_overruled: false,
         deleting: false,
         health: Health::current(),
         pods: None,
         created: None,
         ownership: settled.clone(),
-        settled: Some(settled),
+        settled_ownership: Some(settled),
         evidence: None,
         ignored: None,
     }
@@ -130,11 +131,11 @@ fn with_absent(mut observation: Observation, texts: &[&str]) -> Observation {
 
 fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) -> Observation {
     let managers = managers.iter().map(|manager| (*manager).to_owned()).collect();
-    observation.strangers.insert(
+    observation.unmanaged_objects.insert(
         parse(text).1,
-        Stranger {
+        UnmanagedObject {
             managers,
-            takeover: None,
+            adoption: None,
             uid: "uid".into(),
             resource_version: "1".into(),
             replicas: None,
@@ -143,15 +144,22 @@ fn with_stranger(mut observation: Observation, text: &str, managers: &[&str]) ->
     observation
 }
 
-fn pending<'a>(renders: impl IntoIterator<Item = &'a Rendered>, observation: &Observation) -> Pending {
+fn pending<'a>(
+    renders: impl IntoIterator<Item = &'a RenderedTarget>,
+    observation: &Observation,
+) -> PendingPrerequisites {
     let objects = renders.into_iter().flat_map(|it| it.objects.iter().map(move |object| (&it.app, object)));
-    Pending::of(objects.filter(|(app, object)| is_waited_for(app, object)), &Claims::default(), observation)
+    PendingPrerequisites::of(
+        objects.filter(|(app, object)| is_prerequisite(app, object)),
+        &ObjectClaims::default(),
+        observation,
+    )
 }
 
 static NOT_ASKED: BTreeSet<ObjectId> = BTreeSet::new();
 
 static PLAIN: ApplySettings = ApplySettings {
-    mode: Mode::Enforce,
+    mode: InstanceMode::Enforce,
     cluster_state: ClusterState::Ready,
     paused: false,
     unmanaged: false,
@@ -165,7 +173,7 @@ static PLAIN: ApplySettings = ApplySettings {
     taint: None,
 };
 
-fn set(input: &mut Input<'_>, change: impl FnOnce(&mut ApplySettings)) {
+fn set(input: &mut PlanInput<'_>, change: impl FnOnce(&mut ApplySettings)) {
     let mut settings = input.settings.clone();
     change(&mut settings);
     input.settings = Box::leak(Box::new(settings));
@@ -173,30 +181,34 @@ fn set(input: &mut Input<'_>, change: impl FnOnce(&mut ApplySettings)) {
 
 /// With defaults.
 fn input<'a>(
-    rendered: &'a Rendered,
+    rendered: &'a RenderedTarget,
     observation: &'a Observation,
-    claims: &'a Claims,
-    pending: &'a Pending,
+    claims: &'a ObjectClaims,
+    pending: &'a PendingPrerequisites,
     unrendered: &'a BTreeSet<AppId>,
-) -> Input<'a> {
-    Input {
+) -> PlanInput<'a> {
+    PlanInput {
         instance: "main",
         settings: &PLAIN,
-        kept_out: None,
-        asked_lately: &NOT_ASKED,
-        kinds_may_come: true,
-        foresees: false,
+        blocking_taint: None,
+        recently_checked: &NOT_ASKED,
+        expects_new_kinds: true,
+        is_preview: false,
         rendered,
         observation,
         claims,
         pending,
-        unrendered,
+        unrendered_apps: unrendered,
     }
 }
 
 /// The plan with defaults, changed by `change`.
-fn plan_with(rendered: &Rendered, observation: &Observation, change: impl Fn(&mut Input<'_>)) -> Plan {
-    let claims = Claims::default();
+fn plan_with(
+    rendered: &RenderedTarget,
+    observation: &Observation,
+    change: impl Fn(&mut PlanInput<'_>),
+) -> Plan {
+    let claims = ObjectClaims::default();
     let pending = pending([rendered], observation);
     let unrendered = BTreeSet::new();
     let mut input = input(rendered, observation, &claims, &pending, &unrendered);

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::{app, empty, lines, object, parse, plan_with, rendered, set, with_absent, with_live};
 use crate::model::{
-    Digest, FieldPath, IgnoreRule, IgnoreTarget, Ignored, Immutable, LiveReplicas, Mode, Observation,
-    Rendered, Revision, Scaler,
+    Digest, FieldPath, IgnoreRule, IgnoreTarget, IgnoredFields, ImmutableChange, InstanceMode, LiveReplicas,
+    Observation, RenderedTarget, ReplicasOwner, Revision,
 };
-use crate::plan::{ApplySettings, Input, Plan, SentReplicas, Step};
+use crate::plan::{ApplySettings, Plan, PlanInput, PlanStep, SentReplicas};
 
 const PAY: &str = "apps/v1/Deployment/shop/pay";
 
-fn annotated(name: &str, annotations: &Value) -> Rendered {
+fn annotated(name: &str, annotations: &Value) -> RenderedTarget {
     let mut rendered = rendered("pay", &[]);
     let mut object = object(name, "a");
     object.body = json!({"metadata": {"annotations": annotations}}).into();
@@ -21,7 +21,7 @@ fn annotated(name: &str, annotations: &Value) -> Rendered {
     rendered
 }
 
-fn only(plan: &Plan) -> &Step {
+fn only(plan: &Plan) -> &PlanStep {
     let [step] = &plan.steps[..] else { panic!("{plan:?}") };
     step
 }
@@ -62,18 +62,19 @@ fn a_plan_by_force_is_another_plan() {
 fn refused(name: &str, content: &str, uid: &str) -> Observation {
     let mut observation = with_live(empty(), "pay", name, "b");
     let fields = vec!["spec.selector".to_owned()];
-    let immutable = Immutable { hash: Digest::of(content.as_bytes()), uid: uid.into(), fields };
-    observation.immutable.insert(parse(name).1, immutable);
+    let immutable = ImmutableChange { hash: Digest::of(content.as_bytes()), uid: uid.into(), fields };
+    observation.immutable_changes.insert(parse(name).1, immutable);
     observation
 }
 
 #[test]
 fn immutable_objects_are_replaced_only_on_request() {
-    let check = |name: &str, observation: &Observation, change: &dyn Fn(&mut Input<'_>), expected: &str| {
-        let plan = plan_with(&annotated(name, &json!({})), observation, change);
-        assert_eq!(lines(&plan), [expected]);
-    };
-    let replace = |input: &mut Input<'_>| set(input, |it| it.replace = true);
+    let check =
+        |name: &str, observation: &Observation, change: &dyn Fn(&mut PlanInput<'_>), expected: &str| {
+            let plan = plan_with(&annotated(name, &json!({})), observation, change);
+            assert_eq!(lines(&plan), [expected]);
+        };
+    let replace = |input: &mut PlanInput<'_>| set(input, |it| it.replace = true);
     let uid = format!("uid-{PAY}");
     let configure = "configure Deployment shop/pay: rendered ca978112ca1b, applied 3e23e8160039";
     check(PAY, &refused(PAY, "a", &uid), &|_| {}, configure);
@@ -87,7 +88,7 @@ fn immutable_objects_are_replaced_only_on_request() {
         &refused(PAY, "a", &uid),
         &|input| {
             set(input, |it| it.replace = true);
-            set(input, |it| it.mode = Mode::Observe);
+            set(input, |it| it.mode = InstanceMode::Observe);
         },
         "skip Deployment shop/pay: observe mode, would delete: deleted and created anew, as spec.selector cannot change",
     );
@@ -112,7 +113,7 @@ fn immutable_objects_are_replaced_only_on_request() {
     }
     // An unchanged object stays.
     let mut same = with_live(empty(), "pay", PAY, "a");
-    same.immutable = refused(PAY, "a", &uid).immutable;
+    same.immutable_changes = refused(PAY, "a", &uid).immutable_changes;
     check(PAY, &same, &replace, "unchanged Deployment shop/pay: as rendered");
 }
 
@@ -137,7 +138,7 @@ fn rule(path: &str) -> IgnoreRule {
 #[test]
 fn ignored_fields_are_known_for_equal_rules_only() {
     let (image, other) = ([rule("/spec/image")], [rule("/spec/other")]);
-    let ignored = Ignored { paths: image[0].paths.clone(), ours: json!({}), version: None };
+    let ignored = IgnoredFields { paths: image[0].paths.clone(), owned_fields: json!({}), version: None };
     let mut changed = with_live(empty(), "pay", PAY, "b");
     changed
         .objects
@@ -147,36 +148,36 @@ fn ignored_fields_are_known_for_equal_rules_only() {
     let left = |observation: &Observation, rules: &[IgnoreRule]| {
         let rendered = rendered("pay", &[PAY]);
         let plan = plan_with(&rendered, observation, |_| {});
-        assert!(only(&plan).left.paths.is_empty());
-        let claims = crate::render::Claims::default();
+        assert!(only(&plan).ignored_paths.paths.is_empty());
+        let claims = crate::render::ObjectClaims::default();
         let pending = super::pending([&rendered], observation);
         let unrendered = std::collections::BTreeSet::new();
-        let input = Input {
+        let input = PlanInput {
             settings: &ignoring(rules),
             ..super::input(&rendered, observation, &claims, &pending, &unrendered)
         };
-        only(&crate::plan::compute(&input)).left.clone()
+        only(&crate::plan::compute(&input)).ignored_paths.clone()
     };
-    assert_eq!(left(&changed, &image).known.as_deref(), Some(&ignored));
+    assert_eq!(left(&changed, &image).still_owned.as_deref(), Some(&ignored));
     let unknown = left(&changed, &other);
-    assert_eq!((unknown.paths, unknown.known), (other[0].paths.clone(), None));
+    assert_eq!((unknown.paths, unknown.still_owned), (other[0].paths.clone(), None));
     // All fields of a new object are ours.
-    assert_eq!(left(&with_absent(empty(), &[PAY]), &image).known, None);
+    assert_eq!(left(&with_absent(empty(), &[PAY]), &image).still_owned, None);
 }
 
 #[test]
 fn ignored_replicas_belong_to_an_autoscaler() {
-    let check = |rules: &[IgnoreRule], owner: Scaler, expected: SentReplicas| {
+    let check = |rules: &[IgnoreRule], owner: ReplicasOwner, expected: SentReplicas| {
         let mut changed = with_live(empty(), "pay", PAY, "b");
         changed
             .objects
             .values_mut()
             .for_each(|live| Arc::make_mut(live).ownership.replicas = Some(LiveReplicas { count: 5, owner }));
         let rendered = rendered("pay", &[PAY]);
-        let claims = crate::render::Claims::default();
+        let claims = crate::render::ObjectClaims::default();
         let pending = super::pending([&rendered], &changed);
         let unrendered = std::collections::BTreeSet::new();
-        let input = Input {
+        let input = PlanInput {
             settings: &ignoring(rules),
             ..super::input(&rendered, &changed, &claims, &pending, &unrendered)
         };
@@ -184,21 +185,25 @@ fn ignored_replicas_belong_to_an_autoscaler() {
     };
     for path in ["/spec/replicas", "/spec"] {
         let replicas = [rule(path)];
-        check(&replicas, Scaler::Applied, SentReplicas::AsLive(5));
-        check(&replicas, Scaler::Other, SentReplicas::LeftOut);
+        check(&replicas, ReplicasOwner::Tutti, SentReplicas::AsLive(5));
+        check(&replicas, ReplicasOwner::Other, SentReplicas::LeftOut);
     }
-    check(&[rule("/spec/template")], Scaler::Other, SentReplicas::AsRendered);
-    check(&[], Scaler::Other, SentReplicas::AsRendered);
-    check(&[], Scaler::Applied, SentReplicas::AsRendered);
+    check(&[rule("/spec/template")], ReplicasOwner::Other, SentReplicas::AsRendered);
+    check(&[], ReplicasOwner::Other, SentReplicas::AsRendered);
+    check(&[], ReplicasOwner::Tutti, SentReplicas::AsRendered);
 }
 
 #[test]
 fn step_shows_last_applied_revision() {
     let mut changed = with_live(empty(), "pay", PAY, "b");
-    assert_eq!(only(&plan_with(&rendered("pay", &[PAY]), &changed, |_| {})).was, None, "no revision");
+    assert_eq!(
+        only(&plan_with(&rendered("pay", &[PAY]), &changed, |_| {})).last_applied,
+        None,
+        "no revision"
+    );
     changed.objects.values_mut().map(Arc::make_mut).for_each(|live| live.revision = Some("abc".into()));
     let plan = plan_with(&rendered("pay", &[PAY]), &changed, |_| {});
-    let was = only(&plan).was.as_ref().expect("what was");
+    let was = only(&plan).last_applied.as_ref().expect("what was");
     assert_eq!((&was.app, &was.revision), (&app("pay"), &Revision::from("abc")));
     assert_eq!(was.hash, Digest::of(b"b"));
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::prune::{Case, candidate};
 use super::{app, cluster};
-use crate::model::{ClusterState, Digest, Mode, PruneMode};
-use crate::plan::decide::cap;
-use crate::plan::prune::Content;
-use crate::plan::{Reason, Standing};
+use crate::model::{ClusterState, Digest, InstanceMode, PruneMode};
+use crate::plan::prune::ContainedObject;
+use crate::plan::prune_decision::delete_cap;
+use crate::plan::{AppReadiness, StepReason};
 
 /// A linear congruential generator: the same cases in every run.
 struct Dice(u64);
@@ -31,7 +31,7 @@ fn made_up(dice: &mut Dice) -> Case {
     }
     for candidate in &mut case.candidates {
         if &*candidate.object.kind == "Namespace" && dice.once_in(2) {
-            candidate.contents.push(Content { object: candidate.object.clone(), is_wanted: false });
+            candidate.contents.push(ContainedObject { object: candidate.object.clone(), is_wanted: false });
         }
         candidate.keep = dice.once_in(10);
         candidate.app = app(["pay", "web"][dice.below(2) as usize]);
@@ -39,20 +39,20 @@ fn made_up(dice: &mut Dice) -> Case {
     }
     case.managed_total = dice.below(100);
     case.already_deleted = dice.below(4);
-    case.mode = if dice.once_in(8) { Mode::Observe } else { Mode::Enforce };
+    case.mode = if dice.once_in(8) { InstanceMode::Observe } else { InstanceMode::Enforce };
     case.fleet_valid = !dice.once_in(8);
-    case.cluster.complete = !dice.once_in(8);
-    case.cluster.away = dice.once_in(8);
+    case.cluster.is_complete = !dice.once_in(8);
+    case.cluster.is_offline = dice.once_in(8);
     case.cluster.state = [ClusterState::Maintaining, ClusterState::Removed, ClusterState::Ready]
         [dice.below(8).min(2) as usize];
     case.app.paused = dice.once_in(8);
     case.app.unmanaged = dice.once_in(8);
-    use Standing::{AwayAsRendered, Healthy, Unhealthy};
-    case.app.places.clear();
+    use AppReadiness::{Healthy, OfflineUpToDate, Unhealthy};
+    case.app.placements.clear();
     for name in ["bj5", "gz1"] {
-        let standing = [Unhealthy, AwayAsRendered, Healthy, Healthy, Healthy][dice.below(5) as usize];
+        let standing = [Unhealthy, OfflineUpToDate, Healthy, Healthy, Healthy][dice.below(5) as usize];
         if !dice.once_in(5) {
-            case.app.places.insert(cluster(name), standing);
+            case.app.placements.insert(cluster(name), standing);
         }
     }
     case.app.prune = [PruneMode::Never, PruneMode::WhenHealthy, PruneMode::WhenHealthy, PruneMode::Always]
@@ -92,9 +92,9 @@ fn of_every_decision() {
 
         // No delete from doubt or under a hold.
         let may_delete = case.fleet_valid
-            && case.mode == Mode::Enforce
-            && case.cluster.complete
-            && !case.cluster.away
+            && case.mode == InstanceMode::Enforce
+            && case.cluster.is_complete
+            && !case.cluster.is_offline
             && case.cluster.state != ClusterState::Maintaining
             && !case.app.paused
             && !case.app.unmanaged
@@ -102,29 +102,29 @@ fn of_every_decision() {
         assert!(may_delete || decision.deletes.is_empty());
         if case.app.prune == PruneMode::WhenHealthy {
             for delete in &decision.deletes {
-                let stays_here = case.app.places.contains_key(&delete.candidate.cluster);
-                assert!(case.app.places.values().all(|standing| match standing {
-                    Standing::Healthy => true,
-                    Standing::AwayAsRendered => stays_here,
-                    Standing::Unhealthy => false,
+                let stays_here = case.app.placements.contains_key(&delete.candidate.cluster);
+                assert!(case.app.placements.values().all(|standing| match standing {
+                    AppReadiness::Healthy => true,
+                    AppReadiness::OfflineUpToDate => stays_here,
+                    AppReadiness::Unhealthy => false,
                 }));
             }
         }
         // An app that is placed nowhere is a doubt.
         assert!(
-            !case.app.places.is_empty()
-                || decision.deletes.iter().all(|it| it.reason != Reason::NoLongerRendered)
+            !case.app.placements.is_empty()
+                || decision.deletes.iter().all(|it| it.reason != StepReason::NoLongerRendered)
         );
         assert!(decision.deletes.iter().all(|delete| delete.candidate.contents.is_empty()));
         assert!(decision.deletes.iter().all(|delete| !delete.candidate.keep));
 
         // Without an approval never more than the cap, and no containers of other objects.
         let free: Vec<_> =
-            decision.deletes.iter().filter(|delete| delete.reason == Reason::NoLongerRendered).collect();
+            decision.deletes.iter().filter(|delete| delete.reason == StepReason::NoLongerRendered).collect();
         if !free.is_empty() {
             assert!(
                 free.len() as u64 + case.already_deleted
-                    <= cap(crate::model::Caps::default(), case.managed_total)
+                    <= delete_cap(crate::model::DeleteCaps::default(), case.managed_total)
             );
             assert!(free.iter().all(|delete| !matches!(
                 &*delete.candidate.kind.kind,
@@ -132,7 +132,7 @@ fn of_every_decision() {
             )));
         }
         // With one, only the listed objects with those uids.
-        for delete in decision.deletes.iter().filter(|delete| delete.reason != Reason::NoLongerRendered) {
+        for delete in decision.deletes.iter().filter(|delete| delete.reason != StepReason::NoLongerRendered) {
             let object = delete.candidate.approved_object();
             assert!(case.approvals.iter().any(|approval| {
                 approval.app == delete.candidate.app
@@ -142,7 +142,7 @@ fn of_every_decision() {
         }
         // A delete that needs an approval is in the requested one, under the shown digest.
         for waiting in &decision.waiting {
-            let Some(digest) = waiting.reason.approval() else { continue };
+            let Some(digest) = waiting.reason.approval_digest() else { continue };
             let wanted = decision.approvals_wanted.iter().find(|approval| approval.digest() == digest);
             let object = waiting.candidate.approved_object();
             assert!(wanted.is_some_and(|approval| approval.objects.contains(&object)));

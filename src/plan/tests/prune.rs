@@ -4,28 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{app, cluster, empty, parse, plan_with, rendered, with_live};
 use crate::model::{
-    AppId, Approval, ApprovedObject, Caps, ClusterName, ClusterState, Digest, Mode, ObjectId, Observation,
-    PruneMode, Revision, SyncWave,
+    AppId, Approval, ApprovedObject, ClusterName, ClusterState, DeleteCaps, Digest, InstanceMode, ObjectId,
+    Observation, PruneMode, Revision, SyncWave,
 };
-use crate::plan::prune::Content;
+use crate::plan::prune::ContainedObject;
 use crate::plan::{
-    Action, AppFacts, Candidate, ClusterFacts, Plan, PruneDecision, PruneInput, Standing, Unused, candidates,
-    decide, rendered_digest,
+    AppReadiness, Plan, PlanAction, PruneAppFacts, PruneCandidate, PruneClusterFacts, PruneDecision,
+    PruneInput, UnusedReason, candidates, decide_prunes, rendered_digest,
 };
 
 /// The fields that tests change; the defaults permit every delete.
 #[derive(Clone)]
 pub(super) struct Case {
-    pub(super) mode: Mode,
+    pub(super) mode: InstanceMode,
     pub(super) fleet_valid: bool,
     pub(super) managed_total: u64,
     pub(super) already_deleted: u64,
     pub(super) over: BTreeSet<ApprovedObject>,
-    pub(super) candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<PruneCandidate>,
     pub(super) approvals: Vec<Approval>,
     pub(super) empty: BTreeSet<(AppId, ClusterName)>,
-    pub(super) app: AppFacts,
-    pub(super) cluster: ClusterFacts,
+    pub(super) app: PruneAppFacts,
+    pub(super) cluster: PruneClusterFacts,
 }
 
 impl Case {
@@ -33,7 +33,7 @@ impl Case {
     pub(super) fn of(count: usize) -> Self {
         let candidates = (0..count).map(|n| candidate(&format!("v1/ConfigMap/shop/c{n:02}"))).collect();
         Self {
-            mode: Mode::Enforce,
+            mode: InstanceMode::Enforce,
             fleet_valid: true,
             managed_total: 10_000,
             already_deleted: 0,
@@ -41,8 +41,8 @@ impl Case {
             candidates,
             approvals: Vec::new(),
             empty: BTreeSet::new(),
-            app: AppFacts { paused: false, ..facts() },
-            cluster: ClusterFacts { state: ClusterState::Ready, complete: true, away: false },
+            app: PruneAppFacts { paused: false, ..facts() },
+            cluster: PruneClusterFacts { state: ClusterState::Ready, is_complete: true, is_offline: false },
         }
     }
 
@@ -52,14 +52,14 @@ impl Case {
     }
 
     pub(super) fn decide(&self) -> PruneDecision {
-        decide(&PruneInput {
-            asks: &|_, _| None,
+        decide_prunes(&PruneInput {
+            missing_approval: &|_, _| None,
             mode: self.mode,
             fleet_valid: self.fleet_valid,
-            caps: Caps::default(),
+            caps: DeleteCaps::default(),
             managed_total: self.managed_total,
             already_deleted: self.already_deleted,
-            over: &self.over,
+            over_cap_before: &self.over,
             candidates: &self.candidates,
             approvals: &self.approvals,
             empty_renders: &self.empty,
@@ -90,26 +90,26 @@ fn reasons(decision: &PruneDecision) -> Vec<String> {
     decision.all().map(|decided| decided.reason.to_string()).collect()
 }
 
-pub(super) fn places(standings: &[(&str, Standing)]) -> BTreeMap<ClusterName, Standing> {
+pub(super) fn places(standings: &[(&str, AppReadiness)]) -> BTreeMap<ClusterName, AppReadiness> {
     standings.iter().map(|(name, standing)| (cluster(name), *standing)).collect()
 }
 
-fn facts() -> AppFacts {
-    AppFacts {
+fn facts() -> PruneAppFacts {
+    PruneAppFacts {
         rendered: Digest::of(b"one render"),
-        is_gone: false,
-        places: places(&[("bj5", Standing::Healthy), ("gz1", Standing::Healthy)]),
-        unwell: BTreeMap::new(),
+        is_removed: false,
+        placements: places(&[("bj5", AppReadiness::Healthy), ("gz1", AppReadiness::Healthy)]),
+        unhealthy_reasons: BTreeMap::new(),
         prune: PruneMode::WhenHealthy,
         paused: false,
         unmanaged: false,
-        rollout_is_open: false,
+        has_open_rollout: false,
     }
 }
 
-pub(super) fn candidate(text: &str) -> Candidate {
+pub(super) fn candidate(text: &str) -> PruneCandidate {
     let (kind, object) = parse(text);
-    Candidate {
+    PruneCandidate {
         app: app("pay"),
         cluster: cluster("bj5"),
         object,
@@ -126,7 +126,7 @@ pub(super) fn candidate(text: &str) -> Candidate {
 
 #[test]
 fn deletes_with_data_need_approval() {
-    let set = Candidate { claims_go_along: true, ..candidate("apps/v1/StatefulSet/shop/db") };
+    let set = PruneCandidate { claims_go_along: true, ..candidate("apps/v1/StatefulSet/shop/db") };
     let cases = [
         (candidate("v1/PersistentVolume//disk"), "every PersistentVolume waits for approval"),
         (candidate("v1/PersistentVolumeClaim/shop/data"), "every PersistentVolumeClaim waits for approval"),
@@ -137,7 +137,7 @@ fn deletes_with_data_need_approval() {
         assert!(reasons(&decision)[0].starts_with(words), "{:?}", reasons(&decision));
         assert_eq!(decision.approvals_wanted[0].objects.len(), 1);
     }
-    let kept = Candidate { claims_go_along: false, ..candidate("apps/v1/StatefulSet/shop/db") };
+    let kept = PruneCandidate { claims_go_along: false, ..candidate("apps/v1/StatefulSet/shop/db") };
     Case { candidates: vec![kept], ..Case::of(0) }.check([1, 0, 0]);
 }
 
@@ -176,12 +176,12 @@ fn candidates_are_managed_and_no_longer_rendered() {
 #[test]
 fn deletes_waiting_for_health_may_be_approved() {
     let mut waits = Case::of(5);
-    waits.app = AppFacts { places: places(&[("bj5", Standing::Unhealthy)]), ..facts() };
+    waits.app = PruneAppFacts { placements: places(&[("bj5", AppReadiness::Unhealthy)]), ..facts() };
     let decision = waits.check([0, 5, 0]);
-    assert_eq!((decision.approvals_wanted.len(), decision.approvals_early.len()), (0, 1));
-    assert_eq!(decision.approvals_early[0].objects.len(), 5);
-    waits.approvals = decision.approvals_early;
-    assert_eq!(waits.check([0, 5, 0]).approvals_early, [], "it was");
+    assert_eq!((decision.approvals_wanted.len(), decision.approvals_not_yet_needed.len()), (0, 1));
+    assert_eq!(decision.approvals_not_yet_needed[0].objects.len(), 5);
+    waits.approvals = decision.approvals_not_yet_needed;
+    assert_eq!(waits.check([0, 5, 0]).approvals_not_yet_needed, [], "it was");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn deletes_over_the_cap_stay_recorded() {
     let over = |case: Case| case.decide().over_cap.len();
     assert_eq!([over(Case::of(10)), over(Case::of(11))], [0, 11]);
     // Deletes on an offline cluster count, and approved ones too: the approval may be revoked.
-    let away = ClusterFacts { complete: false, away: true, ..Case::of(0).cluster };
+    let away = PruneClusterFacts { is_complete: false, is_offline: true, ..Case::of(0).cluster };
     assert_eq!(over(Case { cluster: away, ..Case::of(11) }), 11);
     let approvals = Case::of(11).decide().approvals_wanted;
     assert_eq!(over(Case { approvals: approvals.clone(), ..Case::of(11) }), 11);
@@ -220,11 +220,12 @@ fn the_cap_holds_over_the_instance() {
     Case { already_deleted: 6, ..Case::of(5) }.check([0, 5, 0]);
     // Objects that were over the cap keep waiting, even if few are left.
     let mut left = Case::of(5);
-    left.over = left.candidates.iter().take(3).map(Candidate::approved_object).collect();
+    left.over = left.candidates.iter().take(3).map(PruneCandidate::approved_object).collect();
     let decision = left.check([2, 3, 0]);
     // A process without history requests the same.
     assert_eq!(decision.approvals_wanted[0].objects.len(), 5);
-    let early = |case: &Case| Case { over: BTreeSet::new(), ..case.clone() }.decide().approvals_early;
+    let early =
+        |case: &Case| Case { over: BTreeSet::new(), ..case.clone() }.decide().approvals_not_yet_needed;
     assert_eq!(decision.approvals_wanted, early(&left));
     assert!(
         decision.waiting[0].reason.to_string().starts_with("was over the cap before, waits for approval")
@@ -232,7 +233,7 @@ fn the_cap_holds_over_the_instance() {
     left.approvals = decision.approvals_wanted;
     left.check([5, 0, 0]);
     left.approvals.clear();
-    left.app.places = places(&[("bj5", Standing::Unhealthy)]);
+    left.app.placements = places(&[("bj5", AppReadiness::Unhealthy)]);
     assert_eq!(left.check([0, 5, 0]).approvals_wanted, early(&left));
     // Ended runs are deleted and do not count.
     let mut runs = Case::of(14);
@@ -260,22 +261,22 @@ fn doubts_and_holds_prevent_deletes() {
     type Change = fn(&mut Case);
     let changes: [(&str, Change); 11] = [
         ("nothing is deleted while the config repository has errors", |case| case.fleet_valid = false),
-        ("the cluster has not been read whole yet", |case| case.cluster.complete = false),
-        ("bj5 does not answer, goes when it is back", |case| case.cluster.away = true),
-        ("observe mode, would delete: no longer rendered", |case| case.mode = Mode::Observe),
+        ("the cluster has not been read whole yet", |case| case.cluster.is_complete = false),
+        ("bj5 does not answer, goes when it is back", |case| case.cluster.is_offline = true),
+        ("observe mode, would delete: no longer rendered", |case| case.mode = InstanceMode::Observe),
         ("the app is paused, would delete: no longer rendered", |case| case.app.paused = true),
         ("the cluster is in maintenance, would delete: no longer rendered", |case| {
             case.cluster.state = ClusterState::Maintaining;
         }),
         ("the app is unmanaged", |case| case.app.unmanaged = true),
         ("no longer rendered, goes when its app is healthy", |case| {
-            case.app.places.insert(cluster("bj5"), Standing::Unhealthy);
+            case.app.placements.insert(cluster("bj5"), AppReadiness::Unhealthy);
         }),
         ("no longer rendered, goes when its app is healthy on gz1", |case| {
-            case.app.places.insert(cluster("gz1"), Standing::Unhealthy);
+            case.app.placements.insert(cluster("gz1"), AppReadiness::Unhealthy);
         }),
         ("no longer rendered, goes when the rollout of its app is over", |case| {
-            case.app.rollout_is_open = true;
+            case.app.has_open_rollout = true;
         }),
         ("no longer rendered, the app never prunes", |case| case.app.prune = PruneMode::Never),
     ];
@@ -292,27 +293,28 @@ fn doubts_and_holds_prevent_deletes() {
         assert!(case.decide().deletes.is_empty(), "{expected}");
     }
     let mut always = Case::of(2);
-    let unhealthy = places(&[("bj5", Standing::Unhealthy)]);
-    always.app = AppFacts { places: unhealthy, prune: PruneMode::Always, ..facts() };
+    let unhealthy = places(&[("bj5", AppReadiness::Unhealthy)]);
+    always.app = PruneAppFacts { placements: unhealthy, prune: PruneMode::Always, ..facts() };
     always.check([2, 0, 0]);
-    Case { app: AppFacts::gone(PruneMode::WhenHealthy), ..Case::of(2) }.check([2, 0, 0]);
+    Case { app: PruneAppFacts::of_removed_app(PruneMode::WhenHealthy), ..Case::of(2) }.check([2, 0, 0]);
 }
 
 #[test]
 fn moved_app_is_healthy_before_old_objects_go() {
-    use Standing::{AwayAsRendered, Healthy, Unhealthy};
-    let check = |standings: &[(&str, Standing)], expected: [usize; 3]| {
-        Case { app: AppFacts { places: places(standings), ..facts() }, ..Case::of(2) }.check(expected)
+    use AppReadiness::{Healthy, OfflineUpToDate, Unhealthy};
+    let check = |standings: &[(&str, AppReadiness)], expected: [usize; 3]| {
+        Case { app: PruneAppFacts { placements: places(standings), ..facts() }, ..Case::of(2) }
+            .check(expected)
     };
     // The candidates are on bj5. The app stays there and loses objects.
     check(&[("bj5", Healthy)], [2, 0, 0]);
-    check(&[("bj5", Healthy), ("gz1", AwayAsRendered)], [2, 0, 0]);
+    check(&[("bj5", Healthy), ("gz1", OfflineUpToDate)], [2, 0, 0]);
     // An offline cluster without all objects may be where they move to.
     check(&[("bj5", Healthy), ("gz1", Unhealthy)], [0, 2, 0]);
     check(&[("bj5", Unhealthy), ("gz1", Healthy)], [0, 2, 0]);
     // The app leaves the cluster: it must be healthy on the remaining ones.
     check(&[("gz1", Healthy)], [2, 0, 0]);
-    let decision = check(&[("gz1", AwayAsRendered), ("gz2", Healthy)], [0, 2, 0]);
+    let decision = check(&[("gz1", OfflineUpToDate), ("gz2", Healthy)], [0, 2, 0]);
     assert_eq!(
         decision.waiting[0].reason.to_string(),
         "no longer rendered, goes when its app is healthy on gz1"
@@ -322,7 +324,7 @@ fn moved_app_is_healthy_before_old_objects_go() {
 
 #[test]
 fn an_app_that_is_placed_nowhere_deletes_nothing() {
-    let case = Case { app: AppFacts { places: places(&[]), ..facts() }, ..Case::of(2) };
+    let case = Case { app: PruneAppFacts { placements: places(&[]), ..facts() }, ..Case::of(2) };
     let decision = case.check([0, 2, 0]);
     let digest = decision.approvals_wanted[0].digest().short();
     case.check_reason(&format!("its app is placed on no cluster, waits for approval {digest}"));
@@ -333,7 +335,7 @@ fn an_app_that_is_placed_nowhere_deletes_nothing() {
 fn removed_cluster_still_gets_deletes() {
     let mut case = Case::of(2);
     case.cluster.state = ClusterState::Removed;
-    case.app.places.remove(&cluster("bj5"));
+    case.app.placements.remove(&cluster("bj5"));
     case.check([2, 0, 0]);
     case.app.paused = true;
     case.check_reason("the app is paused, would delete: no longer rendered");
@@ -367,7 +369,7 @@ fn containers_are_deleted_after_their_contents() {
     let contents: Vec<(String, String)> = found
         .iter()
         .map(|it| {
-            let words = |content: &Content| match content.is_wanted {
+            let words = |content: &ContainedObject| match content.is_wanted {
                 true => format!("{} is wanted. ", content.object),
                 false => format!("{} is there. ", content.object),
             };
@@ -430,14 +432,14 @@ fn approvals_lift_the_cap() {
     let mut other = case.clone();
     other.app.rendered = Digest::of(b"another render");
     let decision = other.check([0, 12, 0]);
-    assert_eq!(decision.approvals_unused[0].because, Unused::RenderChanged);
+    assert_eq!(decision.approvals_unused[0].because, UnusedReason::RenderChanged);
     let mut recreated = case.clone();
     recreated.candidates[0].uid = "another".into();
     recreated.check([11, 1, 0]);
 
     // Done: the approval is reported as unused.
     let done = Case { candidates: Vec::new(), ..case }.check([0, 0, 0]);
-    assert_eq!(done.approvals_unused[0].because, Unused::NothingPending);
+    assert_eq!(done.approvals_unused[0].because, UnusedReason::NothingPending);
 }
 
 #[test]
@@ -487,7 +489,7 @@ fn some_kinds_always_need_an_approval() {
             decision.waiting[0].reason.to_string(),
             format!("every {kind} waits for approval {}", digest.short())
         );
-        assert_eq!(decision.waiting[0].reason.approval(), Some(digest));
+        assert_eq!(decision.waiting[0].reason.approval_digest(), Some(digest));
         approved(case).check([3, 0, 0]);
     }
 }
@@ -512,24 +514,24 @@ fn deletes_come_last_and_in_reverse() {
     let kept = rendered("pay", &["v1/Service/shop/new"]);
     let observation = super::with_absent(empty(), &["v1/Service/shop/new"]);
     let plan = plan_with(&kept, &observation, |_| {}).with_prunes(&decision);
-    let actions: Vec<Action> = plan.steps.iter().map(|step| step.action).collect();
-    use Action::{Create, Delete, Wait};
+    let actions: Vec<PlanAction> = plan.steps.iter().map(|step| step.action).collect();
+    use PlanAction::{Create, Delete, Wait};
     assert_eq!(actions, [Create, Delete, Delete, Delete, Delete, Wait]);
     let delete = &plan.steps[1];
     assert_eq!(delete.uid.as_deref(), Some("uid-apps/v1/Deployment/shop/pay"));
     assert_eq!(delete.resource_version.as_deref(), Some("7"));
 
     // Only objects of that app and cluster.
-    let elsewhere = Plan::of_nothing(app("pay"), cluster("gz1"), Revision::from("c0ffee"));
+    let elsewhere = Plan::empty(app("pay"), cluster("gz1"), Revision::from("c0ffee"));
     assert!(elsewhere.with_prunes(&decision).steps.is_empty());
-    let gone = Plan::of_nothing(app("pay"), cluster("bj5"), Revision::from("c0ffee")).with_prunes(&decision);
+    let gone = Plan::empty(app("pay"), cluster("bj5"), Revision::from("c0ffee")).with_prunes(&decision);
     assert_eq!(gone.writes().count(), 4);
     // A delete of another object version is another plan.
     let digest = gone.digest();
     let mut newer = case;
     newer.candidates[0].resource_version = "8".into();
     let newer =
-        Plan::of_nothing(app("pay"), cluster("bj5"), Revision::from("c0ffee")).with_prunes(&newer.decide());
+        Plan::empty(app("pay"), cluster("bj5"), Revision::from("c0ffee")).with_prunes(&newer.decide());
     assert_ne!(newer.digest(), digest);
 }
 
@@ -544,8 +546,8 @@ fn the_order_of_candidates_does_not_matter() {
 #[test]
 fn approval_is_bound_to_renders_on_all_clusters() {
     let one = rendered("pay", &["v1/ConfigMap/shop/a"]);
-    let other = crate::model::Rendered { cluster: cluster("gz1"), ..one.clone() };
+    let other = crate::model::RenderedTarget { cluster: cluster("gz1"), ..one.clone() };
     assert_eq!(rendered_digest([&one, &other]), rendered_digest([&other, &one]));
     assert_ne!(rendered_digest([&one, &other]), rendered_digest([&one]));
-    assert_eq!(rendered_digest([]), AppFacts::gone(PruneMode::Always).rendered);
+    assert_eq!(rendered_digest([]), PruneAppFacts::of_removed_app(PruneMode::Always).rendered);
 }

@@ -4,7 +4,9 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::{empty, lines, live, parse, plan_with, rendered, with_absent};
-use crate::model::{AppId, Digest, Health, Observation, PodCount, Rendered, Revision, Status, Was};
+use crate::model::{
+    AppId, Digest, Health, HealthStatus, LastApplied, Observation, PodCount, RenderedTarget, Revision,
+};
 use crate::plan::Plan;
 
 const NAMESPACE: &str = "v1/Namespace//shop";
@@ -16,7 +18,7 @@ const EDGE: &str = "v1/Service/shop/edge";
 /// The namespace comes first despite its last wave: the others need it.
 const WAVES: [(&str, i16); 5] = [(STORE, -1), (SETTINGS, 0), (WEB, 0), (EDGE, 3), (NAMESPACE, 9)];
 
-fn app() -> Rendered {
+fn app() -> RenderedTarget {
     let mut app = rendered("pay", &WAVES.map(|(text, _)| text));
     let mut objects = app.objects.to_vec();
     for (text, wave) in WAVES {
@@ -29,10 +31,10 @@ fn app() -> Rendered {
 }
 
 /// A cluster with these objects in these states; the others were looked up and are missing.
-fn seen(objects: &[(&str, Status)]) -> Observation {
+fn seen(objects: &[(&str, HealthStatus)]) -> Observation {
     let mut observation = with_absent(empty(), &WAVES.map(|(text, _)| text));
     for (text, status) in objects {
-        let record = super::Live { health: Health::new(*status, "said"), ..live("pay", text, "a") };
+        let record = super::LiveObject { health: Health::new(*status, "said"), ..live("pay", text, "a") };
         observation.absent.remove(&parse(text).1);
         observation.objects.insert(parse(text).1, Arc::new(record));
     }
@@ -52,7 +54,7 @@ fn shown(observation: &Observation) -> Vec<String> {
 
 #[test]
 fn sync_wave_starts_after_earlier_waves_are_healthy() {
-    use Status::{Current, Failed, InProgress, Suspended};
+    use HealthStatus::{Current, Failed, InProgress, Suspended};
     let waiting = ["wait ConfigMap shop/pay", "wait Deployment shop/web", "wait Service shop/edge"];
     let first = ["create Namespace shop", "create Deployment shop/store"];
     assert_eq!(shown(&seen(&[])), [&first[..], &waiting].concat());
@@ -71,7 +73,7 @@ fn sync_wave_starts_after_earlier_waves_are_healthy() {
 
 #[test]
 fn unchanged_objects_never_wait_and_order_is_kept() {
-    use Status::{Current, Failed};
+    use HealthStatus::{Current, Failed};
     let all =
         |store| [(NAMESPACE, Current), (STORE, store), (SETTINGS, Current), (WEB, Current), (EDGE, Current)];
     assert_eq!(shown(&seen(&all(Failed))), [""; 0]);
@@ -86,11 +88,15 @@ fn unchanged_objects_never_wait_and_order_is_kept() {
     let hash = live.hash.take().expect("a hash");
     let uid = Arc::clone(&live.uid);
     assert_eq!(shown(&bare), ["wait Deployment shop/web"], "what it holds is not known");
-    let was =
-        |hash| Was { app: AppId::new("default", "pay"), revision: Revision::from("r1"), hash, content: None };
-    bare.unmarked.insert(parse(WEB).1, (Arc::clone(&uid), was(hash)));
+    let was = |hash| LastApplied {
+        app: AppId::new("default", "pay"),
+        revision: Revision::from("r1"),
+        hash,
+        content: None,
+    };
+    bare.unlabeled_known.insert(parse(WEB).1, (Arc::clone(&uid), was(hash)));
     assert_eq!(shown(&bare), ["configure Deployment shop/web"]);
-    bare.unmarked.insert(parse(WEB).1, (uid, was(Digest::of(b"before"))));
+    bare.unlabeled_known.insert(parse(WEB).1, (uid, was(Digest::of(b"before"))));
     assert_eq!(shown(&bare), ["wait Deployment shop/web"], "it is of an older commit");
     // A release that changes the first and the last of them.
     let mut older = seen(&all(Current));
@@ -113,14 +119,15 @@ fn later_wave_may_start_after_ready_objects() {
         objects.iter_mut().filter(|object| object.id == parse(EDGE).1).for_each(|it| it.wave = 1.into());
         app.objects = objects.into();
         let mut observation = with_absent(empty(), &[EDGE]);
-        Arc::make_mut(&mut observation.served).insert(parse(JOB).0, true);
-        let record = super::Live { health: Health::new(status, "said"), pods, ..live("pay", text, "a") };
+        Arc::make_mut(&mut observation.served_kinds).insert(parse(JOB).0, true);
+        let record =
+            super::LiveObject { health: Health::new(status, "said"), pods, ..live("pay", text, "a") };
         observation.objects.insert(parse(text).1, Arc::new(record));
         let plan = plan_with(&app, &observation, |_| {});
         let step = plan.steps.last().expect("the Service");
         assert_eq!(step.action.as_str(), expected, "{text} {status:?}");
     };
-    use Status::{Current, Failed, InProgress, Suspended};
+    use HealthStatus::{Current, Failed, InProgress, Suspended};
     check(CLAIM, InProgress, None, "create");
     check(CLAIM, Failed, None, "wait");
     check(JOB, Suspended, None, "wait");
@@ -133,7 +140,7 @@ fn later_wave_may_start_after_ready_objects() {
 
 #[test]
 fn sync_wave_wait_shows_obstacle_and_intended_action() {
-    let plan = planned(&seen(&[(NAMESPACE, Status::Current)]));
+    let plan = planned(&seen(&[(NAMESPACE, HealthStatus::Current)]));
     assert_eq!(
         lines(&plan).last().map(String::as_str),
         Some("wait Service shop/edge: comes when Deployment shop/store of sync wave -1 is healthy: new")

@@ -1,6 +1,6 @@
 use super::*;
-use crate::policy::compiled::{Budget, Compiled};
-use crate::policy::{MOST_STEPS, Verdict};
+use crate::policy::compiled_policy::{CompileBudget, CompiledPolicy};
+use crate::policy::{MOST_STEPS, PolicyVerdict};
 
 const PARTS: [&str; 46] = [
     "object",
@@ -104,8 +104,9 @@ fn hostile_policies_end() {
 fn compiling_all_policies_is_bounded() {
     let short = Arc::new(policy(&["true"]));
     let dear = Arc::new(policy(&["'a'.matches('[a-z]{90}') || 'b'.matches('[a-z]{90}')"]));
-    let mistakes = |policy: &Arc<Policy>, budget: &mut Budget| Compiled::of(policy, budget).1.len();
-    let mut budget = Budget(10_000);
+    let mistakes =
+        |policy: &Arc<Policy>, budget: &mut CompileBudget| CompiledPolicy::of(policy, budget).1.len();
+    let mut budget = CompileBudget(10_000);
     assert_eq!(mistakes(&short, &mut budget), 0);
     assert_eq!(mistakes(&dear, &mut budget), 1);
     assert_eq!(mistakes(&short, &mut budget), 1, "nothing is left for those that come after");
@@ -164,6 +165,6 @@ fn policies_share_the_steps_of_an_object() {
     let judgement = judged(&policies, Some(&json!(items)), None);
     assert_eq!(judgement.steps, MOST_STEPS);
     assert_eq!(judgement.verdicts.len(), 31, "the last one, too, for which nothing is left");
-    let is_long = |it: &Verdict| it.message.contains("it takes too long on an object of this size");
+    let is_long = |it: &PolicyVerdict| it.message.contains("it takes too long on an object of this size");
     assert!(judgement.verdicts.iter().all(is_long), "{judgement:?}");
 }

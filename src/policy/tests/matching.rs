@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{LabelSelector, Operation, Operator, Requirement, Selector};
+use crate::model::{ClusterSelector, LabelOperator, LabelRequirement, LabelSelector, Operation};
 
 fn labels(pairs: &[(&str, &str)]) -> LabelSelector {
     let match_labels = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -56,7 +56,8 @@ fn labels_match_like_kubernetes() {
     check(objects(labels(&[])), true);
     check(objects(labels(&[("tier", "web")])), true);
     check(objects(labels(&[("tier", "db")])), false);
-    let missing = Requirement { key: "a".to_owned(), operator: Operator::DoesNotExist, values: Vec::new() };
+    let missing =
+        LabelRequirement { key: "a".to_owned(), operator: LabelOperator::DoesNotExist, values: Vec::new() };
     check(objects(LabelSelector { match_expressions: vec![missing], ..labels(&[]) }), true);
     let namespaces =
         |it: LabelSelector| MatchConstraints { namespaces: Some(it), ..MatchConstraints::default() };
@@ -113,15 +114,15 @@ fn evaluated_in(namespace_labels: Option<&BTreeMap<String, String>>, policies: &
     let (app, none, object) = (AppId::new("shop", "web"), BTreeMap::new(), deployment(1));
     let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };
     let target = PolicyTarget { app: &app, app_labels: &none, version: None, cluster, objects: &[] };
-    let change = Change {
-        kind: &Kind::new("apps", "v1", "Deployment"),
+    let change = PolicyObjectChange {
+        kind: &GroupVersionKind::new("apps", "v1", "Deployment"),
         plurals: &[],
         object: Some(&object),
         old_object: None,
         namespace_labels,
         hides_values: false,
     };
-    policies.chosen(&target).judge(&change).evaluated
+    policies.select(&target).evaluate(&change).evaluated
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn excluded_policies_cost_nothing() {
         of("everything", &["*"], None),
     ];
     policies.extend((0..100).map(|number| of(&format!("other {number}"), &["configmaps"], None)));
-    let clusters = Selector { names: Some(texts(&["gz"])), ..Selector::default() };
+    let clusters = ClusterSelector { names: Some(texts(&["gz"])), ..ClusterSelector::default() };
     let selector = TargetSelector { clusters, ..TargetSelector::default() };
     policies.push(Policy { selector, ..of("of gz", &["*"], None) });
     let policies = compiled(policies);
@@ -190,15 +191,15 @@ fn any_plural_of_kind_may_match() {
         let cluster = ClusterFacts { name: "bj", labels: &none, ring: None };
         let target = PolicyTarget { app: &app, app_labels: &none, version: None, cluster, objects: &[] };
         let plurals: Vec<String> = plurals.iter().map(|it| (*it).to_owned()).collect();
-        let change = Change {
-            kind: &Kind::new("apps", "v1", "Deployment"),
+        let change = PolicyObjectChange {
+            kind: &GroupVersionKind::new("apps", "v1", "Deployment"),
             plurals: &plurals,
             object: Some(&object),
             old_object: None,
             namespace_labels: None,
             hides_values: false,
         };
-        assert_eq!(policies.chosen(&target).judge(&change).evaluated, expected, "{plurals:?}");
+        assert_eq!(policies.select(&target).evaluate(&change).evaluated, expected, "{plurals:?}");
     };
     check(&[], &["x"], 0);
     check(&["deployment"], &["x"], 1);
@@ -209,22 +210,22 @@ fn any_plural_of_kind_may_match() {
 
 #[test]
 fn custom_kind_deletes_match_by_group() {
-    let looks = |group: &str, resource: &str, kind: &Kind, plural: &str| {
+    let looks = |group: &str, resource: &str, kind: &GroupVersionKind, plural: &str| {
         let constraints = of_rules(vec![rule(&[group], &[resource], &["DELETE"])]);
         let policies = compiled(vec![Policy { constraints: vec![constraints], ..policy(&["false"]) }]);
-        policies.look_at_deletes(kind, &[plural.to_owned()])
+        policies.may_deny_deletes(kind, &[plural.to_owned()])
     };
-    let mongo = Kind::new("db.example.com", "v1", "MongoDB");
+    let mongo = GroupVersionKind::new("db.example.com", "v1", "MongoDB");
     assert!(looks("db.example.com", "mongodb", &mongo, "mongodbs"));
     assert!(!looks("other.example.com", "mongodb", &mongo, "mongodbs"));
-    let deployment = Kind::new("apps", "v1", "Deployment");
+    let deployment = GroupVersionKind::new("apps", "v1", "Deployment");
     assert!(looks("apps", "deployments", &deployment, "deployments"));
     assert!(!looks("apps", "statefulsets", &deployment, "deployments"));
 }
 
 #[test]
 fn namespace_name_label_is_always_known() {
-    let requirement = |operator: Operator, key: &str, value: &str| Requirement {
+    let requirement = |operator: LabelOperator, key: &str, value: &str| LabelRequirement {
         key: key.to_owned(),
         operator,
         values: texts(&[value]),
@@ -232,10 +233,10 @@ fn namespace_name_label_is_always_known() {
     let name = "kubernetes.io/metadata.name";
     let namespace = deployment(1)["metadata"]["namespace"].as_str().expect("it has one").to_owned();
     for (requirement, expected) in [
-        (requirement(Operator::NotIn, name, &namespace), 0),
-        (requirement(Operator::NotIn, name, "kube-system"), 1),
-        (requirement(Operator::In, name, "kube-system"), 0),
-        (requirement(Operator::In, "team", "shop"), 1),
+        (requirement(LabelOperator::NotIn, name, &namespace), 0),
+        (requirement(LabelOperator::NotIn, name, "kube-system"), 1),
+        (requirement(LabelOperator::In, name, "kube-system"), 0),
+        (requirement(LabelOperator::In, "team", "shop"), 1),
     ] {
         let shown = format!("{requirement:?}");
         let namespaces = Some(LabelSelector { match_expressions: vec![requirement], ..labels(&[]) });

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use super::{Change, Judgement, Policies, PolicyTarget};
+use super::{Policies, PolicyEvaluation, PolicyObjectChange, PolicyTarget};
 use crate::model::{
-    AppId, ClusterFacts, Expression, Kind, Location, MatchConstraints, NamedExpression, Policy, PolicyAction,
-    ResourceRule, TargetSelector, Validation,
+    AppId, CelExpression, ClusterFacts, GroupVersionKind, Location, MatchConstraints, NamedExpression,
+    Policy, PolicyAction, ResourceRule, TargetSelector, Validation,
 };
 
-fn expression(text: &str, line: u32) -> Expression {
-    Expression {
+fn expression(text: &str, line: u32) -> CelExpression {
+    CelExpression {
         text: text.to_owned(),
         location: Location::new("policies/p.yaml", line, 1),
         path: format!("spec.validations[{line}]"),
@@ -87,7 +87,7 @@ fn deployment(replicas: u32) -> Json {
 }
 
 /// Evaluates on cluster bj of ring prod, for app shop/web at v7.
-fn judged(policies: &Policies, object: Option<&Json>, old_object: Option<&Json>) -> Judgement {
+fn judged(policies: &Policies, object: Option<&Json>, old_object: Option<&Json>) -> PolicyEvaluation {
     judged_on(policies, Some("prod"), object, old_object)
 }
 
@@ -96,16 +96,19 @@ fn judged_on(
     ring: Option<&str>,
     object: Option<&Json>,
     old_object: Option<&Json>,
-) -> Judgement {
+) -> PolicyEvaluation {
     let app = AppId::new("shop", "web");
     let app_labels = BTreeMap::from([("team".to_owned(), "shop".to_owned())]);
     let labels = BTreeMap::from([("zone".to_owned(), "bj".to_owned())]);
     let cluster = ClusterFacts { name: "bj", labels: &labels, ring };
     let target =
         PolicyTarget { app: &app, app_labels: &app_labels, version: Some("v7"), cluster, objects: &[] };
-    let kind = object.or(old_object).and_then(Kind::of).unwrap_or_else(|| Kind::new("", "v1", "ConfigMap"));
+    let kind = object
+        .or(old_object)
+        .and_then(GroupVersionKind::of)
+        .unwrap_or_else(|| GroupVersionKind::new("", "v1", "ConfigMap"));
     let namespace = BTreeMap::from([("team".to_owned(), "shop".to_owned())]);
-    let change = Change {
+    let change = PolicyObjectChange {
         kind: &kind,
         plurals: &[],
         object,
@@ -113,7 +116,7 @@ fn judged_on(
         namespace_labels: Some(&namespace),
         hides_values: false,
     };
-    policies.chosen(&target).judge(&change)
+    policies.select(&target).evaluate(&change)
 }
 
 /// The messages for a created Deployment with one replica.

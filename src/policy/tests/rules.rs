@@ -1,6 +1,6 @@
 use super::*;
-use crate::cel::Mistake;
-use crate::policy::Cause;
+use crate::cel::ExpressionMistake;
+use crate::policy::VerdictCause;
 
 #[test]
 fn validations_must_be_true() {
@@ -19,7 +19,7 @@ fn verdicts_have_place_and_field() {
     let judgement = judged(&policies, Some(&deployment(1)), None);
     let verdict = &judgement.verdicts[0];
     assert_eq!((verdict.policy.name.as_str(), verdict.action), ("p", PolicyAction::Warn));
-    assert_eq!(verdict.cause, Cause::Untrue);
+    assert_eq!(verdict.cause, VerdictCause::Untrue);
     assert_eq!(verdict.place.to_string(), "policies/p.yaml:11:1");
     assert_eq!(verdict.field.as_deref(), Some("spec.template.spec.containers"));
 }
@@ -57,8 +57,8 @@ fn secret_values_stay_out_of_messages() {
         cluster: ClusterFacts { name: "c", labels: &labels, ring: None },
         objects: &[],
     };
-    let kind = Kind::new("", "v1", "Secret");
-    let change = Change {
+    let kind = GroupVersionKind::new("", "v1", "Secret");
+    let change = PolicyObjectChange {
         kind: &kind,
         plurals: &[],
         object: Some(&object),
@@ -66,15 +66,15 @@ fn secret_values_stay_out_of_messages() {
         namespace_labels: None,
         hides_values: true,
     };
-    let judgement = policies.chosen(&target).judge(&change);
+    let judgement = policies.select(&target).evaluate(&change);
     assert_eq!(judgement.verdicts[0].message, "failed expression: object.data.key == ''");
     let (computed, _) = Policies::of(&[Arc::new(policy(&["object.data[object.data.key] == ''"]))]);
-    let judgement = computed.chosen(&target).judge(&change);
+    let judgement = computed.select(&target).evaluate(&change);
     assert_eq!(
         judgement.verdicts[0].message,
         "object.data[object.data.key] == '' cannot be evaluated: a field is missing, or a value does not fit"
     );
-    let shown = policies.chosen(&target).judge(&Change { hides_values: false, ..change });
+    let shown = policies.select(&target).evaluate(&PolicyObjectChange { hides_values: false, ..change });
     assert_eq!(shown.verdicts[0].message, "it is hunter2");
 }
 
@@ -166,7 +166,9 @@ fn what_cannot_be_evaluated_is_denied() {
     );
     check(Policy { ignores_failures: true, ..failing.clone() }, &[]);
     let verdicts = judged(&compiled(vec![failing]), Some(&deployment(1)), None).verdicts;
-    assert!(verdicts.iter().all(|it| it.action == PolicyAction::Deny && it.cause == Cause::NotEvaluated));
+    assert!(
+        verdicts.iter().all(|it| it.action == PolicyAction::Deny && it.cause == VerdictCause::NotEvaluated)
+    );
 }
 
 #[test]
@@ -178,7 +180,7 @@ fn mistakes_name_their_expression() {
     let told: Vec<String> = mistakes
         .iter()
         .map(|it| {
-            let Mistake { line, column, message } = &it.mistake;
+            let ExpressionMistake { line, column, message } = &it.mistake;
             format!("{} {line}:{} {message}", it.expression.location.start.line, column.unwrap_or(0))
         })
         .collect();

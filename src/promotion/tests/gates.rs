@@ -1,16 +1,19 @@
 use super::{Case, at, id, pin};
 use crate::manifest;
-use crate::model::{ApprovalRules, Digest, Lack, PromotionMode, Revision, Roles, Snapshot};
-use crate::promotion::{
-    Action, Block, Change, Gate, GateState, HeadFacts, Item, Merge, RolloutState, decide, gates, may_merge,
-    proposed, summary,
+use crate::model::{
+    ApprovalRules, ApprovalShortfall, ApproverRoles, Digest, PromotionMode, Revision, Snapshot,
 };
-use crate::rollout::{self, Measure, Measured, Outcome};
+use crate::promotion::{
+    AppRolloutState, DescriptionBlock, MergeInput, PromotionGate, PromotionGateState, ProposedChange,
+    PullRequestAction, PullRequestApp, PullRequestHeadFacts, decide, gates, may_merge, proposed_change,
+    summary_gate,
+};
+use crate::rollout::{self, Measurement, MeasurementOutcome, MeasurementResult};
 
 const RINGS: &str = "test: soak: 1h, confirm: true; prod: promotion: {mode: auto, statuses: [drone/e2e]}";
 
-fn change(apps: &[&str], to: &str) -> Change {
-    Change::Promote {
+fn change(apps: &[&str], to: &str) -> ProposedChange {
+    ProposedChange::Promote {
         group: id(apps[0]),
         ring: "prod".to_owned(),
         before: "test".to_owned(),
@@ -19,18 +22,18 @@ fn change(apps: &[&str], to: &str) -> Change {
     }
 }
 
-fn head(status: Option<GateState>, approvals: usize) -> HeadFacts {
+fn head(status: Option<PromotionGateState>, approvals: usize) -> PullRequestHeadFacts {
     let statuses = status.map(|state| ("drone/e2e".to_owned(), state)).into_iter().collect();
     let approved_by = ["ann", "bob"].into_iter().take(approvals).map(str::to_owned).collect();
-    HeadFacts { statuses, approved_by }
+    PullRequestHeadFacts { statuses, approved_by }
 }
 
 #[track_caller]
-fn check(found: &[Gate], expected: &[&str]) {
+fn check(found: &[PromotionGate], expected: &[&str]) {
     let mark = |state| match state {
-        GateState::Success => '+',
-        GateState::Pending => '.',
-        GateState::Failure => '-',
+        PromotionGateState::Success => '+',
+        PromotionGateState::Pending => '.',
+        PromotionGateState::Failure => '-',
     };
     let found: Vec<String> =
         found.iter().map(|gate| format!("{}{}: {}", mark(gate.state), gate.name, gate.text)).collect();
@@ -53,8 +56,8 @@ fn gates_say_what_is_missing() {
         "+confirm: 1/1 approving reviews, asked for after test",
         "+drone/e2e: 1/1 drone/e2e",
     ];
-    let of = |case: &Case, head: HeadFacts| gates(&case.input(), &change(&["pay"], "v2"), &head);
-    check(&of(&case, head(Some(GateState::Success), 2)), &passed);
+    let of = |case: &Case, head: PullRequestHeadFacts| gates(&case.input(), &change(&["pay"], "v2"), &head);
+    check(&of(&case, head(Some(PromotionGateState::Success), 2)), &passed);
     let open = of(&case, head(None, 0));
     check(
         &open[2..],
@@ -63,12 +66,15 @@ fn gates_say_what_is_missing() {
             ".drone/e2e: 0/1 no status drone/e2e on this commit",
         ],
     );
-    check(&of(&case, head(Some(GateState::Failure), 1))[3..], &["-drone/e2e: 0/1 drone/e2e has failed"]);
+    check(
+        &of(&case, head(Some(PromotionGateState::Failure), 1))[3..],
+        &["-drone/e2e: 0/1 drone/e2e has failed"],
+    );
     let mut case = case;
     case.state("pay", "test").done_since = Some(at(999_000));
     check(&of(&case, head(None, 0))[1..2], &[".soak: pay on test until 1970-01-12 14:30:00 UTC"]);
     case.state("pay", "test").done = 1;
-    case.state("pay", "test").waits = "bj5: CrashLoopBackOff".to_owned();
+    case.state("pay", "test").wait_reason = "bj5: CrashLoopBackOff".to_owned();
     check(
         &of(&case, head(None, 0))[..2],
         &[".ring: pay: 1/2 done on test: bj5: CrashLoopBackOff", ".soak: pay begins when test is done"],
@@ -91,32 +97,34 @@ fn group_gate_is_its_worst() {
 fn analysis_of_previous_ring_is_a_gate() {
     let rings = RINGS.replace("soak: 1h, confirm: true", "analysis: [errors], statuses: [ci/smoke]");
     let pins: &[(&str, &str)] = &[("prod", "v1")];
-    let measured = |gate: rollout::Gate, outcome: Outcome| Measured {
-        measure: Measure { wave: "test".to_owned(), gate, digest: Digest::of(b"v2"), retry: None },
+    let measured = |gate: rollout::MeasurementGate, outcome: MeasurementOutcome| MeasurementResult {
+        measure: Measurement { wave: "test".to_owned(), gate, digest: Digest::of(b"v2"), retry: None },
         outcome,
     };
-    let of = |analysis: Option<Outcome>, status: Outcome| {
+    let of = |analysis: Option<MeasurementOutcome>, status: MeasurementOutcome| {
         let mut case = Case::new(&rings, &[("pay", "", pins)]).runs("pay", "test", "v2");
-        let analysis = analysis.map(|it| measured(rollout::Gate::Analysis("errors".to_owned()), it));
-        let status = measured(rollout::Gate::Status("ci/smoke".to_owned()), status);
+        let analysis =
+            analysis.map(|it| measured(rollout::MeasurementGate::Analysis("errors".to_owned()), it));
+        let status = measured(rollout::MeasurementGate::Status("ci/smoke".to_owned()), status);
         case.state("pay", "test").measures = Some(analysis.into_iter().chain([status]).collect());
         let found = gates(&case.input(), &change(&["pay"], "v2"), &head(None, 0));
-        let is_proposed = decide(&case.input()).wanted.iter().any(|it| it.action == Action::Open);
+        let is_proposed =
+            decide(&case.input()).pull_requests.iter().any(|it| it.action == PullRequestAction::Open);
         (found[1].clone(), is_proposed)
     };
-    let good = || Outcome::Success("result [0]".into());
-    let check = |(gate, proposes): (Gate, bool), expected: &str, is_proposed: bool| {
+    let good = || MeasurementOutcome::Success("result [0]".into());
+    let check = |(gate, proposes): (PromotionGate, bool), expected: &str, is_proposed: bool| {
         check(&[gate], &[expected]);
         assert_eq!(proposes, is_proposed, "{expected}");
     };
     check(of(Some(good()), good()), "+analysis: pay on test, analysis errors: result [0]", true);
-    let unclear = Outcome::Inconclusive("no data".into());
+    let unclear = MeasurementOutcome::Inconclusive("no data".into());
     check(of(Some(unclear.clone()), good()), ".analysis: pay on test, analysis errors: no data", true);
-    let failed = of(Some(Outcome::Failure("result [1]".into())), unclear);
+    let failed = of(Some(MeasurementOutcome::Failure("result [1]".into())), unclear);
     check(failed, "-analysis: pay on test, analysis errors: result [1]", false);
     let none = ".analysis: pay on test, analysis errors: not measured yet";
     check(of(None, good()), none, false);
-    let pending = of(Some(good()), Outcome::Pending("there is none on abc yet".into()));
+    let pending = of(Some(good()), MeasurementOutcome::Pending("there is none on abc yet".into()));
     check(pending, ".analysis: pay on test, commit status ci/smoke: there is none on abc yet", false);
     // An app that gets its version in all rings at once has no such gate.
     let case = Case::new(&rings, &[("pay", "", pins)]).runs("pay", "test", "v2");
@@ -136,22 +144,24 @@ fn window_of_the_ring_is_a_gate() {
         let mut case = pay();
         let snapshot = Snapshot::of_texts([("policies/freeze.yaml", window)]);
         case.fleet.windows = manifest::read(&snapshot).windows;
-        let found = gates(&case.input(), &change(&["pay"], "v2"), &head(Some(GateState::Success), 1));
-        let of_window: Vec<Gate> = found.iter().filter(|gate| gate.name == "window").cloned().collect();
-        (of_window, summary(&found).state)
+        let found =
+            gates(&case.input(), &change(&["pay"], "v2"), &head(Some(PromotionGateState::Success), 1));
+        let of_window: Vec<PromotionGate> =
+            found.iter().filter(|gate| gate.name == "window").cloned().collect();
+        (of_window, summary_gate(&found).state)
     };
     let (shut, all) = of(&freeze("prod", "1970-01-01T00:00"));
     check(&shut, &[".window: pay: window freeze is shut until 1970-01-18 08:40 UTC, managers may override"]);
-    assert_eq!(all, GateState::Pending);
+    assert_eq!(all, PromotionGateState::Pending);
     let (open, all) = of(&freeze("prod", "1970-01-18T00:00"));
     check(&open, &["+window: open for pay on prod"]);
-    assert_eq!(all, GateState::Success);
+    assert_eq!(all, PromotionGateState::Success);
     // A window of another ring is no gate.
     assert_eq!(of(&freeze("test", "1970-01-01T00:00")).0, []);
     // An unreadable window is shut.
     let (broken, all) = of(&freeze("prod", "yesterday"));
     check(&broken, &[".window: pay: window freeze is shut (its manifest has a mistake)"]);
-    assert_eq!(all, GateState::Pending);
+    assert_eq!(all, PromotionGateState::Pending);
 }
 
 const MANAGERS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Approvers\nmetadata: {name: managers}\nspec: {users: [Ann, bob]}\n";
@@ -167,20 +177,20 @@ fn ruled(rules: &str) -> Case {
     let mut case = pay();
     let text = format!("{MANAGERS}{rules}");
     let read = manifest::read(&Snapshot::of_texts([("policies/rules.yaml", text.as_str())]));
-    let roles = Roles::of(&read.approvers, read.may_lack_approvers);
+    let roles = ApproverRoles::of(&read.approvers, read.may_lack_approvers);
     case.fleet.approval_rules = ApprovalRules { rules: read.approval_rules, roles }.into();
     case
 }
 
-fn asks_for_prod(case: &Case, by: usize) -> Vec<Gate> {
-    let block = Block {
+fn asks_for_prod(case: &Case, by: usize) -> Vec<PromotionGate> {
+    let block = DescriptionBlock {
         kind: "approval".to_owned(),
         ring: Some("prod".to_owned()),
         commit: Some("0123456789".to_owned()),
-        items: vec![Item { app: id("pay"), from: None, to: Digest::of(b"v2").to_string() }],
-        ..Block::default()
+        items: vec![PullRequestApp { app: id("pay"), from: None, to: Digest::of(b"v2").to_string() }],
+        ..DescriptionBlock::default()
     };
-    let change = proposed(&case.input(), &block).expect("a change");
+    let change = proposed_change(&case.input(), &block).expect("a change");
     assert_eq!(change.block(), block);
     gates(&case.input(), &change, &head(None, by))
 }
@@ -190,13 +200,19 @@ fn approval_rules_are_always_a_gate() {
     let two = rule("two", "actions: [rollout], select: {rings: [prod]}, count: 2, approvers: [managers]");
     let any = rule("any", "actions: [rollout]");
     let mut case = ruled(&two);
-    let asks = |case: &Case| RolloutState {
+    let asks = |case: &Case| AppRolloutState {
         app: id("pay"),
         commit: Some(Revision::from("0123456789")),
         is_settled: true,
-        asks: Some(("prod".to_owned(), Digest::of(b"v2"))),
-        rules: case.fleet.approval_rules.rules.iter().map(|rule| rule.asks(Lack::None)).collect(),
-        opens: std::iter::once("prod".into()).collect(),
+        pending_confirmation: Some(("prod".to_owned(), Digest::of(b"v2"))),
+        missing_approvals: case
+            .fleet
+            .approval_rules
+            .rules
+            .iter()
+            .map(|rule| rule.unmet(ApprovalShortfall::None))
+            .collect(),
+        opened_clusters: std::iter::once("prod".into()).collect(),
         is_reading: false,
         is_refused: false,
     };
@@ -206,7 +222,7 @@ fn approval_rules_are_always_a_gate() {
     check(&asks_for_prod(&case, 2), &["+approvals: 2 of 2 approvals of managers, rule two"]);
     // While the hold is unknown, no number of approvals is enough.
     let unread = ".approvals: 1/2 rules; what rules ask for default/pay is not read yet";
-    (case.rollouts[0].asks, case.rollouts[0].is_reading) = (None, true);
+    (case.rollouts[0].pending_confirmation, case.rollouts[0].is_reading) = (None, true);
     check(&asks_for_prod(&case, 2), &[unread]);
     case.rollouts.clear();
     check(&asks_for_prod(&case, 2), &[unread]);
@@ -235,7 +251,7 @@ fn approval_rules_are_always_a_gate() {
 fn texts_are_short_for_any_cluster_message() {
     let mut case = pay();
     case.state("pay", "test").done = 0;
-    case.state("pay", "test").waits = "发\n\u{1b}[31m".repeat(500);
+    case.state("pay", "test").wait_reason = "发\n\u{1b}[31m".repeat(500);
     for gate in gates(&case.input(), &change(&["pay"], "v2"), &head(None, 0)) {
         assert!(gate.text.chars().count() <= 140 && !gate.text.contains(['\n', '\u{1b}']), "{gate:?}");
     }
@@ -243,46 +259,52 @@ fn texts_are_short_for_any_cluster_message() {
 
 #[test]
 fn summary_status_covers_all_gates() {
-    check(&[summary(&[])], &["+gate: no promotion"]);
-    let gate = |name: &str, state| Gate { name: name.to_owned(), state, text: "1/2".to_owned() };
-    check(&[summary(&[gate("ring", GateState::Success)])], &["+gate: 1/1 gates"]);
-    let two = [gate("ring", GateState::Success), gate("soak", GateState::Pending)];
-    check(&[summary(&two)], &[".gate: 1/2 gates; soak: 1/2"]);
-    let failed = [gate("ring", GateState::Pending), gate("ci", GateState::Failure)];
-    check(&[summary(&failed)], &["-gate: 0/2 gates; ci: 1/2"]);
+    check(&[summary_gate(&[])], &["+gate: no promotion"]);
+    let gate = |name: &str, state| PromotionGate { name: name.to_owned(), state, text: "1/2".to_owned() };
+    check(&[summary_gate(&[gate("ring", PromotionGateState::Success)])], &["+gate: 1/1 gates"]);
+    let two = [gate("ring", PromotionGateState::Success), gate("soak", PromotionGateState::Pending)];
+    check(&[summary_gate(&two)], &[".gate: 1/2 gates; soak: 1/2"]);
+    let failed = [gate("ring", PromotionGateState::Pending), gate("ci", PromotionGateState::Failure)];
+    check(&[summary_gate(&failed)], &["-gate: 0/2 gates; ci: 1/2"]);
 }
 
 #[test]
 fn merge_is_bound_to_judged_head() {
     let promotion = change(&["pay"], "v2");
-    let passed = [Gate { name: "ring".to_owned(), state: GateState::Success, text: String::new() }];
-    let pending = [Gate { name: "soak".to_owned(), state: GateState::Pending, text: "until 3".to_owned() }];
+    let passed =
+        [PromotionGate { name: "ring".to_owned(), state: PromotionGateState::Success, text: String::new() }];
+    let pending = [PromotionGate {
+        name: "soak".to_owned(),
+        state: PromotionGateState::Pending,
+        text: "until 3".to_owned(),
+    }];
     let (one, other) = (Revision::from("1111111111"), Revision::from("2222222222"));
-    let fine = Merge {
+    let fine = MergeInput {
         change: &promotion,
-        action: &Action::Keep,
+        action: &PullRequestAction::Keep,
         mode: PromotionMode::Auto,
         gates: &passed,
-        judged: &one,
+        judged_head: &one,
         head: &one,
         has_changes_requested: false,
         has_foreign_commits: false,
         is_mergeable: Some(true),
     };
     assert_eq!(may_merge(&fine), Ok(()));
-    let refused = |merge: Merge<'_>, expected: &str| assert_eq!(may_merge(&merge), Err(expected.to_owned()));
+    let refused =
+        |merge: MergeInput<'_>, expected: &str| assert_eq!(may_merge(&merge), Err(expected.to_owned()));
     refused(
-        Merge { mode: PromotionMode::Propose, ..fine },
+        MergeInput { mode: PromotionMode::Propose, ..fine },
         "a person merges it: the ring does not say mode: auto",
     );
-    refused(Merge { action: &Action::Update, ..fine }, "it does not say what is wanted now");
-    refused(Merge { has_foreign_commits: true, ..fine }, "somebody else pushed to its branch");
-    refused(Merge { head: &other, ..fine }, "its head is 2222222 now, the gates are those of 1111111");
-    refused(Merge { gates: &pending, ..fine }, "0/1 gates; soak: until 3");
-    refused(Merge { gates: &[], ..fine }, "no promotion");
-    refused(Merge { has_changes_requested: true, ..fine }, "a review requests changes");
-    refused(Merge { is_mergeable: None, ..fine }, "the forge has not said yet whether it can be merged");
-    refused(Merge { is_mergeable: Some(false), ..fine }, "it conflicts with its base");
-    let revert = Change::Revert { commit: one.clone(), apps: Vec::new(), pins: Vec::new() };
-    refused(Merge { change: &revert, ..fine }, "a person merges it: the merge is the confirmation");
+    refused(MergeInput { action: &PullRequestAction::Update, ..fine }, "it does not say what is wanted now");
+    refused(MergeInput { has_foreign_commits: true, ..fine }, "somebody else pushed to its branch");
+    refused(MergeInput { head: &other, ..fine }, "its head is 2222222 now, the gates are those of 1111111");
+    refused(MergeInput { gates: &pending, ..fine }, "0/1 gates; soak: until 3");
+    refused(MergeInput { gates: &[], ..fine }, "no promotion");
+    refused(MergeInput { has_changes_requested: true, ..fine }, "a review requests changes");
+    refused(MergeInput { is_mergeable: None, ..fine }, "the forge has not said yet whether it can be merged");
+    refused(MergeInput { is_mergeable: Some(false), ..fine }, "it conflicts with its base");
+    let revert = ProposedChange::Revert { commit: one.clone(), apps: Vec::new(), pins: Vec::new() };
+    refused(MergeInput { change: &revert, ..fine }, "a person merges it: the merge is the confirmation");
 }

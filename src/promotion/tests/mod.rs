@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{
-    Decision, Input, MOST_OPEN, PinChange, PullRequest, RequestState, RingState, RolloutState, Undo, decide,
+    AppRingState, AppRolloutState, CommitUndo, MAX_OPEN, PinChange, PromotionDecision, PromotionInput,
+    PullRequest, PullRequestState, decide,
 };
 use crate::fleet::{Fleet, assemble};
 use crate::manifest;
@@ -62,9 +63,9 @@ fn at(seconds: i64) -> Timestamp {
 /// The state at one moment; a test changes the part that it is about.
 struct Case {
     fleet: Fleet,
-    rings: BTreeMap<(AppId, String), RingState>,
-    rollouts: Vec<RolloutState>,
-    undo: BTreeMap<Revision, Undo>,
+    rings: BTreeMap<(AppId, String), AppRingState>,
+    rollouts: Vec<AppRolloutState>,
+    undo: BTreeMap<Revision, CommitUndo>,
     requests: Vec<PullRequest>,
     unread: Option<&'static str>,
     limit: usize,
@@ -80,29 +81,35 @@ impl Case {
             undo: BTreeMap::new(),
             requests: Vec::new(),
             unread: None,
-            limit: MOST_OPEN,
+            limit: MAX_OPEN,
             now: at(1_000_000),
         }
     }
 
     /// A ring runs a version, and has been done with it for a day.
     fn runs(mut self, app: &str, ring: &str, version: &str) -> Self {
-        let state = RingState {
+        let state = AppRingState {
             units: 2,
             done: 2,
             version: version.to_owned(),
             done_since: Some(at(900_000)),
-            ..RingState::default()
+            ..AppRingState::default()
         };
         self.rings.insert((id(app), ring.to_owned()), state);
         self
     }
 
-    fn state(&mut self, app: &str, ring: &str) -> &mut RingState {
+    fn state(&mut self, app: &str, ring: &str) -> &mut AppRingState {
         self.rings.get_mut(&(id(app), ring.to_owned())).expect("a ring that runs something")
     }
 
-    fn request(&mut self, number: u64, branch: &str, state: RequestState, body: &str) -> &mut PullRequest {
+    fn request(
+        &mut self,
+        number: u64,
+        branch: &str,
+        state: PullRequestState,
+        body: &str,
+    ) -> &mut PullRequest {
         self.requests.push(PullRequest {
             number,
             branch: branch.to_owned(),
@@ -115,21 +122,21 @@ impl Case {
         self.requests.last_mut().expect("it was pushed")
     }
 
-    fn input(&self) -> Input<'_> {
-        Input {
+    fn input(&self) -> PromotionInput<'_> {
+        PromotionInput {
             fleet: &self.fleet,
             rings: &self.rings,
             rollouts: &self.rollouts,
             undo: &self.undo,
-            requests: &self.requests,
-            unread: self.unread,
+            pull_requests: &self.requests,
+            unread_reason: self.unread,
             limit: self.limit,
             now: self.now,
-            wall: self.now,
+            wall_time: self.now,
         }
     }
 
-    fn decide(&self) -> Decision {
+    fn decide(&self) -> PromotionDecision {
         decide(&self.input())
     }
 }

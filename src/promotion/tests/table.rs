@@ -1,26 +1,27 @@
 use super::{App, Case, at, id, pin};
 use crate::model::{Digest, Revision};
 use crate::promotion::{
-    Action, Change, ChangedFile, RequestState, RolloutState, Undo, body, pin_version, undo, withdrawn_body,
+    AppRolloutState, ChangedFile, CommitUndo, ProposedChange, PullRequestAction, PullRequestState,
+    commit_undo, pin_version, pull_request_body, withdrawn_body,
 };
 
 const PROD: &str = "tutti/promote/default.pay/prod";
 
 /// Each action as `branch #number action: title or reason`.
 fn shown(case: &Case) -> Vec<String> {
-    let line = |it: &crate::promotion::Wanted| {
+    let line = |it: &crate::promotion::DesiredPullRequest| {
         let number = it.number.map(|number| format!(" #{number}")).unwrap_or_default();
-        let title = || it.change.as_ref().map(Change::title).unwrap_or_default();
+        let title = || it.change.as_ref().map(ProposedChange::title).unwrap_or_default();
         let action = match &it.action {
-            Action::Open => format!("open: {}", title()),
-            Action::Update => format!("update: {}", title()),
-            Action::Keep => "keep".to_owned(),
-            Action::Close { why } => format!("close: {why}"),
-            Action::Held { why } => format!("held: {why}"),
+            PullRequestAction::Open => format!("open: {}", title()),
+            PullRequestAction::Update => format!("update: {}", title()),
+            PullRequestAction::Keep => "keep".to_owned(),
+            PullRequestAction::Close { why } => format!("close: {why}"),
+            PullRequestAction::Held { why } => format!("held: {why}"),
         };
         format!("{}{number} {action}", it.branch)
     };
-    case.decide().wanted.iter().map(line).collect()
+    case.decide().pull_requests.iter().map(line).collect()
 }
 
 #[track_caller]
@@ -38,14 +39,14 @@ fn pay() -> Case {
 
 /// The description of a promotion of pay to prod.
 fn promoted(from: &str, to: &str) -> String {
-    let change = Change::Promote {
+    let change = ProposedChange::Promote {
         group: id("pay"),
         ring: "prod".to_owned(),
         before: "test".to_owned(),
         pins: vec![pin("pay", "prod", from, to)],
         is_requested: false,
     };
-    body(&change, &[])
+    pull_request_body(&change, &[])
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn finished_version_of_previous_ring_is_proposed() {
     check(&pay().runs("pay", "test", "v1"), &[]);
     let mut undone = pay();
     undone.state("pay", "test").done = 1;
-    undone.state("pay", "test").waits = "c1: no image".to_owned();
+    undone.state("pay", "test").wait_reason = "c1: no image".to_owned();
     check(&undone, &["PROD held: 1/2 done on test: c1: no image"]);
     undone.state("pay", "test").units = 0;
     check(&undone, &["PROD held: every cluster of ring test is left out"]);
@@ -101,16 +102,16 @@ fn soak_comes_before_the_proposal() {
     let mut case = case;
     case.state("pay", "test").done_since = Some(at(1_000_000 - 60));
     check(&case, &["PROD held: soak of test ends at 1970-01-12 14:45:40 UTC"]);
-    assert_eq!(case.decide().until, Some(at(1_000_000 - 60 + 3600)));
+    assert_eq!(case.decide().recheck_at, Some(at(1_000_000 - 60 + 3600)));
     case.state("pay", "test").done_since = None;
-    assert_eq!(case.decide().until, Some(at(1_000_000 + 3600)));
+    assert_eq!(case.decide().recheck_at, Some(at(1_000_000 + 3600)));
 }
 
 #[test]
 fn open_pull_request_follows_desired_version() {
     let open = |body: &str| {
         let mut case = pay();
-        case.request(7, PROD, RequestState::Open, body);
+        case.request(7, PROD, PullRequestState::Open, body);
         case
     };
     check(&open(&promoted("v1", "v2")), &["PROD #7 keep"]);
@@ -129,48 +130,48 @@ fn open_pull_request_follows_desired_version() {
     foreign.requests[0].has_foreign_commits = true;
     check(&foreign, &["PROD #7 held: somebody else pushed to this branch: merge it or close it by hand"]);
     let mut second = open(&promoted("v1", "v2"));
-    second.request(9, PROD, RequestState::Open, &promoted("v1", "v2"));
+    second.request(9, PROD, PullRequestState::Open, &promoted("v1", "v2"));
     check(&second, &["PROD #7 keep", "PROD #9 close: #7 is of the same branch"]);
 }
 
 #[test]
 fn closed_or_reverted_version_is_not_proposed_again() {
-    let with = |state: RequestState, body: &str| {
+    let with = |state: PullRequestState, body: &str| {
         let mut case = pay();
         case.request(3, PROD, state, body);
         case
     };
-    let closed = with(RequestState::Closed, &promoted("v1", "v2"));
+    let closed = with(PullRequestState::Closed, &promoted("v1", "v2"));
     check(&closed, &["PROD held: #3 was closed without a merge; reopen it to go on"]);
     check(&closed.runs("pay", "test", "v3"), &["PROD open: promote(pay): v1 → v3 on prod"]);
     let withdrawn = withdrawn_body(&promoted("v1", "v2"), "test went back");
-    check(&with(RequestState::Closed, &withdrawn), &["PROD open: promote(pay): v1 → v2 on prod"]);
-    let merged = with(RequestState::Merged, &promoted("v1", "v2"));
+    check(&with(PullRequestState::Closed, &withdrawn), &["PROD open: promote(pay): v1 → v2 on prod"]);
+    let merged = with(PullRequestState::Merged, &promoted("v1", "v2"));
     check(
         &merged,
         &["PROD held: #3 brought it already and it was taken back; `tutti promote` brings it again"],
     );
     let mut later = merged;
-    later.request(4, PROD, RequestState::Merged, &promoted("v2", "v3"));
+    later.request(4, PROD, PullRequestState::Merged, &promoted("v2", "v3"));
     check(&later, &["PROD open: promote(pay): v1 → v2 on prod"]);
     // An older one that was closed blocks later ones.
-    later.request(5, PROD, RequestState::Open, &promoted("v1", "v4"));
-    later.requests[0].state = RequestState::Closed;
+    later.request(5, PROD, PullRequestState::Open, &promoted("v1", "v4"));
+    later.requests[0].state = PullRequestState::Closed;
     check(&later, &["PROD #5 close: #3 was closed without a merge; reopen it to go on"]);
 }
 
 #[test]
 fn requested_promotion_stays() {
     let mut case = pay();
-    let mut change = match case.decide().wanted.remove(0).change {
-        Some(change @ Change::Promote { .. }) => change,
+    let mut change = match case.decide().pull_requests.remove(0).change {
+        Some(change @ ProposedChange::Promote { .. }) => change,
         other => panic!("{other:?}"),
     };
-    if let Change::Promote { is_requested, pins, .. } = &mut change {
+    if let ProposedChange::Promote { is_requested, pins, .. } = &mut change {
         *is_requested = true;
         pins[0].to = "v0.9".to_owned();
     }
-    case.request(7, PROD, RequestState::Open, &body(&change, &[]));
+    case.request(7, PROD, PullRequestState::Open, &pull_request_body(&change, &[]));
     check(&case, &["PROD #7 keep"]);
     check(&case.runs("pay", "test", "v1"), &["PROD #7 keep"]);
 }
@@ -188,9 +189,9 @@ fn group_goes_together() {
     let mut undone = case();
     undone.state("web", "test").done = 1;
     check(&undone, "held: web: 1/2 done on test");
-    let change = case().decide().wanted.remove(0).change.expect("a change");
+    let change = case().decide().pull_requests.remove(0).change.expect("a change");
     let mut closed = case();
-    closed.request(3, branch, RequestState::Closed, &body(&change, &[]));
+    closed.request(3, branch, PullRequestState::Closed, &pull_request_body(&change, &[]));
     check(&closed, "held: #3 was closed without a merge; reopen it to go on");
     let held = "held: #3 was closed without a merge; reopen it to go on";
     check(&closed.runs("pay", "test", "v1"), held);
@@ -210,8 +211,8 @@ fn at_most_ten_are_open() {
     for name in &names {
         case = case.runs(name, "test", "v2");
     }
-    case.request(1, "tutti/promote/default.gone/prod", RequestState::Open, "");
-    case.request(2, "feature/x", RequestState::Open, "");
+    case.request(1, "tutti/promote/default.gone/prod", PullRequestState::Open, "");
+    case.request(2, "feature/x", PullRequestState::Open, "");
     let found = shown(&case);
     assert_eq!(found.iter().filter(|line| line.contains("prod open: ")).count(), 9);
     let above = "tutti/promote/default.a09/prod held: 10 pull requests of tutti are open: merge or close one";
@@ -227,7 +228,7 @@ fn nothing_is_closed_while_repository_has_errors() {
     let apps: &[App<'_>] = &[("pay", "x: 1", &[("prod", "v1")])];
     let mut case = Case::new("test; prod", apps);
     assert!(!case.fleet.is_valid());
-    case.request(7, PROD, RequestState::Open, &promoted("v1", "v2"));
+    case.request(7, PROD, PullRequestState::Open, &promoted("v1", "v2"));
     check(&case, &["PROD #7 keep"]);
 }
 
@@ -235,21 +236,21 @@ fn nothing_is_closed_while_repository_has_errors() {
 fn nothing_is_closed_while_cluster_is_unread() {
     let mut case = Case::new("test; prod", &[]);
     let branch = "tutti/revert/0123456";
-    case.request(7, branch, RequestState::Open, "");
+    case.request(7, branch, PullRequestState::Open, "");
     case.unread = Some("c2 is not read: forbidden");
     check(&case, &["tutti/revert/0123456 #7 keep"]);
     case.unread = None;
     check(&case, &["tutti/revert/0123456 #7 close: what it is for is no longer there"]);
 }
 
-fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> RolloutState {
-    RolloutState {
+fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> AppRolloutState {
+    AppRolloutState {
         app: id(app),
         commit: Some(Revision::from(commit)),
         is_settled,
-        asks: asks.map(|wave| (wave.to_owned(), Digest::of(app.as_bytes()))),
-        rules: Vec::new(),
-        opens: std::collections::BTreeSet::new(),
+        pending_confirmation: asks.map(|wave| (wave.to_owned(), Digest::of(app.as_bytes()))),
+        missing_approvals: Vec::new(),
+        opened_clusters: std::collections::BTreeSet::new(),
         is_reading: false,
         is_refused: false,
     }
@@ -272,22 +273,22 @@ fn waiting_waves_share_one_pull_request() {
             &format!("{canary} open: approve: wave canary of 0123456 for 2 apps"),
         ],
     );
-    let change = case.decide().wanted[1].change.clone().expect("a change");
+    let change = case.decide().pull_requests[1].change.clone().expect("a change");
     let files = change.files(&Revision::from("0123456789"), &|_| None).expect("files");
     assert_eq!(files[0].0, "approvals/default.pay.canary.yaml");
     assert!(files[0].1.starts_with("# Asked for at commit 0123456.\n"), "{}", files[0].1);
     // An app of the commit still changes: it may wait there too.
     case.rollouts[0].is_settled = false;
-    case.rollouts[0].asks = None;
+    case.rollouts[0].pending_confirmation = None;
     check(&case, &[&format!("{canary} held: default/api of 0123456 still changes")]);
     case.rollouts[0].is_settled = true;
-    case.request(4, canary, RequestState::Open, &body(&change, &[]));
+    case.request(4, canary, PullRequestState::Open, &pull_request_body(&change, &[]));
     check(&case, &[&format!("{canary} #4 keep")]);
     case.rollouts.push(rollout("zoo", "0123456789", true, Some("canary")));
     check(&case, &[&format!("{canary} #4 update: approve: wave canary of 0123456 for 3 apps")]);
     // An agreement is being read: nobody is asked now, and may be asked later.
     for rollout in &mut case.rollouts {
-        (rollout.asks, rollout.is_reading) = (None, rollout.app == id("pay"));
+        (rollout.pending_confirmation, rollout.is_reading) = (None, rollout.app == id("pay"));
     }
     check(&case, &[&format!("{canary} #4 keep")]);
     case.rollouts.clear();
@@ -298,28 +299,28 @@ fn waiting_waves_share_one_pull_request() {
 fn refused_version_is_reverted_in_git() {
     let mut case = Case::new("test; prod", &[("pay", "", &[("prod", "v2")])]);
     let commit = Revision::from("0123456789");
-    case.rollouts = vec![RolloutState { is_refused: true, ..rollout("pay", "0123456789", true, None) }];
+    case.rollouts = vec![AppRolloutState { is_refused: true, ..rollout("pay", "0123456789", true, None) }];
     let branch = "tutti/revert/0123456";
     check(
         &case,
         &[&format!("{branch} held: 0123456 is being read"), "PROD held: nothing is known of ring test"],
     );
-    let mut with = |undo: Undo, expected: &str| {
+    let mut with = |undo: CommitUndo, expected: &str| {
         case.undo.insert(commit.clone(), undo);
         assert_eq!(shown(&case)[0], format!("{branch} {expected}"));
-        case.decide().wanted.remove(0).change
+        case.decide().pull_requests.remove(0).change
     };
-    with(Undo::Whole, "open: revert(pay): 0123456");
+    with(CommitUndo::Whole, "open: revert(pay): 0123456");
     let conflict = "held: 0123456 cannot be reverted cleanly: apps/pay/app.yaml; revert it by hand";
-    with(Undo::Conflicts("apps/pay/app.yaml".to_owned()), conflict);
+    with(CommitUndo::Conflicts("apps/pay/app.yaml".to_owned()), conflict);
     let pins = vec![pin("pay", "prod", "v2", "v1")];
-    let change = with(Undo::Pins(pins), "open: revert(pay): v2 → v1").expect("a change");
+    let change = with(CommitUndo::Pins(pins), "open: revert(pay): v2 → v1").expect("a change");
     let text =
         |path: &str| (path == "apps/pay/pins/prod.yaml").then(|| "# by us\nversion: 'v2'\n".to_owned());
     let files = change.files(&commit, &text).expect("files");
     assert_eq!(files, [("apps/pay/pins/prod.yaml".to_owned(), "# by us\nversion: 'v1'\n".to_owned())]);
     // It stays while the version is refused, whichever commit brought the version.
-    case.request(4, branch, RequestState::Open, &body(&change, &[]));
+    case.request(4, branch, PullRequestState::Open, &pull_request_body(&change, &[]));
     assert_eq!(shown(&case)[0], format!("{branch} #4 keep"));
     case.rollouts[0].commit = None;
     assert!(shown(&case).contains(&format!("{branch} #4 keep")));
@@ -340,16 +341,18 @@ fn commit_of_pins_is_reverted_by_pin() {
     let of_pin = |app: &str| {
         file(&format!("apps/{app}/pins/prod.yaml"), Some("version: v1\n"), "version: v2\n", "version: v2\n")
     };
-    let check = |changed: &[ChangedFile], expected: Undo| assert_eq!(undo(&case.fleet, changed), expected);
+    let check = |changed: &[ChangedFile], expected: CommitUndo| {
+        assert_eq!(commit_undo(&case.fleet, changed), expected)
+    };
     let back = |app: &str| pin(app, "prod", "v2", "v1");
-    check(&[of_pin("pay"), of_pin("web")], Undo::Pins(vec![back("pay"), back("web")]));
-    check(&[of_pin("pay"), file("apps/pay/app.yaml", Some("a"), "b", "b")], Undo::Whole);
-    check(&[ChangedFile { before: None, ..of_pin("pay") }], Undo::Whole);
-    check(&[], Undo::Whole);
+    check(&[of_pin("pay"), of_pin("web")], CommitUndo::Pins(vec![back("pay"), back("web")]));
+    check(&[of_pin("pay"), file("apps/pay/app.yaml", Some("a"), "b", "b")], CommitUndo::Whole);
+    check(&[ChangedFile { before: None, ..of_pin("pay") }], CommitUndo::Whole);
+    check(&[], CommitUndo::Whole);
     let later = |path: &str| file(path, Some("a"), "b", "c");
-    check(&[of_pin("pay"), later("x")], Undo::Conflicts("x".to_owned()));
+    check(&[of_pin("pay"), later("x")], CommitUndo::Conflicts("x".to_owned()));
     let many: Vec<ChangedFile> = ["a", "b", "c", "d", "e"].map(later).to_vec();
-    check(&many, Undo::Conflicts("a, b, c and 2 more".to_owned()));
+    check(&many, CommitUndo::Conflicts("a, b, c and 2 more".to_owned()));
     assert_eq!(pin_version("# x\nversion: 1.10 # y\n").as_deref(), Some("1.10"));
     assert_eq!(pin_version("version: [a]"), None);
     assert_eq!(pin_version("version: ["), None);

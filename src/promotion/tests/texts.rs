@@ -1,12 +1,13 @@
 use super::{App, Case, Dice, id, pin};
 use crate::model::{Digest, Revision, RolloutAction};
 use crate::promotion::{
-    Change, Gate, GateState, LineState, Refused, RequestState, approval, body, lines, parse_body,
-    refused_merge, requested, withdrawn_body,
+    PromotionGate, PromotionGateState, PromotionRowState, ProposedChange, PullRequestState, RequestRefusal,
+    parse_body, promotion_rows, pull_request_body, refused_merge_note, requested_promotion, rollout_approval,
+    withdrawn_body,
 };
 
-fn promotion(to: &str) -> Change {
-    Change::Promote {
+fn promotion(to: &str) -> ProposedChange {
+    ProposedChange::Promote {
         group: id("pay"),
         ring: "prod".to_owned(),
         before: "test".to_owned(),
@@ -17,7 +18,11 @@ fn promotion(to: &str) -> Change {
 
 #[test]
 fn description_is_for_people_and_for_programs() {
-    let gate = Gate { name: "soak".to_owned(), state: GateState::Pending, text: "until | 3".to_owned() };
+    let gate = PromotionGate {
+        name: "soak".to_owned(),
+        state: PromotionGateState::Pending,
+        text: "until | 3".to_owned(),
+    };
     let change = promotion("1.8.0");
     let digest = change.block().digest();
     let expected = format!(
@@ -29,14 +34,15 @@ fn description_is_for_people_and_for_programs() {
          branch, tutti leaves it alone.\n\n\
          | gate | | |\n|---|---|---|\n| `soak` | … pending | `until \\| 3` |\n"
     );
-    assert_eq!(body(&change, &[gate]), expected);
+    assert_eq!(pull_request_body(&change, &[gate]), expected);
     assert_eq!(change.title(), "promote(pay): 1.7.3 → 1.8.0 on prod");
 }
 
 #[test]
 fn refused_merge_is_noted_below_description() {
     let change = promotion("1.8.0");
-    let text = body(&change, &[]) + &refused_merge("it cannot be merged now (`x` --> <!-- tutti @all)");
+    let text = pull_request_body(&change, &[])
+        + &refused_merge_note("it cannot be merged now (`x` --> <!-- tutti @all)");
     assert_eq!(parse_body(&text), Some(change.block()));
     let end = "All gates have passed. The forge refuses the merge, which is tried again: \
                ``it cannot be merged now (`x` --> <!-- tutti @all)``\n";
@@ -47,10 +53,10 @@ fn refused_merge_is_noted_below_description() {
 fn block_is_read_back() {
     let commit = Revision::from("0123456789");
     let open = RolloutAction::Open { through: "canary".to_owned() };
-    let approvals = vec![approval(&id("pay"), Digest::of(b"v2"), open)];
+    let approvals = vec![rollout_approval(&id("pay"), Digest::of(b"v2"), open)];
     let requested = match promotion("yes") {
-        Change::Promote { group, ring, before, pins, .. } => {
-            Change::Promote { group, ring, before, pins, is_requested: true }
+        ProposedChange::Promote { group, ring, before, pins, .. } => {
+            ProposedChange::Promote { group, ring, before, pins, is_requested: true }
         }
         other => other,
     };
@@ -58,11 +64,15 @@ fn block_is_read_back() {
         promotion("1.10"),
         promotion("--> <!-- tutti"),
         requested,
-        Change::Approve { commit: commit.clone(), wave: "canary".to_owned(), approvals },
-        Change::Revert { commit: commit.clone(), apps: vec![id("pay")], pins: Vec::new() },
-        Change::Revert { commit, apps: vec![id("pay"), id("web")], pins: vec![pin("pay", "prod", "2", "1")] },
+        ProposedChange::Approve { commit: commit.clone(), wave: "canary".to_owned(), approvals },
+        ProposedChange::Revert { commit: commit.clone(), apps: vec![id("pay")], pins: Vec::new() },
+        ProposedChange::Revert {
+            commit,
+            apps: vec![id("pay"), id("web")],
+            pins: vec![pin("pay", "prod", "2", "1")],
+        },
     ] {
-        let text = body(&change, &[]);
+        let text = pull_request_body(&change, &[]);
         assert_eq!(parse_body(&text), Some(change.block()), "{text}");
         assert_eq!(parse_body(&text.replace('\n', "\r\n")), Some(change.block()));
         assert_eq!(parse_body(&format!("Please look.\n{text}")), Some(change.block()));
@@ -120,9 +130,10 @@ fn untrusted_text_cannot_panic_or_end_comment() {
         let text: String = (0..dice.below(12)).map(|_| dice.pick(&parts)).collect();
         parse_body(&text);
         withdrawn_body(&text, "x");
-        let gate = Gate { name: text.clone(), state: GateState::Pending, text: text.clone() };
+        let gate =
+            PromotionGate { name: text.clone(), state: PromotionGateState::Pending, text: text.clone() };
         let change = promotion(&text);
-        let made = body(&change, &vec![gate; 40]);
+        let made = pull_request_body(&change, &vec![gate; 40]);
         assert_eq!(parse_body(&made), Some(change.block()), "{text:?}");
         assert!(made.len() < 60_000, "{}", made.len());
     }
@@ -130,10 +141,10 @@ fn untrusted_text_cannot_panic_or_end_comment() {
 
 #[test]
 fn new_pin_is_a_new_file() {
-    let Change::Promote { pins, .. } = promotion("1.10") else { panic!("a promotion") };
+    let ProposedChange::Promote { pins, .. } = promotion("1.10") else { panic!("a promotion") };
     let new = |to: &str| {
         let pins = vec![super::PinChange { from: None, to: to.to_owned(), ..pins[0].clone() }];
-        let change = Change::Revert { commit: Revision::from("abc"), apps: Vec::new(), pins };
+        let change = ProposedChange::Revert { commit: Revision::from("abc"), apps: Vec::new(), pins };
         change.files(&Revision::from("abc"), &|_| None).expect("files").remove(0).1
     };
     assert_eq!(new("1.10"), "version: \"1.10\"\n");
@@ -148,14 +159,14 @@ fn person_may_request_any_version() {
     let apps: &[App<'_>] = &[("pay", "", &[("prod", "v1")])];
     let mut case = Case::new("test; pre; prod", apps).runs("pay", "test", "v3").runs("pay", "pre", "v2");
     let ask = |case: &Case, before: Option<&str>, ring: &str, version: Option<&str>| {
-        requested(&case.input(), &id("pay"), before, ring, version).map(|change| change.title())
+        requested_promotion(&case.input(), &id("pay"), before, ring, version).map(|change| change.title())
     };
     let fine = |title: &str| Ok(format!("promote(pay): {title}"));
     assert_eq!(ask(&case, None, "prod", None), fine("v1 → v2 on prod"));
     assert_eq!(ask(&case, Some("test"), "prod", None), fine("v1 → v3 on prod"));
     assert_eq!(ask(&case, None, "prod", Some("v0")), fine("v1 → v0 on prod"));
     assert_eq!(ask(&case, None, "pre", None), fine("v3 on pre"));
-    let refused = |found: Result<String, Refused>, expected: &str| {
+    let refused = |found: Result<String, RequestRefusal>, expected: &str| {
         let why = found.expect_err("it is refused").to_string();
         assert!(why.contains(expected), "{why}");
     };
@@ -177,7 +188,7 @@ fn table_shows_all_rings_of_pinned_app() {
     let case = Case::new("test; pre; prod", apps).runs("pay", "test", "v3").runs("pay", "pre", "v2");
     let mut case = case.runs("pay", "prod", "v2").runs("web", "test", "v1");
     let shown = |case: &Case| {
-        let line = |it: &crate::promotion::Line| {
+        let line = |it: &crate::promotion::PromotionRow| {
             let number = it.pull_request.map(|number| format!(" #{number}")).unwrap_or_default();
             let next = it.next.as_deref().unwrap_or("-");
             let text = format!(
@@ -186,19 +197,19 @@ fn table_shows_all_rings_of_pinned_app() {
             );
             text.trim_end().to_owned()
         };
-        lines(&case.input()).iter().map(line).collect::<Vec<_>>()
+        promotion_rows(&case.input()).iter().map(line).collect::<Vec<_>>()
     };
     assert_eq!(shown(&case), ["pay test v3 - First", "pay pre v2 v3 Ready", "pay prod v2 - UpToDate"]);
-    let change = case.decide().wanted.remove(0).change.expect("a change");
-    let text = body(&change, &[]);
-    case.request(4, "tutti/promote/default.pay/pre", RequestState::Open, &text);
+    let change = case.decide().pull_requests.remove(0).change.expect("a change");
+    let text = pull_request_body(&change, &[]);
+    case.request(4, "tutti/promote/default.pay/pre", PullRequestState::Open, &text);
     assert_eq!(shown(&case)[1], "pay pre v2 v3 Open #4");
-    case.requests[0].state = RequestState::Closed;
+    case.requests[0].state = PullRequestState::Closed;
     assert_eq!(shown(&case)[1], "pay pre v2 v3 Held #4 was closed without a merge; reopen it to go on");
     case.state("pay", "test").done = 0;
     assert_eq!(
         shown(&case)[..2],
         ["pay test v3 - First 0/2 done on test", "pay pre v2 - Waiting 0/2 done on test"]
     );
-    assert_eq!(LineState::UpToDate.as_str(), "UpToDate");
+    assert_eq!(PromotionRowState::UpToDate.as_str(), "UpToDate");
 }

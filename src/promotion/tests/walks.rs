@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::{Case, Dice, at};
 use crate::model::{AppId, ClusterName, Revision};
 use crate::promotion::{
-    Action, Block, Change, PullRequest, RequestState, Wanted, body, parse_body, withdrawn_body,
+    DescriptionBlock, DesiredPullRequest, ProposedChange, PullRequest, PullRequestAction, PullRequestState,
+    parse_body, pull_request_body, withdrawn_body,
 };
 
 const RINGS: [&str; 3] = ["test", "pre", "prod"];
@@ -75,7 +76,7 @@ impl World {
         self.state(app, ring).done_since = None;
     }
 
-    fn state(&mut self, app: &AppId, ring: &str) -> &mut super::RingState {
+    fn state(&mut self, app: &AppId, ring: &str) -> &mut super::AppRingState {
         self.case.rings.get_mut(&(app.clone(), ring.to_owned())).expect("a state")
     }
 
@@ -113,70 +114,70 @@ impl World {
         let is_open = self.open().contains(&branch);
         let request = &mut self.case.requests[index];
         match (request.state, dice.below(4)) {
-            (RequestState::Open, 0 | 1) => {
-                request.state = RequestState::Merged;
+            (PullRequestState::Open, 0 | 1) => {
+                request.state = PullRequestState::Merged;
                 self.merged += 1;
                 for (app, ring, version) in self.branches.remove(&branch).unwrap_or_default() {
                     self.set(&app, &ring, &version);
                 }
                 self.foreign.remove(&branch);
             }
-            (RequestState::Open, 2) => {
-                request.state = RequestState::Closed;
+            (PullRequestState::Open, 2) => {
+                request.state = PullRequestState::Closed;
                 // Most forges are configured to delete the branch.
                 self.branches.remove(&branch);
                 self.foreign.remove(&branch);
             }
-            (RequestState::Open, _) => {
+            (PullRequestState::Open, _) => {
                 request.has_foreign_commits = true;
                 self.foreign.insert(branch);
             }
-            (RequestState::Closed, 0) if !is_open && self.branches.contains_key(&branch) => {
-                request.state = RequestState::Open;
+            (PullRequestState::Closed, 0) if !is_open && self.branches.contains_key(&branch) => {
+                request.state = PullRequestState::Open;
             }
             _ => {}
         }
     }
 
     fn open(&self) -> Vec<String> {
-        let open = self.case.requests.iter().filter(|it| it.state == RequestState::Open);
+        let open = self.case.requests.iter().filter(|it| it.state == PullRequestState::Open);
         open.map(|it| it.branch.clone()).collect()
     }
 
     /// Executes the desired actions, and is killed after so many requests. Returns whether it finished.
     fn act(&mut self, mut requests: usize) -> bool {
-        let wanted = self.case.decide().wanted;
+        let wanted = self.case.decide().pull_requests;
         let mut may_go_on = || {
             requests = requests.wrapping_sub(1);
             requests != usize::MAX
         };
-        for Wanted { branch, change, number, action } in wanted {
+        for DesiredPullRequest { branch, change, number, action } in wanted {
             match action {
-                Action::Keep | Action::Held { .. } => continue,
-                Action::Close { why } => {
+                PullRequestAction::Keep | PullRequestAction::Held { .. } => continue,
+                PullRequestAction::Close { why } => {
                     if !may_go_on() {
                         return false;
                     }
                     let request = self.case.requests.iter_mut().find(|it| Some(it.number) == number);
                     let request = request.expect("one to close");
-                    request.state = RequestState::Closed;
+                    request.state = PullRequestState::Closed;
                     request.body = withdrawn_body(&request.body, &why);
                     self.branches.remove(&branch);
                 }
-                Action::Open | Action::Update => {
+                PullRequestAction::Open | PullRequestAction::Update => {
                     let change = change.expect("a change");
                     self.is_allowed(&change);
                     if !may_go_on() {
                         return false;
                     }
                     assert!(!self.foreign.contains(&branch), "{branch} has a commit of somebody else");
-                    let Change::Promote { pins, ring, .. } = &change else { panic!("a promotion") };
+                    let ProposedChange::Promote { pins, ring, .. } = &change else { panic!("a promotion") };
                     let content = pins.iter().map(|it| (it.app.clone(), ring.clone(), it.to.clone()));
                     self.branches.insert(branch.clone(), content.collect());
                     if !may_go_on() {
                         return false;
                     }
-                    let text = body(&change, &[]);
+                    let text = pull_request_body(&change, &[]);
                     if let Some(number) = number {
                         let request = self.case.requests.iter_mut().find(|it| it.number == number);
                         request.expect("one to update").body = text;
@@ -188,7 +189,7 @@ impl World {
                         branch,
                         head: Revision::from("abc"),
                         body: text,
-                        state: RequestState::Open,
+                        state: PullRequestState::Open,
                         has_foreign_commits: false,
                         has_conflicts: false,
                     });
@@ -199,8 +200,8 @@ impl World {
     }
 
     /// A proposal has a version that the ring before is done with, that the ring does not have, and that was not closed.
-    fn is_allowed(&self, change: &Change) {
-        let Change::Promote { pins, ring, .. } = change else { panic!("a promotion") };
+    fn is_allowed(&self, change: &ProposedChange) {
+        let ProposedChange::Promote { pins, ring, .. } = change else { panic!("a promotion") };
         let before = RINGS[RINGS.iter().position(|it| it == ring).expect("a ring") - 1];
         for pin in pins {
             let state = &self.case.rings[&(pin.app.clone(), before.to_owned())];
@@ -209,19 +210,19 @@ impl World {
             let since = state.done_since.expect("it is done").as_second();
             assert!(before != "test" || self.case.now.as_second() >= since + SOAK, "soak: {pin:?}");
         }
-        let closed = self.case.requests.iter().filter(|it| it.state == RequestState::Closed);
+        let closed = self.case.requests.iter().filter(|it| it.state == PullRequestState::Closed);
         let closed =
             closed.filter(|it| it.branch == change.branch("tutti")).filter_map(|it| parse_body(&it.body));
         let block = change.block();
-        let has_all = |held: &Block| {
+        let has_all = |held: &DescriptionBlock| {
             block.items.iter().all(|it| held.items.iter().any(|of| (&of.app, &of.to) == (&it.app, &it.to)))
         };
         assert!(!closed.filter(|it| !it.is_withdrawn).any(|held| has_all(&held)), "it was closed: {block:?}");
     }
 
     /// The open pull requests, with their descriptions and changes.
-    fn proposals(&self) -> BTreeMap<String, (Option<Block>, Pins)> {
-        let open = self.case.requests.iter().filter(|it| it.state == RequestState::Open);
+    fn proposals(&self) -> BTreeMap<String, (Option<DescriptionBlock>, Pins)> {
+        let open = self.case.requests.iter().filter(|it| it.state == PullRequestState::Open);
         open.map(|it| {
             let content = self.branches.get(&it.branch).cloned().unwrap_or_default();
             (it.branch.clone(), (parse_body(&it.body), content))
@@ -244,8 +245,8 @@ impl World {
 
     /// No action remains.
     fn is_settled(&self) -> bool {
-        let wanted = self.case.decide().wanted;
-        wanted.iter().all(|it| matches!(it.action, Action::Keep | Action::Held { .. }))
+        let wanted = self.case.decide().pull_requests;
+        wanted.iter().all(|it| matches!(it.action, PullRequestAction::Keep | PullRequestAction::Held { .. }))
     }
 
     fn fork(&self) -> Self {

@@ -2,47 +2,49 @@
 
 use super::*;
 use crate::model::NoCharts;
-use crate::render::Renderer;
-use crate::render::trace::explain::{ExplainedObject, Field, Origin, Place, Written, explain};
-use crate::render::trace::touch::{Touch, touched};
+use crate::render::FleetRenderer;
+use crate::render::trace::explain::{
+    ExplainedField, ExplainedObject, FieldWriter, LayerLine, ValueOrigin, explain,
+};
+use crate::render::trace::touched_objects::{TouchedLine, touched_objects};
 
 fn explained(app: &str, files: &[(&str, &str)]) -> Vec<ExplainedObject> {
     let snapshot = snapshot(files);
     let target = Target { app: AppId::new("default", app), cluster: "bj1".into() };
     let fleet = fleet(&snapshot);
-    let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
-    renderer.learn(&target);
+    let mut renderer = FleetRenderer::new(&fleet, &snapshot, &NoCharts);
+    renderer.discover_kinds(&target);
     let here = explain(&renderer, &target).expect("it renders");
-    let at_desk = OnlyTemplates::<at_desk::AtDesk>::default();
-    let mut renderer = Renderer::new(&fleet, &snapshot, &at_desk);
-    renderer.learn(&target);
+    let at_desk = TemplatesOnly::<in_process_worker::InProcessWorker>::default();
+    let mut renderer = FleetRenderer::new(&fleet, &snapshot, &at_desk);
+    renderer.discover_kinds(&target);
     let there = explain(&renderer, &target).expect("it renders");
     assert_eq!(format!("{there:?}"), format!("{here:?}"), "by a worker");
     here
 }
 
-fn field(objects: &[ExplainedObject], kind: &str, path: &str) -> Field {
+fn field(objects: &[ExplainedObject], kind: &str, path: &str) -> ExplainedField {
     let object = objects.iter().find(|object| &*object.id.kind == kind).expect("the kind");
     let found = object.fields.iter().find(|field| field.path == path);
     found.unwrap_or_else(|| panic!("no {path} in {:#?}", object.fields)).clone()
 }
 
-fn place(place: &Place) -> String {
+fn place(place: &LayerLine) -> String {
     format!("{}: {}:{}", place.layer, place.file, place.line)
 }
 
-fn origins(origins: &[Origin]) -> Vec<String> {
-    let one = |origin: &Origin| format!("{} {}", place(&origin.place), origin.path);
+fn origins(origins: &[ValueOrigin]) -> Vec<String> {
+    let one = |origin: &ValueOrigin| format!("{} {}", place(&origin.place), origin.path);
     origins.iter().map(one).collect()
 }
 
-fn written(field: &Field) -> String {
+fn written(field: &ExplainedField) -> String {
     match &field.written {
-        Written::Template(at) => format!("template {}", place(at)),
-        Written::File(at) => format!("file {}", place(at)),
-        Written::Patch(at) => format!("patch {}", place(at)),
-        Written::Manifest(at) => format!("manifest {}", place(at)),
-        Written::Tutti => "tutti".to_owned(),
+        FieldWriter::Template(at) => format!("template {}", place(at)),
+        FieldWriter::File(at) => format!("file {}", place(at)),
+        FieldWriter::Patch(at) => format!("patch {}", place(at)),
+        FieldWriter::Manifest(at) => format!("manifest {}", place(at)),
+        FieldWriter::Tutti => "tutti".to_owned(),
     }
 }
 
@@ -218,7 +220,7 @@ fn explain_covers_every_rendered_object() {
         let ids: Vec<_> = rendered.objects.iter().map(|object| &object.id).collect();
         assert_eq!(ids, explained.iter().map(|object| &object.id).collect::<Vec<_>>(), "{workload}");
         let unknown = explained.iter().flat_map(|object| &object.fields).filter(|field| {
-            field.written == Written::Tutti
+            field.written == FieldWriter::Tutti
                 && !field.path.contains("tutti.dev/")
                 && field.path != "metadata.namespace"
         });
@@ -249,11 +251,11 @@ fn explain_knows_kinds_of_other_apps() {
     assert_eq!(written, "file app: y/shop.yaml:4");
     let snapshot = snapshot(&files);
     let fleet = fleet(&snapshot);
-    let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
+    let mut renderer = FleetRenderer::new(&fleet, &snapshot, &NoCharts);
     let of = |app: &str| Target { app: AppId::new("default", app), cluster: "bj1".into() };
-    assert!(!renderer.learn(&of("kinds")), "it asks for no kind of others");
-    assert!(renderer.learn(&of("shop")));
-    let touch = Touch { file: "y/shop.yaml".to_owned(), line: Some(4) };
-    let touched = touched(&renderer, &of("shop"), &touch).expect("it renders");
+    assert!(!renderer.discover_kinds(&of("kinds")), "it asks for no kind of others");
+    assert!(renderer.discover_kinds(&of("shop")));
+    let touch = TouchedLine { file: "y/shop.yaml".to_owned(), line: Some(4) };
+    let touched = touched_objects(&renderer, &of("shop"), &touch).expect("it renders");
     assert!(touched.iter().all(|id| id.namespace.as_deref() == Some("default")) && touched.len() == 1);
 }

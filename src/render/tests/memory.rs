@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::fleet::Fleet;
-use crate::render::{Memory, Pacing, Renderer, Renders, is_awaited};
+use crate::render::{FleetRenderer, Pacing, RenderCache, Renders, is_awaited};
 
 const OTHER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: job}\nspec: {workloadType: Deployment, developLanguage: java, runType: worker, image: 'job:1'}\n";
 const OBJECTS: &str =
@@ -20,7 +20,7 @@ fn cluster(name: &str, zone: &str) -> String {
 struct Commits {
     files: std::collections::BTreeMap<String, String>,
     log: Vec<Vec<String>>,
-    memory: Memory,
+    memory: RenderCache,
 }
 
 impl Commits {
@@ -35,14 +35,18 @@ impl Commits {
             ("apps/conf/objects/a.yaml", CONFIG),
         ];
         let apps = apps.iter().chain(more).map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-        Self { files: files.into_iter().chain(apps).collect(), log: Vec::new(), memory: Memory::default() }
+        Self {
+            files: files.into_iter().chain(apps).collect(),
+            log: Vec::new(),
+            memory: RenderCache::default(),
+        }
     }
 
     /// Changes files, renders, and compares with a render without cache.
     fn render(&mut self, changes: &[(&str, &str)]) -> Renders {
         let (snapshot, fleet) = self.commit(changes);
-        let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut self.memory);
-        let anew = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+        let renders = FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut self.memory);
+        let anew = FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut RenderCache::default());
         assert_eq!(renders.apps, anew.apps);
         renders
     }
@@ -53,7 +57,7 @@ impl Commits {
         let asked = AtomicUsize::new(0);
         // An app calls it once before it starts.
         let goes_on = || asked.fetch_add(1, Ordering::Relaxed) <= most;
-        Renderer::new(&fleet, &snapshot, &NoCharts)
+        FleetRenderer::new(&fleet, &snapshot, &NoCharts)
             .render_while(&mut self.memory, Pacing { goes_on: &goes_on, clock: &|| Duration::ZERO })
     }
 
@@ -73,7 +77,7 @@ impl Commits {
             for path in paths {
                 let folders = path.match_indices('/').map(|(slash, _)| &path[..=slash]);
                 for key in folders.chain([path.as_str()]) {
-                    history.changed.entry(key.to_owned()).or_insert(number);
+                    history.last_change_index.entry(key.to_owned()).or_insert(number);
                 }
             }
         }
@@ -83,7 +87,7 @@ impl Commits {
 
     #[track_caller]
     fn check(&mut self, changes: &[(&str, &str)], made: usize) {
-        assert_eq!(self.render(changes).made, made, "{changes:?}");
+        assert_eq!(self.render(changes).render_count, made, "{changes:?}");
     }
 }
 
@@ -91,7 +95,7 @@ impl Commits {
 fn equal_clusters_share_one_render() {
     let mut commits = Commits::new(&[]);
     let renders = commits.render(&[]);
-    assert_eq!((renders.made, renders.results().count()), (3, 9));
+    assert_eq!((renders.render_count, renders.results().count()), (3, 9));
     let objects = |cluster: &str| {
         let target = Target { app: AppId::new("default", "web"), cluster: cluster.into() };
         renders.get(&target).unwrap().1.as_ref().unwrap().objects.clone()
@@ -109,7 +113,7 @@ fn unfinished_targets_are_rendered_later() {
         targets.map(|(target, _)| target.to_string()).collect()
     };
     let renders = commits.render_some(&[], 0);
-    assert_eq!((awaited(&renders).len(), renders.made, renders.is_complete()), (9, 0, false));
+    assert_eq!((awaited(&renders).len(), renders.render_count, renders.is_complete()), (9, 0, false));
     assert!(commits.render(&[]).is_complete());
     // Unchanged targets need no time.
     let renders = commits.render_some(&[("README.md", "hello")], 0);
@@ -122,9 +126,9 @@ fn unfinished_targets_are_rendered_later() {
     let other = "{{ cluster.name }}";
     let renders = commits.render_some(&[("apps/web/layer/zone.yaml.j2", &zone(other))], 2);
     let is_some_awaited = !awaited(&renders).is_empty();
-    assert!(is_some_awaited && renders.made > 0, "{:?} {}", awaited(&renders), renders.made);
-    let made = renders.made;
-    assert_eq!(made + commits.render(&[]).made, 3);
+    assert!(is_some_awaited && renders.render_count > 0, "{:?} {}", awaited(&renders), renders.render_count);
+    let made = renders.render_count;
+    assert_eq!(made + commits.render(&[]).render_count, 3);
 }
 
 fn zone(value: &str) -> String {

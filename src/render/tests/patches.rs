@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::{Location, labels};
-use crate::render::{Memory, Renderer};
+use crate::render::{FleetRenderer, RenderCache};
 
 fn patch(target: &str, change: &str) -> String {
     format!("target: {target}\n{change}\n")
@@ -120,7 +120,8 @@ fn unused_patch_is_reported() {
     let mistakes = |files: &[(&str, &str)]| -> Vec<String> {
         let snapshot = snapshot(files);
         let fleet = fleet(&snapshot);
-        let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+        let renders =
+            FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut RenderCache::default());
         renders
             .results()
             .filter_map(|result| result.as_ref().err())

@@ -1,7 +1,7 @@
 //! Positions of mistakes in plain files.
 
 use super::{run, run_here};
-use crate::render::places::tests::PARSES;
+use crate::render::field_locator::tests::PARSES;
 
 const APP: &str =
     "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: a}\nspec: {files: [objects/*.yaml]}\n";

@@ -1,7 +1,7 @@
 //! Limits of policies on a whole revision.
 
-use super::super::verdicts::verdicts_within;
-use super::super::{Admission, Memory, Renderer};
+use super::super::policy_verdicts::policy_verdicts_within;
+use super::super::{Admission, FleetRenderer, RenderCache};
 use super::*;
 
 const POLICY: &str = "apiVersion: tutti.dev/v1alpha1
@@ -15,10 +15,10 @@ fn verdicts_of_a_revision_are_bounded() {
     let check = |policy: &str, (steps, most): (u64, usize), goes_on: bool, expected: &[&str]| {
         let snapshot = snapshot(&[("apps/web/app.yaml", WEB), ("policies/a.yaml", policy)]);
         let fleet = fleet(&snapshot);
-        let mut renderer = Renderer::new(&fleet, &snapshot, &NoCharts);
-        let renders = renderer.render_all(&mut Memory::default());
+        let mut renderer = FleetRenderer::new(&fleet, &snapshot, &NoCharts);
+        let renders = renderer.render_all(&mut RenderCache::default());
         let clock = (&(|| goes_on) as &dyn Fn() -> bool, &(|| false) as &dyn Fn() -> bool);
-        let told = verdicts_within((steps, most), &renderer, &renders, None, clock).all;
+        let told = policy_verdicts_within((steps, most), &renderer, &renders, None, clock).all;
         let shown = |it: &Diagnostic| {
             assert!(
                 it.code != "E1108" || it.location.as_ref().is_some_and(|at| at.file == "policies/a.yaml")
@@ -48,13 +48,13 @@ spec:
 ";
     let snapshot = snapshot(&[("apps/web/app.yaml", WEB), ("policies/a.yaml", policy)]);
     let fleet = Arc::new(fleet(&snapshot));
-    let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+    let renders = FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut RenderCache::default());
     let admission = Admission::of(&fleet, &renders).expect("there is a policy");
     let rendered = renders.results().flatten().next().expect("it is rendered");
-    let around = admission.surroundings(&fleet.apps[&rendered.app], rendered, |_| None);
+    let around = admission.admission_context(&fleet.apps[&rendered.app], rendered, |_| None);
     let target = admission.target(rendered, &around);
     let old = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "spec": {"token": "secret"}});
-    let said = |denial: Option<crate::model::Denial>| denial.expect("it is denied").message.to_string();
+    let said = |denial: Option<crate::model::PolicyDenial>| denial.expect("it is denied").message.to_string();
     let object = &rendered.objects[0];
     assert_eq!(said(target.denies(object, Some((&old, false)))), "kept: secret");
     assert_eq!(said(target.denies(object, Some((&old, true)))), "hidden");
@@ -75,10 +75,11 @@ spec:
         let files = [("apps/web/app.yaml", WEB), ("policies/a.yaml", policy)];
         let snapshot = snapshot(&[&files[..], more].concat());
         let fleet = Arc::new(assemble(manifest::read(&snapshot), &snapshot));
-        let renders = Renderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut Memory::default());
+        let renders =
+            FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut RenderCache::default());
         let admission = Admission::of(&fleet, &renders).expect("there is a policy");
         let rendered = renders.results().flatten().next().expect("it is rendered");
-        let around = admission.surroundings(&fleet.apps[&rendered.app], rendered, |_| None);
+        let around = admission.admission_context(&fleet.apps[&rendered.app], rendered, |_| None);
         admission.target(rendered, &around).denies(&rendered.objects[0], None).is_some()
     };
     assert!(!denies(&[]));

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::manifest::yaml::{Node, NodeKind};
-use crate::model::{Location, Position};
+use crate::manifest::yaml::{YamlNode, YamlNodeKind};
+use crate::model::{Location, TextPosition};
 
 /// A value without children: a scalar, an empty map or list.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,21 +15,21 @@ pub struct Leaf {
 }
 
 /// All leaves of a document, in order.
-pub fn of(file: &str, root: &Node) -> Vec<Leaf> {
+pub fn leaves_of(file: &str, root: &YamlNode) -> Vec<Leaf> {
     let mut leaves = Vec::new();
     collect(file, root, "", &mut leaves);
     leaves
 }
 
-fn collect(file: &str, node: &Node, path: &str, leaves: &mut Vec<Leaf>) {
+fn collect(file: &str, node: &YamlNode, path: &str, leaves: &mut Vec<Leaf>) {
     match &node.kind {
-        NodeKind::Map(entries) if !entries.is_empty() => {
+        YamlNodeKind::Map(entries) if !entries.is_empty() => {
             for entry in entries {
                 let dot = if path.is_empty() { "" } else { "." };
                 collect(file, &entry.value, &format!("{path}{dot}{}", entry.key), leaves);
             }
         }
-        NodeKind::Seq(items) if !items.is_empty() => {
+        YamlNodeKind::Seq(items) if !items.is_empty() => {
             for (index, item) in items.iter().enumerate() {
                 collect(file, item, &format!("{path}[{index}]"), leaves);
             }
@@ -41,15 +41,15 @@ fn collect(file: &str, node: &Node, path: &str, leaves: &mut Vec<Leaf>) {
 }
 
 /// Map keys as leaves: renaming one shows what depends on the name.
-pub fn keys_of(file: &str, root: &Node) -> Vec<Leaf> {
+pub fn keys_of(file: &str, root: &YamlNode) -> Vec<Leaf> {
     let mut keys = Vec::new();
     collect_keys(file, root, "", &mut keys);
     keys
 }
 
-fn collect_keys(file: &str, node: &Node, path: &str, keys: &mut Vec<Leaf>) {
+fn collect_keys(file: &str, node: &YamlNode, path: &str, keys: &mut Vec<Leaf>) {
     match &node.kind {
-        NodeKind::Map(entries) => {
+        YamlNodeKind::Map(entries) => {
             for entry in entries {
                 let dot = if path.is_empty() { "" } else { "." };
                 let path = format!("{path}{dot}{}", entry.key);
@@ -57,7 +57,7 @@ fn collect_keys(file: &str, node: &Node, path: &str, keys: &mut Vec<Leaf>) {
                 keys.push(Leaf { location: entry.location(file), path, value: entry.key.clone().into() });
             }
         }
-        NodeKind::Seq(items) => {
+        YamlNodeKind::Seq(items) => {
             for (index, item) in items.iter().enumerate() {
                 collect_keys(file, item, &format!("{path}[{index}]"), keys);
             }
@@ -67,7 +67,7 @@ fn collect_keys(file: &str, node: &Node, path: &str, keys: &mut Vec<Leaf>) {
 }
 
 /// Alternatives for a value, best first: a parser may refuse one.
-pub fn others(value: &Value) -> Vec<Value> {
+pub fn alternative_values(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => vec!["x".into(), 1.into()],
         Value::Bool(value) => vec![(!value).into()],
@@ -85,7 +85,7 @@ pub fn others(value: &Value) -> Vec<Value> {
         }
         Value::String(text) => {
             let mut others = vec![Value::from(format!("{text}x"))];
-            others.extend(counted_up(text).map(Value::from));
+            others.extend(with_next_number(text).map(Value::from));
             others.push(format!("x{text}").into());
             others
         }
@@ -95,7 +95,7 @@ pub fn others(value: &Value) -> Vec<Value> {
 }
 
 /// The text with its first number one higher: `100m` is `101m`.
-fn counted_up(text: &str) -> Option<String> {
+fn with_next_number(text: &str) -> Option<String> {
     let start = text.find(|letter: char| letter.is_ascii_digit())?;
     let end =
         text[start..].find(|letter: char| !letter.is_ascii_digit()).map_or(text.len(), |end| start + end);
@@ -104,7 +104,7 @@ fn counted_up(text: &str) -> Option<String> {
 }
 
 /// Replaces some leaves in the text of a file.
-pub fn altered(text: &str, changes: &[(&Location, &Value)]) -> Option<String> {
+pub fn with_altered_values(text: &str, changes: &[(&Location, &Value)]) -> Option<String> {
     let mut spans = Vec::new();
     for (location, value) in changes {
         let (start, end) = (offset(text, location.start)?, offset(text, location.end?)?);
@@ -129,7 +129,7 @@ pub fn altered(text: &str, changes: &[(&Location, &Value)]) -> Option<String> {
     Some(altered)
 }
 
-fn offset(text: &str, position: Position) -> Option<usize> {
+fn offset(text: &str, position: TextPosition) -> Option<usize> {
     let mut line_start = 0;
     for _ in 1..position.line {
         line_start += text.get(line_start..)?.find('\n')? + 1;
@@ -152,16 +152,16 @@ mod tests {
         let read = |text: &str| {
             let (documents, mistakes) = yaml::parse("f", text);
             assert_eq!(mistakes, [], "{text}");
-            of("f", &documents[0].root)
+            leaves_of("f", &documents[0].root)
         };
         let leaves = read(text);
         assert_eq!(leaves.len(), count);
         for leaf in &leaves {
-            for other in others(&leaf.value) {
-                let altered = altered(text, &[(&leaf.location, &other)]).unwrap();
+            for other in alternative_values(&leaf.value) {
+                let altered = with_altered_values(text, &[(&leaf.location, &other)]).unwrap();
                 let (documents, mistakes) = yaml::parse("f", &altered);
                 assert_eq!(mistakes, [], "{altered}");
-                let now = of("f", &documents[0].root);
+                let now = leaves_of("f", &documents[0].root);
                 let differing: Vec<_> = leaves
                     .iter()
                     .filter(|old| !now.iter().any(|new| new.path == old.path && new.value == old.value))
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn numbers_in_strings_are_incremented() {
-        assert_eq!(others(&json!("100m")), [json!("100mx"), json!("101m"), json!("x100m")]);
-        assert_eq!(others(&json!(5)), [json!(11), json!(6)]);
-        assert_eq!(others(&json!(1.5)), [json!(2.5)]);
+        assert_eq!(alternative_values(&json!("100m")), [json!("100mx"), json!("101m"), json!("x100m")]);
+        assert_eq!(alternative_values(&json!(5)), [json!(11), json!(6)]);
+        assert_eq!(alternative_values(&json!(1.5)), [json!(2.5)]);
     }
 }

@@ -4,30 +4,34 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Key, Made};
+use super::{TracedObject, TracedObjectKey};
 
 /// How a field depends on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub enum FieldDependency {
     /// The field equals the value.
     Copied,
     /// The field is computed from the value.
-    Made,
+    Derived,
     /// The value decides whether the field exists.
-    Switched,
+    Conditional,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Altered<'v> {
+pub struct ValueAlteration<'v> {
     pub old: &'v Value,
     pub new: &'v Value,
     /// The value may select layers; then fields depend on it without containing it.
-    pub chooses: bool,
+    pub selects_layers: bool,
 }
 
 /// The changed fields with their dependency.
-pub fn changed(before: &[Made], after: &[Made], altered: Altered<'_>) -> BTreeMap<(Key, String), How> {
-    let Altered { old, new, chooses } = altered;
+pub fn changed_fields(
+    before: &[TracedObject],
+    after: &[TracedObject],
+    altered: ValueAlteration<'_>,
+) -> BTreeMap<(TracedObjectKey, String), FieldDependency> {
+    let ValueAlteration { old, new, selects_layers: chooses } = altered;
     let mut found = BTreeMap::new();
     for made in before {
         let other = after.iter().find(|other| other.key == made.key);
@@ -39,9 +43,9 @@ pub fn changed(before: &[Made], after: &[Made], altered: Altered<'_>) -> BTreeMa
         compare(&was, is.as_ref(), "", &mut differing);
         for (path, was, is) in differing {
             let how = match is {
-                Some(is) if same(was, old) && same(is, new) => How::Copied,
-                Some(is) if !chooses || text(is).contains(&text(new)) => How::Made,
-                _ => How::Switched,
+                Some(is) if is_same_value(was, old) && is_same_value(is, new) => FieldDependency::Copied,
+                Some(is) if !chooses || text(is).contains(&text(new)) => FieldDependency::Derived,
+                _ => FieldDependency::Conditional,
             };
             found.insert((made.key.clone(), path), how);
         }
@@ -50,7 +54,7 @@ pub fn changed(before: &[Made], after: &[Made], altered: Altered<'_>) -> BTreeMa
 }
 
 /// A number and its text count as equal.
-fn same(field: &Value, value: &Value) -> bool {
+fn is_same_value(field: &Value, value: &Value) -> bool {
     field == value || !value.is_null() && text(field) == text(value)
 }
 
@@ -58,17 +62,17 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-type Difference<'v> = (String, &'v Value, Option<&'v Value>);
+type LeafDifference<'v> = (String, &'v Value, Option<&'v Value>);
 
 /// Leaves of `one` that differ in `other`.
-fn compare<'v>(one: &'v Value, other: Option<&'v Value>, path: &str, found: &mut Vec<Difference<'v>>) {
+fn compare<'v>(one: &'v Value, other: Option<&'v Value>, path: &str, found: &mut Vec<LeafDifference<'v>>) {
     if other == Some(one) {
         return;
     }
     match one {
         Value::Object(map) if !map.is_empty() => {
             for (key, value) in map {
-                compare(value, other.and_then(|other| other.get(key)), &below(path, key), found);
+                compare(value, other.and_then(|other| other.get(key)), &child_path(path, key), found);
             }
         }
         Value::Array(items) if !items.is_empty() => {
@@ -88,10 +92,10 @@ pub fn leaves(value: &Value) -> impl Iterator<Item = (String, &Value)> {
 }
 
 /// Whether `inner` is `outer` or lies below it.
-pub fn holds(outer: &str, inner: &str) -> bool {
+pub fn contains_path(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-pub fn below(path: &str, key: &str) -> String {
+pub fn child_path(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }

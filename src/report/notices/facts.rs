@@ -12,7 +12,7 @@ pub(super) const MOST_NAMES: usize = 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Facts {
+pub struct NoticeFacts {
     /// The first names, and the count of all.
     pub apps: Vec<AppId>,
     pub app_count: usize,
@@ -25,7 +25,7 @@ pub struct Facts {
     pub healthy: usize,
     pub total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub worst: Option<Worst>,
+    pub worst: Option<WorstTarget>,
     /// How many other targets have the phase of the worst one.
     #[serde(skip_serializing_if = "is_zero")]
     pub others: usize,
@@ -55,23 +55,23 @@ fn is_zero(number: &usize) -> bool {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Worst {
+pub struct WorstTarget {
     pub app: AppId,
     pub cluster: ClusterName,
     pub phase: &'static str,
     pub detail: String,
 }
 
-impl Facts {
-    pub fn name_apps<'a>(&mut self, apps: impl Iterator<Item = &'a AppId>) {
-        (self.apps, self.app_count) = named(apps);
+impl NoticeFacts {
+    pub fn set_apps<'a>(&mut self, apps: impl Iterator<Item = &'a AppId>) {
+        (self.apps, self.app_count) = limited_names(apps);
     }
 
     /// Of equal targets the first, so that the text stays stable.
-    pub(super) fn say_worst(&mut self, targets: &[&TargetReport]) {
-        let Some(worst) = worst_of(targets).filter(|worst| !worst.phase.is_done()) else { return };
+    pub(super) fn set_worst(&mut self, targets: &[&TargetReport]) {
+        let Some(worst) = worst_target(targets).filter(|worst| !worst.phase.is_done()) else { return };
         self.others = targets.iter().filter(|target| target.phase == worst.phase).count() - 1;
-        self.worst = Some(Worst {
+        self.worst = Some(WorstTarget {
             app: worst.app.clone(),
             cluster: worst.cluster.clone(),
             phase: worst.phase.as_str(),
@@ -79,16 +79,16 @@ impl Facts {
         });
     }
 
-    pub fn name_clusters<'a>(&mut self, clusters: impl Iterator<Item = &'a ClusterName>) {
-        (self.clusters, self.cluster_count) = named(clusters);
+    pub fn set_clusters<'a>(&mut self, clusters: impl Iterator<Item = &'a ClusterName>) {
+        (self.clusters, self.cluster_count) = limited_names(clusters);
     }
 }
 
-pub(super) fn worst_of<'a>(targets: &[&'a TargetReport]) -> Option<&'a TargetReport> {
+pub(super) fn worst_target<'a>(targets: &[&'a TargetReport]) -> Option<&'a TargetReport> {
     targets.iter().copied().rev().max_by_key(|target| target.phase)
 }
 
-fn named<'a, T: Ord + Clone + 'a>(names: impl Iterator<Item = &'a T>) -> (Vec<T>, usize) {
+fn limited_names<'a, T: Ord + Clone + 'a>(names: impl Iterator<Item = &'a T>) -> (Vec<T>, usize) {
     let all: BTreeSet<&T> = names.collect();
     (all.iter().take(MOST_NAMES).map(|name| (*name).clone()).collect(), all.len())
 }

@@ -3,13 +3,13 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 
-use super::{Condition, Look, Moment, Seen, Thread};
-use crate::model::{AppId, ClusterName, Happened, Mode, Revision};
-use crate::report::{ClusterReport, Overview, Phase, RolloutReport, TargetReport};
+use super::{NotificationThread, OverviewIndex, RouteFilter, ThreadCondition, ThreadState};
+use crate::model::{AppId, ClusterName, InstanceMode, NotificationPhase, Revision};
+use crate::report::{ClusterReport, Overview, RolloutReport, TargetPhase, TargetReport};
 
 static NOW: LazyLock<Timestamp> = LazyLock::new(|| "2026-11-27T08:00:00Z".parse().unwrap());
 
-fn target(app: &str, cluster: &str, commit: &str, phase: Phase) -> TargetReport {
+fn target(app: &str, cluster: &str, commit: &str, phase: TargetPhase) -> TargetReport {
     TargetReport {
         revision: Revision::from(commit),
         ring: Some(if cluster.starts_with('t') { "test" } else { "prod" }.to_owned()),
@@ -23,7 +23,7 @@ fn overview(targets: Vec<TargetReport>) -> Overview {
     Overview {
         revision: Some(Revision::from("new")),
         is_rendered: true,
-        told: ["new", "before", "bad"].map(Revision::from).to_vec(),
+        tracked_commits: ["new", "before", "bad"].map(Revision::from).to_vec(),
         rings: vec!["test".to_owned(), "prod".to_owned()],
         clusters: vec![
             ClusterReport::of_test("t1", Some("test")),
@@ -35,20 +35,26 @@ fn overview(targets: Vec<TargetReport>) -> Overview {
     }
 }
 
-const ALL: Look<'_> =
-    Look { wants_apps: false, wants_places: false, app: &|_| true, ring: &|_| true, cluster: &|_| true };
+const ALL: RouteFilter<'_> = RouteFilter {
+    wants_apps: false,
+    wants_rings_or_clusters: false,
+    app: &|_| true,
+    ring: &|_| true,
+    cluster: &|_| true,
+};
 
-fn seen(overview: &Overview, look: &Look<'_>) -> BTreeMap<Thread, Seen> {
+fn seen(overview: &Overview, look: &RouteFilter<'_>) -> BTreeMap<NotificationThread, ThreadState> {
     let reverted = BTreeSet::from([Revision::from("bad")]);
-    Moment::of(overview, &BTreeSet::new())
-        .map(|moment| moment.seen(look, &reverted, *NOW))
+    OverviewIndex::of(overview, &BTreeSet::new())
+        .map(|moment| moment.thread_states(look, &reverted, *NOW))
         .unwrap_or_default()
 }
 
 /// `commit ring: condition` of all threads, without healthy clusters.
-fn lines(overview: &Overview, look: &Look<'_>) -> Vec<String> {
+fn lines(overview: &Overview, look: &RouteFilter<'_>) -> Vec<String> {
     let shown = seen(overview, look);
-    let is_told = |seen: &Seen| !matches!(seen.condition, Condition::Well | Condition::Unclear);
+    let is_told =
+        |seen: &ThreadState| !matches!(seen.condition, ThreadCondition::Well | ThreadCondition::Unknown);
     let shown = shown.into_iter().filter(|(_, seen)| is_told(seen));
     shown.map(|(thread, seen)| format!("{thread}: {:?}", seen.condition)).collect()
 }
@@ -56,12 +62,12 @@ fn lines(overview: &Overview, look: &Look<'_>) -> Vec<String> {
 #[test]
 fn commit_in_a_ring_is_one_thread() {
     #[track_caller]
-    fn check(targets: &[(&str, &str, &str, Phase)], expected: &[&str]) {
+    fn check(targets: &[(&str, &str, &str, TargetPhase)], expected: &[&str]) {
         let targets =
             targets.iter().map(|(app, cluster, commit, phase)| target(app, cluster, commit, *phase));
         assert_eq!(lines(&overview(targets.collect()), &ALL), expected);
     }
-    use Phase::{Degraded, KeptOut, Paused, Progressing, Running, Unreachable};
+    use TargetPhase::{Degraded, KeptOut, Paused, Progressing, Running, Unreachable};
     check(&[], &[]);
     check(
         &[("web", "t1", "new", Running), ("web", "p1", "new", Progressing), ("pay", "p1", "new", Running)],
@@ -84,9 +90,10 @@ fn commit_in_a_ring_is_one_thread() {
 
 #[test]
 fn thousand_failing_apps_are_one_thread() {
-    let targets = (0..1000).map(|number| target(&format!("a{number:04}"), "p1", "new", Phase::Degraded));
+    let targets =
+        (0..1000).map(|number| target(&format!("a{number:04}"), "p1", "new", TargetPhase::Degraded));
     let all = seen(&overview(targets.collect()), &ALL);
-    let facts = &all[&Thread::parse("rollout/new/prod").unwrap()].facts;
+    let facts = &all[&NotificationThread::parse("rollout/new/prod").unwrap()].facts;
     assert_eq!((facts.app_count, facts.apps.len(), facts.others, facts.total), (1000, 20, 999, 1000));
     assert_eq!(facts.worst.as_ref().unwrap().app, AppId::new("shop", "a0000"));
 }
@@ -94,48 +101,54 @@ fn thousand_failing_apps_are_one_thread() {
 #[test]
 fn route_gets_what_it_selects() {
     let targets = vec![
-        target("web", "t1", "new", Phase::Running),
-        target("web", "p1", "new", Phase::Degraded),
-        target("pay", "p1", "new", Phase::Running),
-        target("pay", "p2", "new", Phase::Progressing),
+        target("web", "t1", "new", TargetPhase::Running),
+        target("web", "p1", "new", TargetPhase::Degraded),
+        target("pay", "p1", "new", TargetPhase::Running),
+        target("pay", "p2", "new", TargetPhase::Progressing),
     ];
     let mut overview = overview(targets);
     overview.clusters[0].state = "Offline";
-    let check = |look: &Look<'_>, expected: &[&str]| assert_eq!(lines(&overview, look), expected);
+    let check = |look: &RouteFilter<'_>, expected: &[&str]| assert_eq!(lines(&overview, look), expected);
     check(&ALL, &["rollout/new/prod: Failed({})", "rollout/new/test: Done", "cluster/t1: Is(Offline)"]);
     let is_pay = |app: &AppId| &*app.name == "pay";
-    check(&Look { wants_apps: true, app: &is_pay, ..ALL }, &["rollout/new/prod: UnderWay"]);
+    check(&RouteFilter { wants_apps: true, app: &is_pay, ..ALL }, &["rollout/new/prod: UnderWay"]);
     let is_p1 = |cluster: &ClusterName| cluster.as_str() == "p1";
-    check(&Look { wants_apps: true, app: &is_pay, cluster: &is_p1, ..ALL }, &["rollout/new/prod: Done"]);
+    check(
+        &RouteFilter { wants_apps: true, app: &is_pay, cluster: &is_p1, ..ALL },
+        &["rollout/new/prod: Done"],
+    );
     let is_test = |ring: Option<&str>| ring == Some("test");
-    check(&Look { ring: &is_test, ..ALL }, &["rollout/new/test: Done", "cluster/t1: Is(Offline)"]);
+    check(&RouteFilter { ring: &is_test, ..ALL }, &["rollout/new/test: Done", "cluster/t1: Is(Offline)"]);
 }
 
 #[test]
 fn confirmation_has_its_command() {
     let app = AppId::new("shop", "web");
-    let rollout = RolloutReport::that_asks(app, &["p1"], "", "canary");
-    let mut overview = overview(vec![target("web", "p1", "new", Phase::Waiting)]);
+    let rollout = RolloutReport::with_confirmation(app, &["p1"], "", "canary");
+    let mut overview = overview(vec![target("web", "p1", "new", TargetPhase::Waiting)]);
     overview.rollouts = vec![rollout];
     let all = seen(&overview, &ALL);
-    let Seen { condition, facts } = &all[&Thread::parse("rollout/new/prod").unwrap()];
-    assert_eq!(*condition, Condition::Waiting(BTreeSet::from(["shop/web canary".to_owned()])));
+    let ThreadState { condition, facts } = &all[&NotificationThread::parse("rollout/new/prod").unwrap()];
+    assert_eq!(*condition, ThreadCondition::Waiting(BTreeSet::from(["shop/web canary".to_owned()])));
     assert_eq!(facts.confirm, ["tutti approve rollout shop/web --through canary"]);
     assert_eq!(facts.version, None);
     // A target that waits for something else needs no confirmation.
     overview.rollouts[0].units.clear();
     let all = seen(&overview, &ALL);
-    assert_eq!(all[&Thread::parse("rollout/new/prod").unwrap()].condition, Condition::UnderWay);
+    assert_eq!(
+        all[&NotificationThread::parse("rollout/new/prod").unwrap()].condition,
+        ThreadCondition::UnderWay
+    );
 }
 
 #[test]
 fn no_threads_before_render_or_in_observe_mode() {
-    let mut overview = overview(vec![target("web", "p1", "new", Phase::Running)]);
+    let mut overview = overview(vec![target("web", "p1", "new", TargetPhase::Running)]);
     overview.clusters[1].observed = false;
     assert_eq!(lines(&overview, &ALL), ["rollout/new/prod: UnderWay"]);
     overview.is_rendered = false;
     assert!(lines(&overview, &ALL).is_empty());
-    (overview.is_rendered, overview.mode) = (true, Mode::Observe);
+    (overview.is_rendered, overview.mode) = (true, InstanceMode::Observe);
     assert!(lines(&overview, &ALL).is_empty());
 }
 
@@ -145,8 +158,8 @@ fn credential_that_expires_in_two_weeks_is_reported() {
         let mut overview = overview(Vec::new());
         overview.clusters[0].credential_expires = ends.map(ToOwned::to_owned);
         let is_told = seen(&overview, &ALL).into_iter().any(|(thread, seen)| {
-            matches!(thread, Thread::Credential { .. })
-                && seen.condition == Condition::Is(Happened::CredentialEnds)
+            matches!(thread, NotificationThread::Credential { .. })
+                && seen.condition == ThreadCondition::Is(NotificationPhase::CredentialEnds)
         });
         assert_eq!(is_told, expected, "{ends:?}");
     };

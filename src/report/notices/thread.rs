@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Facts;
-use crate::model::{ClusterName, Happened, Revision};
+use super::NoticeFacts;
+use crate::model::{ClusterName, NotificationPhase, Revision};
 
 /// The subject of notifications. Those of one thread are sent in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Thread {
+pub enum NotificationThread {
     /// A commit in a ring. All clusters in no ring count as one ring.
     Rollout {
         commit: Revision,
@@ -40,7 +40,7 @@ pub enum Thread {
 }
 
 /// The format on disk and in events for programs.
-impl fmt::Display for Thread {
+impl fmt::Display for NotificationThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rollout { commit, ring: Some(ring) } => write!(f, "rollout/{commit}/{ring}"),
@@ -57,7 +57,7 @@ impl fmt::Display for Thread {
     }
 }
 
-impl Thread {
+impl NotificationThread {
     pub fn parse(text: &str) -> Option<Self> {
         if text == "health" {
             return Some(Self::Health { ring: None });
@@ -97,13 +97,13 @@ impl Thread {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
-    pub condition: Condition,
-    pub facts: Facts,
+pub struct ThreadState {
+    pub condition: ThreadCondition,
+    pub facts: NoticeFacts,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub enum ThreadCondition {
     UnderWay,
     /// For a confirmation: the apps and waves to confirm.
     Waiting(BTreeSet<String>),
@@ -113,13 +113,13 @@ pub enum Condition {
     /// An app became unhealthy after its rollout was done.
     Unwell,
     /// Unknown, or neither good nor bad: no notification follows.
-    Unclear,
+    Unknown,
     /// A later commit reverted it.
     Reverted,
     /// Later commits changed everything of this commit.
-    TakenOver,
+    Superseded,
     /// A single event, sent once.
-    Is(Happened),
+    Is(NotificationPhase),
     /// The problem is over or never existed; for a cluster: it is online.
     Well,
 }
@@ -127,8 +127,8 @@ pub enum Condition {
 /// What was sent about a thread so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Told {
-    pub last: Option<Happened>,
+pub struct ThreadHistory {
+    pub last: Option<NotificationPhase>,
     /// The number of notifications.
     #[serde(skip_serializing_if = "is_zero")]
     pub count: u32,
@@ -145,64 +145,67 @@ fn is_zero(number: &u32) -> bool {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    pub happened: Happened,
+pub struct NextNotice {
+    pub happened: NotificationPhase,
     /// The history once this was sent.
-    pub after: Told,
+    pub history: ThreadHistory,
     /// How long the condition must last before it is sent.
-    pub hold: Duration,
+    pub delay: Duration,
 }
 
 /// Other failures and confirmations of the same moment are collected into one notification.
-const FAILED_HOLD: Duration = Duration::from_secs(5);
+const FAILURE_DELAY: Duration = Duration::from_secs(5);
 /// Later confirmations are collected for twice as long with each notification, up to five minutes.
 const MOST_DOUBLINGS: u32 = 6;
 /// A shorter problem needs no notification. The delay doubles with each repetition, up to an hour.
-const BAD_HOLD: Duration = Duration::from_secs(60);
-const LONGEST_HOLD: Duration = Duration::from_secs(3600);
+const UNHEALTHY_DELAY: Duration = Duration::from_secs(60);
+const MAX_DELAY: Duration = Duration::from_secs(3600);
 
-/// `None`: nothing to send. Each phase is sent once. Exceptions: a failure after a confirmation, and a problem that comes back
+/// `NotConfigured`: nothing to send. Each phase is sent once. Exceptions: a failure after a confirmation, and a problem that comes back
 /// after a recovery; problem and recovery are always sent in pairs.
-pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
-    use Happened::{Degraded, Done, Failed, Offline, Online, Recovered, Reverted, Started, Waiting};
+pub fn next_notice(told: &ThreadHistory, condition: &ThreadCondition) -> Option<NextNotice> {
+    use NotificationPhase::{Degraded, Done, Failed, Offline, Online, Recovered, Reverted, Started, Waiting};
     let last = told.last;
-    let after = |happened: Happened| {
+    let after = |happened: NotificationPhase| {
         let asked = if matches!(happened, Done | Reverted) { BTreeSet::new() } else { told.asked.clone() };
-        Told { last: Some(happened), count: told.count + 1, episode: told.episode, asked }
+        ThreadHistory { last: Some(happened), count: told.count + 1, episode: told.episode, asked }
     };
-    let step = |happened: Happened, hold: Duration| Some(Step { happened, after: after(happened), hold });
-    let becomes_bad = |happened: Happened| {
-        let hold = BAD_HOLD.saturating_mul(1 << told.episode.min(6)).min(LONGEST_HOLD);
-        let after = Told { episode: told.episode + 1, ..after(happened) };
-        Some(Step { happened, after, hold })
+    let step = |happened: NotificationPhase, hold: Duration| {
+        Some(NextNotice { happened, history: after(happened), delay: hold })
+    };
+    let becomes_bad = |happened: NotificationPhase| {
+        let hold = UNHEALTHY_DELAY.saturating_mul(1 << told.episode.min(6)).min(MAX_DELAY);
+        let after = ThreadHistory { episode: told.episode + 1, ..after(happened) };
+        Some(NextNotice { happened, history: after, delay: hold })
     };
     match (condition, last) {
         // While something fails, the state stays Failed: it is not sent again when other targets continue.
-        (Condition::Failed(asked), Some(Failed)) if !asked.is_subset(&told.asked) => {
-            let mut step = asks(told, asked);
-            step.after.last = Some(Failed);
+        (ThreadCondition::Failed(asked), Some(Failed)) if !asked.is_subset(&told.asked) => {
+            let mut step = confirmation_notice(told, asked);
+            step.history.last = Some(Failed);
             Some(step)
         }
-        (Condition::UnderWay, None) => step(Started, Duration::ZERO),
-        (Condition::Waiting(asked), None | Some(Started | Waiting | Failed))
+        (ThreadCondition::UnderWay, None) => step(Started, Duration::ZERO),
+        (ThreadCondition::Waiting(asked), None | Some(Started | Waiting | Failed))
             if !asked.is_subset(&told.asked) =>
         {
-            Some(asks(told, asked))
+            Some(confirmation_notice(told, asked))
         }
-        (Condition::Done, None | Some(Started | Waiting | Failed)) => step(Done, Duration::ZERO),
-        (Condition::Failed(_), None | Some(Started | Waiting)) => step(Failed, FAILED_HOLD),
-        (Condition::Unwell, None) | (Condition::Failed(_) | Condition::Unwell, Some(Done | Recovered)) => {
+        (ThreadCondition::Done, None | Some(Started | Waiting | Failed)) => step(Done, Duration::ZERO),
+        (ThreadCondition::Failed(_), None | Some(Started | Waiting)) => step(Failed, FAILURE_DELAY),
+        (ThreadCondition::Unwell, None)
+        | (ThreadCondition::Failed(_) | ThreadCondition::Unwell, Some(Done | Recovered)) => {
             becomes_bad(Degraded)
         }
-        (Condition::Done | Condition::Well | Condition::TakenOver, Some(Degraded)) => {
-            step(Recovered, BAD_HOLD)
+        (ThreadCondition::Done | ThreadCondition::Well | ThreadCondition::Superseded, Some(Degraded)) => {
+            step(Recovered, UNHEALTHY_DELAY)
         }
         // A revert ends the problem.
-        (Condition::Reverted, Some(Degraded)) => step(Recovered, Duration::ZERO),
-        (Condition::Reverted, Some(Started | Waiting | Failed)) => step(Reverted, Duration::ZERO),
-        (Condition::Is(Offline), None | Some(Online)) => becomes_bad(Offline),
-        (Condition::Well, Some(Offline)) => step(Online, Duration::ZERO),
-        (Condition::Is(happened), last) if *happened != Offline && last != Some(*happened) => {
+        (ThreadCondition::Reverted, Some(Degraded)) => step(Recovered, Duration::ZERO),
+        (ThreadCondition::Reverted, Some(Started | Waiting | Failed)) => step(Reverted, Duration::ZERO),
+        (ThreadCondition::Is(Offline), None | Some(Online)) => becomes_bad(Offline),
+        (ThreadCondition::Well, Some(Offline)) => step(Online, Duration::ZERO),
+        (ThreadCondition::Is(happened), last) if *happened != Offline && last != Some(*happened) => {
             step(*happened, Duration::ZERO)
         }
         _ => None,
@@ -210,64 +213,72 @@ pub fn next(told: &Told, condition: &Condition) -> Option<Step> {
 }
 
 /// A confirmation that was not asked for before.
-fn asks(told: &Told, asked: &BTreeSet<String>) -> Step {
-    let mut after = Told { last: Some(Happened::Waiting), count: told.count + 1, ..told.clone() };
+fn confirmation_notice(told: &ThreadHistory, asked: &BTreeSet<String>) -> NextNotice {
+    let mut after =
+        ThreadHistory { last: Some(NotificationPhase::Waiting), count: told.count + 1, ..told.clone() };
     after.asked.extend(asked.iter().cloned());
-    let hold = FAILED_HOLD * (1 << told.count.min(MOST_DOUBLINGS));
-    Step { happened: Happened::Waiting, after, hold }
+    let hold = FAILURE_DELAY * (1 << told.count.min(MOST_DOUBLINGS));
+    NextNotice { happened: NotificationPhase::Waiting, history: after, delay: hold }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Happened::{
+    use NotificationPhase::{
         Degraded, Done, Failed, Held, Merged, Offline, Online, Opened, Recovered, Reverted, Started, Waiting,
     };
 
-    fn waiting(what: &str) -> Condition {
-        Condition::Waiting(BTreeSet::from([what.to_owned()]))
+    fn waiting(what: &str) -> ThreadCondition {
+        ThreadCondition::Waiting(BTreeSet::from([what.to_owned()]))
     }
 
-    const FAILS: Condition = Condition::Failed(BTreeSet::new());
+    const FAILS: ThreadCondition = ThreadCondition::Failed(BTreeSet::new());
 
     /// Something fails while other targets wait for a confirmation.
-    fn fails_beside(what: &str) -> Condition {
-        Condition::Failed(BTreeSet::from([what.to_owned()]))
+    fn fails_beside(what: &str) -> ThreadCondition {
+        ThreadCondition::Failed(BTreeSet::from([what.to_owned()]))
     }
 
     #[test]
     fn each_phase_is_sent_once_and_in_order() {
         #[track_caller]
-        fn check(conditions: &[Condition], expected: &[Happened]) {
-            let mut told = Told::default();
+        fn check(conditions: &[ThreadCondition], expected: &[NotificationPhase]) {
+            let mut told = ThreadHistory::default();
             let mut happened = Vec::new();
             for condition in conditions {
-                if let Some(step) = next(&told, condition) {
+                if let Some(step) = next_notice(&told, condition) {
                     happened.push(step.happened);
-                    told = step.after;
+                    told = step.history;
                 }
-                assert!(next(&told, condition).is_none(), "{condition:?} is told twice");
+                assert!(next_notice(&told, condition).is_none(), "{condition:?} is told twice");
             }
             assert_eq!(happened, expected, "{conditions:?}");
         }
-        use Condition::{Is, Reverted as TakenBack, UnderWay, Unwell, Well};
-        check(&[UnderWay, Condition::Done, UnderWay, Condition::Done], &[Started, Done]);
+        use ThreadCondition::{Is, Reverted as TakenBack, UnderWay, Unwell, Well};
+        check(&[UnderWay, ThreadCondition::Done, UnderWay, ThreadCondition::Done], &[Started, Done]);
         check(
-            &[UnderWay, waiting("canary"), UnderWay, waiting("green"), waiting("canary"), Condition::Done],
+            &[
+                UnderWay,
+                waiting("canary"),
+                UnderWay,
+                waiting("green"),
+                waiting("canary"),
+                ThreadCondition::Done,
+            ],
             &[Started, Waiting, Waiting, Done],
         );
-        check(&[FAILS, UnderWay, FAILS, Condition::Done], &[Failed, Done]);
+        check(&[FAILS, UnderWay, FAILS, ThreadCondition::Done], &[Failed, Done]);
         check(
-            &[UnderWay, FAILS, fails_beside("canary"), waiting("canary"), FAILS, Condition::Done],
+            &[UnderWay, FAILS, fails_beside("canary"), waiting("canary"), FAILS, ThreadCondition::Done],
             &[Started, Failed, Waiting, Done],
         );
         check(
-            &[Condition::Done, waiting("canary"), FAILS, UnderWay, Condition::Done],
+            &[ThreadCondition::Done, waiting("canary"), FAILS, UnderWay, ThreadCondition::Done],
             &[Done, Degraded, Recovered],
         );
         check(&[UnderWay, FAILS, TakenBack, UnderWay], &[Started, Failed, Reverted]);
-        check(&[Condition::Done, TakenBack], &[Done]);
-        check(&[Condition::Done, FAILS, TakenBack], &[Done, Degraded, Recovered]);
+        check(&[ThreadCondition::Done, TakenBack], &[Done]);
+        check(&[ThreadCondition::Done, FAILS, TakenBack], &[Done, Degraded, Recovered]);
         check(&[TakenBack], &[]);
         check(&[Well, Unwell, Well, Unwell, Well], &[Degraded, Recovered, Degraded, Recovered]);
         check(&[Well, Is(Offline), Well, Is(Offline)], &[Offline, Online, Offline]);
@@ -279,42 +290,42 @@ mod tests {
         let commit = || Revision::from("a1");
         let cluster = || ClusterName::from("bj1");
         for thread in [
-            Thread::Rollout { commit: commit(), ring: Some("prod".to_owned()) },
-            Thread::Rollout { commit: commit(), ring: None },
-            Thread::Health { ring: Some("prod".to_owned()) },
-            Thread::Health { ring: None },
-            Thread::Errors { commit: commit() },
-            Thread::Promotion(7),
-            Thread::Cluster(cluster()),
-            Thread::Deletes("3f9a".to_owned()),
-            Thread::Credential { cluster: cluster(), ends: "2026-12-01T00:00:00Z".to_owned() },
-            Thread::Server { name: "ecs-1".to_owned(), ends: "2026-12-01".to_owned() },
+            NotificationThread::Rollout { commit: commit(), ring: Some("prod".to_owned()) },
+            NotificationThread::Rollout { commit: commit(), ring: None },
+            NotificationThread::Health { ring: Some("prod".to_owned()) },
+            NotificationThread::Health { ring: None },
+            NotificationThread::Errors { commit: commit() },
+            NotificationThread::Promotion(7),
+            NotificationThread::Cluster(cluster()),
+            NotificationThread::Deletes("3f9a".to_owned()),
+            NotificationThread::Credential { cluster: cluster(), ends: "2026-12-01T00:00:00Z".to_owned() },
+            NotificationThread::Server { name: "ecs-1".to_owned(), ends: "2026-12-01".to_owned() },
         ] {
-            assert_eq!(Thread::parse(&thread.to_string()), Some(thread));
+            assert_eq!(NotificationThread::parse(&thread.to_string()), Some(thread));
         }
-        assert_eq!(Thread::parse("promotion/x"), None);
+        assert_eq!(NotificationThread::parse("promotion/x"), None);
     }
 
     #[test]
     fn later_confirmations_are_collected() {
-        let mut told = Told::default();
+        let mut told = ThreadHistory::default();
         let mut holds = Vec::new();
         for wave in 0..9 {
-            let step = next(&told, &waiting(&format!("wave {wave}"))).unwrap();
-            holds.push(step.hold.as_secs());
-            told = step.after;
+            let step = next_notice(&told, &waiting(&format!("wave {wave}"))).unwrap();
+            holds.push(step.delay.as_secs());
+            told = step.history;
         }
         assert_eq!(holds, [5, 10, 20, 40, 80, 160, 320, 320, 320]);
     }
 
     #[test]
     fn repeated_problems_are_sent_less_often() {
-        let mut told = Told { last: Some(Done), ..Told::default() };
+        let mut told = ThreadHistory { last: Some(Done), ..ThreadHistory::default() };
         let mut holds = Vec::new();
         for _ in 0..9 {
-            let step = next(&told, &FAILS).unwrap();
-            holds.push(step.hold.as_secs() / 60);
-            told = next(&step.after, &Condition::Done).unwrap().after;
+            let step = next_notice(&told, &FAILS).unwrap();
+            holds.push(step.delay.as_secs() / 60);
+            told = next_notice(&step.history, &ThreadCondition::Done).unwrap().history;
         }
         assert_eq!(holds, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
     }

@@ -6,17 +6,17 @@
 //! names what was left out. `pulls` and `cli` call it.
 
 mod details;
-mod mistakes;
+mod diagnostics;
 mod sections;
 mod table;
 #[cfg(test)]
 mod tests;
 mod text;
 
-use details::Level;
-use text::{NAME, code, escaped};
+use details::DetailLevel;
+use text::{MAX_NAME_CHARS, code_span, escaped};
 
-use super::words::count;
+use super::status_text::count_noun;
 use crate::compare::{AppChange, Comparison};
 use crate::model::Revision;
 
@@ -27,7 +27,7 @@ const MOST_APPS: usize = 300;
 
 /// Labels and links of a comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct PlanCommentContext {
     /// The prefix of statuses, which tells the comments of several instances apart.
     pub prefix: String,
     pub base: String,
@@ -36,32 +36,36 @@ pub struct Names {
     pub url: Option<String>,
 }
 
-impl Names {
+impl PlanCommentContext {
     /// The first line of the comment, by which it is found again.
     pub fn marker(&self) -> String {
         let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "._/-".contains(*letter);
-        let prefix: String = self.prefix.chars().filter(is_plain).take(NAME).collect();
+        let prefix: String = self.prefix.chars().filter(is_plain).take(MAX_NAME_CHARS).collect();
         // Two hyphens could end the HTML comment.
         format!("<!-- tutti:plan v1 prefix={} -->", prefix.replace("--", "-"))
     }
 
     fn heading(&self, head: &Revision) -> String {
-        let (base, branch) = (code(&self.base, NAME), code(&self.head, NAME));
+        let (base, branch) = (code_span(&self.base, MAX_NAME_CHARS), code_span(&self.head, MAX_NAME_CHARS));
         format!("{}\n### tutti plan · {base} ← {branch} @ {}\n", self.marker(), escaped(head.short(), 12))
     }
 }
 
-pub fn plan_comment(plan: &Comparison, names: &Names) -> String {
+pub fn plan_comment(plan: &Comparison, names: &PlanCommentContext) -> String {
     let above = [
         names.heading(&plan.head),
         sections::summary(plan),
         sections::deletes(plan),
-        mistakes::errors(plan),
+        diagnostics::errors(plan),
         sections::clusters(plan),
-        table::apps(plan),
-        sections::order(plan),
+        table::app_table(plan),
+        sections::rollout_orders(plan),
     ];
-    let below = [mistakes::known(plan, &names.base), mistakes::warnings(plan), sections::footer(plan, names)];
+    let below = [
+        diagnostics::existing_errors(plan, &names.base),
+        diagnostics::warnings(plan),
+        sections::footer(plan, names),
+    ];
     let join = |parts: &[String]| {
         let parts: Vec<&str> =
             parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
@@ -69,7 +73,7 @@ pub fn plan_comment(plan: &Comparison, names: &Names) -> String {
     };
     let (above, below) = (join(&above), join(&below));
     let room = MOST_BYTES.saturating_sub(above.len() + below.len() + 1000);
-    let (details, note) = within(plan, room);
+    let (details, note) = app_sections(plan, room);
     let mut parts = vec![above];
     parts.extend(details);
     parts.extend([note, below]);
@@ -77,13 +81,18 @@ pub fn plan_comment(plan: &Comparison, names: &Names) -> String {
 }
 
 /// A comment that explains why there is no plan: a conflict, or an unreadable head.
-pub fn plan_failure(names: &Names, head: &Revision, message: &str, help: Option<&str>) -> String {
+pub fn plan_failure(
+    names: &PlanCommentContext,
+    head: &Revision,
+    message: &str,
+    help: Option<&str>,
+) -> String {
     let help = help.map(|help| format!("\n> help: {}", escaped(help, 500))).unwrap_or_default();
     format!("{}\n> [!WARNING]\n> **No plan**: {}{help}\n", names.heading(head), escaped(message, 2000))
 }
 
 /// The details of each app within a number of bytes, and the text about what was left out.
-fn within(plan: &Comparison, room: usize) -> (Vec<String>, String) {
+fn app_sections(plan: &Comparison, room: usize) -> (Vec<String>, String) {
     // The apps with the least risk are left out first.
     let risk = |app: &AppChange| {
         let deletes: usize = app.on.values().map(|counts| counts.deleted).sum();
@@ -94,25 +103,25 @@ fn within(plan: &Comparison, room: usize) -> (Vec<String>, String) {
     by_risk.sort_by_key(|index| (plan.apps.get(*index).map(risk), std::cmp::Reverse(*index)));
     let skipped = plan.apps.len().saturating_sub(MOST_APPS);
     let listed = by_risk.split_off(skipped);
-    let mut levels = vec![Level::None; plan.apps.len()];
+    let mut levels = vec![DetailLevel::None; plan.apps.len()];
     let mut texts = vec![String::new(); plan.apps.len()];
     for index in &listed {
         if let (Some(app), Some(level), Some(text)) =
             (plan.apps.get(*index), levels.get_mut(*index), texts.get_mut(*index))
         {
-            *level = Level::Full;
-            *text = details::app(app, Level::Full);
+            *level = DetailLevel::Full;
+            *text = details::app_details(app, DetailLevel::Full);
         }
     }
     let size = |texts: &[String]| texts.iter().map(|text| text.len() + 2).sum::<usize>();
     let mut total = size(&texts);
-    for level in [Level::Short, Level::List, Level::None] {
+    for level in [DetailLevel::Short, DetailLevel::List, DetailLevel::None] {
         for index in &listed {
             if total <= room {
                 break;
             }
             let (Some(app), Some(text)) = (plan.apps.get(*index), texts.get_mut(*index)) else { continue };
-            let shorter = details::app(app, level);
+            let shorter = details::app_details(app, level);
             if shorter.len() < text.len() {
                 total -= text.len() - shorter.len();
                 *text = shorter;
@@ -122,15 +131,15 @@ fn within(plan: &Comparison, room: usize) -> (Vec<String>, String) {
             }
         }
     }
-    let of = |level: Level| levels.iter().filter(|it| **it == level).count();
+    let of = |level: DetailLevel| levels.iter().filter(|it| **it == level).count();
     let parts: Vec<String> = [
-        (of(Level::Short), "parts of the diffs of"),
-        (of(Level::List), "the diffs of"),
-        (of(Level::None), "the objects of"),
+        (of(DetailLevel::Short), "parts of the diffs of"),
+        (of(DetailLevel::List), "the diffs of"),
+        (of(DetailLevel::None), "the objects of"),
     ]
     .into_iter()
     .filter(|(apps, _)| *apps > 0)
-    .map(|(apps, what)| format!("{what} {}", count(apps, "app")))
+    .map(|(apps, what)| format!("{what} {}", count_noun(apps, "app")))
     .collect();
     let note = match parts.as_slice() {
         [] => String::new(),

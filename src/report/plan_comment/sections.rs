@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::super::words::count;
-use super::Names;
-use super::text::{NAME, SHORT, bold, code, escaped, named, within};
-use crate::compare::{AppChange, ClusterState, Comparison, Fate, ObjectChange, WaveStep};
+use super::super::status_text::count_noun;
+use super::PlanCommentContext;
+use super::text::{
+    MAX_NAME_CHARS, MAX_SHORT_NAME_CHARS, bold, code_span, escaped, join_clusters, take_within,
+};
+use crate::compare::{AppChange, ClusterPresence, Comparison, ObjectChange, RemovalOutcome, WaveStep};
 use crate::model::{AppId, ClusterName};
 
 /// The most deletes and rollout orders, and the bytes for them.
 const MOST_DELETES: usize = 60;
-const DELETES: usize = 14_000;
+const MAX_DELETES_BYTES: usize = 14_000;
 const MOST_ORDERS: usize = 8;
-const ORDERS: usize = 2_500;
+const MAX_ORDERS_BYTES: usize = 2_500;
 const LONGEST_ORDER: usize = 1_500;
 
 pub fn summary(plan: &Comparison) -> String {
@@ -25,21 +27,21 @@ pub fn summary(plan: &Comparison) -> String {
         .collect();
     let mut parts = Vec::new();
     if !plan.errors.is_empty() {
-        parts.push(format!("**{}**", count(plan.errors.len(), "error")));
+        parts.push(format!("**{}**", count_noun(plan.errors.len(), "error")));
     }
     parts.push(match what.as_slice() {
         [] if plan.has_changes() => "**No object to write**".to_owned(),
         [] => "**No changes**".to_owned(),
         what => {
-            let (apps, total) = (count(apps, "app"), count(plan.clusters.len(), "cluster"));
+            let (apps, total) = (count_noun(apps, "app"), count_noun(plan.clusters.len(), "cluster"));
             format!("**{apps} on {clusters} of {total}: {}**", what.join(", "))
         }
     });
     if !plan.warnings.is_empty() {
-        parts.push(count(plan.warnings.len(), "warning"));
+        parts.push(count_noun(plan.warnings.len(), "warning"));
     }
     if plan.awaited > 0 {
-        parts.push(format!("{} not rendered yet", count(plan.awaited, "target")));
+        parts.push(format!("{} not rendered yet", count_noun(plan.awaited, "target")));
     }
     parts.join(" · ")
 }
@@ -51,16 +53,21 @@ pub fn deletes(plan: &Comparison) -> String {
     }
     let objects: usize = all.iter().map(|(_, object)| object.clusters.len()).sum();
     let line = |(app, object): &(&AppId, &ObjectChange)| {
-        let on = named(&object.clusters, bold);
+        let on = join_clusters(&object.clusters, bold);
         let fate = match &object.fate {
-            Some(Fate::WaitsForApproval(why)) => format!(": waits for an approval, {}", escaped(why, 200)),
+            Some(RemovalOutcome::WaitsForApproval(why)) => {
+                format!(": waits for an approval, {}", escaped(why, 200))
+            }
             _ => String::new(),
         };
-        let (app, object) = (escaped(&app.to_string(), NAME), code(&object.object.to_string(), 2 * NAME));
+        let (app, object) = (
+            escaped(&app.to_string(), MAX_NAME_CHARS),
+            code_span(&object.object.to_string(), 2 * MAX_NAME_CHARS),
+        );
         format!("> - {object} on {on} ({app}){fate}")
     };
-    let mut lines = vec!["> [!CAUTION]".to_owned(), format!("> **{}**", count(objects, "delete"))];
-    let (told, _) = within(all.iter().take(MOST_DELETES).map(line), DELETES);
+    let mut lines = vec!["> [!CAUTION]".to_owned(), format!("> **{}**", count_noun(objects, "delete"))];
+    let (told, _) = take_within(all.iter().take(MOST_DELETES).map(line), MAX_DELETES_BYTES);
     let number = told.len();
     lines.extend(told);
     if all.len() > number {
@@ -70,9 +77,12 @@ pub fn deletes(plan: &Comparison) -> String {
         }
         let mut kinds: Vec<(&str, usize)> = kinds.into_iter().collect();
         kinds.sort_by_key(|(kind, number)| (std::cmp::Reverse(*number), *kind));
-        let named: Vec<String> =
-            kinds.iter().take(5).map(|(kind, number)| format!("{number} {}", escaped(kind, SHORT))).collect();
-        let more = count(all.len() - number, "more object");
+        let named: Vec<String> = kinds
+            .iter()
+            .take(5)
+            .map(|(kind, number)| format!("{number} {}", escaped(kind, MAX_SHORT_NAME_CHARS)))
+            .collect();
+        let more = count_noun(all.len() - number, "more object");
         lines.push(format!("> - and {more}: {}", named.join(", ")));
     }
     if !plan.errors.is_empty() || !plan.known_errors.is_empty() {
@@ -83,29 +93,30 @@ pub fn deletes(plan: &Comparison) -> String {
 
 /// Clusters that are added or removed.
 pub fn clusters(plan: &Comparison) -> String {
-    let of = |state: ClusterState| -> Vec<ClusterName> {
+    let of = |state: ClusterPresence| -> Vec<ClusterName> {
         let columns = plan.clusters.iter().filter(|column| column.state == state);
         columns.map(|column| column.name.clone()).collect()
     };
     let line = |state, words: &str| match of(state).as_slice() {
         [] => None,
-        names => Some(format!("{}: {words}.", named(names, bold))),
+        names => Some(format!("{}: {words}.", join_clusters(names, bold))),
     };
     let lines = [
-        line(ClusterState::New, "new in Git"),
-        line(ClusterState::Gone, "no longer in Git, what runs there is left as it is"),
+        line(ClusterPresence::New, "new in Git"),
+        line(ClusterPresence::Gone, "no longer in Git, what runs there is left as it is"),
     ];
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-pub fn order(plan: &Comparison) -> String {
+pub fn rollout_orders(plan: &Comparison) -> String {
     let mut orders: BTreeMap<String, Vec<&AppChange>> = BTreeMap::new();
     for app in plan.apps.iter().filter(|app| !app.waves.is_empty() && !app.on.is_empty()) {
-        orders.entry(waves(&app.waves)).or_default().push(app);
+        orders.entry(wave_sequence(&app.waves)).or_default().push(app);
     }
     let is_one = orders.len() == 1;
     let line = |(order, apps): (&String, &Vec<&AppChange>)| {
-        let names: Vec<String> = apps.iter().take(3).map(|app| escaped(&app.app.to_string(), NAME)).collect();
+        let names: Vec<String> =
+            apps.iter().take(3).map(|app| escaped(&app.app.to_string(), MAX_NAME_CHARS)).collect();
         let more = if apps.len() > names.len() {
             format!(" and {} more", apps.len() - names.len())
         } else {
@@ -117,9 +128,9 @@ pub fn order(plan: &Comparison) -> String {
             format!("- {}{more}: {order}", names.join(", "))
         }
     };
-    let (mut lines, _) = within(orders.iter().take(MOST_ORDERS).map(line), ORDERS);
+    let (mut lines, _) = take_within(orders.iter().take(MOST_ORDERS).map(line), MAX_ORDERS_BYTES);
     if orders.len() > lines.len() {
-        lines.push(format!("- and {}", count(orders.len() - lines.len(), "more order")));
+        lines.push(format!("- and {}", count_noun(orders.len() - lines.len(), "more order")));
     }
     if !is_one && !lines.is_empty() {
         lines.insert(0, "Rollout order:".to_owned());
@@ -128,7 +139,7 @@ pub fn order(plan: &Comparison) -> String {
 }
 
 /// `bj4 → *somebody confirms* → bj5, gz1`.
-fn waves(waves: &[WaveStep]) -> String {
+fn wave_sequence(waves: &[WaveStep]) -> String {
     let mut text = String::new();
     for (number, wave) in waves.iter().enumerate().take(12) {
         if number > 0 {
@@ -136,25 +147,25 @@ fn waves(waves: &[WaveStep]) -> String {
         }
         text.push_str(&format!(
             "{} {}",
-            named(&wave.clusters, |name| escaped(name, SHORT)),
-            label(&wave.name)
+            join_clusters(&wave.clusters, |name| escaped(name, MAX_SHORT_NAME_CHARS)),
+            wave_label(&wave.name)
         ));
         if let Some(seconds) = wave.soak {
-            text.push_str(&format!(" → *soak {}*", span(seconds)));
+            text.push_str(&format!(" → *soak {}*", duration_text(seconds)));
         }
         if wave.confirm {
             text.push_str(" → *somebody confirms*");
         }
     }
-    if text.len() > LONGEST_ORDER { count(waves.len(), "wave") } else { text }
+    if text.len() > LONGEST_ORDER { count_noun(waves.len(), "wave") } else { text }
 }
 
-fn label(wave: &str) -> String {
-    format!("({})", escaped(wave, SHORT))
+fn wave_label(wave: &str) -> String {
+    format!("({})", escaped(wave, MAX_SHORT_NAME_CHARS))
 }
 
 /// `90s`, `15m`, `2h`.
-fn span(seconds: u64) -> String {
+fn duration_text(seconds: u64) -> String {
     match seconds {
         0 => "0s".to_owned(),
         it if it % 3600 == 0 => format!("{}h", it / 3600),
@@ -163,7 +174,7 @@ fn span(seconds: u64) -> String {
     }
 }
 
-pub fn footer(plan: &Comparison, names: &Names) -> String {
+pub fn footer(plan: &Comparison, names: &PlanCommentContext) -> String {
     let commits =
         format!("{} merged into {}", escaped(plan.head.short(), 12), escaped(plan.base.short(), 12));
     let is_plain = |url: &&String| {

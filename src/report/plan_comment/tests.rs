@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{MOST_BYTES, Names, plan_comment, plan_failure};
+use super::{MOST_BYTES, PlanCommentContext, plan_comment, plan_failure};
 use crate::compare::{
-    Action, AppChange, AppState, ClusterColumn, ClusterState, Comparison, Counts, Fate, FieldChange,
-    FieldGroup, Kept, ObjectChange, Placed, PlacementChange, Side, Totals, VersionChange, WaveStep, compare,
-    fleet_after,
+    AppChange, AppPresence, ClusterColumn, ClusterPresence, ComparedRevision, Comparison, ComparisonCache,
+    ComparisonTotals, FieldChange, FieldGroup, ObjectChange, ObjectChangeAction, ObjectCounts,
+    PlacementChange, PlacementTransition, RemovalOutcome, VersionChange, WaveStep, compare, fleet_after,
 };
-use crate::forge::{LONGEST_DESCRIPTION, State};
+use crate::forge::{CommitStatusState, LONGEST_DESCRIPTION};
 use crate::manifest;
 use crate::model::{
-    AppId, ClusterName, Diagnostic, Kind, Location, NoCharts, ObjectId, Revision, Scope, Snapshot,
+    AppId, ClusterName, Diagnostic, DiagnosticScope, GroupVersionKind, Location, NoCharts, ObjectId,
+    Revision, Snapshot,
 };
-use crate::render::Discovered;
+use crate::render::DiscoveredCapabilities;
 use crate::report::plan_statuses;
 
 type Texts = BTreeMap<String, String>;
@@ -48,15 +49,20 @@ fn compared(base: &Texts, head: &Texts) -> Comparison {
         ..Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
     };
     let (base, head) = (snapshot(base, "ba5eba5eba5e"), snapshot(head, "4ead4ead4ead"));
-    let mut reading = manifest::Memory::default();
+    let mut reading = manifest::ManifestCache::default();
     let before = fleet_after(&base, &mut reading, None);
     let after = fleet_after(&head, &mut reading, Some(&before));
-    let side = |fleet, snapshot| Side { fleet, snapshot, charts: &NoCharts, discovered: Discovered::new() };
-    compare(&side(&before, &base), &side(&after, &head), &mut Kept::default(), None)
+    let side = |fleet, snapshot| ComparedRevision {
+        fleet,
+        snapshot,
+        charts: &NoCharts,
+        discovered: DiscoveredCapabilities::new(),
+    };
+    compare(&side(&before, &base), &side(&after, &head), &mut ComparisonCache::default(), None)
 }
 
-fn names() -> Names {
-    Names {
+fn names() -> PlanCommentContext {
+    PlanCommentContext {
         prefix: "tutti".to_owned(),
         base: "main".to_owned(),
         head: "feature".to_owned(),
@@ -66,7 +72,7 @@ fn names() -> Names {
 
 /// The comment equals the golden file; `UPDATE_GOLDEN=1` rewrites it. Also checks the texts of the statuses.
 #[track_caller]
-fn check(file: &str, change: impl FnOnce(&mut Texts), statuses: [(State, &str); 2]) {
+fn check(file: &str, change: impl FnOnce(&mut Texts), statuses: [(CommitStatusState, &str); 2]) {
     let base = example();
     let mut head = base.clone();
     change(&mut head);
@@ -93,12 +99,13 @@ fn replace(texts: &mut Texts, path: &str, from: &str, to: &str) {
     *text = text.replace(from, to);
 }
 
-const VALID: (State, &str) = (State::Success, "4 apps × 4 clusters valid, 0 warnings");
+const VALID: (CommitStatusState, &str) =
+    (CommitStatusState::Success, "4 apps × 4 clusters valid, 0 warnings");
 
 #[test]
 fn image_of_one_app() {
     let change = |head: &mut Texts| replace(head, "apps/shop-web/app.yaml", "web:1.4.2", "web:1.5.0");
-    check("image.md", change, [VALID, (State::Success, "1 app, 4 clusters: ~4")]);
+    check("image.md", change, [VALID, (CommitStatusState::Success, "1 app, 4 clusters: ~4")]);
 }
 
 #[test]
@@ -107,8 +114,8 @@ fn new_app() {
         let text = head["apps/order-worker/app.yaml"].replace("name: order-worker", "name: mailer");
         head.insert("apps/mailer/app.yaml".to_owned(), text);
     };
-    let valid = (State::Success, "5 apps × 4 clusters valid, 0 warnings");
-    check("new-app.md", change, [valid, (State::Success, "1 app, 2 clusters: +2")]);
+    let valid = (CommitStatusState::Success, "5 apps × 4 clusters valid, 0 warnings");
+    check("new-app.md", change, [valid, (CommitStatusState::Success, "1 app, 2 clusters: +2")]);
 }
 
 #[test]
@@ -117,8 +124,12 @@ fn deleted_app() {
         head.remove("apps/platform/app.yaml").expect("a file");
         head.retain(|path, _| !path.starts_with("apps/platform/"));
     };
-    let valid = (State::Success, "3 apps × 4 clusters valid, 0 warnings");
-    check("removed-app.md", change, [valid, (State::Success, "1 app, 4 clusters: -16 (16 deletes)")]);
+    let valid = (CommitStatusState::Success, "3 apps × 4 clusters valid, 0 warnings");
+    check(
+        "removed-app.md",
+        change,
+        [valid, (CommitStatusState::Success, "1 app, 4 clusters: -16 (16 deletes)")],
+    );
 }
 
 #[test]
@@ -131,7 +142,7 @@ fn layer_of_one_zone() {
             "http://proxy2.gz.example.com:3128",
         );
     };
-    check("layer.md", change, [VALID, (State::Success, "2 apps, 2 clusters: ~5")]);
+    check("layer.md", change, [VALID, (CommitStatusState::Success, "2 apps, 2 clusters: ~5")]);
 }
 
 #[test]
@@ -140,7 +151,7 @@ fn error() {
         replace(head, "apps/shop-web/app.yaml", "  image: registry.example.com/shop/web:1.4.2\n", "");
         replace(head, "apps/order-worker/app.yaml", "replicas: 3", "replicas: 4");
     };
-    let failed = |text| (State::Failure, text);
+    let failed = |text| (CommitStatusState::Failure, text);
     check(
         "error.md",
         change,
@@ -334,19 +345,25 @@ impl Random {
     }
 
     fn object(&mut self, most: usize) -> ObjectChange {
-        const ACTIONS: [Action; 6] =
-            [Action::Delete, Action::Create, Action::Rename, Action::Move, Action::Change, Action::Orphan];
+        const ACTIONS: [ObjectChangeAction; 6] = [
+            ObjectChangeAction::Delete,
+            ObjectChangeAction::Create,
+            ObjectChangeAction::Rename,
+            ObjectChangeAction::Move,
+            ObjectChangeAction::Change,
+            ObjectChangeAction::Orphan,
+        ];
         let action = ACTIONS[self.below(ACTIONS.len())];
         ObjectChange {
             object: self.object_id(),
-            kind: Kind::new(&self.text(), &self.text(), &self.text()),
+            kind: GroupVersionKind::new(&self.text(), &self.text(), &self.text()),
             action,
             was: self.maybe(Self::object_id),
             from: self.maybe(|it| AppId::new(&it.text(), &it.text())),
             fate: self.maybe(|it| match it.below(3) {
-                0 => Fate::Deleted,
-                1 => Fate::WaitsForApproval(it.text()),
-                _ => Fate::Kept(it.text()),
+                0 => RemovalOutcome::Deleted,
+                1 => RemovalOutcome::WaitsForApproval(it.text()),
+                _ => RemovalOutcome::Kept(it.text()),
             }),
             clusters: self.list(most, Self::cluster),
             fields: self.list(3, |it| FieldGroup {
@@ -360,12 +377,12 @@ impl Random {
 
     fn app(&mut self, most: usize) -> AppChange {
         let on = self.list(most, |it| {
-            let counts = Counts { created: it.below(3), changed: it.below(3), deleted: it.below(3) };
+            let counts = ObjectCounts { created: it.below(3), changed: it.below(3), deleted: it.below(3) };
             (it.cluster(), counts)
         });
         AppChange {
             app: AppId::new(&self.text(), &self.text()),
-            state: [AppState::New, AppState::Removed, AppState::Changed][self.below(3)],
+            state: [AppPresence::New, AppPresence::Removed, AppPresence::Changed][self.below(3)],
             held: self.maybe(|_| "paused"),
             on: on.into_iter().collect(),
             unchanged: self.list(2, Self::cluster),
@@ -382,7 +399,8 @@ impl Random {
                 cluster: it.cluster(),
                 before: it.maybe(|_| 1),
                 after: it.maybe(|_| 2),
-                kind: [Placed::Comes, Placed::Stays, Placed::Goes][it.below(3)],
+                kind: [PlacementTransition::Comes, PlacementTransition::Stays, PlacementTransition::Goes]
+                    [it.below(3)],
                 why: it.text(),
             }),
             objects: self.list(most, |it| it.object(most)),
@@ -396,7 +414,7 @@ impl Random {
     }
 
     fn mistake(&mut self) -> Diagnostic {
-        let scope = Scope::Target(AppId::new(&self.text(), &self.text()), self.cluster());
+        let scope = DiagnosticScope::Target(AppId::new(&self.text(), &self.text()), self.cluster());
         Diagnostic::error("E1203", self.text(), scope).at(Location::new(&self.text(), 1, 2)).help(self.text())
     }
 
@@ -408,7 +426,7 @@ impl Random {
         let column = |name: ClusterName| ClusterColumn {
             name,
             ring: self.maybe(Self::text),
-            state: [ClusterState::Same, ClusterState::New, ClusterState::Gone][self.below(3)],
+            state: [ClusterPresence::Same, ClusterPresence::New, ClusterPresence::Gone][self.below(3)],
         };
         let clusters = clusters.into_iter().map(column).collect();
         Comparison {
@@ -419,7 +437,7 @@ impl Random {
             errors: self.list(most, Self::mistake),
             known_errors: self.list(most, Self::mistake),
             warnings: self.list(most, Self::mistake),
-            totals: Totals::default(),
+            totals: ComparisonTotals::default(),
             renders: 0,
             awaited: self.below(2),
         }
@@ -432,7 +450,8 @@ fn hostile_comment_stays_well_formed() {
         let mut random = Random(seed);
         let most = [3, 12, 60][random.below(3)];
         let plan = random.plan(most);
-        let names = Names { prefix: random.text(), base: random.text(), head: random.text(), ..names() };
+        let names =
+            PlanCommentContext { prefix: random.text(), base: random.text(), head: random.text(), ..names() };
         let comment = plan_comment(&plan, &names);
         assert_whole(&comment);
         assert_eq!(comment, plan_comment(&plan, &names), "seed {seed}");
@@ -456,8 +475,8 @@ fn large_plan_keeps_summary_deletes_and_errors() {
             (0..10).map(|cluster| ClusterName::from(name("cluster", cluster).as_str())).collect();
         let object = |number: usize| ObjectChange {
             object: ObjectId::new("", "ConfigMap", Some(&name("namespace", number)), &name("map", number)),
-            action: Action::Delete,
-            fate: Some(Fate::Deleted),
+            action: ObjectChangeAction::Delete,
+            fate: Some(RemovalOutcome::Deleted),
             clusters: clusters.clone(),
             ..Random(number as u64).object(3)
         };
@@ -465,7 +484,7 @@ fn large_plan_keeps_summary_deletes_and_errors() {
             app: AppId::new(&name("namespace", number), &name("app", number)),
             on: clusters
                 .iter()
-                .map(|name| (name.clone(), Counts { created: 0, changed: 0, deleted: 10 }))
+                .map(|name| (name.clone(), ObjectCounts { created: 0, changed: 0, deleted: 10 }))
                 .collect(),
             objects: (0..10).map(object).collect(),
             ..Random(number as u64).app(1)
@@ -475,7 +494,7 @@ fn large_plan_keeps_summary_deletes_and_errors() {
     plan.apps = (0..5000).map(app).collect();
     plan.errors = (0..3000)
         .map(|number| {
-            let scope = Scope::App(AppId::new("shop", &name("app", number)));
+            let scope = DiagnosticScope::App(AppId::new("shop", &name("app", number)));
             Diagnostic::error("E1203", "image is required ".repeat(50) + &number.to_string(), scope)
                 .at(Location::new(&name("apps", number), 1, 1))
                 .help("write one ".repeat(50))
@@ -498,7 +517,7 @@ fn large_plan_keeps_summary_deletes_and_errors() {
 #[test]
 fn marker_depends_on_the_prefix_only() {
     let check = |prefix: &str, expected: &str| {
-        let names = Names { prefix: prefix.to_owned(), ..Names::default() };
+        let names = PlanCommentContext { prefix: prefix.to_owned(), ..PlanCommentContext::default() };
         assert_eq!(names.marker(), expected);
     };
     check("tutti", "<!-- tutti:plan v1 prefix=tutti -->");

@@ -3,12 +3,12 @@
 use crate::model::{ClusterName, short_line, visible_line};
 
 /// The most clusters that are named; the others are counted.
-const NAMED: usize = 6;
+const MAX_NAMED_CLUSTERS: usize = 6;
 /// Of a line in a fence, in characters.
 const LONGEST_LINE: usize = 300;
 /// Of a name, and of a name in a long list, in characters.
-pub const NAME: usize = 120;
-pub const SHORT: usize = 48;
+pub const MAX_NAME_CHARS: usize = 120;
+pub const MAX_SHORT_NAME_CHARS: usize = 48;
 
 /// One line without mentions, links, HTML or Markdown.
 pub fn escaped(text: &str, limit: usize) -> String {
@@ -29,7 +29,7 @@ pub fn escaped(text: &str, limit: usize) -> String {
 }
 
 /// A code span, unless the text would end one.
-pub fn code(text: &str, limit: usize) -> String {
+pub fn code_span(text: &str, limit: usize) -> String {
     let line = short_line(text, limit);
     if line.is_empty() || line.contains(['`', '@', '|', '\\']) {
         return escaped(&line, limit);
@@ -38,7 +38,7 @@ pub fn code(text: &str, limit: usize) -> String {
 }
 
 /// For the summary of a collapsed section, which is HTML.
-pub fn html(text: &str, limit: usize) -> String {
+pub fn escaped_html(text: &str, limit: usize) -> String {
     let mut made = String::new();
     for letter in short_line(text, limit).chars() {
         match letter {
@@ -75,20 +75,21 @@ fn longest_run(line: &str, wanted: char) -> usize {
 }
 
 /// `bj1, bj2 and 3 more`, each in the form of `shown`.
-pub fn named(clusters: &[ClusterName], shown: impl Fn(&str) -> String) -> String {
-    let names: Vec<String> = clusters.iter().take(NAMED).map(|name| shown(name.as_str())).collect();
-    match clusters.len().saturating_sub(NAMED) {
+pub fn join_clusters(clusters: &[ClusterName], shown: impl Fn(&str) -> String) -> String {
+    let names: Vec<String> =
+        clusters.iter().take(MAX_NAMED_CLUSTERS).map(|name| shown(name.as_str())).collect();
+    match clusters.len().saturating_sub(MAX_NAMED_CLUSTERS) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
 }
 
 pub fn bold(text: &str) -> String {
-    format!("**{}**", escaped(text, SHORT))
+    format!("**{}**", escaped(text, MAX_SHORT_NAME_CHARS))
 }
 
 /// The first lines that fit into the bytes, and the number of the others.
-pub fn within(lines: impl IntoIterator<Item = String>, bytes: usize) -> (Vec<String>, usize) {
+pub fn take_within(lines: impl IntoIterator<Item = String>, bytes: usize) -> (Vec<String>, usize) {
     let (mut kept, mut size, mut left) = (Vec::new(), 0, 0);
     for line in lines {
         size += line.len() + 1;

@@ -1,22 +1,22 @@
 //! Merges equal chains of several clusters.
 
-use super::{Chain, Finding};
+use super::{CauseChain, ChainFinding};
 
 /// The worst first, then by cluster. Commands with a cluster name use the first cluster.
-pub fn folded(chains: Vec<Chain>) -> Vec<Chain> {
-    let mut folded: Vec<Chain> = Vec::new();
+pub fn fold_chains(chains: Vec<CauseChain>) -> Vec<CauseChain> {
+    let mut folded: Vec<CauseChain> = Vec::new();
     for chain in chains {
         match folded.iter_mut().find(|known| is_same(known, &chain)) {
             Some(known) => known.clusters.extend(chain.clusters),
             None => folded.push(chain),
         }
     }
-    folded.sort_by_key(Chain::state);
+    folded.sort_by_key(CauseChain::state);
     folded
 }
 
-fn is_same(one: &Chain, other: &Chain) -> bool {
-    let alike = |(one, other): (&Finding, &Finding)| {
+fn is_same(one: &CauseChain, other: &CauseChain) -> bool {
+    let alike = |(one, other): (&ChainFinding, &ChainFinding)| {
         // The hold may name the unit.
         (one.state, &one.text, &one.place, &one.who) == (other.state, &other.text, &other.place, &other.who)
     };

@@ -3,149 +3,167 @@
 
 use std::collections::BTreeSet;
 
-use super::links::Position;
-use super::{Finding, Link, RuleKind, State};
+use super::links::ChainSubject;
+use super::{ChainFinding, ChainLink, ChainLinkState, RuleKind};
 use crate::fleet::selector;
 use crate::model::{App, AppId, Location, WaveOrder};
 use crate::report::RolloutReport;
-use crate::rollout::{Hold, Standing, UnitId};
+use crate::rollout::{GateProgress, RolloutHold, UnitId};
 
-pub const APPROVALS: &str = "approvals/";
+pub const APPROVALS_FOLDER: &str = "approvals/";
 
-pub fn finding(at: &Position<'_>, rollout: &RolloutReport, hold: &Hold) -> Finding {
-    let of = |link, state| Finding::new(link, state, hold.to_string());
-    let (waits, broken) = (of(Link::Rollout, State::Waits), of(Link::Rollout, State::Broken));
+pub fn hold_finding(at: &ChainSubject<'_>, rollout: &RolloutReport, hold: &RolloutHold) -> ChainFinding {
+    let of = |link, state| ChainFinding::new(link, state, hold.to_string());
+    let (waits, broken) =
+        (of(ChainLink::Rollout, ChainLinkState::Waits), of(ChainLink::Rollout, ChainLinkState::Broken));
     let look_at = |unit: &UnitId| format!("tutti why {} --cluster {}", at.app, unit.cluster);
     let doctor = |name: &str| format!("tutti doctor {name}");
     let wave = |name: &str| wave_place(at, name);
-    let approvals = || vec![APPROVALS.to_owned(), at.folder()];
+    let approvals = || vec![APPROVALS_FOLDER.to_owned(), at.folder()];
     let finding = match hold.gate() {
-        Hold::Paused => broken.at(at.manifest_place()).help(["remove `paused: true`"]),
-        Hold::LeftOut { cluster, .. } => of(Link::Apply, State::Broken).help([doctor(cluster.as_str())]),
-        Hold::Unread => waits,
-        Hold::NotRendered { .. } => of(Link::Render, State::Broken).at(at.manifest_place()),
-        Hold::ClusterUnread { cluster } => waits.help([doctor(cluster.cluster.as_str())]),
-        Hold::Wave { unit, .. } => waits.by(&[at.folder()]).help([look_at(unit)]),
-        Hold::WaveLeftOut { wave: name, .. } => waits.at(wave(name)).help(["bring one of them back"]),
-        Hold::Soak { wave: name, .. } => {
+        RolloutHold::Paused => broken.with_place(at.manifest_place()).help(["remove `paused: true`"]),
+        RolloutHold::LeftOut { cluster, .. } => {
+            of(ChainLink::Apply, ChainLinkState::Broken).help([doctor(cluster.as_str())])
+        }
+        RolloutHold::Unread => waits,
+        RolloutHold::NotRendered { .. } => {
+            of(ChainLink::Render, ChainLinkState::Broken).with_place(at.manifest_place())
+        }
+        RolloutHold::ClusterUnread { cluster } => waits.help([doctor(cluster.cluster.as_str())]),
+        RolloutHold::Wave { unit, .. } => waits.with_writers(&[at.folder()]).help([look_at(unit)]),
+        RolloutHold::WaveLeftOut { wave: name, .. } => {
+            waits.with_place(wave(name)).help(["bring one of them back"])
+        }
+        RolloutHold::Soak { wave: name, .. } => {
             // The soak is counted by the running process, which may have started earlier than this one.
             let text = format!("{hold} at the latest");
-            Finding { text, ..waits }.at(wave(name)).help(["wait, or shorten `soak`"])
+            ChainFinding { text, ..waits }.with_place(wave(name)).help(["wait, or shorten `soak`"])
         }
-        Hold::Concurrency { wave: name, .. } => {
-            waits.at(wave(name)).help(["wait, or raise `maxConcurrency`"])
+        RolloutHold::Concurrency { wave: name, .. } => {
+            waits.with_place(wave(name)).help(["wait, or raise `maxConcurrency`"])
         }
-        Hold::Confirmation { after, .. } => {
-            broken.at(wave(after)).by(&approvals()).help(RolloutReport::commands(rollout))
+        RolloutHold::Confirmation { after, .. } => {
+            broken.with_place(wave(after)).with_writers(&approvals()).help(RolloutReport::commands(rollout))
         }
-        Hold::Stopped { unit, .. } => {
+        RolloutHold::Stopped { unit, .. } => {
             let revert = rollout.commands();
-            broken.by(&[at.folder()]).help(std::iter::once(look_at(unit)).chain(revert))
+            broken.with_writers(&[at.folder()]).help(std::iter::once(look_at(unit)).chain(revert))
         }
-        Hold::Reverted { .. } | Hold::RevertFailed { .. } => {
-            broken.by(&[at.folder(), APPROVALS.to_owned()]).help(rollout.commands())
+        RolloutHold::Reverted { .. } | RolloutHold::RevertFailed { .. } => {
+            broken.with_writers(&[at.folder(), APPROVALS_FOLDER.to_owned()]).help(rollout.commands())
         }
-        Hold::After { app, .. } => waits.at(after_place(at, app)).help([format!("tutti why {app}")]),
-        Hold::Pin { .. } => broken.at(pin_place(at)).by(&approvals()).help(rollout.commands()),
-        Hold::Window { window, until, may_override, .. } => {
+        RolloutHold::After { app, .. } => {
+            waits.with_place(after_place(at, app)).help([format!("tutti why {app}")])
+        }
+        RolloutHold::Pin { .. } => {
+            broken.with_place(pin_place(at)).with_writers(&approvals()).help(rollout.commands())
+        }
+        RolloutHold::Window { window, until, may_override, .. } => {
             let shut = if until.is_some() { waits } else { broken };
             let place = window_place(at, window);
             let overrides = match may_override.as_slice() {
-                [] => APPROVALS.to_owned(),
-                names => format!("{APPROVALS} (an override, by {})", names.join(", ")),
+                [] => APPROVALS_FOLDER.to_owned(),
+                names => format!("{APPROVALS_FOLDER} (an override, by {})", names.join(", ")),
             };
             let by: Vec<String> =
                 std::iter::once(overrides).chain(place.iter().map(|place| at.folder_of(place))).collect();
             let command = format!("tutti approve rollout {} --override {window}", at.app);
             let help = until.map(|_| "wait".to_owned()).into_iter().chain([command]);
-            shut.at(place).by(&by).help(help)
+            shut.with_place(place).with_writers(&by).help(help)
         }
-        Hold::Analysis { analysis, standing, .. } => {
-            let place = at.look.fleet.analyses.get(analysis).map(|it| it.location.clone());
-            let measured = measured(*standing, waits, broken).at(place.clone().or_else(|| rings(at)));
+        RolloutHold::Analysis { analysis, standing, .. } => {
+            let place = at.context.fleet.analyses.get(analysis).map(|it| it.location.clone());
+            let measured = measurement_finding(*standing, waits, broken)
+                .with_place(place.clone().or_else(|| rings_place(at)));
             let place = place.iter().map(|place| at.folder_of(place));
-            measured.by(&place.chain(approvals()).collect::<Vec<_>>()).help(rollout.commands())
+            measured.with_writers(&place.chain(approvals()).collect::<Vec<_>>()).help(rollout.commands())
         }
-        Hold::Status { wave: name, standing, .. } => {
-            measured(*standing, waits, broken).at(wave(name)).by(&approvals()).help(rollout.commands())
-        }
-        Hold::Approval { asks, .. } => {
-            let rules = &at.look.fleet.approval_rules.rules;
+        RolloutHold::Status { wave: name, standing, .. } => measurement_finding(*standing, waits, broken)
+            .with_place(wave(name))
+            .with_writers(&approvals())
+            .help(rollout.commands()),
+        RolloutHold::Approval { asks, .. } => {
+            let rules = &at.context.fleet.approval_rules.rules;
             let place = rules.iter().find(|rule| asks.iter().any(|asks| asks.rule == rule.name));
             let roles: BTreeSet<&str> =
                 asks.iter().flat_map(|asks| &asks.approvers).map(String::as_str).collect();
             let by = match roles.is_empty() {
-                true => APPROVALS.to_owned(),
-                false => format!("{APPROVALS} (approved by {})", Vec::from_iter(roles).join(", ")),
+                true => APPROVALS_FOLDER.to_owned(),
+                false => format!("{APPROVALS_FOLDER} (approved by {})", Vec::from_iter(roles).join(", ")),
             };
             let of_rule = if hold.is_reading() { waits } else { broken };
-            of_rule.at(place.map(|rule| rule.location.clone())).by(&[by]).help(rollout.commands())
+            of_rule
+                .with_place(place.map(|rule| rule.location.clone()))
+                .with_writers(&[by])
+                .help(rollout.commands())
         }
-        Hold::Frozen { .. } => broken.by(&[at.folder()]).help(["commit the app anew, or fetch its history"]),
+        RolloutHold::Frozen { .. } => {
+            broken.with_writers(&[at.folder()]).help(["commit the app anew, or fetch its history"])
+        }
     };
-    Finding { hold: Some(hold.clone()), ..finding }
+    ChainFinding { hold: Some(hold.clone()), ..finding }
 }
 
 /// A measurement continues by itself until it fails or is inconclusive.
-fn measured(standing: Standing, waits: Finding, broken: Finding) -> Finding {
+fn measurement_finding(standing: GateProgress, waits: ChainFinding, broken: ChainFinding) -> ChainFinding {
     match standing {
-        Standing::Pending => waits,
-        Standing::Failed | Standing::Inconclusive => broken,
+        GateProgress::Pending => waits,
+        GateProgress::Failed | GateProgress::Inconclusive => broken,
     }
 }
 
-fn rings(at: &Position<'_>) -> Option<Location> {
-    at.look.fleet.rings_location.clone()
+fn rings_place(at: &ChainSubject<'_>) -> Option<Location> {
+    at.context.fleet.rings_location.clone()
 }
 
-/// The rule kind of a hold. `None`: no rule causes it.
-pub fn rule_of(hold: &Hold) -> Option<RuleKind> {
+/// The rule kind of a hold. `NotConfigured`: no rule causes it.
+pub fn rule_kind(hold: &RolloutHold) -> Option<RuleKind> {
     match hold.gate() {
-        Hold::Wave { .. }
-        | Hold::WaveLeftOut { .. }
-        | Hold::Soak { .. }
-        | Hold::Confirmation { .. }
-        | Hold::Concurrency { .. }
-        | Hold::Stopped { .. }
-        | Hold::Analysis { .. }
-        | Hold::Status { .. }
-        | Hold::ClusterUnread { .. } => Some(RuleKind::Gate),
-        Hold::Window { .. } => Some(RuleKind::Window),
-        Hold::Approval { .. } => Some(RuleKind::Approval),
-        Hold::After { .. } => Some(RuleKind::After),
-        Hold::Pin { .. } => Some(RuleKind::Pin),
-        Hold::Paused => Some(RuleKind::Pause),
-        Hold::LeftOut { .. }
-        | Hold::Unread
-        | Hold::NotRendered { .. }
-        | Hold::Reverted { .. }
-        | Hold::RevertFailed { .. }
-        | Hold::Frozen { .. } => None,
+        RolloutHold::Wave { .. }
+        | RolloutHold::WaveLeftOut { .. }
+        | RolloutHold::Soak { .. }
+        | RolloutHold::Confirmation { .. }
+        | RolloutHold::Concurrency { .. }
+        | RolloutHold::Stopped { .. }
+        | RolloutHold::Analysis { .. }
+        | RolloutHold::Status { .. }
+        | RolloutHold::ClusterUnread { .. } => Some(RuleKind::Gate),
+        RolloutHold::Window { .. } => Some(RuleKind::Window),
+        RolloutHold::Approval { .. } => Some(RuleKind::Approval),
+        RolloutHold::After { .. } => Some(RuleKind::After),
+        RolloutHold::Pin { .. } => Some(RuleKind::Pin),
+        RolloutHold::Paused => Some(RuleKind::Pause),
+        RolloutHold::LeftOut { .. }
+        | RolloutHold::Unread
+        | RolloutHold::NotRendered { .. }
+        | RolloutHold::Reverted { .. }
+        | RolloutHold::RevertFailed { .. }
+        | RolloutHold::Frozen { .. } => None,
     }
 }
 
-pub fn wave_place(at: &Position<'_>, name: &str) -> Option<Location> {
+pub fn wave_place(at: &ChainSubject<'_>, name: &str) -> Option<Location> {
     let app = at.manifest?;
     match &app.rollout.order {
         WaveOrder::Waves(rules) => {
             rules.iter().find(|rule| rule.name == name).map(|rule| rule.location.clone())
         }
         WaveOrder::Groups(_) => app.rollout.location.clone(),
-        WaveOrder::Default => at.look.fleet.rings_location.clone(),
+        WaveOrder::Default => at.context.fleet.rings_location.clone(),
     }
 }
 
-fn after_place(at: &Position<'_>, app: &AppId) -> Option<Location> {
+fn after_place(at: &ChainSubject<'_>, app: &AppId) -> Option<Location> {
     let after = &at.manifest?.rollout.after;
     after.iter().find(|after| after.app == *app).map(|after| after.location.clone())
 }
 
-fn pin_place(at: &Position<'_>) -> Option<Location> {
+fn pin_place(at: &ChainSubject<'_>) -> Option<Location> {
     at.manifest?.pins.get(at.cluster?).map(|pin| pin.location.clone())
 }
 
-fn window_place(at: &Position<'_>, name: &str) -> Option<Location> {
-    at.look.fleet.windows.iter().find(|window| window.name == name).map(|window| window.location.clone())
+fn window_place(at: &ChainSubject<'_>, name: &str) -> Option<Location> {
+    at.context.fleet.windows.iter().find(|window| window.name == name).map(|window| window.location.clone())
 }
 
 /// The place that sets the clusters of an app.

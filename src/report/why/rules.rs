@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Look;
-use super::holds::rule_of;
-use super::links::Position;
+use super::WhyContext;
+use super::holds::rule_kind;
+use super::links::ChainSubject;
 use super::writers::who_may_write;
 use crate::fleet::selector;
 use crate::model::{
-    App, AppId, Cluster, ClusterName, ClusterState, Lack, Location, Mode, PolicyAction, RolloutAction,
-    TaintEffect, Window, WindowAction,
+    App, AppId, ApprovalShortfall, Cluster, ClusterName, ClusterState, InstanceMode, Location, PolicyAction,
+    RolloutAction, TaintEffect, Window, WindowAction,
 };
-use crate::policy::Cause;
-use crate::render::TargetVerdict;
-use crate::report::Phase;
-use crate::report::words::count;
-use crate::rollout::Hold;
-use crate::window::{self, Lasting};
+use crate::policy::VerdictCause;
+use crate::render::TargetPolicyVerdict;
+use crate::report::TargetPhase;
+use crate::report::status_text::count_noun;
+use crate::rollout::RolloutHold;
+use crate::window::{self, WindowActivity};
 
 /// The most clusters that are named.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -61,7 +61,7 @@ impl RuleKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Standing {
+pub enum RuleEffect {
     /// It holds the app somewhere now.
     Holds,
     Warns,
@@ -72,10 +72,10 @@ pub enum Standing {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rule {
+pub struct RuleReport {
     pub kind: RuleKind,
     pub name: String,
-    pub standing: Standing,
+    pub standing: RuleEffect,
     pub text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Location>,
@@ -87,39 +87,39 @@ pub struct Rule {
 }
 
 /// All rules of an app, on all its clusters or on one; those that hold it first.
-pub fn of(look: &Look<'_>, app: &AppId, on: Option<&ClusterName>) -> Vec<Rule> {
-    let at = Position::new(look, app, None, None);
-    let mut rules = List { at: &at, on, rules: Vec::new() };
+pub fn rules_of_app(look: &WhyContext<'_>, app: &AppId, on: Option<&ClusterName>) -> Vec<RuleReport> {
+    let at = ChainSubject::new(look, app, None, None);
+    let mut rules = RuleList { at: &at, on, rules: Vec::new() };
     if let Some(manifest) = at.manifest {
         let clusters = rules.clusters_of(manifest);
-        rules.taints(manifest);
+        rules.add_taints(manifest);
         // Where the app is not placed, no other rule holds it.
         if on.is_none() || !clusters.is_empty() {
-            rules.pauses(manifest);
-            rules.clusters(&clusters);
-            rules.policies(manifest, &clusters);
-            rules.windows(manifest, &clusters);
-            rules.approvals(manifest, &clusters);
-            rules.gates(manifest);
-            rules.pins(manifest);
+            rules.add_pauses(manifest);
+            rules.add_clusters(&clusters);
+            rules.add_policies(manifest, &clusters);
+            rules.add_windows(manifest, &clusters);
+            rules.add_approval_rules(manifest, &clusters);
+            rules.add_gates(manifest);
+            rules.add_pins(manifest);
         }
     }
-    rules.deletes();
+    rules.add_deletes();
     let mut rules = rules.rules;
     rules.sort_by_key(|rule| rule.standing);
     rules
 }
 
-pub struct List<'a> {
-    pub at: &'a Position<'a>,
+pub struct RuleList<'a> {
+    pub at: &'a ChainSubject<'a>,
     pub on: Option<&'a ClusterName>,
-    rules: Vec<Rule>,
+    rules: Vec<RuleReport>,
 }
 
-impl<'a> List<'a> {
+impl<'a> RuleList<'a> {
     /// The clusters of the app among the requested ones.
     fn clusters_of(&self, app: &App) -> Vec<&'a Cluster> {
-        let fleet = self.at.look.fleet;
+        let fleet = self.at.context.fleet;
         let names = fleet.clusters_of(app).into_iter().filter(|name| self.on.is_none_or(|on| on == name));
         names.filter_map(|name| fleet.clusters.get(&name)).collect()
     }
@@ -128,11 +128,11 @@ impl<'a> List<'a> {
         &mut self,
         kind: RuleKind,
         name: impl Into<String>,
-        standing: Standing,
+        standing: RuleEffect,
         text: String,
-    ) -> &mut Rule {
+    ) -> &mut RuleReport {
         let name = name.into();
-        self.rules.push(Rule { kind, name, standing, text, place: None, who: None, command: None });
+        self.rules.push(RuleReport { kind, name, standing, text, place: None, who: None, command: None });
         let last = self.rules.len() - 1;
         &mut self.rules[last]
     }
@@ -140,31 +140,31 @@ impl<'a> List<'a> {
     pub fn add_at(
         &mut self,
         (kind, name): (RuleKind, &str),
-        standing: Standing,
+        standing: RuleEffect,
         text: String,
         place: Option<Location>,
-    ) -> &mut Rule {
+    ) -> &mut RuleReport {
         let who = place.as_ref().map(|place| who_may_write(&[self.at.folder_of(place)]));
         let rule = self.add(kind, name, standing, text);
         (rule.place, rule.who) = (place, who);
         rule
     }
 
-    fn pauses(&mut self, app: &App) {
-        let instance = &self.at.look.fleet.instance;
+    fn add_pauses(&mut self, app: &App) {
+        let instance = &self.at.context.fleet.instance;
         let written = [
             (app.paused, "paused", Some(&app.location)),
             (app.unmanaged, "unmanaged", Some(&app.location)),
-            (instance.mode == Mode::Observe, "mode: observe", instance.location.as_ref()),
+            (instance.mode == InstanceMode::Observe, "mode: observe", instance.location.as_ref()),
         ];
         for (_, name, place) in written.into_iter().filter(|(is_so, ..)| *is_so) {
             let text = "nothing of it is written".to_owned();
-            self.add_at((RuleKind::Pause, name), Standing::Holds, text, place.cloned());
+            self.add_at((RuleKind::Pause, name), RuleEffect::Holds, text, place.cloned());
         }
     }
 
-    fn clusters(&mut self, clusters: &[&'a Cluster]) {
-        let overview = self.at.look.overview;
+    fn add_clusters(&mut self, clusters: &[&'a Cluster]) {
+        let overview = self.at.context.overview;
         let away: Vec<&ClusterName> =
             overview.clusters.iter().filter(|it| !it.is_up()).map(|it| &it.name).collect();
         let of = |is_so: &dyn Fn(&Cluster) -> bool| -> Vec<&'a Cluster> {
@@ -177,15 +177,15 @@ impl<'a> List<'a> {
         for (named, text) in states {
             if let Some(first) = named.first() {
                 let place = Some(first.location.clone());
-                let names = names(named.iter().map(|it| &it.name));
-                self.add_at((RuleKind::Cluster, &names), Standing::Holds, text.to_owned(), place);
+                let names = join_names(named.iter().map(|it| &it.name));
+                self.add_at((RuleKind::Cluster, &names), RuleEffect::Holds, text.to_owned(), place);
             }
         }
     }
 
     /// Also of clusters where the taint keeps it off.
-    fn taints(&mut self, app: &App) {
-        let fleet = self.at.look.fleet;
+    fn add_taints(&mut self, app: &App) {
+        let fleet = self.at.context.fleet;
         let selects = |cluster: &Cluster| {
             let facts = cluster.facts(fleet.ring_of(&cluster.name));
             selector(app).is_some_and(|placement| placement.clusters.matches(facts))
@@ -196,26 +196,27 @@ impl<'a> List<'a> {
             fleet.clusters.values().filter(is_asked).filter(|it| !it.taints.is_empty() && selects(it))
         {
             let effects = [TaintEffect::NoExecute, TaintEffect::NoSchedule];
-            if let Some(taint) = effects.iter().find_map(|effect| app.kept_away_by(&cluster.taints, *effect))
+            if let Some(taint) =
+                effects.iter().find_map(|effect| app.blocking_taint(&cluster.taints, *effect))
             {
                 kept_out.entry(taint.to_string()).or_default().push(cluster);
             }
         }
         for (taint, clusters) in kept_out {
-            let text = format!("keeps it out of {}", names(clusters.iter().map(|it| &it.name)));
+            let text = format!("keeps it out of {}", join_names(clusters.iter().map(|it| &it.name)));
             let place = clusters.first().map(|cluster| cluster.location.clone());
-            self.add_at((RuleKind::Taint, &taint), Standing::Holds, text, place);
+            self.add_at((RuleKind::Taint, &taint), RuleEffect::Holds, text, place);
         }
     }
 
-    fn policies(&mut self, app: &App, clusters: &[&'a Cluster]) {
-        let fleet = self.at.look.fleet;
-        let is_asked = |it: &&TargetVerdict| self.on.is_none_or(|on| *on == it.cluster);
-        let verdicts: Vec<&TargetVerdict> = self.at.look.verdicts.iter().filter(is_asked).collect();
-        let targets = self.at.look.overview.targets_of(self.at.app).iter();
+    fn add_policies(&mut self, app: &App, clusters: &[&'a Cluster]) {
+        let fleet = self.at.context.fleet;
+        let is_asked = |it: &&TargetPolicyVerdict| self.on.is_none_or(|on| *on == it.cluster);
+        let verdicts: Vec<&TargetPolicyVerdict> = self.at.context.verdicts.iter().filter(is_asked).collect();
+        let targets = self.at.context.overview.targets_of(self.at.app).iter();
         let is_rendered = targets
             .filter(|target| self.on.is_none_or(|on| *on == target.cluster))
-            .any(|target| target.phase != Phase::Invalid);
+            .any(|target| target.phase != TargetPhase::Invalid);
         for policy in fleet.policies.all() {
             let selects = |cluster: &&Cluster| {
                 policy.selector.selects(&app.id, &app.labels, cluster.facts(fleet.ring_of(&cluster.name)))
@@ -223,32 +224,34 @@ impl<'a> List<'a> {
             if !clusters.iter().any(selects) {
                 continue;
             }
-            let is_of_it = |it: &&&TargetVerdict| {
+            let is_of_it = |it: &&&TargetPolicyVerdict| {
                 (&it.policy.name, &it.policy.location) == (&policy.name, &policy.location)
             };
             let said: Vec<_> = verdicts.iter().filter(is_of_it).collect();
-            let is_broken = said.iter().any(|it| it.cause == Cause::Broken);
-            let objects = count(said.len(), "object");
+            let is_broken = said.iter().any(|it| it.cause == VerdictCause::Broken);
+            let objects = count_noun(said.len(), "object");
             let (standing, text) = match policy.action {
                 action if said.is_empty() && !is_rendered => {
-                    (Standing::WouldHold, format!("{action}: not evaluated, as nothing is rendered"))
+                    (RuleEffect::WouldHold, format!("{action}: not evaluated, as nothing is rendered"))
                 }
-                action if said.is_empty() => (Standing::Passes, format!("{action}: allows it")),
+                action if said.is_empty() => (RuleEffect::Passes, format!("{action}: allows it")),
                 PolicyAction::Deny if is_broken => {
-                    (Standing::Holds, format!("has a mistake, denies {objects}"))
+                    (RuleEffect::Holds, format!("has a mistake, denies {objects}"))
                 }
-                PolicyAction::Deny => (Standing::Holds, format!("denies {objects}")),
-                PolicyAction::Warn | PolicyAction::Audit => (Standing::Warns, format!("warns of {objects}")),
+                PolicyAction::Deny => (RuleEffect::Holds, format!("denies {objects}")),
+                PolicyAction::Warn | PolicyAction::Audit => {
+                    (RuleEffect::Warns, format!("warns of {objects}"))
+                }
             };
-            let why = policy.description.as_deref().map(str::trim).filter(|_| standing != Standing::Passes);
+            let why = policy.description.as_deref().map(str::trim).filter(|_| standing != RuleEffect::Passes);
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
             let place = Some(policy.location.clone());
             self.add_at((RuleKind::Policy, &policy.name), standing, text + &why, place);
         }
     }
 
-    fn windows(&mut self, app: &App, clusters: &[&'a Cluster]) {
-        let look = self.at.look;
+    fn add_windows(&mut self, app: &App, clusters: &[&'a Cluster]) {
+        let look = self.at.context;
         if app.is_project() {
             return;
         }
@@ -264,14 +267,14 @@ impl<'a> List<'a> {
             if !clusters.iter().any(selects) {
                 continue;
             }
-            let (is_shut, mut text) = state_of(window, look);
+            let (is_shut, mut text) = window_state(window, look);
             let is_holding = holding
                 .iter()
-                .any(|hold| matches!(hold, Hold::Window { window: it, .. } if *it == window.name));
+                .any(|hold| matches!(hold, RolloutHold::Window { window: it, .. } if *it == window.name));
             let standing = match (is_holding, is_shut) {
-                (true, _) => Standing::Holds,
-                (false, true) => Standing::WouldHold,
-                (false, false) => Standing::Passes,
+                (true, _) => RuleEffect::Holds,
+                (false, true) => RuleEffect::WouldHold,
+                (false, false) => RuleEffect::Passes,
             };
             for approval in look.fleet.rollout_approvals.get(&app.id).into_iter().flatten() {
                 if matches!(&approval.action, RolloutAction::Override { window: it } if *it == window.name) {
@@ -290,8 +293,8 @@ impl<'a> List<'a> {
         }
     }
 
-    fn approvals(&mut self, app: &App, clusters: &[&'a Cluster]) {
-        let look = self.at.look;
+    fn add_approval_rules(&mut self, app: &App, clusters: &[&'a Cluster]) {
+        let look = self.at.context;
         let holding = self.holds(RuleKind::Approval);
         for rule in &look.fleet.approval_rules.rules {
             let selects = |cluster: &&Cluster| {
@@ -302,16 +305,20 @@ impl<'a> List<'a> {
                 continue;
             }
             let lacking = holding.iter().find_map(|hold| match hold {
-                Hold::Approval { asks, .. } => asks.iter().find(|asks| asks.rule == rule.name),
+                RolloutHold::Approval { asks, .. } => asks.iter().find(|asks| asks.rule == rule.name),
                 _ => None,
             });
-            let standing = if lacking.is_some() { Standing::Holds } else { Standing::WouldHold };
+            let standing = if lacking.is_some() { RuleEffect::Holds } else { RuleEffect::WouldHold };
             let for_what: Vec<&str> = rule.actions.iter().map(|action| action.as_str()).collect();
             let asks = || match rule.count {
                 Some(_) => {
-                    format!("asks for {} for {}", rule.asks(Lack::None).what(), for_what.join(" and "))
+                    format!(
+                        "asks for {} for {}",
+                        rule.unmet(ApprovalShortfall::None).requirement(),
+                        for_what.join(" and ")
+                    )
                 }
-                None => Lack::BrokenRule.to_string(),
+                None => ApprovalShortfall::BrokenRule.to_string(),
             };
             let text = lacking.map_or_else(asks, ToString::to_string);
             let place = Some(rule.location.clone());
@@ -323,28 +330,28 @@ impl<'a> List<'a> {
     }
 
     /// The holds of units that belong to this kind of rule.
-    pub fn holds(&self, kind: RuleKind) -> Vec<&'a Hold> {
+    pub fn holds(&self, kind: RuleKind) -> Vec<&'a RolloutHold> {
         let Some(rollout) = self.at.rollout_report() else { return Vec::new() };
         let units = rollout.units.iter().filter(|unit| self.on.is_none_or(|on| *on == unit.unit.cluster));
         let gates = units.filter_map(|unit| Some(unit.hold.as_ref()?.gate()));
-        gates.filter(|hold| rule_of(hold) == Some(kind)).collect()
+        gates.filter(|hold| rule_kind(hold) == Some(kind)).collect()
     }
 }
 
 /// Whether a window is closed, and until when.
-fn state_of(window: &Window, look: &Look<'_>) -> (bool, String) {
-    let Lasting { lasts, until } = window::lasting(&window.times, look.now);
+fn window_state(window: &Window, look: &WhyContext<'_>) -> (bool, String) {
+    let WindowActivity { is_active: lasts, until } = window::activity_at(&window.times, look.now);
     let is_shut = lasts == (window.action == WindowAction::Deny);
     if is_shut {
-        return (true, window::state_words(until, window.reason.as_deref(), &window.may_override));
+        return (true, window::shut_state_text(until, window.reason.as_deref(), &window.may_override));
     }
     let until = until.map(|until| format!(", shuts at {}", until.strftime("%F %H:%M UTC")));
     (false, format!("open{}", until.unwrap_or_default()))
 }
 
-fn names<'n>(all: impl ExactSizeIterator<Item = &'n ClusterName>) -> String {
-    let more = all.len().saturating_sub(NAMED);
-    let named: Vec<&str> = all.take(NAMED).map(|name| name.as_str()).collect();
+fn join_names<'n>(all: impl ExactSizeIterator<Item = &'n ClusterName>) -> String {
+    let more = all.len().saturating_sub(MAX_NAMED);
+    let named: Vec<&str> = all.take(MAX_NAMED).map(|name| name.as_str()).collect();
     let named = named.join(", ");
     if more == 0 { named } else { format!("{named} and {more} more") }
 }

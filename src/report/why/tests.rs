@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use super::*;
 use crate::fleet::assemble;
 use crate::manifest;
-use crate::model::{Digest, Lack, RuleAsks, Scope, Snapshot};
-use crate::plan::Action;
-use crate::report::{ClusterReport, DeletionReport, Phase, RolloutReport, TargetReport, UnitReport};
+use crate::model::{ApprovalShortfall, DiagnosticScope, Digest, Snapshot, UnmetApprovalRule};
+use crate::plan::PlanAction;
+use crate::report::{ClusterReport, DeletionReport, RolloutReport, TargetPhase, TargetReport, UnitReport};
 use crate::rollout::{self, UnitId};
 
 const RINGS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec:\n  rings:\n    - {name: prod, clusters: {}}\n";
@@ -45,7 +45,7 @@ fn web() -> AppId {
     AppId::new("shop", "web")
 }
 
-fn target(phase: Phase, detail: &str) -> TargetReport {
+fn target(phase: TargetPhase, detail: &str) -> TargetReport {
     TargetReport { detail: detail.to_owned(), ..TargetReport::of_test(web(), "p1", phase) }
 }
 
@@ -57,20 +57,20 @@ fn overview(target: TargetReport) -> Overview {
     }
 }
 
-fn asked(fleet: &Fleet, overview: &Overview, on: Option<&str>) -> Why {
-    let look = Look { overview, fleet, verdicts: &[], now: Timestamp::UNIX_EPOCH };
-    why(&look, &web(), on.map(ClusterName::from).as_ref())
+fn asked(fleet: &Fleet, overview: &Overview, on: Option<&str>) -> AppExplanation {
+    let look = WhyContext { overview, fleet, verdicts: &[], now: Timestamp::UNIX_EPOCH };
+    explain_app(&look, &web(), on.map(ClusterName::from).as_ref())
 }
 
 /// The first link that is not well: `link State: text, who → help`.
-fn broken_of(found: &Why) -> String {
+fn broken_of(found: &AppExplanation) -> String {
     let [chain] = &found.chains[..] else { panic!("{found:#?}") };
-    assert_eq!(chain.findings.iter().map(|it| it.link).collect::<Vec<_>>(), Link::ALL);
+    assert_eq!(chain.findings.iter().map(|it| it.link).collect::<Vec<_>>(), ChainLink::ALL);
     let first = chain.first_broken();
     assert_eq!(chain.broken, first.map(|it| it.link));
     let Some(first) = first else { return "all is well".to_owned() };
     let mut after = chain.findings.iter().skip_while(|it| it.link != first.link).skip(1);
-    assert!(after.all(|it| it.state == State::NotReached), "{chain:#?}");
+    assert!(after.all(|it| it.state == ChainLinkState::NotReached), "{chain:#?}");
     let place = first.place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
     let who = first.who.as_ref().map(|who| format!(", {who}")).unwrap_or_default();
     let help =
@@ -85,27 +85,35 @@ fn broken(overview: &Overview) -> String {
 #[test]
 fn first_broken_link_follows_from_the_phase() {
     #[track_caller]
-    fn check(phase: Phase, detail: &str, expected: &str) {
+    fn check(phase: TargetPhase, detail: &str, expected: &str) {
         let found = broken(&overview(target(phase, detail)));
         let own = " at apps/web/app.yaml:3:18, who may write apps/web/";
         assert_eq!(found, expected.replace(" OWN", own));
     }
-    check(Phase::Running, "", "all is well");
-    check(Phase::Invalid, "no image", "render Broken: no image OWN");
-    check(Phase::Waiting, "waits for namespace shop", "apply Waits: waits for namespace shop");
-    check(Phase::Refused, "Deployment shop/web: denied", "apply Broken: Deployment shop/web: denied OWN");
+    check(TargetPhase::Running, "", "all is well");
+    check(TargetPhase::Invalid, "no image", "render Broken: no image OWN");
+    check(TargetPhase::Waiting, "waits for namespace shop", "apply Waits: waits for namespace shop");
     check(
-        Phase::KeptOut,
+        TargetPhase::Refused,
+        "Deployment shop/web: denied",
+        "apply Broken: Deployment shop/web: denied OWN",
+    );
+    check(
+        TargetPhase::KeptOut,
         "",
         "apply Broken: a taint of the cluster keeps it out at clusters/p1.yaml:3:18, who may write apps/web/ or clusters/ → \
          add a toleration to the app, or take the taint from the cluster",
     );
-    check(Phase::Unmanaged, "", "apply Broken: it is left alone on purpose OWN → remove `unmanaged: true`");
-    check(Phase::Pending, "", "apply Waits: the next apply is due");
-    check(Phase::OutOfSync, "replicas differ", "apply Broken: replicas differ OWN");
-    check(Phase::Progressing, "0/2 available", "health Waits: 0/2 available");
     check(
-        Phase::Degraded,
+        TargetPhase::Unmanaged,
+        "",
+        "apply Broken: it is left alone on purpose OWN → remove `unmanaged: true`",
+    );
+    check(TargetPhase::Pending, "", "apply Waits: the next apply is due");
+    check(TargetPhase::OutOfSync, "replicas differ", "apply Broken: replicas differ OWN");
+    check(TargetPhase::Progressing, "0/2 available", "health Waits: 0/2 available");
+    check(
+        TargetPhase::Degraded,
         "CrashLoopBackOff",
         "health Broken: CrashLoopBackOff OWN → mend what the app runs or git revert abc",
     );
@@ -113,12 +121,12 @@ fn first_broken_link_follows_from_the_phase() {
 
 #[test]
 fn errors_come_before_their_consequences() {
-    let app = || Scope::App(web());
-    let mut overview = overview(target(Phase::Degraded, "CrashLoopBackOff"));
+    let app = || DiagnosticScope::App(web());
+    let mut overview = overview(target(TargetPhase::Degraded, "CrashLoopBackOff"));
     overview.diagnostics = vec![
         Diagnostic::error("E3001", "no layer", app()).help("write one"),
         Diagnostic::warning("E2131", "fits nothing", app()),
-        Diagnostic::error("E1201", "unknown field", Scope::File("apps/other.yaml".to_owned())),
+        Diagnostic::error("E1201", "unknown field", DiagnosticScope::File("apps/other.yaml".to_owned())),
     ];
     assert_eq!(broken(&overview), "render Broken: no layer [E3001] → write one");
     overview.diagnostics.push(Diagnostic::error("E1204", "wrong type", app()));
@@ -133,10 +141,10 @@ fn errors_come_before_their_consequences() {
 #[test]
 fn mistake_of_several_apps_is_found() {
     let place = Location::new("templates/base/a.yaml.j2", 4, 2);
-    let other = Scope::Target(AppId::new("shop", "api"), "p1".into());
+    let other = DiagnosticScope::Target(AppId::new("shop", "api"), "p1".into());
     let error = Diagnostic::error("E3002", "nothing is undefined", other).at(place).help("valid: app");
-    let mut overview = overview(target(Phase::Invalid, &error.to_string()));
-    overview.diagnostics = vec![Diagnostic::error("E3002", "another", Scope::Instance), error];
+    let mut overview = overview(target(TargetPhase::Invalid, &error.to_string()));
+    overview.diagnostics = vec![Diagnostic::error("E3002", "another", DiagnosticScope::Instance), error];
     overview.diagnostics.remove(0);
     assert_eq!(
         broken(&overview),
@@ -144,8 +152,8 @@ fn mistake_of_several_apps_is_found() {
     );
 }
 
-fn held(hold: &Hold) -> Overview {
-    let mut overview = overview(target(Phase::Waiting, "waits"));
+fn held(hold: &RolloutHold) -> Overview {
+    let mut overview = overview(target(TargetPhase::Waiting, "waits"));
     let unit = UnitReport { hold: Some(hold.clone()), ..UnitReport::of_test(UnitId::new("p1", ""), "prod") };
     let rollout = RolloutReport::of_test(web(), Vec::new(), vec![unit]);
     let commit = Some(Revision::from("0123456789"));
@@ -157,7 +165,7 @@ fn held(hold: &Hold) -> Overview {
 #[test]
 fn hold_has_its_link_place_and_owner() {
     #[track_caller]
-    fn check(hold: &Hold, expected: &str) {
+    fn check(hold: &RolloutHold, expected: &str) {
         let told = hold.to_string();
         assert_eq!(broken(&held(hold)).replace(&told, "HOLD"), expected);
     }
@@ -167,47 +175,47 @@ fn hold_has_its_link_place_and_owner() {
     let unit = || UnitId::new("t1", "");
     let own = "at apps/web/app.yaml:3:18, who may write apps/web/";
     let approval = "who may write approvals/ or apps/web/ → tutti approve rollout shop/web --through prod";
-    check(&Hold::Paused, &format!("rollout Broken: HOLD {own} → remove `paused: true`"));
-    let away = Hold::LeftOut { cluster: "p1".into(), because: because() };
+    check(&RolloutHold::Paused, &format!("rollout Broken: HOLD {own} → remove `paused: true`"));
+    let away = RolloutHold::LeftOut { cluster: "p1".into(), because: because() };
     check(&away, "apply Broken: HOLD → tutti doctor p1");
-    check(&Hold::Unread, "rollout Waits: HOLD");
-    check(&Hold::NotRendered { because: because() }, &format!("render Broken: HOLD {own}"));
-    check(&Hold::ClusterUnread { cluster: unit() }, "rollout Waits: HOLD → tutti doctor t1");
-    let behind = Hold::Wave { wave: wave(), done: 0, of: 1, unit: unit(), because: because() };
+    check(&RolloutHold::Unread, "rollout Waits: HOLD");
+    check(&RolloutHold::NotRendered { because: because() }, &format!("render Broken: HOLD {own}"));
+    check(&RolloutHold::ClusterUnread { cluster: unit() }, "rollout Waits: HOLD → tutti doctor t1");
+    let behind = RolloutHold::Wave { wave: wave(), done: 0, of: 1, unit: unit(), because: because() };
     check(&behind, "rollout Waits: HOLD, who may write apps/web/ → tutti why shop/web --cluster t1");
     let rings = "at rings.yaml:1:1, who may write rings.yaml";
     check(
-        &Hold::WaveLeftOut { wave: wave(), because: because() },
+        &RolloutHold::WaveLeftOut { wave: wave(), because: because() },
         &format!("rollout Waits: HOLD {rings} → bring one of them back"),
     );
     check(
-        &Hold::Soak { wave: wave(), until: Timestamp::UNIX_EPOCH },
+        &RolloutHold::Soak { wave: wave(), until: Timestamp::UNIX_EPOCH },
         &format!("rollout Waits: HOLD at the latest {rings} → wait, or shorten `soak`"),
     );
     check(
-        &Hold::Confirmation { after: wave(), through: wave(), digest },
+        &RolloutHold::Confirmation { after: wave(), through: wave(), digest },
         &format!("rollout Broken: HOLD at rings.yaml:1:1, {approval}"),
     );
     check(
-        &Hold::Concurrency { wave: wave(), limit: 1 },
+        &RolloutHold::Concurrency { wave: wave(), limit: 1 },
         &format!("rollout Waits: HOLD {rings} → wait, or raise `maxConcurrency`"),
     );
     check(
-        &Hold::Stopped { unit: unit(), because: because() },
+        &RolloutHold::Stopped { unit: unit(), because: because() },
         "rollout Broken: HOLD, who may write apps/web/ → tutti why shop/web --cluster t1 or git revert 0123456",
     );
     let by = "rollout Broken: HOLD, who may write apps/web/ or approvals/ → git revert 0123456";
-    check(&Hold::Reverted { digest }, &format!("{by} or tutti approve rollout shop/web --retry"));
-    check(&Hold::RevertFailed { because: because() }, by);
+    check(&RolloutHold::Reverted { digest }, &format!("{by} or tutti approve rollout shop/web --retry"));
+    check(&RolloutHold::RevertFailed { because: because() }, by);
     check(
-        &Hold::After { app: AppId::new("shop", "api"), because: because() },
+        &RolloutHold::After { app: AppId::new("shop", "api"), because: because() },
         "rollout Waits: HOLD at apps/web/app.yaml:9:28, who may write apps/web/ → tutti why shop/api",
     );
     check(
-        &Hold::Pin { ring: "test".to_owned(), version: "v2".to_owned(), through: wave(), digest },
+        &RolloutHold::Pin { ring: "test".to_owned(), version: "v2".to_owned(), through: wave(), digest },
         &format!("rollout Broken: HOLD at apps/web/pins/prod.yaml:1:10, {approval}"),
     );
-    let window = |until, names: &[&str]| Hold::Window {
+    let window = |until, names: &[&str]| RolloutHold::Window {
         window: "freeze".to_owned(),
         until,
         reason: None,
@@ -221,7 +229,7 @@ fn hold_has_its_link_place_and_owner() {
         &format!("rollout Waits: {freeze} (an override, by boss) or policies/ → wait or {command}"),
     );
     check(&window(None, &[]), &format!("rollout Broken: {freeze} or policies/ → {command}"));
-    let analysis = |standing| Hold::Analysis {
+    let analysis = |standing| RolloutHold::Analysis {
         wave: wave(),
         analysis: "rate".to_owned(),
         standing,
@@ -230,51 +238,58 @@ fn hold_has_its_link_place_and_owner() {
         digest,
     };
     let rate = "HOLD at policies/rate.yaml:1:1, who may write policies/ or approvals/ or apps/web/";
-    check(&analysis(rollout::Standing::Pending), &format!("rollout Waits: {rate}"));
+    check(&analysis(rollout::GateProgress::Pending), &format!("rollout Waits: {rate}"));
     check(
-        &analysis(rollout::Standing::Inconclusive),
+        &analysis(rollout::GateProgress::Inconclusive),
         &format!("rollout Broken: {rate} → tutti approve rollout shop/web --through prod"),
     );
     check(
-        &Hold::Status {
+        &RolloutHold::Status {
             wave: wave(),
             context: "ci/e2e".to_owned(),
-            standing: rollout::Standing::Inconclusive,
+            standing: rollout::GateProgress::Inconclusive,
             because: because(),
             through: wave(),
             digest,
         },
         &format!("rollout Broken: HOLD at rings.yaml:1:1, {approval}"),
     );
-    let asks = RuleAsks {
+    let asks = UnmetApprovalRule {
         rule: "two".to_owned(),
         count: Some(2),
         approvers: vec!["managers".to_owned()],
         reason: None,
-        lack: Lack::None,
+        lack: ApprovalShortfall::None,
     };
-    let approval = |lacks: &[Lack]| {
-        let asks = lacks.iter().map(|lack| RuleAsks { lack: lack.clone(), ..asks.clone() }).collect();
-        Hold::Approval { asks, through: wave(), digest }
+    let approval = |lacks: &[ApprovalShortfall]| {
+        let asks =
+            lacks.iter().map(|lack| UnmetApprovalRule { lack: lack.clone(), ..asks.clone() }).collect();
+        RolloutHold::Approval { asks, through: wave(), digest }
     };
     let place = "HOLD at policies/two.yaml:3:18, who may write approvals/ (approved by managers";
     let command = "→ tutti approve rollout shop/web --through prod";
-    check(&approval(&[Lack::None]), &format!("rollout Broken: {place}) {command}"));
-    check(&approval(&[Lack::None, Lack::BrokenRule]), &format!("rollout Broken: {place}) {command}"));
+    check(&approval(&[ApprovalShortfall::None]), &format!("rollout Broken: {place}) {command}"));
+    check(
+        &approval(&[ApprovalShortfall::None, ApprovalShortfall::BrokenRule]),
+        &format!("rollout Broken: {place}) {command}"),
+    );
     // An Approval exists, so no other one is proposed.
-    check(&approval(&[Lack::NotReadYet(None)]), &format!("rollout Waits: {place})"));
-    check(&approval(&[Lack::NotReadYet(Some("503".into()))]), &format!("rollout Waits: {place})"));
-    let frozen = |waits| Hold::Frozen { because: because(), waits };
+    check(&approval(&[ApprovalShortfall::NotReadYet(None)]), &format!("rollout Waits: {place})"));
+    check(
+        &approval(&[ApprovalShortfall::NotReadYet(Some("503".into()))]),
+        &format!("rollout Waits: {place})"),
+    );
+    let frozen = |waits| RolloutHold::Frozen { because: because(), waits };
     check(
         &frozen(None),
         "rollout Broken: HOLD, who may write apps/web/ → commit the app anew, or fetch its history",
     );
-    check(&frozen(Some(Box::new(Hold::Unread))), "rollout Waits: HOLD");
+    check(&frozen(Some(Box::new(RolloutHold::Unread))), "rollout Waits: HOLD");
 }
 
 #[test]
 fn unreachable_cluster_is_named() {
-    let mut overview = overview(target(Phase::Unreachable, ""));
+    let mut overview = overview(target(TargetPhase::Unreachable, ""));
     overview.clusters[0].state = "Offline";
     overview.clusters[0].detail = "connection refused".to_owned();
     assert_eq!(
@@ -290,7 +305,7 @@ fn delete(app: &str, approval: Option<&str>) -> DeletionReport {
         app: AppId::new("shop", app),
         object: "ConfigMap shop/old".to_owned(),
         revision: Revision::from("abc"),
-        action: Action::Wait,
+        action: PlanAction::Wait,
         waits: true,
         approval: approval.map(ToOwned::to_owned),
         reason: "over the cap".to_owned(),
@@ -306,7 +321,8 @@ fn deleted_app_waits_for_its_deletes() {
     assert_eq!(broken_of(&asked(&gone, &left(), Some("p1"))), expected);
     assert!(asked(&gone, &left(), Some("p2")).chains.is_empty());
     // Deletes of another app are ignored.
-    let other = Overview { deletions: vec![delete("api", None)], ..overview(target(Phase::Running, "")) };
+    let other =
+        Overview { deletions: vec![delete("api", None)], ..overview(target(TargetPhase::Running, "")) };
     assert_eq!(broken(&other), "all is well");
     assert!(asked(&fleet(), &other, None).rules.iter().all(|rule| rule.kind != RuleKind::Delete));
 }
@@ -347,7 +363,7 @@ fn app_without_placement_has_a_reason() {
 
 #[test]
 fn reasons_against_a_write_are_named() {
-    let planned = overview(target(Phase::OutOfSync, "2 writes planned"));
+    let planned = overview(target(TargetPhase::OutOfSync, "2 writes planned"));
     let instance =
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {mode: observe}\n";
     let maintained = P1.to_owned() + "  # below\n";
@@ -375,12 +391,13 @@ fn reasons_against_a_write_are_named() {
 fn rules_windows_and_gates_are_listed() {
     let told = |overview: &Overview| -> Vec<String> {
         let rules = asked(&fleet(), overview, None).rules;
-        let line = |it: &Rule| format!("{:?} {} {}: {}", it.standing, it.kind.as_str(), it.name, it.text);
+        let line =
+            |it: &RuleReport| format!("{:?} {} {}: {}", it.standing, it.kind.as_str(), it.name, it.text);
         rules.iter().map(line).collect()
     };
     let window = "window freeze: open, shuts at 2020-01-01 00:00 UTC";
     let pin = "pin prod: pinned to v1; a person merges the next promotion";
-    let mut well = overview(target(Phase::Running, ""));
+    let mut well = overview(target(TargetPhase::Running, ""));
     well.rollouts = vec![RolloutReport::of_test(web(), Vec::new(), Vec::new())];
     assert_eq!(
         told(&well),
@@ -392,11 +409,11 @@ fn rules_windows_and_gates_are_listed() {
         ]
     );
     let because = Arc::<str>::from("0/1 available");
-    let waits = held(&Hold::After { app: AppId::new("shop", "api"), because });
+    let waits = held(&RolloutHold::After { app: AppId::new("shop", "api"), because });
     assert_eq!(told(&waits)[0], "Holds after shop/api: waits for app shop/api: 0/1 available");
     let digest = Digest::of(b"v2");
     let (window, may_override) = ("freeze".to_owned(), Vec::new());
-    let shut = held(&Hold::Window { window, until: None, reason: None, may_override, digest });
+    let shut = held(&RolloutHold::Window { window, until: None, reason: None, may_override, digest });
     assert_eq!(told(&shut)[0], "Holds window freeze: open, shuts at 2020-01-01 00:00 UTC");
     let mut left = well;
     left.deletions = vec![delete("web", Some("123")), delete("web", Some("123")), delete("web", None)];
@@ -415,18 +432,25 @@ fn rules_windows_and_gates_are_listed() {
 
 #[test]
 fn equal_chains_of_clusters_are_merged() {
-    let mut many = overview(target(Phase::Running, ""));
+    let mut many = overview(target(TargetPhase::Running, ""));
     let on = |number: usize, phase, detail: &str| TargetReport {
         detail: detail.to_owned(),
         ..TargetReport::of_test(web(), &format!("c{number:04}"), phase)
     };
-    many.targets = (0..2000).map(|number| on(number, Phase::Running, "")).collect();
-    many.targets[1000] = on(1000, Phase::Progressing, "0/1 available");
-    many.targets[1500] = on(1500, Phase::Degraded, "CrashLoopBackOff");
+    many.targets = (0..2000).map(|number| on(number, TargetPhase::Running, "")).collect();
+    many.targets[1000] = on(1000, TargetPhase::Progressing, "0/1 available");
+    many.targets[1500] = on(1500, TargetPhase::Degraded, "CrashLoopBackOff");
     let found = asked(&fleet(), &many, None);
     let told: Vec<_> = found.chains.iter().map(|it| (it.clusters.len(), it.broken, it.state())).collect();
-    let health = Some(Link::Health);
+    let health = Some(ChainLink::Health);
     // The worst first.
-    assert_eq!(told, [(1, health, State::Broken), (1, health, State::Waits), (1998, None, State::Well)]);
+    assert_eq!(
+        told,
+        [
+            (1, health, ChainLinkState::Broken),
+            (1, health, ChainLinkState::Waits),
+            (1998, None, ChainLinkState::Well)
+        ]
+    );
     assert!(!found.is_well());
 }

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::fleet::{rings, wave};
 use super::simulator::{Health, Simulator};
-use crate::model::{OnFailure, Share};
-use crate::rollout::{Allows, Gate, Hold, Measure, Outcome, Standing};
+use crate::model::{OnFailure, UnitShare};
+use crate::rollout::{
+    ApprovalEffect, GateProgress, Measurement, MeasurementGate, MeasurementOutcome, RolloutHold,
+};
 
 const NAME: &str = "errors";
 const CONTEXT: &str = "ci/smoke";
@@ -19,47 +21,51 @@ fn installed() -> Simulator {
     fleet
 }
 
-fn gate(name: &str) -> Gate {
-    if name.contains('/') { Gate::Status(name.to_owned()) } else { Gate::Analysis(name.to_owned()) }
+fn gate(name: &str) -> MeasurementGate {
+    if name.contains('/') {
+        MeasurementGate::Status(name.to_owned())
+    } else {
+        MeasurementGate::Analysis(name.to_owned())
+    }
 }
 
 impl Simulator {
-    fn measure(&self, name: &str) -> Measure {
+    fn measure(&self, name: &str) -> Measurement {
         let digest = self.facts_at(self.head()).waves[0];
-        let retries = self.approvals.iter().rev().filter(|it| it.allows == Allows::Retry);
+        let retries = self.approvals.iter().rev().filter(|it| it.allows == ApprovalEffect::Retry);
         let retry = { retries }
             .find(|it| it.digest == self.digest())
             .and_then(|it| Some(it.file.as_ref()?.commit.clone()));
-        Measure { wave: "test".to_owned(), gate: gate(name), digest, retry }
+        Measurement { wave: "test".to_owned(), gate: gate(name), digest, retry }
     }
 
     /// The result of a measurement after test, for the version at the head.
-    fn measured(&mut self, name: &str, outcome: Outcome) -> &mut Self {
+    fn measured(&mut self, name: &str, outcome: MeasurementOutcome) -> &mut Self {
         let measure = self.measure(name);
         self.measured.insert(measure, outcome);
         self
     }
 
     /// The required measurements.
-    fn asks(&self) -> Vec<&Measure> {
-        self.decision().measures.keys().collect()
+    fn asks(&self) -> Vec<&Measurement> {
+        self.decision().measurements.keys().collect()
     }
 }
 
-fn pending() -> Outcome {
-    Outcome::Pending("1/3 good".into())
+fn pending() -> MeasurementOutcome {
+    MeasurementOutcome::Pending("1/3 good".into())
 }
 
-fn good() -> Outcome {
-    Outcome::Success("result [0.01]".into())
+fn good() -> MeasurementOutcome {
+    MeasurementOutcome::Success("result [0.01]".into())
 }
 
-fn bad() -> Outcome {
-    Outcome::Failure("result [0.9]".into())
+fn bad() -> MeasurementOutcome {
+    MeasurementOutcome::Failure("result [0.9]".into())
 }
 
-fn unclear() -> Outcome {
-    Outcome::Inconclusive("the query has no data".into())
+fn unclear() -> MeasurementOutcome {
+    MeasurementOutcome::Inconclusive("the query has no data".into())
 }
 
 #[test]
@@ -67,7 +73,7 @@ fn outcomes_open_hold_or_ask() {
     let confirmed = |fleet: &mut Simulator| _ = fleet.approve("prod");
     let nobody = |_: &mut Simulator| {};
     type Person = fn(&mut Simulator);
-    let cases: [(Outcome, Person, bool, &str, bool); 7] = [
+    let cases: [(MeasurementOutcome, Person, bool, &str, bool); 7] = [
         (pending(), nobody, false, "wave test is done, analysis errors is under way: 1/3 good", false),
         (good(), nobody, true, "", false),
         (bad(), nobody, false, "wave test is done, analysis errors has failed: result [0.9]", false),
@@ -101,8 +107,8 @@ fn outcomes_open_hold_or_ask() {
         fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", words);
         let asked = fleet.decision().confirmation.as_ref().map(|asked| asked.through.as_str());
         assert_eq!(asked, asks.then_some("prod"), "{outcome:?}");
-        let is_failure = fleet.hold("c2").is_some_and(Hold::is_failure);
-        assert_eq!(is_failure, matches!(outcome, Outcome::Failure(_)));
+        let is_failure = fleet.hold("c2").is_some_and(RolloutHold::is_failure);
+        assert_eq!(is_failure, matches!(outcome, MeasurementOutcome::Failure(_)));
         // A revert is possible whatever the results.
         fleet.restore(1).has("c1=v1 c2=v1 c3=v1");
     }
@@ -139,7 +145,7 @@ fn another_version_or_process_is_measured_again() {
 #[test]
 fn success_counts_once_the_next_wave_has_begun() {
     let mut fleet = installed();
-    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.waves[1].limits.max_concurrency = Some(UnitShare::Count(1));
     fleet.push(&[("*", "v2")]).settle();
     fleet.slow("v2").measured(NAME, good()).has("c1=v2 c2=v2 c3=v1");
     fleet.kill();
@@ -155,12 +161,12 @@ fn failed_analysis_reverts_units_with_on_failure_revert() {
     fleet.measured(NAME, unclear()).has("c1=v2 c2=v1 c3=v1");
     fleet.measured(NAME, bad()).has("c1=v1 c2=v1 c3=v1").waits("c2", "version ");
     let digest = fleet.digest();
-    assert!(matches!(fleet.hold("c1"), Some(Hold::Reverted { .. })), "{:?}", fleet.hold("c1"));
+    assert!(matches!(fleet.hold("c1"), Some(RolloutHold::Reverted { .. })), "{:?}", fleet.hold("c1"));
     assert_eq!(fleet.asks(), [&fleet.measure(NAME)], "a failure is kept");
     // Another process does not start it either. After a retry by a person it is measured again.
     fleet.kill();
     fleet.has("c1=v1 c2=v1 c3=v1");
-    fleet.approve_digest(digest, Allows::Retry).has("c1=v2 c2=v1 c3=v1");
+    fleet.approve_digest(digest, ApprovalEffect::Retry).has("c1=v2 c2=v1 c3=v1");
     assert_eq!(fleet.asks(), [&fleet.measure(NAME)]);
     fleet.measured(NAME, good()).has("c1=v2 c2=v2 c3=v2");
 }
@@ -174,7 +180,7 @@ fn retry_measures_a_stopping_failure_again() {
         .has("c1=v2 c2=v1 c3=v1")
         .waits("c3", "wave test is done, analysis errors has failed");
     let digest = fleet.digest();
-    fleet.approve_digest(digest, Allows::Retry).has("c1=v2 c2=v1 c3=v1");
+    fleet.approve_digest(digest, ApprovalEffect::Retry).has("c1=v2 c2=v1 c3=v1");
     fleet
         .waits("c3", "wave test is done, analysis errors is under way: this process has not measured it yet");
     fleet.measured(NAME, good()).has("c1=v2 c2=v2 c3=v2");
@@ -196,8 +202,8 @@ fn failure_stays_when_revert_is_impossible() {
     fleet.push(&[("*", "v2")]).settle();
     fleet.commits[1].is_lost = true;
     fleet.measured(NAME, bad()).has("c1=v2 c2=v1 c3=v1").pass(100_000).has("c1=v2 c2=v1 c3=v1");
-    assert!(matches!(fleet.hold("c1"), Some(Hold::RevertFailed { .. })), "{:?}", fleet.hold("c1"));
-    assert!(fleet.hold("c2").is_some_and(Hold::is_failure), "{:?}", fleet.hold("c2"));
+    assert!(matches!(fleet.hold("c1"), Some(RolloutHold::RevertFailed { .. })), "{:?}", fleet.hold("c1"));
+    assert!(fleet.hold("c2").is_some_and(RolloutHold::is_failure), "{:?}", fleet.hold("c2"));
 }
 
 #[test]
@@ -222,7 +228,7 @@ fn each_retry_measures_again() {
 fn approval_of_a_pinned_ring_passes_no_failure() {
     let confirm = |fleet: &mut Simulator, wave: usize| {
         let digest = fleet.facts_at(fleet.head()).waves[wave];
-        _ = fleet.approve_digest(digest, Allows::Through(wave));
+        _ = fleet.approve_digest(digest, ApprovalEffect::Through(wave));
     };
     for is_before in [true, false] {
         let mut fleet = rings();
@@ -232,7 +238,7 @@ fn approval_of_a_pinned_ring_passes_no_failure() {
         fleet.pin(&["c1", "c2", "c3", "c4"], "v1").settle();
         fleet.pin(&["c1"], "v2").has("c1=v2 c2=v1 c3=v1 c4=v1");
         if is_before {
-            fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+            fleet.waves[1].limits.max_concurrency = Some(UnitShare::Count(1));
             fleet.slow("v2").pin(&["c2", "c3"], "v2");
             confirm(&mut fleet, 1);
             fleet.has("c1=v2 c2=v2 c3=v1 c4=v1");
@@ -274,7 +280,7 @@ fn earlier_version_of_measured_ring_waits_for_approval() {
         fleet.pin(&["c1"], "v3").has("c1=v3 c2=v1 c3=v1").measured(NAME, good()).settle();
         fleet.pin(&["c2", "c3"], "v2").has("c1=v3 c2=v1 c3=v1").waits("c2", "ring test has not finished v2");
         let digest = fleet.facts_at(fleet.head()).waves[1];
-        fleet.approve_digest(digest, Allows::Through(1)).has("c1=v3 c2=v2 c3=v2");
+        fleet.approve_digest(digest, ApprovalEffect::Through(1)).has("c1=v3 c2=v2 c3=v2");
     }
 }
 
@@ -325,13 +331,13 @@ fn all_gates_must_pass() {
     fleet.waves[0].limits.statuses = vec![CONTEXT.to_owned()];
     fleet.push(&[("*", "v2")]).settle();
     assert_eq!(fleet.asks().len(), 2);
-    let standing = |fleet: &Simulator| fleet.hold("c2").and_then(Hold::standing);
+    let standing = |fleet: &Simulator| fleet.hold("c2").and_then(RolloutHold::standing);
     for (analysis, status, expected) in [
-        (good(), pending(), Some(Standing::Pending)),
-        (unclear(), pending(), Some(Standing::Pending)),
-        (unclear(), good(), Some(Standing::Inconclusive)),
-        (good(), unclear(), Some(Standing::Inconclusive)),
-        (bad(), unclear(), Some(Standing::Failed)),
+        (good(), pending(), Some(GateProgress::Pending)),
+        (unclear(), pending(), Some(GateProgress::Pending)),
+        (unclear(), good(), Some(GateProgress::Inconclusive)),
+        (good(), unclear(), Some(GateProgress::Inconclusive)),
+        (bad(), unclear(), Some(GateProgress::Failed)),
     ] {
         fleet.measured(NAME, analysis).measured(CONTEXT, status).has("c1=v2 c2=v1 c3=v1");
         assert_eq!(standing(&fleet), expected);

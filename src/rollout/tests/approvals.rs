@@ -10,56 +10,59 @@ use super::fleet::wave;
 use super::simulator::{Simulator, approval_file, revision};
 use super::windows::{END, shut};
 use crate::model::{
-    Answer, ApprovalRule, Approvers, Location, ObjectId, People, Question, Revision, Roles, RuledAction,
-    RuledKind, TargetSelector, Unread,
+    ApprovalQuery, ApprovalQueryError, ApprovalQueryResult, ApprovalRule, ApprovalRuleAction,
+    ApprovalRuleKind, ApproverRoles, Approvers, ForgePeople, Location, ObjectId, Revision, TargetSelector,
 };
-use crate::rollout::{Allows, AppRules};
+use crate::rollout::{AppApprovalRules, ApprovalEffect};
 
 /// The approval rules and the agreements of a test.
 #[derive(Clone, Debug, Default)]
 pub struct Agreements {
-    pub rules: AppRules,
-    pub roles: Roles,
+    pub rules: AppApprovalRules,
+    pub roles: ApproverRoles,
     pub changes: Vec<ObjectId>,
     /// The reviewers of the pull requests that brought these commits.
-    reviews: BTreeMap<Revision, Answer>,
-    /// The authors of any change. `None`: being read.
-    authors: Option<Answer>,
+    reviews: BTreeMap<Revision, ApprovalQueryResult>,
+    /// The authors of any change. `NotConfigured`: being read.
+    authors: Option<ApprovalQueryResult>,
 }
 
 impl Agreements {
-    pub fn answer(&self, asked: &Question) -> Option<Answer> {
+    pub fn answer(&self, asked: &ApprovalQuery) -> Option<ApprovalQueryResult> {
         match asked {
-            Question::Reviews { file } => self.reviews.get(&file.commit).cloned(),
-            Question::Authors { .. } => self.authors.clone(),
+            ApprovalQuery::Reviews { file } => self.reviews.get(&file.commit).cloned(),
+            ApprovalQuery::Authors { .. } => self.authors.clone(),
         }
     }
 }
 
-fn people(logins: &[&str]) -> Answer {
-    Ok(Arc::new(People { logins: logins.iter().map(|it| (*it).to_owned()).collect(), unknown: None }))
+fn people(logins: &[&str]) -> ApprovalQueryResult {
+    Ok(Arc::new(ForgePeople {
+        logins: logins.iter().map(|it| (*it).to_owned()).collect(),
+        unknown_author: None,
+    }))
 }
 
 fn rule(count: Option<usize>, kinds: &[&str]) -> Arc<ApprovalRule> {
-    let kind = |kind: &&str| RuledKind { kind: (*kind).to_owned(), group: None };
+    let kind = |kind: &&str| ApprovalRuleKind { kind: (*kind).to_owned(), group: None };
     Arc::new(ApprovalRule {
         name: "production".to_owned(),
         selector: TargetSelector::default(),
-        actions: vec![RuledAction::Rollout],
+        actions: vec![ApprovalRuleAction::Rollout],
         kinds: kinds.iter().map(kind).collect(),
         count,
         approvers: vec!["managers".to_owned()],
         four_eyes: true,
         reason: None,
         location: Location::new("policies/production.yaml", 1, 1),
-        places: Vec::new(),
+        approver_locations: Vec::new(),
     })
 }
 
 impl Simulator {
     fn ask(&mut self, clusters: &[&str], rule: Arc<ApprovalRule>) -> &mut Self {
-        self.agreements.rules = AppRules::on(clusters.iter().copied(), vec![rule]);
-        self.agreements.roles = Roles::of(
+        self.agreements.rules = AppApprovalRules::on(clusters.iter().copied(), vec![rule]);
+        self.agreements.roles = ApproverRoles::of(
             &[Approvers {
                 name: "managers".to_owned(),
                 users: ["ann", "bob", "cy"].map(str::to_owned).into(),
@@ -99,14 +102,14 @@ fn second_wave_waits_for_enough_approvals() {
         .approve("prod")
         .has("c1=v2 c2=v1 c3=v1")
         .waits("c2", &format!("{asks}: its reviews are not read yet"));
-    let asked = Question::Reviews { file: approval_file(fleet.head()) };
-    assert!(fleet.decision().asks.contains(&asked), "{:?}", fleet.decision().asks);
+    let asked = ApprovalQuery::Reviews { file: approval_file(fleet.head()) };
+    assert!(fleet.decision().questions.contains(&asked), "{:?}", fleet.decision().questions);
     fleet
         .agreed(&["ann", "zoe"])
         .has("c1=v2 c2=v1 c3=v1")
         .waits("c2", &format!("{asks}: only ann approved it"));
     fleet.agreed(&["ann", "bob"]).has("c1=v2 c2=v2 c3=v2");
-    assert!(fleet.decision().asks.is_empty());
+    assert!(fleet.decision().questions.is_empty());
     // The next version needs another approval.
     fleet.push(&[("*", "v3")]).has("c1=v3 c2=v2 c3=v2").waits("c3", &format!("{asks}: there is none"));
 }
@@ -122,11 +125,11 @@ fn author_does_not_count_as_reviewer() {
     );
     fleet.agreements.authors = None;
     fleet.has("c1=v2 c2=v1 c3=v1");
-    let is_of_change = |asked: &Question| {
-        matches!(asked, Question::Authors { since: Some(since), until, .. }
+    let is_of_change = |asked: &ApprovalQuery| {
+        matches!(asked, ApprovalQuery::Authors { since: Some(since), until, .. }
             if *since == revision(1) && *until == revision(fleet.head()))
     };
-    assert!(fleet.decision().asks.iter().any(is_of_change), "{:?}", fleet.decision().asks);
+    assert!(fleet.decision().questions.iter().any(is_of_change), "{:?}", fleet.decision().questions);
     fleet.agreements.authors = Some(people(&["dev"]));
     fleet.has("c1=v2 c2=v2 c3=v2");
 }
@@ -136,7 +139,7 @@ fn approval_of_another_wave_or_version_does_nothing() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("test").agreed(&["ann", "bob"]).has("c1=v2 c2=v1 c3=v1");
     let digest = fleet.digest();
-    fleet.push(&[("*", "v3")]).approve_digest(digest, Allows::Through(1)).agreed(&["ann", "bob"]);
+    fleet.push(&[("*", "v3")]).approve_digest(digest, ApprovalEffect::Through(1)).agreed(&["ann", "bob"]);
     fleet.has("c1=v3 c2=v1 c3=v1");
     // An approval from before the current content does not count.
     fleet.approve("prod").agreed(&["ann", "bob"]).has("c1=v3 c2=v3 c3=v3");
@@ -185,8 +188,8 @@ fn rule_with_kinds_opens_no_neighbor() {
     // v2 had no approval: its authors count as authors of the content for the empty unit.
     fleet.agreements.authors = None;
     fleet.approve("all").agreed(&["ann"]).has("c1=v2 c3=");
-    let is_of_all = |asked: &Question| matches!(asked, Question::Authors { since: None, .. });
-    assert!(fleet.decision().asks.iter().any(is_of_all), "{:?}", fleet.decision().asks);
+    let is_of_all = |asked: &ApprovalQuery| matches!(asked, ApprovalQuery::Authors { since: None, .. });
+    assert!(fleet.decision().questions.iter().any(is_of_all), "{:?}", fleet.decision().questions);
     fleet.agreements.authors = Some(people(&["dev"]));
     fleet.has("c1=v3 c3=v3").rebuild("c3").has("c1=v3 c3=v3");
 }
@@ -211,9 +214,9 @@ fn first_installation_needs_approvals_too() {
 #[test]
 fn window_override_needs_its_role() {
     let mut fleet = ruled();
-    fleet.agreements.rules = AppRules::default();
+    fleet.agreements.rules = AppApprovalRules::default();
     fleet.windows = shut("freeze", &["c2", "c3"], END);
-    let over = Allows::Override { window: "freeze".to_owned() };
+    let over = ApprovalEffect::Override { window: "freeze".to_owned() };
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
     let digest = fleet.digest();
     fleet.approve_digest(digest, over.clone()).has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
@@ -277,7 +280,7 @@ fn every_rule_must_be_satisfied() {
         approvers: Vec::new(),
         ..ApprovalRule::clone(&rule(Some(3), &[]))
     };
-    fleet.agreements.rules = AppRules::on(["c2", "c3"], vec![rule(Some(1), &[]), Arc::new(other)]);
+    fleet.agreements.rules = AppApprovalRules::on(["c2", "c3"], vec![rule(Some(1), &[]), Arc::new(other)]);
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
     fleet.waits("c2", "rule production asks for 1 approval of managers: there is none, and 1 more");
     fleet.approve("prod").agreed(&["ann", "zoe"]).has("c1=v2 c2=v1 c3=v1");
@@ -290,7 +293,7 @@ fn every_rule_must_be_satisfied() {
 fn unreachable_forge_asks_nobody() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod");
-    fleet.agreements.reviews.insert(revision(fleet.head()), Err(Unread::ForNow("503".into())));
+    fleet.agreements.reviews.insert(revision(fleet.head()), Err(ApprovalQueryError::Temporary("503".into())));
     fleet
         .has("c1=v2 c2=v1 c3=v1")
         .waits("c2", "rule production asks for 2 approvals of managers: its reviews are not read yet: 503");
@@ -305,7 +308,7 @@ fn unreachable_forge_asks_nobody() {
 fn missing_forge_needs_a_person() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).approve("prod");
-    let never = Unread::ForGood("tutti.yaml names no forge".into());
+    let never = ApprovalQueryError::Permanent("tutti.yaml names no forge".into());
     fleet.agreements.reviews.insert(revision(fleet.head()), Err(never));
     fleet.has("c1=v2 c2=v1 c3=v1").waits(
         "c2",

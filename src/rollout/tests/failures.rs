@@ -2,8 +2,8 @@
 
 use super::fleet::rings;
 use super::simulator::Health;
-use crate::model::{OnFailure, Share};
-use crate::rollout::{Choice, Hold};
+use crate::model::{OnFailure, UnitShare};
+use crate::rollout::{RenderChoice, RolloutHold};
 
 #[test]
 fn revert_needs_content_of_previous() {
@@ -12,16 +12,16 @@ fn revert_needs_content_of_previous() {
     fleet.crashing("v2").push(&[("*", "v2")]);
     fleet.commits[1].is_lost = true;
     fleet.has("c1=v2 c2=v1 c3=v1");
-    assert_eq!(fleet.choice("c1"), &Choice::Head);
+    assert_eq!(fleet.choice("c1"), &RenderChoice::Head);
     fleet.waits("c1", "RevertFailed: commit 0000000 cannot be read any more");
     assert_eq!(fleet.failure("c1"), "ImagePullBackOff");
-    assert!(matches!(fleet.hold("c2"), Some(Hold::Reverted { .. })));
+    assert!(matches!(fleet.hold("c2"), Some(RolloutHold::Reverted { .. })));
 }
 
 #[test]
 fn unhealthy_unit_stops_its_wave() {
     let mut fleet = rings().installed();
-    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.waves[1].limits.max_concurrency = Some(UnitShare::Count(1));
     fleet.push(&[("*", "v2")]).settle();
     fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v1");
     fleet.waits("c3", "wave prod changes 1 at a time (maxConcurrency)");
@@ -68,7 +68,7 @@ fn reverted_version_does_not_start_again() {
     fleet.has("c1=v1 c2=v1 c3=v1").pass(7200).has("c1=v1 c2=v1 c3=v1");
     fleet.push(&[]).kill();
     fleet.has("c1=v1 c2=v1 c3=v1");
-    assert!(matches!(fleet.hold("c3"), Some(Hold::Reverted { .. })));
+    assert!(matches!(fleet.hold("c3"), Some(RolloutHold::Reverted { .. })));
     fleet.bad.clear();
     fleet.retry().has("c1=v2 c2=v1 c3=v1");
     fleet.waits("c2", "wave test is done, wave prod waits for confirmation of ");
@@ -99,7 +99,7 @@ fn partial_revert_continues_after_restart() {
     fleet.crashing("v2").health("c1", Health::Failed).step_until("c1=v1+v2 c2=v1 c3=v1");
     fleet.health("c1", Health::Progressing).kill();
     fleet.has("c1=v1 c2=v1 c3=v1");
-    assert!(matches!(fleet.hold("c2"), Some(Hold::Reverted { .. })));
+    assert!(matches!(fleet.hold("c2"), Some(RolloutHold::Reverted { .. })));
 }
 
 #[test]

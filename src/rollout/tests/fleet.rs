@@ -3,7 +3,9 @@
 use super::simulator::{Health, SimCommit, SimUnit, Simulator, approval_file};
 use crate::fleet::Wave;
 use crate::model::{Digest, WaveLimits};
-use crate::rollout::{Allows, Approved, Choice, Decision, Hold, Reach, UnitId};
+use crate::rollout::{
+    ApprovalEffect, GivenApproval, RenderChoice, RolloutDecision, RolloutHold, UnitId, UnitParticipation,
+};
 
 pub fn wave(name: &str, confirm: bool) -> Wave {
     Wave { name: name.to_owned(), limits: WaveLimits { confirm, ..WaveLimits::default() } }
@@ -96,17 +98,17 @@ impl Simulator {
     /// A commit with an Approval of the head's digest.
     pub fn approve(&mut self, through: &str) -> &mut Self {
         let through = self.waves.iter().position(|wave| wave.name == through);
-        self.approve_digest(self.digest(), Allows::Through(through.expect("a wave")))
+        self.approve_digest(self.digest(), ApprovalEffect::Through(through.expect("a wave")))
     }
 
     pub fn retry(&mut self) -> &mut Self {
-        self.approve_digest(self.digest(), Allows::Retry)
+        self.approve_digest(self.digest(), ApprovalEffect::Retry)
     }
 
-    pub fn approve_digest(&mut self, digest: Digest, allows: Allows) -> &mut Self {
+    pub fn approve_digest(&mut self, digest: Digest, allows: ApprovalEffect) -> &mut Self {
         self.push(&[]);
         let (at, file) = (Some(self.head()), Some(approval_file(self.head())));
-        self.approvals.push(Approved { digest, allows, at, file });
+        self.approvals.push(GivenApproval { digest, allows, position: at, file });
         self
     }
 
@@ -147,12 +149,12 @@ impl Simulator {
 
     /// The cluster does not answer, or is in maintenance.
     pub fn lose(&mut self, cluster: &str) -> &mut Self {
-        self.reach.insert(cluster.to_owned(), Reach::LeftOut("offline".into()));
+        self.reach.insert(cluster.to_owned(), UnitParticipation::LeftOut("offline".into()));
         self
     }
 
     pub fn unread(&mut self, cluster: &str) -> &mut Self {
-        self.reach.insert(cluster.to_owned(), Reach::Unread);
+        self.reach.insert(cluster.to_owned(), UnitParticipation::Unread);
         self
     }
 
@@ -196,7 +198,7 @@ impl Simulator {
         self
     }
 
-    pub fn decision(&self) -> &Decision {
+    pub fn decision(&self) -> &RolloutDecision {
         self.last.as_ref().expect("a decision")
     }
 
@@ -206,7 +208,7 @@ impl Simulator {
         units.collect::<Vec<_>>().join(" ")
     }
 
-    pub fn hold(&self, unit: &str) -> Option<&Hold> {
+    pub fn hold(&self, unit: &str) -> Option<&RolloutHold> {
         self.decision().units[&unit_id(unit)].hold.as_ref()
     }
 
@@ -229,7 +231,7 @@ impl Simulator {
         self.units.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    pub fn choice(&self, unit: &str) -> &Choice {
+    pub fn choice(&self, unit: &str) -> &RenderChoice {
         &self.decision().units[&unit_id(unit)].choice
     }
 

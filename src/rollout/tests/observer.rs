@@ -3,47 +3,47 @@
 use std::collections::BTreeMap;
 
 use super::simulator::{Health, Run, SimUnit, Simulator, digest, revision};
-use crate::model::UnitMark;
-use crate::rollout::{Basis, Condition, Reach, UnitFacts, UnitId};
+use crate::model::UnitRolloutAnnotations;
+use crate::rollout::{CurrentUnitContent, UnitCondition, UnitFacts, UnitId, UnitParticipation};
 
 impl Simulator {
-    pub fn reach_of(&self, id: &UnitId) -> Reach {
-        self.reach.get(id.cluster.as_str()).cloned().unwrap_or(Reach::Ready)
+    pub fn reach_of(&self, id: &UnitId) -> UnitParticipation {
+        self.reach.get(id.cluster.as_str()).cloned().unwrap_or(UnitParticipation::Ready)
     }
 
     /// The observed content of a unit, without memory of earlier observations.
-    fn find(&self, id: &UnitId, unit: &SimUnit) -> (Run, Basis) {
+    fn find(&self, id: &UnitId, unit: &SimUnit) -> (Run, CurrentUnitContent) {
         let head = self.head_content(id);
-        let Some(head) = head else { return (Run::Head, Basis::Head) };
+        let Some(head) = head else { return (Run::Head, CurrentUnitContent::Head) };
         match &unit.run {
-            Run::Head => return (Run::Head, Basis::Head),
+            Run::Head => return (Run::Head, CurrentUnitContent::Head),
             // The head has the unit's content again.
-            Run::Held(..) if unit.is_whole(head) => return (Run::Head, Basis::Head),
+            Run::Held(..) if unit.is_whole(head) => return (Run::Head, CurrentUnitContent::Head),
             Run::Held(commit, content) => {
-                return (Run::Held(*commit, content.clone()), Basis::Other(digest(content)));
+                return (Run::Held(*commit, content.clone()), CurrentUnitContent::Other(digest(content)));
             }
             // As another process would find it: from its objects.
             Run::Half | Run::Unknown => {}
         }
         let Some(newest) = unit.present().map(|object| object.commit).max() else {
-            return (Run::Unknown, Basis::Empty);
+            return (Run::Unknown, CurrentUnitContent::Empty);
         };
         if unit.is_whole(head) {
-            return (Run::Head, Basis::Head);
+            return (Run::Head, CurrentUnitContent::Head);
         }
         if self.commits[newest].is_lost {
-            return (Run::Unknown, Basis::Unknown("its commit is gone".into()));
+            return (Run::Unknown, CurrentUnitContent::Unknown("its commit is gone".into()));
         }
         if !self.loaded.contains(&newest) {
-            return (Run::Unknown, Basis::Loading);
+            return (Run::Unknown, CurrentUnitContent::Loading);
         }
         match self.commits[newest].units.get(id) {
-            None => (Run::Unknown, Basis::Unknown("its commit lacks it".into())),
-            Some(content) if content == head => (Run::Head, Basis::Head),
+            None => (Run::Unknown, CurrentUnitContent::Unknown("its commit lacks it".into())),
+            Some(content) if content == head => (Run::Head, CurrentUnitContent::Head),
             Some(content) if unit.present().all(|object| object.content == *content) => {
-                (Run::Held(newest, content.clone()), Basis::Other(digest(content)))
+                (Run::Held(newest, content.clone()), CurrentUnitContent::Other(digest(content)))
             }
-            Some(_) => (Run::Half, Basis::Half),
+            Some(_) => (Run::Half, CurrentUnitContent::PartlyApplied),
         }
     }
 
@@ -57,44 +57,44 @@ impl Simulator {
         let head = self.head_content(id).cloned();
         let unit = &self.units[id];
         let (run, basis) = match (&reach, &unit.run) {
-            (Reach::Ready, _) => self.find(id, unit),
-            (Reach::Unread, _) => (unit.run.clone(), Basis::Loading),
+            (UnitParticipation::Ready, _) => self.find(id, unit),
+            (UnitParticipation::Unread, _) => (unit.run.clone(), CurrentUnitContent::Loading),
             // The memory of the previous process is lost.
-            (Reach::LeftOut(_), Run::Unknown) => (Run::Unknown, Basis::Empty),
-            (Reach::LeftOut(_), _) => self.find(id, unit),
+            (UnitParticipation::LeftOut(_), Run::Unknown) => (Run::Unknown, CurrentUnitContent::Empty),
+            (UnitParticipation::LeftOut(_), _) => self.find(id, unit),
         };
-        let is_seen = reach == Reach::Ready || unit.run != Run::Unknown;
-        let live = if is_seen { unit.live_mark() } else { UnitMark::default() };
+        let is_seen = reach == UnitParticipation::Ready || unit.run != Run::Unknown;
+        let live = if is_seen { unit.live_mark() } else { UnitRolloutAnnotations::default() };
         let mark =
             if live.since.is_some() && live.since >= unit.mark.since { live } else { unit.mark.clone() };
         let is_behind = head.as_ref().is_some_and(|head| !is_seen || !unit.is_whole(head));
         let condition = match unit.health {
-            _ if head.is_none() => Condition::Done,
-            Health::Well => Condition::Done,
-            Health::Progressing => Condition::Progressing("1/2 pods ready".into()),
-            Health::Failed => Condition::Failed("ImagePullBackOff".into()),
+            _ if head.is_none() => UnitCondition::Done,
+            Health::Well => UnitCondition::Done,
+            Health::Progressing => UnitCondition::Progressing("1/2 pods ready".into()),
+            Health::Failed => UnitCondition::Failed("ImagePullBackOff".into()),
         };
         let commit = match &run {
             Run::Held(commit, _) => Some(*commit),
             _ => unit.present().map(|object| object.commit).max(),
         };
         let pin = self.commits[self.head()].pins.get(id.cluster.as_str()).map(|pin| pin.as_str().into());
-        let counts = reach == Reach::Ready && !self.policy.paused;
+        let counts = reach == UnitParticipation::Ready && !self.policy.paused;
         let now = self.now;
         let unit = self.units.get_mut(id).expect("a unit");
         let mut facts = UnitFacts {
             wave: unit.wave,
             head: head.as_deref().map_or_else(|| digest(""), digest),
-            reach,
+            participation: reach,
             is_behind,
-            basis,
+            current_content: basis,
             condition,
             revision: commit.filter(|_| is_seen).map(revision),
             mark: mark.clone(),
             timers: unit.timers,
-            after: unit.after.clone(),
+            predecessor_hold: unit.after.clone(),
             pin,
-            mistake: unit.mistake.clone(),
+            render_error: unit.mistake.clone(),
         };
         unit.timers.observe(facts.is_well(), counts, now);
         facts.timers = unit.timers;

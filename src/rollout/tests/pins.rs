@@ -3,7 +3,7 @@
 use super::fleet::rings;
 use super::simulator::Simulator;
 use crate::model::{Digest, OnFailure};
-use crate::rollout::{Allows, Hold};
+use crate::rollout::{ApprovalEffect, RolloutHold};
 
 #[test]
 fn version_without_earlier_ring_waits_for_approval() {
@@ -14,7 +14,7 @@ fn version_without_earlier_ring_waits_for_approval() {
     fleet.waits("c2", "ring test has not finished v2, waits for it or for confirmation of ");
     let asked = fleet.decision().confirmation.clone().expect("a confirmation");
     assert_eq!(asked.digest, fleet.facts_at(fleet.head()).waves[1], "of that ring alone");
-    fleet.approve_digest(asked.digest, Allows::Through(1)).has("c1=v1 c2=v2 c3=v2");
+    fleet.approve_digest(asked.digest, ApprovalEffect::Through(1)).has("c1=v1 c2=v2 c3=v2");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn pin_waits_while_ring_before_takes_it() {
     // The ring needs a confirmation, however the change came.
     fleet.has("c1=v2 c2=v1 c3=v1").waits("c2", "wave test is done, wave prod waits for confirmation of ");
     let asked = fleet.decision().confirmation.clone().expect("a confirmation");
-    fleet.approve_digest(asked.digest, Allows::Through(1)).has("c1=v2 c2=v2 c3=v2");
+    fleet.approve_digest(asked.digest, ApprovalEffect::Through(1)).has("c1=v2 c2=v2 c3=v2");
 }
 
 #[test]
@@ -70,15 +70,15 @@ fn pinned_version_that_fails_reverts_its_ring_only() {
     fleet.has("c1=v3 c2=v1 c3=v1");
     assert_eq!(refused(&fleet, "c3"), digest);
     fleet.bad.clear();
-    fleet.approve_digest(digest, Allows::Retry).has("c1=v3 c2=v2 c3=v2");
+    fleet.approve_digest(digest, ApprovalEffect::Retry).has("c1=v3 c2=v2 c3=v2");
     fleet.pin(&["c2", "c3"], "v1").has("c1=v3 c2=v1 c3=v1");
     assert_eq!(fleet.hold("c2"), None);
 }
 
 /// The version that was refused for a unit.
 fn refused(fleet: &Simulator, unit: &str) -> Digest {
-    match fleet.hold(unit).map(Hold::gate) {
-        Some(Hold::Reverted { digest }) => *digest,
+    match fleet.hold(unit).map(RolloutHold::gate) {
+        Some(RolloutHold::Reverted { digest }) => *digest,
         hold => panic!("{unit}: {hold:?}"),
     }
 }
@@ -104,9 +104,9 @@ fn each_ring_reverts_its_own_version() {
         fleet.has("c1=v2 c2=v1 c3=v1");
         assert_eq!(of_both(&fleet), digests[..2]);
         // A person allows one of them to be tried again.
-        fleet.approve_digest(digests[0], Allows::Retry).has("c1=v3 c2=v1 c3=v1");
+        fleet.approve_digest(digests[0], ApprovalEffect::Retry).has("c1=v3 c2=v1 c3=v1");
         assert_eq!((fleet.hold("c1"), refused(&fleet, "c2")), (None, digests[1]));
-        fleet.approve_digest(digests[1], Allows::Retry).has("c1=v3 c2=v2 c3=v2");
+        fleet.approve_digest(digests[1], ApprovalEffect::Retry).has("c1=v3 c2=v2 c3=v2");
     }
 }
 

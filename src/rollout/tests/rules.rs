@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use super::simulator::{Simulator, number};
 use super::walks::TakenBack;
-use crate::rollout::{Allows, Basis, Choice, CommitFacts, Condition, Decision, Reach, UnitFacts, UnitId};
+use crate::rollout::{
+    ApprovalEffect, CommitFacts, CurrentUnitContent, RenderChoice, RolloutDecision, UnitCondition, UnitFacts,
+    UnitId, UnitParticipation,
+};
 
 #[derive(Debug, Default)]
 pub struct Rules {
@@ -15,8 +18,11 @@ pub struct Rules {
 type Units = BTreeMap<UnitId, UnitFacts>;
 
 /// It takes the head's content now.
-fn begins(facts: &UnitFacts, decision: &Decision, id: &UnitId) -> bool {
-    facts.is_ready() && facts.is_behind && !facts.has_begun() && decision.units[id].choice == Choice::Head
+fn begins(facts: &UnitFacts, decision: &RolloutDecision, id: &UnitId) -> bool {
+    facts.is_ready()
+        && facts.is_behind
+        && !facts.has_begun()
+        && decision.units[id].choice == RenderChoice::Head
 }
 
 impl Rules {
@@ -24,10 +30,10 @@ impl Rules {
         self.taken_back.retain(|(id, _), _| !is_lost(id));
     }
 
-    pub fn check(&mut self, fleet: &Simulator, units: &Units, decision: &Decision) {
+    pub fn check(&mut self, fleet: &Simulator, units: &Units, decision: &RolloutDecision) {
         for (id, facts) in units {
             let verdict = &decision.units[id];
-            let is_head = verdict.choice == Choice::Head;
+            let is_head = verdict.choice == RenderChoice::Head;
             assert!(
                 !facts.is_behind || is_head && facts.is_ready() || verdict.hold.is_some(),
                 "{id} waits and nobody says why: {verdict:?}"
@@ -36,7 +42,7 @@ impl Rules {
             if begins(facts, decision, id) {
                 self.check_start(fleet, units, id);
             }
-            let is_reverted = facts.has_begun() && matches!(verdict.choice, Choice::At(_));
+            let is_reverted = facts.has_begun() && matches!(verdict.choice, RenderChoice::At(_));
             if is_reverted && facts.is_ready() {
                 self.taken_back.insert((id.clone(), fleet.digest()), fleet.head());
             }
@@ -51,24 +57,25 @@ impl Rules {
             assert!(is_retried(fleet, *refused_at), "{id} begins again what was taken back");
         }
         self.taken_back.retain(|(known, of), _| known != id || *of == digest);
-        if facts.goes_back() {
+        if facts.is_revert() {
             return;
         }
         assert!(
-            units
-                .values()
-                .all(|it| it.reach != Reach::Unread && (it.is_left_out() || it.basis != Basis::Loading)),
+            units.values().all(|it| it.participation != UnitParticipation::Unread
+                && (it.is_left_out() || it.current_content != CurrentUnitContent::Loading)),
             "{id} begins before all is read"
         );
-        let commit = match facts.basis {
-            Basis::Other(_) => facts.revision.as_ref().map(number),
+        let commit = match facts.current_content {
+            CurrentUnitContent::Other(_) => facts.revision.as_ref().map(number),
             _ => None,
         };
         let base = commit.filter(|it| !fleet.commits[*it].is_lost).map(|commit| fleet.facts_at(commit));
         let since = Since { fleet, units, commit, base, head: fleet.facts_at(fleet.head()) };
         let failed = since.failed();
-        if fleet.windows.is_on(&id.cluster) {
-            let may_fill = facts.basis == Basis::Empty && since.is_let_through(facts) && failed.is_none();
+        if fleet.windows.selects(&id.cluster) {
+            let may_fill = facts.current_content == CurrentUnitContent::Empty
+                && since.is_let_through(facts)
+                && failed.is_none();
             assert!(may_fill || since.goes_back(id, facts), "{id} begins in a freeze");
         }
         let gates = match &failed {
@@ -76,7 +83,8 @@ impl Rules {
             None => since.gates(facts),
         };
         if let Err(why) = gates {
-            let may_fill = facts.basis == Basis::Empty && since.may_fill(facts, failed.is_some());
+            let may_fill =
+                facts.current_content == CurrentUnitContent::Empty && since.may_fill(facts, failed.is_some());
             assert!(may_fill, "{id} begins although {why}");
         }
     }
@@ -84,12 +92,14 @@ impl Rules {
 
 fn is_retried(fleet: &Simulator, refused_at: usize) -> bool {
     let mut retries =
-        fleet.approvals.iter().filter(|it| it.allows == Allows::Retry && it.digest == fleet.digest());
-    retries.any(|approved| approved.at.is_some_and(|at| at > refused_at))
+        fleet.approvals.iter().filter(|it| it.allows == ApprovalEffect::Retry && it.digest == fleet.digest());
+    retries.any(|approved| approved.position.is_some_and(|at| at > refused_at))
 }
 
-fn check_limits(fleet: &Simulator, units: &Units, decision: &Decision) {
-    let is_first = units.values().all(|it| !matches!(it.basis, Basis::Other(_) | Basis::Half));
+fn check_limits(fleet: &Simulator, units: &Units, decision: &RolloutDecision) {
+    let is_first = units.values().all(|it| {
+        !matches!(it.current_content, CurrentUnitContent::Other(_) | CurrentUnitContent::PartlyApplied)
+    });
     for (wave, said) in fleet.waves.iter().enumerate() {
         let of_wave: Vec<_> = units.iter().filter(|(_, facts)| facts.wave == wave).collect();
         let Some(limit) = said.limits.max_concurrency.map(|share| share.of(of_wave.len())) else { continue };
@@ -133,11 +143,12 @@ impl Since<'_> {
 
     /// The failure that stops every unit, because the rollout is open while a unit is behind.
     fn failed(&self) -> Option<&UnitId> {
-        let fails = |facts: &UnitFacts| matches!(facts.condition, Condition::Failed(_)) && facts.has_begun();
+        let fails =
+            |facts: &UnitFacts| matches!(facts.condition, UnitCondition::Failed(_)) && facts.has_begun();
         let mut failed = self.units.iter().filter(|(_, facts)| facts.is_ready() && fails(facts));
         // For an empty unit a failure counts while the rollout of the failed unit is open.
         let counts = |facts: &UnitFacts| {
-            let until = facts.counts_until(self.fleet.policy.deadline);
+            let until = facts.failure_counts_until(self.fleet.policy.deadline);
             self.base.is_some() || until.is_some_and(|until| self.fleet.now < until)
         };
         failed.find(|(id, facts)| self.took_since(id, facts) && counts(facts)).map(|(id, _)| id)
@@ -174,8 +185,8 @@ impl Since<'_> {
         let newest = passed.filter_map(|it| it.revision.as_ref().map(number)).max();
         let is_meant = self.fleet.approvals.iter().any(|approved| {
             approved.digest == self.fleet.digest()
-                && matches!(approved.allows, Allows::Through(through) if through >= facts.wave)
-                && approved.at.is_some_and(|at| newest.is_none_or(|newest| at >= newest))
+                && matches!(approved.allows, ApprovalEffect::Through(through) if through >= facts.wave)
+                && approved.position.is_some_and(|at| newest.is_none_or(|newest| at >= newest))
         });
         if is_meant { Ok(()) } else { Err("nobody has confirmed it".to_owned()) }
     }
@@ -204,11 +215,15 @@ impl Since<'_> {
     /// runs anywhere.
     fn may_fill(&self, facts: &UnitFacts, is_failed: bool) -> bool {
         let from_here = self.units.values().filter(|it| it.wave >= facts.wave);
-        if { from_here }.any(|it| matches!(it.basis, Basis::Other(_)) && it.revision.is_some()) {
+        if { from_here }
+            .any(|it| matches!(it.current_content, CurrentUnitContent::Other(_)) && it.revision.is_some())
+        {
             return false;
         }
         let is_first = self.units.values().all(|it| {
-            it.mark.previous.is_none() && !matches!(it.basis, Basis::Other(_)) && !it.is_left_out()
+            it.mark.previous.is_none()
+                && !matches!(it.current_content, CurrentUnitContent::Other(_))
+                && !it.is_left_out()
         });
         self.is_let_through(facts) && !is_failed || is_first && !self.fleet.policy.gate_first
     }

@@ -2,8 +2,8 @@
 
 use super::fleet::{groups, rings};
 use super::simulator::Health;
-use crate::model::{OnFailure, Share};
-use crate::rollout::{Choice, Hold, WaveState};
+use crate::model::{OnFailure, UnitShare};
+use crate::rollout::{RenderChoice, RolloutHold, WaveState};
 
 #[test]
 fn groups_follow_one_after_another() {
@@ -90,17 +90,17 @@ fn unknown_objects_are_adopted_by_waves() {
     fleet.commits[1].is_lost = true;
     fleet.kill();
     fleet.has("c1=v1-adopted c2=v1 c3=v1");
-    assert_eq!(fleet.choice("c2"), &Choice::Frozen);
+    assert_eq!(fleet.choice("c2"), &RenderChoice::Frozen);
     fleet.waits("c2", "frozen, wave test is done, wave prod waits for confirmation of ");
     assert!(fleet.decision().confirmation.is_some(), "a person is asked for frozen units too");
-    assert!(fleet.hold("c2").is_some_and(Hold::waits_for_a_person));
+    assert!(fleet.hold("c2").is_some_and(RolloutHold::waits_for_a_person));
     fleet.approve("prod").has("c1=v1-adopted c2=v1-adopted c3=v1-adopted");
 }
 
 #[test]
 fn restart_beside_offline_cluster_changes_nothing() {
     let mut fleet = rings().installed();
-    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.waves[1].limits.max_concurrency = Some(UnitShare::Count(1));
     fleet.push(&[("*", "v2")]).settle();
     fleet.slow("v2").approve("prod").settle();
     assert_eq!(fleet.contents(), "c1=v2 c2=v2 c3=v1");
@@ -137,7 +137,7 @@ fn rebuilt_cluster_of_finished_rollout_gets_head() {
     fleet.add("c1b", 0);
     let mut fleet = fleet.installed();
     fleet.crashing("v2").push(&[("*", "v2")]);
-    fleet.waves[0].limits.max_concurrency = Some(Share::Count(1));
+    fleet.waves[0].limits.max_concurrency = Some(UnitShare::Count(1));
     fleet.settle();
     fleet.rebuild("c1b").has("c1=v2 c1b=v1 c2=v1 c3=v1");
 }
@@ -177,7 +177,7 @@ fn unit_without_objects_is_done() {
 fn quarter_of_three_units_is_one() {
     let mut fleet = rings();
     fleet.add("c4", 1);
-    fleet.waves[1].limits.max_concurrency = Some(Share::Percent(25));
+    fleet.waves[1].limits.max_concurrency = Some(UnitShare::Percent(25));
     let mut fleet = fleet.installed();
     fleet.push(&[("*", "v2")]).settle();
     fleet.slow("v2").approve("prod").has("c1=v2 c2=v2 c3=v1 c4=v1");
@@ -229,7 +229,7 @@ fn early_approval_waits_for_health() {
 #[test]
 fn earlier_app_holds_units_on_its_cluster() {
     let mut fleet = rings().installed();
-    let hold = Hold::After { app: crate::model::AppId::new("shop", "b"), because: "held".into() };
+    let hold = RolloutHold::After { app: crate::model::AppId::new("shop", "b"), because: "held".into() };
     let unit = super::fleet::unit_id("c1");
     fleet.units.get_mut(&unit).expect("c1").after = Some(hold.clone());
     fleet.push(&[("*", "v2")]).has("c1=v1 c2=v1 c3=v1").waits("c1", "waits for app shop/b: held");
@@ -246,7 +246,7 @@ fn earlier_app_holds_units_on_its_cluster() {
 fn empty_unit_gets_finished_content_of_another() {
     let mut fleet = rings().installed();
     fleet.slow("v2").push(&[("*", "v2")]).step_until("c1=v2 c2=v1 c3=v1");
-    let hold = Hold::After { app: crate::model::AppId::new("shop", "b"), because: "held".into() };
+    let hold = RolloutHold::After { app: crate::model::AppId::new("shop", "b"), because: "held".into() };
     fleet.units.get_mut(&super::fleet::unit_id("c1")).expect("c1").after = Some(hold);
     fleet.push(&[("*", "v3")]).rebuild("c2").rebuild("c3");
     fleet.has("c1=v2 c2=v1 c3=v1");
@@ -313,7 +313,7 @@ fn unrenderable_unit_keeps_its_content() {
 fn tolerated_failures_block_no_unit() {
     let mut fleet = rings().installed();
     fleet.waves[0].limits.confirm = false;
-    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.waves[1].limits.max_concurrency = Some(UnitShare::Count(1));
     fleet.waves[1].limits.max_failures = 1;
     fleet.push(&[("*", "v2")]).step_until("c1=v2 c2=v2 c3=v1");
     fleet.health("c2", Health::Failed);
@@ -343,7 +343,7 @@ fn newer_commits_supersede_older_ones() {
 #[test]
 fn limit_applies_to_reverts() {
     let mut fleet = rings().installed();
-    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.waves[1].limits.max_concurrency = Some(UnitShare::Count(1));
     fleet.push(&[("*", "v2")]).settle();
     fleet.approve("prod").has("c1=v2 c2=v2 c3=v2");
     fleet.slow("v1").restore(1).has("c1=v1 c2=v1 c3=v2");
@@ -358,7 +358,7 @@ fn soak_counts_from_when_wave_is_done() {
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
     assert!(fleet.words("c2").ends_with(" UTC"));
     fleet.waits("c2", "wave test is done, the next opens at 2026-11-26 08:05:");
-    assert_eq!(fleet.decision().deadline, fleet.hold("c2").and_then(Hold::until));
+    assert_eq!(fleet.decision().deadline, fleet.hold("c2").and_then(RolloutHold::until));
     fleet.pass(200).kill();
     fleet.has("c1=v2 c2=v1 c3=v1").pass(200).has("c1=v2 c2=v1 c3=v1");
     fleet.pass(100).has("c1=v2 c2=v2 c3=v2");

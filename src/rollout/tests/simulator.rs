@@ -10,10 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::approvals::Agreements;
 use crate::fleet::Wave;
-use crate::model::{AppId, Digest, FileVersion, OnFailure, Previous, Refused, Revision, UnitMark};
+use crate::model::{
+    AppId, Digest, FileVersion, OnFailure, PreviousContent, RefusedVersion, Revision, UnitRolloutAnnotations,
+};
 use crate::rollout::{
-    AppWindows, Approved, Basis, Choice, Commit, CommitFacts, Condition, Decision, Input, Outcomes, Policy,
-    Reach, Refusal, Timers, UnitFacts, UnitId, Verdict, decide,
+    AppWindows, CommitFacts, CommitState, CurrentUnitContent, GivenApproval, MeasurementOutcomes,
+    RenderChoice, RolloutDecision, RolloutInput, RolloutPolicy, UnitCondition, UnitDecision, UnitFacts,
+    UnitId, UnitParticipation, UnitTimers, VersionRefusal, decide,
 };
 
 pub type Content = Arc<str>;
@@ -23,7 +26,7 @@ pub struct Object {
     pub content: Content,
     /// Number of the commit that brought its content.
     pub commit: usize,
-    pub mark: UnitMark,
+    pub mark: UnitRolloutAnnotations,
 }
 
 /// The render that the process assigns to a unit.
@@ -49,9 +52,9 @@ pub struct SimUnit {
     /// The health of its content.
     pub health: Health,
     pub run: Run,
-    pub mark: UnitMark,
-    pub timers: Timers,
-    pub after: Option<crate::rollout::Hold>,
+    pub mark: UnitRolloutAnnotations,
+    pub timers: UnitTimers,
+    pub after: Option<crate::rollout::RolloutHold>,
     /// The head cannot be rendered for it.
     pub mistake: Option<Arc<str>>,
 }
@@ -67,27 +70,27 @@ pub struct SimCommit {
 #[derive(Clone, Debug)]
 pub struct Simulator {
     pub waves: Vec<Wave>,
-    pub policy: Policy,
+    pub policy: RolloutPolicy,
     /// The oldest first.
     pub commits: Vec<SimCommit>,
     pub units: BTreeMap<UnitId, SimUnit>,
     /// Clusters that are not ready.
-    pub reach: BTreeMap<String, Reach>,
-    pub approvals: Vec<Approved>,
+    pub reach: BTreeMap<String, UnitParticipation>,
+    pub approvals: Vec<GivenApproval>,
     pub windows: AppWindows,
-    pub measured: Outcomes,
+    pub measured: MeasurementOutcomes,
     pub agreements: Agreements,
     /// Contents that never become healthy, with their condition.
     pub bad: BTreeMap<Content, Health>,
     pub now: Timestamp,
     /// How far the machine's clock is ahead of the clock that never jumps.
     pub ahead: SignedDuration,
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<VersionRefusal>,
     pub loaded: BTreeSet<usize>,
     /// Both objects of a unit are written in one step.
     pub writes_whole: bool,
     pub may_lack_clusters: bool,
-    pub last: Option<Decision>,
+    pub last: Option<RolloutDecision>,
     /// Calls of the closures of an input.
     pub questions: Cell<usize>,
     /// Facts of commits, once computed.
@@ -124,8 +127,8 @@ impl SimUnit {
             objects: [None, None],
             health: Health::Well,
             run: Run::Unknown,
-            mark: UnitMark::default(),
-            timers: Timers::default(),
+            mark: UnitRolloutAnnotations::default(),
+            timers: UnitTimers::default(),
             after: None,
             mistake: None,
         }
@@ -146,7 +149,7 @@ impl SimUnit {
     }
 
     /// The newest mark in the annotations of its objects.
-    pub fn live_mark(&self) -> UnitMark {
+    pub fn live_mark(&self) -> UnitRolloutAnnotations {
         self.present().map(|object| &object.mark).max_by_key(|mark| mark.since).cloned().unwrap_or_default()
     }
 }
@@ -217,7 +220,8 @@ impl Simulator {
     /// The process ends, and another one starts.
     pub fn kill(&mut self) {
         for unit in self.units.values_mut() {
-            (unit.run, unit.mark, unit.timers) = (Run::Unknown, UnitMark::default(), Timers::default());
+            (unit.run, unit.mark, unit.timers) =
+                (Run::Unknown, UnitRolloutAnnotations::default(), UnitTimers::default());
         }
         self.last = None;
         self.refusals.clear();
@@ -225,16 +229,16 @@ impl Simulator {
         self.loaded.clear();
     }
 
-    pub fn decide(&self, units: &BTreeMap<UnitId, UnitFacts>) -> Decision {
+    pub fn decide(&self, units: &BTreeMap<UnitId, UnitFacts>) -> RolloutDecision {
         let head = self.facts_at(self.head());
         let commit = |revision: &Revision| {
             self.questions.set(self.questions.get() + 1);
             let number = number(revision);
             match self.commits.get(number) {
-                Some(commit) if commit.is_lost => Commit::Unknown,
-                Some(_) if self.loaded.contains(&number) => Commit::Known(self.facts_at(number)),
-                Some(_) => Commit::Loading,
-                None => Commit::Unknown,
+                Some(commit) if commit.is_lost => CommitState::Unknown,
+                Some(_) if self.loaded.contains(&number) => CommitState::Known(self.facts_at(number)),
+                Some(_) => CommitState::Loading,
+                None => CommitState::Unknown,
             }
         };
         let position = |revision: &Revision| {
@@ -243,10 +247,12 @@ impl Simulator {
         };
         let parent = |of: &Revision| number(of).checked_sub(1).map(revision);
         // In tests an Approval names the number of its commit.
-        let age =
-            |approved: &Approved| Approved { at: approved.at.map(|at| self.head() - at), ..approved.clone() };
-        let approvals: Vec<Approved> = self.approvals.iter().map(age).collect();
-        decide(&Input {
+        let age = |approved: &GivenApproval| GivenApproval {
+            position: approved.position.map(|at| self.head() - at),
+            ..approved.clone()
+        };
+        let approvals: Vec<GivenApproval> = self.approvals.iter().map(age).collect();
+        decide(&RolloutInput {
             may_lack_clusters: self.may_lack_clusters,
             waves: &self.waves,
             policy: self.policy,
@@ -256,23 +262,23 @@ impl Simulator {
             units,
             approvals: &approvals,
             windows: &self.windows,
-            measured: &self.measured,
+            measurements: &self.measured,
             rules: &self.agreements.rules,
             roles: &self.agreements.roles,
             answers: &|asked| self.agreements.answer(asked),
-            changes: &|_| self.agreements.changes.clone(),
+            changed_objects: &|_| self.agreements.changes.clone(),
             app: &AppId::new("shop", "pay"),
             refusals: &self.refusals,
             commit: &commit,
             position: &position,
             parent: &parent,
             now: self.now,
-            wall: self.now.checked_add(self.ahead).expect("a time"),
+            wall_time: self.now.checked_add(self.ahead).expect("a time"),
         })
     }
 
     /// Observes, decides, writes.
-    pub fn step(&mut self) -> Decision {
+    pub fn step(&mut self) -> RolloutDecision {
         let facts = self.observe();
         let decision = self.decide(&facts);
         self.carry_out(&facts, &decision);
@@ -281,44 +287,48 @@ impl Simulator {
         decision
     }
 
-    pub fn carry_out(&mut self, facts: &BTreeMap<UnitId, UnitFacts>, decision: &Decision) {
-        let loading = facts.values().filter(|facts| facts.basis == Basis::Loading);
-        let wanted = decision.wants.iter().chain(loading.filter_map(|facts| facts.revision.as_ref()));
+    pub fn carry_out(&mut self, facts: &BTreeMap<UnitId, UnitFacts>, decision: &RolloutDecision) {
+        let loading = facts.values().filter(|facts| facts.current_content == CurrentUnitContent::Loading);
+        let wanted =
+            decision.needed_commits.iter().chain(loading.filter_map(|facts| facts.revision.as_ref()));
         self.loaded.extend(wanted.map(number));
         self.refusals.clone_from(&decision.refusals);
         // Commits that no unit needs are dropped.
-        self.measured.retain(|measure, _| decision.measures.contains_key(measure));
+        self.measured.retain(|measure, _| decision.measurements.contains_key(measure));
         for (id, verdict) in &decision.units {
             self.give(id, &facts[id], verdict);
         }
         for id in decision.units.keys() {
-            if facts[id].is_ready() && decision.units[id].choice != Choice::Undecided && !self.policy.paused {
+            if facts[id].is_ready()
+                && decision.units[id].choice != RenderChoice::Undecided
+                && !self.policy.paused
+            {
                 self.write(id);
             }
         }
         self.last = Some(decision.clone());
     }
 
-    fn give(&mut self, id: &UnitId, facts: &UnitFacts, verdict: &Verdict) {
+    fn give(&mut self, id: &UnitId, facts: &UnitFacts, verdict: &UnitDecision) {
         // The newest counts, whatever the clock shows.
         let after = facts.mark.since.and_then(|since| since.checked_add(SignedDuration::from_secs(1)).ok());
         let now = after.map_or(self.now, |after| after.max(self.now));
         match &verdict.choice {
-            Choice::Head => {
+            RenderChoice::Head => {
                 let unit = self.units.get_mut(id).expect("a unit");
                 if facts.is_behind && unit.run != Run::Head {
                     let previous = match &unit.run {
-                        Run::Held(commit, content) if facts.condition == Condition::Done => {
-                            Some(Previous { revision: revision(*commit), content: digest(content) })
+                        Run::Held(commit, content) if facts.condition == UnitCondition::Done => {
+                            Some(PreviousContent { revision: revision(*commit), content: digest(content) })
                         }
                         _ => unit.mark.previous.take(),
                     };
-                    unit.mark = UnitMark { since: Some(now), previous, refused: None };
+                    unit.mark = UnitRolloutAnnotations { since: Some(now), previous, refused: None };
                     unit.timers.reset();
                 }
                 unit.run = Run::Head;
             }
-            Choice::At(at) => {
+            RenderChoice::At(at) => {
                 let commit = number(at);
                 if !self.loaded.contains(&commit) {
                     self.loaded.insert(commit);
@@ -327,16 +337,21 @@ impl Simulator {
                 let content = self.commits[commit].units.get(id).cloned();
                 let previous = facts.mark.previous.clone().filter(|previous| previous.revision == *at);
                 let is_so = content.as_deref().map(digest) == previous.as_ref().map(|it| it.content);
-                let Some(content) = content.filter(|_| facts.basis == Basis::Empty || is_so) else { return };
-                let hold = verdict.hold.as_ref().filter(|_| facts.basis == Basis::Head);
+                let Some(content) =
+                    content.filter(|_| facts.current_content == CurrentUnitContent::Empty || is_so)
+                else {
+                    return;
+                };
+                let hold =
+                    verdict.hold.as_ref().filter(|_| facts.current_content == CurrentUnitContent::Head);
                 let refusal = self.refusals.iter().find(|it| it.is_reason_of(hold, facts.wave));
-                let refused = refusal.map(|it| Refused { digest: it.digest, head: it.head.clone() });
+                let refused = refusal.map(|it| RefusedVersion { digest: it.digest, head: it.head.clone() });
                 let unit = self.units.get_mut(id).expect("a unit");
                 unit.run = Run::Held(commit, content);
-                unit.mark = UnitMark { since: Some(now), previous, refused };
+                unit.mark = UnitRolloutAnnotations { since: Some(now), previous, refused };
                 unit.timers.reset();
             }
-            Choice::Stay | Choice::Frozen | Choice::Nothing | Choice::Undecided => {}
+            RenderChoice::Stay | RenderChoice::Frozen | RenderChoice::Nothing | RenderChoice::Undecided => {}
         }
     }
 
@@ -371,7 +386,7 @@ impl Simulator {
 impl Simulator {
     /// An app without commits, units and waves.
     pub fn new(waves: Vec<Wave>) -> Self {
-        let policy = Policy {
+        let policy = RolloutPolicy {
             on_failure: OnFailure::Stop,
             deadline: SignedDuration::from_secs(600),
             gate_first: false,
@@ -385,7 +400,7 @@ impl Simulator {
             reach: BTreeMap::new(),
             approvals: Vec::new(),
             windows: AppWindows::default(),
-            measured: Outcomes::new(),
+            measured: MeasurementOutcomes::new(),
             agreements: Agreements::default(),
             ahead: SignedDuration::ZERO,
             bad: BTreeMap::new(),

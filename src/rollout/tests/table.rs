@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use super::fleet::rings;
 use super::simulator::{Health, Simulator, digest};
-use crate::model::{AppId, Lack, OnFailure, RuleAsks};
-use crate::rollout::{Basis, Choice, Condition, Hold, Standing, UnitId, WaveState};
+use crate::model::{AppId, ApprovalShortfall, OnFailure, UnmetApprovalRule};
+use crate::rollout::{
+    CurrentUnitContent, GateProgress, RenderChoice, RolloutHold, UnitCondition, UnitId, WaveState,
+};
 
 const PAGE: &str = include_str!("../../../docs/rollout.md");
 
@@ -84,13 +86,16 @@ fn state_of(fleet: &mut Simulator) -> &'static str {
     let verdict = &fleet.decision().units[&id];
     match &verdict.hold {
         _ if facts.is_left_out() => "left out",
-        Some(Hold::Frozen { .. }) => "frozen",
-        Some(Hold::Reverted { .. }) => "reverted",
-        Some(Hold::Paused) => "paused",
-        _ if verdict.choice == Choice::Nothing => "empty",
+        Some(RolloutHold::Frozen { .. }) => "frozen",
+        Some(RolloutHold::Reverted { .. }) => "reverted",
+        Some(RolloutHold::Paused) => "paused",
+        _ if verdict.choice == RenderChoice::Nothing => "empty",
         Some(_) => "held",
         None if verdict.failure.is_some() => "failed",
-        None if facts.basis == Basis::Head && !facts.is_behind && facts.condition == Condition::Done => {
+        None if facts.current_content == CurrentUnitContent::Head
+            && !facts.is_behind
+            && facts.condition == UnitCondition::Done =>
+        {
             "done"
         }
         None => "changing",
@@ -113,83 +118,89 @@ fn each_state_with_each_event_is_documented() {
 }
 
 /// One hold of each kind. The match fails to compile when one is missing here.
-fn all_holds() -> Vec<Hold> {
+fn all_holds() -> Vec<RolloutHold> {
     let because: std::sync::Arc<str> = "1/2 pods ready".into();
     let (wave, unit) = ("test".to_owned(), UnitId::new("c1", "canary"));
     let digest = digest("v2");
     let holds = vec![
-        Hold::Paused,
-        Hold::LeftOut { cluster: unit.cluster.clone(), because: because.clone() },
-        Hold::Unread,
-        Hold::NotRendered { because: because.clone() },
-        Hold::ClusterUnread { cluster: unit.clone() },
-        Hold::Wave { wave: wave.clone(), done: 1, of: 2, unit: unit.clone(), because: because.clone() },
-        Hold::WaveLeftOut { wave: wave.clone(), because: because.clone() },
-        Hold::Soak { wave: wave.clone(), until: "2026-11-26T08:00:00Z".parse().expect("a time") },
-        Hold::Confirmation { after: wave.clone(), through: "prod".to_owned(), digest },
-        Hold::Concurrency { wave: wave.clone(), limit: 1 },
-        Hold::Stopped { unit, because: because.clone() },
-        Hold::Reverted { digest },
-        Hold::RevertFailed { because: because.clone() },
-        Hold::After { app: AppId::new("shop", "db"), because: because.clone() },
-        Hold::Pin { ring: wave, version: "1.4.2".to_owned(), through: "prod".to_owned(), digest },
-        Hold::Window {
+        RolloutHold::Paused,
+        RolloutHold::LeftOut { cluster: unit.cluster.clone(), because: because.clone() },
+        RolloutHold::Unread,
+        RolloutHold::NotRendered { because: because.clone() },
+        RolloutHold::ClusterUnread { cluster: unit.clone() },
+        RolloutHold::Wave {
+            wave: wave.clone(),
+            done: 1,
+            of: 2,
+            unit: unit.clone(),
+            because: because.clone(),
+        },
+        RolloutHold::WaveLeftOut { wave: wave.clone(), because: because.clone() },
+        RolloutHold::Soak { wave: wave.clone(), until: "2026-11-26T08:00:00Z".parse().expect("a time") },
+        RolloutHold::Confirmation { after: wave.clone(), through: "prod".to_owned(), digest },
+        RolloutHold::Concurrency { wave: wave.clone(), limit: 1 },
+        RolloutHold::Stopped { unit, because: because.clone() },
+        RolloutHold::Reverted { digest },
+        RolloutHold::RevertFailed { because: because.clone() },
+        RolloutHold::After { app: AppId::new("shop", "db"), because: because.clone() },
+        RolloutHold::Pin { ring: wave, version: "1.4.2".to_owned(), through: "prod".to_owned(), digest },
+        RolloutHold::Window {
             window: "year-end".to_owned(),
             until: Some("2027-01-01T16:00:00Z".parse().expect("a time")),
             reason: Some("year end".to_owned()),
             may_override: vec!["release-managers".to_owned()],
             digest,
         },
-        Hold::Analysis {
+        RolloutHold::Analysis {
             wave: "test".to_owned(),
             analysis: "error-rate".to_owned(),
-            standing: Standing::Pending,
+            standing: GateProgress::Pending,
             because: because.clone(),
             through: "prod".to_owned(),
             digest,
         },
-        Hold::Status {
+        RolloutHold::Status {
             wave: "test".to_owned(),
             context: "drone/e2e".to_owned(),
-            standing: Standing::Pending,
+            standing: GateProgress::Pending,
             because: because.clone(),
             through: "prod".to_owned(),
             digest,
         },
-        Hold::Approval {
-            asks: vec![RuleAsks {
+        RolloutHold::Approval {
+            asks: vec![UnmetApprovalRule {
                 rule: "production".to_owned(),
                 count: Some(2),
                 approvers: vec!["release-managers".to_owned()],
                 reason: None,
-                lack: Lack::TooFew(vec!["ann".to_owned()]),
+                lack: ApprovalShortfall::TooFew(vec!["ann".to_owned()]),
             }],
             through: "prod".to_owned(),
             digest,
         },
-        Hold::Frozen { because, waits: None },
+        RolloutHold::Frozen { because, waits: None },
     ];
     match &holds[0] {
-        Hold::Paused
-        | Hold::LeftOut { .. }
-        | Hold::Unread
-        | Hold::NotRendered { .. }
-        | Hold::ClusterUnread { .. }
-        | Hold::Wave { .. }
-        | Hold::WaveLeftOut { .. }
-        | Hold::Soak { .. }
-        | Hold::Confirmation { .. }
-        | Hold::Concurrency { .. }
-        | Hold::Stopped { .. }
-        | Hold::Reverted { .. }
-        | Hold::RevertFailed { .. }
-        | Hold::After { .. }
-        | Hold::Pin { .. }
-        | Hold::Window { .. }
-        | Hold::Analysis { .. }
-        | Hold::Status { .. }
-        | Hold::Approval { .. }
-        | Hold::Frozen { .. } => holds,
+        RolloutHold::Paused
+        | RolloutHold::LeftOut { .. }
+        | RolloutHold::Unread
+        | RolloutHold::NotRendered { .. }
+        | RolloutHold::ClusterUnread { .. }
+        | RolloutHold::Wave { .. }
+        | RolloutHold::WaveLeftOut { .. }
+        | RolloutHold::Soak { .. }
+        | RolloutHold::Confirmation { .. }
+        | RolloutHold::Concurrency { .. }
+        | RolloutHold::Stopped { .. }
+        | RolloutHold::Reverted { .. }
+        | RolloutHold::RevertFailed { .. }
+        | RolloutHold::After { .. }
+        | RolloutHold::Pin { .. }
+        | RolloutHold::Window { .. }
+        | RolloutHold::Analysis { .. }
+        | RolloutHold::Status { .. }
+        | RolloutHold::Approval { .. }
+        | RolloutHold::Frozen { .. } => holds,
     }
 }
 

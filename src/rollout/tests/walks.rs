@@ -8,8 +8,10 @@ use super::fleet::{groups, rings};
 use super::rules::Rules;
 use super::simulator::{Content, Health, Run, SimUnit, Simulator};
 use super::windows::shut;
-use crate::model::{Digest, OnFailure, Share};
-use crate::rollout::{Allows, AppWindows, Basis, Choice, Reach, UnitId};
+use crate::model::{Digest, OnFailure, UnitShare};
+use crate::rollout::{
+    AppWindows, ApprovalEffect, CurrentUnitContent, RenderChoice, UnitId, UnitParticipation,
+};
 
 /// Splitmix64: the same walk for the same seed.
 pub struct Random(u64);
@@ -59,7 +61,7 @@ impl Walk {
         for wave in &mut fleet.waves {
             wave.limits.confirm &= !random.one_of(4);
             wave.limits.soak = random.one_of(4).then_some(std::time::Duration::from_secs(20));
-            wave.limits.max_concurrency = random.one_of(3).then_some(Share::Count(1));
+            wave.limits.max_concurrency = random.one_of(3).then_some(UnitShare::Count(1));
         }
         if random.one_of(2) {
             fleet.policy.on_failure = OnFailure::Revert;
@@ -128,13 +130,13 @@ impl Walk {
             }
             5..=7 => {
                 let through = random.below(fleet.waves.len());
-                fleet.approve_digest(fleet.digest(), Allows::Through(through));
+                fleet.approve_digest(fleet.digest(), ApprovalEffect::Through(through));
                 format!("approved through {through}")
             }
             8 => {
                 let commit = 1 + random.below(fleet.head());
                 let digest = fleet.digest_at(commit);
-                fleet.approve_digest(digest, Allows::Through(fleet.waves.len() - 1));
+                fleet.approve_digest(digest, ApprovalEffect::Through(fleet.waves.len() - 1));
                 format!("approved {commit}")
             }
             9 => {
@@ -215,7 +217,7 @@ impl Walk {
                 }
                 _ => {
                     let wave = random.below(fleet.waves.len());
-                    let limit = random.pick([None, Some(Share::Count(1)), Some(Share::Percent(50))]);
+                    let limit = random.pick([None, Some(UnitShare::Count(1)), Some(UnitShare::Percent(50))]);
                     fleet.waves[wave].limits.max_concurrency = limit;
                     format!("limit {limit:?} of {wave}")
                 }
@@ -226,10 +228,14 @@ impl Walk {
     /// A restarted process decides the same contents.
     fn compare_with_restart(&mut self) {
         let facts = self.fleet.clone().observe();
-        let is_left_out = facts.values().any(|facts| matches!(facts.reach, Reach::LeftOut(_)));
+        let is_left_out =
+            facts.values().any(|facts| matches!(facts.participation, UnitParticipation::LeftOut(_)));
         // The objects were deleted by hand and not created again yet; only this process has their previous content.
         let is_deleted = self.fleet.units.values().any(|unit| unit.content().is_empty());
-        if self.has_lost || is_deleted && (is_left_out || facts.values().any(|it| it.basis != Basis::Empty)) {
+        if self.has_lost
+            || is_deleted
+                && (is_left_out || facts.values().any(|it| it.current_content != CurrentUnitContent::Empty))
+        {
             return;
         }
         if is_left_out && facts.values().any(|facts| facts.is_left_out() && facts.mark.refused.is_some()) {
@@ -245,7 +251,7 @@ impl Walk {
         }
         // A revert in progress whose version may be tried again meanwhile: another process continues from there.
         let goes_back = self.fleet.last.as_ref().is_some_and(|decision| {
-            decision.units.values().any(|verdict| matches!(verdict.choice, Choice::At(_)))
+            decision.units.values().any(|verdict| matches!(verdict.choice, RenderChoice::At(_)))
         });
         let is_half = |unit: &SimUnit| matches!(&unit.run, Run::Held(_, content) if !unit.is_whole(content));
         if goes_back || self.fleet.units.values().any(is_half) {
@@ -292,7 +298,8 @@ impl Walk {
         self.fleet.units.values_mut().for_each(|unit| unit.health = Health::Well);
         for _ in 0..4 {
             self.fleet.retry();
-            self.fleet.approve_digest(self.fleet.digest(), Allows::Through(self.fleet.waves.len() - 1));
+            self.fleet
+                .approve_digest(self.fleet.digest(), ApprovalEffect::Through(self.fleet.waves.len() - 1));
             for _ in 0..40 {
                 self.step();
                 self.fleet.pass(2);

@@ -6,8 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::fleet::{rings, unit_id, wave};
 use super::simulator::{Health, Run, Simulator};
-use crate::model::{Location, OnFailure, Share, TargetSelector, UnitMark, Window, WindowAction, WindowTimes};
-use crate::rollout::{Allows, AppWindows, Choice};
+use crate::model::{
+    Location, OnFailure, TargetSelector, UnitRolloutAnnotations, UnitShare, Window, WindowAction, WindowTimes,
+};
+use crate::rollout::{AppWindows, ApprovalEffect, RenderChoice};
 
 fn window(name: &str, until: Option<Timestamp>) -> Arc<Window> {
     Arc::new(Window {
@@ -43,15 +45,18 @@ impl Simulator {
     /// Objects from before any window existed have no marks.
     fn without_marks(&mut self) -> &mut Self {
         for unit in self.units.values_mut() {
-            unit.mark = UnitMark::default();
-            unit.objects.iter_mut().flatten().for_each(|object| object.mark = UnitMark::default());
+            unit.mark = UnitRolloutAnnotations::default();
+            unit.objects
+                .iter_mut()
+                .flatten()
+                .for_each(|object| object.mark = UnitRolloutAnnotations::default());
         }
         self
     }
 
     fn override_window(&mut self, window: &str) -> &mut Self {
         let digest = self.digest();
-        self.approve_digest(digest, Allows::Override { window: window.to_owned() })
+        self.approve_digest(digest, ApprovalEffect::Override { window: window.to_owned() })
     }
 }
 
@@ -208,7 +213,7 @@ fn other_gates_apply_too() {
         .has("c1=v2 c2=v1 c3=v1")
         .waits("c2", "wave test is done, wave prod waits for conf");
     fleet.approve("prod").has("c1=v2 c2=v1 c3=v1").waits("c2", "window freeze is shut");
-    fleet.waves[1].limits.max_concurrency = Some(Share::Count(1));
+    fleet.waves[1].limits.max_concurrency = Some(UnitShare::Count(1));
     fleet.pass(100_000).slow("v2").has("c1=v2 c2=v2 c3=v1");
 }
 
@@ -218,7 +223,7 @@ fn first_installation_waits_like_any_version() {
     fleet.add("c1", 0).add("c2", 1).add("c3", 1);
     fleet.freeze(&ALL, 10_000);
     fleet.push(&[("*", "v1")]).has("c1= c2= c3=").waits("c1", "window freeze is shut");
-    assert_eq!(fleet.choice("c2"), &Choice::Nothing);
+    assert_eq!(fleet.choice("c2"), &RenderChoice::Nothing);
     fleet.pass(10_000).has("c1=v1 c2=v1 c3=v1");
 }
 

@@ -6,8 +6,8 @@ use git2::{ObjectType, Oid, TreeEntry};
 
 use super::fixture::{Fixture, open, options};
 use crate::model::{Revision, Snapshot};
-use crate::source::heads::{BRANCHES, Head, choose};
-use crate::source::{Error, ErrorKind, LARGEST_OBJECTS, Repository};
+use crate::source::remote_references::{BRANCHES, RemoteReference, choose_branch};
+use crate::source::{ConfigRepository, Error, ErrorKind, LARGEST_OBJECTS};
 
 const FILE: i32 = 0o100_644;
 const LINK: i32 = 0o120_000;
@@ -45,7 +45,7 @@ fn commit(fixture: &Fixture, name: &str, entry: Option<(Oid, i32)>) -> Revision 
     Revision::from(id.expect("committed").to_string().as_str())
 }
 
-async fn opened(fixture: &Fixture) -> Repository {
+async fn opened(fixture: &Fixture) -> ConfigRepository {
     let state = tempfile::tempdir().expect("state");
     open(&fixture.path().display().to_string(), state.path()).await
 }
@@ -53,7 +53,7 @@ async fn opened(fixture: &Fixture) -> Repository {
 #[track_caller]
 fn check(read: Result<Snapshot, Error>, what: &str, below: &str) {
     let error = read.map(|snapshot| snapshot.files.len()).expect_err("too much");
-    let Error::TooMuch { folder, .. } = &error else { panic!("{error}") };
+    let Error::LimitExceeded { folder, .. } = &error else { panic!("{error}") };
     assert!(folder.starts_with(below), "{error}");
     assert!(error.to_string().contains(what), "{error}");
     assert!(error.help().is_some_and(|help| help.contains("--path")));
@@ -117,8 +117,8 @@ async fn files_without_number_end_the_read() {
     let attack = commit(&fixture, "bomb", Some((bomb(&fixture, innermost, 9), FOLDER)));
     check(repository.snapshot(&attack).await, "more than 200000 files", "bomb/");
     check(opened(&fixture).await.snapshot(&attack).await, "more than 200000 files", "bomb/");
-    let changed = repository.changed(&one, &attack).await.expect_err("too many");
-    assert!(matches!(changed, Error::TooMuch { .. }), "{changed}");
+    let changed = repository.changed_between(&one, &attack).await.expect_err("too many");
+    assert!(matches!(changed, Error::LimitExceeded { .. }), "{changed}");
     commit(&fixture, "bomb", None);
     let two = fixture.commit("two", &[("apps/other.yaml", Some("a: 1\n"))]);
     let snapshot = repository.snapshot(&two).await.expect("a snapshot");
@@ -171,7 +171,7 @@ async fn folders_within_folders_end_the_read() {
     for repository in [repository, opened(&fixture).await] {
         let snapshot = repository.snapshot(&two).await.expect("a snapshot");
         assert_eq!(*snapshot.last_change(["apps/hello.yaml"]), one);
-        assert!(snapshot.history.changed.len() < 10, "{:?}", snapshot.history.changed);
+        assert!(snapshot.history.last_change_index.len() < 10, "{:?}", snapshot.history.last_change_index);
     }
 }
 
@@ -236,7 +236,7 @@ async fn ages_read_no_more_than_the_bounds() {
     fixture.commit("one", &[("a.yaml", Some(&*large)), ("b.yaml", Some("web"))]);
     let tip = fixture.commit("two", &[("a.yaml", Some("web"))]);
     let files = ["a.yaml", "b.yaml"].map(str::to_owned).to_vec();
-    let ages = opened(&fixture).await.ages(&tip, files, says).await;
+    let ages = opened(&fixture).await.content_ages(&tip, files, says).await;
     assert_eq!(ages, Ok(vec![1, 2]), "one that is too large says nothing");
     // So much that nobody reads all of it: none is older than another.
     let content = |number: usize| format!("web{number}{}", "#".repeat(LARGEST_OBJECTS / 4));
@@ -245,21 +245,26 @@ async fn ages_read_no_more_than_the_bounds() {
     let changes: Vec<_> = contents.iter().map(|(name, text)| (name.as_str(), Some(text.as_str()))).collect();
     let tip = fixture.commit("three", &changes);
     let files: Vec<String> = ["b.yaml".to_owned()].into_iter().chain(names(6, ".yaml")).collect();
-    let ages = opened(&fixture).await.ages(&tip, files, says).await;
+    let ages = opened(&fixture).await.content_ages(&tip, files, says).await;
     assert_eq!(ages, Ok(vec![0; 7]));
 }
 
 #[test]
 fn few_branches_are_compared_with_a_missing_one() {
-    let head = |name: String| Head { name: BRANCHES.to_owned() + &name, tip: Oid::ZERO_SHA1, target: None };
+    let head = |name: String| RemoteReference {
+        name: BRANCHES.to_owned() + &name,
+        tip: Oid::ZERO_SHA1,
+        target: None,
+    };
     let odd = ["x\u{1b}[31m".to_owned(), "x".repeat(251), "producti on".to_owned()];
     let many = (0..500_000).map(|number| format!("b{number}"));
-    let heads: Vec<Head> = odd.into_iter().chain(["production".to_owned()]).chain(many).map(head).collect();
-    let error = choose("url", Some("producton"), &heads).expect_err("it is not there");
+    let heads: Vec<RemoteReference> =
+        odd.into_iter().chain(["production".to_owned()]).chain(many).map(head).collect();
+    let error = choose_branch("url", Some("producton"), &heads).expect_err("it is not there");
     let Error::MissingBranch { branches, .. } = &error else { panic!("{error}") };
     assert_eq!((branches.len(), &*branches[0]), (1_000, "production"));
     assert!(branches.iter().all(|name| name.len() <= 250 && !name.contains(['\u{1b}', ' '])));
-    let error = choose("url", None, &heads).expect_err("nobody says which");
+    let error = choose_branch("url", None, &heads).expect_err("nobody says which");
     let Error::NoDefaultBranch { branches, .. } = &error else { panic!("{error}") };
     assert_eq!(branches.len(), 1_000);
     assert!(error.to_string().ends_with(" and many more"), "{error}");
@@ -268,13 +273,13 @@ fn few_branches_are_compared_with_a_missing_one() {
 /// As over http; the list of references is not bounded here.
 #[tokio::test]
 async fn packs_of_libgit2_are_bounded() {
-    use crate::source::remote::{Address, Failure, Progress, ask};
+    use crate::source::remote::{FetchProgress, RemoteAddress, RemoteFailure, list_and_fetch};
     let (fixture, state) = (Fixture::new(), tempfile::tempdir().expect("state"));
     let tip = fixture.commit("one", &[("a.yaml", Some("1")), ("b.yaml", Some("2"))]);
     let options = options(&fixture.file_url(), state.path());
     git2::Repository::init_bare(state.path()).expect("a copy");
-    let address = Address {
-        shown: options.url.clone(),
+    let address = RemoteAddress {
+        display_url: options.url.clone(),
         url: options.url,
         credentials: options.credentials,
         branch: None,
@@ -282,7 +287,7 @@ async fn packs_of_libgit2_are_bounded() {
         clone: state.path().to_owned(),
     };
     let most = |objects, bytes| {
-        let mut progress = Progress::default();
+        let mut progress = FetchProgress::default();
         (progress.most_objects, progress.most_bytes) = (objects, bytes);
         progress
     };
@@ -290,11 +295,11 @@ async fn packs_of_libgit2_are_bounded() {
         (most(3, 1000), "it sends more than 3 objects"),
         (most(1000, 10), "its answer has more than 10 bytes"),
     ] {
-        match ask(&address, &progress) {
-            Err(Failure::Told(Error::Remote { message, .. })) => assert_eq!(message, expected),
+        match list_and_fetch(&address, &progress) {
+            Err(RemoteFailure::Failed(Error::Remote { message, .. })) => assert_eq!(message, expected),
             other => panic!("{other:?}"),
         }
     }
-    let fetched = ask(&address, &Progress::default()).expect("it is within the bounds");
+    let fetched = list_and_fetch(&address, &FetchProgress::default()).expect("it is within the bounds");
     assert_eq!(fetched.to_string(), tip.as_str());
 }

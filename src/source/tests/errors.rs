@@ -8,13 +8,13 @@ use secrecy::SecretString;
 
 use super::fixture::{Fixture, open, options};
 use crate::model::Revision;
-use crate::source::{Credentials, Error, ErrorKind, Repository, read_folder};
+use crate::source::{ConfigRepository, Error, ErrorKind, GitCredentials, read_folder};
 
-async fn failure(url: &str, credentials: Credentials) -> Error {
+async fn failure(url: &str, credentials: GitCredentials) -> Error {
     let state = tempfile::tempdir().expect("state");
     let mut options = options(url, state.path());
     options.credentials = credentials;
-    match Repository::open(options).await {
+    match ConfigRepository::open(options).await {
         Ok(repository) => repository.fetch().await.expect_err("must fail"),
         Err(error) => error,
     }
@@ -49,16 +49,16 @@ async fn closed_port() -> u16 {
 async fn not_a_repository() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().display().to_string();
-    let missing = failure(&format!("{path}/nowhere"), Credentials::None).await;
+    let missing = failure(&format!("{path}/nowhere"), GitCredentials::None).await;
     check(&missing, ErrorKind::Configuration, &["no such file or directory", "nowhere"]);
     for url in [path.clone(), format!("file://{path}"), format!("file://{path}/nowhere")] {
-        let error = failure(&url, Credentials::None).await;
+        let error = failure(&url, GitCredentials::None).await;
         check(&error, ErrorKind::Configuration, &["not a Git repository", &url]);
         assert!(error.help().is_some());
     }
     let fixture = Fixture::new();
     std::fs::create_dir(fixture.path().join("inner")).expect("folder");
-    let error = failure(&fixture.path().join("inner").display().to_string(), Credentials::None).await;
+    let error = failure(&fixture.path().join("inner").display().to_string(), GitCredentials::None).await;
     check(&error, ErrorKind::Configuration, &["but a folder of", &fixture.path().display().to_string()]);
 }
 
@@ -66,7 +66,7 @@ async fn not_a_repository() {
 async fn an_empty_repository() {
     let fixture = Fixture::new();
     for url in [fixture.file_url(), fixture.path().display().to_string()] {
-        check(&failure(&url, Credentials::None).await, ErrorKind::Configuration, &["has no commit", &url]);
+        check(&failure(&url, GitCredentials::None).await, ErrorKind::Configuration, &["has no commit", &url]);
     }
 }
 
@@ -83,7 +83,7 @@ async fn unknown_revisions_and_folders() {
     }
     let mut options = options(&url, state.path());
     options.path = "deploy".to_owned();
-    let repository = Repository::open(options).await.expect("open");
+    let repository = ConfigRepository::open(options).await.expect("open");
     let error = repository.snapshot(&tip).await.expect_err("no folder");
     check(&error, ErrorKind::Configuration, &["failed to find folder `deploy`", tip.short()]);
 }
@@ -96,10 +96,10 @@ async fn closed_port_is_unreachable() {
         format!("https://li:s3cr3t@127.0.0.1:{port}/a/b.git"),
         format!("ssh://git@127.0.0.1:{port}/a/b.git"),
     ] {
-        let error = failure(&url, Credentials::Token(SecretString::from("s3cr3t"))).await;
+        let error = failure(&url, GitCredentials::Token(SecretString::from("s3cr3t"))).await;
         check(&error, ErrorKind::Unreachable, &["failed to reach", &format!("127.0.0.1:{port}")]);
     }
-    let error = failure("http://no-such-host.invalid/a.git", Credentials::None).await;
+    let error = failure("http://no-such-host.invalid/a.git", GitCredentials::None).await;
     check(
         &error,
         ErrorKind::Unreachable,
@@ -111,13 +111,13 @@ async fn closed_port_is_unreachable() {
 async fn credentials_are_refused() {
     let address = server(StatusCode::UNAUTHORIZED).await;
     let url = format!("http://{address}/a/b.git");
-    let error = failure(&url, Credentials::None).await;
+    let error = failure(&url, GitCredentials::None).await;
     check(&error, ErrorKind::Authentication, &["none are configured"]);
-    let token = || Credentials::Token(SecretString::from("s3cr3t"));
+    let token = || GitCredentials::Token(SecretString::from("s3cr3t"));
     check(&failure(&url, token()).await, ErrorKind::Authentication, &["refused"]);
     let with_password = format!("http://li:s3cr3t@{address}/a/b.git");
-    check(&failure(&with_password, Credentials::None).await, ErrorKind::Authentication, &[&url]);
-    let ssh_key = Credentials::SshKey { key: "/nowhere".into(), known_hosts: None };
+    check(&failure(&with_password, GitCredentials::None).await, ErrorKind::Authentication, &[&url]);
+    let ssh_key = GitCredentials::SshKey { key: "/nowhere".into(), known_hosts: None };
     check(&failure(&url, ssh_key).await, ErrorKind::Authentication, &["needs a token"]);
     let forbidden = server(StatusCode::FORBIDDEN).await;
     check(&failure(&format!("http://{forbidden}/a.git"), token()).await, ErrorKind::Authentication, &["403"]);
@@ -126,12 +126,16 @@ async fn credentials_are_refused() {
 #[tokio::test]
 async fn the_server_has_another_answer() {
     let missing = server(StatusCode::NOT_FOUND).await;
-    let error = failure(&format!("http://{missing}/a.git"), Credentials::None).await;
+    let error = failure(&format!("http://{missing}/a.git"), GitCredentials::None).await;
     check(&error, ErrorKind::Configuration, &["failed to find a repository at"]);
     let busy = server(StatusCode::SERVICE_UNAVAILABLE).await;
-    check(&failure(&format!("http://{busy}/a.git"), Credentials::None).await, ErrorKind::Transient, &["503"]);
+    check(
+        &failure(&format!("http://{busy}/a.git"), GitCredentials::None).await,
+        ErrorKind::Transient,
+        &["503"],
+    );
     // Plain http where TLS is expected.
-    let error = failure(&format!("https://{missing}/a.git"), Credentials::None).await;
+    let error = failure(&format!("https://{missing}/a.git"), GitCredentials::None).await;
     check(&error, ErrorKind::Authentication, &["certificate"]);
 }
 
@@ -140,14 +144,14 @@ async fn silent_server_times_out() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let url = format!("http://{}/a.git", listener.local_addr().expect("address"));
     let state = tempfile::tempdir().expect("state");
-    let opened = Repository::open_with(options(&url, state.path()), Duration::from_millis(100)).await;
+    let opened = ConfigRepository::open_with(options(&url, state.path()), Duration::from_millis(100)).await;
     let error = opened.expect("open").fetch().await.expect_err("silent");
     check(&error, ErrorKind::Unreachable, &["no answer", &url]);
 }
 
 #[tokio::test]
 async fn address_with_a_slip_is_shown_without_credentials() {
-    let error = failure("https:/li:s3cr3t@git.example.invalid/a.git", Credentials::None).await;
+    let error = failure("https:/li:s3cr3t@git.example.invalid/a.git", GitCredentials::None).await;
     assert!(error.to_string().contains("https:/git.example.invalid/a.git"), "{error}");
     assert!(!error.to_string().contains("s3cr3t"), "{error}");
     for url in ["https://li:s3cr3t@git.example.invalid/a", "https:/li:s3cr3t@git.example.invalid/a"] {

@@ -6,7 +6,7 @@ use git2::{Oid, Signature, Time};
 use tempfile::TempDir;
 
 use crate::model::Revision;
-use crate::source::{Credentials, Options, Repository};
+use crate::source::{ConfigRepository, GitCredentials, SourceOptions};
 
 pub(super) struct Fixture {
     pub folder: TempDir,
@@ -115,17 +115,17 @@ impl Fixture {
     }
 }
 
-pub(super) fn options(url: &str, state: &Path) -> Options {
-    Options {
+pub(super) fn options(url: &str, state: &Path) -> SourceOptions {
+    SourceOptions {
         url: url.to_owned(),
         branch: None,
         path: ".".to_owned(),
-        listed: |_, _| Vec::new(),
-        credentials: Credentials::None,
-        state: state.to_owned(),
+        outside_file_lister: |_, _| Vec::new(),
+        credentials: GitCredentials::None,
+        state_folder: state.to_owned(),
     }
 }
 
-pub(super) async fn open(url: &str, state: &Path) -> Repository {
-    Repository::open(options(url, state)).await.expect("open")
+pub(super) async fn open(url: &str, state: &Path) -> ConfigRepository {
+    ConfigRepository::open(options(url, state)).await.expect("open")
 }

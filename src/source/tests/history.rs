@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::fixture::{Fixture, open, options};
-use crate::model::{File, Revision, Snapshot};
-use crate::source::Repository;
+use crate::model::{Revision, Snapshot, SnapshotFile};
+use crate::source::ConfigRepository;
 
 /// The subject of the commit that changed each path last.
-async fn subjects(repository: &Repository, snapshot: &Snapshot) -> BTreeMap<String, String> {
-    let commits = repository.recent(&snapshot.revision, 1000).await.expect("recent");
+async fn subjects(repository: &ConfigRepository, snapshot: &Snapshot) -> BTreeMap<String, String> {
+    let commits = repository.recent_commits(&snapshot.revision, 1000).await.expect("recent");
     let subject = |revision: &Revision| {
         commits
             .iter()
@@ -18,13 +18,13 @@ async fn subjects(repository: &Repository, snapshot: &Snapshot) -> BTreeMap<Stri
     };
     snapshot
         .history
-        .changed
+        .last_change_index
         .keys()
         .map(|key| (key.clone(), subject(snapshot.last_change([key.as_str()]))))
         .collect()
 }
 
-async fn check(repository: &Repository, expected: &[(&str, &str)]) {
+async fn check(repository: &ConfigRepository, expected: &[(&str, &str)]) {
     let tip = repository.fetch().await.expect("fetch");
     let snapshot = repository.snapshot(&tip).await.expect("snapshot");
     let expected: BTreeMap<String, String> =
@@ -77,7 +77,7 @@ async fn texts_of_a_commit_are_short_lines() {
     let state = tempfile::tempdir().expect("state");
     let tip = fixture.commit(&"é".repeat(2_000_000), &[("a.yaml", Some("1"))]);
     let repository = open(&fixture.path().display().to_string(), state.path()).await;
-    let commits = repository.recent(&tip, 1).await.expect("recent");
+    let commits = repository.recent_commits(&tip, 1).await.expect("recent");
     assert_eq!(commits[0].subject, format!("{}…", "é".repeat(200)));
 }
 
@@ -110,7 +110,7 @@ async fn reverted_commits_are_found_in_merges() {
     fixture.commit_on("refs/heads/main", &parents, "Merge side", &[("a.yaml", None)]);
     let repository = open(&fixture.path().display().to_string(), state.path()).await;
     let tip = repository.fetch().await.expect("fetch");
-    let reverted = repository.reverted(&tip, 100).await.expect("reverted");
+    let reverted = repository.reverted_commits(&tip, 100).await.expect("reverted");
     assert_eq!(reverted, std::collections::BTreeSet::from([one, again]));
 }
 
@@ -122,16 +122,19 @@ async fn configured_folder_has_relative_paths() {
     fixture.commit("two", &[("src/main.py", Some("2"))]);
     let mut options = options(&fixture.path().display().to_string(), state.path());
     options.path = "./deploy/".to_owned();
-    let repository = Repository::open(options).await.expect("open");
+    let repository = ConfigRepository::open(options).await.expect("open");
     check(&repository, &[("/", "one"), ("prod/", "one"), ("prod/a.yaml", "one")]).await;
-    let commits = repository.recent(&repository.fetch().await.expect("fetch"), 10).await.expect("recent");
-    let changed = repository.changed(&commits[1].revision, &commits[0].revision).await.expect("changed");
+    let commits =
+        repository.recent_commits(&repository.fetch().await.expect("fetch"), 10).await.expect("recent");
+    let changed =
+        repository.changed_between(&commits[1].revision, &commits[0].revision).await.expect("changed");
     assert_eq!(changed, []);
     fixture.commit("three", &[("deploy/prod/a.yaml", None), ("deploy/b.yaml", Some("1"))]);
     let tip = repository.fetch().await.expect("fetch");
-    let changed = repository.changed(&commits[0].revision, &tip).await.expect("changed");
-    let text =
-        |file: &Option<File>| file.as_ref().map(|it| String::from_utf8_lossy(&it.content).into_owned());
+    let changed = repository.changed_between(&commits[0].revision, &tip).await.expect("changed");
+    let text = |file: &Option<SnapshotFile>| {
+        file.as_ref().map(|it| String::from_utf8_lossy(&it.content).into_owned())
+    };
     let changed: Vec<_> =
         changed.iter().map(|it| (it.path.as_str(), text(&it.before), text(&it.after))).collect();
     let one = || Some("1".to_owned());

@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use super::fixture::{Fixture, options};
-use crate::source::{Credentials, Error, Repository};
+use crate::source::{ConfigRepository, Error, GitCredentials};
 
 /// `x-access-token:t0ken`.
 const AUTHORIZATION: &str = "Basic eC1hY2Nlc3MtdG9rZW46dDBrZW4=";
@@ -84,10 +84,10 @@ async fn talk(State(server): State<Server>, headers: HeaderMap, body: Bytes) -> 
     server.run(&headers, &[], &body, "result").await
 }
 
-async fn open(url: &str, state: &std::path::Path, token: &str) -> Repository {
+async fn open(url: &str, state: &std::path::Path, token: &str) -> ConfigRepository {
     let mut options = options(url, state);
-    options.credentials = Credentials::Token(SecretString::from(token));
-    Repository::open(options).await.expect("open")
+    options.credentials = GitCredentials::Token(SecretString::from(token));
+    ConfigRepository::open(options).await.expect("open")
 }
 
 #[tokio::test]
@@ -150,9 +150,9 @@ async fn branches_over_http() {
     assert_eq!(open(&url, state.path(), "t0ken").await.fetch().await, Ok(main.clone()));
     let with_branch = async |branch: &str| {
         let mut options = options(&url, state.path());
-        options.credentials = Credentials::Token(SecretString::from("t0ken"));
+        options.credentials = GitCredentials::Token(SecretString::from("t0ken"));
         options.branch = Some(branch.to_owned());
-        Repository::open(options).await.expect("open").fetch().await
+        ConfigRepository::open(options).await.expect("open").fetch().await
     };
     assert_eq!(with_branch("release").await, Ok(release));
     let branches = vec!["release".to_owned(), "main".to_owned()];
@@ -215,7 +215,7 @@ async fn pull_request_is_fetched_by_its_reference() {
         server.requests();
         assert_eq!(repository.fetch_reference("refs/pull/7/head").await, Ok(head.clone()));
         assert_eq!(server.requests(), 1, "the list alone");
-        let merged = repository.merged(&one, &head).await.expect("merged");
+        let merged = repository.preview_merge(&one, &head).await.expect("merged");
         assert_eq!(merged.changed, ["b.yaml"]);
         let error = repository.fetch_reference("refs/pull/8/head").await.expect_err("missing");
         assert!(matches!(error, Error::MissingReference { .. }), "{error}");

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::Command;
 
 use super::fixture::Fixture;
-use crate::source::ignored::Ignored;
+use crate::source::gitignore::GitIgnore;
 use crate::source::{Error, read_folder};
 
-fn ignored(fixture: &Fixture, patterns: &str) -> Ignored {
+fn ignored(fixture: &Fixture, patterns: &str) -> GitIgnore {
     std::fs::write(fixture.path().join(".gitignore"), patterns).expect("a file");
     // Nothing of whoever runs the test.
-    Ignored::default().below("", fixture.path()).expect("patterns")
+    GitIgnore::default().in_subfolder("", fixture.path()).expect("patterns")
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn checkout_is_read_within_bounds() {
         write(fixture.path(), "a.yaml", "a: 1");
         read_folder(fixture.path(), |_, _| Vec::new()).expect_err("too much")
     };
-    let names = |error: &Error, file: &str| matches!(error, Error::Ignored { path } if path.ends_with(file));
+    let names = |error: &Error, file: &str| matches!(error, Error::TooManyIgnorePatterns { path } if path.ends_with(file));
     let patterns = "a\n".repeat((32 << 10) + 1);
     for file in [".gitignore", "a/b/.gitignore", ".git/info/exclude"] {
         let error = read(&[(file, &patterns)]);
@@ -206,5 +206,5 @@ fn checkout_is_read_within_bounds() {
     let deep = "d/".repeat(65);
     let error = read(&[(&format!("{deep}a.yaml"), "a: 1")]);
     assert!(error.to_string().contains("more than 64 folders within each other"), "{error}");
-    assert!(matches!(error, Error::TooMuch { folder, .. } if folder == deep));
+    assert!(matches!(error, Error::LimitExceeded { folder, .. } if folder == deep));
 }

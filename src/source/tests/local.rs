@@ -2,7 +2,7 @@
 
 use super::fixture::{Fixture, open, options};
 use crate::model::{Revision, Snapshot};
-use crate::source::{Error, LARGEST_FILE, LARGEST_OBJECTS, Options, Repository, read_folder};
+use crate::source::{ConfigRepository, Error, LARGEST_FILE, LARGEST_OBJECTS, SourceOptions, read_folder};
 
 fn paths(snapshot: &Snapshot) -> Vec<&str> {
     snapshot.files.keys().map(String::as_str).collect()
@@ -133,8 +133,12 @@ async fn listed_outside_files_are_read() {
     let fixture = Fixture::new();
     let state = tempfile::tempdir().expect("state");
     let url = fixture.path().display().to_string();
-    let options = Options { path: "teams/config".to_owned(), listed: by_line, ..options(&url, state.path()) };
-    let repository = Repository::open(options.clone()).await.expect("open");
+    let options = SourceOptions {
+        path: "teams/config".to_owned(),
+        outside_file_lister: by_line,
+        ..options(&url, state.path())
+    };
+    let repository = ConfigRepository::open(options.clone()).await.expect("open");
     let one = fixture.commit(
         "one",
         &[
@@ -159,11 +163,11 @@ async fn listed_outside_files_are_read() {
         let changed = if *revision == three { &three } else { &one };
         assert_eq!(snapshot.last_change(["../deploy/b.yaml"]), changed);
         // Whoever begins with it reads the same.
-        let anew = Repository::open(options.clone()).await.expect("open");
+        let anew = ConfigRepository::open(options.clone()).await.expect("open");
         assert_eq!(anew.snapshot(revision).await.expect("a snapshot"), snapshot);
     }
     assert_eq!(
-        paths(&repository.files(&one).await.expect("files")),
+        paths(&repository.files_without_history(&one).await.expect("files")),
         [own],
         "of an earlier one what that lists"
     );
@@ -198,12 +202,13 @@ async fn folder_on_disk_has_listed_outside_files() {
         std::fs::write(path, text).expect("a file");
     }
     let tip = fixture.commit("one", &files.map(|(path, text)| (path, Some(text))));
-    let options = Options {
+    let options = SourceOptions {
         path: "config".to_owned(),
-        listed: by_line,
+        outside_file_lister: by_line,
         ..options(&fixture.path().display().to_string(), state.path())
     };
-    let committed = Repository::open(options).await.expect("open").snapshot(&tip).await.expect("a snapshot");
+    let committed =
+        ConfigRepository::open(options).await.expect("open").snapshot(&tip).await.expect("a snapshot");
     let on_disk = read_folder(&fixture.path().join("config"), by_line).expect("a folder");
     assert_eq!(paths(&on_disk), ["../deploy/a.yaml", "c.yaml", "lists"]);
     assert_eq!((&on_disk.files, &on_disk.folder), (&committed.files, &committed.folder));
@@ -226,7 +231,7 @@ async fn content_age_counts_commits() {
     let tip = fixture.commit("four", &[("c.yaml", Some("web"))]);
     let repository = open(&fixture.path().display().to_string(), state.path()).await;
     let files = ["a.yaml", "b.yaml", "c.yaml"].map(str::to_owned).to_vec();
-    let ages = repository.ages(&tip, files, |_, content| content.starts_with(b"web")).await;
+    let ages = repository.content_ages(&tip, files, |_, content| content.starts_with(b"web")).await;
     assert_eq!(ages, Ok(vec![2, 3, 1]));
 }
 
@@ -241,7 +246,7 @@ async fn last_content_change_is_found() {
     let repository = open(&fixture.path().display().to_string(), state.path()).await;
     let check = async |path: &str, since: i64, expected: Option<&str>| {
         let says = |content: &[u8]| Some(String::from_utf8_lossy(content).lines().next()?.to_owned());
-        let found = repository.last_change(&tip, path, since, says).await.expect("read");
+        let found = repository.last_content_change(&tip, path, since, says).await.expect("read");
         let found = found.map(|change| change.messages.concat().trim().to_owned());
         assert_eq!(found.as_deref(), expected, "{path} since {since}");
     };

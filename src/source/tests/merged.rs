@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::fixture::{Change, Fixture, open};
 use crate::model::Revision;
-use crate::source::{Error, Merged, Repository};
+use crate::source::{ConfigRepository, Error, MergePreview};
 
 const HEAD: &str = "refs/heads/feature";
 
@@ -34,13 +34,13 @@ fn branches(first: &[Change<'_>], base: &[&[Change<'_>]], head: &[&[Change<'_>]]
 }
 
 impl Branches {
-    async fn open(&self) -> Repository {
+    async fn open(&self) -> ConfigRepository {
         let state = tempfile::tempdir().expect("state");
         open(&self.fixture.path().display().to_string(), state.path()).await
     }
 
-    async fn merged(&self) -> Result<Merged, Error> {
-        self.open().await.merged(&self.base, &self.head).await
+    async fn merged(&self) -> Result<MergePreview, Error> {
+        self.open().await.preview_merge(&self.base, &self.head).await
     }
 
     fn subject(&self, revision: &Revision) -> String {
@@ -52,7 +52,7 @@ impl Branches {
 
 /// The texts, and the subjects of the commits that changed them last.
 #[track_caller]
-fn check(branches: &Branches, merged: &Merged, changed: &[&str], expected: &[(&str, &str, &str)]) {
+fn check(branches: &Branches, merged: &MergePreview, changed: &[&str], expected: &[(&str, &str, &str)]) {
     let found: Vec<(&str, &str, String)> = merged
         .snapshot
         .files
@@ -136,7 +136,7 @@ async fn histories_without_a_common_commit_are_refused() {
     let mut branches = branches(&[("a.yaml", Some("1"))], &[], &[&[("a.yaml", Some("2"))]]);
     branches.head = branches.fixture.commit_on("refs/heads/alone", &[], "alone", &[("b.yaml", Some("1"))]);
     let error = branches.merged().await.expect_err("unrelated");
-    assert!(matches!(error, Error::Unrelated { .. }), "{error}");
+    assert!(matches!(error, Error::NoCommonCommit { .. }), "{error}");
 }
 
 /// All files below a folder with their content.
@@ -167,7 +167,7 @@ async fn nothing_is_written() {
     let repository = branches.open().await;
     repository.snapshot(&branches.base).await.expect("a snapshot");
     let before = files(branches.fixture.path());
-    let merged = repository.merged(&branches.base, &branches.head).await.expect("merged");
+    let merged = repository.preview_merge(&branches.base, &branches.head).await.expect("merged");
     assert_eq!(merged.changed, ["x.yaml", "z/new.yaml"]);
     assert_eq!(files(branches.fixture.path()), before);
     // What was read last is still the base: the next push costs its own commits.
@@ -201,8 +201,11 @@ async fn bomb_is_refused_before_it_is_merged() {
     let opened = branches.open().await;
     let head = Revision::from(head.to_string().as_str());
     // Contents have to be merged, so that libgit2 would walk all of it.
-    let error = opened.merged(&branches.base, &head).await.expect_err("too much");
-    assert!(matches!(&error, Error::TooMuch { folder, .. } if folder.starts_with(".hidden/")), "{error}");
+    let error = opened.preview_merge(&branches.base, &head).await.expect_err("too much");
+    assert!(
+        matches!(&error, Error::LimitExceeded { folder, .. } if folder.starts_with(".hidden/")),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -228,7 +231,7 @@ async fn fetched_reference_leaves_no_name() {
         for _ in 0..2 {
             assert_eq!(repository.fetch_reference("refs/pull/7/head").await, Ok(branches.head.clone()));
         }
-        let merged = repository.merged(&branches.base, &branches.head).await.expect("merged");
+        let merged = repository.preview_merge(&branches.base, &branches.head).await.expect("merged");
         assert_eq!(merged.changed, ["b.yaml"]);
         for wrong in ["refs/pull/8/head", "refs/pull/../x", "HEAD", "main"] {
             let error = repository.fetch_reference(wrong).await.expect_err("missing");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::fixture::{Fixture, open, options};
-use crate::source::{Error, Repository};
+use crate::source::{ConfigRepository, Error};
 
 fn copy_in(state: &Path) -> PathBuf {
     let mut entries = std::fs::read_dir(state.join("repository")).expect("copies");
@@ -95,7 +95,7 @@ async fn missing_branches_name_the_nearest() {
     for url in [fixture.file_url(), fixture.path().display().to_string()] {
         let mut options = options(&url, state.path());
         options.branch = Some("producton".to_owned());
-        let error = Repository::open(options).await.expect("open").fetch().await.expect_err("missing");
+        let error = ConfigRepository::open(options).await.expect("open").fetch().await.expect_err("missing");
         let text = format!("failed to find branch `producton` in {url}; it has `production`, ");
         assert!(error.to_string().starts_with(&text), "{error}");
         assert!(matches!(error, Error::MissingBranch { .. }));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::fixture::{Fixture, open};
-use crate::source::{Wake, Watch};
+use crate::source::{RepositoryWatch, WakeReason};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -21,11 +21,11 @@ fn check(since: Instant, expected: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn polls_at_the_interval_with_jitter() {
-    let mut watch = Watch::polling(MINUTE, 7);
+    let mut watch = RepositoryWatch::polling(MINUTE, 7);
     let mut waits = Vec::new();
     for _ in 0..20 {
         let since = Instant::now();
-        assert_eq!(watch.next().await, Wake::Poll);
+        assert_eq!(watch.next().await, WakeReason::Poll);
         check(since, MINUTE);
         waits.push(since.elapsed());
     }
@@ -35,42 +35,42 @@ async fn polls_at_the_interval_with_jitter() {
 
 #[tokio::test(start_paused = true)]
 async fn hooks_slow_polling_until_silence() {
-    let mut watch = Watch::polling(MINUTE, 7);
-    let waker = watch.waker();
+    let mut watch = RepositoryWatch::polling(MINUTE, 7);
+    let waker = watch.control();
     let start = Instant::now();
-    waker.hook_seen();
-    assert_eq!(watch.next().await, Wake::Poll);
+    waker.record_hook();
+    assert_eq!(watch.next().await, WakeReason::Poll);
     check(start, 5 * MINUTE);
-    assert_eq!(watch.next().await, Wake::Poll);
+    assert_eq!(watch.next().await, WakeReason::Poll);
     check(start, 10 * MINUTE);
     // Ten minutes after the last hook.
     let since = Instant::now();
-    assert_eq!(watch.next().await, Wake::Poll);
+    assert_eq!(watch.next().await, WakeReason::Poll);
     assert!(since.elapsed() <= MINUTE.mul_f64(2.2), "{:?}", since.elapsed());
     let since = Instant::now();
-    assert_eq!(watch.next().await, Wake::Poll);
+    assert_eq!(watch.next().await, WakeReason::Poll);
     check(since, MINUTE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_interval_holds_at_once() {
-    let mut watch = Watch::polling(60 * MINUTE, 7);
-    let waker = watch.waker();
+    let mut watch = RepositoryWatch::polling(60 * MINUTE, 7);
+    let waker = watch.control();
     let since = Instant::now();
     tokio::spawn(async move {
         tokio::time::sleep(MINUTE).await;
         waker.set_interval(MINUTE * 2);
     });
-    assert_eq!(watch.next().await, Wake::Poll);
+    assert_eq!(watch.next().await, WakeReason::Poll);
     check(since, MINUTE * 2);
 }
 
 /// Real time: the operating system tells.
-async fn moves(watch: &mut Watch) -> Option<Wake> {
+async fn moves(watch: &mut RepositoryWatch) -> Option<WakeReason> {
     tokio::time::timeout(Duration::from_secs(5), watch.next()).await.ok()
 }
 
-async fn stays_quiet(watch: &mut Watch) -> bool {
+async fn stays_quiet(watch: &mut RepositoryWatch) -> bool {
     tokio::time::timeout(Duration::from_millis(300), watch.next()).await.is_err()
 }
 
@@ -83,15 +83,15 @@ async fn a_commit_in_a_local_repository_wakes_once() {
     let mut watch = repository.watch(60 * MINUTE, 7);
     assert!(stays_quiet(&mut watch).await);
     let two = fixture.commit("two", &[("a.yaml", Some("2"))]);
-    assert_eq!(moves(&mut watch).await, Some(Wake::Changed));
+    assert_eq!(moves(&mut watch).await, Some(WakeReason::Changed));
     // Reading it does not wake again.
     assert_eq!(repository.fetch().await, Ok(two.clone()));
     repository.snapshot(&two).await.expect("snapshot");
     assert!(stays_quiet(&mut watch).await);
     fixture.commit_on("refs/heads/side/deep", &[], "side", &[("a.yaml", Some("2"))]);
-    assert_eq!(moves(&mut watch).await, Some(Wake::Changed));
+    assert_eq!(moves(&mut watch).await, Some(WakeReason::Changed));
     fixture.repository.set_head("refs/heads/side/deep").expect("head");
-    assert_eq!(moves(&mut watch).await, Some(Wake::Changed));
+    assert_eq!(moves(&mut watch).await, Some(WakeReason::Changed));
     std::fs::write(fixture.path().join("a.yaml"), "edited").expect("write");
     std::fs::write(fixture.path().join(".git/index"), "x").expect("write");
     assert!(stays_quiet(&mut watch).await, "the worktree does not matter");
@@ -109,6 +109,6 @@ async fn a_linked_worktree_wakes_too() {
     assert_eq!(repository.fetch().await.expect("fetch").as_str(), base[0].to_string());
     let mut watch = repository.watch(60 * MINUTE, 7);
     let next = fixture.commit_on("refs/heads/linked", &base, "two", &[("a.yaml", Some("2"))]);
-    assert_eq!(moves(&mut watch).await, Some(Wake::Changed));
+    assert_eq!(moves(&mut watch).await, Some(WakeReason::Changed));
     assert_eq!(repository.fetch().await, Ok(next));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sandbox::Sandbox;
 use serde_json::json;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use super::edit::Traces;
 use super::object::{Kind, Name};
@@ -129,16 +129,16 @@ fn check(
     run: &Run,
     (id, app): (&str, &App),
     cluster: &str,
-    (phase, detail): (Phase, &str),
+    (phase, detail): (TargetPhase, &str),
     traces: &Traces,
 ) -> Result<(), String> {
     let wanted = &run.wanted;
     let expect = |right: bool, why: &str| if right { Ok(()) } else { Err(why.to_owned()) };
     if app.mistake.is_some() {
-        return expect(phase == Phase::Invalid, "it has a mistake");
+        return expect(phase == TargetPhase::Invalid, "it has a mistake");
     }
     if app.paused {
-        return expect(phase == Phase::Paused, "it is paused");
+        return expect(phase == TargetPhase::Paused, "it is paused");
     }
     let holds = |mine: &[(&str, &App, Name, serde_json::Value)]| {
         mine.iter()
@@ -158,41 +158,44 @@ fn check(
     let is_edited = || mine.iter().any(|(_, _, name, _)| traces.edits.contains_key(&place(name)));
     if mine.iter().any(|(_, _, name, _)| waits(name)) {
         let is_left = || app.drift != Drift::Repair && is_edited();
-        let is_true = phase != Phase::Running || holds(&mine).is_none() || is_left();
+        let is_true = phase != TargetPhase::Running || holds(&mine).is_none() || is_left();
         return expect(is_true, "it is not as wanted");
     }
     let is_maintained = wanted.clusters[cluster] == Standing::Maintaining;
     if mine.iter().any(|(_, _, name, _)| owner(run, cluster, name).is_some_and(|owner| owner != id)) {
-        return expect(phase == Phase::Refused, "another app has an object of it");
+        return expect(phase == TargetPhase::Refused, "another app has an object of it");
     }
     let is_contained = |name: &Name| {
         let container = name.kind.container();
         container.is_none_or(|container| hands::get(&run.clusters()[cluster], &container.path()).is_some())
     };
     if !mine.iter().all(|(_, _, name, _)| is_contained(name)) {
-        return expect(phase != Phase::Running, "what it lives in, or what defines it, is not there");
+        return expect(phase != TargetPhase::Running, "what it lives in, or what defines it, is not there");
     }
     let is_blocked = mine.iter().any(|(_, _, name, _)| traces.strangers.contains_key(&place(name)));
     if is_maintained {
         return match (phase, holds(&mine)) {
-            (Phase::Running, Some(why)) if app.drift == Drift::Repair => Err(why),
-            (Phase::Running, _) if is_blocked => Err("somebody else's object is in the way".to_owned()),
+            (TargetPhase::Running, Some(why)) if app.drift == Drift::Repair => Err(why),
+            (TargetPhase::Running, _) if is_blocked => Err("somebody else's object is in the way".to_owned()),
             _ => Ok(()),
         };
     }
     if is_blocked {
-        return expect(phase == Phase::Refused, "somebody else's object is in the way");
+        return expect(phase == TargetPhase::Refused, "somebody else's object is in the way");
     }
     let is_unmarked = || mine.iter().any(|(_, _, name, _)| traces.unmarked.contains(&place(name)));
-    if phase == Phase::Refused && detail.contains(": conflict with") && is_unmarked() {
+    if phase == TargetPhase::Refused && detail.contains(": conflict with") && is_unmarked() {
         return Ok(());
     }
     let runs = mine.iter().any(|(_, _, name, _)| name.kind == Kind::Deployment);
     if app.broken_image && runs {
-        return expect(matches!(phase, Phase::Degraded | Phase::Progressing), "its image cannot be pulled");
+        return expect(
+            matches!(phase, TargetPhase::Degraded | TargetPhase::Progressing),
+            "its image cannot be pulled",
+        );
     }
     match holds(&mine) {
-        None => expect(matches!(phase, Phase::Running | Phase::OutOfSync), "it is as wanted"),
+        None => expect(matches!(phase, TargetPhase::Running | TargetPhase::OutOfSync), "it is as wanted"),
         Some(_) if app.drift != Drift::Repair && is_edited() => Ok(()),
         Some(why) => Err(why),
     }

@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime};
 use sandbox::{Pods, Release, Sandbox, SandboxOptions};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tutti::controller::Origin;
+use tutti::controller::ManifestOrigin;
 use tutti::manifest::approval_to_yaml;
 use tutti::model::{Approval, Revision};
-use tutti::report::{Overview, Phase, statuses};
+use tutti::report::{Overview, TargetPhase, statuses};
 
 use super::change;
 use super::draw::pick;
@@ -23,7 +23,7 @@ use super::wanted::Wanted;
 use super::witness::Witness;
 use super::{budget, hands, quiet, truth};
 use crate::support::fleet::{Fleet, Running, described};
-use crate::support::repository::{Change, ConfigRepository};
+use crate::support::repository::{Change, TestRepository};
 use crate::support::wires::Wires;
 
 /// As long as a request takes where nothing is wrong.
@@ -105,7 +105,7 @@ impl Run {
         // A disk would take most of the time.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let repository = ConfigRepository::within(&folder);
+        let repository = TestRepository::within(&folder);
         let files = schedule.begin.files();
         let changes: Vec<Change<'_>> =
             files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
@@ -126,7 +126,7 @@ impl Run {
 
     async fn start(&mut self) {
         // Nothing of an earlier process is left: not even what it has read of Git.
-        let origin = Origin::Repository(self.fleet.repository.open().await);
+        let origin = ManifestOrigin::Repository(self.fleet.repository.open().await);
         let wires = Wires::seen_by(self.witness.clone());
         let running = self.fleet.start_from(origin, &wires, |_| {});
         self.witness.follows();
@@ -366,7 +366,7 @@ impl Run {
     /// A person settles what a commit and somebody else's hands both changed, by deleting the object. That is needed only where
     /// somebody took away what tells that a field was ours.
     fn resolve(&mut self, overview: &Overview) {
-        for target in overview.targets.iter().filter(|target| target.phase == Phase::Refused) {
+        for target in overview.targets.iter().filter(|target| target.phase == TargetPhase::Refused) {
             let object = target
                 .detail
                 .strip_prefix("failed to apply ")
@@ -449,7 +449,7 @@ impl Run {
 
 /// What is wrong with the statuses of the last commit, when all is as it says.
 pub fn statuses_of_head(overview: &Overview, head: &Revision) -> Vec<String> {
-    let statuses = statuses::desired(overview);
+    let statuses = statuses::desired_statuses(overview);
     let of_head: Vec<_> = statuses.iter().filter(|((revision, _), _)| revision == head).collect();
     if of_head.is_empty() {
         return vec!["the last commit has no status".to_owned()];

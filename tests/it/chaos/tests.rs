@@ -318,7 +318,7 @@ async fn one_write_more_than_anything_explains_is_seen() {
 async fn a_last_commit_without_a_status_is_seen() {
     let (fleet, mut overview, _) = converged(&wanted()).await;
     assert_eq!(statuses_of_head(&overview, &fleet.begin), [""; 0]);
-    overview.told.clear();
+    overview.tracked_commits.clear();
     assert_eq!(statuses_of_head(&overview, &fleet.begin), ["the last commit has no status"]);
 }
 
@@ -339,7 +339,8 @@ fn what_a_version_dropped_and_is_still_there_is_seen() {
 async fn a_cluster_that_holds_something_else_is_seen() {
     let wanted = wanted();
     let (fleet, overview, _) = converged(&wanted).await;
-    let said: Vec<&str> = statuses::desired(&overview).values().map(|status| status.state.as_str()).collect();
+    let said: Vec<&str> =
+        statuses::desired_statuses(&overview).values().map(|status| status.state.as_str()).collect();
     assert_eq!(said, ["success"]);
 
     let sandbox = fleet.cluster("c1");

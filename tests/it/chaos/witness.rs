@@ -12,7 +12,7 @@ use sandbox::Sandbox;
 use serde_json::Value;
 use tokio::time::Instant;
 use tutti::model::Revision;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use super::edit::{Place, Traces};
 use super::judge::{may_apply, may_delete, may_take_along};
@@ -193,7 +193,7 @@ impl Witness {
         {
             let mut state = self.state.lock();
             let Some(wanted) = state.wanted.get(revision).cloned() else { return };
-            for target in overview.targets.iter().filter(|target| target.phase == Phase::Running) {
+            for target in overview.targets.iter().filter(|target| target.phase == TargetPhase::Running) {
                 let (cluster, id) = (target.cluster.to_string(), target.app.name.to_string());
                 let key = (revision.clone(), cluster.clone(), id.clone());
                 let is_read = state.seen.head() == Some(revision);

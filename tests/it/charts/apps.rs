@@ -1,11 +1,13 @@
 //! Charts as apps: from the manifest to objects, through everything that `tutti render` does.
 
 use serde_json::{Value, json};
-use tutti::chart::{Found, Limits, Recorder, Remark, Renderer, Service};
+use tutti::chart::{
+    ChartLint, ChartRenderLimits, ChartRenderer, ChartService, RendererProgram, RequestRecorder,
+};
 use tutti::fleet::assemble;
 use tutti::manifest;
-use tutti::model::{Charts, Diagnostic, Hook, NoCharts, RenderedObject, Snapshot};
-use tutti::render::{self, Memory, Renders};
+use tutti::model::{ChartProvider, Diagnostic, NoCharts, ObjectHook, RenderedObject, Snapshot};
+use tutti::render::{self, RenderCache, Renders};
 
 use super::support::{engine, helm};
 
@@ -29,7 +31,7 @@ fn app(pod_set: &str, more: &str) -> String {
     )
 }
 
-fn renders(app: &str, files: &[(&str, &str)], service: &dyn Charts) -> Renders {
+fn renders(app: &str, files: &[(&str, &str)], service: &dyn ChartProvider) -> Renders {
     let of_all = [
         ("clusters/bj1.yaml", CLUSTER),
         ("tutti.yaml", INSTANCE),
@@ -46,11 +48,11 @@ fn renders(app: &str, files: &[(&str, &str)], service: &dyn Charts) -> Renders {
         fleet.diagnostics.iter().filter(|it| it.is_error()).collect::<Vec<_>>(),
         Vec::<&Diagnostic>::new()
     );
-    render::Renderer::new(&fleet, &snapshot, service).render_all(&mut Memory::default())
+    render::FleetRenderer::new(&fleet, &snapshot, service).render_all(&mut RenderCache::default())
 }
 
-fn service(helm: &live::Helm) -> Service {
-    Service::new(engine(helm, Limits::default()), None)
+fn service(helm: &live::Helm) -> ChartService {
+    ChartService::new(engine(helm, ChartRenderLimits::default()), None)
 }
 
 fn only(renders: &Renders) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
@@ -259,7 +261,7 @@ fn hooks_know_when_they_come_and_runs_are_named_after_their_release() {
         let hooked = objects.iter().filter_map(|object| Some((object, object.hook?)));
         hooked
             .map(|(object, hook)| {
-                let Hook { stage, weight, occasion, runs } = hook;
+                let ObjectHook { stage, weight, occasion, runs } = hook;
                 format!("{} {stage:?} {weight} {occasion:?} runs {runs}", object.id)
             })
             .collect()
@@ -394,7 +396,10 @@ fn schema_violation_names_the_line_of_the_value() {
 
 #[test]
 fn without_a_renderer_chart_apps_are_refused_with_what_to_install() {
-    let service = Service::new(Renderer::new(Found::Nothing(None), Limits::default()), None);
+    let service = ChartService::new(
+        ChartRenderer::new(RendererProgram::Missing(None), ChartRenderLimits::default()),
+        None,
+    );
     let mistakes = only(&renders(&app("", ""), &[], &service)).expect_err("a refusal");
     assert_eq!(mistakes[0].code, "E3041");
     assert!(mistakes[0].help.as_deref().is_some_and(|help| help.contains("cargo xtask helm-render")));
@@ -403,7 +408,10 @@ fn without_a_renderer_chart_apps_are_refused_with_what_to_install() {
 #[test]
 fn both_renderers_make_the_same_app() {
     let Some(helm) = helm() else { return };
-    let command = Service::new(Renderer::new(Found::Command(helm.command.clone()), Limits::default()), None);
+    let command = ChartService::new(
+        ChartRenderer::new(RendererProgram::Helm(helm.command.clone()), ChartRenderLimits::default()),
+        None,
+    );
     let app = app(", replicas: 4, version: v7, rawValues: {size: 9}", "");
     assert_eq!(only(&renders(&app, &[], &command)), only(&renders(&app, &[], &service(&helm))));
 }
@@ -425,15 +433,15 @@ fn what_asks_the_cluster_or_changes_by_itself_is_remarked() {
     let service = service(&helm);
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ randAlphaNum 20 | quote }}, y: {{ \
                 lookup \"v1\" \"Pod\" \"\" \"\" | toJson | quote }}}\n";
-    let recorder = Recorder::new(&service);
+    let recorder = RequestRecorder::new(&service);
     let renders = renders(&app("", ""), &[("charts/web/templates/a.yaml", text)], &recorder);
     assert!(only(&renders).is_ok());
     let file = "charts/web/templates/a.yaml".to_owned();
     assert_eq!(
-        recorder.remarks(),
+        recorder.lint(),
         [
-            Remark::Lookup { file: file.clone(), line: 4 },
-            Remark::Changes { file, object: "ConfigMap a".to_owned() },
+            ChartLint::Lookup { file: file.clone(), line: 4 },
+            ChartLint::UnstableObject { file, object: "ConfigMap a".to_owned() },
         ]
     );
 }

@@ -156,7 +156,7 @@ fn charts_render_as_helm_template_with_the_values_meant() {
     let Some(helm) = helm() else { return };
     let releases = releases();
     let output = program::tutti(&root().join("repo"))
-        .env(tutti::chart::VARIABLE, &helm.render)
+        .env(tutti::chart::RENDERER_VARIABLE, &helm.render)
         .args(["render", "-o", "json", "--show-secrets"])
         .output()
         .expect("the binary runs");

@@ -5,15 +5,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tutti::chart::{Limits, Service};
+use tutti::chart::{ChartRenderLimits, ChartService};
 use tutti::fleet::assemble;
 use tutti::manifest;
 use tutti::model::Snapshot;
-use tutti::render::{Memory, Renderer};
+use tutti::render::{FleetRenderer, RenderCache};
 
 use super::support::{engine, helm};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -45,8 +45,8 @@ fn renders_to_the_golden_files() {
     let snapshot = Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())));
     let fleet = assemble(manifest::read(&snapshot), &snapshot);
     assert_eq!(fleet.diagnostics, []);
-    let service = Service::new(engine(&helm, Limits::default()), None);
-    let renders = Renderer::new(&fleet, &snapshot, &service).render_all(&mut Memory::default());
+    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
+    let renders = FleetRenderer::new(&fleet, &snapshot, &service).render_all(&mut RenderCache::default());
     assert_eq!(renders.results().count(), 2);
     for (target, (_, render)) in renders.iter() {
         let rendered = render.as_ref().unwrap_or_else(|mistakes| panic!("{target}: {mistakes:#?}"));
@@ -77,7 +77,7 @@ fn check(path: &Path, text: &str) {
 fn rolls_out_on_embedded_clusters() {
     let Some(helm) = helm() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let repository = ConfigRepository::at(&folder.path().join("config"));
+    let repository = TestRepository::at(&folder.path().join("config"));
     let texts = texts();
     let changes: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     repository.commit("Everything", &changes);

@@ -4,23 +4,28 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tutti::chart::Limits;
-use tutti::model::{ChartFailure, ChartFault};
+use tutti::chart::ChartRenderLimits;
+use tutti::model::{ChartFailure, ChartFailureKind};
 
 use super::support::{engine, helm, request, template};
 
-fn small() -> Limits {
-    Limits { deadline: Duration::from_secs(3), memory: 400 << 20, children: 2, ..Limits::default() }
+fn small() -> ChartRenderLimits {
+    ChartRenderLimits {
+        deadline: Duration::from_secs(3),
+        memory: 400 << 20,
+        children: 2,
+        ..ChartRenderLimits::default()
+    }
 }
 
 const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n";
 
-fn check(text: &str, fault: ChartFault, words: &str) {
+fn check(text: &str, fault: ChartFailureKind, words: &str) {
     check_within(small(), text, fault, words);
 }
 
 #[track_caller]
-fn check_within(limits: Limits, text: &str, fault: ChartFault, words: &str) {
+fn check_within(limits: ChartRenderLimits, text: &str, fault: ChartFailureKind, words: &str) {
     let Some(helm) = helm() else { return };
     let renderer = engine(&helm, limits);
     let started = Instant::now();
@@ -36,7 +41,7 @@ fn check_within(limits: Limits, text: &str, fault: ChartFault, words: &str) {
 fn endless_loops_end() {
     check(
         "{{ range until 100000 }}{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}{{ end }}",
-        ChartFault::Limit,
+        ChartFailureKind::Limit,
         "longer than 3 s",
     );
 }
@@ -45,49 +50,52 @@ fn endless_loops_end() {
 fn memory_bombs_end() {
     // A busy machine takes its time to fill the memory.
     let check = |text: &str, fault, words: &str| {
-        check_within(Limits { deadline: Duration::from_secs(30), ..small() }, text, fault, words);
+        check_within(ChartRenderLimits { deadline: Duration::from_secs(30), ..small() }, text, fault, words);
     };
     check(
         "{{ $x := \"xxxxxxxxxxxxxxxx\" }}{{ range until 40 }}{{ $x = print $x $x }}{{ end }}{{ $x }}",
-        ChartFault::Limit,
+        ChartFailureKind::Limit,
         "memory",
     );
-    check("{{ repeat 100000000000 \"x\" }}", ChartFault::Limit, "memory");
+    check("{{ repeat 100000000000 \"x\" }}", ChartFailureKind::Limit, "memory");
 }
 
 #[test]
 fn recursions_end() {
     check(
         "{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}",
-        ChartFault::Template,
+        ChartFailureKind::Template,
         "nested reference name",
     );
     let Some(helm) = helm() else { return };
     let renderer = engine(&helm, small());
     let endless = template("{{ define \"a\" }}{{ template \"a\" . }}{{ end }}{{ template \"a\" . }}");
     let failure = renderer.render(&request(&endless, json!({}))).expect_err("a refusal");
-    assert!(matches!(failure.fault, ChartFault::Template | ChartFault::Limit), "{failure}");
+    assert!(matches!(failure.fault, ChartFailureKind::Template | ChartFailureKind::Limit), "{failure}");
     let endless = template("{{ tpl .Values.x . }}");
     let failure =
         renderer.render(&request(&endless, json!({"x": "{{ tpl .Values.x . }}"}))).expect_err("a refusal");
-    assert!(matches!(failure.fault, ChartFault::Template | ChartFault::Limit), "{failure}");
+    assert!(matches!(failure.fault, ChartFailureKind::Template | ChartFailureKind::Limit), "{failure}");
 }
 
 #[test]
 fn values_and_outputs_have_limits() {
     let Some(helm) = helm() else { return };
-    let renderer = engine(&helm, Limits { answer: 1 << 20, ..small() });
+    let renderer = engine(&helm, ChartRenderLimits { answer: 1 << 20, ..small() });
     let huge = json!({"x": "y".repeat(100 << 20)});
     let failure = renderer.render(&request(&template(GOOD), huge)).expect_err("a refusal");
     assert_eq!(
         (failure.fault, failure.message.contains("more than the limit of 4194304")),
-        (ChartFault::Limit, true)
+        (ChartFailureKind::Limit, true)
     );
     let wide = template(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ repeat 2000000 \"x\" }}}\n",
     );
     let failure = renderer.render(&request(&wide, json!({}))).expect_err("a refusal");
-    assert_eq!(failure, ChartFailure::new(ChartFault::Limit, "the chart makes more than 1048576 bytes"));
+    assert_eq!(
+        failure,
+        ChartFailure::new(ChartFailureKind::Limit, "the chart makes more than 1048576 bytes")
+    );
     assert!(renderer.render(&request(&template(GOOD), json!({}))).is_ok());
 }
 
@@ -99,9 +107,9 @@ fn yaml_that_means_harm_is_refused_where_it_is_read() {
             format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1)
         })
         .collect();
-    check(&format!("a0: &a0 [x, x]\n{aliases}"), ChartFault::Output, "");
-    check(&format!("a: {}{}\n", "[".repeat(200_000), "]".repeat(200_000)), ChartFault::Output, "");
-    check(&"- ".repeat(200_000), ChartFault::Output, "");
+    check(&format!("a0: &a0 [x, x]\n{aliases}"), ChartFailureKind::Output, "");
+    check(&format!("a: {}{}\n", "[".repeat(200_000), "]".repeat(200_000)), ChartFailureKind::Output, "");
+    check(&"- ".repeat(200_000), ChartFailureKind::Output, "");
 }
 
 #[test]
@@ -131,7 +139,7 @@ fn other_renders_go_on_while_one_hangs() {
             rendered += 1;
         }
         assert!(rendered > 20, "only {rendered}");
-        assert_eq!(hanging.join().unwrap().unwrap_err().fault, ChartFault::Limit);
+        assert_eq!(hanging.join().unwrap().unwrap_err().fault, ChartFailureKind::Limit);
     });
 }
 

@@ -7,8 +7,8 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use tokio::sync::watch;
-use tutti::chart::{Limits, Service};
-use tutti::report::Phase;
+use tutti::chart::{ChartRenderLimits, ChartService};
+use tutti::report::TargetPhase;
 
 use super::support::{engine, helm};
 use crate::support::fleet::{Fleet, target};
@@ -65,7 +65,7 @@ async fn late_chart_holds_up_its_own_app_and_deletes() {
         ("apps/fast/objects/extra.yaml", &extra),
     ];
     let fleet = Fleet::new(&["bj1"], &files);
-    let service = Service::new(engine(&helm, Limits::default()), None);
+    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
     let running = fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
     let fast_is = async |value: &str| {
         let what = format!("fast has {value}");
@@ -75,7 +75,7 @@ async fn late_chart_holds_up_its_own_app_and_deletes() {
             }
             let (fast, slow) =
                 (target(overview, "bj1", "default/fast"), target(overview, "bj1", "default/slow"));
-            fast.phase == Phase::Running && slow.phase == Phase::Pending
+            fast.phase == TargetPhase::Running && slow.phase == TargetPhase::Pending
         };
         running.until(&what, is_done).await;
         loop {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sandbox::SandboxOptions;
-use tutti::chart::{Limits, Service};
+use tutti::chart::{ChartRenderLimits, ChartService};
 
 use super::support::{engine, helm};
 use crate::support::fleet::{Fleet, target};
@@ -44,7 +44,7 @@ async fn chart_runs_on_each_cluster_that_its_placement_fits() {
         ],
         |name| SandboxOptions::instant(name),
     );
-    let service = Service::new(engine(&helm, Limits::default()), None);
+    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
     let running = fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
     let now = running.converged(&fleet.begin).await;
     assert_eq!(now.targets.len(), 2);

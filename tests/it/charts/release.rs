@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use sandbox::{Sandbox, SandboxOptions};
 use serde_json::Value;
-use tutti::chart::{Limits, Service};
+use tutti::chart::{ChartRenderLimits, ChartService};
 use tutti::fleet::assemble;
 use tutti::manifest;
 use tutti::model::Snapshot;
-use tutti::plan::Action;
-use tutti::render::Renderer;
+use tutti::plan::PlanAction;
+use tutti::render::FleetRenderer;
 use tutti::render::trace::explain::explain;
-use tutti::render::trace::touch::{Touch, touched};
-use tutti::report::Phase;
+use tutti::render::trace::touched_objects::{TouchedLine, touched_objects};
+use tutti::report::TargetPhase;
 
 use super::support::{engine, fixture, helm};
 use crate::support::fleet::{Fleet, Running, target};
@@ -64,7 +64,7 @@ impl Scene {
             name: name.to_owned(),
             ..SandboxOptions::default()
         });
-        let service = Service::new(engine(&helm, Limits::default()), None);
+        let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
         let running =
             fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
         running.converged(&fleet.begin).await;
@@ -187,7 +187,8 @@ async fn a_migration_that_fails_keeps_the_release_back() {
     let values = "image: {tag: '2.0'}, migration: crash-loop";
     let broken = scene.fleet.push(&scene.running, "Broken", &[(APP, Some(&app(values)))]).await;
     let failed = scene.running.until("a failure", |now| {
-        now.revision.as_ref() == Some(&broken) && now.targets.iter().any(|it| it.phase == Phase::Degraded)
+        now.revision.as_ref() == Some(&broken)
+            && now.targets.iter().any(|it| it.phase == TargetPhase::Degraded)
     });
     let failed = failed.await;
     let report = target(&failed, "bj1", "default/web");
@@ -197,7 +198,7 @@ async fn a_migration_that_fails_keeps_the_release_back() {
     let waits: Vec<String> = plan
         .steps
         .iter()
-        .filter(|step| step.action == Action::Wait)
+        .filter(|step| step.action == PlanAction::Wait)
         .map(|step| step.object.to_string())
         .collect();
     assert_eq!(waits.len(), 2, "{waits:?}");
@@ -220,7 +221,7 @@ async fn a_migration_that_fails_keeps_the_release_back() {
 #[test]
 fn a_run_is_traced_to_what_its_release_is_made_of() {
     let Some(helm) = helm() else { return };
-    let service = Service::new(engine(&helm, Limits::default()), None);
+    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
     let (app, chart) = (app("colour: blue"), chart());
     let texts = chart.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let clusters = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: \
@@ -232,7 +233,7 @@ fn a_run_is_traced_to_what_its_release_is_made_of() {
     ]));
     let fleet = assemble(manifest::read(&snapshot), &snapshot);
     let target = fleet.targets().into_iter().next().expect("a target");
-    let renderer = Renderer::new(&fleet, &snapshot, &service);
+    let renderer = FleetRenderer::new(&fleet, &snapshot, &service);
     let objects = explain(&renderer, &target).expect("it renders");
     let migrate = objects.iter().find(|it| it.id.name.starts_with("web-migrate-")).expect("a run");
     let from = |path: &str| -> Vec<Value> {
@@ -242,7 +243,7 @@ fn a_run_is_traced_to_what_its_release_is_made_of() {
     assert!(from("metadata.name").contains(&"blue".into()), "{:?}", from("metadata.name"));
     assert!(!from("spec.backoffLimit").contains(&"blue".into()));
     let line = app.lines().position(|line| line.contains("colour")).expect("a line") + 1;
-    let touch = Touch { file: APP.to_owned(), line: u32::try_from(line).ok() };
-    let reached = touched(&renderer, &target, &touch).expect("it renders");
+    let touch = TouchedLine { file: APP.to_owned(), line: u32::try_from(line).ok() };
+    let reached = touched_objects(&renderer, &target, &touch).expect("it renders");
     assert!(reached.contains(&migrate.id), "{reached:?}");
 }

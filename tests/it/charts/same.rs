@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tutti::chart::Limits;
+use tutti::chart::ChartRenderLimits;
 use tutti::model::{ChartCapabilities, ChartRequest};
 
 use super::support::{by_name, command, engine, fixture, folder, helm, request};
@@ -12,7 +12,7 @@ use super::support::{by_name, command, engine, fixture, folder, helm, request};
 #[track_caller]
 fn check(request: &ChartRequest, expected: &[&str]) {
     let Some(helm) = helm() else { return };
-    let ours = engine(&helm, Limits::default()).render(request).expect("our render");
+    let ours = engine(&helm, ChartRenderLimits::default()).render(request).expect("our render");
     let theirs = command(&helm).render(request).expect("their render");
     let (ours, theirs) = (by_name(&ours), by_name(&theirs));
     assert_eq!(ours, theirs);
@@ -87,7 +87,7 @@ fn hooks_definitions_and_notes() {
         ],
     );
     let Some(helm) = helm() else { return };
-    let output = engine(&helm, Limits::default()).render(&request(&chart, json!({}))).unwrap();
+    let output = engine(&helm, ChartRenderLimits::default()).render(&request(&chart, json!({}))).unwrap();
     assert_eq!(output.notes.trim(), "Release demo in shop.");
     let hooks: Vec<_> = output.objects.iter().filter_map(|object| object.hook.clone()).collect();
     let seen: Vec<_> = hooks
@@ -105,7 +105,7 @@ fn hooks_definitions_and_notes() {
 #[test]
 fn one_child_renders_many_charts_and_forgets_nothing_of_them() {
     let Some(helm) = helm() else { return };
-    let renderer = engine(&helm, Limits { children: 1, ..Limits::default() });
+    let renderer = engine(&helm, ChartRenderLimits { children: 1, ..ChartRenderLimits::default() });
     let charts: Vec<_> =
         ["library", "subcharts", "hooks", "schema"].map(|name| folder(&fixture(name))).into();
     let render = |chart: &Arc<_>, values: Value| renderer.render(&request(chart, values)).expect("a render");

@@ -8,8 +8,8 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use tutti::chart::{Found, Limits, Renderer, Service};
-use tutti::model::{ChartSource, Charts, Digest};
+use tutti::chart::{ChartRenderLimits, ChartRenderer, ChartService, RendererProgram};
+use tutti::model::{ChartProvider, ChartSource, Digest};
 
 use crate::support::package::package;
 
@@ -53,9 +53,9 @@ async fn serve(chart: Vec<u8>) -> (String, Arc<AtomicUsize>) {
     (host, asked)
 }
 
-fn service(cache: Option<&std::path::Path>) -> Service {
-    let renderer = Renderer::new(Found::Nothing(None), Limits::default());
-    Service::new(renderer, cache.map(std::path::Path::to_owned))
+fn service(cache: Option<&std::path::Path>) -> ChartService {
+    let renderer = ChartRenderer::new(RendererProgram::Missing(None), ChartRenderLimits::default());
+    ChartService::new(renderer, cache.map(std::path::Path::to_owned))
 }
 
 fn repository(host: &str, chart: &str, version: &str) -> ChartSource {
@@ -67,7 +67,7 @@ fn registry(host: &str) -> ChartSource {
     ChartSource::Registry { url: format!("oci://{host}/team/web"), version: "1.0.0+a".to_owned() }
 }
 
-async fn fetch(service: &Service, source: &ChartSource) -> Result<usize, String> {
+async fn fetch(service: &ChartService, source: &ChartSource) -> Result<usize, String> {
     service.prefetch(&BTreeSet::from([source.clone()])).await;
     service.chart(source).map(|chart| chart.files.len()).map_err(|failure| failure.message)
 }

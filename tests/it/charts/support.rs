@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tutti::chart::{Found, Limits, Renderer};
+use tutti::chart::{ChartRenderLimits, ChartRenderer, RendererProgram};
 use tutti::model::{Chart, ChartCapabilities, ChartOutput, ChartRequest, Digest};
 
 /// The programs, or nothing after a loud line.
@@ -20,12 +20,12 @@ pub fn helm() -> Option<live::Helm> {
     }
 }
 
-pub fn engine(helm: &live::Helm, limits: Limits) -> Renderer {
-    Renderer::new(Found::Engine(helm.render.clone()), limits)
+pub fn engine(helm: &live::Helm, limits: ChartRenderLimits) -> ChartRenderer {
+    ChartRenderer::new(RendererProgram::HelmRender(helm.render.clone()), limits)
 }
 
-pub fn command(helm: &live::Helm) -> Renderer {
-    Renderer::new(Found::Command(helm.command.clone()), Limits::default())
+pub fn command(helm: &live::Helm) -> ChartRenderer {
+    ChartRenderer::new(RendererProgram::Helm(helm.command.clone()), ChartRenderLimits::default())
 }
 
 pub fn fixture(name: &str) -> PathBuf {

@@ -13,7 +13,7 @@ use super::api_server::kubeconfig;
 use crate::support::live;
 use crate::support::manifests::{INSTANCE, cluster, config_map, namespace, objects};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 /// What the process may take, in KiB.
 const MEMORY: u64 = 1024 * 1024;
@@ -28,7 +28,7 @@ pub struct Arena {
     _listener: Listener,
     /// Kubeconfigs and the state of the process.
     pub folder: TempDir,
-    pub repository: ConfigRepository,
+    pub repository: TestRepository,
     process: Option<Child>,
     log: PathBuf,
     commits: usize,
@@ -51,7 +51,7 @@ impl Arena {
         let listener = good.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("good.kubeconfig"), listener.kubeconfig()).expect("a file");
-        let repository = ConfigRepository::empty();
+        let repository = TestRepository::empty();
         repository.commit(
             "Begin",
             &[

@@ -9,12 +9,12 @@ use tempfile::TempDir;
 use super::arena::Arena;
 use crate::support::manifests::{INSTANCE, config_map, objects};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 /// A checkout, and the file that its program would leave behind.
 struct Checkout {
     _folder: TempDir,
-    repository: ConfigRepository,
+    repository: TestRepository,
     trace: PathBuf,
     home: PathBuf,
 }
@@ -25,7 +25,7 @@ impl Checkout {
         let folder = tempfile::tempdir().expect("a folder");
         let (trace, home) = (folder.path().join("ran"), folder.path().join("home"));
         fs::create_dir(&home).expect("a folder");
-        let repository = ConfigRepository::within(folder.path());
+        let repository = TestRepository::within(folder.path());
         let place = repository.path().display().to_string();
         let kubeconfig = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{{name: x, context: {{cluster: x, user: x}}}}]\n\

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tutti::model::ReceiverKind;
+use tutti::model::WebhookReceiverKind;
 
 use super::arena::Arena;
 use crate::support::senders::delivery;
@@ -51,12 +51,12 @@ async fn signed_deliveries_are_answered_among_strangers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_receiver_takes_what_its_sender_signs() {
-    let receivers = ReceiverKind::NAMED
+    let receivers = WebhookReceiverKind::NAMES
         .map(|(name, _)| format!("{{name: {name}, type: {name}, secrets: [{{env: TUTTI_SECRET_HOOK}}]}}"));
     let receivers = format!("receivers: [{}]", receivers.join(", "));
     let first = "receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}]}]";
     let (mut arena, address) = start(&INSTANCE.replace(first, &receivers)).await;
-    for (name, kind) in ReceiverKind::NAMED {
+    for (name, kind) in WebhookReceiverKind::NAMES {
         let (good, bad) = (delivery(kind, SECRET, 1), delivery(kind, "another", 1));
         for ((headers, body), expected) in [(&bad, 401), (&good, 202), (&good, 200)] {
             let headers: String =

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::arena::Arena;
 use crate::support::manifests::{INSTANCE, cluster, objects};
 use crate::support::program;
-use crate::support::repository::ConfigRepository;
+use crate::support::repository::TestRepository;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_process_on_a_state_folder_refuses_to_start() {
@@ -69,7 +69,7 @@ fn values_of_secrets_are_in_no_excerpt() {
     for (name, data) in cases {
         for file in ["db.yaml", "db.yaml.j2"] {
             let path = format!("apps/db/objects/{file}");
-            let repository = ConfigRepository::empty();
+            let repository = TestRepository::empty();
             let app = app.replace("objects/*.yaml", &format!("objects/{file}"));
             for (path, text) in [
                 ("tutti.yaml", INSTANCE),

@@ -4,8 +4,9 @@ use std::fs;
 
 use serde_json::json;
 use tutti::forge::{
-    Approvals, Client, CommitStatus, ErrorKind, FileChange, FileCommit, HostRules, Label, MergeHow, NewHook,
-    NewPull, Permission, PullEdit, PullState, ReviewState, State, approvals,
+    CommitStatus, CommitStatusState, FileChange, FileCommit, ForgeClient, ForgeErrorKind, ForgeHostRules,
+    Label, MergeMethod, NewHook, NewPull, Permission, PullApprovals, PullEdit, PullState, ReviewState,
+    approvals,
 };
 use tutti::model::{Hosts, Revision};
 
@@ -25,8 +26,9 @@ async fn client_takes_a_promotion_to_its_merge() {
     let main = Revision::from(worktree.publish("first").as_str());
     let blob = |path: &str| worktree.git(&["rev-parse", &format!("HEAD:{path}")]);
     let api = |rest: &str| format!("/api/v1/repos/{owner}/forge{rest}");
-    let rules = HostRules::new(gitea.url(), Hosts::default(), Hosts::default());
-    let client = Client::gitea(gitea.url(), &format!("{owner}/forge"), Some(gitea.token().into()), &rules);
+    let rules = ForgeHostRules::new(gitea.url(), Hosts::default(), Hosts::default());
+    let client =
+        ForgeClient::gitea(gitea.url(), &format!("{owner}/forge"), Some(gitea.token().into()), &rules);
     let client = client.expect("a client");
 
     // A second person, for whom the administrator speaks.
@@ -65,7 +67,7 @@ async fn client_takes_a_promotion_to_its_merge() {
     client.edit_protection("main", &required).await.expect("edited");
     let rule = client.protection("main").await.expect("an answer").expect("a rule");
     assert_eq!(
-        (rule.required.as_slice(), rule.allows_push, rule.has_status_check),
+        (rule.required_contexts.as_slice(), rule.allows_push, rule.has_status_check),
         (&required[..], true, true)
     );
     let raw = gitea.request("GET", &api("/branch_protections/main"), None).await.expect("a rule");
@@ -88,7 +90,7 @@ async fn client_takes_a_promotion_to_its_merge() {
     assert_eq!(client.branch(BRANCH).await, Ok(Some(head.clone())));
     let conflict = async |commit: &FileCommit| {
         let error = client.commit_files(commit).await.expect_err("a conflict");
-        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        assert_eq!(error.kind(), ForgeErrorKind::Conflict, "{error}");
     };
     conflict(&commit).await;
     let on_branch =
@@ -110,7 +112,7 @@ async fn client_takes_a_promotion_to_its_merge() {
         labels: vec!["tutti/promotion".to_owned()],
     };
     let pull = client.create_pull(&new).await.expect("a pull request");
-    assert_eq!(client.create_pull(&new).await.expect_err("there is one").kind(), ErrorKind::Conflict);
+    assert_eq!(client.create_pull(&new).await.expect_err("there is one").kind(), ForgeErrorKind::Conflict);
     let edit = PullEdit { title: Some("pay 2 to prod".to_owned()), body: None };
     client.edit_pull(pull.number, &edit).await.expect("edited");
     client.add_labels(pull.number, &["tutti/promotion".to_owned()]).await.expect("labelled");
@@ -136,34 +138,34 @@ async fn client_takes_a_promotion_to_its_merge() {
     gitea.request("POST", &reviews_of, Some(&review)).await.expect("a review");
     let reviews = client.reviews(pull.number).await.expect("reviews");
     assert_eq!((reviews.len(), reviews[0].state), (1, ReviewState::Approved));
-    let by = |names: &[&str]| Approvals {
+    let by = |names: &[&str]| PullApprovals {
         by: names.iter().map(|name| (*name).to_owned()).collect(),
         refused_by: Vec::new(),
     };
     assert_eq!(approvals(&reviews, &head, owner, "bot"), by(&["forge-li"]));
 
     // The gates are closed; then they open, and an old head is refused.
-    let refused = client.merge_pull(pull.number, MergeHow::Merge, &head).await.expect_err("no status");
-    assert_eq!(refused.kind(), ErrorKind::NotMergeable, "{refused}");
+    let refused = client.merge_pull(pull.number, MergeMethod::Merge, &head).await.expect_err("no status");
+    assert_eq!(refused.kind(), ForgeErrorKind::NotMergeable, "{refused}");
     for context in &required {
         let status = CommitStatus {
             context: context.clone(),
-            state: State::Success,
+            state: CommitStatusState::Success,
             description: String::new(),
             target_url: None,
         };
         client.post_status(&head, &status).await.expect("a status");
     }
     eventually("the old head is refused", String::new, async || {
-        match client.merge_pull(pull.number, MergeHow::Merge, &main).await.map_err(|error| error.kind()) {
-            Err(ErrorKind::HeadMoved) => Ok(()),
+        match client.merge_pull(pull.number, MergeMethod::Merge, &main).await.map_err(|error| error.kind()) {
+            Err(ForgeErrorKind::HeadMoved) => Ok(()),
             // Gitea looks in the background whether it can be merged.
             other => Err(format!("{other:?}")),
         }
     })
     .await;
     eventually("the head is merged", String::new, async || {
-        client.merge_pull(pull.number, MergeHow::Merge, &head).await.map_err(|error| error.to_string())
+        client.merge_pull(pull.number, MergeMethod::Merge, &head).await.map_err(|error| error.to_string())
     })
     .await;
     let merged = client.pull(pull.number).await.expect("an answer").expect("a pull request");
@@ -186,10 +188,10 @@ async fn client_changes_webhooks_and_sees_new_heads() {
     let worktree = Worktree::create(folder.path().join("config"), gitea.remote("forge-hooks"));
     worktree.write("a.yaml", "a: 1\n");
     worktree.publish("first");
-    let rules = HostRules::new(gitea.url(), Hosts::default(), Hosts::default());
+    let rules = ForgeHostRules::new(gitea.url(), Hosts::default(), Hosts::default());
     let repository = format!("{owner}/forge-hooks");
     let client =
-        Client::gitea(gitea.url(), &repository, Some(gitea.token().into()), &rules).expect("a client");
+        ForgeClient::gitea(gitea.url(), &repository, Some(gitea.token().into()), &rules).expect("a client");
 
     let hook = NewHook {
         url: "http://127.0.0.1:1/hooks/v1/gitea".to_owned(),

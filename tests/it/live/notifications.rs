@@ -8,7 +8,7 @@ use std::path::Path;
 use regex::Regex;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
-use tutti::notification::service::Target;
+use tutti::notification::service::ResolvedService;
 
 use super::support::Scene;
 use super::waves::{APP, confirm};
@@ -97,7 +97,7 @@ fn transcript(scene: &Scene, commits: &[String], received: &[Received]) -> Strin
 async fn canary_that_waits_fails_on_prod_and_is_reverted_is_told_line_by_line() {
     let Some(scene) = Scene::new("notify", 4).await else { return };
     let chat = Chat::start().await;
-    let (Target::Feishu { url: of_chat, .. }, Target::Generic { url: of_program, .. }) =
+    let (ResolvedService::Feishu { url: of_chat, .. }, ResolvedService::Generic { url: of_program, .. }) =
         (chat.feishu(Some(SECRET)), chat.generic(Some(KEY)))
     else {
         unreachable!("as they were asked for")

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tutti::model::{AppId, Happened};
-use tutti::notification::Promotion;
+use tutti::model::{AppId, NotificationPhase};
+use tutti::notification::PromotionPull;
 
 use super::scene::{Scene, WEB, web};
 
@@ -13,8 +13,8 @@ async fn scene(service: &str) -> Scene {
     scene
 }
 
-fn promotion(number: u64, happened: Happened) -> Promotion {
-    Promotion {
+fn promotion(number: u64, happened: NotificationPhase) -> PromotionPull {
+    PromotionPull {
         number,
         title: format!("promote(app-{number}): 1.0 → 1.1 on prod"),
         url: format!("https://git.example.com/pulls/{number}"),
@@ -24,7 +24,7 @@ fn promotion(number: u64, happened: Happened) -> Promotion {
     }
 }
 
-fn set(scene: &Scene, numbers: std::ops::Range<u64>, happened: Happened) {
+fn set(scene: &Scene, numbers: std::ops::Range<u64>, happened: NotificationPhase) {
     scene.promotions.send_modify(|all| {
         let all = Arc::make_mut(all.get_or_insert_default());
         all.retain(|it| !numbers.contains(&it.number));
@@ -36,7 +36,7 @@ fn set(scene: &Scene, numbers: std::ops::Range<u64>, happened: Happened) {
 async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
     let scene = scene("dingtalk").await;
     let before = scene.told().len();
-    set(&scene, 0..40, Happened::Opened);
+    set(&scene, 0..40, NotificationPhase::Opened);
     scene.until("a digest", |told| told.len() > before).await;
     scene.quiet(300).await;
     assert_eq!(scene.told()[before..], ["40 events"]);
@@ -45,7 +45,7 @@ async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
 
     // One after another, faster than the chat takes them.
     for number in 0..30 {
-        set(&scene, number..number + 1, Happened::Merged);
+        set(&scene, number..number + 1, NotificationPhase::Merged);
         scene.quiet(2).await;
     }
     scene.quiet(300).await;
@@ -67,7 +67,7 @@ async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
 async fn programs_get_no_digest() {
     let scene = scene("generic").await;
     let before = scene.told().len();
-    set(&scene, 0..40, Happened::Opened);
+    set(&scene, 0..40, NotificationPhase::Opened);
     scene.until("all", |told| told.len() >= before + 40).await;
     scene.quiet(300).await;
     let mut numbers: Vec<u64> = scene.told()[before..]
@@ -82,19 +82,19 @@ async fn programs_get_no_digest() {
 async fn slack_shows_one_message_for_each_thread() {
     let scene = scene("slack").await;
     let before = scene.chat.received().len();
-    set(&scene, 7..8, Happened::Opened);
+    set(&scene, 7..8, NotificationPhase::Opened);
     scene.until("it is opened", |told| told.iter().any(|it| it.contains("proposed"))).await;
-    set(&scene, 7..8, Happened::Held);
+    set(&scene, 7..8, NotificationPhase::Held);
     scene.until("it is held", |told| told.iter().any(|it| it.contains("held"))).await;
-    set(&scene, 7..8, Happened::Merged);
+    set(&scene, 7..8, NotificationPhase::Merged);
     scene.until("it is merged", |told| told.iter().any(|it| it.contains("merged"))).await;
-    set(&scene, 8..9, Happened::Opened);
+    set(&scene, 8..9, NotificationPhase::Opened);
     let is_opened = |told: &[String]| told.iter().filter(|it| it.contains("proposed")).count() == 2;
     scene.until("another is opened", is_opened).await;
     // A person deletes the message: it is posted anew.
     let posted = |number: usize| scene.chat.received()[before + number].ts.clone().expect("a message");
     scene.chat.delete(&posted(3));
-    set(&scene, 8..9, Happened::Merged);
+    set(&scene, 8..9, NotificationPhase::Merged);
     let is_merged = |told: &[String]| told.iter().filter(|it| it.contains("merged")).count() == 2;
     scene.until("it is merged", is_merged).await;
     // Somebody should look at what is held: it is no edit.

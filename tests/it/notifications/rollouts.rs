@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tutti::model::AppId;
-use tutti::report::{Phase, TargetReport};
+use tutti::report::{TargetPhase, TargetReport};
 
 use super::scene::{Scene, WEB, web};
 use crate::support::chat::Fault;
@@ -147,7 +147,7 @@ async fn thousand_apps_that_fail_are_one_message() {
     let one = overview.targets[0].clone();
     let many = (0..1000).map(|number| TargetReport {
         app: AppId::new("shop", &format!("an-app-with-a-long-name-{number:04}")),
-        phase: Phase::Degraded,
+        phase: TargetPhase::Degraded,
         detail: "CrashLoopBackOff ".repeat(100),
         ..one.clone()
     });

@@ -12,14 +12,14 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tutti::cluster::{Home, WritePermit};
-use tutti::controller::Origin;
+use tutti::cluster::{HomeCluster, WritePermit};
+use tutti::controller::ManifestOrigin;
 use tutti::metrics::Metrics;
-use tutti::model::{Keys, Revision};
-use tutti::notification::service::Target;
-use tutti::notification::{Inputs, Promotion, Settings, Through, run};
+use tutti::model::{DecryptionKeys, Revision};
+use tutti::notification::service::ResolvedService;
+use tutti::notification::{NotificationInputs, NotificationSettings, PromotionPull, RequestRewriter, run};
 use tutti::report::Overview;
-use tutti::source::Repository;
+use tutti::source::ConfigRepository;
 
 use crate::support::chat::{Chat, KEY, Received, SECRET, TOKEN};
 use crate::support::fleet::{Fleet, Running, described, grants};
@@ -51,12 +51,12 @@ pub fn web(version: &str) -> String {
 pub struct Scene {
     pub chat: Chat,
     pub fleet: Fleet,
-    pub promotions: watch::Sender<Option<Arc<Vec<Promotion>>>>,
+    pub promotions: watch::Sender<Option<Arc<Vec<PromotionPull>>>>,
     running: Option<Running>,
-    repository: Repository,
+    repository: ConfigRepository,
     telling: Option<JoinHandle<()>>,
     folder: TempDir,
-    keys: Keys,
+    keys: DecryptionKeys,
     pace: JoinHandle<()>,
 }
 
@@ -74,7 +74,7 @@ impl Scene {
 
     /// Clusters whose names begin with `t` are of the ring `test`, the others of `prod`. Routes by name, service and further fields.
     pub async fn with(clusters: &[&str], routes: &[(&str, &str, &str)], files: &[(&str, &str)]) -> Self {
-        Self::with_keys(clusters, routes, files, Keys::default()).await
+        Self::with_keys(clusters, routes, files, DecryptionKeys::default()).await
     }
 
     /// With what opens files of Git.
@@ -82,7 +82,7 @@ impl Scene {
         clusters: &[&str],
         routes: &[(&str, &str, &str)],
         files: &[(&str, &str)],
-        keys: Keys,
+        keys: DecryptionKeys,
     ) -> Self {
         let scene = Self::prepared(clusters, routes, files, keys).await;
         scene.converged(&scene.fleet.begin).await;
@@ -94,7 +94,7 @@ impl Scene {
         clusters: &[&str],
         routes: &[(&str, &str, &str)],
         files: &[(&str, &str)],
-        keys: Keys,
+        keys: DecryptionKeys,
     ) -> Self {
         let chat = Chat::start().await;
         let folder = tempfile::tempdir().expect("a folder");
@@ -125,7 +125,7 @@ impl Scene {
     }
 
     fn start(&mut self) {
-        let (origin, keys) = (Origin::Repository(self.repository.clone()), self.keys.clone());
+        let (origin, keys) = (ManifestOrigin::Repository(self.repository.clone()), self.keys.clone());
         self.running = Some(self.fleet.start_from(origin, &Wires::lasting(), |it| it.keys = keys));
         self.tell();
     }
@@ -150,16 +150,16 @@ impl Scene {
     pub fn tell_of(&mut self, overview: watch::Receiver<Arc<Overview>>) {
         let elected = CancellationToken::new();
         elected.cancel();
-        let settings = Settings {
+        let settings = NotificationSettings {
             repository: Some(self.repository.clone()),
-            home: Home::default(),
+            home: HomeCluster::default(),
             grants: Arc::new(grants()),
             permit: WritePermit::default(),
             metrics: Metrics::default(),
             folder: Some(self.memory()),
-            through: Through(Arc::new(self.chat.catcher())),
+            request_rewriter: RequestRewriter(Arc::new(self.chat.catcher())),
         };
-        let inputs = Inputs {
+        let inputs = NotificationInputs {
             head: self.running().head.clone(),
             overview,
             promotions: self.promotions.subscribe(),
@@ -284,9 +284,9 @@ fn route(chat: &Chat, folder: &TempDir, name: &str, service: &str, more: &str) -
     let credentials = match service {
         "slack" => file("token", TOKEN) + ", channel: '#releases'",
         _ => {
-            let (Target::Feishu { url, secret }
-            | Target::DingTalk { url, secret }
-            | Target::Generic { url, secret }) = (match service {
+            let (ResolvedService::Feishu { url, secret }
+            | ResolvedService::DingTalk { url, secret }
+            | ResolvedService::Generic { url, secret }) = (match service {
                 "feishu" => chat.feishu(Some(SECRET)),
                 "dingtalk" => chat.dingtalk(Some(SECRET)),
                 _ => chat.generic(Some(KEY)),

@@ -1,6 +1,6 @@
 //! What is encrypted in Git, or in a Secret, reaches no message.
 
-use tutti::model::Keys;
+use tutti::model::DecryptionKeys;
 use tutti::sops::identities;
 
 use super::scene::Scene;
@@ -18,7 +18,7 @@ async fn nothing_that_is_secret_is_in_a_message() {
         ("apps/shop/objects/namespace.yaml", &*namespace("shop")),
         ("apps/shop/objects/secret.yaml", SECRET),
     ];
-    let keys = Keys::new(identities::read(KEY).expect("an identity"));
+    let keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
     let scene = Scene::with_keys(&["p1"], &routes, &files, keys).await;
     // A cluster refuses the values of both, and says which they are.
     let plain = format!(

@@ -1,6 +1,6 @@
 //! Approval rules: who must have approved the pull request that brought an Approval.
 
-use tutti::forge::MergeHow;
+use tutti::forge::MergeMethod;
 use tutti::manifest::approval_to_yaml;
 use tutti::model::Revision;
 
@@ -52,7 +52,7 @@ async fn gate(scene: &Scene, pull: &PullRow, expected: &str) {
 
 async fn merge(scene: &Scene, pull: &PullRow) -> Revision {
     let ann = scene.simulator.client("ann");
-    ann.merge_pull(pull.number, MergeHow::Merge, &pull.head).await.expect("merged");
+    ann.merge_pull(pull.number, MergeMethod::Merge, &pull.head).await.expect("merged");
     until_merged(scene, pull.number).await
 }
 

@@ -49,7 +49,7 @@ async fn a_closed_fork_ends_and_begins_again_with_its_reopening() {
 #[cfg(feature = "sops")]
 #[tokio::test(start_paused = true)]
 async fn nothing_that_is_secret_is_told() {
-    use tutti::model::Keys;
+    use tutti::model::DecryptionKeys;
     use tutti::sops::identities;
 
     use super::scene::is_pending;
@@ -70,7 +70,7 @@ async fn nothing_that_is_secret_is_told() {
         ("apps/plain/objects/token.yaml", &*secret(PLAIN)),
     ];
     let mut scene = Scene::prepared(".", &["c1"], &files).await;
-    scene.keys = Keys::new(identities::read(KEY).expect("an identity"));
+    scene.keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
     let scene = scene.started().await;
     // The encrypted file goes to another place, where it would be shown; the other one changes; an app takes both over.
     let stolen = SECRET.replace("kind: Secret", "kind: ConfigMap");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
-use tutti::forge::{CommitStatus, State};
+use tutti::forge::{CommitStatus, CommitStatusState};
 use tutti::model::Revision;
 
 use super::scene::{PAY, PIN, Scene, pay};
@@ -32,7 +32,7 @@ async fn pinned(promotion: &str) -> Scene {
 }
 
 /// CI says how it went.
-async fn tested(scene: &Scene, head: &Revision, state: State) {
+async fn tested(scene: &Scene, head: &Revision, state: CommitStatusState) {
     let status =
         CommitStatus { context: "drone/e2e".to_owned(), state, description: String::new(), target_url: None };
     scene.simulator.client("ci").post_status(head, &status).await.expect("a status");
@@ -84,11 +84,11 @@ async fn a_version_goes_to_prod_after_its_soak_and_its_test() {
     assert!(said("tutti/gate").iter().all(|word| word.starts_with("pending ")), "{:?}", said("tutti/gate"));
     assert_eq!((merges(&scene), scene.simulator.comments(pull.number).len()), (0, 1));
 
-    tested(&scene, &pull.head, State::Failure).await;
+    tested(&scene, &pull.head, CommitStatusState::Failure).await;
     scene.until("a failed gate", |now| now.last(&pull.head, "tutti/gate").starts_with("failure ")).await;
     assert_eq!(merges(&scene), 0);
     let base = scene.simulator.tip("main").expect("a tip");
-    tested(&scene, &pull.head, State::Success).await;
+    tested(&scene, &pull.head, CommitStatusState::Success).await;
     let merged = until_merged(&scene, pull.number).await;
     assert_eq!(scene.simulator.parents(&merged), [base.as_str(), pull.head.as_str()]);
     scene.running().converged(&merged).await;
@@ -173,7 +173,7 @@ async fn a_merge_that_stays_refused_is_told_on_the_pull_request() {
     assert_eq!(edits, 0, "it is told once");
     let status = CommitStatus {
         context: "security".to_owned(),
-        state: State::Success,
+        state: CommitStatusState::Success,
         description: String::new(),
         target_url: None,
     };
@@ -215,7 +215,7 @@ async fn a_newer_head_is_not_merged_for_the_gates_of_the_one_before() {
     let second = promotion(&scene, "v3").await;
     assert_eq!(first.number, second.number, "it is updated");
     assert_ne!(first.head, second.head);
-    tested(&scene, &first.head, State::Success).await;
+    tested(&scene, &first.head, CommitStatusState::Success).await;
     scene.quiet(300).await;
     assert_eq!(merges(&scene), 0);
     assert!(scene.simulator.last(&second.head, "tutti/gate").starts_with("pending "));
@@ -224,7 +224,7 @@ async fn a_newer_head_is_not_merged_for_the_gates_of_the_one_before() {
         "{}",
         scene.described()
     );
-    tested(&scene, &second.head, State::Success).await;
+    tested(&scene, &second.head, CommitStatusState::Success).await;
     until_merged(&scene, second.number).await;
     assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v3")));
 }
@@ -236,7 +236,7 @@ async fn hands_are_off_what_a_person_has_pushed_to() {
     let pull = promotion(&scene, "v2").await;
     scene.settled_but_gate(&pull.head).await;
     let theirs = scene.push(BRANCH, &[("apps/pay/notes.txt", Some("mine"))]);
-    tested(&scene, &theirs, State::Success).await;
+    tested(&scene, &theirs, CommitStatusState::Success).await;
     scene.push("main", &[(PAY, Some(&pay("v3")))]);
     scene.quiet(240).await;
     let now = scene.open_of(BRANCH).expect("it is open");
@@ -271,7 +271,7 @@ async fn a_base_in_conflict_with_a_promotion_gets_another_one() {
     scene.until("another one", |now| now.pulls().len() == 2).await;
     let next = promotion(&scene, "v2").await;
     assert_eq!(scene.simulator.text(BRANCH, PIN).as_deref(), Some(&*words.replace("v1", "v2")));
-    tested(&scene, &next.head, State::Success).await;
+    tested(&scene, &next.head, CommitStatusState::Success).await;
     until_merged(&scene, next.number).await;
     assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*words.replace("v1", "v2")));
     // Nothing stays in the air.
@@ -297,7 +297,7 @@ async fn a_base_that_moves_elsewhere_keeps_a_promotion() {
     scene.push("main", &[("README.md", Some("x"))]);
     scene.quiet(120).await;
     assert_eq!(scene.open_of(BRANCH).map(|it| it.head), Some(pull.head.clone()));
-    tested(&scene, &pull.head, State::Success).await;
+    tested(&scene, &pull.head, CommitStatusState::Success).await;
     until_merged(&scene, pull.number).await;
 }
 

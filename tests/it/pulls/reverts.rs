@@ -1,7 +1,7 @@
 //! A version that failed and was taken back in the clusters is taken back in Git.
 
 use sandbox::Scenario;
-use tutti::forge::MergeHow;
+use tutti::forge::MergeMethod;
 use tutti::model::Revision;
 
 use super::promotions::{BRANCH, PINNED, promotion, rings, until_merged};
@@ -49,7 +49,7 @@ async fn taken_back(scene: &Scene) -> (u64, Revision, PullRow) {
 
 async fn merge(scene: &Scene, pull: &PullRow) -> Revision {
     let li = scene.simulator.client("li");
-    li.merge_pull(pull.number, MergeHow::Merge, &pull.head).await.expect("merged");
+    li.merge_pull(pull.number, MergeMethod::Merge, &pull.head).await.expect("merged");
     until_merged(scene, pull.number).await
 }
 
@@ -133,7 +133,7 @@ async fn a_commit_that_others_build_on_is_not_reverted() {
     let scene = scene("c1").await;
     let failing = scene.push("main", &[(PAY, Some(&reverting("v2"))), (NOTES, Some("v2 is fast\n"))]);
     scene.push("main", &[(NOTES, Some("v2 is fast, and small\n"))]);
-    let is_refused = |now: &tutti::report::Overview| now.rollouts.iter().any(|it| it.is_refused());
+    let is_refused = |now: &tutti::report::Overview| now.rollouts.iter().any(|it| it.is_reverted());
     scene.running().until("a version that is taken back", is_refused).await;
     scene.quiet(300).await;
     assert_eq!(scene.simulator.pulls(), [], "{}", scene.described());

@@ -15,14 +15,14 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
-use tutti::api::{Call, DeliveryQueue, HooksState, Receiver, Written, hooks_router, serve};
-use tutti::controller::{Origin, Until};
-use tutti::forge::{Hint, HintKind, NewHook, NewPull, own_labels};
+use tutti::api::{DeliveryQueue, HookReceiver, HooksState, TriggerCall, WrittenChange, hooks_router, serve};
+use tutti::controller::{ManifestOrigin, RunUntil};
+use tutti::forge::{NewHook, NewPull, WebhookHint, WebhookHintKind, own_labels};
 use tutti::metrics::Metrics;
-use tutti::model::{Keys, Mode, ReceiverKind, Revision};
+use tutti::model::{DecryptionKeys, InstanceMode, Revision, WebhookReceiverKind};
 use tutti::pulls;
 use tutti::report::Overview;
-use tutti::source::{Credentials, Options, Repository};
+use tutti::source::{ConfigRepository, GitCredentials, SourceOptions};
 use tutti::trigger;
 
 use crate::support::ci::Build;
@@ -46,13 +46,13 @@ pub fn is_pending(text: &str) -> bool {
     text.is_empty() || text.starts_with("pending ")
 }
 
-type ToController = Arc<Mutex<Option<mpsc::Sender<Hint>>>>;
+type ToController = Arc<Mutex<Option<mpsc::Sender<WebhookHint>>>>;
 
 pub struct Scene {
     pub simulator: Simulator,
     pub fleet: Fleet,
-    pub keys: Keys,
-    hints: broadcast::Sender<Hint>,
+    pub keys: DecryptionKeys,
+    hints: broadcast::Sender<WebhookHint>,
     to_controller: ToController,
     process: Option<Process>,
     /// Of the manifests in the repository.
@@ -65,7 +65,7 @@ struct Process {
     running: Running,
     permit: tutti::cluster::WritePermit,
     wires: Wires,
-    calls: mpsc::Sender<Call>,
+    calls: mpsc::Sender<TriggerCall>,
     deliveries: DeliveryQueue,
     service: JoinHandle<()>,
 }
@@ -119,10 +119,14 @@ impl Scene {
             all.iter().map(|(name, text)| (name.as_str(), Some(text.as_str()))).collect();
         simulator.push("li", "main", "Begin", &changes);
 
-        let (offered, mut received) = mpsc::channel::<Hint>(1000);
+        let (offered, mut received) = mpsc::channel::<WebhookHint>(1000);
         let doors = HooksState::new(offered, Metrics::default());
         let secrets = vec![SecretString::from(SECRET)];
-        doors.set_receivers([Receiver { name: "gitea".to_owned(), kind: ReceiverKind::Gitea, secrets }]);
+        doors.set_receivers([HookReceiver {
+            name: "gitea".to_owned(),
+            kind: WebhookReceiverKind::Gitea,
+            secrets,
+        }]);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/hooks/v1/gitea", listener.local_addr().expect("address"));
         let served = tokio::spawn(serve(listener, hooks_router(doors), std::future::pending()));
@@ -147,7 +151,7 @@ impl Scene {
         Self {
             simulator,
             fleet: Fleet::new(clusters, &[]),
-            keys: Keys::default(),
+            keys: DecryptionKeys::default(),
             hints,
             to_controller,
             process: None,
@@ -164,24 +168,24 @@ impl Scene {
         self
     }
 
-    async fn repository(&self, state: &str) -> Repository {
-        let options = Options {
+    async fn repository(&self, state: &str) -> ConfigRepository {
+        let options = SourceOptions {
             url: self.simulator.path().display().to_string(),
             branch: None,
             path: self.path.clone(),
-            listed: tutti::manifest::listed_beside,
-            credentials: Credentials::None,
-            state: self.folder.path().join(state),
+            outside_file_lister: tutti::manifest::listed_beside,
+            credentials: GitCredentials::None,
+            state_folder: self.folder.path().join(state),
         };
-        Repository::open(options).await.expect("open")
+        ConfigRepository::open(options).await.expect("open")
     }
 
     /// What a command sees that only looks.
     pub async fn look(&self) -> Arc<Overview> {
-        let origin = Origin::Repository(self.repository("look").await);
+        let origin = ManifestOrigin::Repository(self.repository("look").await);
         let running = self.fleet.start_from(origin, &Wires::lasting(), |settings| {
-            settings.until = Until::Explained { timeout: Duration::from_secs(60) };
-            (settings.mode, settings.report) = (Some(Mode::Observe), false);
+            settings.until = RunUntil::Explained { timeout: Duration::from_secs(60) };
+            (settings.mode, settings.posts_statuses) = (Some(InstanceMode::Observe), false);
         });
         running.ended().await.1
     }
@@ -191,7 +195,7 @@ impl Scene {
         let repository = self.repository("state").await;
         let (wires, permit) = (Wires::lasting(), tutti::cluster::WritePermit::default());
         let (of_controller, keys) = (permit.clone(), self.keys.clone());
-        let origin = Origin::Repository(repository.clone());
+        let origin = ManifestOrigin::Repository(repository.clone());
         let running = self.fleet.start_from(origin, &wires, |settings| {
             (settings.permit, settings.keys) = (of_controller, keys);
         });
@@ -200,17 +204,17 @@ impl Scene {
         let deliveries = DeliveryQueue::open(self.deliveries());
         let elected = CancellationToken::new();
         elected.cancel();
-        let settings = pulls::Settings {
+        let settings = pulls::PullServiceSettings {
             repository,
             branch: None,
             charts: Arc::clone(&self.fleet.charts),
-            home: tutti::cluster::Home::default(),
+            home: tutti::cluster::HomeCluster::default(),
             grants: Arc::new(grants()),
             permit: permit.clone(),
             metrics: Metrics::default(),
             promotions: watch::channel(None).0,
         };
-        let inputs = pulls::Inputs {
+        let inputs = pulls::PullServiceInputs {
             instance: running.instance.clone(),
             head: running.head.clone(),
             overview: running.overview.clone(),
@@ -247,8 +251,8 @@ impl Scene {
 
     /// A webhook of a push to the deployed branch.
     pub fn tell_of_push(&self) {
-        let (kind, reference) = (HintKind::Push, Some("refs/heads/main".to_owned()));
-        let _ = self.hints.send(Hint { kind, reference, ..Hint::default() });
+        let (kind, reference) = (WebhookHintKind::Push, Some("refs/heads/main".to_owned()));
+        let _ = self.hints.send(WebhookHint { kind, reference, ..WebhookHint::default() });
     }
 
     /// A person pushes.
@@ -325,14 +329,14 @@ impl Scene {
     }
 
     /// Calls a trigger as the API does.
-    pub async fn call(&self, name: &str, payload: &serde_json::Value) -> Result<Written, String> {
+    pub async fn call(&self, name: &str, payload: &serde_json::Value) -> Result<WrittenChange, String> {
         let head = self.running().head.borrow().clone().expect("a head");
         let trigger = &head.fleet.triggers[name];
         let outcome = trigger::evaluate(trigger, payload, &head.fleet, &head.snapshot);
         let outcome = outcome.expect("a value").expect("it is meant");
         let (reply, answer) = oneshot::channel();
         let calls = &self.process.as_ref().expect("a process").calls;
-        calls.send(Call { outcome, reply }).await.expect("it listens");
+        calls.send(TriggerCall { outcome, reply }).await.expect("it listens");
         let answer = tokio::time::timeout(Duration::from_secs(600), answer).await.expect("in time");
         answer.expect("an answer").map_err(|error| error.to_string())
     }
@@ -348,7 +352,11 @@ impl Scene {
         let doors = HooksState::new(mpsc::channel(1).0, Metrics::default())
             .triggers(running.head.clone(), deliveries.clone());
         let secrets = vec![SecretString::from(SECRET)];
-        doors.set_receivers([Receiver { name: "drone".to_owned(), kind: ReceiverKind::Drone, secrets }]);
+        doors.set_receivers([HookReceiver {
+            name: "drone".to_owned(),
+            kind: WebhookReceiverKind::Drone,
+            secrets,
+        }]);
         let (headers, body) = build.drone("updated", SECRET);
         let mut request = Request::post("/hooks/v1/drone");
         for (name, value) in headers {

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use serde_json::json;
-use tutti::api::Written;
+use tutti::api::WrittenChange;
 
 use super::scene::{PAY, PIN, Scene, pay};
 use crate::support::ci::Build;
@@ -65,14 +65,14 @@ async fn a_call_commits_where_it_may() {
     let before = scene.simulator.tip("main").expect("a tip");
     let written = scene.call("ci", &json!({"app": "pay", "version": "v2"})).await.expect("written");
     let tip = scene.simulator.tip("main").expect("a tip");
-    assert_eq!(written, Written { link: None, commit: Some(tip.to_string()) });
+    assert_eq!(written, WrittenChange { link: None, commit: Some(tip.to_string()) });
     assert_eq!(scene.simulator.parents(&tip), [before.as_str()]);
     assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
     assert_eq!(scene.simulator.pulls(), []);
     scene.running().converged(&tip).await;
     assert_eq!(scene.version("c1").await, "v2");
     // The same again changes nothing.
-    assert_eq!(scene.call("ci", &json!({"app": "pay", "version": "v2"})).await, Ok(Written::default()));
+    assert_eq!(scene.call("ci", &json!({"app": "pay", "version": "v2"})).await, Ok(WrittenChange::default()));
     assert_eq!(scene.simulator.tip("main"), Some(tip));
 }
 
@@ -81,7 +81,7 @@ async fn a_call_that_is_only_told_writes_nothing() {
     let scene = scene("none").await;
     scene.quiet(30).await;
     let requests = scene.simulator.requests().len();
-    assert_eq!(scene.call("ci", &json!({"app": "pay", "version": "v2"})).await, Ok(Written::default()));
+    assert_eq!(scene.call("ci", &json!({"app": "pay", "version": "v2"})).await, Ok(WrittenChange::default()));
     scene.quiet(5).await;
     assert_eq!(scene.writes_since(requests), Vec::<String>::new());
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tutti::model::ReceiverKind;
+use tutti::model::WebhookReceiverKind;
 
 use super::senders;
 
@@ -82,7 +82,7 @@ impl Build {
     /// A delivery of Drone's server: its headers and its body.
     pub fn drone(&self, action: &str, secret: &str) -> (Vec<(&'static str, String)>, String) {
         let body = self.drone_body(action).to_string();
-        (senders::headers(ReceiverKind::Drone, "build", body.as_bytes(), secret, self.number), body)
+        (senders::headers(WebhookReceiverKind::Drone, "build", body.as_bytes(), secret, self.number), body)
     }
 
     /// The same, as it was sent at another time.
@@ -137,6 +137,6 @@ impl Build {
     /// What the last step of a Woodpecker pipeline posts to a receiver.
     pub fn woodpecker(&self, secret: &str) -> (Vec<(&'static str, String)>, String) {
         let body = json!(self.woodpecker_step()).to_string();
-        (senders::headers(ReceiverKind::Woodpecker, "", body.as_bytes(), secret, self.number), body)
+        (senders::headers(WebhookReceiverKind::Woodpecker, "", body.as_bytes(), secret, self.number), body)
     }
 }

@@ -10,37 +10,40 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tutti::analysis;
 use tutti::chart;
-use tutti::cluster::{Home, Link, WritePermit};
-use tutti::controller::{self, ConfigHead, Ending, Grants, Inputs, Origin, Outputs, Settings, Until};
-use tutti::forge::HostRules;
+use tutti::cluster::{ClusterLink, HomeCluster, WritePermit};
+use tutti::controller::{
+    self, ConfigHead, ControllerInputs, ControllerOutputs, ControllerSettings, ManifestOrigin,
+    RepositoryGrants, RunEnding, RunUntil,
+};
+use tutti::forge::ForgeHostRules;
 use tutti::metrics::Metrics;
-use tutti::model::{Connection, Hosts, Instance, Keys, Mode, Revision};
+use tutti::model::{Connection, DecryptionKeys, Hosts, Instance, InstanceMode, Revision};
 use tutti::report::{Overview, TargetReport};
 
 use super::manifests;
-use super::repository::{Change, ConfigRepository};
+use super::repository::{Change, TestRepository};
 use super::wires::Wires;
 
 /// The longest that a test waits, of its own clock: a paused one gets there at once.
 pub const PATIENCE: Duration = Duration::from_secs(900);
 
 /// The forge of a test is on this machine, and its token is in a file of a folder of the test.
-pub fn grants() -> Grants {
-    let forge = HostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
-    Grants {
+pub fn grants() -> RepositoryGrants {
+    let forge = ForgeHostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
+    RepositoryGrants {
         forge,
         folder: Some(std::env::temp_dir()),
         analysis_hosts: Hosts::new(["127.0.0.1"]),
-        ..Grants::default()
+        ..RepositoryGrants::default()
     }
 }
 
 pub struct Fleet {
-    pub repository: ConfigRepository,
+    pub repository: TestRepository,
     /// The first commit.
     pub begin: Revision,
     pub clusters: BTreeMap<String, Sandbox>,
-    pub charts: Arc<chart::Service>,
+    pub charts: Arc<chart::ChartService>,
 }
 
 impl Fleet {
@@ -52,7 +55,7 @@ impl Fleet {
 
     /// Clusters as `options` makes them.
     pub fn with(clusters: &[&str], files: &[(&str, &str)], options: fn(&str) -> SandboxOptions) -> Self {
-        let repository = ConfigRepository::empty();
+        let repository = TestRepository::empty();
         let manifests: Vec<(String, String)> = clusters
             .iter()
             .map(|name| (format!("clusters/{name}.yaml"), manifests::cluster(name)))
@@ -77,37 +80,42 @@ impl Fleet {
         self.start_with(&Wires::lasting(), |_| {}).await
     }
 
-    pub async fn start_with(&self, wires: &Wires, change: impl FnOnce(&mut Settings)) -> Running {
-        let origin = Origin::Repository(self.repository.open().await);
+    pub async fn start_with(&self, wires: &Wires, change: impl FnOnce(&mut ControllerSettings)) -> Running {
+        let origin = ManifestOrigin::Repository(self.repository.open().await);
         self.start_from(origin, wires, change)
     }
 
-    pub fn start_from(&self, origin: Origin, wires: &Wires, change: impl FnOnce(&mut Settings)) -> Running {
+    pub fn start_from(
+        &self,
+        origin: ManifestOrigin,
+        wires: &Wires,
+        change: impl FnOnce(&mut ControllerSettings),
+    ) -> Running {
         let (clusters, wires) = (self.clusters.clone(), wires.clone());
         let folder = self.repository.path().to_owned();
-        let links: controller::Links = Arc::new(move |cluster| {
+        let links: controller::LinkResolver = Arc::new(move |cluster| {
             match (clusters.get(cluster.name.as_str()), &cluster.connection) {
                 (Some(sandbox), _) => wires.link(sandbox),
                 // A cluster that the test has not made is reached as its manifest says.
                 (None, Connection::Kubeconfig { path, context }) => {
-                    Link::Kubeconfig { path: folder.join(path), context: context.clone() }
+                    ClusterLink::Kubeconfig { path: folder.join(path), context: context.clone() }
                 }
                 (None, other) => panic!("no way to {}: {other:?}", cluster.name),
             }
         });
-        let mut settings = Settings {
+        let mut settings = ControllerSettings {
             origin,
-            links,
-            home: Home::default(),
+            link_resolver: links,
+            home: HomeCluster::default(),
             grants: Arc::new(grants()),
             charts: Arc::clone(&self.charts),
-            keys: Keys::default(),
-            until: Until::Stopped,
+            keys: DecryptionKeys::default(),
+            until: RunUntil::Stopped,
             mode: None,
-            foresee: false,
-            report: true,
+            dry_runs: false,
+            posts_statuses: true,
             permit: WritePermit::default(),
-            stands_by: false,
+            is_standby: false,
             metrics: Metrics::default(),
         };
         change(&mut settings);
@@ -119,25 +127,32 @@ impl Fleet {
         let stop = CancellationToken::new();
         let elected = CancellationToken::new();
         let (measure, measured) = watch::channel(Arc::default());
-        let of_analysis = analysis::Settings {
+        let of_analysis = analysis::AnalysisSettings {
             home: settings.home.clone(),
             grants: Arc::clone(&settings.grants),
             metrics: settings.metrics.clone(),
         };
         let of_stop = stop.clone();
-        let beside = analysis::Inputs {
+        let beside = analysis::AnalysisInputs {
             head: heads.clone(),
             overview: seen.clone(),
-            measured: measure,
+            outcomes: measure,
             elected: elected.clone(),
             stop: of_stop,
         };
-        if !settings.stands_by {
+        if !settings.is_standby {
             elected.cancel();
         }
         tokio::spawn(analysis::run(of_analysis, beside));
-        let inputs = Inputs { wakes, hints, measured, elected: elected.clone(), stop: stop.clone() };
-        let task = tokio::spawn(controller::run(settings, inputs, Outputs { overview, instance, head }));
+        let inputs = ControllerInputs {
+            wakes,
+            hints,
+            measurements: measured,
+            elected: elected.clone(),
+            stop: stop.clone(),
+        };
+        let task =
+            tokio::spawn(controller::run(settings, inputs, ControllerOutputs { overview, instance, head }));
         Running { overview: seen, instance: instances, head: heads, wake, hint, elected, stop, task }
     }
 
@@ -198,11 +213,11 @@ pub struct Running {
     pub instance: watch::Receiver<Option<Arc<Instance>>>,
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub wake: mpsc::Sender<()>,
-    pub hint: mpsc::Sender<tutti::forge::Hint>,
+    pub hint: mpsc::Sender<tutti::forge::WebhookHint>,
     /// Ends its standing by.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
-    task: JoinHandle<(Ending, Arc<Overview>)>,
+    task: JoinHandle<(RunEnding, Arc<Overview>)>,
 }
 
 impl Running {
@@ -237,13 +252,13 @@ impl Running {
     }
 
     /// Stops it in order.
-    pub async fn stop(self) -> (Ending, Arc<Overview>) {
+    pub async fn stop(self) -> (RunEnding, Arc<Overview>) {
         self.stop.cancel();
         self.ended().await
     }
 
     /// Waits for its own end.
-    pub async fn ended(self) -> (Ending, Arc<Overview>) {
+    pub async fn ended(self) -> (RunEnding, Arc<Overview>) {
         tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").expect("it does not panic")
     }
 
@@ -270,8 +285,8 @@ pub fn target<'a>(overview: &'a Overview, cluster: &str, app: &str) -> &'a Targe
 }
 
 /// Plans only, whatever the repository says.
-pub fn observing(settings: &mut Settings) {
-    settings.mode = Some(Mode::Observe);
+pub fn observing(settings: &mut ControllerSettings) {
+    settings.mode = Some(InstanceMode::Observe);
 }
 
 /// Everything that a person would ask for when it did not work.

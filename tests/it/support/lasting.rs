@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::folders::{read, write};
 use super::program;
-use super::repository::ConfigRepository;
+use super::repository::TestRepository;
 
 pub struct LastingStage {
     folder: TempDir,
@@ -29,7 +29,7 @@ impl LastingStage {
         let folder = tempfile::tempdir().expect("temporary folder");
         write(&folder.path().join("repo"), files);
         let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
-        let begin = ConfigRepository::at(&folder.path().join("repo")).commit("Begin", &changes).to_string();
+        let begin = TestRepository::at(&folder.path().join("repo")).commit("Begin", &changes).to_string();
         let mut clusters = Vec::new();
         for (path, _) in files.iter().filter(|(path, _)| path.starts_with("clusters/")) {
             let name = Path::new(path).file_stem().expect("a name").display().to_string();

@@ -8,14 +8,14 @@ use sandbox::{Listener, Sandbox, SandboxOptions};
 use tempfile::TempDir;
 
 use super::manifests::{INSTANCE, cluster};
-use super::repository::ConfigRepository;
+use super::repository::TestRepository;
 
 /// A repository, and the cluster that it is about, for programs.
 pub struct Stage {
     pub sandbox: Sandbox,
     _listener: Listener,
     folder: TempDir,
-    pub repository: ConfigRepository,
+    pub repository: TestRepository,
 }
 
 impl Stage {
@@ -25,7 +25,7 @@ impl Stage {
         let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("bj1.kubeconfig"), listener.kubeconfig()).expect("a file");
-        let (repository, bj1) = (ConfigRepository::empty(), cluster("bj1"));
+        let (repository, bj1) = (TestRepository::empty(), cluster("bj1"));
         let mut changes = vec![("tutti.yaml", Some(INSTANCE)), ("clusters/bj1.yaml", Some(&*bj1))];
         changes.extend(files.iter().map(|(path, text)| (*path, Some(*text))));
         repository.commit("Begin", &changes);

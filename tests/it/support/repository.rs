@@ -10,14 +10,14 @@ use git2::{
 };
 use tempfile::TempDir;
 use tutti::model::Revision;
-use tutti::source::{Credentials, Options};
+use tutti::source::{GitCredentials, SourceOptions};
 
 /// A path with its new content, or without one when it goes.
 pub type Change<'a> = (&'a str, Option<&'a str>);
 
-pub struct ConfigRepository {
+pub struct TestRepository {
     path: PathBuf,
-    /// Removed with the repository; `None` when it stands in a folder of the test's own.
+    /// Removed with the repository; `NotConfigured` when it stands in a folder of the test's own.
     _folder: Option<TempDir>,
     repository: Repository,
     /// Seconds of the next commit: equal commits have equal ids in every run.
@@ -26,7 +26,7 @@ pub struct ConfigRepository {
     commits: RefCell<Vec<(Revision, String)>>,
 }
 
-impl ConfigRepository {
+impl TestRepository {
     /// Without a commit.
     pub fn empty() -> Self {
         Self::within(&std::env::temp_dir())
@@ -171,18 +171,18 @@ impl ConfigRepository {
         commits.iter().fold(text.to_owned(), |text, (id, subject)| text.replace(id.as_str(), subject))
     }
 
-    pub async fn open(&self) -> tutti::source::Repository {
-        tutti::source::Repository::open(self.options()).await.expect("open")
+    pub async fn open(&self) -> tutti::source::ConfigRepository {
+        tutti::source::ConfigRepository::open(self.options()).await.expect("open")
     }
 
-    pub fn options(&self) -> Options {
-        Options {
+    pub fn options(&self) -> SourceOptions {
+        SourceOptions {
             url: self.path().display().to_string(),
             branch: None,
             path: ".".to_owned(),
-            listed: tutti::manifest::listed_beside,
-            credentials: Credentials::None,
-            state: self.path().join(".git/tutti"),
+            outside_file_lister: tutti::manifest::listed_beside,
+            credentials: GitCredentials::None,
+            state_folder: self.path().join(".git/tutti"),
         }
     }
 

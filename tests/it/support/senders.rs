@@ -6,22 +6,26 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use sha2::{Digest as _, Sha256};
-use tutti::model::ReceiverKind;
+use tutti::model::WebhookReceiverKind;
 
 /// One that is new with each number: what it says, and the headers that it takes.
-pub fn delivery(kind: ReceiverKind, secret: &str, number: u64) -> (Vec<(&'static str, String)>, String) {
+pub fn delivery(
+    kind: WebhookReceiverKind,
+    secret: &str,
+    number: u64,
+) -> (Vec<(&'static str, String)>, String) {
     let body = match kind {
-        ReceiverKind::Gitea | ReceiverKind::Forgejo => {
+        WebhookReceiverKind::Gitea | WebhookReceiverKind::Forgejo => {
             r#"{"ref":"refs/heads/main","repository":{"full_name":"platform/config"},"sender":{"login":"li"}}"#
                 .to_owned()
         }
-        ReceiverKind::Drone => format!(
+        WebhookReceiverKind::Drone => format!(
             r#"{{"event":"build","action":"updated","repo":{{"slug":"shop/pay"}},"build":{{"number":{number},"status":"success"}}}}"#
         ),
-        ReceiverKind::Woodpecker => {
+        WebhookReceiverKind::Woodpecker => {
             format!(r#"{{"CI_REPO":"shop/pay","CI_PIPELINE_NUMBER":"{number}","CI_PIPELINE_STATUS":"success"}}"#)
         }
-        ReceiverKind::Generic | ReceiverKind::StandardWebhooks => {
+        WebhookReceiverKind::Generic | WebhookReceiverKind::StandardWebhooks => {
             format!(r#"{{"image":"registry.example.com/pay:{number}"}}"#)
         }
     };
@@ -29,7 +33,7 @@ pub fn delivery(kind: ReceiverKind, secret: &str, number: u64) -> (Vec<(&'static
 }
 
 pub fn headers(
-    kind: ReceiverKind,
+    kind: WebhookReceiverKind,
     event: &str,
     body: &[u8],
     secret: &str,
@@ -38,22 +42,22 @@ pub fn headers(
     let mut headers = vec![("content-type", "application/json".to_owned())];
     let digits = || hex::encode(code(body, secret));
     match kind {
-        ReceiverKind::Gitea => headers.extend([
+        WebhookReceiverKind::Gitea => headers.extend([
             ("x-gitea-event", event.to_owned()),
             ("x-gitea-delivery", format!("d-{number}")),
             ("x-gitea-signature", digits()),
         ]),
-        ReceiverKind::Forgejo => headers.extend([
+        WebhookReceiverKind::Forgejo => headers.extend([
             ("x-forgejo-event", event.to_owned()),
             ("x-gitea-event", event.to_owned()),
             ("x-forgejo-delivery", format!("d-{number}")),
             ("x-forgejo-signature", digits()),
             ("x-gitea-signature", digits()),
         ]),
-        ReceiverKind::Woodpecker | ReceiverKind::Generic => {
+        WebhookReceiverKind::Woodpecker | WebhookReceiverKind::Generic => {
             headers.push(("x-tutti-signature-256", format!("sha256={}", digits())));
         }
-        ReceiverKind::StandardWebhooks => {
+        WebhookReceiverKind::StandardWebhooks => {
             let (id, time) = (format!("msg_{number}"), Timestamp::now().as_second());
             let text = [format!("{id}.{time}.").as_bytes(), body].concat();
             let signature = format!("v1,{}", STANDARD.encode(code(&text, secret)));
@@ -63,7 +67,7 @@ pub fn headers(
                 ("webhook-signature", signature),
             ]);
         }
-        ReceiverKind::Drone => headers.extend(of_drone(body, secret, Timestamp::now())),
+        WebhookReceiverKind::Drone => headers.extend(of_drone(body, secret, Timestamp::now())),
     }
     headers
 }

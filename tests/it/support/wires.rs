@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use sandbox::{Sandbox, SandboxService};
 use tokio::sync::watch;
 use tower::Service;
-use tutti::cluster::Link;
+use tutti::cluster::ClusterLink;
 
 /// Sees every request of a process on its way.
 pub trait Witness: Send + Sync {
@@ -28,7 +28,7 @@ pub trait Witness: Send + Sync {
 /// Shared by all connections of one process.
 #[derive(Clone)]
 pub struct Wires {
-    /// Writes that still get through; `None`: all.
+    /// Writes that still get through; `NotConfigured`: all.
     left: Arc<Mutex<Option<usize>>>,
     dead: watch::Sender<bool>,
     witness: Option<Arc<dyn Witness>>,
@@ -66,8 +66,8 @@ impl Wires {
         *self.dead.borrow()
     }
 
-    pub fn link(&self, sandbox: &Sandbox) -> Link {
-        Link::in_process(Wire {
+    pub fn link(&self, sandbox: &Sandbox) -> ClusterLink {
+        ClusterLink::in_process(Wire {
             wires: self.clone(),
             cluster: sandbox.name().into(),
             service: sandbox.service(),

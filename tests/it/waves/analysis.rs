@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tutti::report::Overview;
-use tutti::rollout::{Gate, Outcome};
+use tutti::rollout::{MeasurementGate, MeasurementOutcome};
 
 use super::scene::{PAY, RINGS, Scene, TEST_PROD, component, component_with, held, retry, rings_of, rollout};
 use crate::support::probes::{Probed, Says};
@@ -216,9 +216,9 @@ async fn probe_over_http_is_measured_and_shown() {
     assert_eq!(measures.len(), 1);
     assert_eq!(
         (&*measures[0].measure.wave, &measures[0].measure.gate),
-        ("test", &Gate::Analysis("errors".to_owned()))
+        ("test", &MeasurementGate::Analysis("errors".to_owned()))
     );
-    assert!(matches!(measures[0].outcome, Outcome::Pending(_)), "{measures:?}");
+    assert!(matches!(measures[0].outcome, MeasurementOutcome::Pending(_)), "{measures:?}");
     let asked = probed.asked();
     assert!(asked[0].starts_with("/pay\n") && asked[0].contains("x-probe: tutti"), "{asked:?}");
     probed.says(Says::Status("200 OK"));

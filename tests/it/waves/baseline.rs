@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use super::scene::{
     PAY, RINGS, Scene, TEST_PROD, a_while, component, component_with, fleet_r, held, rings_of, unit,
@@ -205,7 +205,9 @@ async fn restart_beside_an_offline_cluster_goes_on() {
         }
         scene
             .until("c1 is offline", |now| {
-                now.targets.iter().any(|it| it.cluster.as_str() == "c1" && it.phase == Phase::Unreachable)
+                now.targets
+                    .iter()
+                    .any(|it| it.cluster.as_str() == "c1" && it.phase == TargetPhase::Unreachable)
             })
             .await;
         assert_eq!(scene.versions_of(&["c2", "c3"]).await, ["v2", "v1"]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use super::scene::{
     self, PAY, RINGS, TEST_PROD, WORD, a_while, component, component_with, fleet_r, held, pay,
@@ -97,7 +97,7 @@ async fn broken_version_stops_in_the_first_wave() {
     let files = [(RINGS, &*rings), (PAY, &*component("v1"))];
     let scene = scene::Scene::begin(&["c1", "c2", "c3"], &files, waves).await;
     scene.push_pay("Broken", &component("broken")).await;
-    scene.until("test fails", |now| pay(now, "c1").phase == Phase::Degraded).await;
+    scene.until("test fails", |now| pay(now, "c1").phase == TargetPhase::Degraded).await;
     a_while().await;
     assert_eq!(scene.versions().await, ["broken", "v1", "v1"]);
     let words = held(&scene.now(), "c2", "");

@@ -1,6 +1,6 @@
 //! `after`: an app that comes after another one, cluster by cluster. Row 27.
 
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use super::scene::{Scene, a_while, rings_of};
 use crate::support::fleet::target;
@@ -31,7 +31,7 @@ async fn scene(b: &str) -> Scene {
 async fn waits(scene: &Scene, words: &str) {
     let is_said = |now: &Overview| {
         let pay = target(now, "c2", "default/pay");
-        pay.phase == Phase::Waiting && pay.detail.starts_with("waits for app default/b: ")
+        pay.phase == TargetPhase::Waiting && pay.detail.starts_with("waits for app default/b: ")
     };
     let now = scene.until("pay waits", is_said).await;
     a_while().await;

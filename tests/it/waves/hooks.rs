@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tutti::chart::{Limits, Service};
+use tutti::chart::{ChartRenderLimits, ChartService};
 
 use super::scene::{RINGS, Scene, TEST_PROD, a_while, approval, rings_of};
 use crate::charts::support::{engine, helm};
@@ -139,7 +139,7 @@ async fn scale_of_a_held_chart_runs_no_hook() {
     let mut scene = Scene::not_started(&["c1", "c2", "c3"], &files, waves());
     scene
         .start_with(|settings| {
-            settings.charts = Arc::new(Service::new(engine(&helm, Limits::default()), None));
+            settings.charts = Arc::new(ChartService::new(engine(&helm, ChartRenderLimits::default()), None));
         })
         .await;
     let begin = scene.fleet.begin.clone();

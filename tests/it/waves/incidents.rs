@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use super::scene::{PAY, RINGS, Scene, TEST_PROD, a_while, component, fleet_r, held, pay, rings_of, unit};
 use crate::support::live;
@@ -137,7 +137,7 @@ async fn rollback_of_a_finished_version_walks_no_steps() {
     scene.until_over().await;
     // Test itself is unwell by now: it holds nobody's way back.
     scene.break_image("c1", "*");
-    scene.until("test is unwell", |now| pay(now, "c1").phase != Phase::Running).await;
+    scene.until("test is unwell", |now| pay(now, "c1").phase != TargetPhase::Running).await;
     scene.push_pay("Revert", &component("v1")).await;
     a_while().await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
@@ -151,7 +151,7 @@ async fn fix_passes_though_the_old_version_is_broken() {
     for cluster in ["c1", "c2", "c3"] {
         scene.break_image(cluster, "registry.example.com/pay:v1");
     }
-    scene.until("prod is unwell", |now| pay(now, "c3").phase == Phase::Degraded).await;
+    scene.until("prod is unwell", |now| pay(now, "c3").phase == TargetPhase::Degraded).await;
     a_while().await;
     scene.push_pay("Fix", &component("v2")).await;
     scene.confirm("prod").await;
@@ -165,7 +165,7 @@ async fn fix_passes_though_the_old_version_is_broken() {
 async fn offline_cluster_stops_no_other() {
     let scene = fleet_r().await;
     scene.set_down("c2", true);
-    scene.until("c2 is away", |now| pay(now, "c2").phase == Phase::Unreachable).await;
+    scene.until("c2 is away", |now| pay(now, "c2").phase == TargetPhase::Unreachable).await;
     scene.push_pay("v2", &component("v2")).await;
     scene.confirm("prod").await;
     scene.until("c3 has it", |now| unit(now, "c3", "").is_some_and(|it| it.is_done && it.is_at_head)).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sandbox::Scenario;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use super::scene::{PAY, Scene, WORD, a_while, component, held, pay, retry, rings_of, rollout, unit};
 use crate::support::oracle::Waves;
@@ -51,7 +51,7 @@ async fn unit_that_is_never_well_fails_and_stops() {
     let now = scene.now();
     let failure = unit(&now, "c2", "").and_then(|it| it.failure.clone()).expect("it has failed");
     assert!(failure.contains("pay"), "{failure}");
-    assert_eq!(pay(&now, "c2").phase, Phase::Degraded);
+    assert_eq!(pay(&now, "c2").phase, TargetPhase::Degraded);
     tokio::time::sleep(Duration::from_secs(300)).await;
     let words = held(&scene.now(), "c3", "");
     assert!(words.starts_with("stopped, c2 failed: "), "{words}");
@@ -91,11 +91,11 @@ async fn paused_time_counts_towards_no_deadline() {
     scene.until("c1 has it", |now| unit(now, "c1", "").is_some_and(|it| it.is_at_head)).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     scene.push_pay("Pause", &manifest("v2", "paused: true, ")).await;
-    scene.until("paused", |now| pay(now, "c1").phase == Phase::Paused).await;
+    scene.until("paused", |now| pay(now, "c1").phase == TargetPhase::Paused).await;
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert!(unit(&scene.now(), "c1", "").is_some_and(|it| it.failure.is_none()));
     scene.push_pay("Go on", &manifest("v2", "")).await;
-    scene.until("not paused", |now| pay(now, "c1").phase != Phase::Paused).await;
+    scene.until("not paused", |now| pay(now, "c1").phase != TargetPhase::Paused).await;
     tokio::time::sleep(Duration::from_secs(250)).await;
     assert!(
         unit(&scene.now(), "c1", "").is_some_and(|it| it.failure.is_none()),
@@ -126,7 +126,7 @@ async fn drain_long_after_is_no_failure_of_the_rollout() {
     tokio::time::sleep(Duration::from_secs(30_000)).await;
     scene.fleet.forget_requests();
     scene.break_image("c1", "registry.example.com/pay:v2");
-    scene.until("c1 is unwell", |now| pay(now, "c1").phase != Phase::Running).await;
+    scene.until("c1 is unwell", |now| pay(now, "c1").phase != TargetPhase::Running).await;
     tokio::time::sleep(Duration::from_secs(7_200)).await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
     let writes = scene.fleet.requests().into_iter().filter(|(_, record)| record.is_write()).count();

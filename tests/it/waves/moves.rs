@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tutti::chart::{Limits, Service};
+use tutti::chart::{ChartRenderLimits, ChartService};
 
 use super::scene::{
     PAY, Scene, Sets, a_while, component, fleet_r, fleet_s, groups_of, pod_set, rings_of, unit,
@@ -83,7 +83,7 @@ async fn unit_that_renders_nothing_is_done() {
     scene.waves.clear();
     scene
         .start_with(|settings| {
-            settings.charts = Arc::new(Service::new(engine(&helm, Limits::default()), None));
+            settings.charts = Arc::new(ChartService::new(engine(&helm, ChartRenderLimits::default()), None));
         })
         .await;
     scene.converged(&scene.fleet.begin).await;

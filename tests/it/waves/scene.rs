@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sandbox::{Sandbox, SandboxOptions, Scenario};
 use serde_json::Value;
-use tutti::controller::Settings;
+use tutti::controller::ControllerSettings;
 use tutti::model::{Revision, Snapshot};
 use tutti::report::{Overview, RolloutReport, TargetReport, UnitReport};
 
@@ -193,7 +193,7 @@ impl Scene {
         self.start_with(|_| {}).await;
     }
 
-    pub async fn start_with(&mut self, change: impl FnOnce(&mut Settings)) {
+    pub async fn start_with(&mut self, change: impl FnOnce(&mut ControllerSettings)) {
         self.wires = Wires::seen_by(self.oracle.clone());
         self.running = Some(self.fleet.start_with(&self.wires, change).await);
     }

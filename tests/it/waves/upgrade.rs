@@ -4,7 +4,7 @@
 //! on, as it does when a newer tutti ships another template.
 
 use sandbox::Scenario;
-use tutti::report::Phase;
+use tutti::report::TargetPhase;
 
 use super::scene::{PAY, RINGS, Scene, TEST_PROD, a_while, component_with, held, pay, rings_of, unit};
 use crate::support::live;
@@ -48,7 +48,7 @@ async fn revert_to_what_renders_otherwise_now_fails_loudly() {
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     let map = live::get(scene.cluster("c2"), "ConfigMap", "default", "pay-api").await.expect("it is there");
     assert_eq!(live::text(&map, "/data/api"), "old");
-    assert_ne!(pay(&scene.now(), "c1").phase, Phase::Running);
+    assert_ne!(pay(&scene.now(), "c1").phase, TargetPhase::Running);
     assert!(unit(&scene.now(), "c2", "").is_some_and(|it| it.hold.is_some()));
     scene.holds();
 }

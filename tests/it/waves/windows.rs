@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sandbox::Scenario;
-use tutti::report::{Overview, Phase};
+use tutti::report::{Overview, TargetPhase};
 
 use super::scene::{PAY, RINGS, Scene, TEST_PROD, a_while, component, held, pay, retry, rings_of, rollout};
 use crate::support::live;
@@ -89,11 +89,11 @@ async fn freeze_stops_second_wave_while_first_finishes() {
     };
     scene.until("c1 begins", begins).await;
     push_freeze(&scene, "", 3).await;
-    assert_eq!(pay(&scene.now(), "c1").phase, Phase::Progressing);
+    assert_eq!(pay(&scene.now(), "c1").phase, TargetPhase::Progressing);
     until_held(&scene, "c2").await;
     let now = scene.now();
-    assert_eq!(pay(&now, "c1").phase, Phase::Running);
-    assert_eq!(pay(&now, "c2").phase, Phase::Waiting);
+    assert_eq!(pay(&now, "c1").phase, TargetPhase::Running);
+    assert_eq!(pay(&now, "c2").phase, TargetPhase::Waiting);
     assert!(
         pay(&now, "c2").detail.ends_with("release-managers may override (year end)"),
         "{:?}",
@@ -103,7 +103,7 @@ async fn freeze_stops_second_wave_while_first_finishes() {
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     // What is held is repaired.
     live::delete(scene.cluster("c2"), "Deployment", "pay").await;
-    scene.until("it is put back", |now| pay(now, "c2").phase == Phase::Waiting).await;
+    scene.until("it is put back", |now| pay(now, "c2").phase == TargetPhase::Waiting).await;
     a_while().await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     // The window opens by time alone.

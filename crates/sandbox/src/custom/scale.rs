@@ -7,7 +7,7 @@ use crate::ssa::go;
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Counts {
-    /// `None`: the object does not say.
+    /// `NotConfigured`: the object does not say.
     pub(crate) wanted: Option<i64>,
     pub(crate) present: i64,
     pub(crate) selector: String,

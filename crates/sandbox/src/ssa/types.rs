@@ -95,7 +95,7 @@ impl MergeSchema {
         }
     }
 
-    /// `None` only for an id of another schema.
+    /// `NotConfigured` only for an id of another schema.
     pub(crate) fn get(&self, id: TypeId) -> Option<&TypeDefinition> {
         self.types.get(id.0 as usize)
     }

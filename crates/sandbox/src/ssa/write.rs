@@ -18,7 +18,7 @@ use super::writer::Writer;
 
 /// The merge types of a kind in the versions that its entries may name.
 pub(crate) trait Types {
-    /// The type of the kind in a version; `None` when there is no such version.
+    /// The type of the kind in a version; `NotConfigured` when there is no such version.
     fn of(&self, api_version: &str) -> Option<TypeRef<'_>>;
 
     /// Does an entry of a version that is no more make a write fail? Otherwise the entry goes.
@@ -52,7 +52,7 @@ pub(crate) struct Write<'a> {
 
 /// What an apply made.
 pub(super) struct Applied<'a> {
-    /// `None`: the object stays as it is.
+    /// `NotConfigured`: the object stays as it is.
     pub(super) object: Option<Value>,
     pub(super) managed: Managed<'a>,
     /// Is all owned as before?

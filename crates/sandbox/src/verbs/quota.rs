@@ -103,7 +103,7 @@ fn split(name: &str) -> Option<(&'static str, &str)> {
     }
 }
 
-/// How much of what a quota counts an object takes, in thousandths; `None` when it does not say.
+/// How much of what a quota counts an object takes, in thousandths; `NotConfigured` when it does not say.
 fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
     if name.strip_prefix("count/").unwrap_or(name) == resource {
         return Some(1000);

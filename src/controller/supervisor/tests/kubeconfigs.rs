@@ -20,14 +20,14 @@ impl Case {
         let (_rediscover, asked) = watch::channel(0);
         let (events, news) = mpsc::channel(64);
         let path = folder.path().join("config");
-        let supervisor = Supervisor {
+        let supervisor = ClusterSupervisor {
             cluster: ClusterName::from("bj1"),
-            link: Link::Kubeconfig { path, context: None },
+            link: ClusterLink::Kubeconfig { path, context: None },
             instance: "main".to_owned(),
             events,
             rediscover: asked,
             first_epoch: 0,
-            read_every: Supervisor::READ_EVERY,
+            kubeconfig_poll_interval: ClusterSupervisor::KUBECONFIG_POLL_INTERVAL,
             permit: WritePermit::default(),
         };
         tokio::spawn(supervisor.run());
@@ -55,7 +55,7 @@ async fn kubeconfig_is_read_again_after_first_refusal() {
     let by_name = listener.kubeconfig().replace("127.0.0.1", "localhost");
     std::fs::write(case.file("config"), by_name).expect("a file");
     sandbox.fail_next(RequestMatch::any().resource("/version"), 1, Fault::unauthorized());
-    assert!(matches!(case.next().await, ClusterNews::Left));
+    assert!(matches!(case.next().await, ClusterNews::KubeconfigChanged));
     assert!(matches!(case.next().await, ClusterNews::Up { .. }));
 }
 
@@ -69,16 +69,21 @@ async fn previous_kubeconfig_is_used_without_home_cluster() {
     let secret = serde_json::from_value(value).expect("a Secret");
     secrets.create(&PostParams::default(), &secret).await.expect("created");
     let (_rediscover, asked) = watch::channel(0);
-    let at = StoredKey { namespace: "default".into(), name: "bj5".into(), key: "kubeconfig".into() };
-    let way = Home::at(Link::in_process(home.service()));
-    let supervisor = Supervisor {
+    let at = DataKeyRef { namespace: "default".into(), name: "bj5".into(), key: "kubeconfig".into() };
+    let way = HomeCluster::at(ClusterLink::in_process(home.service()));
+    let supervisor = ClusterSupervisor {
         cluster: ClusterName::from("bj5"),
-        link: Link::Stored(Stored { home: way, keeper: Keeper::Secret, at, context: None }),
+        link: ClusterLink::Stored(StoredKubeconfig {
+            home: way,
+            object_kind: KeyObjectKind::Secret,
+            at,
+            context: None,
+        }),
         instance: "main".to_owned(),
         events: mpsc::channel(1).0,
         rediscover: asked,
         first_epoch: 0,
-        read_every: Supervisor::READ_EVERY,
+        kubeconfig_poll_interval: ClusterSupervisor::KUBECONFIG_POLL_INTERVAL,
         permit: WritePermit::default(),
     };
     let before = supervisor.open(None, None).await.expect("a client");

@@ -93,8 +93,8 @@ fn hostile_deliveries_are_answered() {
         }
         let received = receive(kind, &headers, &bytes, &[SECRET]);
         let answer = match &received {
-            Ok(Received::Accepted(_)) => 202,
-            Ok(Received::Ignored { .. }) => 200,
+            Ok(WebhookOutcome::Accepted(_)) => 202,
+            Ok(WebhookOutcome::Ignored { .. }) => 200,
             Err(rejected) => rejected.status().as_u16(),
         };
         assert!((200..300).contains(&answer) || (400..500).contains(&answer), "{kind:?}: {received:?}");
@@ -108,7 +108,9 @@ fn hostile_deliveries_are_answered() {
             let never = answer == 200
                 && matches!(
                     kind,
-                    ReceiverKind::Woodpecker | ReceiverKind::Generic | ReceiverKind::StandardWebhooks
+                    WebhookReceiverKind::Woodpecker
+                        | WebhookReceiverKind::Generic
+                        | WebhookReceiverKind::StandardWebhooks
                 );
             assert!(has != never, "{kind:?} {answer}");
         }

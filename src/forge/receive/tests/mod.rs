@@ -16,18 +16,18 @@ use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 
 use super::{authenticate, check_signed, read};
-use crate::forge::{Received, Rejected};
-use crate::model::ReceiverKind;
+use crate::forge::{WebhookOutcome, WebhookRejection};
+use crate::model::WebhookReceiverKind;
 
 const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
 const SECRET: &str = "s3cr3t";
-const DIALECTS: [ReceiverKind; 6] = [
-    ReceiverKind::Gitea,
-    ReceiverKind::Forgejo,
-    ReceiverKind::Drone,
-    ReceiverKind::Woodpecker,
-    ReceiverKind::Generic,
-    ReceiverKind::StandardWebhooks,
+const DIALECTS: [WebhookReceiverKind; 6] = [
+    WebhookReceiverKind::Gitea,
+    WebhookReceiverKind::Forgejo,
+    WebhookReceiverKind::Drone,
+    WebhookReceiverKind::Woodpecker,
+    WebhookReceiverKind::Generic,
+    WebhookReceiverKind::StandardWebhooks,
 ];
 
 fn now() -> Timestamp {
@@ -49,11 +49,11 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 
 /// Receives a delivery as `api` does.
 fn receive(
-    kind: ReceiverKind,
+    kind: WebhookReceiverKind,
     headers: &HeaderMap,
     body: &[u8],
     known: &[&str],
-) -> Result<Received, Rejected> {
+) -> Result<WebhookOutcome, WebhookRejection> {
     check_signed(kind, headers)?;
     let genuine = authenticate(kind, headers, body.to_vec(), &secrets(known), now())?;
     read(kind, "door", headers, &genuine)
@@ -89,29 +89,29 @@ fn drone(names: &str, headers: &[(&str, &str)], secret: &str) -> String {
 }
 
 /// Headers of a delivery with the signature of its sender.
-fn signed(kind: ReceiverKind, event: &str, body: &[u8], secret: &str) -> HeaderMap {
+fn signed(kind: WebhookReceiverKind, event: &str, body: &[u8], secret: &str) -> HeaderMap {
     let digits = digits(body, secret);
     let json = ("content-type", "application/json");
     match kind {
-        ReceiverKind::Gitea | ReceiverKind::Forgejo => {
+        WebhookReceiverKind::Gitea | WebhookReceiverKind::Forgejo => {
             let mut pairs = vec![json, ("x-gitea-event", event), ("x-gitea-delivery", "d-1")];
             pairs.push(("x-gitea-signature", &digits));
-            if kind == ReceiverKind::Forgejo {
+            if kind == WebhookReceiverKind::Forgejo {
                 pairs.extend([("x-forgejo-event", event), ("x-forgejo-signature", &digits)]);
             }
             headers(&pairs)
         }
-        ReceiverKind::Woodpecker | ReceiverKind::Generic => {
+        WebhookReceiverKind::Woodpecker | WebhookReceiverKind::Generic => {
             headers(&[json, ("x-tutti-signature-256", &format!("sha256={digits}"))])
         }
-        ReceiverKind::StandardWebhooks => {
+        WebhookReceiverKind::StandardWebhooks => {
             let time = now().as_second().to_string();
             let text = [b"msg_1.", time.as_bytes(), b".", body].concat();
             let signature = format!("v1,{}", STANDARD.encode(code(&text, secret)));
             let id = ("webhook-id", "msg_1");
             headers(&[json, id, ("webhook-timestamp", &time), ("webhook-signature", &signature)])
         }
-        ReceiverKind::Drone => {
+        WebhookReceiverKind::Drone => {
             let (date, digest) = (date(now()), digest(body));
             let signed = [("date", date.as_str()), ("digest", digest.as_str())];
             let signature = drone("date digest", &signed, secret);
@@ -120,6 +120,6 @@ fn signed(kind: ReceiverKind, event: &str, body: &[u8], secret: &str) -> HeaderM
     }
 }
 
-fn deliver(kind: ReceiverKind, event: &str, body: &[u8]) -> Result<Received, Rejected> {
+fn deliver(kind: WebhookReceiverKind, event: &str, body: &[u8]) -> Result<WebhookOutcome, WebhookRejection> {
     receive(kind, &signed(kind, event, body, SECRET), body, &[SECRET])
 }

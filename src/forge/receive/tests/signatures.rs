@@ -3,9 +3,9 @@
 use super::*;
 use crate::forge::receive::shown_headers;
 
-fn is_believed(kind: ReceiverKind, pairs: &[(&str, &str)], body: &[u8], known: &[&str]) -> bool {
+fn is_believed(kind: WebhookReceiverKind, pairs: &[(&str, &str)], body: &[u8], known: &[&str]) -> bool {
     let received = receive(kind, &headers(pairs), body, known);
-    !matches!(received, Err(Rejected::Unauthorized(_)))
+    !matches!(received, Err(WebhookRejection::Unauthorized(_)))
 }
 
 #[test]
@@ -14,8 +14,12 @@ fn known_signatures_are_verified() {
     let expected = "8588fd50c04ac2c191575340c4c0fe284157898def8e4d10af822f05dd7c9bb5";
     let check = |signature: &str, body: &[u8], known: &[&str], is_good: bool| {
         let pairs = [("x-gitea-signature", signature), ("x-gitea-event", "push")];
-        assert_eq!(is_believed(ReceiverKind::Gitea, &pairs, body, known), is_good, "{signature} {known:?}");
-        let (signature, kind) = (format!("sha256={signature}"), ReceiverKind::Generic);
+        assert_eq!(
+            is_believed(WebhookReceiverKind::Gitea, &pairs, body, known),
+            is_good,
+            "{signature} {known:?}"
+        );
+        let (signature, kind) = (format!("sha256={signature}"), WebhookReceiverKind::Generic);
         for name in ["x-tutti-signature-256", "x-hub-signature-256", "x-signature"] {
             assert_eq!(is_believed(kind, &[(name, &signature)], body, known), is_good, "{name}: {signature}");
         }
@@ -31,7 +35,7 @@ fn known_signatures_are_verified() {
     check(&digits(body, ""), body, &[""], false);
     check("", body, &["s3cr3t"], false);
     // Only forges may omit the name of the algorithm.
-    assert!(!is_believed(ReceiverKind::Generic, &[("x-signature", expected)], body, &["s3cr3t"]));
+    assert!(!is_believed(WebhookReceiverKind::Generic, &[("x-signature", expected)], body, &["s3cr3t"]));
 }
 
 #[test]
@@ -48,7 +52,8 @@ fn known_drone_signature_is_verified() {
     let check = |name: &str, value: &str, at: i64, expected: Option<&str>| {
         let headers = headers(&[("date", DATE), ("digest", DIGEST), (name, value)]);
         let now = Timestamp::from_second(then.as_second() + at).expect("a time");
-        let found = authenticate(ReceiverKind::Drone, &headers, body.to_vec(), &secrets(&["x", KEY]), now);
+        let found =
+            authenticate(WebhookReceiverKind::Drone, &headers, body.to_vec(), &secrets(&["x", KEY]), now);
         let found = found.err().map(|error| error.to_string());
         let is_expected = match expected {
             Some(words) => found.as_deref().is_some_and(|found| found.contains(words)),
@@ -80,8 +85,8 @@ fn known_drone_digest_is_verified() {
         [("date", date.as_str()), ("digest", "SHA-256=bw+FzoGHHfDn+x1a2CDnH9RyUxhWgEP4m68MDZSw73c=")];
     let signature = drone("date digest", &signed, SECRET);
     let pairs = [signed[0], signed[1], ("signature", signature.as_str())];
-    assert!(is_believed(ReceiverKind::Drone, &pairs, body, &[SECRET]));
-    assert!(!is_believed(ReceiverKind::Drone, &pairs, &body[..body.len() - 1], &[SECRET]));
+    assert!(is_believed(WebhookReceiverKind::Drone, &pairs, body, &[SECRET]));
+    assert!(!is_believed(WebhookReceiverKind::Drone, &pairs, &body[..body.len() - 1], &[SECRET]));
 }
 
 #[test]
@@ -91,7 +96,7 @@ fn drone_signature_covers_body_and_named_headers() {
     let check = |names: &str, pairs: &[(&str, &str)], body: &[u8], expected: bool| {
         let signature = drone(names, pairs, SECRET);
         let all = [pairs, &[("signature", signature.as_str())]].concat();
-        let found = is_believed(ReceiverKind::Drone, &all, body, &[SECRET]);
+        let found = is_believed(WebhookReceiverKind::Drone, &all, body, &[SECRET]);
         assert_eq!(found, expected, "{names} {pairs:?}");
     };
     let (at, of_body) = (("date", date.as_str()), ("digest", digest.as_str()));
@@ -104,7 +109,7 @@ fn drone_signature_covers_body_and_named_headers() {
     let other = super::digest(br#"{"event":"user"}"#);
     let captured = drone("date digest", &[at, of_body], SECRET);
     let swapped = [at, ("digest", other.as_str()), ("signature", captured.as_str())];
-    assert!(!is_believed(ReceiverKind::Drone, &swapped, br#"{"event":"user"}"#, &[SECRET]));
+    assert!(!is_believed(WebhookReceiverKind::Drone, &swapped, br#"{"event":"user"}"#, &[SECRET]));
     // Of two dates the signed one is unknown.
     check("date digest", &[at, ("date", "Thu, 01 Jan 1970 00:00:00 GMT"), of_body], body, false);
     check("date digest", &[("date", "yesterday"), of_body], body, false);
@@ -118,7 +123,7 @@ fn known_standard_webhooks_signature_is_verified() {
     let check = |id: &str, time: &str, signature: &str, key: &str, at: i64, expected: bool| {
         let pairs = [("webhook-id", id), ("webhook-timestamp", time), ("webhook-signature", signature)];
         let now = Timestamp::from_second(1_600_000_000 + at).expect("a time");
-        let (kind, body) = (ReceiverKind::StandardWebhooks, br#"{"a":1}"#.to_vec());
+        let (kind, body) = (WebhookReceiverKind::StandardWebhooks, br#"{"a":1}"#.to_vec());
         let found = authenticate(kind, &headers(&pairs), body, &secrets(&[key]), now);
         assert_eq!(found.is_ok(), expected, "{pairs:?} {key} {at}: {found:?}");
     };
@@ -146,7 +151,7 @@ fn signed_time_must_be_a_number() {
         let text = format!("msg_1.{time}.{{}}");
         let signature = format!("v1,{}", STANDARD.encode(code(text.as_bytes(), SECRET)));
         let pairs = [("webhook-id", "msg_1"), ("webhook-timestamp", time), ("webhook-signature", &signature)];
-        assert!(!is_believed(ReceiverKind::StandardWebhooks, &pairs, b"{}", &[SECRET]), "{time}");
+        assert!(!is_believed(WebhookReceiverKind::StandardWebhooks, &pairs, b"{}", &[SECRET]), "{time}");
     };
     ["now", "9223372036854775807", "99999999999999999999", "-1", "1600000000.5"].into_iter().for_each(check);
 }
@@ -158,7 +163,9 @@ fn first_signature_header_counts() {
     let prefixed = format!("sha256={good}");
     let check = |pairs: &[(&str, &str)], at_gitea: bool, at_forgejo: bool| {
         let all = [pairs, &[("x-gitea-event", "push")]].concat();
-        for (kind, expected) in [(ReceiverKind::Gitea, at_gitea), (ReceiverKind::Forgejo, at_forgejo)] {
+        for (kind, expected) in
+            [(WebhookReceiverKind::Gitea, at_gitea), (WebhookReceiverKind::Forgejo, at_forgejo)]
+        {
             assert_eq!(is_believed(kind, &all, body, &[SECRET]), expected, "{kind:?} {pairs:?}");
         }
     };
@@ -184,7 +191,10 @@ fn unsigned_and_forged_deliveries_are_rejected() {
         assert!(receive(kind, &good, body, &["old", SECRET]).is_ok(), "{kind:?}: rotation");
         let check = |headers: &HeaderMap, body: &[u8], known: &[&str], what: &str| {
             let received = receive(kind, headers, body, known);
-            assert!(matches!(received, Err(Rejected::Unauthorized(_))), "{kind:?} {what}: {received:?}");
+            assert!(
+                matches!(received, Err(WebhookRejection::Unauthorized(_))),
+                "{kind:?} {what}: {received:?}"
+            );
         };
         check(&good, &body[1..], &[SECRET], "another body");
         check(&good, b"", &[SECRET], "no body");
@@ -196,8 +206,8 @@ fn unsigned_and_forged_deliveries_are_rejected() {
         // A signature for another kind fits only if both kinds sign alike.
         for other in DIALECTS {
             let is_alike = |kind| match kind {
-                ReceiverKind::Forgejo => ReceiverKind::Gitea,
-                ReceiverKind::Woodpecker => ReceiverKind::Generic,
+                WebhookReceiverKind::Forgejo => WebhookReceiverKind::Gitea,
+                WebhookReceiverKind::Woodpecker => WebhookReceiverKind::Generic,
                 kind => kind,
             };
             if is_alike(kind) != is_alike(other) {
@@ -222,12 +232,12 @@ fn delivery_id_comes_from_signed_content() {
         authenticate(kind, &headers, body.to_vec(), &secrets(&[SECRET]), now()).expect("genuine").delivery
     };
     let (one, two) = (br#"{"event":"build","n":1}"#, br#"{"event":"build","n":2}"#);
-    for kind in [ReceiverKind::Drone, ReceiverKind::Woodpecker, ReceiverKind::Generic] {
+    for kind in [WebhookReceiverKind::Drone, WebhookReceiverKind::Woodpecker, WebhookReceiverKind::Generic] {
         assert_eq!(id(kind, one), id(kind, one), "{kind:?}");
         assert_ne!(id(kind, one), id(kind, two), "{kind:?}");
     }
-    assert_eq!(id(ReceiverKind::StandardWebhooks, one).as_deref(), Some("msg_1"));
-    assert_eq!(id(ReceiverKind::Gitea, one).as_deref(), Some("d-1"));
+    assert_eq!(id(WebhookReceiverKind::StandardWebhooks, one).as_deref(), Some("msg_1"));
+    assert_eq!(id(WebhookReceiverKind::Gitea, one).as_deref(), Some("d-1"));
 }
 
 #[test]

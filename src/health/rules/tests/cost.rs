@@ -1,7 +1,7 @@
 use kube_cel::cel::Program;
 use serde_json::{Value, json};
 
-use super::super::cost::{Extent, LIMIT, bound};
+use super::super::cost::{LIMIT, ObjectExtent, max_cost};
 use super::{check, expressions};
 
 fn with_conditions(count: usize) -> Value {
@@ -12,7 +12,7 @@ fn with_conditions(count: usize) -> Value {
 #[track_caller]
 fn is_affordable(text: &str, object: &Value) -> bool {
     let program = Program::compile(text).expect("an expression");
-    bound(program.expression(), Extent::of(object)) <= LIMIT
+    max_cost(program.expression(), ObjectExtent::of(object)) <= LIMIT
 }
 
 #[test]

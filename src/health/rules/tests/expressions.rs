@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::super::{Part, Rules};
+use super::super::{HealthRules, RulePart};
 use super::{check, database, expressions, mistakes, script, shown, source};
 
 const READY: &str = "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')";
@@ -162,10 +162,10 @@ fn too_deep_expression_is_a_mistake() {
 #[test]
 fn a_broken_rule_makes_its_objects_unknown() {
     let (rules, mistakes) =
-        Rules::compile(vec![source("example.com", "Database", expressions("", "", "a &&"))]);
-    assert_eq!(mistakes.first().map(|mistake| mistake.part), Some(Part::Current));
+        HealthRules::compile(vec![source("example.com", "Database", expressions("", "", "a &&"))]);
+    assert_eq!(mistakes.first().map(|mistake| mistake.part), Some(RulePart::Current));
     assert_eq!(
-        shown(&rules.of(&database(json!({})))),
+        shown(&rules.health_of(&database(json!({})))),
         "Unknown: the health rule health/example.com/Database.yaml: it has a mistake"
     );
 }

@@ -22,7 +22,7 @@ fn ended(text: &str, status: Value, why: &str) {
     let body = script(text);
     thread::spawn(move || {
         let rules = rules(vec![source("example.com", "Database", body)]);
-        let _ = told.send(shown(&rules.of(&database(status))));
+        let _ = told.send(shown(&rules.health_of(&database(status))));
     });
     let health = heard.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("not ended: {text}"));
     let expected = format!("Unknown: the health rule health/example.com/Database/health.lua: {why}");
@@ -151,7 +151,7 @@ fn concurrent_objects_get_their_own_health() {
             let rules = &rules;
             scope.spawn(move || {
                 for _ in 0..200 {
-                    let health = rules.of(&database(json!({"phase": phase})));
+                    let health = rules.health_of(&database(json!({"phase": phase})));
                     assert_eq!(shown(&health), format!("Current: {phase}"));
                 }
             });
@@ -189,14 +189,14 @@ fn a_recursion_ends() {
         "Database",
         script("local function f() return 1 + f() end return f()"),
     )]);
-    let health = shown(&rules.of(&database(Value::Null)));
+    let health = shown(&rules.health_of(&database(Value::Null)));
     assert!(["stack overflow", LONG, LARGE].iter().any(|why| health.contains(why)), "{health}");
     let rules = self::rules(vec![source(
         "example.com",
         "Database",
         script("local function f() pcall(f) end f() return {status = 'Healthy'}"),
     )]);
-    assert!(!rules.of(&database(Value::Null)).reason.contains("panic"));
+    assert!(!rules.health_of(&database(Value::Null)).reason.contains("panic"));
 }
 
 #[test]
@@ -238,14 +238,14 @@ fn after_some_strikes_it_is_not_run() {
         source("example.com", "Cache", script("return {status = 'Healthy'}")),
     ]);
     for _ in 0..3 {
-        assert!(rules.of(&database(Value::Null)).reason.ends_with(LONG));
+        assert!(rules.health_of(&database(Value::Null)).reason.ends_with(LONG));
     }
-    let health = rules.of(&database(Value::Null));
+    let health = rules.health_of(&database(Value::Null));
     assert!(
         health.reason.ends_with("it reached its limits 3 times and is not run any more"),
         "{}",
         health.reason
     );
     let cache = json!({"apiVersion": "example.com/v1", "kind": "Cache", "metadata": {"name": "c"}});
-    assert_eq!(shown(&rules.of(&cache)), "Current", "others go on");
+    assert_eq!(shown(&rules.health_of(&cache)), "Current", "others go on");
 }

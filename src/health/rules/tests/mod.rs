@@ -9,7 +9,7 @@ mod scripts;
 
 use serde_json::{Value, json};
 
-use super::{Expressions, RuleBody, RuleMistake, RuleSource, Rules};
+use super::{Expressions, HealthRules, RuleBody, RuleMistake, RuleSource};
 use crate::model::Health;
 
 fn source(group: &str, kind: &str, body: RuleBody) -> RuleSource {
@@ -32,14 +32,14 @@ fn script(text: &str) -> RuleBody {
 }
 
 #[track_caller]
-fn rules(sources: Vec<RuleSource>) -> Rules {
-    let (rules, mistakes) = Rules::compile(sources);
+fn rules(sources: Vec<RuleSource>) -> HealthRules {
+    let (rules, mistakes) = HealthRules::compile(sources);
     assert_eq!(mistakes, [], "mistakes in the rules");
     rules
 }
 
 fn mistakes(body: RuleBody) -> Vec<RuleMistake> {
-    Rules::compile(vec![source("example.com", "Database", body)]).1
+    HealthRules::compile(vec![source("example.com", "Database", body)]).1
 }
 
 fn database(status: Value) -> Value {
@@ -61,5 +61,5 @@ fn shown(health: &Health) -> String {
 #[track_caller]
 fn check(body: RuleBody, status: Value, expected: &str) {
     let rules = rules(vec![source("example.com", "Database", body)]);
-    assert_eq!(shown(&rules.of(&database(status))), expected);
+    assert_eq!(shown(&rules.health_of(&database(status))), expected);
 }

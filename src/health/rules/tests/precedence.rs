@@ -1,15 +1,15 @@
 use serde_json::{Value, json};
 
-use super::super::{Rules, fits};
+use super::super::{HealthRules, fits};
 use super::{expressions, rules, script, shown, source};
-use crate::model::Kind;
+use crate::model::GroupVersionKind;
 
 fn failed(message: &str) -> super::RuleBody {
     script(&format!("return {{status = 'Degraded', message = '{message}'}}"))
 }
 
-fn of(rules: &Rules, api_version: &str, kind: &str) -> String {
-    shown(&rules.of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})))
+fn of(rules: &HealthRules, api_version: &str, kind: &str) -> String {
+    shown(&rules.health_of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})))
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn the_nearest_rule_judges() {
     assert_eq!(of(&rules, "apps/v1", "Deployment"), "Current", "over the shipped rule");
     let mut leaving = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
     leaving["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
-    assert_eq!(shown(&rules.of(&leaving)), "Terminating: being deleted");
+    assert_eq!(shown(&rules.health_of(&leaving)), "Terminating: being deleted");
 }
 
 #[test]
@@ -51,15 +51,15 @@ fn patterns() {
 
 #[test]
 fn rule_needs_whole_objects_and_has_a_digest() {
-    let map = Kind::new("", "v1", "ConfigMap");
+    let map = GroupVersionKind::new("", "v1", "ConfigMap");
     let with = |message: &str| rules(vec![source("", "ConfigMap", failed(message))]);
-    assert!(Rules::default().is_metadata_only(&map));
+    assert!(HealthRules::default().is_metadata_only(&map));
     assert!(!with("a").is_metadata_only(&map));
-    assert_eq!(with("a").mark(&map), with("a").mark(&map));
-    assert_ne!(with("a").mark(&map), with("b").mark(&map));
-    assert_eq!(Rules::default().mark(&map), None);
+    assert_eq!(with("a").rule_digest(&map), with("a").rule_digest(&map));
+    assert_ne!(with("a").rule_digest(&map), with("b").rule_digest(&map));
+    assert_eq!(HealthRules::default().rule_digest(&map), None);
     assert_eq!(with("a"), with("a"));
-    assert_ne!(with("a"), Rules::default());
+    assert_ne!(with("a"), HealthRules::default());
 }
 
 /// A pattern is for custom kinds: it does not match the core group, which has Secrets.
@@ -68,5 +68,5 @@ fn patterns_do_not_reach_the_core_group() {
     let rules = rules(vec![source("_", "_", failed("all"))]);
     assert_eq!(of(&rules, "v1", "Secret"), "Current");
     assert_eq!(of(&rules, "example.com/v1", "Secret"), "Failed: all");
-    assert_eq!(rules.of(&Value::Null).status, crate::model::Status::Unknown);
+    assert_eq!(rules.health_of(&Value::Null).status, crate::model::HealthStatus::Unknown);
 }

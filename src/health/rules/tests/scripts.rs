@@ -96,7 +96,7 @@ fn no_state_carries_over_between_objects() {
         "count = (count or 0) + 1 string.len = nil return {status = 'Healthy', message = tostring(count)}";
     let rules = rules(vec![source("example.com", "Database", script(text))]);
     for _ in 0..3 {
-        assert_eq!(shown(&rules.of(&database(Value::Null))), "Current: 1");
+        assert_eq!(shown(&rules.health_of(&database(Value::Null))), "Current: 1");
     }
 }
 

@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::super::{Limits, Outcome, limits, outcome};
+use super::super::{RateLimits, SendOutcome, outcome, rate_limits};
 use super::fixtures::targets;
 
 /// The expected outcome: `sent`, `sent NAME`, `later`, `later SECONDS`, `refused`; then, after a bar, words of the reason.
-fn shown(outcome: &Outcome) -> (String, String) {
+fn shown(outcome: &SendOutcome) -> (String, String) {
     match outcome {
-        Outcome::Sent(None) => ("sent".to_owned(), String::new()),
-        Outcome::Sent(Some(name)) => (format!("sent {name}"), String::new()),
-        Outcome::Later { after: None, why } => ("later".to_owned(), why.clone()),
-        Outcome::Later { after: Some(after), why } => (format!("later {}", after.as_secs()), why.clone()),
-        Outcome::Lost(why) => ("lost".to_owned(), why.clone()),
-        Outcome::Refused(why) => ("refused".to_owned(), why.clone()),
+        SendOutcome::Sent(None) => ("sent".to_owned(), String::new()),
+        SendOutcome::Sent(Some(name)) => (format!("sent {name}"), String::new()),
+        SendOutcome::RetryLater { after: None, why } => ("later".to_owned(), why.clone()),
+        SendOutcome::RetryLater { after: Some(after), why } => {
+            (format!("later {}", after.as_secs()), why.clone())
+        }
+        SendOutcome::Unconfirmed(why) => ("lost".to_owned(), why.clone()),
+        SendOutcome::Refused(why) => ("refused".to_owned(), why.clone()),
     }
 }
 
@@ -157,7 +159,7 @@ fn teams_and_other_programs() {
 fn limits_are_below_those_of_services() {
     let allowed = [("feishu", 100), ("dingtalk", 20), ("wecom", 20), ("slack-bot", 60), ("teams", 240)];
     for (name, target) in targets() {
-        let Some(Limits { per_minute, apart }) = limits(&target) else {
+        let Some(RateLimits { per_minute, min_interval: apart }) = rate_limits(&target) else {
             assert_eq!(name, "generic");
             continue;
         };

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use serde_json::json;
 
-use super::super::Target;
-use crate::model::{Happened, Language};
-use crate::notification::{Link, Message};
+use super::super::ResolvedService;
+use crate::model::{MessageLanguage, NotificationPhase};
+use crate::notification::{Message, MessageLink};
 
 type Words = [&'static str; 3];
 
@@ -22,65 +22,78 @@ pub fn secret(text: &str) -> SecretString {
 }
 
 /// One for each service, with the name of its golden files.
-pub fn targets() -> Vec<(&'static str, Target)> {
+pub fn targets() -> Vec<(&'static str, ResolvedService)> {
     vec![
         (
             "feishu",
-            Target::Feishu {
+            ResolvedService::Feishu {
                 url: secret("https://open.feishu.cn/open-apis/bot/v2/hook/abc"),
                 secret: Some(secret("demo")),
             },
         ),
         (
             "dingtalk",
-            Target::DingTalk {
+            ResolvedService::DingTalk {
                 url: secret("https://oapi.dingtalk.com/robot/send?access_token=abc"),
                 secret: Some(secret("SECdemo")),
             },
         ),
-        ("wecom", Target::WeCom { url: secret("https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=abc") }),
+        (
+            "wecom",
+            ResolvedService::WeCom {
+                url: secret("https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=abc"),
+            },
+        ),
         (
             "slack-webhook",
-            Target::SlackWebhook { url: secret("https://hooks.slack.com/services/T0/B0/abc\n") },
+            ResolvedService::SlackWebhook { url: secret("https://hooks.slack.com/services/T0/B0/abc\n") },
         ),
-        ("slack-bot", Target::SlackBot { token: secret("xoxb-1"), channel: "#releases".to_owned() }),
-        ("teams", Target::Teams { url: secret("https://x.logic.azure.com/workflows/1/triggers/2?sig=abc") }),
-        ("generic", Target::Generic { url: secret("https://example.com/hook"), secret: Some(secret(WHSEC)) }),
+        ("slack-bot", ResolvedService::SlackBot { token: secret("xoxb-1"), channel: "#releases".to_owned() }),
+        (
+            "teams",
+            ResolvedService::Teams {
+                url: secret("https://x.logic.azure.com/workflows/1/triggers/2?sig=abc"),
+            },
+        ),
+        (
+            "generic",
+            ResolvedService::Generic { url: secret("https://example.com/hook"), secret: Some(secret(WHSEC)) },
+        ),
     ]
 }
 
-pub fn message(happened: Happened, language: Language) -> Message {
+pub fn message(happened: NotificationPhase, language: MessageLanguage) -> Message {
     let [what, place, why] = words(happened, language);
     let is_rollout = place.starts_with("3f9c2d1");
     let thread = if is_rollout { "rollout/3f9c2d1/prod" } else { "other/1" };
     let texts = match language {
-        Language::En => ["Commit", "Page"],
-        Language::Zh => ["提交", "页面"],
+        MessageLanguage::En => ["Commit", "Page"],
+        MessageLanguage::Zh => ["提交", "页面"],
     };
     let urls = ["https://git.example.com/platform/config/commit/3f9c2d1", "https://tutti.example.com/p/812"];
-    let link = |(text, url): (&str, &str)| Link { text: text.to_owned(), url: url.to_owned() };
+    let link = |(text, url): (&str, &str)| MessageLink { text: text.to_owned(), url: url.to_owned() };
     Message {
         id: format!("{thread}/{}", happened.as_str()),
         thread: thread.to_owned(),
         happened,
         language,
         at: now(),
-        what: what.to_owned(),
+        title: what.to_owned(),
         place: place.to_owned(),
-        why: why.to_owned(),
+        cause: why.to_owned(),
         links: texts.into_iter().zip(urls).map(link).collect(),
         data: json!({"instance": "prod", "phase": happened.as_str(), "revision": "3f9c2d1", "ring": "prod", "clusters": 6}),
     }
 }
 
 /// Title, place and cause of a message.
-fn words(happened: Happened, language: Language) -> Words {
+fn words(happened: NotificationPhase, language: MessageLanguage) -> Words {
     let (en, zh): (Words, Words) = match happened {
-        Happened::Started => (
+        NotificationPhase::Started => (
             ["↻ pay 1.8.0 → prod started", "3f9c2d1 bump pay to 1.8.0 · li · 6 clusters", ""],
             ["↻ pay 1.8.0 → prod 开始", "3f9c2d1 bump pay to 1.8.0 · li · 6 个集群", ""],
         ),
-        Happened::Waiting => (
+        NotificationPhase::Waiting => (
             [
                 "⏸ pay 1.8.0 → prod waits for a person",
                 "3f9c2d1 bump pay to 1.8.0 · li · wave 1 of 3",
@@ -92,11 +105,11 @@ fn words(happened: Happened, language: Language) -> Words {
                 "用 `tutti rollout confirm pay` 确认。",
             ],
         ),
-        Happened::Done => (
+        NotificationPhase::Done => (
             ["✓ pay 1.8.0 → prod done (6/6 clusters)", "3f9c2d1 bump pay to 1.8.0 · li", ""],
             ["✓ pay 1.8.0 → prod 完成（6/6 集群）", "3f9c2d1 bump pay to 1.8.0 · li", ""],
         ),
-        Happened::Failed => (
+        NotificationPhase::Failed => (
             [
                 "✗ pay 1.8.0 → prod failed (5/6 clusters healthy)",
                 "3f9c2d1 bump pay to 1.8.0 · li",
@@ -108,7 +121,7 @@ fn words(happened: Happened, language: Language) -> Words {
                 "bj5 · Pod shop/pay-7c9f CrashLoopBackOff（exit 1）：\"missing DB_URL\"",
             ],
         ),
-        Happened::Degraded => (
+        NotificationPhase::Degraded => (
             [
                 "! pay in prod is degraded (bj5)",
                 "3f9c2d1 bump pay to 1.8.0 · li",
@@ -120,11 +133,11 @@ fn words(happened: Happened, language: Language) -> Words {
                 "Deployment shop/pay 3/5：OOMKilled",
             ],
         ),
-        Happened::Recovered => (
+        NotificationPhase::Recovered => (
             ["✓ pay in prod is healthy again (bj5)", "3f9c2d1 bump pay to 1.8.0 · li", "after 12 min"],
             ["✓ pay 在 prod 已恢复（bj5）", "3f9c2d1 bump pay to 1.8.0 · li", "历时 12 分钟"],
         ),
-        Happened::Reverted => (
+        NotificationPhase::Reverted => (
             [
                 "↶ pay 1.8.0 → prod is reverted to 1.7.3",
                 "3f9c2d1 bump pay to 1.8.0 · li",
@@ -132,11 +145,11 @@ fn words(happened: Happened, language: Language) -> Words {
             ],
             ["↶ pay 1.8.0 → prod 已回滚到 1.7.3", "3f9c2d1 bump pay to 1.8.0 · li", "由 77aa01c revert pay"],
         ),
-        Happened::Opened => (
+        NotificationPhase::Opened => (
             ["⇧ Promotion of pay 1.8.0 to prod is open", "pull request #42 · test → prod", ""],
             ["⇧ pay 1.8.0 到 prod 的晋级已打开", "合并请求 #42 · test → prod", ""],
         ),
-        Happened::Held => (
+        NotificationPhase::Held => (
             [
                 "⏸ Promotion of pay 1.8.0 to prod is held",
                 "pull request #42 · test → prod",
@@ -148,19 +161,19 @@ fn words(happened: Happened, language: Language) -> Words {
                 "2 个批准中的 1 个；冻结至周一 & 09:00",
             ],
         ),
-        Happened::Merged => (
+        NotificationPhase::Merged => (
             ["✓ Promotion of pay 1.8.0 to prod is merged", "pull request #42 · test → prod", ""],
             ["✓ pay 1.8.0 到 prod 的晋级已合并", "合并请求 #42 · test → prod", ""],
         ),
-        Happened::Offline => (
+        NotificationPhase::Offline => (
             ["✗ Cluster bj5 is offline", "bj5 · 14 apps", "no answer for 60 s: connection refused"],
             ["✗ 集群 bj5 离线", "bj5 · 14 个应用", "60 秒无应答：connection refused"],
         ),
-        Happened::Online => (
+        NotificationPhase::Online => (
             ["✓ Cluster bj5 is back", "bj5 · 14 apps", "after 5 min"],
             ["✓ 集群 bj5 已恢复", "bj5 · 14 个应用", "历时 5 分钟"],
         ),
-        Happened::DeleteWaits => (
+        NotificationPhase::DeleteWaits => (
             [
                 "⏸ A delete waits for an approval",
                 "bj5 · PersistentVolumeClaim shop/pay-data",
@@ -168,11 +181,11 @@ fn words(happened: Happened, language: Language) -> Words {
             ],
             ["⏸ 删除等待批准", "bj5 · PersistentVolumeClaim shop/pay-data", "用 `tutti approve` 批准。"],
         ),
-        Happened::CredentialEnds => (
+        NotificationPhase::CredentialEnds => (
             ["! The credential of bj5 ends in 6 days", "bj5 · client certificate", "until 2020-09-12"],
             ["! bj5 的凭证 6 天后到期", "bj5 · 客户端证书", "至 2020-09-12"],
         ),
-        Happened::ServerEnds => (
+        NotificationPhase::ServerEnds => (
             [
                 "! Server web-3 ends in 6 days",
                 "web-3 · 192.0.2.7 · Hetzner · cluster bj5",
@@ -180,13 +193,13 @@ fn words(happened: Happened, language: Language) -> Words {
             ],
             ["! 服务器 web-3 6 天后到期", "web-3 · 192.0.2.7 · Hetzner · 集群 bj5", "至 2020-09-12"],
         ),
-        Happened::Test => (
+        NotificationPhase::Test => (
             ["✓ test of route shop", "prod", "sent by li"],
             ["✓ 通知路由 shop 的测试消息", "prod", "由 li 发送"],
         ),
     };
     match language {
-        Language::En => en,
-        Language::Zh => zh,
+        MessageLanguage::En => en,
+        MessageLanguage::Zh => zh,
     }
 }

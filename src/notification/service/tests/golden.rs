@@ -5,14 +5,14 @@ use std::path::Path;
 
 use secrecy::ExposeSecret as _;
 
-use super::super::{Request, request};
+use super::super::{ServiceRequest, request};
 use super::fixtures::{message, now, targets};
 use super::strict;
-use crate::model::{Happened, Language};
+use crate::model::{MessageLanguage, NotificationPhase};
 
-const LANGUAGES: [(Language, &str); 2] = [(Language::En, "en"), (Language::Zh, "zh")];
+const LANGUAGES: [(MessageLanguage, &str); 2] = [(MessageLanguage::En, "en"), (MessageLanguage::Zh, "zh")];
 
-fn shown(request: &Request) -> String {
+fn shown(request: &ServiceRequest) -> String {
     let mut text = format!("{} {}\n", request.method, request.url.expose_secret());
     for (name, value) in &request.headers {
         text.push_str(&format!("{name}: {}\n", value.to_str().expect("ASCII")));
@@ -36,7 +36,7 @@ fn requests_equal_the_golden_files() {
     for (name, target) in targets() {
         for (language, suffix) in LANGUAGES {
             let mut text = String::new();
-            for happened in Happened::ALL {
+            for happened in NotificationPhase::ALL {
                 let message = message(happened, language);
                 let request = request(&target, &message, now(), None).expect("a request");
                 strict::check(&target, &message, &request);
@@ -51,7 +51,7 @@ fn requests_equal_the_golden_files() {
 fn slack_update_equals_the_golden_file() {
     let targets = targets();
     let (_, bot) = targets.iter().find(|(name, _)| *name == "slack-bot").expect("a bot");
-    let message = message(Happened::Failed, Language::En);
+    let message = message(NotificationPhase::Failed, MessageLanguage::En);
     let request = request(bot, &message, now(), Some("C0123ABCD/1599360400.000200")).expect("a request");
     strict::check(bot, &message, &request);
     check("slack-bot-update.en.txt", &shown(&request));
@@ -62,7 +62,7 @@ fn slack_update_equals_the_golden_file() {
 fn mails_equal_the_golden_files() {
     for (language, suffix) in LANGUAGES {
         let mut text = String::new();
-        for happened in Happened::ALL {
+        for happened in NotificationPhase::ALL {
             let to = ["Ops <ops@example.com>".to_owned(), "li@example.com".to_owned()];
             let mail =
                 super::super::email::mail("tutti <tutti@example.com>", &to, &message(happened, language));

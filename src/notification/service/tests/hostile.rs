@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::super::text::cut;
-use super::super::{Request, request};
+use super::super::text::truncate;
+use super::super::{ServiceRequest, request};
 use super::fixtures::{message, now, targets};
 use super::strict;
-use crate::model::{Happened, Language};
-use crate::notification::{Link, Message};
+use crate::model::{MessageLanguage, NotificationPhase};
+use crate::notification::{Message, MessageLink};
 
 /// Texts that break one format or another.
 const PIECES: [&str; 44] = [
@@ -79,7 +79,7 @@ impl Draw {
         }
     }
 
-    fn link(&mut self) -> Link {
+    fn link(&mut self) -> MessageLink {
         let starts = [
             "https://git.example.com/",
             "http://[::1]:3000/",
@@ -89,14 +89,14 @@ impl Draw {
             "",
         ];
         let start = starts[self.below(starts.len())];
-        let path = cut(self.text(), [20, 900, 5_000][self.below(3)]);
-        Link { text: self.text(), url: format!("{start}{path}?a=b&c=|(d)") }
+        let path = truncate(self.text(), [20, 900, 5_000][self.below(3)]);
+        MessageLink { text: self.text(), url: format!("{start}{path}?a=b&c=|(d)") }
     }
 
     fn message(&mut self) -> Message {
-        let happened = Happened::ALL[self.below(Happened::ALL.len())];
-        let mut message = message(happened, Language::En);
-        (message.what, message.place, message.why) = (self.text(), self.text(), self.text());
+        let happened = NotificationPhase::ALL[self.below(NotificationPhase::ALL.len())];
+        let mut message = message(happened, MessageLanguage::En);
+        (message.title, message.place, message.cause) = (self.text(), self.text(), self.text());
         message.links = (0..self.below(9)).map(|_| self.link()).collect();
         (message.id, message.thread) = (format!("1{}", self.text()), format!("t{}", self.text()));
         message.data = match self.below(4) {
@@ -139,14 +139,14 @@ fn hostile_texts_break_no_mail() {
     }
 }
 
-fn text(request: &Request) -> &str {
+fn text(request: &ServiceRequest) -> &str {
     std::str::from_utf8(&request.body).expect("UTF-8")
 }
 
 #[test]
 fn long_texts_end_with_an_ellipsis() {
-    let mut message = message(Happened::Failed, Language::Zh);
-    for text in [&mut message.what, &mut message.place, &mut message.why] {
+    let mut message = message(NotificationPhase::Failed, MessageLanguage::Zh);
+    for text in [&mut message.title, &mut message.place, &mut message.cause] {
         *text = "错".repeat(300_000);
     }
     for (name, target) in targets() {
@@ -158,7 +158,7 @@ fn long_texts_end_with_an_ellipsis() {
 
 #[test]
 fn cut_texts_end_at_a_character() {
-    let check = |text: &str, most, expected: &str| assert_eq!(cut(text.to_owned(), most), expected);
+    let check = |text: &str, most, expected: &str| assert_eq!(truncate(text.to_owned(), most), expected);
     check("abc", 3, "abc");
     check("abcd", 3, "…");
     check("abcdef", 5, "ab…");
@@ -170,7 +170,7 @@ fn cut_texts_end_at_a_character() {
 /// The strict readers detect broken formats.
 #[test]
 fn broken_formats_are_detected() {
-    let mut message = message(Happened::Failed, Language::En);
+    let mut message = message(NotificationPhase::Failed, MessageLanguage::En);
     "PLACE".clone_into(&mut message.place);
     for (name, target) in targets() {
         let whole = request(&target, &message, now(), None).expect("a request");

@@ -4,13 +4,13 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use reqwest::Url;
 
-use super::super::{Target, dingtalk, feishu, generic, request};
+use super::super::{ResolvedService, dingtalk, feishu, generic, request};
 use super::fixtures::{WHSEC, message, now, secret};
-use crate::model::{Happened, Language};
+use crate::model::{MessageLanguage, NotificationPhase};
 
 #[test]
 fn feishu_signs_the_body() {
-    let message = message(Happened::Done, Language::En);
+    let message = message(NotificationPhase::Done, MessageLanguage::En);
     let body = feishu::body(&message, now(), Some("demo")).expect("a body");
     assert_eq!(body["timestamp"], "1599360473");
     assert_eq!(body["sign"], "l1N0gAcBjdwBvGm1xMjOF0XSyaLRpR7tuO5dHfhAYc8=");
@@ -34,7 +34,7 @@ fn dingtalk_signs_the_address() {
 #[test]
 fn standard_webhooks_sign_id_time_and_body() {
     let mut headers = HeaderMap::new();
-    let mut message = message(Happened::Done, Language::En);
+    let mut message = message(NotificationPhase::Done, MessageLanguage::En);
     "msg_1".clone_into(&mut message.id);
     let at = Timestamp::from_second(1_600_000_000).expect("a time");
     generic::sign(&mut headers, &message, at, WHSEC, br#"{"a":1}"#).expect("signed");
@@ -46,17 +46,19 @@ fn standard_webhooks_sign_id_time_and_body() {
 #[test]
 fn invalid_keys_are_refused() {
     for key in ["whsec_", "", "whsec_no key"] {
-        let target = Target::Generic { url: secret("https://example.com"), secret: Some(secret(key)) };
-        let error =
-            request(&target, &message(Happened::Done, Language::En), now(), None).expect_err("no key");
+        let target =
+            ResolvedService::Generic { url: secret("https://example.com"), secret: Some(secret(key)) };
+        let error = request(&target, &message(NotificationPhase::Done, MessageLanguage::En), now(), None)
+            .expect_err("no key");
         assert!(error.contains("openssl rand -base64 32"), "{error}");
     }
 }
 
 #[test]
 fn nothing_is_signed_without_a_secret() {
-    let target = Target::Generic { url: secret("https://example.com"), secret: None };
-    let request = request(&target, &message(Happened::Done, Language::En), now(), None).expect("a request");
+    let target = ResolvedService::Generic { url: secret("https://example.com"), secret: None };
+    let request = request(&target, &message(NotificationPhase::Done, MessageLanguage::En), now(), None)
+        .expect("a request");
     assert_eq!(request.headers.keys().collect::<Vec<_>>(), ["content-type"]);
 }
 
@@ -71,8 +73,8 @@ fn addresses_without_tls_are_refused() {
         "",
     ];
     let of = |url: &str| {
-        let target = Target::WeCom { url: secret(url) };
-        request(&target, &message(Happened::Done, Language::En), now(), None)
+        let target = ResolvedService::WeCom { url: secret(url) };
+        request(&target, &message(NotificationPhase::Done, MessageLanguage::En), now(), None)
     };
     for url in refused {
         let error = of(url).expect_err(url);

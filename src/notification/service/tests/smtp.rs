@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 
-use super::super::{Outcome, email};
+use super::super::{SendOutcome, email};
 use super::fixtures::{message, secret};
-use crate::model::{Happened, Language};
+use crate::model::{MessageLanguage, NotificationPhase};
 
-/// Its address, and the lines that it gets. It answers `reply` to the recipient; `None`: it stops answering.
+/// Its address, and the lines that it gets. It answers `reply` to the recipient; `NotConfigured`: it stops answering.
 async fn server(reply: Option<&'static str>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -41,16 +41,16 @@ async fn server(reply: Option<&'static str>) -> (String, Arc<Mutex<Vec<String>>>
     (format!("smtp://{address}"), heard)
 }
 
-async fn told(url: &str) -> Outcome {
+async fn told(url: &str) -> SendOutcome {
     let to = ["Ops <ops@example.com>".to_owned()];
-    let message = message(Happened::Failed, Language::Zh);
+    let message = message(NotificationPhase::Failed, MessageLanguage::Zh);
     email::deliver(&secret(url), "tutti <tutti@example.com>", &to, &message).await
 }
 
 #[tokio::test]
 async fn accepted_mail_is_sent() {
     let (url, heard) = server(Some("250 ok")).await;
-    assert_eq!(told(&url).await, Outcome::Sent(None));
+    assert_eq!(told(&url).await, SendOutcome::Sent(None));
     let heard = heard.lock().clone();
     for line in
         ["MAIL FROM:<tutti@example.com>", "RCPT TO:<ops@example.com>", "From: tutti <tutti@example.com>"]
@@ -62,10 +62,10 @@ async fn accepted_mail_is_sent() {
 #[tokio::test]
 async fn answers_of_mail_servers_have_their_outcome() {
     let (url, _) = server(Some("550 5.1.1 no such user")).await;
-    let Outcome::Refused(why) = told(&url).await else { panic!("not refused") };
+    let SendOutcome::Refused(why) = told(&url).await else { panic!("not refused") };
     assert!(why.contains("no such user"), "{why}");
     let (url, _) = server(Some("451 4.7.1 try again")).await;
-    let Outcome::Later { why, .. } = told(&url).await else { panic!("not later") };
+    let SendOutcome::RetryLater { why, .. } = told(&url).await else { panic!("not later") };
     assert!(why.contains("try again"), "{why}");
 }
 
@@ -73,14 +73,14 @@ async fn answers_of_mail_servers_have_their_outcome() {
 #[tokio::test(start_paused = true)]
 async fn hanging_mail_server_times_out() {
     let (url, _) = server(None).await;
-    assert!(matches!(told(&url).await, Outcome::Lost(_)));
+    assert!(matches!(told(&url).await, SendOutcome::Unconfirmed(_)));
 }
 
 #[tokio::test]
 async fn unreachable_mail_server_means_not_sent() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
     let told = told(&format!("smtp://{nobody}")).await;
-    assert!(matches!(told, Outcome::Later { .. }), "{told:?}");
+    assert!(matches!(told, SendOutcome::RetryLater { .. }), "{told:?}");
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn mail_servers_without_tls_are_refused() {
         "https://s3cr3t",
         "s3cr3t",
     ] {
-        let Outcome::Refused(why) = told(url).await else { panic!("{url}") };
+        let SendOutcome::Refused(why) = told(url).await else { panic!("{url}") };
         assert!(why.contains("smtps://") && !why.contains("s3cr3t"), "{why}");
     }
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tower::Service;
-use tutti::cluster::Link;
+use tutti::cluster::ClusterLink;
 
 use crate::chaos::draw::Draw;
 
@@ -66,9 +66,9 @@ impl Network {
         }))
     }
 
-    pub fn link(&self, server: &Sandbox) -> Link {
+    pub fn link(&self, server: &Sandbox) -> ClusterLink {
         let (network, cluster) = (self.clone(), server.name().into());
-        Link::in_process(Way { network, cluster, service: server.service() })
+        ClusterLink::in_process(Way { network, cluster, service: server.service() })
     }
 
     /// The process stands still for a while: it sends nothing, and hears nothing.

@@ -8,9 +8,9 @@ use jiff::SignedDuration;
 use sandbox::{Fault, RequestMatch, Sandbox, SandboxOptions};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tutti::cluster::Home;
-use tutti::controller::Origin;
-use tutti::leader::{Candidate, Leadership, Role};
+use tutti::cluster::HomeCluster;
+use tutti::controller::ManifestOrigin;
+use tutti::leader::{LeaderCandidate, LeaderRole, Leadership};
 
 use super::network::{Network, Seen, Write};
 use crate::chaos::draw::Draw;
@@ -153,7 +153,7 @@ impl Run {
     async fn revive(&mut self) {
         let mut lost = Vec::new();
         for place in (0..self.processes.len()).rev() {
-            if matches!(*self.processes[place].leadership.role.borrow(), Role::Lost { .. }) {
+            if matches!(*self.processes[place].leadership.role.borrow(), LeaderRole::Lost { .. }) {
                 lost.push(self.processes.remove(place));
             }
         }
@@ -177,8 +177,8 @@ impl Run {
         let network = Network::new(&name, &self.seen, self.draw.next(), self.longest, ahead);
         let (told, _) = mpsc::channel(1);
         let leadership = loop {
-            let candidate = Candidate {
-                home: Home::at(network.link(&self.home)),
+            let candidate = LeaderCandidate {
+                home: HomeCluster::at(network.link(&self.home)),
                 lease: "tutti".to_owned(),
                 holder: name.clone(),
                 repository: "config.git".to_owned(),
@@ -190,15 +190,15 @@ impl Run {
         };
         let (permit, clusters, wire) =
             (leadership.permit.clone(), self.fleet.clusters.clone(), network.clone());
-        let origin = Origin::Repository(self.fleet.repository.open().await);
+        let origin = ManifestOrigin::Repository(self.fleet.repository.open().await);
         let running = self.fleet.start_from(origin, &Wires::lasting(), move |settings| {
             settings.permit = permit;
-            settings.stands_by = true;
-            settings.links = Arc::new(move |cluster| wire.link(&clusters[cluster.name.as_str()]));
+            settings.is_standby = true;
+            settings.link_resolver = Arc::new(move |cluster| wire.link(&clusters[cluster.name.as_str()]));
         });
         let (mut role, elected) = (leadership.role.clone(), running.elected.clone());
         tokio::spawn(async move {
-            if role.wait_for(|role| *role == Role::Leads).await.is_ok() {
+            if role.wait_for(|role| *role == LeaderRole::Leads).await.is_ok() {
                 elected.cancel();
             }
         });
@@ -305,7 +305,7 @@ impl Run {
             }
             let missing = self.missing();
             let leads =
-                self.processes.iter().filter(|it| *it.leadership.role.borrow() == Role::Leads).count();
+                self.processes.iter().filter(|it| *it.leadership.role.borrow() == LeaderRole::Leads).count();
             if missing.is_empty() && leads == 1 {
                 return Ok(());
             }

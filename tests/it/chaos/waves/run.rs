@@ -8,7 +8,7 @@ use std::time::Duration;
 use sandbox::{Pods, Sandbox, SandboxOptions, Scenario};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tutti::controller::Origin;
+use tutti::controller::ManifestOrigin;
 use tutti::model::Snapshot;
 use tutti::report::{Overview, RolloutReport};
 
@@ -19,7 +19,7 @@ use crate::chaos::draw::pick;
 use crate::chaos::hands;
 use crate::support::fleet::{Fleet, Running, described};
 use crate::support::oracle::{Event, Oracle};
-use crate::support::repository::{Change, ConfigRepository};
+use crate::support::repository::{Change, TestRepository};
 use crate::support::wires::Wires;
 
 /// The longest that the end may take, of a cluster's time.
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
         // A disk would take most of the time.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let repository = ConfigRepository::within(&folder);
+        let repository = TestRepository::within(&folder);
         let oracle = Arc::new(Oracle::new(clusters.clone()));
         let said = Said::begin();
         let files = schedule.plan.files(&said);
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
     }
 
     async fn start(&mut self) {
-        let origin = Origin::Repository(self.fleet.repository.open().await);
+        let origin = ManifestOrigin::Repository(self.fleet.repository.open().await);
         let wires = Wires::seen_by(self.oracle.clone());
         let running = self.fleet.start_from(origin, &wires, |_| {});
         self.process = Some((running, wires));

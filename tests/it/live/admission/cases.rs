@@ -25,9 +25,9 @@ pub struct Case {
     pub is_allowed: bool,
     /// What the server fills in decides.
     pub is_filled_in: bool,
-    /// `None`: it is deleted.
+    /// `NotConfigured`: it is deleted.
     pub object: Option<Value>,
-    /// `None`: it is created.
+    /// `NotConfigured`: it is created.
     pub old: Option<Value>,
 }
 

@@ -16,8 +16,8 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tutti::fleet::{Fleet, assemble};
 use tutti::manifest;
-use tutti::model::{AppId, ClusterFacts, Kind, Snapshot};
-use tutti::policy::{Cause, Change, PolicyTarget, usual_namespace_labels};
+use tutti::model::{AppId, ClusterFacts, GroupVersionKind, Snapshot};
+use tutti::policy::{PolicyObjectChange, PolicyTarget, VerdictCause, default_namespace_labels};
 
 use super::support::{eventually, say, tier};
 use cases::{Case, File};
@@ -64,24 +64,24 @@ fn judged(
     let (app, labels) = (AppId::new("shop", "web"), Default::default());
     let cluster = ClusterFacts { name: "bj1", labels: &labels, ring: None };
     let target = PolicyTarget { app: &app, app_labels: &labels, version: None, cluster, objects: &[] };
-    let change = Change {
-        kind: &Kind::of(either).expect("a kind"),
+    let change = PolicyObjectChange {
+        kind: &GroupVersionKind::of(either).expect("a kind"),
         plurals: &[],
         object,
         old_object: old,
         namespace_labels: of_namespace.as_ref(),
         hides_values: false,
     };
-    match fleet.policies.chosen(&target).judge(&change).verdicts.into_iter().next() {
+    match fleet.policies.select(&target).evaluate(&change).verdicts.into_iter().next() {
         None => Said::Allowed,
-        Some(verdict) if verdict.cause == Cause::Untrue => Said::Denied(verdict.message),
+        Some(verdict) if verdict.cause == VerdictCause::Untrue => Said::Denied(verdict.message),
         Some(verdict) => Said::Failed(verdict.message),
     }
 }
 
 /// Whether it is allowed where nothing is known of namespaces.
 fn is_allowed(fleet: &Fleet, case: &Case) -> bool {
-    judged(fleet, usual_namespace_labels, case.object.as_ref(), case.old.as_ref()) == Said::Allowed
+    judged(fleet, default_namespace_labels, case.object.as_ref(), case.old.as_ref()) == Said::Allowed
 }
 
 /// Objects of one policy alone carry this.

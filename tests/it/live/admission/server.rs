@@ -7,7 +7,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use live::Cluster;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tutti::model::{Kind, usual_plural};
+use tutti::model::{GroupVersionKind, usual_plural};
 
 use super::cases::Case;
 use super::{Said, eventually};
@@ -40,7 +40,7 @@ pub fn is_namespaced(object: &Value) -> bool {
 
 fn folder(object: &Value) -> String {
     let api_version = object["apiVersion"].as_str().expect("a version");
-    let kind = Kind::of(object).expect("a kind");
+    let kind = GroupVersionKind::of(object).expect("a kind");
     let root = if api_version.contains('/') { "apis" } else { "api" };
     let namespace = object["metadata"]["namespace"].as_str().filter(|_| is_namespaced(object));
     let namespace = namespace.map(|it| format!("/namespaces/{it}")).unwrap_or_default();

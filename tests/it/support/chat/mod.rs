@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tutti::notification::service::{Request, Target};
+use tutti::notification::service::{ResolvedService, ServiceRequest};
 
 /// Of the program that takes events: `whsec_`, and base64 of 24 bytes.
 pub const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
@@ -119,24 +119,27 @@ impl Chat {
         format!("http://{}{path}", self.address).into()
     }
 
-    pub fn feishu(&self, secret: Option<&str>) -> Target {
-        Target::Feishu { url: self.url("/open-apis/bot/v2/hook/1"), secret: secret.map(Into::into) }
+    pub fn feishu(&self, secret: Option<&str>) -> ResolvedService {
+        ResolvedService::Feishu { url: self.url("/open-apis/bot/v2/hook/1"), secret: secret.map(Into::into) }
     }
 
-    pub fn dingtalk(&self, secret: Option<&str>) -> Target {
-        Target::DingTalk { url: self.url("/robot/send?access_token=1"), secret: secret.map(Into::into) }
+    pub fn dingtalk(&self, secret: Option<&str>) -> ResolvedService {
+        ResolvedService::DingTalk {
+            url: self.url("/robot/send?access_token=1"),
+            secret: secret.map(Into::into),
+        }
     }
 
-    pub fn generic(&self, secret: Option<&str>) -> Target {
-        Target::Generic { url: self.url("/events"), secret: secret.map(Into::into) }
+    pub fn generic(&self, secret: Option<&str>) -> ResolvedService {
+        ResolvedService::Generic { url: self.url("/events"), secret: secret.map(Into::into) }
     }
 
-    pub fn slack(&self, token: &str) -> Target {
-        Target::SlackBot { token: token.into(), channel: CHANNEL.to_owned() }
+    pub fn slack(&self, token: &str) -> ResolvedService {
+        ResolvedService::SlackBot { token: token.into(), channel: CHANNEL.to_owned() }
     }
 
     /// Slack has one address; a request to it comes here.
-    pub fn catcher(&self) -> impl Fn(Request) -> Request + Send + Sync + use<> {
+    pub fn catcher(&self) -> impl Fn(ServiceRequest) -> ServiceRequest + Send + Sync + use<> {
         let local = format!("http://{}", self.address);
         move |mut request| {
             request.url = request.url.expose_secret().replace("https://slack.com", &local).into();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tutti::model::{ClusterState, Digest, NoCharts, RolloutAction, RolloutApproval, Snapshot};
-use tutti::render::{Memory, Renderer, unit_contents};
+use tutti::render::{FleetRenderer, RenderCache, unit_contents};
 use tutti::{fleet, manifest};
 
 use super::story::{Content, Unit};
@@ -35,7 +35,7 @@ pub struct AppAt {
 pub struct Word {
     pub app: String,
     pub digest: String,
-    /// The last wave that may open; `None`: a refused version starts again.
+    /// The last wave that may open; `NotConfigured`: a refused version starts again.
     pub through: Option<String>,
     /// Its file: written anew, it is another word.
     pub text: String,
@@ -44,7 +44,7 @@ pub struct Word {
 impl Commit {
     pub fn of(snapshot: &Snapshot, revision: &str, number: usize) -> Self {
         let fleet = fleet::assemble(manifest::read(snapshot), snapshot);
-        let renders = Renderer::new(&fleet, snapshot, &NoCharts).render_all(&mut Memory::default());
+        let renders = FleetRenderer::new(&fleet, snapshot, &NoCharts).render_all(&mut RenderCache::default());
         let mut apps: BTreeMap<String, AppAt> = BTreeMap::new();
         for (id, app) in &fleet.apps {
             let at = AppAt { paused: app.paused, ..AppAt::default() };

@@ -179,7 +179,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What the rule's expression for a message says; `None` if it says nothing that can be used.
+    /// What the rule's expression for a message says; `NotConfigured` if it says nothing that can be used.
     fn message(
         &mut self,
         rule: &Rule,

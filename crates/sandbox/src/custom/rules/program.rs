@@ -55,7 +55,7 @@ impl Program {
     }
 }
 
-/// `None` when it cannot be told.
+/// `NotConfigured` when it cannot be told.
 pub(in crate::custom) fn uses_old_value(text: &str) -> Option<bool> {
     let program = Program::of(text);
     program.expression.is_ok().then_some(program.uses_old)
@@ -67,7 +67,7 @@ impl PartialEq for Program {
     }
 }
 
-/// `None` when there is no thread for it.
+/// `NotConfigured` when there is no thread for it.
 fn compile(text: &str) -> Option<Result<IdedExpr, String>> {
     if text.len() > LONGEST {
         return Some(Err(format!("it has {} bytes; {LONGEST} is the most", text.len())));

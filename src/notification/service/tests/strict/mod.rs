@@ -10,46 +10,46 @@ use serde_json::Value;
 
 use self::cards::{feishu, teams};
 use self::slack::{Slack, slack};
-use super::super::{Request, Target, generic, wecom};
+use super::super::{ResolvedService, ServiceRequest, generic, wecom};
 use crate::notification::Message;
 
 #[track_caller]
-pub fn check(target: &Target, message: &Message, request: &Request) {
+pub fn check(target: &ResolvedService, message: &Message, request: &ServiceRequest) {
     assert_eq!(request.method, "POST");
     let url = Url::parse(request.url.expose_secret()).expect("an address");
     assert_eq!(url.scheme(), "https");
     let (body, size) = (request.body.as_slice(), request.body.len());
     let links = &Links(message);
     match target {
-        Target::Feishu { .. } => {
+        ResolvedService::Feishu { .. } => {
             assert!(size <= 20_000, "{size} bytes");
             feishu(&read(body), links);
         }
-        Target::DingTalk { .. } => {
+        ResolvedService::DingTalk { .. } => {
             assert!(size <= 20_000, "{size} bytes");
             dingtalk(&read(body), links);
         }
-        Target::WeCom { .. } => wecom(&read(body), links),
-        Target::SlackWebhook { .. } => {
+        ResolvedService::WeCom { .. } => wecom(&read(body), links),
+        ResolvedService::SlackWebhook { .. } => {
             let body: Slack = read(body);
             assert!(body.channel.is_none() && body.ts.is_none());
             slack(&body, links);
         }
-        Target::SlackBot { .. } => {
+        ResolvedService::SlackBot { .. } => {
             let body: Slack = read(body);
             assert!(body.channel.is_some());
             assert_eq!(body.ts.is_some(), url.path() == "/api/chat.update");
             slack(&body, links);
         }
-        Target::Teams { .. } => {
+        ResolvedService::Teams { .. } => {
             assert!(size <= 21_000, "{size} bytes");
             teams(&read(body), links);
         }
-        Target::Generic { .. } => {
+        ResolvedService::Generic { .. } => {
             assert!(size <= generic::LARGEST_DATA + 20_000, "{size} bytes");
             event(&read(body), message, links);
         }
-        Target::Email { .. } => panic!("a mail is no request"),
+        ResolvedService::Email { .. } => panic!("a mail is no request"),
     }
 }
 
@@ -156,7 +156,7 @@ struct WeComText {
 fn wecom(body: &WeCom, links: &Links<'_>) {
     let text = &body.markdown.content;
     assert_eq!(body.msgtype, "markdown");
-    assert!(text.len() <= wecom::LONGEST, "{} bytes", text.len());
+    assert!(text.len() <= wecom::MAX_TEXT_BYTES, "{} bytes", text.len());
     let mut lines = text.split('\n');
     let first = lines.next().expect("a line");
     let within = |begin: &str, end: &str| first.strip_prefix(begin)?.strip_suffix(end);

@@ -34,7 +34,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tutti::forge::{Client, CommitStatus, HostRules};
+use tutti::forge::{CommitStatus, ForgeClient, ForgeHostRules};
 use tutti::model::{Hosts, Revision};
 
 pub use faults::Fault;
@@ -95,9 +95,10 @@ impl Simulator {
     }
 
     /// The client of a user, whose token is the login.
-    pub fn client(&self, login: &str) -> Client {
-        let rules = HostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
-        Client::gitea(&self.url(), REPOSITORY, Some(SecretString::from(login)), &rules).expect("a client")
+    pub fn client(&self, login: &str) -> ForgeClient {
+        let rules = ForgeHostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
+        ForgeClient::gitea(&self.url(), REPOSITORY, Some(SecretString::from(login)), &rules)
+            .expect("a client")
     }
 
     /// Somebody new, or with another right than before.
@@ -239,7 +240,7 @@ async fn serve(
 pub fn success(context: &str) -> CommitStatus {
     CommitStatus {
         context: context.to_owned(),
-        state: tutti::forge::State::Success,
+        state: tutti::forge::CommitStatusState::Success,
         description: String::new(),
         target_url: None,
     }

@@ -1,0 +1,718 @@
+//! Renders every target of a fleet, and reuses renders of earlier revisions.
+//!
+//! A render depends on its app and the files that the app names, the layers of the target, the podSets, and the answers to
+//! every question about the cluster. If all of these are equal, on another cluster or in a later revision, the objects are
+//! shared. A failed render is never reused.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::app_inputs::{AppInputs, CachedAppInputs};
+use super::cluster_facts::{QuestionSet, RecordedAnswers, RenderFacts};
+use super::time_slice::{Pacing, RenderTimeSlice};
+use super::{
+    DefinedKindsByCluster, DiscoveredCapabilities, FleetRenderer, RenderJob, RenderOutput, codes, idle_patch,
+    sorted_mistakes, unknown_target,
+};
+use crate::fleet::Target;
+use crate::fleet::layers::TEMPLATES_FOLDER;
+use crate::model::{
+    App, AppId, Capabilities, Cluster, ClusterName, Diagnostic, DiagnosticScope, Digest, Instance, KindInfo,
+    KindsByName, Location, RenderedTarget, Revision, Ring,
+};
+use crate::schedule::{AssignedPodSet, assign};
+
+/// The units of a target.
+type UnitNames = Arc<[Arc<str>]>;
+
+/// The objects of a target or its mistakes, and the commit that its status is posted on.
+pub type TargetRender = (Revision, Result<Arc<RenderedTarget>, Vec<Diagnostic>>);
+
+/// Every target of a revision.
+#[derive(Clone, Debug)]
+pub struct Renders {
+    pub revision: Revision,
+    /// By app and cluster.
+    pub apps: BTreeMap<AppId, Arc<BTreeMap<ClusterName, TargetRender>>>,
+    /// Renders that were computed; all others were reused.
+    pub render_count: usize,
+    /// Some targets were not started in time; the next pass renders them.
+    is_cut_short: bool,
+    /// The capabilities that the renders assumed.
+    discovered: DiscoveredCapabilities,
+    defined_kinds: DefinedKindsByCluster,
+}
+
+impl Renders {
+    pub fn get(&self, target: &Target) -> Option<&TargetRender> {
+        self.apps.get(&target.app)?.get(&target.cluster)
+    }
+
+    /// Targets whose render does not hold for these capabilities of the cluster.
+    pub fn stale_targets(&self, cluster: &Cluster, found: &Arc<Capabilities>) -> Vec<Target> {
+        let now = Capabilities::of(cluster, Some(found));
+        let same = self
+            .discovered
+            .get(&cluster.name)
+            .is_some_and(|known| Arc::ptr_eq(known, found) || known == found);
+        if same {
+            return Vec::new();
+        }
+        let defined = self.defined_kinds.get(&cluster.name).cloned().unwrap_or_default();
+        let holds = |(_, result): &TargetRender| {
+            result.as_ref().is_ok_and(|rendered| rendered.capability_queries.are_unchanged(&now, &defined))
+        };
+        let here = self.apps.iter().filter_map(|(app, clusters)| Some((app, clusters.get(&cluster.name)?)));
+        let stale = here.filter(|(_, render)| !holds(render));
+        stale.map(|(app, _)| Target { app: app.clone(), cluster: cluster.name.clone() }).collect()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Target, &TargetRender)> {
+        self.apps.iter().flat_map(|(app, clusters)| {
+            let target = |cluster: &ClusterName| Target { app: app.clone(), cluster: cluster.clone() };
+            clusters.iter().map(move |(cluster, render)| (target(cluster), render))
+        })
+    }
+
+    /// Every target was started. Charts may still be fetched.
+    pub fn is_complete(&self) -> bool {
+        !self.is_cut_short
+    }
+
+    /// Some cluster has no result for this app yet.
+    pub fn is_awaited(&self, app: &AppId) -> bool {
+        self.of_app(app).any(|(_, result)| is_awaited(result))
+    }
+
+    pub fn of_app(&self, app: &AppId) -> impl Iterator<Item = &TargetRender> {
+        self.apps.get(app).into_iter().flat_map(|clusters| clusters.values())
+    }
+
+    /// The kinds that apps define, by cluster.
+    pub fn defined_kinds(&self) -> &DefinedKindsByCluster {
+        &self.defined_kinds
+    }
+
+    /// Custom kinds of all clusters, as discovered or as apps define them.
+    pub fn custom_kinds(&self) -> impl Iterator<Item = (&String, &KindInfo)> {
+        let served = self.discovered.values().flat_map(|known| &known.kinds);
+        served.chain(self.defined_kinds.values().flat_map(|kinds| &**kinds))
+    }
+
+    pub fn results(&self) -> impl Iterator<Item = &Result<Arc<RenderedTarget>, Vec<Diagnostic>>> {
+        self.apps.values().flat_map(|clusters| clusters.values().map(|(_, result)| result))
+    }
+}
+
+/// Renders of the last revision. Losing it costs only time.
+#[derive(Clone, Debug, Default)]
+pub struct RenderCache {
+    instance: Option<Instance>,
+    fleet_inputs: Option<FleetInputs>,
+    defined_kinds: DefinedKindsByCluster,
+    apps: BTreeMap<AppId, CachedAppRenders>,
+}
+
+/// The inputs that all apps share. If they are equal, an untouched app keeps its renders on every cluster.
+#[derive(Clone, Debug, PartialEq)]
+struct FleetInputs {
+    clusters: BTreeMap<ClusterName, Cluster>,
+    rings: Vec<Ring>,
+    /// The files of the shared layers.
+    layers: Digest,
+    /// The last commit that changed any of these.
+    last_change: Revision,
+    discovered: DiscoveredCapabilities,
+    defined_kinds: DefinedKindsByCluster,
+}
+
+impl FleetInputs {
+    fn of(renderer: &FleetRenderer<'_>) -> Self {
+        let FleetRenderer { fleet, snapshot, discovered, defined_kinds: defined, .. } = renderer;
+        let clusters = fleet.clusters.values().map(|cluster| &cluster.location);
+        let places = clusters.chain(&fleet.rings_location).map(|location| location.file.as_str());
+        Self {
+            clusters: fleet.clusters.clone(),
+            rings: fleet.rings.clone(),
+            layers: Digest::of_files(snapshot.files_in(TEMPLATES_FOLDER)),
+            last_change: snapshot.last_change(places.chain([TEMPLATES_FOLDER])).clone(),
+            discovered: discovered.clone(),
+            defined_kinds: defined.clone(),
+        }
+    }
+}
+
+/// The renders of one app.
+#[derive(Clone, Debug)]
+struct CachedAppRenders {
+    inputs: CachedAppInputs,
+    cached_renders: Vec<Arc<CachedRender>>,
+    /// Index into `traces`, by cluster.
+    by_cluster: BTreeMap<ClusterName, usize>,
+    renders: Arc<BTreeMap<ClusterName, TargetRender>>,
+    /// Renders that reached the end of their time slice.
+    cut_off_count: u32,
+}
+
+impl CachedAppRenders {
+    fn empty(app: &Arc<App>) -> Self {
+        let (traces, of_clusters) = (Vec::new(), BTreeMap::new());
+        Self {
+            inputs: CachedAppInputs::of_app_alone(app),
+            cached_renders: traces,
+            by_cluster: of_clusters,
+            renders: Arc::default(),
+            cut_off_count: 0,
+        }
+    }
+}
+
+/// One render and its inputs, besides those of its app.
+#[derive(Clone, Debug)]
+struct CachedRender {
+    stack_digest: Digest,
+    pod_sets: Vec<AssignedPodSet>,
+    answers: RecordedAnswers,
+    output: RenderOutput,
+}
+
+/// Bounds the comparison with earlier renders and question sets. Without it, an app that differs on each of 2,000 clusters
+/// costs their square.
+const MOST_COMPARED_RENDERS: usize = 16;
+
+/// After this many ended workers for one app and stack, its other clusters are skipped: each attempt costs seconds and would
+/// delay other commits.
+const MOST_ENDED_WORKERS: usize = 2;
+
+/// An app to be rendered.
+struct AppRenderTask<'a> {
+    app: &'a Arc<App>,
+    clusters: Vec<ClusterName>,
+    cached: Option<CachedAppRenders>,
+}
+
+impl AppRenderTask<'_> {
+    /// Apps that rendered before come first, then new apps, then apps that were cut off least often. So no broken app delays
+    /// the others. Charts come last because they wait for child processes.
+    fn priority(&self) -> (bool, u8, u32) {
+        let order = match &self.cached {
+            None => 1,
+            Some(known) if known.renders.values().all(|(_, result)| result.is_ok()) => 0,
+            Some(known) if known.renders.values().all(|(_, result)| result.is_ok() || is_awaited(result)) => {
+                1
+            }
+            Some(_) => 2,
+        };
+        (self.app.is_chart(), order, self.cached.as_ref().map_or(0, |known| known.cut_off_count))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct PacedRun<'a> {
+    pacing: Pacing<'a>,
+    is_cut_short: &'a AtomicBool,
+}
+
+/// Renders every target on all cores. It blocks, so call it off the async threads. With `pacing`, each target has a time
+/// slice and unfinished targets are awaited.
+///
+/// The kinds that an app defines are known only after its render. Targets that asked for one of them earlier are rendered
+/// again.
+pub fn render_all_targets(
+    renderer: &mut FleetRenderer<'_>,
+    memory: &mut RenderCache,
+    pacing: Option<Pacing<'_>>,
+) -> Renders {
+    render_apps(renderer, memory, None, pacing)
+}
+
+/// Renders only these apps. The caller names the kinds that other apps define ([`FleetRenderer::outside_kinds`]). A patch of a shared
+/// layer that matches nothing here is no mistake, because it may match other apps.
+pub fn render_some_apps(
+    renderer: &mut FleetRenderer<'_>,
+    apps: &BTreeSet<AppId>,
+    pacing: Option<Pacing<'_>>,
+) -> Renders {
+    render_apps(renderer, &mut RenderCache::default(), Some(apps), pacing)
+}
+
+fn render_apps(
+    renderer: &mut FleetRenderer<'_>,
+    memory: &mut RenderCache,
+    only: Option<&BTreeSet<AppId>>,
+    pacing: Option<Pacing<'_>>,
+) -> Renders {
+    // Names, labels and chart sources of the instance affect every app.
+    let instance = &renderer.fleet.instance;
+    if memory.instance.as_ref() != Some(instance) {
+        *memory = RenderCache { instance: Some(instance.clone()), ..RenderCache::default() };
+    }
+    renderer.defined_kinds =
+        with_outside_kinds(std::mem::take(&mut memory.defined_kinds), &renderer.outside_kinds);
+    let mut renders = pass(renderer, memory, only, pacing);
+    let defined = with_outside_kinds(kinds_defined_by_apps(memory), &renderer.outside_kinds);
+    if defined != renderer.defined_kinds {
+        renderer.defined_kinds = defined;
+        if has_changed_answers(renderer, &renders) {
+            let made = renders.render_count;
+            renders = pass(renderer, memory, only, pacing);
+            renders.render_count += made;
+        }
+    }
+    memory.defined_kinds = renderer.defined_kinds.clone();
+    renders.defined_kinds = renderer.defined_kinds.clone();
+    renders
+}
+
+fn with_outside_kinds(
+    mut defined: DefinedKindsByCluster,
+    beside: &DefinedKindsByCluster,
+) -> DefinedKindsByCluster {
+    for (cluster, kinds) in beside {
+        let of_cluster = Arc::make_mut(defined.entry(cluster.clone()).or_default());
+        for (name, facts) in &**kinds {
+            of_cluster.entry(name.clone()).or_insert_with(|| facts.clone());
+        }
+    }
+    defined
+}
+
+/// The kinds that the apps of each cluster define. A failed app defines none. If two apps define one kind, the first by name
+/// wins.
+fn kinds_defined_by_apps(memory: &RenderCache) -> DefinedKindsByCluster {
+    let mut defined: BTreeMap<ClusterName, KindsByName> = BTreeMap::new();
+    for known in memory.apps.values() {
+        for (cluster, number) in &known.by_cluster {
+            let Some(trace) =
+                known.cached_renders.get(*number).filter(|trace| !trace.output.defined_kinds.is_empty())
+            else {
+                continue;
+            };
+            let of_cluster = defined.entry(cluster.clone()).or_default();
+            for (name, facts) in &*trace.output.defined_kinds {
+                of_cluster.entry(name.clone()).or_insert_with(|| facts.clone());
+            }
+        }
+    }
+    defined.into_iter().map(|(cluster, kinds)| (cluster, Arc::new(kinds))).collect()
+}
+
+fn has_changed_answers(renderer: &FleetRenderer<'_>, renders: &Renders) -> bool {
+    let none = Arc::default();
+    renders.iter().any(|(target, (_, result))| {
+        let Some((_, capabilities)) = renderer.clusters.get(&target.cluster) else { return false };
+        let defined = renderer.defined_kinds.get(&target.cluster).unwrap_or(&none);
+        result
+            .as_ref()
+            .is_ok_and(|rendered| !rendered.capability_queries.are_unchanged(capabilities.known(), defined))
+    })
+}
+
+fn pass(
+    renderer: &FleetRenderer<'_>,
+    memory: &mut RenderCache,
+    only: Option<&BTreeSet<AppId>>,
+    pacing: Option<Pacing<'_>>,
+) -> Renders {
+    let fleet = renderer.fleet;
+    let ground = FleetInputs::of(renderer);
+    let same_ground = memory.fleet_inputs.as_ref() == Some(&ground);
+    memory.fleet_inputs = Some(ground);
+    let mut earlier = std::mem::take(&mut memory.apps);
+    let mut tasks: Vec<AppRenderTask<'_>> = fleet
+        .placements()
+        .filter(|(app, _)| only.is_none_or(|only| only.contains(&app.id)))
+        .map(|(app, clusters)| AppRenderTask { app, clusters, cached: earlier.remove(&app.id) })
+        .collect();
+    drop(earlier);
+    // `AppRenderTask::turn` reads all renders of an app, so it runs once for each.
+    tasks.sort_by_cached_key(AppRenderTask::priority);
+    let is_cut_short = AtomicBool::new(false);
+    let turns = pacing.map(|pacing| PacedRun { pacing, is_cut_short: &is_cut_short });
+    let (known, made) = render_in_parallel(renderer, tasks, same_ground, turns);
+    memory.apps = known;
+    let apps = memory.apps.iter().map(|(id, known)| (id.clone(), Arc::clone(&known.renders)));
+    let mut renders = Renders {
+        revision: renderer.snapshot.revision.clone(),
+        apps: apps.collect(),
+        render_count: made,
+        is_cut_short: is_cut_short.into_inner(),
+        discovered: renderer.discovered.clone(),
+        defined_kinds: DefinedKindsByCluster::new(),
+    };
+    refuse_unused_patches(renderer, memory, only.is_some(), &mut renders);
+    renders
+}
+
+fn render_in_parallel(
+    renderer: &FleetRenderer<'_>,
+    tasks: Vec<AppRenderTask<'_>>,
+    same_ground: bool,
+    turns: Option<PacedRun<'_>>,
+) -> (BTreeMap<AppId, CachedAppRenders>, usize) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(tasks.len()).max(1);
+    let tasks: Vec<parking_lot::Mutex<Option<AppRenderTask<'_>>>> =
+        tasks.into_iter().map(|task| parking_lot::Mutex::new(Some(task))).collect();
+    let (next, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(place) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(task) = place.lock().take() else { continue };
+            let (app, clusters) = (task.app, task.clusters.clone());
+            let id = app.id.clone();
+            let whole = catch_unwind(AssertUnwindSafe(|| render_app(renderer, task, same_ground, turns)));
+            let (known, count) = whole.unwrap_or_else(|_| (crashed_app_renders(renderer, app, clusters), 0));
+            made.fetch_add(count, Ordering::Relaxed);
+            done.push((id, known));
+        }
+        done
+    };
+    let known = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut known: BTreeMap<AppId, CachedAppRenders> = work().into_iter().collect();
+        for other in others {
+            // A missing app would count as removed, so a panic fails the whole revision.
+            known.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        known
+    });
+    (known, made.into_inner())
+}
+
+/// Renders one app on all of its clusters. Returns the number of computed renders too.
+fn render_app(
+    renderer: &FleetRenderer<'_>,
+    mut task: AppRenderTask<'_>,
+    same_ground: bool,
+    turns: Option<PacedRun<'_>>,
+) -> (CachedAppRenders, usize) {
+    let inputs = Arc::new(AppInputs::of(renderer.fleet, renderer.snapshot, task.app));
+    let untouched = |known: &CachedAppRenders| {
+        same_ground
+            && inputs.is_untouched(&known.inputs)
+            && known.renders.keys().eq(&task.clusters)
+            && known.renders.values().all(|(_, result)| result.is_ok())
+    };
+    if let Some(known) = task.cached.take_if(|known| untouched(known)) {
+        return (known, 0);
+    }
+    let is_over = || turns.is_some_and(|turns| !(turns.pacing.goes_on)());
+    let note_cut_short = || {
+        if let Some(turns) = turns {
+            turns.is_cut_short.store(true, Ordering::Relaxed);
+        }
+    };
+    if is_over() {
+        note_cut_short();
+        let render = |cluster: ClusterName| {
+            let target = Target { app: task.app.id.clone(), cluster };
+            let render = awaited_render(renderer, task.app, &target);
+            (target.cluster, render)
+        };
+        let renders = Arc::new(task.clusters.into_iter().map(render).collect());
+        let known = task.cached.unwrap_or_else(|| CachedAppRenders::empty(task.app));
+        return (CachedAppRenders { renders, ..known }, 0);
+    }
+    let before = task.cached.as_ref().map(|known| Arc::clone(&known.renders)).unwrap_or_default();
+    let earlier = task.cached.filter(|known| inputs.is_same_as(&known.inputs));
+    let cut_off_before = earlier.as_ref().map_or(0, |known| known.cut_off_count);
+    let mut cut_off = false;
+    let mut traces = AppRenderLookup { earlier, ..AppRenderLookup::default() };
+    let mut renders = BTreeMap::new();
+    for cluster in task.clusters {
+        let target = Target { app: task.app.id.clone(), cluster };
+        let rendering = || {
+            // If one cluster was cut off, the others most likely would be too, and other apps wait.
+            if cut_off || is_over() {
+                note_cut_short();
+                traces.carry_over(&target.cluster);
+                return awaited_render(renderer, task.app, &target);
+            }
+            let turn = turns.map_or_else(RenderTimeSlice::endless, |turns| {
+                RenderTimeSlice::after_cut_offs(cut_off_before, task.app.is_chart(), turns.pacing)
+            });
+            let (rendered, was_cut_off) = render_or_reuse(renderer, &inputs, &target, &mut traces, turn);
+            if was_cut_off {
+                note_cut_short();
+                traces.carry_over(&target.cluster);
+                cut_off = true;
+            }
+            rendered
+        };
+        let rendered = catch_unwind(AssertUnwindSafe(rendering));
+        let (revision, result) =
+            rendered.unwrap_or_else(|_| (renderer.snapshot.revision.clone(), Err(crashed(&target))));
+        let result = result.map(|(made, pod_sets)| match before.get(&target.cluster) {
+            Some((_, Ok(known)))
+                if known.revision == revision
+                    && Arc::ptr_eq(&known.objects, &made.objects)
+                    && known.pod_sets == pod_sets =>
+            {
+                Arc::clone(known)
+            }
+            _ => Arc::new(made.into_rendered(&target, revision.clone(), pod_sets)),
+        });
+        renders.insert(target.cluster, (revision, result));
+    }
+    let AppRenderLookup { current: traces, by_cluster: of_clusters, render_count: made, .. } = traces;
+    let cut_off = cut_off_before + u32::from(cut_off);
+    (
+        CachedAppRenders {
+            inputs: inputs.to_cached(),
+            cached_renders: traces,
+            by_cluster: of_clusters,
+            renders: Arc::new(renders),
+            cut_off_count: cut_off,
+        },
+        made,
+    )
+}
+
+/// The renders of one app: those of an earlier revision while its inputs are equal, and those of this revision.
+#[derive(Default)]
+struct AppRenderLookup {
+    earlier: Option<CachedAppRenders>,
+    /// From the index in the earlier renders to the index in `now`.
+    reused: BTreeMap<usize, usize>,
+    current: Vec<Arc<CachedRender>>,
+    /// Distinct question sets, and the renders by stack and answers.
+    question_sets: Vec<QuestionSet>,
+    by_answers: HashMap<(Digest, String), Vec<usize>>,
+    by_cluster: BTreeMap<ClusterName, usize>,
+    render_count: usize,
+    /// Renders that ended their worker, with the last mistakes, by stack.
+    ended_workers: HashMap<Digest, (usize, Vec<Diagnostic>)>,
+}
+
+impl AppRenderLookup {
+    fn find(&mut self, cluster: &ClusterName, basis: &TargetInputs<'_>) -> Option<RenderOutput> {
+        let number = self.find_earlier(cluster, basis).or_else(|| self.by_answers(basis))?;
+        self.by_cluster.insert(cluster.clone(), number);
+        self.current.get(number).map(|trace| trace.output.clone())
+    }
+
+    /// The earlier render of the cluster, else one of the first renders of other clusters.
+    fn find_earlier(&mut self, cluster: &ClusterName, basis: &TargetInputs<'_>) -> Option<usize> {
+        let earlier = self.earlier.as_ref()?;
+        let own = earlier.by_cluster.get(cluster).copied();
+        let mut candidates =
+            own.into_iter().chain(0..earlier.cached_renders.len().min(MOST_COMPARED_RENDERS));
+        let number = candidates
+            .find(|number| earlier.cached_renders.get(*number).is_some_and(|it| basis.produced(it)))?;
+        if let Some(known) = self.reused.get(&number) {
+            return Some(*known);
+        }
+        let trace = Arc::clone(earlier.cached_renders.get(number)?);
+        let place = self.insert(trace, basis);
+        self.reused.insert(number, place);
+        Some(place)
+    }
+
+    /// Keeps the earlier render, and the kinds that it defines, for a cluster that is skipped in this pass.
+    fn carry_over(&mut self, cluster: &ClusterName) {
+        let Some(number) = self.earlier.as_ref().and_then(|it| it.by_cluster.get(cluster)).copied() else {
+            return;
+        };
+        let Some(trace) = self.earlier.as_ref().and_then(|it| it.cached_renders.get(number)).map(Arc::clone)
+        else {
+            return;
+        };
+        let place = *self.reused.entry(number).or_insert_with(|| {
+            self.current.push(trace);
+            self.current.len() - 1
+        });
+        self.by_cluster.insert(cluster.clone(), place);
+    }
+
+    fn by_answers(&self, basis: &TargetInputs<'_>) -> Option<usize> {
+        let answers = |asked: &QuestionSet| (basis.stack_digest, asked.answers_of(basis.facts));
+        let known = |key: (Digest, String)| {
+            self.by_answers.get(&key)?.iter().find(|number| self.is_from(**number, basis))
+        };
+        self.question_sets.iter().rev().take(MOST_COMPARED_RENDERS).map(answers).find_map(known).copied()
+    }
+
+    fn is_from(&self, number: usize, basis: &TargetInputs<'_>) -> bool {
+        self.current.get(number).is_some_and(|trace| basis.produced(trace))
+    }
+
+    fn insert(&mut self, trace: Arc<CachedRender>, basis: &TargetInputs<'_>) -> usize {
+        let (asked, number) = (trace.answers.question_set(), self.current.len());
+        self.by_answers.entry((basis.stack_digest, asked.answers_of(basis.facts))).or_default().push(number);
+        if !self.question_sets.contains(&asked) {
+            self.question_sets.push(asked);
+        }
+        self.current.push(trace);
+        number
+    }
+}
+
+/// The inputs of a render besides those of its app.
+struct TargetInputs<'a> {
+    stack_digest: Digest,
+    pod_sets: &'a [AssignedPodSet],
+    facts: &'a RenderFacts,
+}
+
+impl TargetInputs<'_> {
+    fn produced(&self, trace: &CachedRender) -> bool {
+        trace.stack_digest == self.stack_digest
+            && trace.pod_sets == self.pod_sets
+            && trace.answers.hold_for(self.facts)
+    }
+}
+
+/// The result of a target that was not started in time.
+fn awaited_render<T>(
+    renderer: &FleetRenderer<'_>,
+    app: &App,
+    target: &Target,
+) -> (Revision, Result<T, Vec<Diagnostic>>) {
+    let scope = DiagnosticScope::Target(target.app.clone(), target.cluster.clone());
+    let message = format!("{target} is being rendered");
+    let awaited = vec![Diagnostic::error(codes::AWAITED, message, scope).at(app.location.clone())];
+    (revision_of_mistakes(renderer, &awaited), Err(awaited))
+}
+
+/// An awaited target is no mistake: a later pass renders it.
+pub fn is_awaited<T>(result: &Result<T, Vec<Diagnostic>>) -> bool {
+    result.as_ref().is_err_and(|mistakes| mistakes.iter().all(|it| it.code == codes::AWAITED))
+}
+
+/// A panic of the renderer fails only its own target.
+fn crashed(target: &Target) -> Vec<Diagnostic> {
+    let scope = DiagnosticScope::Target(target.app.clone(), target.cluster.clone());
+    let message = format!("failed to render {target}: the renderer crashed, which is a fault of tutti");
+    vec![Diagnostic::error(codes::CRASHED, message, scope)]
+}
+
+/// A panic in the shared inputs of an app fails all its targets. Nothing is reused.
+fn crashed_app_renders(
+    renderer: &FleetRenderer<'_>,
+    app: &Arc<App>,
+    clusters: Vec<ClusterName>,
+) -> CachedAppRenders {
+    let render = |cluster: ClusterName| {
+        let mistakes = crashed(&Target { app: app.id.clone(), cluster: cluster.clone() });
+        (cluster, (renderer.snapshot.revision.clone(), Err(mistakes)))
+    };
+    CachedAppRenders {
+        renders: Arc::new(clusters.into_iter().map(render).collect()),
+        ..CachedAppRenders::empty(app)
+    }
+}
+
+/// A commit and the result of a render.
+type RenderAttempt = (Revision, Result<(RenderOutput, UnitNames), Vec<Diagnostic>>);
+
+/// Reuses or computes one render. The flag says whether its time slice ended.
+fn render_or_reuse(
+    renderer: &FleetRenderer<'_>,
+    inputs: &Arc<AppInputs<'_>>,
+    target: &Target,
+    traces: &mut AppRenderLookup,
+    turn: RenderTimeSlice<'_>,
+) -> (RenderAttempt, bool) {
+    let blamed = |mistakes, was_cut_off| {
+        let mistakes = sorted_mistakes(mistakes);
+        ((revision_of_mistakes(renderer, &mistakes), Err(mistakes)), was_cut_off)
+    };
+    let Some(job) = renderer.job_of(inputs, target) else {
+        return blamed(vec![unknown_target(target)], false);
+    };
+    let job = RenderJob { time_slice: turn, ..job };
+    let stack = match job.stacks.stack_of(&job) {
+        Ok(stack) => stack,
+        Err(mistakes) => return blamed(mistakes, job.time_slice.was_cut_off()),
+    };
+    let revision = job.revision(&stack);
+    let pod_sets = assign(job.app, &target.cluster);
+    let basis = TargetInputs { stack_digest: stack.digest, pod_sets: &pod_sets, facts: job.cluster.facts() };
+    if let Some(made) = traces.find(&target.cluster, &basis) {
+        return ((revision, Ok((made, job.pod_sets(&pod_sets)))), false);
+    }
+    if let Some((times, mistakes)) = traces.ended_workers.get(&stack.digest)
+        && *times >= MOST_ENDED_WORKERS
+    {
+        return blamed(job.rescoped(mistakes), false);
+    }
+    traces.render_count += 1;
+    match job.render_objects(&stack) {
+        Ok(made) => {
+            let seen = job.cluster.take_answers();
+            let trace = CachedRender {
+                stack_digest: stack.digest,
+                pod_sets: pod_sets.clone(),
+                answers: seen,
+                output: made.clone(),
+            };
+            let number = traces.insert(Arc::new(trace), &basis);
+            traces.by_cluster.insert(target.cluster.clone(), number);
+            ((revision, Ok((made, job.pod_sets(&pod_sets)))), false)
+        }
+        Err(mistakes) => {
+            if mistakes.iter().any(codes::is_worker_end) {
+                let ended = traces.ended_workers.entry(stack.digest).or_default();
+                *ended = (ended.0 + 1, mistakes.clone());
+            }
+            blamed(mistakes, job.time_slice.was_cut_off())
+        }
+    }
+}
+
+/// The last commit that changed a file with a mistake.
+fn revision_of_mistakes(renderer: &FleetRenderer<'_>, mistakes: &[Diagnostic]) -> Revision {
+    let files = mistakes.iter().filter_map(|mistake| mistake.location.as_ref());
+    renderer.snapshot.last_change(files.map(|location| location.file.as_str())).clone()
+}
+
+/// A patch may match nothing in one target and something in another. A patch that matches nothing anywhere is a mistake of
+/// each target that reads it. A failed target counts as a possible match.
+fn refuse_unused_patches(
+    renderer: &FleetRenderer<'_>,
+    memory: &RenderCache,
+    is_some: bool,
+    renders: &mut Renders,
+) {
+    let mut fitted: BTreeMap<&Location, bool> = BTreeMap::new();
+    let tried = memory
+        .apps
+        .values()
+        .flat_map(|known| known.cached_renders.iter().flat_map(|trace| &*trace.output.patches));
+    for (location, fits) in tried {
+        *fitted.entry(location).or_default() |= fits;
+    }
+    let mut idle: BTreeSet<&Location> =
+        fitted.into_iter().filter(|(_, fits)| !fits).map(|(location, _)| location).collect();
+    idle.retain(|location| !is_some || !location.file.starts_with(TEMPLATES_FOLDER));
+    if idle.is_empty() {
+        return;
+    }
+    for (target, _) in renders.iter().filter(|(_, (_, result))| result.is_err()) {
+        for unknown in renderer.patches_of(&target) {
+            idle.remove(&unknown);
+        }
+    }
+    for (app, clusters) in &mut renders.apps {
+        let reads = |(_, result): &TargetRender| {
+            result
+                .as_ref()
+                .is_ok_and(|rendered| idle.iter().any(|place| rendered.patches.contains_key(place)))
+        };
+        if !clusters.values().any(reads) {
+            continue;
+        }
+        for (cluster, (revision, result)) in Arc::make_mut(clusters) {
+            let Ok(rendered) = &result else { continue };
+            let scope = || DiagnosticScope::Target(app.clone(), cluster.clone());
+            let read = idle.iter().filter(|place| rendered.patches.contains_key(place));
+            let mistakes: Vec<Diagnostic> = read.map(|place| idle_patch(place, scope())).collect();
+            if !mistakes.is_empty() {
+                *revision = revision_of_mistakes(renderer, &mistakes);
+                *result = Err(mistakes);
+            }
+        }
+    }
+}
