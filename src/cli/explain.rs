@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::output::{self, Format, say};
 
 /// The page for people is also the command's data, so that the two cannot differ.
-const PAGE: &str = include_str!("../../docs/errors.md");
+const PAGE: &str = include_str!("../../docs/reference/errors.md");
 
 #[derive(Args, Debug)]
 pub struct ExplainArgs {

@@ -1,4 +1,4 @@
-//! The commands as text: `docs/cli.md`, which `cargo xtask docs` writes.
+//! The commands as text: `docs/reference/cli.md`, which `cargo xtask docs` writes.
 
 use std::fmt::Write as _;
 
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn cli_md_is_what_the_commands_are() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/cli.md");
         let kept = std::fs::read_to_string(path).unwrap_or_default();
         let now = markdown(super::super::command());
-        assert!(kept == now, "docs/cli.md is of other commands: `cargo xtask docs` writes it anew");
+        assert!(kept == now, "docs/reference/cli.md is of other commands: `cargo xtask docs` writes it anew");
     }
 
     #[test]

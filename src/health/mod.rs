@@ -1,7 +1,7 @@
 //! The health of one live object: a pure function of its JSON.
 //!
 //! The rules that are shipped are code, here; those of a config repository stand over them ([`Rules`]). All of them are
-//! listed in `docs/health.md`, with where they differ from kstatus and Argo CD.
+//! listed in `docs/reference/health.md`, with where they differ from kstatus and Argo CD.
 //!
 //! Needs the whole object as served (kinds of [`is_metadata_only`] need no more than its metadata).
 //! Never asks for anything else, never waits, never panics, whatever the object holds.

@@ -1,4 +1,4 @@
-//! What this process counts and measures of itself, as `GET /metrics` shows it: docs/metrics.md lists all of it.
+//! What this process counts and measures of itself, as `GET /metrics` shows it: docs/reference/metrics.md lists all of it.
 //!
 //! What it does: a [`Metrics`] is handed to whoever counts (writes, renders, requests to the forge, deliveries, commits);
 //! gauges of the fleet are a pure function of the overview ([`FleetState`]), evaluated when one is published, so that a scrape costs as

@@ -8,7 +8,7 @@
 //! - `memory` is its file in the state folder: what was sent, and what was sent without an answer;
 //! - `words` makes the text, `service` the bytes for each vendor; `pace` holds routes to one address to its limits.
 //!
-//! Never holds up a rollout. `docs/notifications.md` describes it for users.
+//! Never holds up a rollout. `docs/reference/notifications.md` describes it for users.
 
 mod memory;
 pub mod message;

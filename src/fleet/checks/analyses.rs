@@ -7,7 +7,7 @@ use crate::fleet::text_places::within;
 use crate::manifest::read::suggest;
 use crate::model::{AnalysisSpec, Diagnostic, Expression, Location, Scope, WaveLimits, WaveOrder};
 
-const HELP: &str = "docs/analysis.md lists what expressions can name, with examples";
+const HELP: &str = "docs/reference/analysis.md lists what expressions can name, with examples";
 
 /// Each expression can be compiled.
 pub fn can_be_evaluated(facts: &Facts<'_>) -> Vec<Diagnostic> {
@@ -64,7 +64,7 @@ fn of_limits(who: &str, limits: &WaveLimits, place: &Location, facts: &Facts<'_>
     let unknown = unknown.map(|name| {
         let message = format!("{who} names analysis {name}, which does not exist");
         let help = match known.len() {
-            0 => "write it below policies/, as docs/analysis.md shows".to_owned(),
+            0 => "write it below policies/, as docs/reference/analysis.md shows".to_owned(),
             _ => suggest(name, &known, &known),
         };
         Diagnostic::error(codes::ANALYSIS, message, scope()).at(place.clone()).help(help)
