@@ -1,5 +1,7 @@
 //! The commands as text: `docs/reference/cli.md`, which `cargo xtask docs` writes.
 
+pub mod fields;
+
 use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command};

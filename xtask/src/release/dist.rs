@@ -72,7 +72,7 @@ fn check_pages(tree: &Tree) -> anyhow::Result<()> {
 
 /// `cargo xtask docs`.
 pub fn docs() -> anyhow::Result<()> {
-    commands(&["markdown".as_ref(), root().join("docs/reference/cli.md").as_os_str()])
+    commands(&["markdown".as_ref(), root().join("docs/reference").as_os_str()])
 }
 
 /// A program of its own, so that the other developer commands are built without all of tutti.
