@@ -1,6 +1,8 @@
 //! The loop: what is open, what is looked at next, and what is said of it ([`said`]).
 
 mod said;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

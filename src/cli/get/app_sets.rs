@@ -350,6 +350,32 @@ mod tests {
     use crate::model::{Digest, Revision};
     use crate::rollout::{Confirmation, UnitId};
 
+    /// Every one, so that the table cannot lack one.
+    const STATUSES: [Status; 9] = [
+        Status::Running,
+        Status::Scaling,
+        Status::Updating,
+        Status::Installing,
+        Status::WaitingConfirm,
+        Status::Paused,
+        Status::Deleting,
+        Status::Unknown,
+        Status::Degraded,
+    ];
+
+    #[test]
+    fn rollout_md_lists_every_status() {
+        assert_eq!(STATUSES.len(), Status::Degraded as usize + 1);
+        let page = include_str!("../../../docs/reference/rollout.md");
+        let table = page.split("| STATUS of an AppSet | |").nth(1).expect("the table");
+        let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("| ")?.split(" |").next());
+        let mut listed: Vec<&str> = rows.flat_map(|cell| cell.split(", ")).collect();
+        let mut known = STATUSES.map(Status::as_str);
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(listed, known);
+    }
+
     fn target(phase: Phase, created: Option<&str>, available: u32) -> TargetReport {
         TargetReport {
             kind: "AppSet",
