@@ -37,8 +37,9 @@ fn is_key(text: &str) -> bool {
     let of = |part: &str, more: &str| {
         !part.is_empty() && part.chars().all(|it| it.is_ascii_alphabetic() || more.contains(it))
     };
-    text.split_once('/')
-        .is_some_and(|(domain, name)| domain.contains('.') && of(domain, "0123456789.-") && of(name, "-"))
+    text.split_once('/').is_some_and(|(domain, name)| {
+        domain.trim_start_matches('.').contains('.') && of(domain, "0123456789.-") && of(name, "-")
+    })
 }
 
 /// Keys in the first cells of tables.
@@ -85,6 +86,7 @@ fn key_of_a_constant_is_read() {
     for other in [
         "const A: &str = \"tutti.dev/v1alpha1\";",
         "const A: &str = \"application/json\";",
+        "const A: &str = \".gitea/CODEOWNERS\";",
         "let a: &str = \"a.b/c\";",
     ] {
         assert_eq!(key(other), None, "{other}");
