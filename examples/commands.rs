@@ -1,4 +1,5 @@
-//! The commands of tutti as files: `commands markdown FILE`, or `commands release FOLDER` with completions and manual pages.
+//! What is written from the program: `commands markdown FOLDER` with the commands and the fields of manifests as pages, or
+//! `commands release FOLDER` with completions and manual pages.
 //!
 //! `cargo xtask docs` and `cargo xtask dist` run it.
 #![allow(clippy::print_stderr, reason = "a command for developers prints")]
@@ -14,10 +15,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = |at: usize| arguments.get(at).map(PathBuf::from).unwrap_or_default();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["markdown", _] => fs::write(path(1), tutti::cli::reference::markdown(tutti::cli::command())),
+        ["markdown", _] => markdown(&path(1)),
         ["release", _] => release(&path(1)),
         _ => {
-            eprintln!("usage: commands markdown FILE | commands release FOLDER");
+            eprintln!("usage: commands markdown FOLDER | commands release FOLDER");
             return ExitCode::FAILURE;
         }
     };
@@ -28,6 +29,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn markdown(folder: &Path) -> std::io::Result<()> {
+    fs::write(folder.join("cli.md"), tutti::cli::reference::markdown(tutti::cli::command()))?;
+    fs::write(
+        folder.join("fields.md"),
+        tutti::cli::reference::fields::markdown().map_err(std::io::Error::other)?,
+    )
 }
 
 fn release(folder: &Path) -> std::io::Result<()> {

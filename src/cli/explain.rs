@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::output::{self, OutputFormat, say};
 
 /// The documentation page is the data, so both are equal.
-const PAGE: &str = include_str!("../../docs/errors.md");
+const PAGE: &str = include_str!("../../docs/reference/errors.md");
 
 #[derive(Args, Debug)]
 pub struct ExplainArgs {

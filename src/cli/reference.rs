@@ -1,4 +1,6 @@
-//! Generates `docs/cli.md` from the command definitions, for `cargo xtask docs`.
+//! Generates `docs/reference/cli.md` from the command definitions, for `cargo xtask docs`.
+
+pub mod fields;
 
 use std::fmt::Write as _;
 
@@ -83,10 +85,10 @@ mod tests {
 
     #[test]
     fn cli_md_matches_the_commands() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/cli.md");
         let kept = std::fs::read_to_string(path).unwrap_or_default();
         let now = markdown(super::super::command());
-        assert!(kept == now, "docs/cli.md is of other commands: `cargo xtask docs` writes it anew");
+        assert!(kept == now, "docs/reference/cli.md is of other commands: `cargo xtask docs` writes it anew");
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub enum CommitStatusState {
 }
 
 impl CommitStatusState {
+    const ALL: [Self; 5] = [Self::Pending, Self::Success, Self::Failure, Self::Error, Self::Skipped];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -40,9 +42,7 @@ impl CommitStatusState {
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
-        [Self::Pending, Self::Success, Self::Failure, Self::Error, Self::Skipped]
-            .into_iter()
-            .find(|state| state.as_str() == text)
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
@@ -59,6 +59,22 @@ pub fn shorten_description(description: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statuses_md_lists_every_state() {
+        let page = include_str!("../../docs/reference/statuses.md");
+        let table = page.split("| state | it says, for example |").nth(1).expect("the table");
+        let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("| ")?.split(" |").next());
+        let words = rows.flat_map(|cell| {
+            cell.split([',', ' ', '(', '`']).next().into_iter().chain(cell.split('`').nth(1))
+        });
+        let mut listed: Vec<&str> = words.filter(|word| *word != "any" && *word != "mode: observe").collect();
+        listed.sort_unstable();
+        listed.dedup();
+        let mut known = CommitStatusState::ALL.map(CommitStatusState::as_str);
+        known.sort_unstable();
+        assert_eq!(listed, known);
+    }
 
     #[test]
     fn descriptions_are_cut_between_characters() {

@@ -1,7 +1,7 @@
 //! The health of one live object, computed from its JSON alone.
 //!
 //! The shipped rules are code in this module. Rules of a config repository override them ([`HealthRules`]).
-//! `docs/health.md` lists all of them, with the differences from kstatus and Argo CD. The object must be whole; kinds
+//! `docs/reference/health.md` lists all of them, with the differences from kstatus and Argo CD. The object must be whole; kinds
 //! of [`is_metadata_only`] need only metadata. The module does no IO and never panics.
 //!
 //! Three traps shape the rules:

@@ -1,4 +1,4 @@
-//! The metrics of this process for `GET /metrics`; docs/metrics.md lists them.
+//! The metrics of this process for `GET /metrics`; docs/reference/metrics.md lists them.
 //!
 //! Every part that counts (writes, renders, requests to the forge, deliveries, commits) gets a [`Metrics`]. Gauges of the
 //! fleet are a pure function of the overview ([`FleetState`]), computed when an overview is published, so a scrape costs no

@@ -80,14 +80,14 @@ fn documented(page: &str) -> Shape {
 
 #[test]
 fn documentation_lists_what_is_exposed() {
-    let page = include_str!("../../docs/metrics.md");
+    let page = include_str!("../../docs/reference/metrics.md");
     let text = busy().encode().expect("text");
     assert_eq!(documented(page), exposed(&text));
 }
 
 #[test]
 fn documentation_lists_each_label_value() {
-    let page = include_str!("../../docs/metrics.md");
+    let page = include_str!("../../docs/reference/metrics.md");
     let results = WriteResult::ALL.map(WriteResult::as_str);
     let verdicts = DeliveryResult::ALL.map(DeliveryResult::as_str);
     let operations = ForgeOperation::ALL.map(ForgeOperation::as_str);

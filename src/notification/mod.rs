@@ -8,7 +8,7 @@
 //! - `memory` is its file in the state folder: what was sent, and what was sent without an answer;
 //! - `words` writes the text, `service` the bytes for each vendor; `pace` limits the rate for each address.
 //!
-//! `docs/notifications.md` describes it for users.
+//! `docs/reference/notifications.md` describes it for users.
 
 mod due_messages;
 pub mod message;

@@ -2,6 +2,8 @@
 //! requests. [`said`] computes the statuses.
 
 mod statuses;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -360,6 +360,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn statuses_md_lists_every_phase_and_state() {
+        let page = include_str!("../../docs/reference/statuses.md");
+        let listed = |head: &str| -> BTreeSet<&str> {
+            let table = page.split(head).nth(1).expect("the table");
+            let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("| ")?.split(" |").next());
+            rows.flat_map(|cell| cell.split(", ")).collect()
+        };
+        let phases = listed("| STATUS of an app | |");
+        assert_eq!(phases, TargetPhase::ALL.into_iter().map(TargetPhase::as_str).collect());
+        assert_eq!(listed("| STATE of a cluster | |"), ClusterReport::STATES.into_iter().collect());
+    }
+
+    #[test]
     fn targets_of_an_app_are_found_by_search() {
         let app = |number: usize| AppId::new("shop", &format!("{number:05}"));
         let targets: Vec<(AppId, usize)> =

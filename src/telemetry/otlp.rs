@@ -18,7 +18,9 @@ use tracing_subscriber::registry::LookupSpan;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Error)]
-#[error("failed to prepare traces: {0} (help: see the variables OTEL_EXPORTER_OTLP_* in docs/metrics.md)")]
+#[error(
+    "failed to prepare traces: {0} (help: see the variables OTEL_EXPORTER_OTLP_* in docs/reference/metrics.md)"
+)]
 pub struct ExporterError(#[from] ExporterBuildError);
 
 pub struct Exporter(SdkTracerProvider);

@@ -197,10 +197,10 @@ async fn a_rule_with_a_mistake_holds_up_its_kind_only() {
     assert_eq!(told, ["E2081"]);
 }
 
-/// Those of `docs/health.md` name their file in their first line.
+/// Those of `docs/reference/health.md` name their file in their first line.
 #[test]
 fn the_examples_of_the_docs_are_rules() {
-    let page = include_str!("../../docs/health.md");
+    let page = include_str!("../../docs/reference/health.md");
     let blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
     let example = |(_, text): (&'static str, &'static str)| {
         let line = text.lines().next()?;

@@ -83,6 +83,7 @@ mod proxy;
 mod prune;
 mod pulls;
 mod reading_cost;
+mod reference_pages;
 mod registered;
 mod removed;
 mod restart;

@@ -107,7 +107,7 @@ async fn scrape_is_open_metrics_as_documented() {
     let media = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8";
     assert!(head.contains(media), "{head}");
     assert!(text.ends_with("\n# EOF\n"), "{text}");
-    let page = include_str!("../../docs/metrics.md");
+    let page = include_str!("../../docs/reference/metrics.md");
     let rows = page
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))

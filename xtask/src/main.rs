@@ -28,7 +28,7 @@ enum Command {
     Deploy(deploy::Options),
     /// Write the archive of a release: programs, completions, manual pages, licences (needs Go)
     Dist(release::dist::Options),
-    /// Write docs/cli.md from the commands
+    /// Write cli.md and fields.md in docs/reference, from the commands and the schemas of manifests
     Docs,
     /// Build the renderer of Helm charts, which tutti then finds (needs Go)
     HelmRender(helm_render::Options),

@@ -7,7 +7,7 @@
 //!
 //! A cluster is etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, which plays the kubelets of two
 //! nodes by the stages in `tools/live/stages/`: so workloads roll out, and pods fail with the kubelet's reasons when a
-//! test asks for it (`docs/live-tier.md` has the words).
+//! test asks for it (`docs/development/live-tier.md` has the words).
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), live::Error> {

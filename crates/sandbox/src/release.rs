@@ -2,7 +2,7 @@
 //!
 //! Only what clients of an API server notice: which kinds it serves, which forms of discovery and of watches, what it asks of an
 //! apply, what it writes into `managedFields`. Controllers, defaults and validation are those of the newest release
-//! (`docs/sandbox.md`).
+//! (`docs/development/sandbox.md`).
 
 use std::collections::BTreeMap;
 

@@ -365,6 +365,32 @@ mod tests {
     use crate::model::{Digest, Revision};
     use crate::rollout::{Confirmation, UnitId};
 
+    /// Every one, so that the table cannot lack one.
+    const STATUSES: [AppSetStatus; 9] = [
+        AppSetStatus::Running,
+        AppSetStatus::Scaling,
+        AppSetStatus::Updating,
+        AppSetStatus::Installing,
+        AppSetStatus::WaitingConfirm,
+        AppSetStatus::Paused,
+        AppSetStatus::Deleting,
+        AppSetStatus::Unknown,
+        AppSetStatus::Degraded,
+    ];
+
+    #[test]
+    fn rollout_md_lists_every_status() {
+        assert_eq!(STATUSES.len(), AppSetStatus::Degraded as usize + 1);
+        let page = include_str!("../../../docs/reference/rollout.md");
+        let table = page.split("| STATUS of an AppSet | |").nth(1).expect("the table");
+        let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("| ")?.split(" |").next());
+        let mut listed: Vec<&str> = rows.flat_map(|cell| cell.split(", ")).collect();
+        let mut known = STATUSES.map(AppSetStatus::as_str);
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(listed, known);
+    }
+
     fn target(phase: TargetPhase, created: Option<&str>, available: u32) -> TargetReport {
         TargetReport {
             kind: "AppSet",

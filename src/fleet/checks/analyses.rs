@@ -9,7 +9,7 @@ use crate::model::{
     AnalysisSpec, CelExpression, Diagnostic, DiagnosticScope, Location, WaveLimits, WaveOrder,
 };
 
-const HELP: &str = "docs/analysis.md lists what expressions can name, with examples";
+const HELP: &str = "docs/reference/analysis.md lists what expressions can name, with examples";
 
 /// Every expression compiles.
 pub fn can_be_evaluated(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
@@ -71,7 +71,7 @@ fn limit_errors(who: &str, limits: &WaveLimits, place: &Location, facts: &CheckI
     let unknown = unknown.map(|name| {
         let message = format!("{who} names analysis {name}, which does not exist");
         let help = match known.len() {
-            0 => "write it below policies/, as docs/analysis.md shows".to_owned(),
+            0 => "write it below policies/, as docs/reference/analysis.md shows".to_owned(),
             _ => suggest(name, &known, &known),
         };
         Diagnostic::error(codes::UNKNOWN_ANALYSIS, message, scope()).at(place.clone()).help(help)

@@ -123,6 +123,65 @@ fn every_field_is_described() {
     }
 }
 
+/// A comma in a text without quotes makes a key of what follows it.
+#[test]
+fn schema_has_only_known_keywords() {
+    const KEYWORDS: [&str; 31] = [
+        "$ref",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "const",
+        "default",
+        "dependencies",
+        "description",
+        "else",
+        "enum",
+        "if",
+        "items",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "not",
+        "oneOf",
+        "pattern",
+        "properties",
+        "propertyNames",
+        "required",
+        "then",
+        "type",
+        "$schema",
+        "$id",
+        "title",
+    ];
+    fn walk(part: &Value, path: &str, unknown: &mut Vec<String>) {
+        for (key, below) in part.as_object().into_iter().flatten() {
+            match key.as_str() {
+                "examples" | "default" | "dependencies" => {}
+                "properties" | "definitions" => {
+                    let parts = below.as_object().into_iter().flatten();
+                    parts.for_each(|(name, part)| walk(part, &format!("{path}/{name}"), unknown));
+                }
+                "anyOf" | "allOf" | "oneOf" => {
+                    below.as_array().into_iter().flatten().for_each(|part| walk(part, path, unknown));
+                }
+                key if KEYWORDS.contains(&key) => walk(below, path, unknown),
+                key => unknown.push(format!("{path}: {key}")),
+            }
+        }
+    }
+    for (kind, _) in KINDS {
+        let mut unknown = Vec::new();
+        walk(&schema(*kind), "", &mut unknown);
+        assert_eq!(unknown, Vec::<String>::new(), "{}", kind.name());
+    }
+}
+
 /// Each example with one value made another, or one field taken out.
 fn variants(value: &Value, path: &str, made: &mut Vec<(String, Value)>) {
     let with = |name: &str, below: Value| {
@@ -201,6 +260,73 @@ fn schema_and_reader_judge_alike() {
     }
     assert!(differ.is_empty(), "{}", differ.iter().map(|it| format!("{it:?}\n")).collect::<String>());
     assert!(judged > 500, "{judged}");
+}
+
+/// The one field whose default is put in where it is used.
+const DEFAULT_OF_ROLLOUTS: &str = "/updateStrategy/progressDeadline";
+
+/// (pointer of a field of the manifest, its default).
+fn defaults(root: &Value, part: &Value, manifest: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+    if let Some(definition) = part["$ref"].as_str().and_then(|name| root.pointer(&name[1..])) {
+        defaults(root, definition, manifest, path, found);
+    }
+    for (name, below) in part["properties"].as_object().into_iter().flatten() {
+        let Some(value) = manifest.get(name) else { continue };
+        let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
+        let referred = below["$ref"].as_str().and_then(|name| root.pointer(&name[1..]));
+        let default = below.get("default").or_else(|| referred.and_then(|part| part.get("default")));
+        found.extend(default.map(|default| (path.clone(), default.clone())));
+        defaults(root, below, value, &path, found);
+    }
+    for (index, item) in manifest.as_array().into_iter().flatten().enumerate() {
+        defaults(root, &part["items"], item, &format!("{path}/{index}"), found);
+    }
+}
+
+/// All that is read of a manifest, without places: where a field is missing, the next ones are elsewhere.
+fn read_without_places(manifest: &Value) -> String {
+    let native =
+        KINDS.iter().find(|(kind, _)| manifest["kind"] == kind.name()).and_then(|(kind, _)| kind.folder());
+    let path = format!("{}app.yaml", native.unwrap_or("apps/x/"));
+    let text = manifest.to_string();
+    let read = format!("{:?}", read(&Snapshot::of_texts([(path.as_str(), text.as_str())])));
+    let position = r"Position \{ line: \d+, column: \d+ \}";
+    let place =
+        format!(r#"Location \{{ file: "[^"]*", start: {position}, end: (None|Some\({position}\)) \}}"#);
+    let some = regex::Regex::new(&format!(r"Some\({place}\)")).unwrap();
+    let bare = regex::Regex::new(&place).unwrap();
+    bare.replace_all(&some.replace_all(&read, "None"), "").into_owned()
+}
+
+#[test]
+fn defaults_are_what_absence_means() {
+    let (mut differ, mut judged) = (Vec::new(), 0);
+    for (kind, _) in KINDS {
+        let schema = schema(*kind);
+        for example in schema["examples"].as_array().unwrap() {
+            let mut found = Vec::new();
+            defaults(&schema, &schema, example, "", &mut found);
+            for (path, default) in found {
+                let (parent, name) = path.rsplit_once('/').unwrap();
+                let mut present = example.clone();
+                *present.pointer_mut(&path).unwrap() = default;
+                let mut absent = example.clone();
+                absent.pointer_mut(parent).and_then(Value::as_object_mut).unwrap().remove(name);
+                if !mistakes(&present).is_empty() || !mistakes(&absent).is_empty() {
+                    continue;
+                }
+                judged += 1;
+                let field = format!("{}{path}", kind.name());
+                if read_without_places(&present) != read_without_places(&absent)
+                    && !path.ends_with(DEFAULT_OF_ROLLOUTS)
+                {
+                    differ.push(field);
+                }
+            }
+        }
+    }
+    assert_eq!(differ, Vec::<String>::new());
+    assert!(judged > 30, "{judged}");
 }
 
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/examples");

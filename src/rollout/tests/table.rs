@@ -1,4 +1,4 @@
-//! The tables of `docs/rollout.md`: each state of a unit with each event, and each hold.
+//! The tables of `docs/reference/rollout.md`: each state of a unit with each event, and each hold.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::rollout::{
     CurrentUnitContent, GateProgress, RenderChoice, RolloutHold, UnitCondition, UnitId, WaveState,
 };
 
-const PAGE: &str = include_str!("../../../docs/rollout.md");
+const PAGE: &str = include_str!("../../../docs/reference/rollout.md");
 
 const STATES: [&str; 9] =
     ["held", "changing", "done", "failed", "reverted", "frozen", "empty", "left out", "paused"];
@@ -114,7 +114,7 @@ fn each_state_with_each_event_is_documented() {
         });
         table += &format!("| **{event}** | {} |\n", next.join(" | "));
     }
-    assert!(PAGE.contains(&table), "docs/rollout.md lacks this table:\n{table}");
+    assert!(PAGE.contains(&table), "docs/reference/rollout.md lacks this table:\n{table}");
 }
 
 /// One hold of each kind. The match fails to compile when one is missing here.
@@ -212,7 +212,7 @@ fn each_hold_is_documented() {
         let value = serde_json::to_value(&hold).expect("a hold");
         let code = value["code"].as_str().expect("a code").to_owned();
         let row = PAGE.lines().find(|line| line.starts_with(&format!("| `{code}` |")));
-        let row = row.unwrap_or_else(|| panic!("docs/rollout.md lacks the hold {code}"));
+        let row = row.unwrap_or_else(|| panic!("docs/reference/rollout.md lacks the hold {code}"));
         assert_eq!(row.contains("| a person |"), hold.waits_for_a_person(), "{row}");
         documented.remove(code.as_str());
         let words = hold.to_string();

@@ -17,7 +17,7 @@ mod monitoring;
 
 /// What a process of tutti shows, by the table that a test holds equal to that; counters without their ending.
 fn metrics() -> BTreeSet<String> {
-    let page = read("docs/metrics.md");
+    let page = read("docs/reference/metrics.md");
     let names =
         page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name));
     names.map(|name| name.strip_suffix("_total").unwrap_or(name).to_owned()).collect()

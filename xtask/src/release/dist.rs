@@ -58,13 +58,13 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     write(&options.out.join("SHA256SUMS"), sums)
 }
 
-/// A manual page for each command that `docs/cli.md` names.
+/// A manual page for each command that `docs/reference/cli.md` names.
 fn check_pages(tree: &Tree) -> anyhow::Result<()> {
-    let commands = super::read_text(&root().join("docs/cli.md"))?.matches("\n## ").count();
+    let commands = super::read_text(&root().join("docs/reference/cli.md"))?.matches("\n## ").count();
     let pages = tree.paths().filter(|path| path.contains("/man/man1/")).count();
     if pages != commands {
         bail!(
-            "{pages} manual pages were written, and docs/cli.md has {commands} commands: `cargo xtask docs` writes it anew"
+            "{pages} manual pages were written, and docs/reference/cli.md has {commands} commands: `cargo xtask docs` writes it anew"
         );
     }
     Ok(())
@@ -72,7 +72,7 @@ fn check_pages(tree: &Tree) -> anyhow::Result<()> {
 
 /// `cargo xtask docs`.
 pub fn docs() -> anyhow::Result<()> {
-    commands(&["markdown".as_ref(), root().join("docs/cli.md").as_os_str()])
+    commands(&["markdown".as_ref(), root().join("docs/reference").as_os_str()])
 }
 
 /// A program of its own, so that the other developer commands are built without all of tutti.

@@ -1,4 +1,4 @@
-//! What a release is made of: an image, an archive, and lists of what is inside. Story: `docs/packages.md`.
+//! What a release is made of: an image, an archive, and lists of what is inside. Story: `docs/reference/packages.md`.
 
 mod build;
 mod components;

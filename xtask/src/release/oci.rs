@@ -144,7 +144,7 @@ mod tests {
     /// A name that no command knows would do nothing.
     #[test]
     fn variables_of_the_image_are_those_of_the_commands() {
-        let commands = include_str!("../../../docs/cli.md");
+        let commands = include_str!("../../../docs/reference/cli.md");
         let config = config(&json!({}));
         let names =
             config["Env"].as_array().unwrap().iter().filter_map(|it| Some(it.as_str()?.split_once('=')?.0));
