@@ -2,7 +2,7 @@
 //!
 //! A block ```` ```sh ```` is run: all of a page in order, in one shell, in an empty folder. A block that cannot run here has
 //! `<!-- not run: REASON -->` on the line before it. A block ```` ```console ```` shows `$ COMMAND` and its output, and is not run.
-//! Of both, the subcommands and flags of `tutti` are checked. What else is written in a block is not a command.
+//! Of both, the subcommands and flags of `tutti` are checked. A block ```` ```text ```` is what the commands of the page print.
 
 mod blocks;
 mod shell;
@@ -10,7 +10,7 @@ mod shell;
 use std::fs;
 use std::path::Path;
 
-use blocks::{Block, Kind};
+use blocks::Kind;
 
 /// A test for each page, so that they run side by side.
 macro_rules! pages {
@@ -115,4 +115,21 @@ fn unknown_commands_and_flags_are_seen() {
     check("kubectl get pods --everything", None);
     check("tutti doctor --kubeconfig DIR | cat", Some("no flag --kubeconfig"));
     check("cd x && tutti docter", Some("no such command"));
+}
+
+/// Runs a page of this text.
+fn run(text: &str) {
+    shell::run("page.md", text, &blocks::of(text));
+}
+
+#[test]
+#[should_panic(expected = "page.md:7: cat none\nexit code 1; all that the page printed:\none\n")]
+fn failing_command_is_named_by_its_line() {
+    run("# A page\n```sh\necho one\n```\n```sh\ntrue\ncat none\necho two\n```\n");
+}
+
+#[test]
+#[should_panic(expected = "page.md: not printed:\nline 7: two\nbut:\none 1.5 s\n")]
+fn output_that_is_not_printed_is_named() {
+    run("# A page\n```sh\necho one 1.5 s\n```\n```text\none 2 s\ntwo\n…\n```\n");
 }
