@@ -22,16 +22,23 @@ const PATIENCE: Duration = Duration::from_secs(240);
 const PRELUDE: &str = r#"exec 9>"$TRACE"; BASH_XTRACEFD=9; PS4=$'\1$LINENO $EPOCHREALTIME '; set -x"#;
 
 /// In place of cargo: a build takes a lock that the test has. `cargo run -- ARGUMENTS` is the program; other commands are steps of CI.
-/// The demo runs once, and ends when everything is healthy.
+/// The demo is stopped when it says how. With `--once` it is a step of CI too.
 const CARGO: &str = r#"#!/bin/sh
+fail() { echo "$*" >&2; exit 1; }
 case "$*" in
-  "run -- demo" | "run -- demo --once")
-    [ -e "$HOME/demo" ] || tutti demo --once || exit
-    touch "$HOME/demo"
-    exit ;;
+  "run -- demo --once") exec grep -E '^cargo run (--quiet )?-- demo --once$' "$CI" ;;
+  "run -- demo")
+    tutti demo >"$HOME/demo.log" 2>&1 &
+    until grep -q '^Ctrl-C ends it' "$HOME/demo.log"; do
+      kill -0 $! || fail "$(cat "$HOME/demo.log")"
+      sleep 1
+    done
+    kill $!
+    wait $! || fail "the demo ends with $?"
+    exit 0 ;;
   "run -- "*) shift 2; exec tutti "$@" ;;
 esac
-grep -qE "(^| )cargo $*( |\$)" "$CI" || { echo "cargo $* is no step of .ci/run" >&2; exit 1; }
+grep -E "(^| )cargo $*( |\$)" "$CI" || fail "cargo $* is no step of .ci/run"
 "#;
 
 const GIT_CONFIG: &str = "[user]\n\tname = Ann\n\temail = ann@example.com\n";
