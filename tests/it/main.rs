@@ -70,6 +70,7 @@ mod old_servers;
 mod orphan;
 mod own_status;
 mod ownership;
+mod pages;
 mod partings;
 mod patience;
 mod pins;
