@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_named_as_roles_name_it() {
+    fn audited_requests_use_role_resource_names() {
         let check = |object: Value, expected: &str| {
             let event = json!({"verb": "patch", "requestURI": "/path?a=b", "objectRef": object, "responseStatus": {"code": 409}});
             let asked = asked(&event);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_ends_is_reported_with_its_log() {
+    async fn ended_process_error_contains_its_log() {
         let folder = std::env::temp_dir();
         let name = format!("tutti-live-end-{}", std::process::id());
         let script = "echo the reason; exit 3".to_owned();

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_is_stable_and_of_the_same_value() {
+    fn canonical_form_is_stable_and_keeps_the_value() {
         let suffixes = ["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "E-2", "e1"];
         for whole in ["0", "1", "7", "8", "10", "999", "1000", "1024", "4096", "123456", "007"] {
             for fraction in ["", ".", ".5", ".25", ".000", ".0001", ".1234567891"] {

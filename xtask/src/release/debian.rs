@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn version_that_is_gone_says_how_to_pin_another() {
+    fn missing_package_version_explains_repinning() {
         let cache = tempfile::tempdir().unwrap();
         let pin = Pin {
             name: "libc6".to_owned(),

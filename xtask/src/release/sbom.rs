@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_package_is_related_and_every_relation_is_of_packages() {
+    fn every_package_has_valid_relations() {
         let components = [
             component(Kind::Debian, "libc6", None),
             component(Kind::Crate, "serde_json", Some(Program::Tutti)),

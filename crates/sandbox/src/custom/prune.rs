@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn preserved_fields_stay_and_declared_ones_below_are_pruned() {
+    fn preserved_fields_prune_only_below_declared_ones() {
         let schema = spec(&json!({
             "raw": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
                 "properties": {"known": {"type": "object", "properties": {"x": {"type": "string"}}}}},

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_count_is_told() {
+    fn wrong_replica_types_are_reported() {
         let check = |object: Value, expected: Result<Option<i64>, &str>| {
             assert_eq!(count(&object, ".spec.replicas"), expected.map_err(str::to_owned));
         };

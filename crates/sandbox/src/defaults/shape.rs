@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_stays_only_where_it_can_have_been_meant() {
+    fn zeros_stay_only_where_they_carry_meaning() {
         check(
             "services",
             json!({"metadata": {"labels": {}, "name": ""}, "spec": {"ports": [{"port": 80, "targetPort": 0,
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_though_nothing_was_said() {
+    fn unset_fields_with_fixed_output_are_written() {
         check("roles.rbac.authorization.k8s.io", json!({}), &json!({"metadata": {}, "rules": null}));
     }
 }

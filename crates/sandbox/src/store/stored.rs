@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_back() {
+    fn packed_objects_round_trip() {
         check(&json!({}));
         check(&json!({"kind": "ConfigMap", "data": {"a": "é\u{0}"}}));
         check(&json!({"data": {"a": "x".repeat(100_000)}}));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_another_is_small() {
+    fn similar_objects_compress_well() {
         let object = |number: usize| {
             let fields = (0..50).map(|field| (format!("f:{field}"), json!({}))).collect();
             json!({"name": number, "fields": Value::Object(fields)})

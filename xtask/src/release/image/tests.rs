@@ -39,7 +39,7 @@ fn links_are_followed_within_a_package() {
 }
 
 #[test]
-fn library_or_version_that_no_package_has_is_named() {
+fn missing_library_or_version_is_named() {
     let architecture = architecture().unwrap();
     let folder = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
     let own = |name: &str| {
@@ -180,7 +180,7 @@ fn repository(folder: &Path) {
 }
 
 #[test]
-fn image_runs_on_a_read_only_root_without_a_shell() {
+fn image_runs_read_only_without_a_shell() {
     let binary = match what_is_needed() {
         Ok(binary) => binary,
         Err(why) => {

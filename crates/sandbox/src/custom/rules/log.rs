@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_rule_is_told_once() {
+    fn each_rule_is_logged_once() {
         assert!(is_new("a.test.dev", "self.x()"));
         assert!(!is_new("a.test.dev", "self.x()"));
         assert!(is_new("a.test.dev", "self.y()"));
