@@ -1,4 +1,4 @@
-//! The objects of an app, and what a step costs whoever carries it out and the API server.
+//! The objects of an app, and the measured cost of one step.
 
 use std::collections::BTreeMap;
 use std::fs;

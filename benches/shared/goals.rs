@@ -1,4 +1,4 @@
-//! Figures, and the goals that some of them have. A goal that is missed fails the benchmark, once all is measured.
+//! Prints figures and checks goals. A missed goal fails the benchmark after all measurements.
 
 use parking_lot::Mutex;
 

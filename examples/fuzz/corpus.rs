@@ -1,4 +1,4 @@
-//! What inputs are made of: texts that are right, and texts that are wrong on purpose.
+//! The corpus of valid and deliberately invalid texts.
 
 use std::fs;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! An API server: all that tutti asks one.
+//! A simulated API server with every request that tutti sends.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Answers that are not quite what they should be.
+//! Mutates the answers of a peer.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask vectors`: asks upstream again what it answers to the cases of server-side apply.
+//! `cargo xtask vectors`: records the answers of upstream's server-side apply to generated cases.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

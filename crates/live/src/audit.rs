@@ -1,6 +1,6 @@
-//! What service accounts ask of an API server, from its own audit log.
+//! Reads the requests of service accounts from an API server's audit log.
 //!
-//! Nobody else is in the log: controllers and administrators have certificates, and would fill it.
+//! The audit policy logs service accounts only: controllers and administrators use certificates and would fill the log.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Nodes are objects: kwok plays their kubelets.
+//! Node objects, whose kubelets kwok simulates.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! A child process that cannot outlive us: stopped when dropped, and by the kernel when we die without dropping.
+//! A child process that ends with its parent: dropping the value stops it, and the kernel kills it when the parent
+//! dies without dropping.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Where the programs are: in folders the user named, or in the cache.
+//! Finds the programs in folders that the user named, else in the cache.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What to start, and what then runs.
+//! The configuration of a live environment, and the running environment.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! One embedded cluster: its state behind one lock, and the handle that everyone shares.
+//! One embedded cluster: its state behind one lock, and the [`Sandbox`] handle that callers clone.
 
 use std::sync::{Arc, Once};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Reading and changing Kubernetes objects that are held as JSON.
+//! Reads and changes Kubernetes objects that are held as JSON.
 //!
-//! Objects come in every kind, so nothing here is typed; a missing field reads as `None` or zero.
+//! Objects of every kind pass through here, so nothing is typed. A missing field reads as `None` or zero.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

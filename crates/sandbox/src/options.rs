@@ -1,4 +1,4 @@
-//! What one embedded cluster is like.
+//! The settings of one embedded cluster.
 
 use std::time::{Duration, SystemTime};
 

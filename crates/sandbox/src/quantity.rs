@@ -1,8 +1,8 @@
-//! Quantities such as `500m` and `1Gi`: what they are worth, and the canonical form in which the
-//! server stores them: `1024Mi` is `1Gi`, `0.5` is `500m`, `1000Ki` and `1e3` stay.
+//! Parses and prints Kubernetes quantities such as `500m` and `1Gi`.
 //!
-//! Three forms are kept apart, because a quantity is written back in the form it came in: decimal
-//! (`1k`), binary (`1Ki`), exponent (`1e3`). Nothing is smaller than a nano: the rest is rounded up.
+//! The API server stores a quantity in canonical form: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`; `1000Ki` and
+//! `1e3` stay. A quantity keeps the form in which it was written: decimal (`1k`), binary (`1Ki`) or exponent (`1e3`).
+//! The smallest unit is a nano; smaller amounts are rounded up.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! The log of requests that tests count.
+//! The log of all requests, which tests count.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
-//! Answers put together from the text of stored objects, which is not parsed for it.
+//! Builds responses from the JSON text of stored objects without parsing it.
 //!
-//! Stored objects begin with their kind and their version; the functions here fall back on other
-//! text as it is.
+//! Stored objects begin with kind and version. Text in any other form is returned unchanged.
 
 use std::borrow::Cow;
 

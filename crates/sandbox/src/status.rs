@@ -1,4 +1,4 @@
-//! Errors as the API server says them: a `Status` object with code, reason, message and details.
+//! API errors as `Status` objects with code, reason, message and details.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Alert rules and dashboard, as promtool reads them.
+//! Tests of the alert rules and the dashboard, with promtool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

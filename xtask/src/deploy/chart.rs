@@ -1,4 +1,4 @@
-//! The chart and the manifests: one source, values that are checked, a name for each metric and setting.
+//! Tests of the chart: manifests, value schema, names of metrics and settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

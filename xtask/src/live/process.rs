@@ -1,4 +1,4 @@
-//! Processes by id and start time: an id alone may belong to someone else by now.
+//! Identifies a process by id and start time, because ids are reused.
 
 use std::fs;
 use std::process::{Command, Stdio};

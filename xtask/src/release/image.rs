@@ -1,4 +1,4 @@
-//! `cargo xtask image`: an image of tutti with nothing in it but what it needs.
+//! `cargo xtask image`: a container image with only the programs and what they load.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The list of what is inside, as SPDX 2.3 writes it.
+//! The SBOM in SPDX 2.3.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Many documents to one set of definitions.
+//! Merges the OpenAPI documents into one set of definitions.
 
 use std::collections::BTreeMap;
 

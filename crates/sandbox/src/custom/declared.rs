@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions as kinds.
+//! Turns the versions of a CustomResourceDefinition into kinds.
 
 use std::sync::Arc;
 

@@ -1,12 +1,10 @@
-//! Custom resources: what a CustomResourceDefinition declares, and what follows for its objects.
+//! Custom resources: CustomResourceDefinitions and their objects.
 //!
-//! A definition is validated as the server does ([`definition`]) and becomes kinds ([`kinds_of`]).
-//! Objects lose the fields that their schema does not declare ([`prune`]), get its defaults
-//! ([`fill`]), are checked against it ([`check`]), and against its rules in CEL ([`rules`]), with the
-//! server's words.
+//! A definition is validated as the server does ([`definition`]) and becomes kinds ([`kinds_of`]). Objects lose undeclared fields
+//! ([`prune`]) and get the schema's defaults ([`fill`]). Schema ([`check`]) and CEL rules ([`rules`]) validate them, with the server's
+//! messages.
 //!
-//! Needs the schema as it was sent: JSON, never a typed copy of it. Never calls a conversion webhook:
-//! definitions that have one are refused.
+//! The schema is used as JSON, exactly as it was sent. Definitions with a conversion webhook are refused.
 
 mod check;
 mod declared;

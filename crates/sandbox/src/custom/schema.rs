@@ -1,4 +1,4 @@
-//! Reading schemas.
+//! Reads OpenAPI v3 schemas of CustomResourceDefinitions.
 
 use serde_json::{Map, Value};
 

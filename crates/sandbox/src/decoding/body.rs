@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Decodes request bodies.
 
 use serde_json::Value;
 

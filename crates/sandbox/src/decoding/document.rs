@@ -1,4 +1,4 @@
-//! A JSON document as it was sent.
+//! A JSON document as it was sent, with duplicate keys and unparsed numbers.
 
 use std::collections::HashSet;
 

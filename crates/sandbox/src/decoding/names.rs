@@ -1,4 +1,4 @@
-//! Names of Go types, which the messages of the server tell.
+//! Go type names, which the server's messages contain.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

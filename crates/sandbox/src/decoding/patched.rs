@@ -1,4 +1,4 @@
-//! Objects that a patch made.
+//! Decodes the objects that a patch produced.
 
 use serde_json::Value;
 

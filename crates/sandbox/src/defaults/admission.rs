@@ -1,5 +1,5 @@
-//! What the server's admission plugins do to a new object: accounts, tolerations and priorities of
-//! pods, and the finalizers of what is in use.
+//! The server's admission plugins for new objects: service accounts, tolerations and priorities of pods, protection
+//! finalizers.
 
 use serde_json::{Value, json};
 

@@ -1,9 +1,8 @@
-//! What the server writes into objects that do not say it.
+//! Fields that the server sets in objects.
 //!
-//! Three steps. [`fill`]: the object as the server's types write it ([`shape`]), with the defaults of
-//! its kind, most of them rows of a table ([`rules`]). [`allocate`]: what the server decides itself
-//! when an object is created or changed, such as addresses. Both are idempotent: doing it twice
-//! changes nothing. Never refuses an object for what it means; that is validation.
+//! [`fill`] writes an object as the server's types do ([`shape`]) and sets the defaults of its kind ([`rules`]).
+//! [`allocate`] sets what the server decides at a create or change, such as addresses. Both are idempotent. Neither
+//! validates an object.
 
 mod admission;
 mod batch;

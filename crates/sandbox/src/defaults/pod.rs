@@ -1,4 +1,4 @@
-//! Pods and pod templates: what the rules cannot say.
+//! Defaults of pods and pod templates that the table cannot express.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Defaults as data: where, which field, what.
+//! Defaults as a table: path, field, value.
 
 use serde_json::{Value, json};
 

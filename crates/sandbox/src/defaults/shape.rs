@@ -1,9 +1,8 @@
-//! How the server's types write an object, whatever was said: zeros that nobody can have meant are
-//! left out, some fields are written though nothing was said, quantities have their canonical form,
-//! fields that no type has are gone.
+//! Writes an object as the server's Go types do, whatever the client sent.
 //!
-//! The definitions of the kinds say what a field is. What they do not say, namely which field keeps a
-//! zero, is read from a second embedded file (`tools/vectors/fields` writes it from the Go types).
+//! Zero values of `omitempty` fields are left out, some fields are always written, quantities get their canonical
+//! form, and unknown fields are dropped. The definitions of the kinds describe the fields. Which field keeps a zero
+//! stands in a second embedded file, which `tools/vectors/fields` writes from the Go types.
 
 use std::collections::HashMap;
 use std::io::Read as _;

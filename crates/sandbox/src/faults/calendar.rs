@@ -1,4 +1,4 @@
-//! The task that lets the events of a plan happen.
+//! The task that runs the timed events of a fault plan.
 
 use std::sync::{Arc, Weak};
 

@@ -1,4 +1,4 @@
-//! Setting the faults of a cluster.
+//! The methods of [`Sandbox`] that set and count faults.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A watch that is not what the server sent.
+//! A watch stream with injected faults.
 
 use std::io;
 use std::sync::Weak;

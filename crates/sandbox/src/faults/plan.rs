@@ -1,4 +1,4 @@
-//! What is to go wrong, how often and when.
+//! The public description of faults: rules, chances, times and cluster events.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A cluster that is again what it was.
+//! Backup and restore of a whole cluster.
 
 use crate::cluster::Cluster;
 use crate::options::Pods;

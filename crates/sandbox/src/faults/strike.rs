@@ -1,4 +1,4 @@
-//! Which faults meet a request.
+//! The faults that are active, and those that one request meets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Mutating webhooks: others change what is written.
+//! Mutating webhooks that change objects on every write.
 
 use serde_json::{Value, json};
 

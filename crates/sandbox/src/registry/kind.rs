@@ -1,4 +1,4 @@
-//! One kind, with all that the API needs to know about it.
+//! One kind in one version, as discovery and storage describe it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

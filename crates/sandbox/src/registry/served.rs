@@ -1,4 +1,4 @@
-//! What one cluster serves.
+//! The kinds that one cluster serves.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 

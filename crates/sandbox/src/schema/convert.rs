@@ -1,4 +1,4 @@
-//! OpenAPI schemas to merge types, by the rules of the API server.
+//! Converts OpenAPI schemas to merge types by the rules of the API server.
 
 use std::collections::BTreeMap;
 

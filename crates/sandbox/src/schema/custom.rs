@@ -1,4 +1,4 @@
-//! The merge types of custom kinds.
+//! Merge types of custom kinds, from their structural schema.
 
 use serde_json::{Value, json};
 

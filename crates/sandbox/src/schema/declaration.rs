@@ -1,4 +1,4 @@
-//! Walking along an object by its definition.
+//! The schema of one field; callers walk from it to fields, items and values.
 
 use serde_json::{Map, Value};
 

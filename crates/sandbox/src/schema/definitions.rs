@@ -1,4 +1,4 @@
-//! The embedded file.
+//! The embedded OpenAPI definitions, looked up by name or by kind.
 
 use std::collections::HashMap;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! What the embedded definitions say, and how they become merge types.
+//! The embedded definitions and their merge types.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! From a request to the function that answers it.
+//! Routes a request to its handler.
 
 use std::sync::Arc;
 

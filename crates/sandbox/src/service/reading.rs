@@ -1,4 +1,4 @@
-//! Requests that read.
+//! Handles requests that read: get, list, watch, logs.
 
 use std::sync::Arc;
 

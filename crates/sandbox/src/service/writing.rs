@@ -1,4 +1,4 @@
-//! Requests that write.
+//! Handles requests that write: create, update, patch, delete.
 
 use std::sync::Arc;
 

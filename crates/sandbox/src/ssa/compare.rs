@@ -1,4 +1,4 @@
-//! What changed between two objects, as sets of paths.
+//! Compares two objects: the sets of added, modified and removed paths.
 
 use serde_json::{Map, Value};
 

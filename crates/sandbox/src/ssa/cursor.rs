@@ -1,4 +1,4 @@
-//! A place in a merge schema.
+//! The merge type of one field.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Values as the server's messages print them.
+//! Formats values as the server's messages do, which use Go's `fmt`.
 
 use std::fmt::Write as _;
 

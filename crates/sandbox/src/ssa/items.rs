@@ -1,4 +1,4 @@
-//! The items of a list, each with the step that leads to it.
+//! The items of an associative list, each with its path element.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! Objects that kubectl applied on its own side before it applied them here.
+//! Applies of kubectl to objects that it applied client-side before.
 //!
-//! Such an object carries its last configuration in an annotation: what it says and the object
-//! still has, kubectl may take from whoever is said to own it.
+//! Such an object carries its last configuration in an annotation. kubectl may take a field without conflict when the
+//! annotation sets it and the object still has the annotation's value.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! An applied configuration merged into the live object: the configuration wins, maps merge field by
-//! field, and lists with keys item by item.
+//! Merges an applied configuration into the live object. Values of the configuration win; maps merge by field, keyed
+//! lists by item.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Fields that a manager applied before and dropped now: they go, unless somebody else owns them.
+//! Removes fields that a manager applied before and applies no longer, unless another manager owns them.
 
 use std::collections::BTreeMap;
 

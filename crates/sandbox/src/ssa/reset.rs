@@ -1,4 +1,4 @@
-//! What a write through one door of a kind can neither change nor own.
+//! Fields that a write of one endpoint can neither change nor own, such as `status` on the object itself.
 
 use super::fieldset::{FieldSet, Node};
 use super::path::PathElement;

@@ -1,4 +1,4 @@
-//! Does a value have the form that its type demands?
+//! Checks a value against its merge type.
 
 use std::collections::BTreeSet;
 use std::fmt;

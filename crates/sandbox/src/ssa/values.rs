@@ -1,4 +1,4 @@
-//! Walking objects, whose managed fields belong to no merge.
+//! Walks the fields of objects; managed fields take no part in a merge.
 
 use serde_json::{Map, Value};
 

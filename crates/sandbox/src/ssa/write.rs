@@ -1,4 +1,4 @@
-//! The rules of ownership that every write follows.
+//! One write of an object, with the ownership rules that apply and update share.
 
 use std::mem;
 

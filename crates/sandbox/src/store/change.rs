@@ -1,4 +1,4 @@
-//! Objects, their places, and what happened to them.
+//! Stored objects' keys and recorded changes.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

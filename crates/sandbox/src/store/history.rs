@@ -1,4 +1,4 @@
-//! The last changes of one resource.
+//! The recent changes of one resource.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

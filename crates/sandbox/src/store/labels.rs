@@ -1,4 +1,4 @@
-//! Which objects of a resource carry a label, so that whoever looks for them reads those alone.
+//! Index of labels, so that a search reads only objects that carry them.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

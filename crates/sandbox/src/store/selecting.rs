@@ -1,4 +1,4 @@
-//! Which objects of a resource select a label, so that whoever looks for those that find an object reads few of them.
+//! Index of `spec.selector`, so that few objects are read to find those that select a label.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! An object as bytes.
+//! One object as compressed JSON text.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! One table for each resource, under one revision counter.
+//! The store: one table for each resource, under one revision counter.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};

@@ -1,4 +1,4 @@
-//! Finding fields in the JSON text of stored objects, without parsing the rest.
+//! Finds fields in the JSON text of stored objects without parsing the rest.
 //!
 //! The text is what `serde_json` wrote: valid, and without spaces between tokens.
 

@@ -1,4 +1,4 @@
-//! One cell: what most kinds have in common, and where the rest is found.
+//! Computes one cell: columns that most kinds share, else the file of the kind's family.
 
 use serde_json::{Value, json};
 

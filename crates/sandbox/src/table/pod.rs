@@ -1,4 +1,4 @@
-//! Pods: what their status comes to.
+//! The columns of pods, which summarize their container statuses.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is wrong with an object, in the words of the API server.
+//! Collects validation errors in the format of the API server.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Who writes.
+//! The caller of a write: field manager, dry run, field validation.
 
 use crate::decoding::{FieldValidation, Warnings};
 use crate::registry::ResourceKind;

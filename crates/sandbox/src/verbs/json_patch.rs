@@ -1,7 +1,7 @@
-//! JSON patches, with the liberties that the server takes.
+//! JSON patches, with the server's deviations from RFC 6902.
 //!
-//! A replaced or tested field that is not there is null, a patch may add nothing at all, and only what stands between
-//! the slashes of a path counts.
+//! `replace` and `test` accept a missing field as null. An operation without a value has the value null. Text before
+//! the first slash of a path is ignored.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
-//! What a namespace may hold: ResourceQuotas, and the bounds of LimitRanges. Both refuse with 403.
+//! Admission by ResourceQuotas and LimitRanges. Both refuse with 403.
 //!
-//! Quotas with scopes are not looked at.
+//! Quotas with scopes are ignored.
 
 use std::collections::BTreeMap;
 

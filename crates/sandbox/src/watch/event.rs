@@ -1,4 +1,4 @@
-//! Watch events as bytes.
+//! Encodes watch events.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What the client of a watch asked for.
+//! Parses the parameters of a watch request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The life of one watch.
+//! The stream of one watch: initial events, changes, bookmarks, timeout.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! Bodies of answers.
+//! Builds HTTP responses.
 
 use std::io;
 

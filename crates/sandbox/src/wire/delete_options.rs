@@ -1,4 +1,4 @@
-//! The options of a delete: a body, or a query when there is none.
+//! Options of a delete, from the body or else from the query.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The options of lists and watches: which page, of which state.
+//! Options of lists and watches: page, limit and revision.
 
 use base64::Engine as _;
 use base64::alphabet;

@@ -1,4 +1,4 @@
-//! In which shape the client wants the answer.
+//! Content negotiation: the response shape that a client accepts.
 
 use http::HeaderMap;
 use http::header::ACCEPT;

@@ -1,4 +1,4 @@
-//! Paths of the API.
+//! Parses the paths of the API.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Controllers take objects that fit them and have no controller, such as those that an orphaning
-//! deletion left. Looked for once, when the controller sees its owner for the first time.
+//! Controllers adopt matching objects that have no controller, such as those that an orphaning deletion left.
+//!
+//! A controller searches once, when it reconciles an owner for the first time.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a controller has in its hands.
+//! What every controller gets: the locked state, requeue timers and memory between reconciles.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What pods ask for: requests of resources, and the class that follows from them.
+//! The resources that pods request.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The loop that all controllers of a cluster share.
+//! The loop that runs all controllers of a cluster from one queue.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Weak;

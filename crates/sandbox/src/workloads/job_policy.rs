@@ -1,4 +1,4 @@
-//! What a job's policies make of pods that failed, and of indexes that succeeded.
+//! The pod failure policy and the success policy of jobs.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,7 @@
-//! One look at a deployment: what it owns, what it decided so far, and the writes that follow.
+//! One reconcile of a deployment: its ReplicaSets, the decided status, and the writes.
 //!
-//! The real controller works on a copy from its cache. A second write of the status in one look
-//! finds that copy outdated, is refused and comes again a little later; clients see the order that
-//! results, so it is kept here.
+//! The real controller works on a cached copy. Its second status write in one reconcile is refused as outdated and
+//! retried a little later. Clients see the resulting order of writes, so it is reproduced here.
 
 use std::sync::Arc;
 use std::time::Duration;

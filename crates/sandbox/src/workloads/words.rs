@@ -1,4 +1,4 @@
-//! The annotations that say how a pod fares.
+//! The `sim.tutti.dev/…` annotations that control simulated pods.
 
 pub(crate) const FAIL: &str = "sim.tutti.dev/fail";
 pub(crate) const FAIL_AFTER: &str = "sim.tutti.dev/fail-after";

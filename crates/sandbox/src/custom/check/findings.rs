@@ -1,4 +1,4 @@
-//! What the checks of one value found.
+//! The errors of one value, and the path to it.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! One value against one schema, and what is in it.
+//! Validates one value, and recursively its parts, against a schema.
 
 use regex::Regex;
 use serde_json::{Map, Value};

@@ -1,8 +1,7 @@
-//! CustomResourceDefinitions themselves: their defaults, what the server refuses about them, and
-//! what the sandbox does not simulate of them.
+//! CustomResourceDefinitions: defaults, validation, and features that the sandbox does not simulate.
 //!
-//! The server checks a definition in an older form of itself, in which what all versions share
-//! stands once for all (`spec.validation`): paths in messages are those of that form ([`hoist`]).
+//! The server validates a definition in an older form, in which a part shared by all versions stands once
+//! (`spec.validation`). Paths in messages follow that form ([`hoist`]).
 
 mod defaults;
 mod fields;

@@ -1,4 +1,4 @@
-//! The rules of a kind on an object that is written.
+//! Evaluates the rules of a kind on an object.
 
 use std::rc::Rc;
 

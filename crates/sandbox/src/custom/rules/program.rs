@@ -1,4 +1,4 @@
-//! Texts as expressions.
+//! Parses and compiles expressions.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;

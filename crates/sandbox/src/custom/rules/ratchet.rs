@@ -1,4 +1,4 @@
-//! What a write did not change is not held against it, but for rules about changes.
+//! Ratcheting: an update does not fail on values that it leaves unchanged, except for transition rules.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The rules of a schema, compiled.
+//! The compiled rules of a schema.
 
 use std::sync::Arc;
 

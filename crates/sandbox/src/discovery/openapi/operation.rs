@@ -1,4 +1,4 @@
-//! One method of one path.
+//! The OpenAPI operation of one method of a path.
 
 use serde_json::{Map, Value, json};
 

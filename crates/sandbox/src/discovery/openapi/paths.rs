@@ -1,4 +1,4 @@
-//! The paths of a kind.
+//! The OpenAPI paths of one kind.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The definitions of a document.
+//! Collects the definitions that a document refers to.
 
 use std::collections::BTreeMap;
 

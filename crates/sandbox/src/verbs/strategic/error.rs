@@ -1,4 +1,4 @@
-//! What is wrong with a patch.
+//! Errors of a strategic merge patch.
 
 use http::StatusCode;
 use serde_json::{Map, Value};

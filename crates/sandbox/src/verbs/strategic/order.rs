@@ -1,4 +1,4 @@
-//! The order of items: `$setElementOrder`, and what follows without it.
+//! The order of merged items: `$setElementOrder`, and the order without it.
 
 use serde_json::Value;
 
