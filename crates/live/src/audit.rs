@@ -29,13 +29,13 @@ pub struct Asked {
     /// With its query.
     pub uri: String,
     pub status: u16,
-    /// Who asked, in its own words.
+    /// The user agent.
     pub agent: String,
     /// When, to the microsecond, in UTC: such times are in order as texts are.
     pub at: String,
 }
 
-/// What an API server has to be told.
+/// The arguments of an API server that enable the log.
 pub(crate) fn arguments(folder: &Path) -> Result<Vec<String>, Error> {
     let policy = folder.join("audit-policy.yaml");
     fs::write(&policy, POLICY).map_err(Error::file("write", &policy))?;

@@ -128,7 +128,7 @@ impl Cluster {
         &self.server
     }
 
-    /// As the API server says it: `v1.36.4`.
+    /// As the API server reports it: `v1.36.4`.
     pub fn version(&self) -> &str {
         &self.version
     }

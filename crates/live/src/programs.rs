@@ -34,7 +34,7 @@ impl ControlPlane {
 #[derive(Debug, Clone)]
 pub struct Programs {
     pub etcd: PathBuf,
-    /// What a cluster runs unless it is asked for another.
+    /// The control plane that clusters run by default.
     pub newest: ControlPlane,
     pub older: Vec<ControlPlane>,
     pub kubectl: PathBuf,

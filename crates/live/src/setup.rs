@@ -124,7 +124,7 @@ impl Live {
         self.processes().map(|process| process.log_tail(lines)).collect()
     }
 
-    /// The ids of all processes, for someone who wants to see that they are gone afterwards.
+    /// The ids of all processes, for checks that they have ended.
     pub fn process_ids(&self) -> Vec<u32> {
         self.processes().filter_map(Process::id).collect()
     }

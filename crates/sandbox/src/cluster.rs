@@ -27,9 +27,9 @@ pub(crate) struct State {
     pub(crate) seed: Seed,
     pub(crate) clock: Clock,
     pub(crate) options: Arc<SandboxOptions>,
-    /// How pods fare.
+    /// The simulated behaviour of pods.
     pub(crate) scenario: Arc<Scenario>,
-    /// Who changes what is written.
+    /// The mutating webhooks.
     pub(crate) webhooks: Arc<[Webhook]>,
     /// The last octets handed out as service and pod addresses.
     pub(crate) addresses: (u32, u32),
@@ -49,9 +49,9 @@ pub(crate) struct Cluster {
     pub(crate) state: Mutex<State>,
     pub(crate) faults: Mutex<Faults>,
     pub(crate) requests: Mutex<RequestLog>,
-    /// Counts up when every open watch is to be cut.
+    /// Counts up when all open watches are cut.
     pub(crate) connections: Signal,
-    /// Counts up when the controllers have something to look at.
+    /// Counts up when the controllers have work.
     pub(crate) work: watch::Sender<u64>,
     started: Once,
 }

@@ -22,7 +22,7 @@ pub(crate) fn integer(object: &Value, path: &[&str]) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// The seconds at a path; nobody waits longer than a hundred years, so that no time runs over.
+/// The seconds at a path, at most a hundred years, so that times do not overflow.
 pub(crate) fn seconds(object: &Value, path: &[&str]) -> Duration {
     const LONGEST: u64 = 100 * 365 * 24 * 3600;
     Duration::from_secs(u64::try_from(integer(object, path)).unwrap_or(0).min(LONGEST))
@@ -33,7 +33,7 @@ pub(crate) fn list<'v>(object: &'v Value, path: &[&str]) -> &'v [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The place at a path, with the maps on the way created.
+/// The value at a path; missing maps on the way are created.
 pub(crate) fn place<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
     path.iter().fold(object, |value, field| {
         if !value.is_object() {

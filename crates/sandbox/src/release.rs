@@ -55,7 +55,7 @@ impl Release {
         self.0 >= 27
     }
 
-    /// Earlier ones drop unknown fields of creates and updates without a word.
+    /// Earlier ones drop unknown fields of creates and updates silently.
     pub(crate) fn knows_field_validation(self) -> bool {
         self.0 >= 25
     }
@@ -70,12 +70,12 @@ impl Release {
         self.0 >= 23
     }
 
-    /// Earlier ones know no default of the protocol, which is a key of a Service's ports: an apply has to say it.
+    /// Earlier ones have no default for the protocol, a key of a Service's ports: an apply must set it.
     pub(crate) fn defaults_service_ports(self) -> bool {
         self.0 >= 21
     }
 
-    /// Entries of `managedFields` say of which subresource a write was; those of `scale` are there at all.
+    /// Entries of `managedFields` name the subresource of a write, and writes of `scale` have entries.
     pub(crate) fn tracks_subresources(self) -> bool {
         self.0 >= 22
     }

@@ -10,7 +10,7 @@ use crate::store::{Stored, text};
 
 const METADATA_TYPE: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
 
-/// A whole object in the version that was asked for.
+/// A whole object in the requested version.
 pub(crate) fn whole<'t>(kind: &ResourceKind, object: &'t [u8]) -> Cow<'t, [u8]> {
     if let Some(shown) = custom::present_text(kind, object) {
         return Cow::Owned(shown);

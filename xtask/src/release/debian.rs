@@ -24,7 +24,7 @@ pub struct Pin {
     pub sha256: String,
 }
 
-/// What is inside a package, by path from the root.
+/// The content of a package, by path from the root.
 #[derive(Debug)]
 pub struct Package {
     pub pin: Pin,

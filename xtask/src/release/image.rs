@@ -91,7 +91,7 @@ fn needs(programs: &Loaded, architecture: &str) -> anyhow::Result<Needs> {
     Ok(needs)
 }
 
-/// What is ours: it changes with each release.
+/// Our own files, which change with each release.
 fn own(programs: Loaded, components: &[Component]) -> Tree {
     let mut tree = Tree::default();
     tree.file("usr/bin/tutti", 0o755, programs.tutti);

@@ -107,7 +107,7 @@ fn annotations(origin: &Origin, created: &str) -> Value {
     })
 }
 
-/// How it is run when nobody says otherwise.
+/// The default run configuration.
 fn config(labels: &Value) -> Value {
     json!({
         "User": format!("{NONROOT}:{NONROOT}"),

@@ -182,7 +182,7 @@ pub(crate) fn patch_yaml(
     }
 }
 
-/// Any JSON; what is wrong with it is told in the server's words.
+/// Any JSON, with the server's error messages.
 pub(crate) fn any_json(text: &[u8]) -> Result<Value, String> {
     json::parse(text).map(Document::into_value)
 }
@@ -216,7 +216,7 @@ fn read_yaml(body: &[u8]) -> Result<Document, String> {
     Ok(Document::from(&value))
 }
 
-/// The kind and version that a document says.
+/// The kind and version of a document.
 struct Said {
     api_version: String,
     kind: String,

@@ -18,7 +18,7 @@ pub(crate) enum Dialect {
     Map,
 }
 
-/// What became of a document.
+/// A decoded document.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     /// Only with declared fields, and without nulls.
@@ -225,7 +225,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// What a type that reads itself says of a value.
+    /// The error of a type with its own decoder.
     fn inner(&self, document: &Document, wanted: &str) -> String {
         match self.dialect {
             Dialect::Json => self.mismatch(document, wanted),
@@ -275,7 +275,7 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// Numbers are told with their digits where a number is wanted.
+/// Error messages show the digits of a number where a number is expected.
 fn spelled(document: &Document, wanted: &str) -> String {
     match document {
         Document::Number(text) if matches!(wanted, "int32" | "int64" | "float64") => format!("number {text}"),

@@ -98,7 +98,7 @@ pub(crate) fn in_go(value: &Value) -> String {
     }
 }
 
-/// An object of any kind says its kind and version.
+/// Every object needs kind and version.
 fn check_type(patched: &Value) -> Result<(), ApiError> {
     let shown = || crate::object::sorted(patched).to_string();
     let invalid = |why: String| Err(ApiError::invalid_patch(&shown(), &why));

@@ -54,7 +54,7 @@ impl FieldValidation {
 pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    /// Every warning is told once.
+    /// Each warning is kept once.
     pub(crate) fn add(&self, warning: impl Into<String>) {
         let warning = warning.into();
         let mut warnings = self.0.lock();

@@ -58,7 +58,7 @@ pub(crate) fn fill_applied(state: &State, kind: &ResourceKind, new: &mut Value) 
     }
 }
 
-/// What the server's types write when they read an object. Belongs to whoever wrote the object.
+/// Sets the defaults of the server's types. The writer of the object owns them.
 pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
     if let Some(schema) = &kind.schema {
         custom::fill(schema, new);
@@ -173,7 +173,7 @@ pub(crate) fn settle(kind: &ResourceKind, new: &mut Value) {
     }
 }
 
-/// The two ways to say where the data comes from say the same.
+/// `dataSource` and `dataSourceRef` are kept equal.
 fn claim(new: &mut Value) {
     rules::apply(rules::CLAIM, new);
     let (older, newer) =
@@ -191,7 +191,7 @@ fn claim(new: &mut Value) {
     }
 }
 
-/// Ingress is always meant; egress when it is said.
+/// The policy types: `Ingress` always, `Egress` with egress rules.
 fn network_policy(new: &mut Value) {
     rules::apply(rules::NETWORK_POLICY, new);
     let egress = !object::list(new, &["spec", "egress"]).is_empty();

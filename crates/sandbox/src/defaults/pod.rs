@@ -41,7 +41,7 @@ pub(super) fn fill_template(new: &mut Value, path: &str) {
     });
 }
 
-/// A volume that says nothing is an empty directory.
+/// A volume without a source is an empty directory.
 fn fill_volume(volume: &mut Value) {
     if let Some(fields) = volume.as_object_mut()
         && !fields.keys().any(|field| field != "name")
@@ -65,7 +65,7 @@ fn fill_container(container: &mut Value) {
     }
 }
 
-/// `latest`, or nothing that says which, is always pulled. What is no image has no tag.
+/// Images tagged `latest` or without a tag are always pulled. An invalid reference has no tag.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = image.split_once('@').map_or((image, false), |(name, _)| (name, true));
     let (path, last) = name.rsplit_once('/').unwrap_or(("", name));
@@ -116,7 +116,7 @@ pub(super) fn fill_pod(new: &mut Value) {
     }
 }
 
-/// What is limited is requested.
+/// Requests default to limits.
 fn request_limits(container: &mut Value) {
     let limits = object::at(container, &["resources", "limits"]).and_then(Value::as_object).cloned();
     for (resource, limit) in limits.as_ref().map(Map::iter).into_iter().flatten() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What a field is when nothing was said.
+/// The default of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unsaid {
     /// Also in place of an empty text.

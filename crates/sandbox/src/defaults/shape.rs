@@ -38,18 +38,18 @@ struct Shapes {
 #[derive(Debug, Default)]
 struct Struct {
     fields: HashMap<String, Field>,
-    /// Written though nothing was said, in order.
+    /// Fields that are always written, in order.
     written: Vec<(String, Value)>,
 }
 
 #[derive(Debug)]
 struct Field {
     shape: Shape,
-    /// A zero that was said stays.
+    /// A zero value is kept.
     is_kept: bool,
     /// A struct that is left out when nothing is in it.
     is_dropped: bool,
-    /// Written though nothing was said.
+    /// The value that is always written.
     written: Option<Value>,
 }
 
@@ -203,7 +203,7 @@ impl Shapes {
 }
 
 impl Field {
-    /// Nothing was said, or a zero that nobody can have meant.
+    /// A missing value, or a zero of an `omitempty` field.
     fn leaves_out(&self, value: &Value) -> bool {
         let is_zero = match (value, &self.shape) {
             (Value::Null, _) => return self.written.is_none(),
@@ -232,7 +232,7 @@ fn write_quantity(value: &mut Value, is_resource: bool) -> Result<(), ShapeError
     Ok(())
 }
 
-/// Base64 in groups of four; the message says where the first mistake is.
+/// Base64 in groups of four; the error has the offset of the first mistake.
 fn check_bytes(text: &str) -> Result<(), ShapeError> {
     let bytes = text.as_bytes();
     let is_digit = |one: u8| one.is_ascii_alphanumeric() || b"+/".contains(&one);

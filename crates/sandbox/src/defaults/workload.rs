@@ -32,7 +32,7 @@ pub(super) fn stateful_set(new: &mut Value) {
     pod::fill_template(new, "spec.template");
 }
 
-/// Without metrics an autoscaler looks at the processors; one whose behaviour says something says all.
+/// Without metrics an autoscaler uses CPU; a partial behaviour is completed.
 pub(super) fn autoscaler(new: &mut Value) {
     rules::apply(rules::AUTOSCALER, new);
     let target = json!({"type": "Utilization", "averageUtilization": 80});

@@ -16,7 +16,7 @@ pub struct FaultPlan {
     pub events: Vec<(Duration, ClusterEvent)>,
 }
 
-/// Trouble for a class of requests.
+/// A fault for a class of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultRule {
     pub(super) matching: RequestMatch,
@@ -26,7 +26,7 @@ pub struct FaultRule {
     pub(super) windows: Vec<Range<Duration>>,
 }
 
-/// What befalls a request. Of several that fail one request the first of the plan does.
+/// The effect on a request. Of several that fail one request, the first of the plan applies.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trouble {
     /// The request fails.
@@ -39,7 +39,7 @@ pub enum Trouble {
     WatchCut { shortest: Duration, longest: Duration },
     /// The watch breaks after some events, at most this many: perhaps in the middle of those that it begins with.
     WatchTorn { most: u64 },
-    /// The watch stays open and says nothing more, until the server ends it.
+    /// The watch stays open without events until the server ends it.
     WatchSilent { shortest: Duration, longest: Duration },
     /// The watch ends with 410.
     WatchExpired { shortest: Duration, longest: Duration },

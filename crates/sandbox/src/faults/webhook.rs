@@ -30,7 +30,7 @@ pub enum Mutation {
         name: String,
         image: String,
     },
-    /// A field gets this value, whatever was asked for: `["spec", "replicas"]`.
+    /// Sets a field to this value: `["spec", "replicas"]`.
     Set {
         path: Vec<String>,
         value: Value,

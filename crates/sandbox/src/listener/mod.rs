@@ -30,7 +30,7 @@ pub enum ListenError {
     Bind { address: SocketAddr, source: io::Error },
 }
 
-/// An open door; dropping it closes it.
+/// An open listener; dropping it closes it.
 pub struct Listener {
     cluster: String,
     address: SocketAddr,

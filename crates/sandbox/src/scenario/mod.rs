@@ -26,7 +26,7 @@ pub struct Scenario {
     rules: Vec<Rule>,
 }
 
-/// What the patterns of a rule look at.
+/// The pod that the patterns of a rule match against.
 #[derive(Debug)]
 pub(crate) struct Subject<'s> {
     pub(crate) cluster: &'s str,
@@ -48,7 +48,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Are there no rules? Then pods fare as their annotations say.
+    /// Are there no rules? Then only annotations control the pods.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

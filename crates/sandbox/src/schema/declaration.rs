@@ -6,7 +6,7 @@ use super::Definitions;
 
 const REFERENCE: &str = "#/components/schemas/";
 
-/// What is declared at one place of an object.
+/// The declared schema of one field of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Declaration<'d> {
     definitions: &'d Definitions,

@@ -251,7 +251,7 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
     }
 }
 
-/// What rows of tables carry is said in the query.
+/// Sets the objects in table rows by the query (`includeObject`).
 fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
     let shape = |shape: &Shape| match shape {
         Shape::Table(_) => Include::parse(query.text("includeObject")).map(Shape::Table),
@@ -260,7 +260,7 @@ fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
     shapes.iter().map(shape).collect()
 }
 
-/// What real servers have and this one does not is said so.
+/// Refuses features of real servers that are not simulated.
 fn check_served(parts: &Parts, query: &Query, target: &Target, release: Release) -> Result<(), ApiError> {
     let kind = &target.kind;
     if !target.subresource.is_empty() {

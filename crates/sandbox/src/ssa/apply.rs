@@ -26,7 +26,7 @@ pub(crate) enum ApplyError {
     Version(String),
 }
 
-/// What an apply meets.
+/// The live object before an apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Live<'l> {
     /// `None`: the apply creates the object.

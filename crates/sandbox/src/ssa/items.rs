@@ -75,7 +75,7 @@ pub(super) struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// Items that have no step are left out: validation told of them before.
+    /// Items without a path element are left out: validation reported them before.
     pub(super) fn of(of: TypeRef<'a>, list: &'a ListType, items: &'a [Value]) -> Self {
         let items: Vec<_> =
             items.iter().filter_map(|item| Some((of.step_to(list, item).ok()?, item))).collect();

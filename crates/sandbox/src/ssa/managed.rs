@@ -8,7 +8,7 @@ use super::fieldset::FieldSet;
 use super::go;
 use super::writer::{Operation, Writer};
 
-/// What one manager owns.
+/// The fields that one manager owns.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry<'a> {
     pub(crate) manager: Cow<'a, str>,
@@ -130,7 +130,7 @@ fn in_utc(time: &str) -> Cow<'_, str> {
     time.map_or(Cow::Borrowed(""), Cow::Owned)
 }
 
-/// Who owns what of an object.
+/// The owners of an object's fields.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Managed<'a> {
     pub(crate) entries: Vec<Entry<'a>>,
@@ -147,7 +147,7 @@ impl<'a> Managed<'a> {
         Some(managed)
     }
 
-    /// Does the object say that ownership is to start over: with no entries, or an empty one?
+    /// Does the object reset its ownership, with no entries or an empty one?
     pub(super) fn is_reset(object: &Value) -> bool {
         let is_empty = |field: &Value| matches!(field, Value::Null) || field == "";
         match encoded(object).and_then(Value::as_array).map(Vec::as_slice) {

@@ -44,7 +44,7 @@ pub(crate) struct ListType {
 /// How the items of a list relate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ListRelation {
-    /// One value: whoever sets it owns all of it.
+    /// One value: its manager owns all of it.
     Atomic,
     /// Items are known by their value.
     Set,
@@ -66,7 +66,7 @@ pub(crate) struct MapType {
     pub(crate) fields: BTreeMap<String, FieldType>,
     /// The type of every other key: a map, or a struct that keeps unknown fields.
     pub(crate) element: Option<TypeId>,
-    /// One value: whoever sets it owns all of it.
+    /// One value: its manager owns all of it.
     pub(crate) atomic: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// How deep a walk is: what the server writes about ownership is no part of what is owned.
+/// The depth of a walk: managed fields are not owned themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
     Object,

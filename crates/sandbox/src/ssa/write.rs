@@ -31,13 +31,13 @@ pub(crate) trait Types {
         false
     }
 
-    /// Do doors keep the same fields from entries of all versions, not only of their own?
+    /// Does an endpoint reset its fields in the entries of all versions, not only of its own?
     fn is_filtered_alike(&self) -> bool {
         true
     }
 }
 
-/// One write: of whom, to what, through which door, and when.
+/// One write: manager, merge type, reset fields and time.
 #[derive(Clone, Copy)]
 pub(crate) struct Write<'a> {
     pub(crate) writer: &'a Writer,
@@ -50,12 +50,12 @@ pub(crate) struct Write<'a> {
     pub(crate) now: &'a str,
 }
 
-/// What an apply made.
+/// The result of an apply.
 pub(super) struct Applied<'a> {
     /// `None`: the object stays as it is.
     pub(super) object: Option<Value>,
     pub(super) managed: Managed<'a>,
-    /// Is all owned as before?
+    /// Is the ownership unchanged?
     pub(super) same_owners: bool,
 }
 

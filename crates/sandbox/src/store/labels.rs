@@ -54,7 +54,7 @@ impl Labels {
     }
 }
 
-/// The runs of all pairs, gone through side by side: each is asked for its first place from where another one is.
+/// A merge join of the sorted keys of all pairs.
 #[derive(Debug)]
 pub(super) struct Carrying<'l> {
     places: &'l BTreeSet<(u64, Place)>,

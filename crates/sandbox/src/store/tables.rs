@@ -276,7 +276,7 @@ impl Store {
         self.tables.get(usize::from(number)).map(|table| table.wake.clone()).unwrap_or_default()
     }
 
-    /// Lets the watches of a resource look whether they go on.
+    /// Wakes the watches of a resource to check whether they continue.
     pub(crate) fn wake(&self, resource: &str) {
         if let Some((_, table)) = self.find(resource) {
             table.wake.raise();
@@ -289,7 +289,7 @@ impl Store {
         self.forget_before(revision);
     }
 
-    /// Drops what was parsed or encoded for work that is done: a cluster at rest is bytes only.
+    /// Drops parsed objects and encoded events: an idle cluster keeps only bytes.
     pub(crate) fn cool(&mut self) {
         for (number, place) in self.hot.take() {
             let table = self.tables.get_mut(usize::from(number));
@@ -302,7 +302,7 @@ impl Store {
         }
     }
 
-    /// As [`cool`](Self::cool), and holds no room for what may come.
+    /// As [`cool`](Self::cool), and releases unused capacity.
     pub(crate) fn rest(&mut self) {
         self.cool();
         self.touched.shrink_to_fit();
@@ -361,7 +361,7 @@ impl Store {
         }
     }
 
-    /// Shows the controllers every object of a resource again.
+    /// Requeues every object of a resource for the controllers.
     pub(crate) fn touch(&mut self, resource: &str) {
         let seen =
             |one: &Object| (Key { resource: resource.to_owned(), name: ObjectName::of(one) }, one.clone());
@@ -369,7 +369,7 @@ impl Store {
         self.touched.extend(touched);
     }
 
-    /// What was written since the last call, for the controllers.
+    /// The objects written since the last call, for the controllers.
     pub(crate) fn take_touched(&mut self) -> Vec<(Key, Object)> {
         std::mem::take(&mut self.touched)
     }

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::object;
 use crate::registry::ResourceKind;
 
-/// An object and the time at which it is looked at.
+/// An object and the clock for its ages.
 pub(super) struct View<'v> {
     pub(super) clock: &'v Clock,
     pub(super) object: &'v Value,

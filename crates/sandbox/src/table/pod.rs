@@ -6,7 +6,7 @@ use super::cell::View;
 use crate::object;
 use crate::registry::ResourceKind;
 
-/// Rows of pods that have ended say so.
+/// The row condition of terminated pods.
 pub(super) fn conditions(kind: &ResourceKind, pod: &Value) -> Option<Value> {
     let (reason, message) = match object::text(pod, &["status", "phase"]).filter(|_| kind.is("pods"))? {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),

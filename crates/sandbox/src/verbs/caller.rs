@@ -5,7 +5,7 @@ use crate::registry::ResourceKind;
 use crate::ssa::{Operation, Writer};
 use crate::store::{Key, ObjectName};
 
-/// Who asks, and whether it is only a rehearsal.
+/// The caller of a write, and whether it is a dry run.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     /// The field manager.
@@ -18,7 +18,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Someone inside the cluster, who writes what is right.
+    /// A component of the cluster, whose objects need no field validation.
     pub(crate) fn named(manager: &str) -> Self {
         Self {
             manager: manager.to_owned(),

@@ -86,7 +86,7 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-/// An owner that is named twice is kept once, and told about.
+/// Drops duplicate owner references with a warning.
 pub(super) fn dedupe_owners(new: &mut Value, caller: &Caller) {
     let mut seen: HashSet<String> = HashSet::new();
     let (mut told, mut twice) = (HashSet::new(), Vec::new());

@@ -118,7 +118,7 @@ fn mark(state: &State, kind: &ResourceKind, marked: &mut Value, grace: i64) {
     }
 }
 
-/// When the time that a pod is given is over, which is what its `deletionTimestamp` says.
+/// The end of a pod's grace period, which is its `deletionTimestamp`.
 fn ends_at(state: &State, pod: &Value, grace: i64) -> String {
     const LONGEST: i64 = 100 * 365 * 24 * 3600;
     let now = state.clock.seconds();
@@ -149,7 +149,7 @@ pub(super) fn may_vanish(kind: &ResourceKind, value: &Value) -> bool {
     object::finalizers(value).is_empty() && !held && object::integer(value, GRACE) == 0
 }
 
-/// What follows from an object that is gone.
+/// Updates the state after an object was removed.
 pub(super) fn forget(state: &mut State, kind: &ResourceKind, gone: &Value) {
     if kind.is(custom::DEFINITIONS) {
         state.registry.undefine(gone);

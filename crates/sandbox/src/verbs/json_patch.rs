@@ -26,7 +26,7 @@ pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), ApiE
     Ok(())
 }
 
-/// How large a patch makes an object, apart from what it says itself.
+/// How much a patch copies and how deep it nests.
 #[derive(Default)]
 struct Growth {
     copied: usize,

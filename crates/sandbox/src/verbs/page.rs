@@ -88,7 +88,7 @@ struct Slice<'s> {
     selector: &'s Selector,
     limit: usize,
     revision: u64,
-    /// Lists of custom kinds always say `continue`.
+    /// Lists of custom kinds always have `continue`.
     is_custom: bool,
 }
 

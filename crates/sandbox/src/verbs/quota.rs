@@ -15,7 +15,7 @@ use crate::workloads::demand;
 
 const QUOTAS: &str = "resourcequotas";
 
-/// Refuses an object that is about to be made when a quota or a bound of its namespace says so.
+/// Refuses a new object that exceeds a quota or bound of its namespace.
 pub(super) fn check(state: &State, kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
     if !kind.namespaced {
         return Ok(());
@@ -103,7 +103,7 @@ fn split(name: &str) -> Option<(&'static str, &str)> {
     }
 }
 
-/// How much of what a quota counts an object takes, in thousandths; `None` when it does not say.
+/// The amount of a quota's resource that an object requests, in thousandths; `None` without a request.
 fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
     if name.strip_prefix("count/").unwrap_or(name) == resource {
         return Some(1000);

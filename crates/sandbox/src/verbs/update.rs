@@ -112,7 +112,7 @@ pub(super) fn check_uid(kind: &ResourceKind, live: &Value, new: &Value) -> Resul
     if is_same { Ok(()) } else { Err(immutable(kind, live, "uid", &Value::from(sent))) }
 }
 
-/// What is fixed in metadata is checked twice, and said twice.
+/// Immutable metadata is validated twice and reported twice.
 fn immutable(kind: &ResourceKind, live: &Value, field: &str, sent: &Value) -> ApiError {
     let mistake = FieldError::invalid(format!("metadata.{field}"), sent, "field is immutable");
     ApiError::invalid(kind, object::name(live), &[mistake.clone(), mistake])

@@ -81,7 +81,7 @@ pub(crate) fn token_from(revision: i64, start: &str) -> String {
     URL_SAFE_NO_PAD.encode(json!({"v": TOKEN_VERSION, "rv": revision, "start": start}).to_string())
 }
 
-/// The revision and the first key of a page. What is wrong with a token is said as Go says it.
+/// The revision and the first key of a page. Errors are those of Go.
 fn read_token(token: &str) -> Result<(i64, String), String> {
     let decoded = LENIENT.decode(token).map_err(|error| {
         let at = match error {

@@ -22,7 +22,7 @@ fn controlled(resource: &str) -> Option<(&'static str, &'static str, &'static st
     })
 }
 
-/// What may be adopted: kept as objects are written, so that nobody has to search.
+/// Objects that may be adopted, updated on every write, so that no search is needed.
 #[derive(Debug, Default)]
 pub(super) struct Orphans(BTreeSet<Key>);
 

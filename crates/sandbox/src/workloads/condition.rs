@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::object;
 
-/// One condition as a controller wants it.
+/// The desired state of one condition.
 #[derive(Debug, Clone)]
 pub(super) struct Condition<'c> {
     pub(super) kind: &'c str,
@@ -48,7 +48,7 @@ impl Condition<'_> {
     }
 }
 
-/// A condition that tells when it was last updated.
+/// A condition with `lastUpdateTime`.
 pub(super) fn updated(kind: &str, status: &str, reason: &str, message: &str, now: &str) -> Value {
     json!({"type": kind, "status": status, "lastUpdateTime": now, "lastTransitionTime": now,
         "reason": reason, "message": message})

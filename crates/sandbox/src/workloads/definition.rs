@@ -71,7 +71,7 @@ fn status_of(found: &Value, others: &[Value], now: &str) -> Value {
     status
 }
 
-/// Takes the wanted names that are free; the last conflict is told.
+/// Accepts the requested names that are free; returns the last conflict.
 fn accept(accepted: &mut Value, wanted: &Value, others: &[Value]) -> Option<(&'static str, String)> {
     let taken = |fields: &[&str], name: &Value| {
         others.iter().any(|other| {

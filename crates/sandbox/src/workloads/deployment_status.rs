@@ -107,7 +107,7 @@ pub(super) fn write_progress(rollout: &mut Rollout<'_, '_>) {
     watch_deadline(rollout);
 }
 
-/// A ReplicaSet that cannot make its pods makes the deployment say so.
+/// Copies the `ReplicaFailure` condition of a ReplicaSet to the deployment.
 fn copy_failure(rollout: &Rollout<'_, '_>, status: &mut Value, now: &str) {
     let found =
         rollout.new.iter().chain(&rollout.old).find_map(|set| object::condition(set, "ReplicaFailure"));

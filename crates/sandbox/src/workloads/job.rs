@@ -16,9 +16,9 @@ use crate::object;
 use crate::store::{Key, Object};
 use crate::verbs::{Caller, DeleteOptions, Propagation};
 
-/// What `managedBy` says of jobs that are this controller's.
+/// The `managedBy` value of jobs of this controller.
 const CONTROLLER: &str = "kubernetes.io/job-controller";
-/// Changes of pods are looked at together, this much later.
+/// Changes of pods are batched for this long.
 const BATCH: Duration = Duration::from_secs(1);
 /// No more pods than this are made or deleted in one look; what they cause calls again for the rest.
 const BURST: i64 = 500;
@@ -39,7 +39,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, job: &Value) {
     look(context, key, job);
 }
 
-/// A changed spec is looked at at once, everything else a little later.
+/// A changed spec is reconciled at once, other changes after the batch delay.
 fn waits_for_more(context: &mut Context<'_>, key: &Key, job: &Value) -> bool {
     if context.state.options.job_run.is_zero() {
         return false;

@@ -92,7 +92,7 @@ pub(super) fn drop_finalizer(context: &mut Context<'_>, pod: &Object) {
     context.drop_finalizer(&key_of("pods", pod), FINALIZER);
 }
 
-/// A pod whose job is gone, or goes, is not counted any more; true when it was let go.
+/// Removes the finalizer of a pod whose job is deleted or deleting; true when the pod is gone then.
 pub(super) fn release(context: &mut Context<'_>, key: &Key, pod: &Object) -> bool {
     if !object::finalizers(pod).contains(&json!(FINALIZER)) {
         return false;
@@ -110,7 +110,7 @@ fn index_of(pod: &Value) -> Option<i64> {
     object::annotation(pod, INDEX)?.parse().ok()
 }
 
-/// Those that the status tells, and those of pods that succeeded since.
+/// Indexes in the status, and those of pods that succeeded since.
 pub(super) fn completed_indexes(job: &Value, pods: &Pods) -> BTreeSet<i64> {
     let told = object::text(job, &["status", "completedIndexes"]).unwrap_or("");
     let mut indexes = indexes_in(told, object::integer(job, &["spec", "completions"]));

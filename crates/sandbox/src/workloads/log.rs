@@ -9,7 +9,7 @@ use crate::object;
 use crate::status::{ApiError, FieldError};
 use crate::wire::query::Query;
 
-/// What of a log is asked for.
+/// The requested part of a log.
 #[derive(Debug)]
 pub(crate) struct LogQuery {
     /// Empty: the only one.

@@ -85,7 +85,7 @@ fn held(context: &Context<'_>, remaining: &[Key]) -> String {
     format!("Some content in the namespace has finalizers remaining: {}", parts.join(", "))
 }
 
-/// While pods still end nothing else has been looked at: the conditions call everything removed.
+/// While pods terminate nothing else is checked yet: the conditions report all content as removed.
 fn tell(context: &mut Context<'_>, key: &Key, name: &str, remaining: &[Key], pods_only: bool) {
     let held = if pods_only { String::new() } else { held(context, remaining) };
     let remain = if pods_only { String::new() } else { counted(remaining) };

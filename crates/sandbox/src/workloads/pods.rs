@@ -46,7 +46,7 @@ fn abandon(context: &mut Context<'_>, key: &Key, pod: &Value) {
     context.delete(key, &DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() });
 }
 
-/// Makes a pod of a controller, and tells.
+/// Creates a pod for a controller and records an event.
 pub(super) fn create(
     context: &mut Context<'_>,
     owner: &Value,

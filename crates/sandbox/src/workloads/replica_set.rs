@@ -14,7 +14,7 @@ use crate::verbs::{Caller, DeleteOptions};
 /// No more pods than this are made or deleted in one look; what they cause calls again for the rest.
 const BURST: usize = 500;
 
-/// What went wrong with the pods, as the condition tells it.
+/// The failure in the `ReplicaFailure` condition.
 struct Failure {
     reason: &'static str,
     message: String,

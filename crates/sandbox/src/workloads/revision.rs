@@ -62,7 +62,7 @@ pub(super) fn template(context: &Context<'_>, namespace: &str, name: &str) -> Op
     Some(template)
 }
 
-/// Forgets revisions that nobody uses, oldest first, up to the history limit.
+/// Deletes unused revisions, oldest first, down to the history limit.
 pub(super) fn clean_up(context: &mut Context<'_>, owner: &Value, is_used: impl Fn(&Value) -> bool) {
     let limit = object::integer(owner, &["spec", "revisionHistoryLimit"]).max(0) as usize;
     let mut unused = context.owned(owner, RESOURCE);

@@ -182,7 +182,7 @@ impl<'r, 'c> Rollout<'r, 'c> {
         self.write_status(true);
     }
 
-    /// Gives a ReplicaSet its size, and the annotations that say what the deployment wants.
+    /// Sets a ReplicaSet's size and its annotations of the desired size.
     pub(super) fn scale(&mut self, set: &Object, size: i64) {
         let (desired, most) = (self.desired(), self.desired() + self.limits().surge);
         let present = rolling::replicas(set);

@@ -51,7 +51,7 @@ pub(super) fn of(
     found
 }
 
-/// Options of requests are kinds of every group: a document tells its own.
+/// Request options are kinds of every group; a document lists only those of its own group.
 fn own(schema: &Value, group: &str, version: &str) -> Value {
     let mut schema = schema.clone();
     if let Some(kinds) = schema.get_mut(KINDS).and_then(Value::as_array_mut)
