@@ -18,8 +18,8 @@ use crate::signal::Signal;
 use crate::store::Store;
 use crate::{verbs, workloads};
 
-/// What the lock guards. Every request and every controller step is one critical section, so each
-/// sees a consistent cluster; nothing awaits inside.
+/// The state behind the lock. Every request and every controller step is one critical section without an await, so each
+/// sees a consistent cluster.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) store: Store,
@@ -127,8 +127,8 @@ impl Sandbox {
         SandboxService::new(self.cluster.clone())
     }
 
-    /// The API without its faults, as one who stands beside the server: a request meets no trouble, is answered at once also
-    /// while the cluster is down, and is not in the log of requests.
+    /// The API without injected faults: requests never fail or wait, also while the cluster is down, and are not
+    /// logged.
     pub fn undisturbed(&self) -> SandboxService {
         SandboxService::undisturbed(self.cluster.clone())
     }

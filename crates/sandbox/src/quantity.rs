@@ -173,8 +173,7 @@ impl Quantity {
         (nano / 1_000_000_000 + up - down).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// In thousandths, rounded up. What is beyond any machine counts as the most there can be, so that
-    /// sums of many stay in bounds.
+    /// In thousandths, rounded up. Huge values are capped, so that sums do not overflow.
     pub(crate) fn thousandths(&self) -> i128 {
         let most = MOST * 1000;
         let Some(nano) = at_nano(self.digits, self.power) else { return self.digits.signum() * most };

@@ -10,8 +10,8 @@ use crate::schema::Declaration;
 const QUANTITY: &str = "Quantity";
 const TIMES: &[&str] = &["Time", "MicroTime"];
 
-/// The two ways in which the server reads an object: from JSON, or from a map that a strategic merge patch changed.
-/// They differ in what they say of mistakes.
+/// The two forms that the server decodes: JSON, or a map that a strategic merge patch changed. Their error messages
+/// differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Json,

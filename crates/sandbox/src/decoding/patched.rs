@@ -8,8 +8,8 @@ use super::{FieldValidation, TypeName, Warnings};
 use crate::schema::Declaration;
 use crate::status::ApiError;
 
-/// What a merge or JSON patch made. `complaints` are those about the patch itself; `unknown` tells what a custom kind
-/// does not declare.
+/// Decodes the result of a merge or JSON patch. `complaints` are about the patch itself; `unknown` lists the undeclared
+/// fields of a custom kind.
 pub(crate) fn from_json(
     patched: &Value,
     kind: TypeName<'_>,

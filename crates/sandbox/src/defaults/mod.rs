@@ -25,8 +25,8 @@ use crate::store::ObjectName;
 pub(crate) use service::keep as keep_service;
 pub(crate) use workload::TEMPLATE_GENERATION;
 
-/// What an object of a kind is before anything is said: the structs that the server's types always
-/// write. A create is compared with it, so nobody owns these structs as such, only what is in them.
+/// An empty object of a kind: the structs that the server's types always write. A create is compared with it, so
+/// managers own only fields inside these structs.
 pub(crate) fn skeleton(kind: &ResourceKind) -> Value {
     let mut empty = json!({});
     if kind.kind == "CustomResourceDefinition" {
@@ -120,14 +120,14 @@ pub(crate) fn fill_status(kind: &ResourceKind, new: &mut Value) -> Result<(), Ap
     Ok(())
 }
 
-/// What the server decides for an object that is about to be created. Belongs to nobody. A dry run
-/// takes nothing that stays taken.
+/// Sets the fields that admission decides for a new object. No manager owns them. A dry run allocates nothing
+/// permanently.
 pub(crate) fn admit(state: &mut State, kind: &ResourceKind, new: &mut Value) {
     admission::admit(state, kind, new);
 }
 
-/// What the server decides for an object that is about to be stored. Belongs to nobody. A dry run
-/// takes nothing that stays taken.
+/// Sets the fields that the server allocates before it stores an object. No manager owns them. A dry run allocates
+/// nothing permanently.
 pub(crate) fn allocate(
     state: &mut State,
     kind: &ResourceKind,

@@ -15,8 +15,7 @@ static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> =
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
     kinds: Vec<Arc<ResourceKind>>,
-    /// What is told of the core group, and of all others, to clients that want everything in one document: each that connects
-    /// asks for both, and they are long.
+    /// Cached aggregated discovery of the core group and of all others: every client requests both, and they are long.
     discovery: [OnceLock<String>; 2],
 }
 

@@ -19,8 +19,8 @@ pub(super) enum Shape<'s> {
     List(&'s ListType),
 }
 
-/// What a value may be to a merge: of a type that may be several things, the one that the value is.
-/// A null may be all of them, and so may a value that the type does not allow.
+/// The shapes that a value may have in a merge: of a union type, the shape of the value. A null, and a value that the
+/// type does not allow, may have all of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidates<'s> {
     map: Option<&'s MapType>,

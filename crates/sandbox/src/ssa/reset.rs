@@ -69,8 +69,7 @@ const RESIZED: &[&[&str]] = &[
     &["spec", "initContainers", "*", "resizePolicy"],
 ];
 
-/// What the strategies of the server reset: status on the object itself, spec on `/status`, and
-/// what else they came to reset.
+/// The reset fields of the server's strategies: status on the object itself, spec on `/status`, and exceptions by kind.
 pub(crate) fn filter(
     group: &str,
     kind: &str,

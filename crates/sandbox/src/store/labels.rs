@@ -11,8 +11,7 @@ use crate::object;
 
 const PATH: [&str; 2] = ["metadata", "labels"];
 
-/// Where the objects with each pair of label and value are. A pair stands here as a number: two pairs may share one, so
-/// whoever asks compares what is found.
+/// The objects by label pair. Pairs are hashed and may collide, so callers check each result.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     places: BTreeSet<(u64, Place)>,

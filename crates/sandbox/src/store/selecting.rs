@@ -13,8 +13,8 @@ const PATH: [&str; 2] = ["spec", "selector"];
 /// For selectors that ask for no pair, but may find something: `matchExpressions` alone, or all.
 const NO_PAIR: (&str, &str) = ("", "");
 
-/// Where the objects are whose `spec.selector`, a map or `matchLabels`, asks for a pair. What it finds has all of its pairs, so each
-/// stands under one of them: the one that the fewest in its namespace stand under.
+/// The objects by one label pair of their `spec.selector` (a map or `matchLabels`). A match has all pairs, so each
+/// object is indexed under one: the rarest in its namespace.
 #[derive(Debug, Default)]
 pub(super) struct Selectors {
     /// By namespace and number of the pair.

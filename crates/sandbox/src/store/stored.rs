@@ -31,8 +31,8 @@ pub(super) struct Learned {
 }
 
 impl Learned {
-    /// A text that is clearly larger tells more, and so does one that is larger at all after many were
-    /// packed, more each time: it is the dictionary of those to come. What is packed keeps its own.
+    /// Makes a text the dictionary of later objects when it is clearly larger, or larger at all after enough packed
+    /// bytes. The threshold grows with each replacement. Packed objects keep their own dictionary.
     fn learn(&mut self, text: &[u8], packed: usize) {
         let known = self.dictionary.text().len();
         self.packed += packed;

@@ -83,7 +83,7 @@ pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Re
     refuse(kind, new, &problems.into_errors())
 }
 
-/// What is wrong with the addresses that a service asks for.
+/// Validates the addresses that a service requests.
 pub(crate) fn service_addresses(service: &Value) -> Vec<FieldError> {
     let mut problems = Problems::default();
     service::check_addresses(&Place::root(service).at("spec"), None, &mut problems);

@@ -80,8 +80,8 @@ fn scale_of(target: &Target, workload: &Value) -> Result<Value, ApiError> {
     Ok(scale)
 }
 
-/// Changes the replicas: the workload becomes its scale, that is written like any object, and what it
-/// then says of replicas and their owners goes back into the workload.
+/// Changes the replicas: converts the workload to its scale, writes that like any object, and copies replicas and
+/// owners back to the workload.
 pub(crate) fn write_scale(
     state: &mut State,
     target: &Target,

@@ -14,8 +14,7 @@ pub(super) struct Condition<'c> {
 }
 
 impl Condition<'_> {
-    /// Writes it in its place, or at the end, unless it says the same already; its transition time
-    /// moves only when its status does.
+    /// Writes the condition in place, or at the end, if it changed. Its transition time changes only with its status.
     pub(super) fn ensure(&self, status: &mut Value, now: &str) {
         let text = if self.is_true { "True" } else { "False" };
         let mut condition = json!({"type": self.kind, "status": text, "lastTransitionTime": now});

@@ -123,8 +123,8 @@ impl Driver {
         }
     }
 
-    /// The object itself, and all whose controllers look at it: its owner, the services before a pod,
-    /// who waits for a node, its namespace when that waits for it to go.
+    /// Enqueues the object and all objects that depend on it: its owner, the services of a pod, the pods that wait for
+    /// a node, and its namespace while that is deleting.
     fn enqueue_touched(&mut self, state: &State, key: Key, object: &Object) {
         let gone = state.store.at(&key).is_none();
         // an owner that goes waits for all that it owns, not only for what it controls

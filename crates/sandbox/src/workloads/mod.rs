@@ -50,9 +50,8 @@ pub(crate) use disruption::condition as disruption_condition;
 pub(crate) use driver::run;
 pub(crate) use log::{LogQuery, log_of};
 
-/// The hash of a pod template in the letters that the server uses. The real one hashes the memory of
-/// a Go program; only that equal templates have equal hashes is the same here. A hash whose name is
-/// taken is told apart by the number of collisions.
+/// The hash of a pod template in the server's alphabet. The values differ from the real ones, which hash Go memory;
+/// equal templates have equal hashes. The number of collisions distinguishes a hash whose name is taken.
 fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
     let mut template = template.clone();
     // in whatever order its fields were said

@@ -20,8 +20,8 @@ struct Failure {
     message: String,
 }
 
-/// The status tells the pods from before this look, as the real controller's does: what it creates
-/// and deletes now shows when it is called about them.
+/// The status counts the pods from before this reconcile, as the real controller's does. Pods that it creates or
+/// deletes now appear in the next one.
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, set: &Value) {
     let found = context.owned(set, "pods");
     let active: Vec<Object> = found.iter().filter(|pod| pods::is_active(pod)).cloned().collect();

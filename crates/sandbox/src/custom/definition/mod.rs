@@ -52,7 +52,7 @@ fn drop_empty(version: &mut Value) {
     }
 }
 
-/// What the server decides when it stores a definition: belongs to nobody.
+/// Sets the fields that the server decides for a definition. No manager owns them.
 pub(crate) fn allocate(live: Option<&Value>, new: &mut Value) {
     if !new["status"].is_object() {
         new["status"] = json!({});
@@ -133,7 +133,7 @@ pub(crate) fn set_condition(
     }
 }
 
-/// What is wrong with a definition; `live` is what it replaces.
+/// Validates a definition; `live` is the object that it replaces.
 pub(crate) fn mistakes(live: Option<&Value>, new: &Value) -> Vec<FieldError> {
     // an update cannot change the name
     let mut errors = if live.is_none() { names::metadata(new) } else { Vec::new() };

@@ -30,7 +30,7 @@ fn is_subdomain(value: &str) -> bool {
     value.len() <= 253 && value.split('.').all(is_part)
 }
 
-/// The name of a definition says what it defines.
+/// The name of a definition must be `<plural>.<group>`.
 pub(super) fn metadata(new: &Value) -> Vec<FieldError> {
     let name = object::name(new);
     let mut errors = Vec::new();
@@ -145,7 +145,7 @@ pub(super) fn immutable(live: &Value, new: &Value) -> Vec<FieldError> {
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Groups of the Kubernetes project say who approved the API.
+/// Groups of the Kubernetes project need an API approval annotation.
 pub(super) fn approval(live: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let group = object::text(new, &["spec", "group"]).unwrap_or("");
     let guarded = ["k8s.io", "kubernetes.io"]

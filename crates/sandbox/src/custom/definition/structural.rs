@@ -150,7 +150,7 @@ fn values(shape: &Value, skip_any_of: bool, path: &str, errors: &mut Vec<FieldEr
     }
 }
 
-/// As Go says it, for the mistakes that are easily told apart.
+/// Go's message, for mistakes that are easy to distinguish.
 fn regex_mistake(pattern: &str) -> String {
     let count = |letter: char| pattern.chars().filter(|one| *one == letter).count();
     let what = if count('(') > count(')') {
@@ -165,7 +165,7 @@ fn regex_mistake(pattern: &str) -> String {
     format!("error parsing regexp: {what}: `{pattern}`")
 }
 
-/// What a schema under a junctor may not say.
+/// Validates a schema under a junctor, where some fields are forbidden.
 fn nested(below: &Value, skip_any_of: bool, path: &str, errors: &mut Vec<FieldError>) {
     values(below, skip_any_of, path, errors);
     if let Some(items) = schema::items(below) {

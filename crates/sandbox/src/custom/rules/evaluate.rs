@@ -15,7 +15,7 @@ use super::{functions, library, macros, operators, syntax};
 /// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Fault {
-    /// As a server says it: `no such key: x`.
+    /// The server's message: `no such key: x`.
     Message(String),
     /// A function or operator does not take such values.
     NoOverload,
@@ -272,7 +272,7 @@ fn chosen<'a>(value: Option<&Val<'a>>, identifier: &str, meter: &mut Meter) -> O
     Ok(optional(found.flatten()))
 }
 
-/// What is not there is none.
+/// A missing key becomes `optional.none`.
 fn found(found: Outcome<'_>) -> Outcome<'_> {
     match found {
         Err(Fault::Cost) => Err(Fault::Cost),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use parking_lot::Mutex;
 
-/// As many are remembered; then it is said again.
+/// The number of remembered rules; after that they are logged again.
 const REMEMBERED: usize = 10_000;
 
 static SAID: LazyLock<Mutex<HashSet<(String, String)>>> = LazyLock::new(Mutex::default);

@@ -14,7 +14,7 @@ pub(super) const STEP: u64 = 10;
 /// Patterns of one expression that are paid for once.
 const PATTERNS: usize = 100;
 
-/// What is left of the cost of one expression.
+/// The remaining cost budget of one expression.
 #[derive(Debug)]
 pub(super) struct Meter {
     left: u64,

@@ -55,7 +55,7 @@ impl Program {
     }
 }
 
-/// `None` when it cannot be told.
+/// `None` when it is unknown.
 pub(in crate::custom) fn uses_old_value(text: &str) -> Option<bool> {
     let program = Program::of(text);
     program.expression.is_ok().then_some(program.uses_old)

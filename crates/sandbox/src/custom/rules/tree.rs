@@ -20,7 +20,7 @@ pub(crate) struct Node {
 #[derive(Debug, PartialEq)]
 pub(super) struct Rule {
     pub(super) program: Arc<Program>,
-    /// Empty when none is said.
+    /// Empty when none is set.
     pub(super) message: String,
     pub(super) message_expression: Option<Arc<Program>>,
     pub(super) reason: Reason,

@@ -32,8 +32,7 @@ pub(super) enum Val<'a> {
     Type(&'static str),
 }
 
-/// A text as it stands in the object or the expression, or one that was made. Variables are looked up over and over: a copy costs
-/// nothing.
+/// A borrowed or computed text. Variables are read often, so a clone must be cheap.
 #[derive(Clone, Debug)]
 pub(super) enum Text<'a> {
     Found(&'a str),

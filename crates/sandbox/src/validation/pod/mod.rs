@@ -49,7 +49,7 @@ impl<'v> Pod<'_, 'v> {
     }
 }
 
-/// A pod, with what only pods and no templates are asked for.
+/// Validates a pod, with the rules that templates do not have.
 pub(super) fn check_pod(pod: &Place, problems: &mut Problems) {
     let spec = pod.at("spec");
     check_spec(&spec, Some(pod.at("metadata.name").text()), problems);

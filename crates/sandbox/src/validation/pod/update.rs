@@ -37,7 +37,7 @@ pub(in crate::validation) fn check_update(live: &Place, new: &Place, problems: &
     }
 }
 
-/// May the rest be looked at?
+/// May the rest be validated?
 fn check_deadline(before: &Place, after: &Place, problems: &mut Problems) -> bool {
     let most = i64::from(i32::MAX);
     match (before.integer(), after.integer()) {

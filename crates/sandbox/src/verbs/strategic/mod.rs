@@ -27,8 +27,8 @@ const ORDER: &str = "$setElementOrder/";
 
 type Fields = Map<String, Value>;
 
-/// `live` as the patch wants it. What is said and done is taken out of the patch, as it is on the server: messages tell
-/// what is left.
+/// Merges the patch into `live`. Processed directives are removed from the patch, as on the server: error messages show
+/// the rest.
 pub(super) fn merge(
     live: &Value,
     patch: &mut Value,
