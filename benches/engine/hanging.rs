@@ -1,4 +1,4 @@
-//! One cluster in a hundred answers nothing: what the others notice of it.
+//! One cluster in a hundred never answers: the effect on the others.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

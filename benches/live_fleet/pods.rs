@@ -1,4 +1,4 @@
-//! The same apps with a pod each: what a rollout of all of them asks for, and when the cause of one that crashes is told.
+//! The same apps with one pod each: the requests of a rollout of all, and the delay until the cause of a crash is reported.
 
 use std::time::{Duration, Instant};
 

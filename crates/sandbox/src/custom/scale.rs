@@ -1,4 +1,4 @@
-//! What a scale subresource reads of an object.
+//! Reads the fields of an object that its scale subresource uses.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What the server reads, and what it says of the rest.
+//! Decoded values, and the errors and warnings of a real server.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a namespace may use: quotas and limit ranges. And which pods go first: priority classes.
+//! Validates ResourceQuotas, LimitRanges and PriorityClasses.
 
 use std::collections::BTreeSet;
 

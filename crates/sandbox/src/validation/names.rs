@@ -1,4 +1,4 @@
-//! Which form the name of an object has.
+//! The name format of each kind.
 
 use crate::registry::ResourceKind;
 use crate::validation::formats;

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions: their names are accepted, then they are served; a deleted one goes
-//! after its objects.
+//! The controller of CustomResourceDefinitions: accepts names, then serves the kind. A deleted definition goes after
+//! its objects.
 
 use std::time::Duration;
 

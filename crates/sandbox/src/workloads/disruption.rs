@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many pods may be evicted now.
+//! The PodDisruptionBudget controller: computes how many pods may be evicted now.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Endpoints and EndpointSlices: the addresses behind a service, as its pods come and go.
+//! Endpoints and EndpointSlices of services.
 
 use serde_json::{Value, json};
 

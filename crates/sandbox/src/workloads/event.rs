@@ -1,5 +1,5 @@
-//! Events, as client-go's recorders write them: repeated ones are counted, many alike are combined,
-//! a chatterbox is cut off, and each goes an hour after it was last told.
+//! Events, as client-go's recorders write them. Repeated events are counted, similar ones combined, frequent ones
+//! rate-limited. Each expires an hour after its last occurrence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

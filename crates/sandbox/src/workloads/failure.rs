@@ -1,4 +1,4 @@
-//! How a pod fares, told by its image, by annotations of the pod template, or by the scenario.
+//! The simulated behaviour of a pod, set by its image, by annotations of the pod template, or by the scenario.
 //!
 //! `sim.tutti.dev/fail: image-pull | crash-loop | readiness | oom | unschedulable | init | evict |
 //! config-error | slow-terminate`; any other word shows as `CreateContainerConfigError`. A tag that
@@ -8,8 +8,8 @@
 //! `…/fail-share: 1/3` how many of such pods fail, `…/exit-code` how a crash ends, `…/log` what is
 //! written last before it, and `…/slow-terminate: "true"` that it uses its whole grace period.
 //!
-//! What the scenario says and what is drawn are laid over the annotations once, by [`seen`]; all
-//! others read the annotations of what they get.
+//! [`seen`] adds the values of the scenario and the drawn ones to the annotations once; all other functions
+//! read the annotations of the pod that they get.
 
 use std::borrow::Cow;
 use std::time::Duration;

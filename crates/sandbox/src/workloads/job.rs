@@ -1,7 +1,7 @@
-//! Jobs: pods until enough succeeded, or too many failed.
+//! The Job controller: creates pods until enough succeeded or too many failed.
 //!
-//! A pod of a job is held by a finalizer until it is counted: its uid stands in
-//! `uncountedTerminatedPods`, then the finalizer goes, then the counter goes up.
+//! A finalizer keeps each pod until it is counted: first its uid is written to `uncountedTerminatedPods`, then the
+//! finalizer is removed, then the counter is incremented.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a job ends, and the conditions that say so.
+//! The end of a job, and its conditions.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The kubelets: a pod's way from bound to Ready, and to its end.
+//! The kubelets: run a pod from bound to Ready and until its end.
 
 use std::time::Duration;
 

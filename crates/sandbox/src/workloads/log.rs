@@ -1,4 +1,4 @@
-//! What containers wrote. One that fails says why at the end: in the words of its annotation `sim.tutti.dev/log`, if it has any.
+//! Container logs. A failing container's log ends with the text of its annotation `sim.tutti.dev/log`, if it has one.
 
 use serde_json::{Value, json};
 

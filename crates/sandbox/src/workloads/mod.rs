@@ -1,8 +1,8 @@
-//! What the controllers, the scheduler and the kubelets of a cluster do.
+//! The controllers, the scheduler and the kubelets of a cluster.
 //!
-//! One task for each cluster takes the objects that were written, in order, and lets the controller
-//! of their kind look at them; controllers write as clients do and ask to be called again later.
-//! All waiting is `tokio::time`, so a paused clock runs a rollout at once.
+//! One task for each cluster takes the written objects in order and calls the controller of each kind. Controllers
+//! write through [`crate::verbs`] as clients do, and set timers for later reconciles. All waits use `tokio::time`, so
+//! a paused clock runs a rollout at once.
 
 mod adoption;
 mod autoscaler;

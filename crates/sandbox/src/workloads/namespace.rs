@@ -1,4 +1,4 @@
-//! Namespace deletion: its content first, then itself. Also what a new namespace gets.
+//! The namespace controller: deletes the content, then the namespace; creates the default objects of a new namespace.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

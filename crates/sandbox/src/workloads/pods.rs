@@ -1,5 +1,4 @@
-//! Pods as their controllers see them. Making, ending and listing a controller's pods is here, so
-//! that pods which are only counted can take their place.
+//! Creates, deletes and lists the pods of a controller, stored or virtual.
 
 use std::time::Duration;
 

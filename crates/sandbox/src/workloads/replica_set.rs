@@ -1,4 +1,4 @@
-//! ReplicaSets: as many pods as wanted.
+//! The ReplicaSet controller.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The scheduler: a node for every pod, or the reason why none will do.
+//! The scheduler: assigns a node to every pod, or records why no node fits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Services and Ingresses: the addresses of load balancers.
+//! Load balancer addresses of Services and Ingresses.
 
 use std::time::Duration;
 

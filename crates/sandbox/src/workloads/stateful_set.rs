@@ -1,4 +1,4 @@
-//! StatefulSets: pods with numbers, made and replaced in order.
+//! The StatefulSet controller: creates and replaces pods in the order of their ordinals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

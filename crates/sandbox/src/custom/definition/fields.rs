@@ -1,4 +1,4 @@
-//! The spec of a definition, in the order in which the server looks at it.
+//! Validates the spec of a definition, in the server's order.
 
 use serde_json::{Value, json};
 

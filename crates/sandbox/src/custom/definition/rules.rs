@@ -1,4 +1,4 @@
-//! What a definition says about its rules in CEL.
+//! Validates the CEL rules of a definition.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is said of rules that cannot be evaluated: once for each definition and rule.
+//! Logs rules that cannot be evaluated, once for each definition and rule.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

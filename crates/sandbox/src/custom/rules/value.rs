@@ -1,4 +1,4 @@
-//! Values of expressions. Objects and lists of a write are looked at where they stand, by their schema.
+//! Values of expressions. Objects and lists of a write are read in place, by their schema, without copies.
 
 use std::ops::Deref;
 use std::rc::Rc;

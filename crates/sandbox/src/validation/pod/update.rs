@@ -1,5 +1,4 @@
-//! What of a pod may change: its images, its deadline (shorter), its tolerations (more), its gates
-//! (fewer).
+//! Validates pod updates: only images, a shorter deadline, more tolerations and fewer gates may change.
 
 use serde_json::{Value, json};
 

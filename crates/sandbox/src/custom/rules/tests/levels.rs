@@ -1,4 +1,4 @@
-//! Rules at every level of a schema, and how they are told.
+//! Rules at every level of a schema, and their error messages.
 
 use serde_json::{Value, json};
 

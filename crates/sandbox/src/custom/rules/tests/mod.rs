@@ -1,4 +1,4 @@
-//! Rules on objects: what a server would say, in its words.
+//! Rules on objects, with the messages of a real server.
 
 mod cost;
 mod expressions;
