@@ -27,7 +27,7 @@ const HANGING: usize = 10;
 const PAIRS: usize = 11;
 /// Between two pushes in a row.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Longer than anybody waits.
+/// Longer than any timeout.
 const FOR_EVER: Duration = Duration::from_secs(3600);
 
 pub fn hanging() {

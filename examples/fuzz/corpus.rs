@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// The texts of a target; every one is taken apart and put together anew.
+/// The texts of a target, which the mutations split and recombine.
 pub fn of(target: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders: &[&str] = match target {

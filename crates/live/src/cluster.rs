@@ -186,7 +186,7 @@ impl Cluster {
         Ok(format!("system:serviceaccount:{account}"))
     }
 
-    /// What the API server answers to GET, as JSON.
+    /// The JSON response of the API server to a GET.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.client.get(path).await
     }

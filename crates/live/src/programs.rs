@@ -12,7 +12,7 @@ const CONTROL_PLANE: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "
 /// Of any version; those of the first folder serve all.
 const AROUND_IT: [&str; 3] = ["etcd", "kubectl", "kwok"];
 
-/// What differs between versions of Kubernetes.
+/// The programs that differ between versions of Kubernetes.
 #[derive(Debug, Clone)]
 pub struct ControlPlane {
     pub apiserver: PathBuf,

@@ -8,7 +8,7 @@ use crate::process::Process;
 use crate::run::RunFolder;
 use crate::{Cluster, Error, Gitea, Programs, cache};
 
-/// What to start.
+/// The clusters and services to start.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// One cluster per name.

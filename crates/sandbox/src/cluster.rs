@@ -141,7 +141,7 @@ impl Sandbox {
         }
     }
 
-    /// Lets the pods fare by another scenario from now on, also those that run.
+    /// Sets another scenario, also for running pods.
     pub fn set_scenario(&self, scenario: Scenario) {
         self.cluster.with(|state| {
             state.scenario = Arc::new(scenario);

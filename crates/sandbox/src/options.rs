@@ -31,7 +31,7 @@ pub struct SandboxOptions {
     pub history: usize,
     /// The wall-clock time at the start; it advances with `tokio::time`.
     pub epoch: SystemTime,
-    /// How pods fare; [`Sandbox::set_scenario`](crate::Sandbox::set_scenario) changes it later.
+    /// The scenario of pod behaviour; [`Sandbox::set_scenario`](crate::Sandbox::set_scenario) changes it later.
     pub scenario: Scenario,
     /// Whether the server answers streaming lists (`sendInitialEvents`), as real ones do since 1.32.
     pub streaming_lists: bool,

@@ -15,7 +15,7 @@ use super::root;
 #[path = "../../../tests/it/support/monitoring.rs"]
 mod monitoring;
 
-/// What a process of tutti shows, by the table that a test holds equal to that; counters without their ending.
+/// The metrics of a tutti process, from the documented table that a test keeps equal to them; counters without their suffix.
 fn metrics() -> BTreeSet<String> {
     let page = read("docs/metrics.md");
     let names =

@@ -13,7 +13,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// One part of the root file system.
 pub struct Layer {
-    /// What it is, in the image's history.
+    /// The description in the image's history.
     pub about: &'static str,
     pub tree: Tree,
 }

@@ -6,7 +6,7 @@ use super::components::{Component, Kind, Program};
 use super::origin::Origin;
 use super::{LICENSE, REPOSITORY, VERSION};
 
-/// What the list is about.
+/// The described artifact.
 pub struct Subject {
     name: &'static str,
     purpose: &'static str,

@@ -10,9 +10,9 @@ use super::{Fault, RequestMatch, Webhook};
 pub struct FaultPlan {
     pub seed: u64,
     pub rules: Vec<FaultRule>,
-    /// They change what is written, also by the controllers, until the plan is replaced.
+    /// They change all writes, also of the controllers, until the plan is replaced.
     pub webhooks: Vec<Webhook>,
-    /// What happens to the cluster as a whole, and when.
+    /// Events of the whole cluster, with their times.
     pub events: Vec<(Duration, ClusterEvent)>,
 }
 
@@ -49,7 +49,7 @@ pub enum Trouble {
     LateBookmarks { by: Duration },
 }
 
-/// What happens to a whole cluster.
+/// An event of a whole cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterEvent {
     /// Requests fail to connect, watches break.

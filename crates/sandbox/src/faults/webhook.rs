@@ -14,7 +14,7 @@ pub struct Webhook {
     pub mutation: Mutation,
 }
 
-/// What a webhook changes. Doing it twice is doing it once.
+/// The change of a webhook, which is idempotent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mutation {
     Annotation {

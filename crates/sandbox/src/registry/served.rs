@@ -11,7 +11,7 @@ use crate::release::Release;
 static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> =
     LazyLock::new(|| kinds::built_in().into_iter().map(Arc::new).collect());
 
-/// What one cluster serves.
+/// The kinds of one cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
     kinds: Vec<Arc<ResourceKind>>,

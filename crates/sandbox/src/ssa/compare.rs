@@ -38,7 +38,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// What changed at one place: itself, and below it.
+/// The changes of one field: itself, and below it.
 #[derive(Debug, Default)]
 struct Changes<'a> {
     added: Mark<'a>,

@@ -9,7 +9,7 @@ use super::literal::Literal;
 use super::path::PathElement;
 use super::types::{ListRelation, ListType};
 
-/// Why an item has no step.
+/// Why an item has no path element.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum NoStep {
     #[error("associative list with keys may not have a null element")]

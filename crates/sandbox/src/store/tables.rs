@@ -23,7 +23,7 @@ pub(crate) struct Store {
     first_revision: u64,
     history: usize,
     touched: Vec<(Key, Object)>,
-    /// Entries that hold a parsed object.
+    /// Entries with a parsed object.
     hot: RefCell<Vec<Address>>,
 }
 
@@ -413,7 +413,7 @@ impl Store {
     }
 }
 
-/// What one resource holds.
+/// The memory that one resource uses.
 #[cfg(test)]
 #[derive(Debug)]
 #[allow(dead_code, reason = "a failing test shows it whole")]

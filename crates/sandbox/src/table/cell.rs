@@ -52,7 +52,7 @@ impl<'v> View<'v> {
         json!(self.at(path).and_then(Value::as_bool).unwrap_or(absent))
     }
 
-    /// Since when, as people read it.
+    /// The age in human-readable form.
     pub(super) fn since(&self, timestamp: &str) -> String {
         self.clock.seconds_since(timestamp).map_or_else(|| "<unknown>".to_owned(), age::human)
     }

@@ -53,7 +53,7 @@ fn readiness_gates(view: &View<'_>) -> Value {
     }
 }
 
-/// What the statuses of all containers come to.
+/// The summary of all container statuses.
 struct Summary {
     ready: usize,
     total: usize,

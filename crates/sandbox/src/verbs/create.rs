@@ -108,7 +108,7 @@ pub(super) fn dedupe_owners(new: &mut Value, caller: &Caller) {
     }
 }
 
-/// What the server adds, and checks.
+/// Sets defaults, admits and validates.
 pub(super) fn complete(
     state: &mut State,
     kind: &ResourceKind,

@@ -13,7 +13,7 @@ use crate::wire::delete_options::{DeleteOptions, Propagation};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
 
-/// How a delete ended.
+/// The result of a delete.
 #[derive(Debug)]
 pub(crate) enum Deleted {
     Gone(Object),

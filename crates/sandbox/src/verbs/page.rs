@@ -82,7 +82,7 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
     Ok(slice.of(earlier.range::<str, _>(from)))
 }
 
-/// What a page takes from the objects that it may begin with.
+/// The selection of a page from the objects at its start.
 struct Slice<'s> {
     namespace: Option<&'s str>,
     selector: &'s Selector,

@@ -19,10 +19,10 @@ use crate::wire::route::Target;
 const REPLICAS: &[&str] = &["spec", "replicas"];
 const MANAGED: &[&str] = &["metadata", "managedFields"];
 
-/// What a scale has for replicas that its workload does not have.
+/// The replicas of a scale whose workload has none.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
-/// What a request does to a scale.
+/// The change of a scale.
 #[derive(Debug)]
 pub(crate) enum ScaleChange {
     Replace(Value),

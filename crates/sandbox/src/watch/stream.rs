@@ -38,7 +38,7 @@ struct Watch {
     bookmark_at: Instant,
     finished: bool,
     clock: Clock,
-    /// No table was sent yet.
+    /// True until the first table is sent.
     is_first: bool,
 }
 

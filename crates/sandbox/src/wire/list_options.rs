@@ -9,7 +9,7 @@ use super::query::Query;
 use crate::decoding;
 use crate::status::{ApiError, FieldError};
 
-/// Which state a list shows.
+/// The revision that a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// The present one, which is this revision or a later one.
@@ -149,7 +149,7 @@ fn check_list(query: &Query) -> Result<(), ApiError> {
     refuse(&mistakes)
 }
 
-/// Which events a watch starts with, when its options make sense.
+/// Whether a watch starts with the existing objects; validates the related options.
 pub(crate) fn initial_events(query: &Query, streaming_lists: Option<bool>) -> Result<bool, ApiError> {
     let sent = query.given("sendInitialEvents").filter(|_| streaming_lists.is_some());
     let sent = sent.map(|_| query.flag("sendInitialEvents"));

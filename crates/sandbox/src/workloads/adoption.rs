@@ -11,7 +11,7 @@ use crate::object;
 use crate::selectors::LabelSelector;
 use crate::store::{Key, Object};
 
-/// What each kind controls.
+/// The kind that each controller owns.
 fn controlled(resource: &str) -> Option<(&'static str, &'static str, &'static str)> {
     Some(match resource {
         "deployments.apps" => ("replicasets.apps", "apps/v1", "Deployment"),

@@ -56,7 +56,7 @@ pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
         && object::integer(status, &["observedGeneration"]) >= object::generation(deployment)
 }
 
-/// Counters and availability, without a word on progress.
+/// Writes counters and availability, without progress.
 pub(super) fn write_counts(rollout: &mut Rollout<'_, '_>) {
     let status = counted(rollout);
     rollout.decide(status);
@@ -167,7 +167,7 @@ fn seconds_left(rollout: &Rollout<'_, '_>) -> Option<i64> {
     Some(object::integer(&rollout.deployment, &["spec", "progressDeadlineSeconds"]) - passed)
 }
 
-/// Asks to be called again when the deadline has passed.
+/// Schedules a reconcile at the deadline.
 fn watch_deadline(rollout: &mut Rollout<'_, '_>) {
     let done = is_complete(&rollout.deployment, &rollout.deployment["status"])
         || matches!(

@@ -14,7 +14,7 @@ use crate::store::{Key, Object};
 const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// What the pods of a job came to.
+/// The pods of a job by result.
 pub(super) struct Pods {
     pub(super) active: Vec<Object>,
     pub(super) ready: i64,

@@ -13,7 +13,7 @@ use crate::object;
 use crate::store::Key;
 use crate::verbs::DeleteOptions;
 
-/// A pod as its node knows it.
+/// The state of a pod on its node.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     started: Instant,

@@ -22,7 +22,7 @@ const REFUSED_RETRY: Duration = Duration::from_millis(5);
 pub(super) struct Rollout<'r, 'c> {
     pub(super) context: &'r mut Context<'c>,
     pub(super) key: &'r Key,
-    /// The deployment as this look sees it, with what it decided about its status.
+    /// The deployment in this reconcile, with the decided status.
     pub(super) deployment: Object,
     /// The ReplicaSet of the present template.
     pub(super) new: Option<Object>,

@@ -18,7 +18,7 @@ use crate::verbs::Caller;
 const TRY_AGAIN: Duration = Duration::from_secs(300);
 const ZONE_LABELS: &[&str] = &["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
-/// True when the pod has a node now.
+/// Schedules a pod; true when it has a node.
 pub(super) fn place(context: &mut Context<'_>, key: &Key, pod: &Value) -> bool {
     if object::text(pod, &["spec", "schedulerName"]).is_some_and(|name| name != "default-scheduler") {
         // left to a scheduler that is not here

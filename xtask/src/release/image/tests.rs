@@ -85,7 +85,7 @@ fn binary() -> Result<PathBuf, String> {
     if path.is_file() { Ok(path) } else { Err(format!("{} is not there: {help}", path.display())) }
 }
 
-/// What the test cannot do without, or why it does not run.
+/// The programs that the test needs, or why it is skipped.
 fn what_is_needed() -> Result<PathBuf, String> {
     if std::env::var("TUTTI_LIVE").is_ok_and(|it| it == "0") {
         return Err("TUTTI_LIVE=0".to_owned());
