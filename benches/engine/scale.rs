@@ -272,7 +272,6 @@ impl Drop for Running {
     }
 }
 
-/// The processor time of a process.
 fn processor_seconds(process: u32) -> f64 {
     // Linux counts in hundredths of a second wherever it runs.
     const TICKS: f64 = 100.0;

@@ -14,7 +14,7 @@ pub fn at_most(name: &str, value: f64, unit: &str, most: f64) {
     goal(name, value, unit, most);
 }
 
-/// Checks the goal of a figure that was printed before.
+/// Prints the goal of a figure that was printed before, and records a miss.
 pub fn goal(name: &str, value: f64, unit: &str, most: f64) {
     println!("goal {name} {most:.2} {unit}");
     // What is no number misses it too.

@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-/// The value at a path of field names.
 pub(crate) fn at<'v>(object: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, field| value.get(field)).filter(|value| !value.is_null())
 }
 
-/// The text at a path.
 pub(crate) fn text<'v>(object: &'v Value, path: &[&str]) -> Option<&'v str> {
     at(object, path).and_then(Value::as_str)
 }
@@ -43,7 +41,6 @@ pub(crate) fn place<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
     })
 }
 
-/// Sets the value at a path.
 pub(crate) fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     *place(object, path) = value.into();
 }
@@ -115,7 +112,6 @@ pub(crate) fn controller(object: &Value) -> Option<&Value> {
         .find(|owner| owner.get("controller") == Some(&Value::Bool(true)))
 }
 
-/// A controlling owner reference to `owner`.
 pub(crate) fn controller_reference(owner: &Value, api_version: &str, kind: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": name(owner), "uid": uid(owner),
         "controller": true, "blockOwnerDeletion": true})
@@ -154,7 +150,6 @@ pub(crate) fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v Value> 
     list(object, &["status", "conditions"]).iter().find(|one| one["type"] == kind)
 }
 
-/// Is the condition of a type `True`?
 pub(crate) fn condition_is_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).is_some_and(|one| one["status"] == "True")
 }

@@ -26,7 +26,6 @@ pub(crate) fn whole<'t>(kind: &ResourceKind, object: &'t [u8]) -> Cow<'t, [u8]> 
     Cow::Owned([head.as_slice(), fields.unwrap_or_default()].concat())
 }
 
-/// Only the metadata of an object.
 pub(crate) fn metadata(object: &[u8]) -> Vec<u8> {
     [METADATA_TYPE, text::field(object, "metadata").unwrap_or(b"{}"), b"}"].concat()
 }
@@ -45,7 +44,6 @@ pub(crate) fn list(kind: &ResourceKind, metadata: &[u8], items: &[Stored]) -> Ve
     })
 }
 
-/// A list of only the metadata.
 pub(crate) fn metadata_list(list_metadata: &[u8], items: &[Stored]) -> Vec<u8> {
     joined("PartialObjectMetadataList", "meta.k8s.io/v1", list_metadata, items, |object, out| {
         out.extend_from_slice(&metadata(object));

@@ -86,7 +86,6 @@ pub fn json(command: Command) -> anyhow::Result<Value> {
     serde_json::from_str(&text(command)?).with_context(|| format!("{name} wrote what is no JSON"))
 }
 
-/// The version that the binary prints.
 pub fn version_of(binary: &Path) -> anyhow::Result<String> {
     let mut command = Command::new(std::path::absolute(binary)?);
     command.arg("--version");

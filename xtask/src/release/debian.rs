@@ -33,7 +33,6 @@ pub struct Package {
     pub files: BTreeMap<String, (u32, Content)>,
 }
 
-/// The packages of an architecture.
 pub fn packages(architecture: &str) -> anyhow::Result<Vec<Package>> {
     let pins: Vec<Pin> = pins()?.into_iter().filter(|pin| pin.architecture == architecture).collect();
     if pins.is_empty() {

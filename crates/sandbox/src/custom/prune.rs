@@ -37,7 +37,6 @@ pub(super) fn prune(object: &mut Value, root: &Value) -> Vec<String> {
     pruning.unknown
 }
 
-/// The fields of an object that its kind does not know.
 pub(crate) fn unknown_fields(kind: &ResourceKind, object: &Value) -> Vec<String> {
     kind.schema.as_ref().map(|schema| prune(&mut object.clone(), schema)).unwrap_or_default()
 }

@@ -96,7 +96,6 @@ pub(crate) fn patch_map(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     Ok((document.into_value(), complaints))
 }
 
-/// The operations of a JSON patch.
 pub(crate) fn patch_operations(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let document = json::parse(body)?;
     let wrong = |found: &Document| {

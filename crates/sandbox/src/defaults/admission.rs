@@ -21,7 +21,6 @@ pub(super) fn admit(state: &mut State, kind: &ResourceKind, new: &mut Value) {
     }
 }
 
-/// Adds a protection finalizer.
 fn protect(new: &mut Value, finalizer: &str) {
     let mut finalizers = object::finalizers(new).to_vec();
     if !finalizers.iter().any(|one| one == finalizer) {

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use super::rules;
 use crate::object::{self, set_default};
 
-/// A spec of a pod or a template.
 pub(super) fn fill_spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -32,7 +31,6 @@ pub(super) fn fill_spec(spec: &mut Value) {
     }
 }
 
-/// The template at a path.
 pub(super) fn fill_template(new: &mut Value, path: &str) {
     rules::at_each(new, path, &mut |template| {
         if let Some(spec) = template.get_mut("spec") {

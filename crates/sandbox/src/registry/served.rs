@@ -35,7 +35,6 @@ impl Registry {
         self.kinds.iter().find(|kind| kind.plural == plural && kind.group == group && kind.version == version)
     }
 
-    /// Is the kind (still) served?
     pub(crate) fn serves(&self, kind: &ResourceKind) -> bool {
         !kind.is_custom() || self.find(&kind.group, &kind.version, &kind.plural).is_some()
     }

@@ -67,7 +67,6 @@ impl Definitions {
         &self.content["server"]
     }
 
-    /// The name of a kind's definition.
     pub(crate) fn name_of(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
         // What old releases serve only in this version has the same fields there.
         let version = match (group, version, kind) {
@@ -77,7 +76,6 @@ impl Definitions {
         self.kinds.get(&index(group, version, kind)).map(String::as_str)
     }
 
-    /// The definition of a kind.
     pub(crate) fn kind(&self, group: &str, version: &str, kind: &str) -> Option<Declaration<'_>> {
         self.named(self.name_of(group, version, kind)?)
     }

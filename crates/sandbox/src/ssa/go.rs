@@ -100,7 +100,6 @@ pub(super) fn typed(value: &Value) -> String {
     }
 }
 
-/// The name of a value's type.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -159,7 +159,6 @@ impl<'a> Managed<'a> {
         }
     }
 
-    /// Sets the entry of a manager.
     pub(super) fn put(&mut self, entry: Entry<'a>) {
         match self.entries.iter_mut().find(|one| one.is_same_manager(&entry)) {
             Some(one) => *one = entry,
@@ -190,7 +189,6 @@ fn encoded(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Writes encoded entries into an object.
 pub(super) fn write_to(object: &mut Value, entries: Vec<Value>) {
     let Some(fields) = object.as_object_mut() else { return };
     if entries.is_empty() {

@@ -52,7 +52,6 @@ pub(crate) enum ListRelation {
     Map(Vec<ListKey>),
 }
 
-/// A key of an associative list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ListKey {
     pub(crate) field: String,
@@ -88,7 +87,6 @@ impl MergeSchema {
         id
     }
 
-    /// Defines a declared type.
     pub(crate) fn define(&mut self, id: TypeId, definition: TypeDefinition) {
         if let Some(place) = self.types.get_mut(id.0 as usize) {
             *place = definition;

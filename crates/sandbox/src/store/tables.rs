@@ -71,7 +71,6 @@ impl Store {
         self.get(&key.resource, &key.name)
     }
 
-    /// An object's bytes.
     pub(crate) fn stored(&self, resource: &str, name: &ObjectName) -> Option<&Stored> {
         let (_, table) = self.find(resource)?;
         table.entries.get(&Place::of(name)).map(|entry| &entry.stored)

@@ -164,7 +164,6 @@ pub(super) fn label_value(text: &str) -> Wrong {
     wrong
 }
 
-/// A key of a ConfigMap or Secret.
 pub(super) fn config_key(text: &str) -> Wrong {
     let mut wrong = Wrong::new();
     too_long(text, 253, &mut wrong);

@@ -209,7 +209,6 @@ pub(super) fn merged(
     Ok(merged)
 }
 
-/// Is the configuration of its kind?
 pub(super) fn check_config_type(kind: &ResourceKind, config: &Value) -> Result<(), ApiError> {
     let said = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or("");
     let (version, said_kind) = (said("apiVersion"), said("kind"));

@@ -22,7 +22,6 @@ const MANAGED: &[&str] = &["metadata", "managedFields"];
 /// The replicas of a scale whose workload has none.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
-/// The change of a scale.
 #[derive(Debug)]
 pub(crate) enum ScaleChange {
     Replace(Value),
@@ -239,7 +238,6 @@ fn check_replicas(target: &Target, scale: &Value) -> Result<(), ApiError> {
     Err(ApiError::invalid(&scale_kind(&target.kind), &target.name, &[mistake]))
 }
 
-/// The scale of a kind as a kind of its own.
 fn scale_kind(of: &ResourceKind) -> ResourceKind {
     ResourceKind {
         group: TypeName::SCALE.group.to_owned(),

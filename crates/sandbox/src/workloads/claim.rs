@@ -47,7 +47,6 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, claim: &Value) {
     bind(context, key, claim, &class);
 }
 
-/// The claims that a pod mounts.
 pub(super) fn of_pod(pod: &Value) -> Vec<Key> {
     let names = object::list(pod, &["spec", "volumes"])
         .iter()

@@ -14,7 +14,6 @@ use crate::object;
 use crate::store::{Key, ObjectName};
 use crate::verbs::{Caller, DeleteOptions};
 
-/// The component that records an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Component {
     CronJob,

@@ -53,7 +53,6 @@ pub(super) fn hash_of(revision: &Value) -> String {
     object::name(revision).rsplit('-').next().unwrap_or("").to_owned()
 }
 
-/// The template of a revision.
 pub(super) fn template(context: &Context<'_>, namespace: &str, name: &str) -> Option<Value> {
     let key = Key { resource: RESOURCE.to_owned(), name: ObjectName::new(namespace, name) };
     let revision = context.state.store.at(&key)?;

@@ -48,7 +48,6 @@ impl Place<'_> {
         }
     }
 
-    /// The value breaks a rule.
     pub(super) fn invalid(self, value: &Value, rule: &str) -> FieldError {
         let message = format!("Invalid value: {}: {} in body {rule}", shown(value), self.name);
         FieldError { field: self.field(), reason: "FieldValueInvalid", message }

@@ -42,7 +42,6 @@ struct Scope {
     in_meta: bool,
 }
 
-/// Validates the `schema` of a version at `base`.
 pub(super) fn of_version(version_schema: &Value, base: &str, with_status: bool) -> Vec<FieldError> {
     let Some(shape) = version_schema.get("openAPIV3Schema").filter(|shape| !shape.is_null()) else {
         return Vec::new();

@@ -12,7 +12,6 @@ const REFERENCE: &str = "#/components/schemas/";
 const KINDS: &str = "x-kubernetes-group-version-kind";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// The name of a kind's definition.
 pub(super) fn name_of(kind: &ResourceKind) -> String {
     match built_in().name_of(&kind.group, &kind.version, &kind.kind) {
         Some(name) if !kind.is_custom() => name.to_owned(),

@@ -43,7 +43,6 @@ impl StrategicError {
     }
 }
 
-/// The Go type of a value of a map.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
