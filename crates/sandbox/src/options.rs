@@ -13,7 +13,7 @@ pub struct SandboxOptions {
     pub name: String,
     /// The `gitVersion` that `/version` answers.
     pub version: String,
-    /// What the server does otherwise than the newest; [`SandboxOptions::running`] sets all that belongs to it.
+    /// The simulated release; [`SandboxOptions::running`] sets all options that belong to it.
     pub release: Release,
     /// Everything random (uids, suffixes, delays, faults) comes from here.
     pub seed: u64,

@@ -37,7 +37,7 @@ impl Release {
         format!("v1.{}.0", self.0)
     }
 
-    /// Earlier ones answer in the older form, whatever is accepted. From 1.26 to 1.29 they know forms that nobody asks for any more.
+    /// Earlier ones return the older form for every `Accept`. 1.26 to 1.29 have beta forms that clients no longer request.
     pub(crate) fn has_aggregated_discovery(self) -> bool {
         self.0 >= 30
     }

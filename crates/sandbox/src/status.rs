@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::registry::ResourceKind;
 use crate::ssa::go;
 
-/// What a real server reads and writes.
+/// The media types of a real server.
 const MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// A request that failed, as the client will see it.

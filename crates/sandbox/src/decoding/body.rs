@@ -53,7 +53,7 @@ pub(crate) fn object(
     if !is_kind {
         let said = TypeName { group, version, kind: said_kind };
         return match said.declared() {
-            // another version of the kind: it is told where the version is checked
+            // another version of the kind: the version check reports it
             Some(_) if said.kind == kind.kind => Ok(document.into_value()),
             Some(_) => Err(refused(said.unconvertible(kind))),
             None => Err(refused(said.unregistered())),
@@ -186,7 +186,7 @@ pub(crate) fn any_json(text: &[u8]) -> Result<Value, String> {
     json::parse(text).map(Document::into_value)
 }
 
-/// What the server calls a sort of value.
+/// The server's name of a JSON type.
 pub(crate) fn noun(value: &Value) -> &'static str {
     Document::from(value).noun()
 }

@@ -16,7 +16,7 @@ pub(crate) enum Document {
 }
 
 impl Document {
-    /// What JSON calls it.
+    /// The JSON name of the type.
     pub(super) fn noun(&self) -> &'static str {
         match self {
             Self::Null => "null",

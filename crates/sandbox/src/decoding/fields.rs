@@ -62,7 +62,7 @@ struct Reader<'d> {
     /// The name of the type at the place, where the field's type has one of its own.
     type_name: Option<&'static str>,
     complaints: Vec<String>,
-    /// The first value of a wrong type: reading goes on after it.
+    /// The first value of a wrong type; decoding continues after it.
     mistake: Option<String>,
 }
 
@@ -283,7 +283,7 @@ fn spelled(document: &Document, wanted: &str) -> String {
     }
 }
 
-/// What Go calls the value of a map.
+/// The Go name of a map's value.
 fn kind_of(document: &Document) -> &'static str {
     match document {
         Document::Null => "invalid",
@@ -307,7 +307,7 @@ fn quantity(document: &Document) -> Result<Value, String> {
     }
 }
 
-/// What a null is in a list or map: the zero value of its type.
+/// The value of a null in a list or map: the zero value of its type.
 fn zero(at: Declaration<'_>) -> Value {
     match (at.definition().map(names::short), at.json_type()) {
         (Some(QUANTITY), _) => "0".into(),

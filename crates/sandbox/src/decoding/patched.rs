@@ -54,7 +54,7 @@ pub(crate) fn from_json(
     settled(decoded, complaints, validation, warnings, invalid)
 }
 
-/// What a strategic merge patch made.
+/// Decodes the result of a strategic merge patch.
 pub(crate) fn from_map(
     patched: &Value,
     change: &Value,

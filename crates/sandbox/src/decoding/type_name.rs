@@ -17,10 +17,10 @@ pub(crate) struct TypeName<'n> {
 }
 
 impl<'n> TypeName<'n> {
-    /// What `scale` answers, whatever the resource.
+    /// The response kind of `scale`, for every resource.
     pub(crate) const SCALE: TypeName<'static> =
         TypeName { group: "autoscaling", version: "v1", kind: "Scale" };
-    /// What `pods/eviction` takes.
+    /// The request kind of `pods/eviction`.
     pub(crate) const EVICTION: TypeName<'static> =
         TypeName { group: "policy", version: "v1", kind: "Eviction" };
 

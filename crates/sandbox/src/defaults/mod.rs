@@ -166,7 +166,7 @@ pub(crate) fn allocate(
     Ok(())
 }
 
-/// What reading an object back adds to one that was found good.
+/// The changes that storing and reading back make to a valid object.
 pub(crate) fn settle(kind: &ResourceKind, new: &mut Value) {
     if kind.is("jobs.batch") {
         batch::take_labels(new);

@@ -93,7 +93,7 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// What only pods have, and no templates.
+/// Defaults of pods that templates do not have.
 pub(super) fn fill_pod(new: &mut Value) {
     rules::apply(rules::POD, new);
     let Some(spec) = new.get_mut("spec") else { return };

@@ -96,7 +96,7 @@ pub(crate) fn keep(live: &Value, new: &mut Value) {
         }
     }
     if before == "LoadBalancer" && after != "LoadBalancer" {
-        // nobody is told that the address goes a little later
+        // a real server removes the address a little later, without an event
         object::set(new, &["status", "loadBalancer"], json!({}));
     }
 }

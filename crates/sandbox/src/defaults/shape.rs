@@ -31,7 +31,7 @@ pub(super) enum ShapeError {
 struct Shapes {
     structs: Vec<Struct>,
     names: HashMap<String, usize>,
-    /// What OpenAPI does not tell, by the name of the definition.
+    /// Facts that OpenAPI lacks, by the name of the definition.
     told: Map<String, Value>,
 }
 

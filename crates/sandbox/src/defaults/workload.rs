@@ -21,7 +21,7 @@ pub(super) fn replica_set(new: &mut Value) {
 pub(super) fn stateful_set(new: &mut Value) {
     rules::apply(rules::STATEFUL_SET, new);
     let strategy = object::place(new, &["spec", "updateStrategy"]);
-    // a strategy that was said gets no parameters of its own
+    // an explicit strategy gets no default parameters
     if object::at(strategy, &["type"]).is_none() {
         object::set(strategy, &["type"], "RollingUpdate");
         set_default(strategy, &["rollingUpdate"], json!({}));

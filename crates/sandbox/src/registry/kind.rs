@@ -22,7 +22,7 @@ pub(crate) struct ResourceKind {
     pub(crate) namespaced: bool,
     pub(crate) verbs: Vec<&'static str>,
     pub(crate) subresources: Vec<Subresource>,
-    /// What discovery calls `storageVersionHash`; `-` for kinds that are not stored.
+    /// The `storageVersionHash` of discovery; `-` for kinds that are not stored.
     pub(crate) storage_hash: String,
     /// Kinds with a spec whose change counts up `metadata.generation`.
     pub(crate) has_generation: bool,

@@ -25,7 +25,7 @@ impl Registry {
         Self::of(Release::default())
     }
 
-    /// What a release serves of itself.
+    /// The built-in kinds of a release.
     pub(crate) fn of(release: Release) -> Self {
         let served = BUILT_IN.iter().filter(|kind| kind.releases.contains(&release.minor()));
         Self { kinds: served.cloned().collect(), discovery: Default::default() }

@@ -12,7 +12,7 @@ pub(crate) struct Declaration<'d> {
     definitions: &'d Definitions,
     /// As it stands at the place: with its marks and its default.
     declared: &'d Value,
-    /// What the place refers to, or else the place itself.
+    /// The schema that the field refers to, or else its own.
     schema: &'d Value,
     definition: Option<&'d str>,
 }
@@ -75,7 +75,7 @@ impl<'d> Declaration<'d> {
         self.schema.get("format")?.as_str()
     }
 
-    /// What the server writes where the field is left out.
+    /// The default of the field.
     #[allow(dead_code, reason = "no reader but tests yet")]
     pub(crate) fn default(self) -> Option<&'d Value> {
         self.declared.get("default").or_else(|| self.schema.get("default"))

@@ -84,7 +84,7 @@ impl Definitions {
         self.all().get_key_value(name).map(|(name, schema)| Declaration::definition_of(self, name, schema))
     }
 
-    /// What every merge type of a built-in kind is part of.
+    /// The schema that contains the merge types of all built-in kinds.
     pub(crate) fn merge_schema(&self) -> &MergeSchema {
         &self.merge().schema
     }

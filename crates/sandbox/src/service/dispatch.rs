@@ -23,7 +23,7 @@ use crate::wire::route::{Route, Target};
 
 type Answer = Result<Response<ResponseBody>, ApiError>;
 
-/// What the request is, before anything is done about it.
+/// The log record of a request, before it is handled.
 pub(super) fn record(cluster: &Cluster, parts: &Parts) -> RequestRecord {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let route = Route::parse(parts.uri.path(), &cluster.state.lock().registry);
@@ -225,7 +225,7 @@ fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target
     Ok(response)
 }
 
-/// What can be done at this path.
+/// The methods of this path.
 fn methods(target: &Target) -> &'static [Method] {
     match (target.name.as_str(), target.subresource.as_str()) {
         ("", _) if target.kind.is("namespaces") => &[Method::GET, Method::POST],

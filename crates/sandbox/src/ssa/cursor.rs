@@ -11,7 +11,7 @@ pub(crate) struct TypeRef<'s> {
     id: TypeId,
 }
 
-/// What a value is to a merge.
+/// The shape of a value in a merge.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape<'s> {
     Map(&'s MapType),
@@ -69,7 +69,7 @@ impl<'s> TypeRef<'s> {
         })
     }
 
-    /// What `value` is.
+    /// The shapes that `value` may have.
     pub(super) fn candidates_for(self, value: Option<&Value>) -> Candidates<'s> {
         let all = self.candidates();
         match value {
@@ -110,7 +110,7 @@ impl<'s> TypeRef<'s> {
             })
     }
 
-    /// What stands for the field of an item that leaves it out.
+    /// The default of a field.
     pub(super) fn field_default(self, name: &str) -> Option<&'s Value> {
         let map = self.definition()?.map.as_ref()?;
         map.fields.get(name).and_then(|field: &FieldType| field.default.as_ref())

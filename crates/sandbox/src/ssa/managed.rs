@@ -47,7 +47,7 @@ impl<'a> Entry<'a> {
             && (self.operation == Operation::Apply || self.api_version == writer.api_version)
     }
 
-    /// What the server knows the manager by, which also orders managers.
+    /// The server's identifier of the manager, which also orders managers.
     pub(super) fn identifier(&self) -> String {
         let mut out = Map::new();
         let version = if self.operation == Operation::Apply { "" } else { &self.api_version };

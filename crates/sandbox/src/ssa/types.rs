@@ -18,7 +18,7 @@ pub(crate) struct MergeSchema {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TypeId(u32);
 
-/// What a value of the type may be; with none of them set it may be nothing.
+/// The shapes that a value may have; without any, no value is valid.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct TypeDefinition {
     pub(crate) scalar: Option<ScalarType>,

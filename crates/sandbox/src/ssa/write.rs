@@ -21,7 +21,7 @@ pub(crate) trait Types {
     /// The type of the kind in a version; `None` when there is no such version.
     fn of(&self, api_version: &str) -> Option<TypeRef<'_>>;
 
-    /// Does an entry of a version that is no more make a write fail? Otherwise the entry goes.
+    /// Does an entry of a removed version make a write fail? Otherwise the entry is dropped.
     fn keeps_all_versions(&self) -> bool {
         false
     }

@@ -91,7 +91,7 @@ impl<'l> Iterator for Carrying<'l> {
     }
 }
 
-/// What stands at a path of an object.
+/// The value at a path of a stored object.
 pub(super) fn read(stored: &Stored, path: [&str; 2]) -> Option<Value> {
     text::at(&stored.text(), &path).and_then(|text| serde_json::from_slice(text).ok())
 }

@@ -12,7 +12,7 @@ use super::Object;
 #[derive(Clone)]
 pub(crate) struct Stored {
     bytes: Arc<[u8]>,
-    /// What the bytes refer to; none for plain text.
+    /// The dictionary of the bytes; none for plain text.
     dictionary: Dictionary,
 }
 

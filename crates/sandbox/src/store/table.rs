@@ -115,7 +115,7 @@ impl Table {
     }
 }
 
-/// What the places of a namespace begin with.
+/// The key prefix of a namespace.
 fn prefix(namespace: Option<&str>) -> Option<String> {
     namespace.filter(|name| !name.is_empty()).map(|name| format!("{name}/"))
 }

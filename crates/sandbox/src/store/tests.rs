@@ -14,7 +14,7 @@ fn key(namespace: &str, name: &str) -> Key {
     Key { resource: "configmaps".to_owned(), name: ObjectName::new(namespace, name) }
 }
 
-/// What a state holds, as `place=x`.
+/// The content of a revision, as `place=x`.
 fn said<'s>(objects: impl IntoIterator<Item = (&'s Place, &'s Stored)>) -> String {
     let one = |(place, object): (&Place, &Stored)| {
         format!("{}={}", place.text(), object.parse()["data"]["x"].as_str().unwrap_or(""))
@@ -60,7 +60,7 @@ fn lists_are_in_the_order_of_keys() {
     assert_eq!(said(store.list_stored_from("configmaps", None, "a-b/x\0")), "a/x=4");
 }
 
-/// A watch that has seen everything goes on after a compaction; one that has not is told so.
+/// An up-to-date watch continues after a compaction; any other gets an error.
 #[test]
 fn changes_are_counted() {
     let (mut store, at) = filled(100);

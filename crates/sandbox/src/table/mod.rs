@@ -25,7 +25,7 @@ use crate::registry::ResourceKind;
 use crate::status::ApiError;
 use columns::Column;
 
-/// What a row carries of its object.
+/// The part of its object that a row contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Include {
     None,

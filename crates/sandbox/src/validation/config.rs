@@ -8,7 +8,7 @@ use super::place::Place;
 use super::problems::{Problems, same};
 use crate::status::FieldError;
 
-/// What all the values together may weigh.
+/// The size limit of all values together.
 const MOST: usize = 1024 * 1024;
 const SEALED: &str = "field is immutable when `immutable` is set";
 

@@ -57,7 +57,7 @@ fn check_plain_finalizers(finalizers: &Place, problems: &mut Problems) {
     }
 }
 
-/// What holds a namespace.
+/// Validates the finalizers in a namespace's spec.
 pub(super) fn check_holds(namespace: &Place, problems: &mut Problems) {
     let finalizers = namespace.at("spec.finalizers");
     for finalizer in finalizers.items() {

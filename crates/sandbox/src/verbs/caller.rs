@@ -11,9 +11,9 @@ pub(crate) struct Caller {
     /// The field manager.
     pub(crate) manager: String,
     pub(crate) dry_run: bool,
-    /// What becomes of fields that the kind does not have.
+    /// The handling of unknown fields.
     pub(crate) validation: FieldValidation,
-    /// What the answer is to warn of.
+    /// The warnings of the response.
     pub(crate) warnings: Warnings,
 }
 

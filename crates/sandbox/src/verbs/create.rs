@@ -76,7 +76,7 @@ pub(crate) fn prepare(
     }
     object::set(new, &["metadata", "uid"], uid);
     object::set(new, &["metadata", "creationTimestamp"], state.clock.timestamp());
-    // other kinds keep what was said
+    // other kinds keep the sent value
     if kind.has_generation {
         object::set(new, &["metadata", "generation"], 1);
     }

@@ -79,7 +79,7 @@ pub(crate) fn delete(
     Ok(Deleted::Lingers(put))
 }
 
-/// What holds the object back: its own finalizers, and those that the propagation asks for.
+/// The finalizers of the object, and those of the propagation.
 fn finalizers(live: &Value, propagation: Propagation) -> Vec<Value> {
     const KINDS: [(&str, Propagation); 2] =
         [("orphan", Propagation::Orphan), ("foregroundDeletion", Propagation::Foreground)];

@@ -9,7 +9,7 @@ use crate::decoding::DEEPEST;
 use crate::object;
 use crate::status::ApiError;
 
-/// What a patch may copy in all, in bytes: copies of copies grow without end.
+/// The bytes that a patch may copy in total: copies of copies grow without bound.
 const MOST_COPIED: usize = 3 * 1024 * 1024;
 
 /// Patches `object`; it is half patched when the patch does not fit.

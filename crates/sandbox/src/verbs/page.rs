@@ -117,7 +117,7 @@ impl Slice<'_> {
     }
 }
 
-/// The state of the first page is gone; the token that comes with it goes on in the present one.
+/// The revision of the first page was compacted; the new token continues at the current one.
 fn expired_page(start: &str) -> ApiError {
     let mut error = ApiError::expired_list();
     "The provided continue parameter is too old to display a consistent list result. You can start a new \

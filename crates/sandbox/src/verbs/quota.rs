@@ -123,7 +123,7 @@ fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
     }
 }
 
-/// What the objects of a namespace take of what a quota counts.
+/// The amount of a quota's resource that the objects of a namespace use.
 fn used(state: &State, namespace: &str, name: &str) -> i128 {
     let resource = match name {
         "services.loadbalancers" => "services",

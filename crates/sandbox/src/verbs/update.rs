@@ -187,7 +187,7 @@ impl Update {
         self.commit(state, kind, caller)
     }
 
-    /// What a client cannot change stays as it is.
+    /// Restores the fields that a client cannot change.
     fn prepare(&mut self, kind: &ResourceKind) -> Result<(), ApiError> {
         let name = object::name(&self.live).to_owned();
         let sent = object::text(&self.new, &["metadata", "resourceVersion"]).unwrap_or("");

@@ -50,7 +50,7 @@ impl ListOptions {
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            // a token with a negative revision goes on in the present state
+            // a token with a negative revision continues at the current revision
             let moment = u64::try_from(revision_of_page).map_or(Moment::NotOlderThan(0), Moment::Continued);
             // with a zero the rest is answered whole
             let limit = if revision == "0" { usize::MAX } else { limit };

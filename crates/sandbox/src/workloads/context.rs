@@ -46,7 +46,7 @@ impl Timers {
     }
 }
 
-/// What controllers remember between looks, by uid; a real one would lose it in a restart.
+/// The memory of controllers between reconciles, by uid; a real controller loses it in a restart.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub(super) pods: HashMap<String, super::kubelet::Run>,

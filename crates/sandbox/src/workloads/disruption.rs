@@ -90,7 +90,7 @@ fn wanted(context: &Context<'_>, budget: &Value, found: &[Object]) -> (i64, i64)
             (expected, rolling::resolve(least, expected, true))
         }
         Some(least) => (present, least.as_i64().unwrap_or(0)),
-        // a budget that says nothing allows nothing
+        // an empty budget allows no eviction
         None => (0, 0),
     }
 }

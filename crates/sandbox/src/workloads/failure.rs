@@ -137,7 +137,7 @@ pub(super) fn seen<'p>(state: &State, pod: &'p Value) -> Cow<'p, Value> {
             state.scenario.words_for(&Subject { cluster, pod, line })
         }
     };
-    // what the pod says itself wins: all of how it starts, all of how it fails
+    // annotations of the pod override the scenario, separately for start and failure
     let starts = said(START) || said(READY_AFTER);
     words.retain(|(name, _)| !(said(name) || starts && [START, READY_AFTER].contains(name)));
     if said(FAIL) {

@@ -150,7 +150,7 @@ fn settle(
     }
     let total = object::integer(&status, &["failed"]) + failed.len() as i64;
     count(&mut status, "failed", total);
-    // the end is told when no pod is left that still ends
+    // the final condition is written when no pod terminates any more
     if let Some(ending) = ending
         && object::integer(&status, &["terminating"]) == 0
     {

@@ -124,7 +124,7 @@ pub(super) fn indexes_in(text: &str, completions: i64) -> BTreeSet<i64> {
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) {
-            // whoever may write the status may write anything
+            // the status is client input and may hold any value
             indexes.extend(first.max(0)..=last.min(completions - 1));
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn failure_of(job: &Value, pod: &Value) -> Failure {
     }
 }
 
-/// What of the pod a rule is about.
+/// The part of the pod that a rule matches.
 fn fit(rule: &Value, pod: &Value) -> Option<String> {
     let name = format!("{}/{}", object::namespace(pod), object::name(pod));
     if let Some(wanted) = rule.get("onExitCodes").filter(|wanted| wanted.is_object()) {

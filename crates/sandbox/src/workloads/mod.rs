@@ -54,7 +54,7 @@ pub(crate) use log::{LogQuery, log_of};
 /// equal templates have equal hashes. The number of collisions distinguishes a hash whose name is taken.
 fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
     let mut template = template.clone();
-    // in whatever order its fields were said
+    // independent of the order of its fields
     template.sort_all_objects();
     let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
     crate::seed::short_hash(&text)

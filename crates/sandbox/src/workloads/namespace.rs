@@ -13,7 +13,7 @@ use crate::verbs::{Caller, DeleteOptions};
 /// The real controller waits before it deletes, so that what was being created is seen.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 const NEXT_LOOK: Duration = Duration::from_secs(5);
-/// What this controller holds a namespace by; others may have their own.
+/// The finalizer of this controller; others may have their own.
 const FINALIZER: &str = "kubernetes";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 

@@ -13,7 +13,7 @@ use crate::status::ApiError;
 use crate::store::{Key, Object};
 use crate::verbs;
 
-/// What the scheduler and the kubelets read of a pod's spec, and of each container.
+/// The fields of a pod's spec and containers that the scheduler and the kubelets read.
 const SPEC: &[&str] = &[
     "affinity",
     "nodeName",

@@ -42,7 +42,7 @@ pub(crate) fn fill(new: &mut Value) {
     }
 }
 
-/// What has no content is not stored.
+/// Drops empty fields, which the server does not store.
 fn drop_empty(version: &mut Value) {
     let Some(fields) = version.as_object_mut() else { return };
     for name in ["additionalPrinterColumns", "selectableFields"] {

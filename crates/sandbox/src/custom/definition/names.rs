@@ -14,7 +14,7 @@ fn is_part(part: &str) -> bool {
     !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
 }
 
-/// What keeps a text from being a label that starts with a letter.
+/// Why a text is not a DNS-1035 label.
 pub(super) fn label_mistake(value: &str) -> Option<String> {
     let mut why = Vec::new();
     if value.len() > 63 {
@@ -126,7 +126,7 @@ fn words(names: &Value, base: &str, field: &str) -> Vec<FieldError> {
     .collect()
 }
 
-/// What never changes: the resource, and once it is served the scope and the kind.
+/// Immutable fields: the resource, and once it is served the scope and the kind.
 pub(super) fn immutable(live: &Value, new: &Value) -> Vec<FieldError> {
     let served = object::condition_is_true(live, "Established");
     let when_served: &[&[&str]] = &[&["spec", "scope"], &["spec", "names", "kind"]];

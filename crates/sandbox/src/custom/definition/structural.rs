@@ -15,7 +15,7 @@ enum Level {
 
 const JUNCTORS: &[&str] = &["anyOf", "allOf", "oneOf"];
 
-/// What keeps the schema at `path` from being structural, in the order of the texts.
+/// The violations that make the schema at `path` non-structural, sorted by text.
 pub(super) fn mistakes(shape: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     invariants(shape, Level::Root, path, &mut errors);
@@ -205,7 +205,7 @@ fn nested(below: &Value, skip_any_of: bool, path: &str, errors: &mut Vec<FieldEr
     }
 }
 
-/// What junctors speak of is declared outside of them.
+/// Fields in junctors must be declared outside of them.
 fn completeness(said: &Value, declared: Option<&Value>, at: &str, path: &str, errors: &mut Vec<FieldError>) {
     let mut each = |below: &Value, path: String| match declared {
         None => errors.push(FieldError::required(at, &format!("because it is defined in {path}"))),

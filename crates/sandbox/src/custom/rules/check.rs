@@ -51,7 +51,7 @@ pub(in crate::custom) fn check(
 
 struct Walk<'a> {
     definition: &'a str,
-    /// What the rules may still cost.
+    /// The remaining cost budget.
     left: u64,
     errors: Vec<FieldError>,
 }

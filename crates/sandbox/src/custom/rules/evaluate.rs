@@ -30,7 +30,7 @@ pub(super) type Outcome<'a> = Result<Val<'a>, Fault>;
 /// One evaluation: the variables in scope, and what it may still cost.
 #[derive(Debug)]
 pub(super) struct Evaluation<'a> {
-    /// What a loop gathers may be a failure that a later turn makes good.
+    /// An accumulated value may be an error that a later iteration replaces.
     pub(super) variables: Vec<(&'a str, Outcome<'a>)>,
     pub(super) meter: Meter,
 }

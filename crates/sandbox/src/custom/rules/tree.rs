@@ -83,7 +83,7 @@ impl Rule {
         })
     }
 
-    /// What stands for the rule in messages.
+    /// The text of the rule in messages.
     pub(super) fn shown(&self) -> &str {
         if self.message.is_empty() { self.program.text.trim() } else { &self.message }
     }

@@ -67,7 +67,7 @@ pub(super) struct Object<'a> {
 /// Where nothing is declared.
 static UNDECLARED: Value = Value::Null;
 static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
-/// What rules may know of metadata.
+/// The metadata that rules may read.
 static METADATA: LazyLock<Value> = LazyLock::new(
     || json!({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}}),
 );
@@ -156,7 +156,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What a loop goes through: items of a list, keys of a map, each with its index or value.
+    /// The elements of a loop: items of a list or keys of a map, each with its index or value.
     pub(super) fn pairs(&self) -> Option<Vec<(Self, Self)>> {
         let index = |at: usize| Self::Int(i64::try_from(at).unwrap_or(i64::MAX));
         match self {

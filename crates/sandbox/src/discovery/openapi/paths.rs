@@ -54,7 +54,7 @@ fn subject(kind: &ResourceKind) -> Subject {
     }
 }
 
-/// What a subresource takes and answers, which may be of another group; `None` for connections.
+/// The request and response kind of a subresource, which may be of another group; `None` for connections.
 fn subject_of_part(kind: &ResourceKind, part: &Subresource) -> Option<Subject> {
     let own = subject(kind);
     let (group, version) = match part.version.as_str() {
