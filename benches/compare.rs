@@ -1,4 +1,4 @@
-//! What it costs to say what a pull request would do: one app of 10,000 changed, with the base in memory.
+//! The cost of comparing a pull request: one app of 10,000 changed, base in memory.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 

@@ -190,7 +190,7 @@ impl Bench {
 
 // ---- the server alone ----
 
-/// What the server takes when somebody does nothing but apply the same objects.
+/// The server's time for a plain loop of the same applies.
 async fn raw(cluster: &Cluster, size: usize, prefix: &str) {
     let client = client(cluster).await;
     for in_flight in [1, 16, 64] {

@@ -1,5 +1,4 @@
-//! What `/metrics` costs with 10,000 apps on 200 clusters: series of one name, a scrape, and what is computed when an overview is
-//! published.
+//! The cost of `/metrics` with 10,000 apps on 200 clusters: series of one name, a scrape, and publishing an overview.
 #![allow(clippy::expect_used, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 

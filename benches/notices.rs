@@ -1,4 +1,4 @@
-//! What a look at a fleet costs for 20 routes of notifications: 10,000 apps on 200 clusters, all of one commit.
+//! The cost of one overview for 20 notification routes: 10,000 apps on 200 clusters, all of one commit.
 #![allow(clippy::expect_used, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 

@@ -1,4 +1,4 @@
-//! What policies cost: objects a second and core for the set that is shipped, all objects and those alone that most of it looks at.
+//! The cost of policies: objects a second and core for the shipped set, for all objects and for those that most policies select.
 #![allow(clippy::expect_used, reason = "a benchmark fails by panicking")]
 #![allow(clippy::print_stdout, reason = "figures go to standard output")]
 

@@ -106,7 +106,7 @@ async fn push_once(scene: &Scene, seen: &mut mpsc::UnboundedReceiver<Seen>, numb
     Push { start, returned, hook, read, patched }
 }
 
-/// What remains when everything but the requests themselves is taken away.
+/// The time of the bare requests.
 async fn floor(scene: &Scene, times: usize) {
     let clients = join_all(scene.clusters().iter().map(|cluster| client(cluster.kubeconfig()))).await;
     let maps: Vec<Api<ConfigMap>> =

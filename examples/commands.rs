@@ -50,7 +50,7 @@ fn release(folder: &Path) -> std::io::Result<()> {
     clap_mangen::generate_to(command, &manual)
 }
 
-/// Without what is hidden: it is for nobody to type, and completions list it.
+/// Without hidden commands, which are not for users but would appear in completions.
 fn shown() -> Command {
     let all = tutti::cli::command();
     let mut shown = Command::new("tutti")

@@ -1,4 +1,4 @@
-//! How the time of an install grows with what is installed: the program with one embedded cluster inside.
+//! The time of an install by the number of installed apps: the program with one embedded cluster inside.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! One cluster in a hundred answers nothing: what the others notice of it.
+//! One cluster in a hundred never answers: the effect on the others.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const HANGING: usize = 10;
 const PAIRS: usize = 11;
 /// Between two pushes in a row.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Longer than anybody waits.
+/// Longer than any timeout.
 const FOR_EVER: Duration = Duration::from_secs(3600);
 
 pub fn hanging() {

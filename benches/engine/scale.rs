@@ -25,7 +25,7 @@ use crate::support::repository::{Change, TestRepository};
 /// On each cluster.
 const APPS: usize = 250;
 const CLUSTERS: usize = 100;
-/// What an object, an app on a cluster and a cluster take at the margin is told by the differences between fleets.
+/// The differences between fleets give the marginal cost of an object, an app on a cluster and a cluster.
 const FEW_CLUSTERS: usize = 10;
 const MORE: usize = 4;
 const EDITS: usize = 200;
@@ -75,7 +75,7 @@ struct Fleet {
     _listeners: Vec<Listener>,
 }
 
-/// What a run of the program took; memory in KiB.
+/// The cost of a run of the program; memory in KiB.
 struct Took {
     seconds: f64,
     peak: f64,
@@ -182,7 +182,7 @@ impl Fleet {
         starts[1]
     }
 
-    /// What is resident, in KiB, of a program that has read everything and has nothing to do.
+    /// The resident memory, in KiB, of an idle program that has read everything.
     async fn at_rest(&self) -> f64 {
         let running = self.run("rest");
         let process = running.0.id();
@@ -199,7 +199,7 @@ impl Fleet {
         resident
     }
 
-    /// How long something that somebody changed stays so.
+    /// How long a manual change stays before it is corrected.
     async fn drift(&self) {
         let _running = self.run("drift");
         let mut times = Vec::new();
@@ -217,7 +217,7 @@ impl Fleet {
         at_most("drift_p95_ms", percentile(&mut times, 0.95), "ms", 1000.0);
     }
 
-    /// What the embedded servers take from somebody who does nothing but apply.
+    /// The embedded servers' throughput with a plain loop of applies.
     async fn raw(&self) {
         let mut apis = Vec::new();
         for number in 0..self.clusters.len() {
@@ -272,7 +272,6 @@ impl Drop for Running {
     }
 }
 
-/// What a process has used of the processors.
 fn processor_seconds(process: u32) -> f64 {
     // Linux counts in hundredths of a second wherever it runs.
     const TICKS: f64 = 100.0;

@@ -31,7 +31,7 @@ const SYSTEM: &str = "flux-system";
 const APPS: &str = "flux-apps";
 const SOURCES: &str = "source.toolkit.fluxcd.io";
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
-/// What the controller watches.
+/// The kinds that the controller watches.
 const KINDS: [(&str, &str); 4] = [
     (SOURCES, "GitRepository"),
     (SOURCES, "OCIRepository"),

@@ -1,4 +1,4 @@
-//! The objects of an app, and what a step costs whoever carries it out and the API server.
+//! The objects of an app, and the measured cost of one step.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ pub const LIMIT: Duration = Duration::from_secs(900);
 /// Whoever still has something to ask after a step has asked by then.
 const LATE: Duration = Duration::from_secs(5);
 
-/// Whose steps are measured.
+/// The measured process.
 pub struct Who {
     pub name: &'static str,
     pub process: u32,
@@ -23,10 +23,10 @@ pub struct Who {
     pub user: String,
 }
 
-/// What a step took of all.
+/// The cost of a step.
 pub struct Step {
     pub seconds: f64,
-    /// Processor time of who took it.
+    /// Processor time of the measured process.
     pub cpu: f64,
     /// The most memory that it ever had, in MiB.
     pub peak: f64,
@@ -117,7 +117,7 @@ async fn requests(cluster: &Cluster) -> BTreeMap<String, f64> {
     counts
 }
 
-/// Waits until nobody writes any more.
+/// Waits until writes stop.
 pub async fn quiet(cluster: &Cluster) {
     let writes = |counts: BTreeMap<String, f64>| -> f64 {
         ["apply", "post", "put", "patch", "delete"].iter().filter_map(|verb| counts.get(*verb)).sum()

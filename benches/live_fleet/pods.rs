@@ -1,4 +1,4 @@
-//! The same apps with a pod each: what a rollout of all of them asks for, and when the cause of one that crashes is told.
+//! The same apps with one pod each: the requests of a rollout of all, and the delay until the cause of a crash is reported.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::goals::{figure, goal};
 use crate::measure::{LIMIT, Step, Who, measured, objects};
 use crate::{Bench, SIZE_OF_GOALS, client};
 
-/// What is asked beside the PATCHes.
+/// The allowed ratio of all requests to PATCHes.
 const REQUESTS_FOR_A_PATCH: f64 = 1.1;
 const CAUSE_TOLD: f64 = 15.0;
 

@@ -17,7 +17,7 @@ const APPS: usize = 10_000;
 const CLUSTERS: usize = 10;
 const COMMITS: usize = 20;
 
-/// Who reads and renders one revision after the other, as the controller does.
+/// Reads and renders one revision after the other, as the controller does.
 struct Reader {
     repository: ConfigRepository,
     runtime: tokio::runtime::Runtime,

@@ -32,7 +32,7 @@ struct OnDisk {
 /// How often each is timed; the fastest counts, on both sides.
 const TIMES: usize = 3;
 
-/// What came of many charts.
+/// The results of many charts.
 #[derive(Default)]
 pub struct Summary {
     pub cases: usize,
@@ -47,7 +47,7 @@ pub struct Summary {
     known: Vec<f64>,
 }
 
-/// Renders every chart below a folder both ways, and says what differs.
+/// Renders every chart below a folder both ways and prints the differences.
 pub fn compare(folder: &Path, render: &Path, helm: &Path, summary: &mut Summary) {
     let limits = ChartRenderLimits { children: 1, ..ChartRenderLimits::default() };
     let command = ChartRenderer::new(RendererProgram::Helm(helm.to_owned()), limits.clone());
@@ -211,7 +211,7 @@ fn differences(ours: &ChartOutput, theirs: &ChartOutput, again: &ChartOutput) ->
     found
 }
 
-/// What an object of a chart is known by.
+/// The identity of an object in a chart.
 fn key(made: &ChartObject) -> String {
     let name = made.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("?");
     let kind = made.object.get("kind").and_then(Value::as_str).unwrap_or("?");

@@ -146,7 +146,7 @@ fn objects(documents: impl Iterator<Item = Value>) -> Objects {
     documents.map(one).collect()
 }
 
-/// What each overlay comes to, and how long all took.
+/// The objects of each overlay, and the total time.
 fn by_tutti(folder: &Path) -> (BTreeMap<String, Objects>, Duration) {
     let start = Instant::now();
     let snapshot = source::read_folder(folder, manifest::listed_beside).expect("a folder");

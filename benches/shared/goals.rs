@@ -1,4 +1,4 @@
-//! Figures, and the goals that some of them have. A goal that is missed fails the benchmark, once all is measured.
+//! Prints figures and checks goals. A missed goal fails the benchmark after all measurements.
 
 use parking_lot::Mutex;
 
@@ -14,7 +14,7 @@ pub fn at_most(name: &str, value: f64, unit: &str, most: f64) {
     goal(name, value, unit, most);
 }
 
-/// Of a figure that was told already.
+/// Prints the goal of a figure that was printed before, and records a miss.
 pub fn goal(name: &str, value: f64, unit: &str, most: f64) {
     println!("goal {name} {most:.2} {unit}");
     // What is no number misses it too.

@@ -1,4 +1,4 @@
-//! The program, and what it says of itself.
+//! Starts the program and reads its metrics.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};

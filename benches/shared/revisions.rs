@@ -1,4 +1,4 @@
-//! An app whose image is pushed again and again, and when its Deployment got which revision, as watches tell it.
+//! Pushes new images of one app and watches when its Deployment gets each revision.
 
 use std::path::Path;
 use std::time::SystemTime;

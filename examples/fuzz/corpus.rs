@@ -1,10 +1,10 @@
-//! What inputs are made of: texts that are right, and texts that are wrong on purpose.
+//! The corpus of valid and deliberately invalid texts.
 
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// The texts of a target; every one is taken apart and put together anew.
+/// The texts of a target, which the mutations split and recombine.
 pub fn of(target: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders: &[&str] = match target {

@@ -1,4 +1,4 @@
-//! New texts from known ones.
+//! Mutates texts of the corpus.
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;

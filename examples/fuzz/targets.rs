@@ -1,4 +1,4 @@
-//! What is done with an input.
+//! The fuzz targets.
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;

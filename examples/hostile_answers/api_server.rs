@@ -1,4 +1,4 @@
-//! An API server: all that tutti asks one.
+//! A simulated API server with every request that tutti sends.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn events(is_list: bool) -> Answer {
     Answer { body, ..Answer::json(&Value::Null) }
 }
 
-/// Everything, one after another; what comes of it is for nobody.
+/// Sends every request in turn and ignores the results.
 async fn ask(address: String, folder: PathBuf) {
     let path = folder.join("config");
     let text = json!({

@@ -1,4 +1,4 @@
-//! A forge: Gitea's API, as far as tutti asks it.
+//! A simulated Gitea API with every request that tutti sends.
 
 use std::path::PathBuf;
 

@@ -24,7 +24,7 @@ static REPOSITORY: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     folder
 });
 
-/// What it said to what: the same questions have the same answers.
+/// The answers by request: equal requests have equal answers.
 static SAID: LazyLock<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = LazyLock::new(Mutex::default);
 
 fn answer(asked: &Asked) -> Answer {

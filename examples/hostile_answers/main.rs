@@ -44,10 +44,10 @@ use self::server::{Answer, Asked, Server};
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Inputs that are tried at once: each waits now and then.
 const SIDE_BY_SIDE: usize = 6;
-/// What the process may take, in KiB: the peer and what it sends count too.
+/// The memory limit of the process in KiB, which includes the peer and its answers.
 const MEMORY: u64 = 300 * 1024;
 
-/// Somebody who answers.
+/// A simulated peer of tutti.
 #[derive(Debug)]
 pub struct Peer {
     name: &'static str,
@@ -116,7 +116,7 @@ async fn main() {
     std::process::exit(i32::from(findings > 0 || panics > 0));
 }
 
-/// What is wrong with an input.
+/// The finding of an input, if any.
 async fn input(peer: &Peer, seed: u64, is_shown: bool) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(peer.answer, seed, is_shown).await;

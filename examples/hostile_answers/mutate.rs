@@ -1,4 +1,4 @@
-//! Answers that are not quite what they should be.
+//! Mutates the answers of a peer.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 
 use super::server::Answer;
 
-/// Pieces that mean something to whoever reads JSON or shows it.
+/// Fragments with a meaning in JSON or on a terminal.
 const WORDS: &[&str] = &[
     "{",
     "}",

@@ -43,7 +43,7 @@ const EVENTS: [&str; 9] = [
     "status",
 ];
 
-/// What the path `/KIND/EVENT/NUMBER` names, before it is changed.
+/// The delivery that the path `/KIND/EVENT/NUMBER` names, before mutation.
 fn answer(asked: &Asked) -> Answer {
     let mut names = asked.path.split('/').skip(1);
     let (kind, event) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
@@ -173,7 +173,7 @@ fn change(headers: &mut HeaderMap, random: &mut StdRng) {
     }
 }
 
-/// What is kept can be shown, holds no secret, and is bounded.
+/// Stored deliveries can be shown, contain no secret, and are bounded.
 async fn look() {
     let request = Request::get("/api/v1/deliveries?limit=20").body(Body::empty()).expect("a request");
     let response = served().deliveries.clone().oneshot(request).await.expect("infallible");

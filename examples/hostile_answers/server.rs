@@ -1,5 +1,4 @@
-//! Answers over HTTP/1 as a peer would, but for what a seed changes. What is asked again is answered in the order of the questions, so
-//! the same seed makes the same answers.
+//! An HTTP/1 server of mutated answers. It answers repeated requests in order, so one seed gives the same answers.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,4 +1,4 @@
-//! `cargo xtask vectors`: asks upstream again what it answers to the cases of server-side apply.
+//! `cargo xtask vectors`: records the answers of upstream's server-side apply to generated cases.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_what_the_command_writes_when_nothing_is_asked() {
+    fn vector_file_matches_the_default_options() {
         let header = header();
         assert_eq!(header["seed"], SEED);
         assert_eq!(header["cases"], CASES);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answers_are_of_the_versions_that_the_generator_requires() {
+    fn vectors_match_the_generator_versions() {
         let header = header();
         let manifest = fs::read_to_string(module().join("go.mod")).unwrap();
         let upstream = header["upstream"].as_object().unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answers_are_of_the_kubernetes_that_the_live_clusters_run() {
+    fn vectors_match_the_live_kubernetes_version() {
         let of = |folder: &str| fs::read_to_string(repository().join(folder).join("go.mod")).unwrap();
         let version = |manifest: &str| {
             let line = manifest.lines().find(|line| line.trim().starts_with("k8s.io/apimachinery v"));

@@ -1,6 +1,6 @@
-//! What service accounts ask of an API server, from its own audit log.
+//! Reads the requests of service accounts from an API server's audit log.
 //!
-//! Nobody else is in the log: controllers and administrators have certificates, and would fill it.
+//! The audit policy logs service accounts only: controllers and administrators use certificates and would fill the log.
 
 use std::fs;
 use std::path::Path;
@@ -29,13 +29,13 @@ pub struct Asked {
     /// With its query.
     pub uri: String,
     pub status: u16,
-    /// Who asked, in its own words.
+    /// The user agent.
     pub agent: String,
     /// When, to the microsecond, in UTC: such times are in order as texts are.
     pub at: String,
 }
 
-/// What an API server has to be told.
+/// The arguments of an API server that enable the log.
 pub(crate) fn arguments(folder: &Path) -> Result<Vec<String>, Error> {
     let policy = folder.join("audit-policy.yaml");
     fs::write(&policy, POLICY).map_err(Error::file("write", &policy))?;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_named_as_roles_name_it() {
+    fn audited_requests_use_role_resource_names() {
         let check = |object: Value, expected: &str| {
             let event = json!({"verb": "patch", "requestURI": "/path?a=b", "objectRef": object, "responseStatus": {"code": 409}});
             let asked = asked(&event);

@@ -1,4 +1,5 @@
-//! A certificate authority per cluster, and what it signs. EC keys: made in a blink, and every component reads them.
+//! A certificate authority for each cluster and its certificates. Keys are EC: fast to generate, and every component
+//! reads them.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};

@@ -128,7 +128,7 @@ impl Cluster {
         &self.server
     }
 
-    /// As the API server says it: `v1.36.4`.
+    /// As the API server reports it: `v1.36.4`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -186,7 +186,7 @@ impl Cluster {
         Ok(format!("system:serviceaccount:{account}"))
     }
 
-    /// What the API server answers to GET, as JSON.
+    /// The JSON response of the API server to a GET.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.client.get(path).await
     }

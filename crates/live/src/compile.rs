@@ -1,4 +1,5 @@
-//! Builds a module's programs into the cache: one build at a time on the whole machine, moved into place when complete.
+//! Builds a module's programs into the cache. One build runs at a time on the machine; a complete build is moved into
+//! place.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What can go wrong between a checkout and a running fleet.
+//! Errors of building, starting and using the live tier.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! kustomize-controller of Flux 2, which the benchmark of a fleet compares with.
+//! Flux 2's kustomize-controller, for the fleet benchmark.
 
 use std::path::{Path, PathBuf};
 

@@ -67,7 +67,7 @@ impl Gitea {
         &self.token
     }
 
-    /// As the API says it: `1.26.4`.
+    /// As the API reports it: `1.26.4`.
     pub fn version(&self) -> &str {
         &self.version
     }

@@ -1,4 +1,4 @@
-//! The renderer of charts, and the command that it is compared with.
+//! The chart renderer `helm-render`, and the `helm` command that tests compare it with.
 
 use std::env;
 use std::path::{Path, PathBuf};

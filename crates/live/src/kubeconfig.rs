@@ -30,7 +30,7 @@ current-context: admin
     )
 }
 
-/// That of the administrator, for whoever has this token.
+/// The administrator's kubeconfig with this token as credential.
 pub(crate) fn with_token(text: &str, token: &str) -> String {
     let is_ours = |line: &&str| !line.trim_start().starts_with("client-");
     let line = |line: &str| match line {

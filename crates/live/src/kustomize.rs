@@ -1,4 +1,4 @@
-//! kustomize, which the benchmark compares overlays with.
+//! kustomize, for the overlay benchmark.
 
 use std::path::PathBuf;
 

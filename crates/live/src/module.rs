@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// One program of a module.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) package: &'static str,

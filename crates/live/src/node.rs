@@ -1,4 +1,4 @@
-//! Nodes are objects: kwok plays their kubelets.
+//! Node objects, whose kubelets kwok simulates.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_usable_when_ready_and_without_taints() {
+    fn nodes_need_readiness_and_no_taints() {
         fn check(changes: &Value, expected: bool) {
             let mut node = object(1);
             node["status"]["conditions"] = changes["conditions"].clone();

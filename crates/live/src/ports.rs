@@ -13,7 +13,7 @@ const COUNT: u16 = 20_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port that nobody listens on and that this process has not chosen before.
+/// A free port that this process has not chosen before.
 pub fn free() -> Result<u16, Error> {
     first_free((0..COUNT).map(|_| next()))
 }

@@ -1,4 +1,5 @@
-//! A child process that cannot outlive us: stopped when dropped, and by the kernel when we die without dropping.
+//! A child process that ends with its parent: dropping the value stops it, and the kernel kills it when the parent
+//! dies without dropping.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_ends_is_reported_with_its_log() {
+    async fn ended_process_error_contains_its_log() {
         let folder = std::env::temp_dir();
         let name = format!("tutti-live-end-{}", std::process::id());
         let script = "echo the reason; exit 3".to_owned();

@@ -1,4 +1,4 @@
-//! Where the programs are: in folders the user named, or in the cache.
+//! Finds the programs in folders that the user named, else in the cache.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const CONTROL_PLANE: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "
 /// Of any version; those of the first folder serve all.
 const AROUND_IT: [&str; 3] = ["etcd", "kubectl", "kwok"];
 
-/// What differs between versions of Kubernetes.
+/// The programs that differ between versions of Kubernetes.
 #[derive(Debug, Clone)]
 pub struct ControlPlane {
     pub apiserver: PathBuf,
@@ -34,7 +34,7 @@ impl ControlPlane {
 #[derive(Debug, Clone)]
 pub struct Programs {
     pub etcd: PathBuf,
-    /// What a cluster runs unless it is asked for another.
+    /// The control plane that clusters run by default.
     pub newest: ControlPlane,
     pub older: Vec<ControlPlane>,
     pub kubectl: PathBuf,

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_run_sweeps_what_ended_and_leaves_what_runs() {
+    fn next_run_removes_only_ended_folders() {
         let cache = cache("sweep");
         let running = RunFolder::create(&cache).unwrap();
         let left = cache.join("runs/1-1");

@@ -1,4 +1,4 @@
-//! What to start, and what then runs.
+//! The configuration of a live environment, and the running environment.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::process::Process;
 use crate::run::RunFolder;
 use crate::{Cluster, Error, Gitea, Programs, cache};
 
-/// What to start.
+/// The clusters and services to start.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// One cluster per name.
@@ -124,7 +124,7 @@ impl Live {
         self.processes().map(|process| process.log_tail(lines)).collect()
     }
 
-    /// The ids of all processes, for someone who wants to see that they are gone afterwards.
+    /// The ids of all processes, for checks that they have ended.
     pub fn process_ids(&self) -> Vec<u32> {
         self.processes().filter_map(Process::id).collect()
     }

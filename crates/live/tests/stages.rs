@@ -26,7 +26,7 @@ fn stages() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn every_document_is_a_stage_with_a_name_of_its_own() {
+fn every_document_is_a_uniquely_named_stage() {
     let mut names = BTreeSet::new();
     for (file, stage) in stages() {
         assert_eq!(stage["apiVersion"], "kwok.x-k8s.io/v1alpha1", "{file}");
@@ -39,7 +39,7 @@ fn every_document_is_a_stage_with_a_name_of_its_own() {
 }
 
 #[test]
-fn every_stage_of_a_living_pod_asks_how_it_should_fail() {
+fn every_running_pod_stage_checks_failures() {
     for (file, stage) in stages() {
         let selector = stage["spec"]["selector"].to_string();
         let about_life = selector.contains("deletionTimestamp") && selector.contains("DoesNotExist");

@@ -99,7 +99,7 @@ async fn a_deployment_becomes_available_on_every_cluster() {
 }
 
 #[tokio::test]
-async fn pods_fail_as_they_are_told() {
+async fn pods_fail_as_their_annotations_say() {
     let Some(tier) = tier().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("failures").await.unwrap();
@@ -171,7 +171,7 @@ async fn pods_fail_as_they_are_told() {
 }
 
 #[tokio::test]
-async fn a_running_pod_fails_and_recovers_with_its_annotation() {
+async fn running_pod_follows_its_failure_annotation() {
     let Some(tier) = tier().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("recovery").await.unwrap();
@@ -220,7 +220,7 @@ async fn jobs_complete_and_fail() {
 }
 
 #[tokio::test]
-async fn a_slow_pod_terminates_for_its_whole_grace_period() {
+async fn slow_pod_uses_its_whole_grace_period() {
     let Some(tier) = tier().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("slow").await.unwrap();
@@ -287,7 +287,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn gitea_takes_a_push_calls_the_hook_and_keeps_statuses() {
+async fn gitea_receives_pushes_calls_hooks_and_keeps_statuses() {
     let Some(tier) = tier().await else { return };
     let gitea = tier.gitea().unwrap();
     let door = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

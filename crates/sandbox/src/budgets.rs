@@ -1,4 +1,4 @@
-//! Budgets that are counted, not timed.
+//! Tests of counted costs (parses, reads, bytes), which do not depend on the machine's speed.
 
 use std::time::Duration;
 

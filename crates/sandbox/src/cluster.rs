@@ -1,4 +1,4 @@
-//! One embedded cluster: its state behind one lock, and the handle that everyone shares.
+//! One embedded cluster: its state behind one lock, and the [`Sandbox`] handle that callers clone.
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::signal::Signal;
 use crate::store::Store;
 use crate::{verbs, workloads};
 
-/// What the lock guards. Every request and every controller step is one critical section, so each
-/// sees a consistent cluster; nothing awaits inside.
+/// The state behind the lock. Every request and every controller step is one critical section without an await, so each
+/// sees a consistent cluster.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) store: Store,
@@ -27,9 +27,9 @@ pub(crate) struct State {
     pub(crate) seed: Seed,
     pub(crate) clock: Clock,
     pub(crate) options: Arc<SandboxOptions>,
-    /// How pods fare.
+    /// The simulated behaviour of pods.
     pub(crate) scenario: Arc<Scenario>,
-    /// Who changes what is written.
+    /// The mutating webhooks.
     pub(crate) webhooks: Arc<[Webhook]>,
     /// The last octets handed out as service and pod addresses.
     pub(crate) addresses: (u32, u32),
@@ -49,9 +49,9 @@ pub(crate) struct Cluster {
     pub(crate) state: Mutex<State>,
     pub(crate) faults: Mutex<Faults>,
     pub(crate) requests: Mutex<RequestLog>,
-    /// Counts up when every open watch is to be cut.
+    /// Counts up when all open watches are cut.
     pub(crate) connections: Signal,
-    /// Counts up when the controllers have something to look at.
+    /// Counts up when the controllers have work.
     pub(crate) work: watch::Sender<u64>,
     started: Once,
 }
@@ -127,8 +127,8 @@ impl Sandbox {
         SandboxService::new(self.cluster.clone())
     }
 
-    /// The API without its faults, as one who stands beside the server: a request meets no trouble, is answered at once also
-    /// while the cluster is down, and is not in the log of requests.
+    /// The API without injected faults: requests never fail or wait, also while the cluster is down, and are not
+    /// logged.
     pub fn undisturbed(&self) -> SandboxService {
         SandboxService::undisturbed(self.cluster.clone())
     }
@@ -141,7 +141,7 @@ impl Sandbox {
         }
     }
 
-    /// Lets the pods fare by another scenario from now on, also those that run.
+    /// Sets another scenario, also for running pods.
     pub fn set_scenario(&self, scenario: Scenario) {
         self.cluster.with(|state| {
             state.scenario = Arc::new(scenario);

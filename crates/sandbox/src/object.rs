@@ -1,18 +1,20 @@
-//! Reading and changing Kubernetes objects that are held as JSON.
+//! Reads and changes Kubernetes objects that are held as JSON.
 //!
+<<<<<<< HEAD
 //! Objects come in every kind, so nothing here is typed; a missing field reads as `NotConfigured` or zero.
+=======
+//! Objects of every kind pass through here, so nothing is typed. A missing field reads as `None` or zero.
+>>>>>>> names8
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-/// The value at a path of field names.
 pub(crate) fn at<'v>(object: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, field| value.get(field)).filter(|value| !value.is_null())
 }
 
-/// The text at a path.
 pub(crate) fn text<'v>(object: &'v Value, path: &[&str]) -> Option<&'v str> {
     at(object, path).and_then(Value::as_str)
 }
@@ -22,7 +24,7 @@ pub(crate) fn integer(object: &Value, path: &[&str]) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// The seconds at a path; nobody waits longer than a hundred years, so that no time runs over.
+/// The seconds at a path, at most a hundred years, so that times do not overflow.
 pub(crate) fn seconds(object: &Value, path: &[&str]) -> Duration {
     const LONGEST: u64 = 100 * 365 * 24 * 3600;
     Duration::from_secs(u64::try_from(integer(object, path)).unwrap_or(0).min(LONGEST))
@@ -33,7 +35,7 @@ pub(crate) fn list<'v>(object: &'v Value, path: &[&str]) -> &'v [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The place at a path, with the maps on the way created.
+/// The value at a path; missing maps on the way are created.
 pub(crate) fn place<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
     path.iter().fold(object, |value, field| {
         if !value.is_object() {
@@ -43,7 +45,6 @@ pub(crate) fn place<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
     })
 }
 
-/// Sets the value at a path.
 pub(crate) fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     *place(object, path) = value.into();
 }
@@ -115,7 +116,6 @@ pub(crate) fn controller(object: &Value) -> Option<&Value> {
         .find(|owner| owner.get("controller") == Some(&Value::Bool(true)))
 }
 
-/// A controlling owner reference to `owner`.
 pub(crate) fn controller_reference(owner: &Value, api_version: &str, kind: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": name(owner), "uid": uid(owner),
         "controller": true, "blockOwnerDeletion": true})
@@ -154,7 +154,6 @@ pub(crate) fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v Value> 
     list(object, &["status", "conditions"]).iter().find(|one| one["type"] == kind)
 }
 
-/// Is the condition of a type `True`?
 pub(crate) fn condition_is_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).is_some_and(|one| one["status"] == "True")
 }

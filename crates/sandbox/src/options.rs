@@ -1,4 +1,4 @@
-//! What one embedded cluster is like.
+//! The settings of one embedded cluster.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ pub struct SandboxOptions {
     pub name: String,
     /// The `gitVersion` that `/version` answers.
     pub version: String,
-    /// What the server does otherwise than the newest; [`SandboxOptions::running`] sets all that belongs to it.
+    /// The simulated release; [`SandboxOptions::running`] sets all options that belong to it.
     pub release: Release,
     /// Everything random (uids, suffixes, delays, faults) comes from here.
     pub seed: u64,
@@ -31,7 +31,7 @@ pub struct SandboxOptions {
     pub history: usize,
     /// The wall-clock time at the start; it advances with `tokio::time`.
     pub epoch: SystemTime,
-    /// How pods fare; [`Sandbox::set_scenario`](crate::Sandbox::set_scenario) changes it later.
+    /// The scenario of pod behaviour; [`Sandbox::set_scenario`](crate::Sandbox::set_scenario) changes it later.
     pub scenario: Scenario,
     /// Whether the server answers streaming lists (`sendInitialEvents`), as real ones do since 1.32.
     pub streaming_lists: bool,

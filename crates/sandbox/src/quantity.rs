@@ -1,8 +1,8 @@
-//! Quantities such as `500m` and `1Gi`: what they are worth, and the canonical form in which the
-//! server stores them: `1024Mi` is `1Gi`, `0.5` is `500m`, `1000Ki` and `1e3` stay.
+//! Parses and prints Kubernetes quantities such as `500m` and `1Gi`.
 //!
-//! Three forms are kept apart, because a quantity is written back in the form it came in: decimal
-//! (`1k`), binary (`1Ki`), exponent (`1e3`). Nothing is smaller than a nano: the rest is rounded up.
+//! The API server stores a quantity in canonical form: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`; `1000Ki` and
+//! `1e3` stay. A quantity keeps the form in which it was written: decimal (`1k`), binary (`1Ki`) or exponent (`1e3`).
+//! The smallest unit is a nano; smaller amounts are rounded up.
 
 use std::cmp::Ordering;
 
@@ -173,8 +173,7 @@ impl Quantity {
         (nano / 1_000_000_000 + up - down).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// In thousandths, rounded up. What is beyond any machine counts as the most there can be, so that
-    /// sums of many stay in bounds.
+    /// In thousandths, rounded up. Huge values are capped, so that sums do not overflow.
     pub(crate) fn thousandths(&self) -> i128 {
         let most = MOST * 1000;
         let Some(nano) = at_nano(self.digits, self.power) else { return self.digits.signum() * most };
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_is_stable_and_of_the_same_value() {
+    fn canonical_form_is_stable_and_keeps_the_value() {
         let suffixes = ["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "E-2", "e1"];
         for whole in ["0", "1", "7", "8", "10", "999", "1000", "1024", "4096", "123456", "007"] {
             for fraction in ["", ".", ".5", ".25", ".000", ".0001", ".1234567891"] {

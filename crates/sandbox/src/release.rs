@@ -1,8 +1,13 @@
-//! What an API server of an older Kubernetes does otherwise than the newest.
+//! Differences between the API servers of older Kubernetes releases and the newest.
 //!
+<<<<<<< HEAD
 //! Only what clients of an API server notice: which kinds it serves, which forms of discovery and of watches, what it asks of an
 //! apply, what it writes into `managedFields`. Controllers, defaults and validation are those of the newest release
 //! (`docs/development/sandbox.md`).
+=======
+//! Only what clients notice differs: served kinds, forms of discovery and watches, requirements of an apply, entries of
+//! `managedFields`. Controllers, defaults and validation are those of the newest release (`docs/sandbox.md`).
+>>>>>>> names8
 
 use std::collections::BTreeMap;
 
@@ -38,7 +43,7 @@ impl Release {
         format!("v1.{}.0", self.0)
     }
 
-    /// Earlier ones answer in the older form, whatever is accepted. From 1.26 to 1.29 they know forms that nobody asks for any more.
+    /// Earlier ones return the older form for every `Accept`. 1.26 to 1.29 have beta forms that clients no longer request.
     pub(crate) fn has_aggregated_discovery(self) -> bool {
         self.0 >= 30
     }
@@ -56,7 +61,7 @@ impl Release {
         self.0 >= 27
     }
 
-    /// Earlier ones drop unknown fields of creates and updates without a word.
+    /// Earlier ones drop unknown fields of creates and updates silently.
     pub(crate) fn knows_field_validation(self) -> bool {
         self.0 >= 25
     }
@@ -71,12 +76,12 @@ impl Release {
         self.0 >= 23
     }
 
-    /// Earlier ones know no default of the protocol, which is a key of a Service's ports: an apply has to say it.
+    /// Earlier ones have no default for the protocol, a key of a Service's ports: an apply must set it.
     pub(crate) fn defaults_service_ports(self) -> bool {
         self.0 >= 21
     }
 
-    /// Entries of `managedFields` say of which subresource a write was; those of `scale` are there at all.
+    /// Entries of `managedFields` name the subresource of a write, and writes of `scale` have entries.
     pub(crate) fn tracks_subresources(self) -> bool {
         self.0 >= 22
     }

@@ -1,4 +1,4 @@
-//! The log of requests that tests count.
+//! The log of all requests, which tests count.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl RequestRecord {
         self.verb == "watch"
     }
 
-    /// Does this list leave open which state it wants?
+    /// Does this list accept any state (neither `resourceVersion` nor `continue`)?
     pub(crate) fn may_be_stale(&self) -> bool {
         ["resourceVersion", "continue"].iter().all(|name| !self.query.contains(&format!("{name}=")))
     }
@@ -49,7 +49,7 @@ impl RequestRecord {
 /// Requests are kept up to this many; counting tests reset long before.
 const MOST_RECORDS: usize = 100_000;
 
-/// Many records say the same words, so each word is kept once.
+/// Records share most strings, so each string is stored once.
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog {
     words: Vec<Arc<str>>,

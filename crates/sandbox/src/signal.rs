@@ -1,7 +1,7 @@
-//! Waking everybody who waits, in the order in which they began to wait.
+//! A counter that wakes its waiters in the order in which they began to wait.
 //!
-//! `tokio::sync::watch` wakes in an order that differs from run to run; that order shows in the order
-//! of what clients do next.
+//! `tokio::sync::watch` wakes in an order that differs between runs. That order would show in the order of later
+//! requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

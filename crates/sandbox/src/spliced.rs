@@ -1,7 +1,6 @@
-//! Answers put together from the text of stored objects, which is not parsed for it.
+//! Builds responses from the JSON text of stored objects without parsing it.
 //!
-//! Stored objects begin with their kind and their version; the functions here fall back on other
-//! text as it is.
+//! Stored objects begin with kind and version. Text in any other form is returned unchanged.
 
 use std::borrow::Cow;
 
@@ -11,7 +10,7 @@ use crate::store::{Stored, text};
 
 const METADATA_TYPE: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
 
-/// A whole object in the version that was asked for.
+/// A whole object in the requested version.
 pub(crate) fn whole<'t>(kind: &ResourceKind, object: &'t [u8]) -> Cow<'t, [u8]> {
     if let Some(shown) = custom::present_text(kind, object) {
         return Cow::Owned(shown);
@@ -27,7 +26,6 @@ pub(crate) fn whole<'t>(kind: &ResourceKind, object: &'t [u8]) -> Cow<'t, [u8]> 
     Cow::Owned([head.as_slice(), fields.unwrap_or_default()].concat())
 }
 
-/// Only the metadata of an object.
 pub(crate) fn metadata(object: &[u8]) -> Vec<u8> {
     [METADATA_TYPE, text::field(object, "metadata").unwrap_or(b"{}"), b"}"].concat()
 }
@@ -46,7 +44,6 @@ pub(crate) fn list(kind: &ResourceKind, metadata: &[u8], items: &[Stored]) -> Ve
     })
 }
 
-/// A list of only the metadata.
 pub(crate) fn metadata_list(list_metadata: &[u8], items: &[Stored]) -> Vec<u8> {
     joined("PartialObjectMetadataList", "meta.k8s.io/v1", list_metadata, items, |object, out| {
         out.extend_from_slice(&metadata(object));

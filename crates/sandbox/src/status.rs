@@ -1,4 +1,4 @@
-//! Errors as the API server says them: a `Status` object with code, reason, message and details.
+//! API errors as `Status` objects with code, reason, message and details.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::registry::ResourceKind;
 use crate::ssa::go;
 
-/// What a real server reads and writes.
+/// The media types of a real server.
 const MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// A request that failed, as the client will see it.
@@ -19,7 +19,7 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Box<Value>>,
-    /// What an expired page says to go on with.
+    /// The continue token of an expired page.
     pub(crate) continue_token: Option<String>,
     /// Answered as plain text, as the server does for paths that no API serves.
     pub(crate) plain: bool,
@@ -33,7 +33,7 @@ pub(crate) struct FieldError {
     pub(crate) message: String,
 }
 
-/// Errors are handed on often: what few of them say is kept aside.
+/// Boxed, because few errors have details and errors are moved often.
 fn boxed(details: Value) -> Option<Box<Value>> {
     Some(Box::new(details))
 }
@@ -56,7 +56,7 @@ impl FieldError {
         Self { field: field.into(), reason: "FieldValueForbidden", message: format!("Forbidden: {why}") }
     }
 
-    /// What this cluster has no use for, said in full.
+    /// An unsupported value, with a full message.
     pub(crate) fn unsupported_here(field: impl Into<String>, message: &str) -> Self {
         Self { field: field.into(), reason: "FieldValueInvalid", message: message.to_owned() }
     }
@@ -236,7 +236,7 @@ impl ApiError {
         error
     }
 
-    /// Mistakes in what of a log is asked for.
+    /// Mistakes in the options of a log request.
     pub(crate) fn invalid_log_options(pod: &str, errors: &[FieldError]) -> Self {
         let said = listed(&errors.iter().map(FieldError::text).collect::<Vec<_>>());
         let message = format!("PodLogOptions \"{pod}\" is invalid: {said}");
@@ -344,7 +344,7 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
     }
 
-    /// What the simulator does not do: said aloud, never answered with a plausible 200.
+    /// A feature that is not simulated: an explicit error instead of a plausible 200.
     pub(crate) fn not_simulated(what: impl std::fmt::Display) -> Self {
         Self::new(
             StatusCode::NOT_IMPLEMENTED,

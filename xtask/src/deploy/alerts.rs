@@ -1,4 +1,4 @@
-//! Alert rules and dashboard, as promtool reads them.
+//! Tests of the alert rules and the dashboard, with promtool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -15,7 +15,7 @@ use super::root;
 #[path = "../../../tests/it/support/monitoring.rs"]
 mod monitoring;
 
-/// What a process of tutti shows, by the table that a test holds equal to that; counters without their ending.
+/// The metrics of a tutti process, from the documented table that a test keeps equal to them; counters without their suffix.
 fn metrics() -> BTreeSet<String> {
     let page = read("docs/reference/metrics.md");
     let names =

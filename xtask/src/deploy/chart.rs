@@ -1,4 +1,4 @@
-//! The chart and the manifests: one source, values that are checked, a name for each metric and setting.
+//! Tests of the chart: manifests, value schema, names of metrics and settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -105,7 +105,7 @@ fn schema_refuses_wrong_values() {
 }
 
 #[test]
-fn each_value_is_in_the_schema_and_has_a_comment() {
+fn every_chart_value_has_schema_and_comment() {
     let values = read("charts/tutti/values.yaml");
     let schema = serde_json::from_str(&read("charts/tutti/values.schema.json")).expect("JSON");
     let mut known = BTreeSet::new();

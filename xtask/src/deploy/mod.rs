@@ -63,7 +63,7 @@ fn render(helm: &Path, values: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What Helm writes, template by template.
+/// Helm's output, by template.
 fn by_template(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
     let mut documents = text.split("---\n# Source: tutti/templates/");
     ensure!(

@@ -1,4 +1,4 @@
-//! The holder: owns every process until SIGTERM, and takes them along however it ends.
+//! The holder process: owns all other processes until SIGTERM and stops them however it ends.
 
 use std::process;
 

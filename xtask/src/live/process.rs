@@ -1,4 +1,4 @@
-//! Processes by id and start time: an id alone may belong to someone else by now.
+//! Identifies a process by id and start time, because ids are reused.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_runs_and_another_start_time_is_another_process() {
+    fn start_time_distinguishes_processes() {
         let mut identity = Identity::of(std::process::id()).unwrap();
         assert!(identity.is_running());
         identity.started += 1;

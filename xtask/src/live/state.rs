@@ -1,4 +1,4 @@
-//! What runs, in a file of the cache: written by the holder when all is ready, read by `status` and `down`.
+//! The state file in the cache. The holder writes it when everything is ready; `status` and `down` read it.
 
 use std::fs;
 use std::io::ErrorKind;

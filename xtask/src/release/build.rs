@@ -69,7 +69,7 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a program writes to standard output; its errors come with it.
+/// The standard output of a program; an error contains its standard error.
 pub fn text(mut command: Command) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("failed to start {name}"))?;
@@ -86,7 +86,6 @@ pub fn json(command: Command) -> anyhow::Result<Value> {
     serde_json::from_str(&text(command)?).with_context(|| format!("{name} wrote what is no JSON"))
 }
 
-/// As the binary itself says.
 pub fn version_of(binary: &Path) -> anyhow::Result<String> {
     let mut command = Command::new(std::path::absolute(binary)?);
     command.arg("--version");

@@ -1,4 +1,4 @@
-//! What the programs are made of: crates that are linked, libraries in C that crates bring along, Go modules, packages of Debian.
+//! The components inside the programs: linked crates, C libraries of crates, Go modules, Debian packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

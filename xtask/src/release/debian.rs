@@ -24,7 +24,7 @@ pub struct Pin {
     pub sha256: String,
 }
 
-/// What is inside a package, by path from the root.
+/// The content of a package, by path from the root.
 #[derive(Debug)]
 pub struct Package {
     pub pin: Pin,
@@ -33,7 +33,6 @@ pub struct Package {
     pub files: BTreeMap<String, (u32, Content)>,
 }
 
-/// The packages of an architecture.
 pub fn packages(architecture: &str) -> anyhow::Result<Vec<Package>> {
     let pins: Vec<Pin> = pins()?.into_iter().filter(|pin| pin.architecture == architecture).collect();
     if pins.is_empty() {
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn version_that_is_gone_says_how_to_pin_another() {
+    fn missing_package_version_explains_repinning() {
         let cache = tempfile::tempdir().unwrap();
         let pin = Pin {
             name: "libc6".to_owned(),

@@ -1,4 +1,4 @@
-//! What a binary needs of the system that it runs on: loader, libraries, and which versions of what is in them.
+//! The requirements of a binary: loader, libraries and symbol versions.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask image`: an image of tutti with nothing in it but what it needs.
+//! `cargo xtask image`: a container image with only the programs and what they load.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ fn needs(programs: &Loaded, architecture: &str) -> anyhow::Result<Needs> {
     Ok(needs)
 }
 
-/// What is ours: it changes with each release.
+/// Our own files, which change with each release.
 fn own(programs: Loaded, components: &[Component]) -> Tree {
     let mut tree = Tree::default();
     tree.file("usr/bin/tutti", 0o755, programs.tutti);

@@ -1,4 +1,4 @@
-//! Licences: which ones, and their texts.
+//! The licences of all components, and their texts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

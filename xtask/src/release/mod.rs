@@ -1,4 +1,4 @@
-//! What a release is made of: an image, an archive, and lists of what is inside. Story: `docs/reference/packages.md`.
+//! Builds a release: image, archive, SBOM and licence list. `docs/reference/packages.md` describes it.
 
 mod build;
 mod components;

@@ -13,7 +13,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// One part of the root file system.
 pub struct Layer {
-    /// What it is, in the image's history.
+    /// The description in the image's history.
     pub about: &'static str,
     pub tree: Tree,
 }
@@ -107,7 +107,7 @@ fn annotations(origin: &Origin, created: &str) -> Value {
     })
 }
 
-/// How it is run when nobody says otherwise.
+/// The default run configuration.
 fn config(labels: &Value) -> Value {
     json!({
         "User": format!("{NONROOT}:{NONROOT}"),
@@ -143,7 +143,7 @@ mod tests {
 
     /// A name that no command knows would do nothing.
     #[test]
-    fn variables_of_the_image_are_those_of_the_commands() {
+    fn image_variables_match_the_commands() {
         let commands = include_str!("../../../docs/reference/cli.md");
         let config = config(&json!({}));
         let names =
@@ -166,7 +166,7 @@ mod tests {
 
     /// From the index to the layers: every name is the hash of what it names.
     #[test]
-    fn every_blob_is_named_and_has_its_digest_and_size() {
+    fn every_blob_has_name_digest_and_size() {
         let layout = layout("one", 7);
         let file = |path: &str| match layout.files.get(path) {
             Some(tree::Content::File(bytes)) => bytes.clone(),

@@ -1,4 +1,4 @@
-//! Which source a release is of, and of when.
+//! The commit and time of the source that a release is built from.
 
 use std::env;
 use std::process::Command;

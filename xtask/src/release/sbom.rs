@@ -1,4 +1,4 @@
-//! The list of what is inside, as SPDX 2.3 writes it.
+//! The SBOM in SPDX 2.3.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::components::{Component, Kind, Program};
 use super::origin::Origin;
 use super::{LICENSE, REPOSITORY, VERSION};
 
-/// What the list is about.
+/// The described artifact.
 pub struct Subject {
     name: &'static str,
     purpose: &'static str,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_package_is_related_and_every_relation_is_of_packages() {
+    fn every_package_has_valid_relations() {
         let components = [
             component(Kind::Debian, "libc6", None),
             component(Kind::Crate, "serde_json", Some(Program::Tutti)),

@@ -1,4 +1,4 @@
-//! Files of an image or an archive, and the same bytes of them each time: sorted, of one time, of fixed owners.
+//! The files of an image or archive. The tar output is reproducible: sorted, one timestamp, fixed owners.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Many documents to one set of definitions.
+//! Merges the OpenAPI documents into one set of definitions.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ fn without_prose(schema: &Value) -> Value {
     Value::Object(kept.collect())
 }
 
-/// Options and watch events are kinds of every group; each document tells its own.
+/// Options and watch events are kinds of every group; each document lists its own.
 fn add_kinds(known: &mut Value, schema: &Value) {
     let more = schema[KINDS].as_array().into_iter().flatten();
     let Some(kinds) = known.get_mut(KINDS).and_then(Value::as_array_mut) else { return };

@@ -1,8 +1,7 @@
-//! `cargo xtask schema`: what the kinds of a real server look like, for the sandbox.
+//! `cargo xtask schema`: writes the OpenAPI definitions of a real API server for the sandbox.
 //!
-//! Reads the OpenAPI documents of a live kube-apiserver, merges their definitions (every document repeats those it
-//! refers to), leaves out the prose, and writes one compressed file that the sandbox carries inside. The same server
-//! gives the same bytes. Custom kinds of that server are left out: they are not the server's own.
+//! The command reads all documents of a live kube-apiserver and merges their definitions, which every document
+//! repeats. It drops prose and custom kinds and writes one compressed file. The same server gives the same bytes.
 
 mod merge;
 mod server;

@@ -1,4 +1,4 @@
-//! The server that is asked.
+//! The API server that the definitions come from.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

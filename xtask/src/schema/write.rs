@@ -1,4 +1,4 @@
-//! The file of definitions.
+//! Writes the file of definitions.
 
 use std::collections::BTreeMap;
 use std::fs;

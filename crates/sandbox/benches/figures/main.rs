@@ -55,7 +55,7 @@ fn scheduled_seconds(word: usize) -> f64 {
     nanoseconds / 1e9
 }
 
-/// What the process holds in memory, now or at most so far.
+/// The memory of the process, now or at its peak.
 fn memory_mib(key: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or("0");

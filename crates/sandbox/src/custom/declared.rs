@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions as kinds.
+//! Turns the versions of a CustomResourceDefinition into kinds.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{rules, schema};
 use crate::object;
 use crate::registry::{CustomMerge, ResourceKind, ScalePaths, Subresource};
 
-/// What only kinds of a definition have.
+/// The facts of a kind that come from its definition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Declared {
     pub(crate) api_version: String,
@@ -16,7 +16,7 @@ pub(crate) struct Declared {
     pub(crate) columns: Vec<Column>,
     /// Paths without the first point.
     pub(crate) selectable: Vec<String>,
-    /// What every answer of a deprecated version warns of.
+    /// The warning in every response of a deprecated version.
     pub(crate) warning: Option<String>,
     /// The definition is on its way out.
     pub(crate) terminating: bool,

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{prune, schema};
 
-/// What the server does with an object of a custom kind that it reads: unknown fields go, then
-/// nulls that nothing allows, then the defaults come.
+/// Processes an object of a custom kind as the server does on reading: drops unknown fields, then forbidden nulls, then
+/// sets defaults.
 pub(crate) fn fill(root: &Value, object: &mut Value) {
     prune::prune(object, root);
     drop_nulls(object, Some(root));

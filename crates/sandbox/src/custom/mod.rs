@@ -1,12 +1,10 @@
-//! Custom resources: what a CustomResourceDefinition declares, and what follows for its objects.
+//! Custom resources: CustomResourceDefinitions and their objects.
 //!
-//! A definition is validated as the server does ([`definition`]) and becomes kinds ([`kinds_of`]).
-//! Objects lose the fields that their schema does not declare ([`prune`]), get its defaults
-//! ([`fill`]), are checked against it ([`check`]), and against its rules in CEL ([`rules`]), with the
-//! server's words.
+//! A definition is validated as the server does ([`definition`]) and becomes kinds ([`kinds_of`]). Objects lose undeclared fields
+//! ([`prune`]) and get the schema's defaults ([`fill`]). Schema ([`check`]) and CEL rules ([`rules`]) validate them, with the server's
+//! messages.
 //!
-//! Needs the schema as it was sent: JSON, never a typed copy of it. Never calls a conversion webhook:
-//! definitions that have one are refused.
+//! The schema is used as JSON, exactly as it was sent. Definitions with a conversion webhook are refused.
 
 mod check;
 mod declared;
@@ -32,7 +30,7 @@ use crate::status::{ApiError, FieldError};
 
 pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// What is wrong with an object of a custom kind; `live` is what it replaces.
+/// Validates an object of a custom kind; `live` is the object that it replaces.
 pub(crate) fn mistakes(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let Some(schema) = &kind.schema else { return Vec::new() };
     let mut mistakes = check::object(kind, schema, live, new);
@@ -54,8 +52,7 @@ pub(crate) fn refuse_new(kind: &ResourceKind, name: &str) -> Result<(), ApiError
     }
 }
 
-/// The body of a request about a custom kind names its type; mistakes in it are told in other words
-/// than those of built-in kinds.
+/// Checks the type in a request body of a custom kind. Messages differ from those of built-in kinds.
 pub(crate) fn check_type(
     kind: &ResourceKind,
     api_version: &str,
@@ -123,7 +120,7 @@ const CONDITIONAL: &[&str] = &[
     DEFINITIONS,
 ];
 
-/// A `PUT` of a custom object, or of a few other kinds, says what it replaces.
+/// A `PUT` of a custom object, or of a few other kinds, needs a `resourceVersion`.
 pub(crate) fn refuse_unconditional(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
     let says = object::text(new, &["metadata", "resourceVersion"]).is_some_and(|text| !text.is_empty());
     if says || !(kind.is_custom() || CONDITIONAL.iter().any(|one| kind.is(one))) {

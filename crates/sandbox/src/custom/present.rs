@@ -1,4 +1,4 @@
-//! Stored objects of a custom kind, as one of its versions shows them.
+//! Converts stored objects to the version that a client requested.
 
 use serde_json::Value;
 

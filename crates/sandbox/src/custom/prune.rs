@@ -37,7 +37,6 @@ pub(super) fn prune(object: &mut Value, root: &Value) -> Vec<String> {
     pruning.unknown
 }
 
-/// The fields of an object that its kind does not know.
 pub(crate) fn unknown_fields(kind: &ResourceKind, object: &Value) -> Vec<String> {
     kind.schema.as_ref().map(|schema| prune(&mut object.clone(), schema)).unwrap_or_default()
 }
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn preserved_fields_stay_and_declared_ones_below_are_pruned() {
+    fn preserved_fields_prune_only_below_declared_ones() {
         let schema = spec(&json!({
             "raw": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
                 "properties": {"known": {"type": "object", "properties": {"x": {"type": "string"}}}}},

@@ -1,4 +1,4 @@
-//! What a scale subresource reads of an object.
+//! Reads the fields of an object that its scale subresource uses.
 
 use serde_json::Value;
 
@@ -7,7 +7,11 @@ use crate::ssa::go;
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Counts {
+<<<<<<< HEAD
     /// `NotConfigured`: the object does not say.
+=======
+    /// `None` when the object has no value.
+>>>>>>> names8
     pub(crate) wanted: Option<i64>,
     pub(crate) present: i64,
     pub(crate) selector: String,
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_count_is_told() {
+    fn wrong_replica_types_are_reported() {
         let check = |object: Value, expected: Result<Option<i64>, &str>| {
             assert_eq!(count(&object, ".spec.replicas"), expected.map_err(str::to_owned));
         };

@@ -1,8 +1,8 @@
-//! Reading schemas.
+//! Reads OpenAPI v3 schemas of CustomResourceDefinitions.
 
 use serde_json::{Map, Value};
 
-/// The boolean of a schema, false when it is not said.
+/// The boolean of a schema, false when absent.
 pub(super) fn is(schema: &Value, flag: &str) -> bool {
     schema.get(flag) == Some(&Value::Bool(true))
 }
@@ -29,7 +29,7 @@ pub(super) fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     schema.get("properties")?.as_object()?.get(name)
 }
 
-/// Does the schema say anything about other fields than the declared ones?
+/// Does the schema have `additionalProperties`?
 pub(super) fn allows_more(schema: &Value) -> bool {
     schema.get("additionalProperties").is_some_and(|more| !more.is_null())
 }
@@ -67,7 +67,7 @@ pub(super) fn any(schema: &Value, test: &dyn Fn(&Value) -> bool) -> bool {
         || ["properties", "patternProperties", "definitions"].into_iter().any(within)
 }
 
-/// Removes what says nothing (`properties: {}`, `required: []`), as the server does.
+/// Removes empty keywords (`properties: {}`, `required: []`), as the server does.
 pub(super) fn drop_empty(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     fields.retain(|name, value| match name.as_str() {

@@ -1,4 +1,4 @@
-//! Values as messages show them.
+//! Formats values for messages.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Decodes request bodies.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ pub(crate) fn object(
     if !is_kind {
         let said = TypeName { group, version, kind: said_kind };
         return match said.declared() {
-            // another version of the kind: it is told where the version is checked
+            // another version of the kind: the version check reports it
             Some(_) if said.kind == kind.kind => Ok(document.into_value()),
             Some(_) => Err(refused(said.unconvertible(kind))),
             None => Err(refused(said.unregistered())),
@@ -96,7 +96,6 @@ pub(crate) fn patch_map(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     Ok((document.into_value(), complaints))
 }
 
-/// The operations of a JSON patch.
 pub(crate) fn patch_operations(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let document = json::parse(body)?;
     let wrong = |found: &Document| {
@@ -182,12 +181,12 @@ pub(crate) fn patch_yaml(
     }
 }
 
-/// Any JSON; what is wrong with it is told in the server's words.
+/// Any JSON, with the server's error messages.
 pub(crate) fn any_json(text: &[u8]) -> Result<Value, String> {
     json::parse(text).map(Document::into_value)
 }
 
-/// What the server calls a sort of value.
+/// The server's name of a JSON type.
 pub(crate) fn noun(value: &Value) -> &'static str {
     Document::from(value).noun()
 }
@@ -216,7 +215,7 @@ fn read_yaml(body: &[u8]) -> Result<Document, String> {
     Ok(Document::from(&value))
 }
 
-/// The kind and version that a document says.
+/// The kind and version of a document.
 struct Said {
     api_version: String,
     kind: String,

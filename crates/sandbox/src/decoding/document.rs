@@ -1,4 +1,4 @@
-//! A JSON document as it was sent.
+//! A JSON document as it was sent, with duplicate keys and unparsed numbers.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ pub(crate) enum Document {
 }
 
 impl Document {
-    /// What JSON calls it.
+    /// The JSON name of the type.
     pub(super) fn noun(&self) -> &'static str {
         match self {
             Self::Null => "null",

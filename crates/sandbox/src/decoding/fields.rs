@@ -10,15 +10,15 @@ use crate::schema::Declaration;
 const QUANTITY: &str = "Quantity";
 const TIMES: &[&str] = &["Time", "MicroTime"];
 
-/// The two ways in which the server reads an object: from JSON, or from a map that a strategic merge patch changed.
-/// They differ in what they say of mistakes.
+/// The two forms that the server decodes: JSON, or a map that a strategic merge patch changed. Their error messages
+/// differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Json,
     Map,
 }
 
-/// What became of a document.
+/// A decoded document.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     /// Only with declared fields, and without nulls.
@@ -62,7 +62,7 @@ struct Reader<'d> {
     /// The name of the type at the place, where the field's type has one of its own.
     type_name: Option<&'static str>,
     complaints: Vec<String>,
-    /// The first value of a wrong type: reading goes on after it.
+    /// The first value of a wrong type; decoding continues after it.
     mistake: Option<String>,
 }
 
@@ -225,7 +225,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// What a type that reads itself says of a value.
+    /// The error of a type with its own decoder.
     fn inner(&self, document: &Document, wanted: &str) -> String {
         match self.dialect {
             Dialect::Json => self.mismatch(document, wanted),
@@ -275,7 +275,7 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// Numbers are told with their digits where a number is wanted.
+/// Error messages show the digits of a number where a number is expected.
 fn spelled(document: &Document, wanted: &str) -> String {
     match document {
         Document::Number(text) if matches!(wanted, "int32" | "int64" | "float64") => format!("number {text}"),
@@ -283,7 +283,7 @@ fn spelled(document: &Document, wanted: &str) -> String {
     }
 }
 
-/// What Go calls the value of a map.
+/// The Go name of a map's value.
 fn kind_of(document: &Document) -> &'static str {
     match document {
         Document::Null => "invalid",
@@ -307,7 +307,7 @@ fn quantity(document: &Document) -> Result<Value, String> {
     }
 }
 
-/// What a null is in a list or map: the zero value of its type.
+/// The value of a null in a list or map: the zero value of its type.
 fn zero(at: Declaration<'_>) -> Value {
     match (at.definition().map(names::short), at.json_type()) {
         (Some(QUANTITY), _) => "0".into(),

@@ -1,4 +1,4 @@
-//! Reading JSON, with the mistakes told as the server tells them.
+//! A JSON parser whose errors are the server's.
 
 use super::document::Document;
 

@@ -1,12 +1,11 @@
-//! Reading what clients send: syntax, the type of the object, its fields and their types.
+//! Decodes request bodies: syntax, object type, field names and field types.
 //!
-//! Built-in kinds are read by their definition, as the server reads them into its own types: what is not declared is
-//! dropped and complained about, a value of a wrong type refuses the request. What becomes of the complaints is for
-//! `fieldValidation` to say ([`FieldValidation`]): a refusal, a warning, nothing. Mistakes are told in the server's
-//! words, Go types included.
+//! Built-in kinds are decoded by their definition, as the server reads them into its Go types. Undeclared fields are
+//! dropped and reported; a value of a wrong type fails the request. [`FieldValidation`] decides whether a report is
+//! an error, a warning or ignored. Messages are the server's, Go types included.
 //!
-//! Of custom kinds only syntax and duplicate keys are told here; their schema knows the rest. Never looks at stored
-//! objects, never fills defaults.
+//! For custom kinds only syntax and duplicate keys are checked here; their schema is checked later. The module never
+//! reads stored objects and never fills defaults.
 
 mod body;
 mod document;

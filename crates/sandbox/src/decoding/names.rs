@@ -1,4 +1,4 @@
-//! Names of Go types, which the messages of the server tell.
+//! Go type names, which the server's messages contain.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -48,7 +48,7 @@ pub(super) fn short(definition: &str) -> &str {
     definition.rsplit('.').next().unwrap_or(definition)
 }
 
-/// The Go type of a place, as far as its declaration tells.
+/// The Go type of a field, as far as its declaration shows it.
 pub(super) fn type_of(place: Declaration<'_>) -> String {
     if let Some(definition) = place.definition() {
         let mut parts = definition.rsplit('.');

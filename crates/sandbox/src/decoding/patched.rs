@@ -1,4 +1,4 @@
-//! Objects that a patch made.
+//! Decodes the objects that a patch produced.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use super::{FieldValidation, TypeName, Warnings};
 use crate::schema::Declaration;
 use crate::status::ApiError;
 
-/// What a merge or JSON patch made. `complaints` are those about the patch itself; `unknown` tells what a custom kind
-/// does not declare.
+/// Decodes the result of a merge or JSON patch. `complaints` are about the patch itself; `unknown` lists the undeclared
+/// fields of a custom kind.
 pub(crate) fn from_json(
     patched: &Value,
     kind: TypeName<'_>,
@@ -54,7 +54,7 @@ pub(crate) fn from_json(
     settled(decoded, complaints, validation, warnings, invalid)
 }
 
-/// What a strategic merge patch made.
+/// Decodes the result of a strategic merge patch.
 pub(crate) fn from_map(
     patched: &Value,
     change: &Value,
@@ -98,7 +98,7 @@ pub(crate) fn in_go(value: &Value) -> String {
     }
 }
 
-/// An object of any kind says its kind and version.
+/// Every object needs kind and version.
 fn check_type(patched: &Value) -> Result<(), ApiError> {
     let shown = || crate::object::sorted(patched).to_string();
     let invalid = |why: String| Err(ApiError::invalid_patch(&shown(), &why));

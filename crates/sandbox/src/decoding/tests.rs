@@ -1,4 +1,4 @@
-//! What the server reads, and what it says of the rest.
+//! Decoded values, and the errors and warnings of a real server.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn container(fields: &Value) -> Value {
 }
 
 #[test]
-fn unknown_and_duplicate_fields_are_complained_about_in_their_order() {
+fn unknown_and_duplicate_fields_warn_in_order() {
     let body = r#"{"spec": {"foo": {"a": 1, "a": 2}, "replicas": 0, "foo": 3, "replicas": 2,
         "selector": {"matchLabels": {"a": "b", "a": "c"}}, "template": {"spec": {"containers": [{"imag": 1}]}}}}"#;
     let complaints = [
@@ -66,7 +66,7 @@ fn a_hundred_complaints_are_enough() {
 }
 
 #[test]
-fn values_of_wrong_types_are_told_with_their_go_types() {
+fn wrong_types_are_reported_as_go_types() {
     wrong_type(
         &json!({"replicas": "3"}),
         "string into Go struct field DeploymentSpec.spec.replicas of type int32",
@@ -107,7 +107,7 @@ fn values_of_wrong_types_are_told_with_their_go_types() {
 }
 
 #[test]
-fn the_first_wrong_type_counts_but_types_that_read_themselves_come_first() {
+fn custom_decoders_report_before_the_first_wrong_type() {
     let quantity = json!({"replicas": "x", "template": {"spec": {"containers": [
         {"resources": {"limits": {"cpu": "abc"}}}]}}});
     refused(
@@ -145,7 +145,7 @@ fn times_and_bytes_are_checked() {
 }
 
 #[test]
-fn nulls_are_nothing_in_structs_and_zero_in_lists_and_maps() {
+fn nulls_drop_struct_fields_and_zero_items() {
     let body = json!({"spec": {"replicas": null, "template": {"spec": {"containers": [
         {"args": [null, "a"], "resources": {"limits": {"cpu": null}}}]}}}});
     let expected = json!({"spec": {"template": {"spec": {"containers": [
@@ -179,7 +179,7 @@ fn a_body_that_is_no_object_is_unrecognized() {
 }
 
 #[test]
-fn a_kind_that_there_is_not_is_told() {
+fn unknown_kinds_are_reported() {
     let said =
         read(DEPLOYMENT, r#"{"apiVersion": "apps/v2", "kind": "Deployment"}"#, FieldValidation::Warn).0;
     let why = "no kind \"Deployment\" is registered for version \"apps/v2\" in scheme \"pkg/runtime/scheme.go:111\"";
@@ -194,7 +194,7 @@ fn a_kind_that_there_is_not_is_told() {
 }
 
 #[test]
-fn what_a_patch_made_is_read_again() {
+fn patched_objects_are_decoded_again() {
     let patched = json!({"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"zed": 1, "foo": 1}});
     let warnings = Warnings::default();
     let complaints = vec!["duplicate field \"spec.a\"".to_owned()];

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::registry::ResourceKind;
 use crate::schema::{Declaration, built_in};
 
-/// Where the server keeps its types, which a message tells.
+/// The Go package of the server's types, which messages contain.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// Group, version and kind.
@@ -17,10 +17,10 @@ pub(crate) struct TypeName<'n> {
 }
 
 impl<'n> TypeName<'n> {
-    /// What `scale` answers, whatever the resource.
+    /// The response kind of `scale`, for every resource.
     pub(crate) const SCALE: TypeName<'static> =
         TypeName { group: "autoscaling", version: "v1", kind: "Scale" };
-    /// What `pods/eviction` takes.
+    /// The request kind of `pods/eviction`.
     pub(crate) const EVICTION: TypeName<'static> =
         TypeName { group: "policy", version: "v1", kind: "Eviction" };
 
@@ -28,7 +28,7 @@ impl<'n> TypeName<'n> {
         Self { group: &kind.group, version: &kind.version, kind: &kind.kind }
     }
 
-    /// What an object says of itself.
+    /// The type that an object declares.
     pub(super) fn said(object: &'n Value) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));

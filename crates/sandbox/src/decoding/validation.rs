@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::status::{ApiError, FieldError};
 
-/// What becomes of unknown and duplicate fields.
+/// The handling of unknown and duplicate fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -49,12 +49,12 @@ impl FieldValidation {
     }
 }
 
-/// What the answer of a request warns of. Clones share their warnings.
+/// The warnings of a response. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    /// Every warning is told once.
+    /// Each warning is kept once.
     pub(crate) fn add(&self, warning: impl Into<String>) {
         let warning = warning.into();
         let mut warnings = self.0.lock();

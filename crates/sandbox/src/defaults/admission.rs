@@ -1,5 +1,5 @@
-//! What the server's admission plugins do to a new object: accounts, tolerations and priorities of
-//! pods, and the finalizers of what is in use.
+//! The server's admission plugins for new objects: service accounts, tolerations and priorities of pods, protection
+//! finalizers.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,6 @@ pub(super) fn admit(state: &mut State, kind: &ResourceKind, new: &mut Value) {
     }
 }
 
-/// Nothing that is in use goes away.
 fn protect(new: &mut Value, finalizer: &str) {
     let mut finalizers = object::finalizers(new).to_vec();
     if !finalizers.iter().any(|one| one == finalizer) {
@@ -42,7 +41,7 @@ fn admit_pod(state: &mut State, new: &mut Value) {
     tell_gates(new, &state.clock.timestamp());
 }
 
-/// A pod behind gates says that it is not scheduled before any scheduler looks at it.
+/// Sets the `PodScheduled` condition of a pod with scheduling gates.
 fn tell_gates(pod: &mut Value, now: &str) {
     if object::list(pod, &["spec", "schedulingGates"]).is_empty() {
         return;
@@ -53,7 +52,7 @@ fn tell_gates(pod: &mut Value, now: &str) {
     object::set(pod, &["status", "conditions"], vec![condition]);
 }
 
-/// What LimitRanges give containers that do not say it; an annotation tells.
+/// Sets the container defaults of LimitRanges, with an annotation that lists them.
 fn fill_limits(state: &State, pod: &mut Value) {
     let ranges: Vec<Value> = state
         .store
@@ -85,7 +84,7 @@ fn fill_limits(state: &State, pod: &mut Value) {
     }
 }
 
-/// How well a pod is served when its node runs short.
+/// The QoS class.
 fn quality(spec: &Value) -> &'static str {
     let containers = || {
         ["initContainers", "containers"]
@@ -162,7 +161,7 @@ pub(super) fn tolerate_lost_nodes(new: &mut Value) {
     }
 }
 
-/// For five minutes, when the pod itself says nothing of the taint.
+/// For five minutes, unless the pod tolerates the taint itself.
 fn tolerate(spec: &mut Value, key: &str, effect: &str) {
     let mut tolerations = object::list(spec, &["tolerations"]).to_vec();
     let is_tolerated = tolerations.iter().any(|one| {

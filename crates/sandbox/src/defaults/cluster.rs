@@ -13,7 +13,7 @@ pub(super) fn namespace(new: &mut Value, has_label: bool) {
     rules::apply(rules::NAMESPACE, new);
 }
 
-/// A namespace is held until its content is gone.
+/// Adds the finalizer that keeps a namespace until its content is deleted.
 pub(super) fn hold(new: &mut Value) {
     if !object::is_deleting(new) {
         set_default(new, &["spec", "finalizers"], json!(["kubernetes"]));
@@ -38,7 +38,7 @@ pub(super) fn node(new: &mut Value, version: &str, now: &str) {
     );
 }
 
-/// What a container may have at most is what it has when it says nothing.
+/// The default limit falls back to the maximum, the default request to the default limit, then to the minimum.
 pub(super) fn limit_range(new: &mut Value) {
     rules::at_each(new, "spec.limits[]", &mut |limit| {
         if limit["type"] != "Container" {

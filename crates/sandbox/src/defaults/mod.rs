@@ -1,9 +1,8 @@
-//! What the server writes into objects that do not say it.
+//! Fields that the server sets in objects.
 //!
-//! Three steps. [`fill`]: the object as the server's types write it ([`shape`]), with the defaults of
-//! its kind, most of them rows of a table ([`rules`]). [`allocate`]: what the server decides itself
-//! when an object is created or changed, such as addresses. Both are idempotent: doing it twice
-//! changes nothing. Never refuses an object for what it means; that is validation.
+//! [`fill`] writes an object as the server's types do ([`shape`]) and sets the defaults of its kind ([`rules`]).
+//! [`allocate`] sets what the server decides at a create or change, such as addresses. Both are idempotent. Neither
+//! validates an object.
 
 mod admission;
 mod batch;
@@ -26,8 +25,8 @@ use crate::store::ObjectName;
 pub(crate) use service::keep as keep_service;
 pub(crate) use workload::TEMPLATE_GENERATION;
 
-/// What an object of a kind is before anything is said: the structs that the server's types always
-/// write. A create is compared with it, so nobody owns these structs as such, only what is in them.
+/// An empty object of a kind: the structs that the server's types always write. A create is compared with it, so
+/// managers own only fields inside these structs.
 pub(crate) fn skeleton(kind: &ResourceKind) -> Value {
     let mut empty = json!({});
     if kind.kind == "CustomResourceDefinition" {
@@ -59,7 +58,7 @@ pub(crate) fn fill_applied(state: &State, kind: &ResourceKind, new: &mut Value) 
     }
 }
 
-/// What the server's types write when they read an object. Belongs to whoever wrote the object.
+/// Sets the defaults of the server's types. The writer of the object owns them.
 pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
     if let Some(schema) = &kind.schema {
         custom::fill(schema, new);
@@ -121,14 +120,14 @@ pub(crate) fn fill_status(kind: &ResourceKind, new: &mut Value) -> Result<(), Ap
     Ok(())
 }
 
-/// What the server decides for an object that is about to be created. Belongs to nobody. A dry run
-/// takes nothing that stays taken.
+/// Sets the fields that admission decides for a new object. No manager owns them. A dry run allocates nothing
+/// permanently.
 pub(crate) fn admit(state: &mut State, kind: &ResourceKind, new: &mut Value) {
     admission::admit(state, kind, new);
 }
 
-/// What the server decides for an object that is about to be stored. Belongs to nobody. A dry run
-/// takes nothing that stays taken.
+/// Sets the fields that the server allocates before it stores an object. No manager owns them. A dry run allocates
+/// nothing permanently.
 pub(crate) fn allocate(
     state: &mut State,
     kind: &ResourceKind,
@@ -167,14 +166,14 @@ pub(crate) fn allocate(
     Ok(())
 }
 
-/// What reading an object back adds to one that was found good.
+/// The changes that storing and reading back make to a valid object.
 pub(crate) fn settle(kind: &ResourceKind, new: &mut Value) {
     if kind.is("jobs.batch") {
         batch::take_labels(new);
     }
 }
 
-/// The two ways to say where the data comes from say the same.
+/// `dataSource` and `dataSourceRef` are kept equal.
 fn claim(new: &mut Value) {
     rules::apply(rules::CLAIM, new);
     let (older, newer) =
@@ -192,7 +191,7 @@ fn claim(new: &mut Value) {
     }
 }
 
-/// Ingress is always meant; egress when it is said.
+/// The policy types: `Ingress` always, `Egress` with egress rules.
 fn network_policy(new: &mut Value) {
     rules::apply(rules::NETWORK_POLICY, new);
     let egress = !object::list(new, &["spec", "egress"]).is_empty();

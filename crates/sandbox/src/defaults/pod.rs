@@ -1,11 +1,10 @@
-//! Pods and pod templates: what the rules cannot say.
+//! Defaults of pods and pod templates that the table cannot express.
 
 use serde_json::{Map, Value, json};
 
 use super::rules;
 use crate::object::{self, set_default};
 
-/// A spec of a pod or a template.
 pub(super) fn fill_spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -32,7 +31,6 @@ pub(super) fn fill_spec(spec: &mut Value) {
     }
 }
 
-/// The template at a path.
 pub(super) fn fill_template(new: &mut Value, path: &str) {
     rules::at_each(new, path, &mut |template| {
         if let Some(spec) = template.get_mut("spec") {
@@ -41,7 +39,7 @@ pub(super) fn fill_template(new: &mut Value, path: &str) {
     });
 }
 
-/// A volume that says nothing is an empty directory.
+/// A volume without a source is an empty directory.
 fn fill_volume(volume: &mut Value) {
     if let Some(fields) = volume.as_object_mut()
         && !fields.keys().any(|field| field != "name")
@@ -65,7 +63,7 @@ fn fill_container(container: &mut Value) {
     }
 }
 
-/// `latest`, or nothing that says which, is always pulled. What is no image has no tag.
+/// Images tagged `latest` or without a tag are always pulled. An invalid reference has no tag.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = image.split_once('@').map_or((image, false), |(name, _)| (name, true));
     let (path, last) = name.rsplit_once('/').unwrap_or(("", name));
@@ -95,7 +93,7 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// What only pods have, and no templates.
+/// Defaults of pods that templates do not have.
 pub(super) fn fill_pod(new: &mut Value) {
     rules::apply(rules::POD, new);
     let Some(spec) = new.get_mut("spec") else { return };
@@ -116,7 +114,7 @@ pub(super) fn fill_pod(new: &mut Value) {
     }
 }
 
-/// What is limited is requested.
+/// Requests default to limits.
 fn request_limits(container: &mut Value) {
     let limits = object::at(container, &["resources", "limits"]).and_then(Value::as_object).cloned();
     for (resource, limit) in limits.as_ref().map(Map::iter).into_iter().flatten() {

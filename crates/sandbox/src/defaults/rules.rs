@@ -1,8 +1,8 @@
-//! Defaults as data: where, which field, what.
+//! Defaults as a table: path, field, value.
 
 use serde_json::{Value, json};
 
-/// What a field is when nothing was said.
+/// The default of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unsaid {
     /// Also in place of an empty text.
@@ -73,7 +73,7 @@ impl Unsaid {
 pub(super) const POD: &[Rule] =
     &[("spec", "enableServiceLinks", Flag(true)), ("status", "phase", Text("Pending"))];
 
-/// What the spec of every pod and template has.
+/// Defaults of every pod and template spec.
 pub(super) const POD_SPEC: &[Rule] = &[
     ("", "restartPolicy", Text("Always")),
     ("", "dnsPolicy", Text("ClusterFirst")),
@@ -101,7 +101,7 @@ pub(super) const POD_SPEC: &[Rule] = &[
     ("volumes[].ephemeral.volumeClaimTemplate.spec", "volumeMode", Choice("Filesystem")),
 ];
 
-/// What every container has.
+/// Defaults of every container.
 pub(super) const CONTAINER: &[Rule] = &[
     ("", "terminationMessagePath", Text("/dev/termination-log")),
     ("", "terminationMessagePolicy", Text("File")),

@@ -60,7 +60,7 @@ fn type_of(service: &Value) -> String {
     object::text(service, &["spec", "type"]).unwrap_or("").to_owned()
 }
 
-/// A service that changes keeps what it was given; what its new type has no use for is let go.
+/// An updated service keeps its allocations, except those that its new type does not use.
 pub(crate) fn keep(live: &Value, new: &mut Value) {
     let (before, after) = (type_of(live), type_of(new));
     let Some(spec) = new.get_mut("spec") else { return };
@@ -96,12 +96,12 @@ pub(crate) fn keep(live: &Value, new: &mut Value) {
         }
     }
     if before == "LoadBalancer" && after != "LoadBalancer" {
-        // nobody is told that the address goes a little later
+        // a real server removes the address a little later, without an event
         object::set(new, &["status", "loadBalancer"], json!({}));
     }
 }
 
-/// What the new type has no use for goes, when nobody changed it.
+/// Drops unchanged fields that the new type does not use.
 fn let_go(live: &Value, spec: &mut Value, kind: &str) {
     let is_same =
         |spec: &Value, field: &str| object::at(live, &["spec", field]) == object::at(spec, &[field]);
@@ -209,7 +209,7 @@ fn free_address(state: &mut State, dry_run: bool) -> String {
     format!("10.96.{}.{}", (number / 250) % 250, number % 250 + 1)
 }
 
-/// An address that was asked for is one of this cluster, and nobody's.
+/// A requested address must be of this cluster and free.
 fn check_address(state: &State, address: &str) -> Result<(), String> {
     if !address.starts_with("10.96.") {
         return Err(format!(

@@ -1,9 +1,8 @@
-//! How the server's types write an object, whatever was said: zeros that nobody can have meant are
-//! left out, some fields are written though nothing was said, quantities have their canonical form,
-//! fields that no type has are gone.
+//! Writes an object as the server's Go types do, whatever the client sent.
 //!
-//! The definitions of the kinds say what a field is. What they do not say, namely which field keeps a
-//! zero, is read from a second embedded file (`tools/vectors/fields` writes it from the Go types).
+//! Zero values of `omitempty` fields are left out, some fields are always written, quantities get their canonical
+//! form, and unknown fields are dropped. The definitions of the kinds describe the fields. Which field keeps a zero
+//! stands in a second embedded file, which `tools/vectors/fields` writes from the Go types.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -32,25 +31,25 @@ pub(super) enum ShapeError {
 struct Shapes {
     structs: Vec<Struct>,
     names: HashMap<String, usize>,
-    /// What OpenAPI does not tell, by the name of the definition.
+    /// Facts that OpenAPI lacks, by the name of the definition.
     told: Map<String, Value>,
 }
 
 #[derive(Debug, Default)]
 struct Struct {
     fields: HashMap<String, Field>,
-    /// Written though nothing was said, in order.
+    /// Fields that are always written, in order.
     written: Vec<(String, Value)>,
 }
 
 #[derive(Debug)]
 struct Field {
     shape: Shape,
-    /// A zero that was said stays.
+    /// A zero value is kept.
     is_kept: bool,
     /// A struct that is left out when nothing is in it.
     is_dropped: bool,
-    /// Written though nothing was said.
+    /// The value that is always written.
     written: Option<Value>,
 }
 
@@ -204,7 +203,7 @@ impl Shapes {
 }
 
 impl Field {
-    /// Nothing was said, or a zero that nobody can have meant.
+    /// A missing value, or a zero of an `omitempty` field.
     fn leaves_out(&self, value: &Value) -> bool {
         let is_zero = match (value, &self.shape) {
             (Value::Null, _) => return self.written.is_none(),
@@ -233,7 +232,7 @@ fn write_quantity(value: &mut Value, is_resource: bool) -> Result<(), ShapeError
     Ok(())
 }
 
-/// Base64 in groups of four; the message says where the first mistake is.
+/// Base64 in groups of four; the error has the offset of the first mistake.
 fn check_bytes(text: &str) -> Result<(), ShapeError> {
     let bytes = text.as_bytes();
     let is_digit = |one: u8| one.is_ascii_alphanumeric() || b"+/".contains(&one);
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_stays_only_where_it_can_have_been_meant() {
+    fn zeros_stay_only_where_they_carry_meaning() {
         check(
             "services",
             json!({"metadata": {"labels": {}, "name": ""}, "spec": {"ports": [{"port": 80, "targetPort": 0,
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_though_nothing_was_said() {
+    fn unset_fields_with_fixed_output_are_written() {
         check("roles.rbac.authorization.k8s.io", json!({}), &json!({"metadata": {}, "rules": null}));
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn replica_set(new: &mut Value) {
 pub(super) fn stateful_set(new: &mut Value) {
     rules::apply(rules::STATEFUL_SET, new);
     let strategy = object::place(new, &["spec", "updateStrategy"]);
-    // a strategy that was said gets no parameters of its own
+    // an explicit strategy gets no default parameters
     if object::at(strategy, &["type"]).is_none() {
         object::set(strategy, &["type"], "RollingUpdate");
         set_default(strategy, &["rollingUpdate"], json!({}));
@@ -32,7 +32,7 @@ pub(super) fn stateful_set(new: &mut Value) {
     pod::fill_template(new, "spec.template");
 }
 
-/// Without metrics an autoscaler looks at the processors; one whose behaviour says something says all.
+/// Without metrics an autoscaler uses CPU; a partial behaviour is completed.
 pub(super) fn autoscaler(new: &mut Value) {
     rules::apply(rules::AUTOSCALER, new);
     let target = json!({"type": "Utilization", "averageUtilization": 80});

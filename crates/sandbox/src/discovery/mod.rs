@@ -1,4 +1,4 @@
-//! What the cluster serves, in the legacy and in the aggregated form.
+//! API discovery in the legacy and the aggregated form, and OpenAPI documents.
 
 mod aggregated;
 mod legacy;

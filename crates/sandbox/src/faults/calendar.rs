@@ -1,4 +1,4 @@
-//! The task that lets the events of a plan happen.
+//! The task that runs the timed events of a fault plan.
 
 use std::sync::{Arc, Weak};
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{ClusterEvent, restore};
 use crate::cluster::Cluster;
 
-/// Starts waiting for the events that nobody waits for yet; outside a runtime the next request does.
+/// Starts a task for events without one. Outside a runtime, the next request starts it.
 pub(crate) fn start(cluster: &Arc<Cluster>) {
     let (events, plan) = {
         let mut faults = cluster.faults.lock();

@@ -1,4 +1,4 @@
-//! Setting the faults of a cluster.
+//! The methods of [`Sandbox`] that set and count faults.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Sandbox {
         calendar::start(&self.cluster);
     }
 
-    /// How often what went wrong, by name: `429`, `drop-after`, `watch-cut`, `down`, ….
+    /// Counts of the injected faults by name: `429`, `drop-after`, `watch-cut`, `down`, ….
     pub fn struck(&self) -> BTreeMap<String, u64> {
         self.cluster.faults.lock().struck()
     }

@@ -1,4 +1,4 @@
-//! A watch that is not what the server sent.
+//! A watch stream with injected faults.
 
 use std::io;
 use std::sync::Weak;
@@ -29,12 +29,12 @@ struct Disturbed {
     late: Option<std::time::Duration>,
     /// A bookmark that waits.
     held: Option<(Instant, Bytes)>,
-    /// A line to be said again.
+    /// An event to send twice.
     again: Option<Bytes>,
     over: bool,
 }
 
-/// The same watch with trouble. Answers that are no watch pass as they are.
+/// Adds faults to a watch. Other responses pass unchanged.
 pub(crate) fn disturb(
     cluster: Weak<Cluster>,
     response: Response<ResponseBody>,
@@ -107,7 +107,7 @@ impl Disturbed {
         }
     }
 
-    /// The line, when it is to be said now.
+    /// The event, unless it is delayed.
     fn passed(&mut self, line: Bytes) -> Option<Bytes> {
         let now = Instant::now();
         self.torn = self.torn.map(|lines| lines.saturating_sub(1));

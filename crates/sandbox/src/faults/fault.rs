@@ -43,7 +43,7 @@ impl Fault {
         Self::Status { code: 503, reason: "ServiceUnavailable", retry_after: None }
     }
 
-    /// 409 Conflict, as when another was quicker.
+    /// 409 Conflict, as after a concurrent write.
     pub fn conflict() -> Self {
         Self::Refusal {
             code: 409,
@@ -66,7 +66,7 @@ impl Fault {
         }
     }
 
-    /// 422 Invalid, as a validating policy says it.
+    /// 422 Invalid, as from a validating policy.
     pub fn invalid(why: impl Into<String>) -> Self {
         Self::Refusal { code: 422, reason: "Invalid", message: why.into() }
     }

@@ -1,4 +1,4 @@
-//! Which requests a fault is for.
+//! Selects the requests that a fault applies to.
 
 use crate::requests::RequestRecord;
 

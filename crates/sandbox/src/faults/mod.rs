@@ -1,10 +1,9 @@
-//! What goes wrong between a client and the cluster, on purpose.
+//! Injects faults between clients and the cluster.
 //!
-//! Two ways: single faults that a test plans (`fail_next`, `set_down`, …), and a [`FaultPlan`]: rules
-//! for classes of requests with a chance and times, webhooks, and events of the whole cluster. All of
-//! a plan is drawn from its seed, every rule from its own numbers, so the same requests at the same
-//! (virtual) times meet the same faults. What struck is counted. Watches are disturbed from outside,
-//! line by line; the cluster itself does not know.
+//! Tests plan single faults (`fail_next`, `set_down`, …) or a [`FaultPlan`]: rules for classes of requests with a
+//! chance and times, webhooks, and events of the whole cluster. Each rule draws from its own seeded numbers. So the
+//! same requests at the same virtual times meet the same faults. Every fault that occurred is counted. Faults of
+//! watches change the stream of lines; the cluster's own state is not affected.
 
 mod calendar;
 mod control;

@@ -1,4 +1,4 @@
-//! What is to go wrong, how often and when.
+//! The public description of faults: rules, chances, times and cluster events.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::{Fault, RequestMatch, Webhook};
 pub struct FaultPlan {
     pub seed: u64,
     pub rules: Vec<FaultRule>,
-    /// They change what is written, also by the controllers, until the plan is replaced.
+    /// They change all writes, also of the controllers, until the plan is replaced.
     pub webhooks: Vec<Webhook>,
-    /// What happens to the cluster as a whole, and when.
+    /// Events of the whole cluster, with their times.
     pub events: Vec<(Duration, ClusterEvent)>,
 }
 
-/// Trouble for a class of requests.
+/// A fault for a class of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultRule {
     pub(super) matching: RequestMatch,
@@ -26,7 +26,7 @@ pub struct FaultRule {
     pub(super) windows: Vec<Range<Duration>>,
 }
 
-/// What befalls a request. Of several that fail one request the first of the plan does.
+/// The effect on a request. Of several that fail one request, the first of the plan applies.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trouble {
     /// The request fails.
@@ -39,7 +39,7 @@ pub enum Trouble {
     WatchCut { shortest: Duration, longest: Duration },
     /// The watch breaks after some events, at most this many: perhaps in the middle of those that it begins with.
     WatchTorn { most: u64 },
-    /// The watch stays open and says nothing more, until the server ends it.
+    /// The watch stays open without events until the server ends it.
     WatchSilent { shortest: Duration, longest: Duration },
     /// The watch ends with 410.
     WatchExpired { shortest: Duration, longest: Duration },
@@ -49,7 +49,7 @@ pub enum Trouble {
     LateBookmarks { by: Duration },
 }
 
-/// What happens to a whole cluster.
+/// An event of a whole cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterEvent {
     /// Requests fail to connect, watches break.

@@ -1,4 +1,4 @@
-//! Plans for chaos.
+//! Seeded random fault plans for chaos tests.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A cluster that is again what it was.
+//! Backup and restore of a whole cluster.
 
 use crate::cluster::Cluster;
 use crate::options::Pods;
@@ -13,7 +13,7 @@ pub(super) fn backup(cluster: &Cluster) -> Backup {
     Backup(cluster.state.lock().store.save())
 }
 
-/// Objects and revisions go back; history is gone, watches break, the controllers look at everything.
+/// Objects and revisions go back, history is dropped, watches break, and the controllers reconcile all objects.
 pub(super) fn restore(cluster: &Cluster, backup: &Backup) {
     cluster.with(|state| {
         state.store = Store::restored(&backup.0, state.options.history.max(1));

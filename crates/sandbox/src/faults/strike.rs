@@ -1,4 +1,4 @@
-//! Which faults meet a request.
+//! The faults that are active, and those that one request meets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,14 +32,14 @@ pub(crate) struct Faults {
     running: Vec<Running>,
     started: Option<Instant>,
     struck: BTreeMap<String, u64>,
-    /// Events of the plan that no task waits for yet.
+    /// Events of the plan without a timer task yet.
     pub(super) events: Vec<(Instant, ClusterEvent)>,
     /// Counts the plans: a task of an older one ends.
     pub(super) plans: u64,
     pub(super) backup: Option<Backup>,
 }
 
-/// What meets one request.
+/// The faults of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Strike {
     pub(crate) latency: Duration,
@@ -48,7 +48,7 @@ pub(crate) struct Strike {
     pub(crate) watch: WatchTrouble,
 }
 
-/// What meets one watch after it was opened.
+/// The faults of one open watch.
 #[derive(Debug, Default)]
 pub(crate) struct WatchTrouble {
     pub(crate) cut: Option<Duration>,
@@ -96,7 +96,7 @@ impl Faults {
         self.struck.clone()
     }
 
-    /// The faults of this request, used up by it.
+    /// Takes the faults of this request.
     pub(crate) fn strike(&mut self, record: &RequestRecord) -> Strike {
         let mut strike = Strike { fault: self.planned_for(record), ..Strike::default() };
         if let Some(fault) = &strike.fault {

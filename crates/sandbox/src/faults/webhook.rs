@@ -1,4 +1,4 @@
-//! Mutating webhooks: others change what is written.
+//! Mutating webhooks that change objects on every write.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub struct Webhook {
     pub mutation: Mutation,
 }
 
-/// What a webhook changes. Doing it twice is doing it once.
+/// The change of a webhook, which is idempotent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mutation {
     Annotation {
@@ -30,7 +30,7 @@ pub enum Mutation {
         name: String,
         image: String,
     },
-    /// A field gets this value, whatever was asked for: `["spec", "replicas"]`.
+    /// Sets a field to this value: `["spec", "replicas"]`.
     Set {
         path: Vec<String>,
         value: Value,

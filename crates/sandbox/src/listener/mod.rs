@@ -1,7 +1,7 @@
-//! A loopback door for programs that are not in this process, such as kubectl.
+//! A loopback TLS listener for programs outside this process, such as kubectl.
 //!
-//! TLS with a certificate of its own (clients send bearer tokens over nothing else), one token, and
-//! a kubeconfig that holds both. Needs a tokio runtime. Closes with its last handle.
+//! It has its own certificate (clients send bearer tokens only over TLS), one token, and a kubeconfig with both. It
+//! needs a tokio runtime and closes with its last handle.
 
 mod certificate;
 mod serve;
@@ -30,7 +30,7 @@ pub enum ListenError {
     Bind { address: SocketAddr, source: io::Error },
 }
 
-/// An open door; dropping it closes it.
+/// An open listener; dropping it closes it.
 pub struct Listener {
     cluster: String,
     address: SocketAddr,

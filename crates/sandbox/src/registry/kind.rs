@@ -1,4 +1,4 @@
-//! One kind, with all that the API needs to know about it.
+//! One kind in one version, as discovery and storage describe it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct ResourceKind {
     pub(crate) namespaced: bool,
     pub(crate) verbs: Vec<&'static str>,
     pub(crate) subresources: Vec<Subresource>,
-    /// What discovery calls `storageVersionHash`; `-` for kinds that are not stored.
+    /// The `storageVersionHash` of discovery; `-` for kinds that are not stored.
     pub(crate) storage_hash: String,
     /// Kinds with a spec whose change counts up `metadata.generation`.
     pub(crate) has_generation: bool,
@@ -32,7 +32,7 @@ pub(crate) struct ResourceKind {
     pub(crate) schema: Option<Arc<Value>>,
     /// How a custom kind merges; built-in kinds have their merge types from the embedded schema.
     pub(crate) merge: Option<Arc<CustomMerge>>,
-    /// What else the definition of a custom kind says.
+    /// Further facts of a custom kind's definition.
     pub(crate) declared: Option<Arc<Declared>>,
     /// Where a custom kind keeps replicas, from its scale subresource.
     pub(crate) scale_paths: Option<ScalePaths>,
@@ -73,7 +73,7 @@ impl ResourceKind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// `DeploymentList`, or what a definition says.
+    /// `DeploymentList`, or the name in a definition.
     pub(crate) fn list_kind(&self) -> String {
         match &self.declared {
             Some(declared) => declared.list_kind.clone(),

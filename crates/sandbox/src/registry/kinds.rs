@@ -1,4 +1,4 @@
-//! The built-in kinds, from a text of what a kube-apiserver lists.
+//! Reads the built-in kinds from `kinds.txt`, the API resources of a kube-apiserver.
 
 use super::{ResourceKind, Subresource};
 

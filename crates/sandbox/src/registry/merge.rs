@@ -1,4 +1,4 @@
-//! How the objects of a kind merge, in each of its versions.
+//! The merge types of a custom kind, one for each version.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};

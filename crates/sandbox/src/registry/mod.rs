@@ -1,7 +1,4 @@
-//! The kinds that a cluster serves: the built-in ones from a table, and those of its
-//! CustomResourceDefinitions.
-//!
-//! Needs nothing but the table. Never looks at objects other than CustomResourceDefinitions.
+//! The kinds that a cluster serves: the built-in ones and those of its CustomResourceDefinitions.
 
 mod kind;
 mod kinds;

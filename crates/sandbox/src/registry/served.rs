@@ -1,4 +1,4 @@
-//! What one cluster serves.
+//! The kinds that one cluster serves.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -11,12 +11,11 @@ use crate::release::Release;
 static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> =
     LazyLock::new(|| kinds::built_in().into_iter().map(Arc::new).collect());
 
-/// What one cluster serves.
+/// The kinds of one cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
     kinds: Vec<Arc<ResourceKind>>,
-    /// What is told of the core group, and of all others, to clients that want everything in one document: each that connects
-    /// asks for both, and they are long.
+    /// Cached aggregated discovery of the core group and of all others: every client requests both, and they are long.
     discovery: [OnceLock<String>; 2],
 }
 
@@ -26,7 +25,7 @@ impl Registry {
         Self::of(Release::default())
     }
 
-    /// What a release serves of itself.
+    /// The built-in kinds of a release.
     pub(crate) fn of(release: Release) -> Self {
         let served = BUILT_IN.iter().filter(|kind| kind.releases.contains(&release.minor()));
         Self { kinds: served.cloned().collect(), discovery: Default::default() }
@@ -36,7 +35,6 @@ impl Registry {
         self.kinds.iter().find(|kind| kind.plural == plural && kind.group == group && kind.version == version)
     }
 
-    /// Is the kind (still) served?
     pub(crate) fn serves(&self, kind: &ResourceKind) -> bool {
         !kind.is_custom() || self.find(&kind.group, &kind.version, &kind.plural).is_some()
     }

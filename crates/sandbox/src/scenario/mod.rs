@@ -1,9 +1,9 @@
-//! How the pods of a cluster fare, told from outside: a file of rules, so that manifests stay clean.
+//! Scenarios: a file of rules that controls how simulated pods behave, so that manifests need no annotations.
 //!
-//! The first rule whose patterns fit a pod decides; its words are those of the pod annotations
-//! `sim.tutti.dev/…`, and an annotation of the pod wins over the rule. What is random (a time between
-//! two, a share of the pods) is drawn from the cluster's seed and the pod's uid, so that it does not
-//! depend on the order of things. A file with a key or a word that nobody knows is refused.
+//! The first rule whose patterns match a pod applies. Its keys are those of the annotations `sim.tutti.dev/…`; an
+//! annotation on the pod overrides the rule. Random values (a time in a range, a share of the pods) are drawn from
+//! the cluster's seed and the pod's uid, so they do not depend on the order of events. A file with an unknown key or
+//! value is refused.
 
 mod error;
 mod glob;
@@ -26,7 +26,7 @@ pub struct Scenario {
     rules: Vec<Rule>,
 }
 
-/// What the patterns of a rule look at.
+/// The pod that the patterns of a rule match against.
 #[derive(Debug)]
 pub(crate) struct Subject<'s> {
     pub(crate) cluster: &'s str,
@@ -48,7 +48,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Are there no rules? Then pods fare as their annotations say.
+    /// Are there no rules? Then only annotations control the pods.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

@@ -36,7 +36,7 @@ const AT_ONCE: &[&str] = &["unschedulable", "config-error", "slow-terminate", "i
 const ONCE: &[&str] = &["unschedulable", "config-error", "slow-terminate", "evict"];
 
 impl Rule {
-    /// What single keys cannot tell.
+    /// Checks that involve several keys.
     pub(super) fn check(&self) -> Result<(), String> {
         let lonely = self.fail_after.is_some() || self.fail_count.is_some() || self.fail_share.is_some();
         match self.fail.as_deref() {

@@ -1,4 +1,4 @@
-//! Times and shares as scenario files and annotations write them.
+//! Values in scenario rules: durations, ranges of durations, fractions.
 
 use std::time::Duration;
 

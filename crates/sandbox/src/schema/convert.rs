@@ -1,4 +1,4 @@
-//! OpenAPI schemas to merge types, by the rules of the API server.
+//! Converts OpenAPI schemas to merge types by the rules of the API server.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ enum Common {
 pub(super) struct Converter<'d> {
     definitions: &'d Map<String, Value>,
     pub(super) schema: MergeSchema,
-    /// By name, and by what a reference says about the map it refers to.
+    /// By name, and by the atomicity that a reference sets for its map.
     named: BTreeMap<(String, Option<bool>), TypeId>,
     common: BTreeMap<Common, TypeId>,
     scalars: Vec<(ScalarType, TypeId)>,
@@ -48,7 +48,7 @@ impl<'d> Converter<'d> {
         self.overridden(name, None)
     }
 
-    /// A named type; a reference may say whether the map is one value.
+    /// A named type; a reference may set whether the map is atomic.
     fn overridden(&mut self, name: &str, atomic: Option<bool>) -> TypeId {
         if let Some(id) = self.named.get(&(name.to_owned(), atomic)) {
             return *id;
@@ -69,7 +69,7 @@ impl<'d> Converter<'d> {
         id
     }
 
-    /// The type of a place: what it refers to, or what it says itself.
+    /// The type of a schema, or of the definition that it refers to.
     pub(super) fn place(&mut self, schema: &Value, keeps_unknown: bool) -> TypeId {
         if let Some(name) = reference(schema) {
             return self.overridden(name, map_is_atomic(schema));

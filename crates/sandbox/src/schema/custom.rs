@@ -1,4 +1,4 @@
-//! The merge types of custom kinds.
+//! Merge types of custom kinds, from their structural schema.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) fn custom(schema: Option<&Value>) -> (MergeSchema, TypeId) {
     (converter.schema, id)
 }
 
-/// What every object has.
+/// Declares `apiVersion`, `kind` and `metadata`.
 fn declare_object(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
     let fields = schema.entry("properties").or_insert_with(|| json!({}));

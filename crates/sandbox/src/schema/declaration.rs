@@ -1,4 +1,4 @@
-//! Walking along an object by its definition.
+//! The schema of one field; callers walk from it to fields, items and values.
 
 use serde_json::{Map, Value};
 
@@ -6,13 +6,13 @@ use super::Definitions;
 
 const REFERENCE: &str = "#/components/schemas/";
 
-/// What is declared at one place of an object.
+/// The declared schema of one field of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Declaration<'d> {
     definitions: &'d Definitions,
     /// As it stands at the place: with its marks and its default.
     declared: &'d Value,
-    /// What the place refers to, or else the place itself.
+    /// The schema that the field refers to, or else its own.
     schema: &'d Value,
     definition: Option<&'d str>,
 }
@@ -75,7 +75,7 @@ impl<'d> Declaration<'d> {
         self.schema.get("format")?.as_str()
     }
 
-    /// What the server writes where the field is left out.
+    /// The default of the field.
     #[allow(dead_code, reason = "no reader but tests yet")]
     pub(crate) fn default(self) -> Option<&'d Value> {
         self.declared.get("default").or_else(|| self.schema.get("default"))

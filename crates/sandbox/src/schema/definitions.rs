@@ -1,4 +1,4 @@
-//! The embedded file.
+//! The embedded OpenAPI definitions, looked up by name or by kind.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -67,7 +67,6 @@ impl Definitions {
         &self.content["server"]
     }
 
-    /// The name of a kind's definition.
     pub(crate) fn name_of(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
         // What old releases serve only in this version has the same fields there.
         let version = match (group, version, kind) {
@@ -77,7 +76,6 @@ impl Definitions {
         self.kinds.get(&index(group, version, kind)).map(String::as_str)
     }
 
-    /// The definition of a kind.
     pub(crate) fn kind(&self, group: &str, version: &str, kind: &str) -> Option<Declaration<'_>> {
         self.named(self.name_of(group, version, kind)?)
     }
@@ -86,7 +84,7 @@ impl Definitions {
         self.all().get_key_value(name).map(|(name, schema)| Declaration::definition_of(self, name, schema))
     }
 
-    /// What every merge type of a built-in kind is part of.
+    /// The schema that contains the merge types of all built-in kinds.
     pub(crate) fn merge_schema(&self) -> &MergeSchema {
         &self.merge().schema
     }

@@ -1,11 +1,11 @@
-//! What the fields of the kinds are: the definitions of a real server, embedded.
+//! The field schemas of all kinds: OpenAPI definitions of a real API server, embedded in the binary.
 //!
-//! `cargo xtask schema` reads them from a kube-apiserver into one compressed file, which is inflated once per process,
-//! when first asked for ([`built_in`]). Three readers: server-side apply takes merge types
-//! ([`Definitions::merge_type`], and [`custom`] for kinds that a CustomResourceDefinition describes), decoding and
-//! strategic merge patches walk along an object ([`Declaration`]), and the OpenAPI documents publish it all again.
+//! `cargo xtask schema` writes one compressed file. A process inflates it once, at first use ([`built_in`]).
+//! Server-side apply takes merge types from here ([`Definitions::merge_type`], and [`custom`] for
+//! CustomResourceDefinitions). Decoding and strategic merge patches walk an object by its definition
+//! ([`Declaration`]). OpenAPI discovery publishes the definitions.
 //!
-//! Never looks at an object; knows of custom kinds only what it is given.
+//! The module never reads objects. Callers pass in the schemas of custom kinds.
 
 mod convert;
 mod custom;

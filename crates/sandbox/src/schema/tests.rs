@@ -1,4 +1,4 @@
-//! What the embedded definitions say, and how they become merge types.
+//! The embedded definitions and their merge types.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn the_file_is_that_of_a_real_server() {
 }
 
 #[test]
-fn built_in_kinds_merge_as_on_a_real_server() {
+fn built_in_merge_types_match_a_real_server() {
     check(
         "apps/v1/Deployment",
         &[
@@ -104,7 +104,7 @@ fn built_in_kinds_merge_as_on_a_real_server() {
 }
 
 #[test]
-fn free_form_parts_of_built_in_kinds_are_deduced() {
+fn free_form_fields_have_deduced_types() {
     let json = "any, atomic list, map";
     check(
         "apps/v1/ControllerRevision",

@@ -125,7 +125,7 @@ fn check_field(kind: &ResourceKind, path: &str) -> Result<(), ApiError> {
     }))
 }
 
-/// What a field is worth that the object does not say.
+/// The value of a field that the object lacks.
 fn unset(path: &str) -> &'static str {
     match path {
         "spec.unschedulable" | "spec.hostNetwork" => "false",

@@ -1,4 +1,4 @@
-//! Which objects a list or watch wants.
+//! Label and field selectors of lists and watches.
 
 mod field;
 mod label;

@@ -1,4 +1,4 @@
-//! The text of a label selector, read as the server reads it: what is wrong is said in its words.
+//! Parses label selectors, with the server's error messages.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! From a request to the function that answers it.
+//! Routes a request to its handler.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::wire::route::{Route, Target};
 
 type Answer = Result<Response<ResponseBody>, ApiError>;
 
-/// What the request is, before anything is done about it.
+/// The log record of a request, before it is handled.
 pub(super) fn record(cluster: &Cluster, parts: &Parts) -> RequestRecord {
     let query = Query::parse(parts.uri.query().unwrap_or(""));
     let route = Route::parse(parts.uri.path(), &cluster.state.lock().registry);
@@ -225,7 +225,7 @@ fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target
     Ok(response)
 }
 
-/// What can be done at this path.
+/// The methods of this path.
 fn methods(target: &Target) -> &'static [Method] {
     match (target.name.as_str(), target.subresource.as_str()) {
         ("", _) if target.kind.is("namespaces") => &[Method::GET, Method::POST],
@@ -251,7 +251,7 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
     }
 }
 
-/// What rows of tables carry is said in the query.
+/// Sets the objects in table rows by the query (`includeObject`).
 fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
     let shape = |shape: &Shape| match shape {
         Shape::Table(_) => Include::parse(query.text("includeObject")).map(Shape::Table),
@@ -260,7 +260,7 @@ fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
     shapes.iter().map(shape).collect()
 }
 
-/// What real servers have and this one does not is said so.
+/// Refuses features of real servers that are not simulated.
 fn check_served(parts: &Parts, query: &Query, target: &Target, release: Release) -> Result<(), ApiError> {
     let kind = &target.kind;
     if !target.subresource.is_empty() {

@@ -1,4 +1,4 @@
-//! The cluster as a `tower::Service`: one request in, one answer or one stream out.
+//! The cluster as a `tower::Service`: HTTP requests in, responses or watch streams out.
 
 mod dispatch;
 mod reading;

@@ -1,4 +1,4 @@
-//! Requests that read.
+//! Handles requests that read: get, list, watch, logs.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn watch_shape(shapes: &[Shape]) -> Shape {
     shapes.iter().copied().find(|shape| !matches!(shape, Shape::Discovery(_))).unwrap_or(Shape::Whole)
 }
 
-/// An object or list in the shape that the client wants.
+/// An object or list in the requested shape.
 pub(super) fn shaped(
     state: &State,
     target: &Target,

@@ -1,4 +1,4 @@
-//! Questions about the caller. There is no access control here: everything is allowed.
+//! Access reviews. There is no access control: everything is allowed.
 
 use serde_json::{Value, json};
 

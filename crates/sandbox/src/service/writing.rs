@@ -1,4 +1,4 @@
-//! Requests that write.
+//! Handles requests that write: create, update, patch, delete.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ fn write(
     }
 }
 
-/// What the server says about an object that it took.
+/// Adds the server's warnings about a stored object.
 fn warn_about(target: &Target, stored: &Value, caller: &Caller) {
     if target.kind.is(custom::DEFINITIONS) && target.subresource.is_empty() {
         custom::definition::warnings(stored).into_iter().for_each(|warning| caller.warnings.add(warning));
@@ -138,7 +138,7 @@ fn manager(parts: &Parts, query: &Query) -> String {
     if program.is_empty() { "unknown".to_owned() } else { program }
 }
 
-/// A name that the client says may not be longer, one that the server finds is cut.
+/// A client's manager name may not be longer; a name from the user agent is cut.
 const LONGEST_MANAGER: usize = 128;
 
 /// Names of managers are short, and can be printed.
@@ -322,7 +322,7 @@ fn read_object(parts: &Parts, target: &Target, body: &Bytes, caller: &Caller) ->
     })
 }
 
-/// Is the body YAML? What is neither that nor JSON is refused.
+/// Is the body YAML? Anything but YAML and JSON is refused.
 fn is_yaml(parts: &Parts) -> Result<bool, ApiError> {
     match media_type(parts).as_deref() {
         Some("" | "application/json") => Ok(false),

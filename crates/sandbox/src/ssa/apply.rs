@@ -26,12 +26,12 @@ pub(crate) enum ApplyError {
     Version(String),
 }
 
-/// What an apply meets.
+/// The live object before an apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Live<'l> {
     /// `NotConfigured`: the apply creates the object.
     pub(crate) object: Option<&'l Value>,
-    /// What the kind writes of itself.
+    /// The empty object of the kind.
     pub(crate) skeleton: &'l Value,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn apply(
         return Err(ApplyError::Version(version));
     }
 
-    // nobody was tracked so far: what is there belongs to those before
+    // nothing was tracked so far: existing fields belong to `before-first-apply`
     let unknown = Writer {
         manager: "before-first-apply".to_owned(),
         operation: Operation::Update,

@@ -1,4 +1,4 @@
-//! Too many updaters: the oldest become one.
+//! Merges the oldest update entries when `managedFields` has too many.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What changed between two objects, as sets of paths.
+//! Compares two objects: the sets of added, modified and removed paths.
 
 use serde_json::{Map, Value};
 
@@ -38,7 +38,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// What changed at one place: itself, and below it.
+/// The changes of one field: itself, and below it.
 #[derive(Debug, Default)]
 struct Changes<'a> {
     added: Mark<'a>,

@@ -4,7 +4,7 @@ use super::fieldset::FieldSet;
 use super::managed::Entry;
 use super::path::display;
 
-/// What one manager would lose.
+/// The fields that one manager would lose.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Conflict {
     identifier: String,

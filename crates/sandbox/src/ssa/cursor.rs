@@ -1,4 +1,4 @@
-//! A place in a merge schema.
+//! The merge type of one field.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(crate) struct TypeRef<'s> {
     id: TypeId,
 }
 
-/// What a value is to a merge.
+/// The shape of a value in a merge.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape<'s> {
     Map(&'s MapType),
@@ -19,8 +19,8 @@ pub(super) enum Shape<'s> {
     List(&'s ListType),
 }
 
-/// What a value may be to a merge: of a type that may be several things, the one that the value is.
-/// A null may be all of them, and so may a value that the type does not allow.
+/// The shapes that a value may have in a merge: of a union type, the shape of the value. A null, and a value that the
+/// type does not allow, may have all of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidates<'s> {
     map: Option<&'s MapType>,
@@ -69,7 +69,7 @@ impl<'s> TypeRef<'s> {
         })
     }
 
-    /// What `value` is.
+    /// The shapes that `value` may have.
     pub(super) fn candidates_for(self, value: Option<&Value>) -> Candidates<'s> {
         let all = self.candidates();
         match value {
@@ -110,7 +110,7 @@ impl<'s> TypeRef<'s> {
             })
     }
 
-    /// What stands for the field of an item that leaves it out.
+    /// The default of a field.
     pub(super) fn field_default(self, name: &str) -> Option<&'s Value> {
         let map = self.definition()?.map.as_ref()?;
         map.fields.get(name).and_then(|field: &FieldType| field.default.as_ref())

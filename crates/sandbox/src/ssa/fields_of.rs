@@ -1,4 +1,4 @@
-//! The paths that a value sets.
+//! Computes the set of paths that a value sets.
 
 use serde_json::{Map, Value};
 

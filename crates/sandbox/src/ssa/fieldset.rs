@@ -60,7 +60,6 @@ impl<'a> FieldSet<'a> {
         self.nodes.binary_search_by(|node| node.step.cmp(step))
     }
 
-    /// The node of one step.
     pub(super) fn node(&self, step: &PathElement<'_>) -> Option<&Node<'a>> {
         self.place(step).ok().and_then(|place| self.nodes.get(place))
     }

@@ -1,4 +1,4 @@
-//! Values as the server's messages print them.
+//! Formats values as the server's messages do, which use Go's `fmt`.
 
 use std::fmt::Write as _;
 
@@ -100,7 +100,6 @@ pub(super) fn typed(value: &Value) -> String {
     }
 }
 
-/// The name of a value's type.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

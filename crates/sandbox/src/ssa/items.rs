@@ -1,4 +1,4 @@
-//! The items of a list, each with the step that leads to it.
+//! The items of an associative list, each with its path element.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::literal::Literal;
 use super::path::PathElement;
 use super::types::{ListRelation, ListType};
 
-/// Why an item has no step.
+/// Why an item has no path element.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum NoStep {
     #[error("associative list with keys may not have a null element")]
@@ -75,7 +75,7 @@ pub(super) struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// Items that have no step are left out: validation told of them before.
+    /// Items without a path element are left out: validation reported them before.
     pub(super) fn of(of: TypeRef<'a>, list: &'a ListType, items: &'a [Value]) -> Self {
         let items: Vec<_> =
             items.iter().filter_map(|item| Some((of.step_to(list, item).ok()?, item))).collect();

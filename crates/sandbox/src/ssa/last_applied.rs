@@ -1,7 +1,7 @@
-//! Objects that kubectl applied on its own side before it applied them here.
+//! Applies of kubectl to objects that it applied client-side before.
 //!
-//! Such an object carries its last configuration in an annotation: what it says and the object
-//! still has, kubectl may take from whoever is said to own it.
+//! Such an object carries its last configuration in an annotation. kubectl may take a field without conflict when the
+//! annotation sets it and the object still has the annotation's value.
 
 use serde_json::{Map, Value};
 
@@ -28,7 +28,7 @@ pub(super) fn allow(conflicts: Conflicts, live: &Value, write: &Write<'_>) -> Re
     }
 }
 
-/// The paths that the last configuration set and that are still as it said.
+/// The paths that the last configuration set and whose values are unchanged.
 fn own_paths(live: &Value, write: &Write<'_>) -> Option<Vec<String>> {
     let text = object::annotation(live, ANNOTATION).filter(|text| !text.is_empty())?;
     validate(live, write.of, Duplicates::Refused).ok()?;
@@ -53,7 +53,7 @@ pub(super) fn is_kept(object: &Value) -> bool {
     object::annotation(object, ANNOTATION).is_some_and(|text| !text.is_empty())
 }
 
-/// Has the annotation say what was applied, when there is one.
+/// Updates an existing annotation to the applied configuration.
 pub(super) fn renew(object: &mut Value, config: &Value) {
     if !is_kept(object) {
         return;

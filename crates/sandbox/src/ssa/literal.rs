@@ -93,7 +93,7 @@ impl PartialEq for Literal<'_> {
 
 impl Eq for Literal<'_> {}
 
-/// Exact, where comparing as floats would take neighbours for equal: sorting wants an order.
+/// Exact: a comparison as floats would treat neighbours as equal, and sorting needs a total order.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "both are seen to")]
 fn compare_with(integer: i64, float: f64) -> Ordering {
     const TOO_LARGE: f64 = i64::MAX as f64;

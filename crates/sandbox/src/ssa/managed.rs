@@ -8,7 +8,7 @@ use super::fieldset::FieldSet;
 use super::go;
 use super::writer::{Operation, Writer};
 
-/// What one manager owns.
+/// The fields that one manager owns.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry<'a> {
     pub(crate) manager: Cow<'a, str>,
@@ -47,7 +47,7 @@ impl<'a> Entry<'a> {
             && (self.operation == Operation::Apply || self.api_version == writer.api_version)
     }
 
-    /// What the server knows the manager by, which also orders managers.
+    /// The server's identifier of the manager, which also orders managers.
     pub(super) fn identifier(&self) -> String {
         let mut out = Map::new();
         let version = if self.operation == Operation::Apply { "" } else { &self.api_version };
@@ -130,7 +130,7 @@ fn in_utc(time: &str) -> Cow<'_, str> {
     time.map_or(Cow::Borrowed(""), Cow::Owned)
 }
 
-/// Who owns what of an object.
+/// The owners of an object's fields.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Managed<'a> {
     pub(crate) entries: Vec<Entry<'a>>,
@@ -147,7 +147,7 @@ impl<'a> Managed<'a> {
         Some(managed)
     }
 
-    /// Does the object say that ownership is to start over: with no entries, or an empty one?
+    /// Does the object reset its ownership, with no entries or an empty one?
     pub(super) fn is_reset(object: &Value) -> bool {
         let is_empty = |field: &Value| matches!(field, Value::Null) || field == "";
         match encoded(object).and_then(Value::as_array).map(Vec::as_slice) {
@@ -159,7 +159,6 @@ impl<'a> Managed<'a> {
         }
     }
 
-    /// Sets the entry of a manager.
     pub(super) fn put(&mut self, entry: Entry<'a>) {
         match self.entries.iter_mut().find(|one| one.is_same_manager(&entry)) {
             Some(one) => *one = entry,
@@ -190,7 +189,6 @@ fn encoded(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Writes encoded entries into an object.
 pub(super) fn write_to(object: &mut Value, entries: Vec<Value>) {
     let Some(fields) = object.as_object_mut() else { return };
     if entries.is_empty() {

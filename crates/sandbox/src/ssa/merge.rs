@@ -1,5 +1,5 @@
-//! An applied configuration merged into the live object: the configuration wins, maps merge field by
-//! field, and lists with keys item by item.
+//! Merges an applied configuration into the live object. Values of the configuration win; maps merge by field, keyed
+//! lists by item.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,8 +11,7 @@ use super::path::PathElement;
 use super::types::{ListRelation, ListType, MapType};
 use super::values::{Depth, fields, items};
 
-/// The live object with all that the configuration says; nothing is taken away, and managed fields
-/// are left out.
+/// The live object with all values of the configuration. Nothing is removed; managed fields are left out.
 pub(super) fn merge(live: Option<&Value>, config: &Value, of: TypeRef<'_>) -> Value {
     merged(live, config, Some(of), Depth::Object)
 }
@@ -77,8 +76,8 @@ fn without_managed_fields(value: &Value, depth: Depth) -> Value {
     }
 }
 
-/// Items of the live list keep their places; those that both have take the order of the
-/// configuration, whose new items come where it says them.
+/// Items of the live list keep their positions. Items of both lists, and new items, take the order of the
+/// configuration.
 fn merge_lists<'a>(
     live: &'a [Value],
     config: &'a [Value],

@@ -1,18 +1,17 @@
-//! Server-side apply: who owns which field, and what happens when managers disagree.
+//! Server-side apply by the rules of structured-merge-diff: field ownership and conflicts.
 //!
-//! Follows the rules of structured-merge-diff: an object becomes a set of field paths; an apply
-//! merges the configuration into the live object by its merge schema, takes away what the same
-//! manager dropped and nobody else owns, and conflicts when it changes what others own. Every other
-//! write moves ownership of what it changed, without conflicts.
+//! An object becomes a set of field paths. An apply merges its configuration into the live object by the merge schema. It removes
+//! fields that its manager no longer applies and nobody else owns. It conflicts when it changes fields of other managers. Every other
+//! write takes ownership of the fields that it changes, without conflicts.
 //!
-//! In layers, each of which uses the ones before:
-//! - [`types`] and [`TypeRef`]: what a kind's fields are to a merge, and a place in it;
-//! - [`FieldSet`](fieldset::FieldSet) and [`Comparison`](compare::Comparison): the paths of an object, of a change, of a manager;
-//! - [`Managed`](managed::Managed): the owners as objects carry them;
-//! - [`Write`]: the rules of ownership, and [`apply`] and [`track`], the two doors.
+//! Each layer uses only the layers before it:
+//! - [`types`] and [`TypeRef`]: the merge schema of a kind, and the type of one field;
+//! - [`FieldSet`](fieldset::FieldSet) and [`Comparison`](compare::Comparison): the paths of an object, a change or a manager;
+//! - [`Managed`](managed::Managed): the entries of `metadata.managedFields`;
+//! - [`Write`]: the ownership rules, with the two entry points [`apply`] and [`track`].
 //!
-//! Sets borrow their names from the values they were made of. Needs the merge type of the kind; never
-//! stores, defaults or admits: the verbs call it with plain values and write the result.
+//! Sets borrow their names from the values that they describe. The module never stores, defaults or admits objects: [`crate::verbs`]
+//! calls it with plain values and stores the result.
 
 mod apply;
 mod cap;

@@ -1,4 +1,4 @@
-//! Steps from a value to one inside it.
+//! The elements of a field path.
 
 use std::borrow::Cow;
 use std::fmt;

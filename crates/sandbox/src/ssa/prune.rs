@@ -1,4 +1,4 @@
-//! Fields that a manager applied before and dropped now: they go, unless somebody else owns them.
+//! Removes fields that a manager applied before and applies no longer, unless another manager owns them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::managed::{Entry, Managed};
 use super::remove::remove;
 use super::write::Write;
 
-/// `last` is what the manager owned, `set` what it says now, `others` what all others own.
+/// `last`: the fields that the manager owned; `set`: those that it applies now; `others`: those of all others.
 pub(super) fn prune(
     merged: Value,
     last: &Entry<'_>,
@@ -26,7 +26,7 @@ pub(super) fn prune(
     let present = paths(&merged, of);
     let mut pruned = remove(&merged, &dropped, Some(of));
 
-    // what somebody owns, the manager itself included, comes back when it went with a parent
+    // owned fields that were removed with a parent come back, also those of this manager
     let mut owned: BTreeMap<&str, FieldSet<'_>> = BTreeMap::new();
     owned.insert(&write.writer.api_version, set.clone());
     for entry in &others.entries {

@@ -1,4 +1,4 @@
-//! Field sets that were written with another schema than today's.
+//! Adapts field sets that were written with another schema.
 
 use super::cursor::{Shape, TypeRef};
 use super::fieldset::FieldSet;

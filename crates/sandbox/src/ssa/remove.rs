@@ -1,4 +1,4 @@
-//! Taking paths out of a value.
+//! Removes a set of paths from a value.
 
 use serde_json::{Map, Value};
 

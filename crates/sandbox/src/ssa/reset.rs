@@ -1,4 +1,4 @@
-//! What a write through one door of a kind can neither change nor own.
+//! Fields that a write of one endpoint can neither change nor own, such as `status` on the object itself.
 
 use super::fieldset::{FieldSet, Node};
 use super::path::PathElement;
@@ -69,8 +69,7 @@ const RESIZED: &[&[&str]] = &[
     &["spec", "initContainers", "*", "resizePolicy"],
 ];
 
-/// What the strategies of the server reset: status on the object itself, spec on `/status`, and
-/// what else they came to reset.
+/// The reset fields of the server's strategies: status on the object itself, spec on `/status`, and exceptions by kind.
 pub(crate) fn filter(
     group: &str,
     kind: &str,

@@ -1,9 +1,9 @@
-//! Ownership of replicas when they are written through `scale`.
+//! Ownership of replicas that are written through the `scale` subresource.
 //!
-//! A scale is an object of its own, whose owners are those of the workload that own the replicas, in
-//! the scale's version ([`owners_of_scale`]). A write of the scale changes them like those of any
-//! object; then they are put back ([`owners_of_workload`]). For updaters that is not the entry they
-//! came from: their replicas end up in an entry of their own, without a time.
+//! The owners of a scale are the owners of the workload's replicas, in the version of the scale
+//! ([`owners_of_scale`]). A write of the scale changes them like the owners of any object. [`owners_of_workload`]
+//! then writes them back to the workload. The replicas of an updater do not return to their old entry: they get an
+//! entry of their own, without a time.
 
 use std::borrow::Cow;
 use std::mem;

@@ -1,4 +1,4 @@
-//! Nulls that an apply leaves behind, as the server's types read them.
+//! Normalizes the nulls that an apply leaves behind, as the server's types read them.
 
 use serde_json::Value;
 

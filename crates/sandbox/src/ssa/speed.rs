@@ -1,4 +1,4 @@
-//! How long the core takes for a usual deployment. Run by hand, optimised:
+//! Measures one apply of a typical deployment. Run by hand, optimised:
 //! `cargo test -p sandbox --release --lib ssa::speed -- --ignored --nocapture`.
 
 use std::sync::{Arc, LazyLock};

@@ -72,7 +72,7 @@ fn containers(object: &Value) -> &Value {
 }
 
 #[test]
-fn an_apply_owns_exactly_what_it_said() {
+fn apply_owns_exactly_its_fields() {
     let mut case = Case::new();
     let object = case.apply(
         "a",
@@ -103,7 +103,7 @@ fn a_dropped_field_goes() {
 }
 
 #[test]
-fn dropping_the_last_label_keeps_the_rest_of_metadata() {
+fn dropping_the_last_label_keeps_other_metadata() {
     let mut case = Case::new();
     case.apply("a", json!({"metadata": {"name": "x", "labels": {"x": "1"}}}));
     case.live.as_mut().unwrap()["metadata"]["uid"] = json!("u");
@@ -189,7 +189,7 @@ fn the_same_apply_again_changes_nothing() {
 }
 
 #[test]
-fn an_update_takes_what_it_changes() {
+fn update_owns_changed_fields() {
     let mut case = Case::new();
     case.apply("a", json!({"spec": {"replicas": 2, "paused": true}}));
     let mut new = case.live.clone().unwrap();
@@ -248,7 +248,7 @@ fn scaled(before: &Value, manager: &str, replicas: i64) -> Value {
 }
 
 #[test]
-fn scaled_replicas_belong_to_the_scaler_without_a_time() {
+fn scaler_owns_replicas_without_a_time() {
     let mut case = Case::new();
     let before = case.update("maker", json!({"spec": {"replicas": 1, "paused": true}})).clone();
     let expected = [
@@ -289,7 +289,7 @@ fn a_client_may_start_ownership_over() {
 }
 
 #[test]
-fn managed_fields_that_make_no_sense_are_those_of_before() {
+fn invalid_managed_fields_restore_the_previous_ones() {
     let nonsense = [
         json!({"operation": "Delete", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:x": {}}}),
         json!({"operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:x": {}}}),
@@ -309,7 +309,7 @@ fn managed_fields_that_make_no_sense_are_those_of_before() {
 }
 
 #[test]
-fn what_later_servers_mean_is_left_out() {
+fn unknown_path_elements_are_left_out() {
     let fields = json!({"f:a": {"x:?": {}}, "f:b": {".": {}, "i:1": {}}, "z:?": {"f:c": {}}});
     assert_eq!(FieldSet::decode(&fields).unwrap().encode(), json!({"f:a": {}, "f:b": {".": {}, "i:1": {}}}));
 }
@@ -374,7 +374,7 @@ impl Types for OneVersion {
 
 /// Seen on a real server: such an object cannot be applied, and an update forgets all owners.
 #[test]
-fn an_owner_of_a_version_that_ended_is_in_the_way_of_custom_objects() {
+fn ended_versions_block_writes_of_custom_objects() {
     let mut case = Case::new();
     let mut live = case.apply("a", json!({"metadata": {"uid": "u", "labels": {"x": "1"}}})).clone();
     live["metadata"]["managedFields"][0]["apiVersion"] = json!("apps/v0");

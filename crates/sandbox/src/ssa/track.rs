@@ -1,4 +1,4 @@
-//! Every write that is no apply: what it changed belongs to its writer.
+//! Records the ownership of every write that is not an apply: the writer owns what it changed.
 
 use serde_json::Value;
 

@@ -18,7 +18,7 @@ pub(crate) struct MergeSchema {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TypeId(u32);
 
-/// What a value of the type may be; with none of them set it may be nothing.
+/// The shapes that a value may have; without any, no value is valid.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct TypeDefinition {
     pub(crate) scalar: Option<ScalarType>,
@@ -44,7 +44,7 @@ pub(crate) struct ListType {
 /// How the items of a list relate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ListRelation {
-    /// One value: whoever sets it owns all of it.
+    /// One value: its manager owns all of it.
     Atomic,
     /// Items are known by their value.
     Set,
@@ -52,7 +52,6 @@ pub(crate) enum ListRelation {
     Map(Vec<ListKey>),
 }
 
-/// A key of an associative list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ListKey {
     pub(crate) field: String,
@@ -66,7 +65,7 @@ pub(crate) struct MapType {
     pub(crate) fields: BTreeMap<String, FieldType>,
     /// The type of every other key: a map, or a struct that keeps unknown fields.
     pub(crate) element: Option<TypeId>,
-    /// One value: whoever sets it owns all of it.
+    /// One value: its manager owns all of it.
     pub(crate) atomic: bool,
 }
 
@@ -88,7 +87,6 @@ impl MergeSchema {
         id
     }
 
-    /// Defines a declared type.
     pub(crate) fn define(&mut self, id: TypeId, definition: TypeDefinition) {
         if let Some(place) = self.types.get_mut(id.0 as usize) {
             *place = definition;

@@ -1,4 +1,4 @@
-//! Fields that the server sets and nobody owns.
+//! Fields that the server sets, which no manager owns.
 
 use std::sync::LazyLock;
 

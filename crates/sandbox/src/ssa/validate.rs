@@ -1,4 +1,4 @@
-//! Does a value have the form that its type demands?
+//! Checks a value against its merge type.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::path::PathElement;
 use super::types::{ListRelation, ListType, MapType, ScalarType};
 use super::values::Depth;
 
-/// What is wrong with a value, each with its place.
+/// The schema violations of a value, each with its path.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Invalid(Vec<Fault>);
 
@@ -42,7 +42,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// May sets and lists with keys hold an item twice? Stored objects may, configurations may not.
+/// May sets and keyed lists hold duplicates? Stored objects may, configurations may not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Duplicates {
     Allowed,

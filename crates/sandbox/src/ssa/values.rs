@@ -1,8 +1,8 @@
-//! Walking objects, whose managed fields belong to no merge.
+//! Walks the fields of objects; managed fields take no part in a merge.
 
 use serde_json::{Map, Value};
 
-/// How deep a walk is: what the server writes about ownership is no part of what is owned.
+/// The depth of a walk: managed fields are not owned themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
     Object,

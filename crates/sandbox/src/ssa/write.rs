@@ -1,4 +1,4 @@
-//! The rules of ownership that every write follows.
+//! One write of an object, with the ownership rules that apply and update share.
 
 use std::mem;
 
@@ -21,7 +21,7 @@ pub(crate) trait Types {
     /// The type of the kind in a version; `NotConfigured` when there is no such version.
     fn of(&self, api_version: &str) -> Option<TypeRef<'_>>;
 
-    /// Does an entry of a version that is no more make a write fail? Otherwise the entry goes.
+    /// Does an entry of a removed version make a write fail? Otherwise the entry is dropped.
     fn keeps_all_versions(&self) -> bool {
         false
     }
@@ -31,13 +31,13 @@ pub(crate) trait Types {
         false
     }
 
-    /// Do doors keep the same fields from entries of all versions, not only of their own?
+    /// Does an endpoint reset its fields in the entries of all versions, not only of its own?
     fn is_filtered_alike(&self) -> bool {
         true
     }
 }
 
-/// One write: of whom, to what, through which door, and when.
+/// One write: manager, merge type, reset fields and time.
 #[derive(Clone, Copy)]
 pub(crate) struct Write<'a> {
     pub(crate) writer: &'a Writer,
@@ -50,12 +50,12 @@ pub(crate) struct Write<'a> {
     pub(crate) now: &'a str,
 }
 
-/// What an apply made.
+/// The result of an apply.
 pub(super) struct Applied<'a> {
     /// `NotConfigured`: the object stays as it is.
     pub(super) object: Option<Value>,
     pub(super) managed: Managed<'a>,
-    /// Is all owned as before?
+    /// Is the ownership unchanged?
     pub(super) same_owners: bool,
 }
 

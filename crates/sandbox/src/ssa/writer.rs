@@ -1,4 +1,4 @@
-//! Who writes, and through which door.
+//! The manager of a write: name, operation, version and subresource.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {

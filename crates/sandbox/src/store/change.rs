@@ -1,4 +1,4 @@
-//! Objects, their places, and what happened to them.
+//! Stored objects' keys and recorded changes.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) enum ChangeKind {
     Deleted,
 }
 
-/// One write, as watches tell it.
+/// One recorded write.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
@@ -63,7 +63,7 @@ pub(super) struct Lines {
     pub(super) metadata: OnceCell<Bytes>,
 }
 
-/// The history asked for is gone; watches from here on can be served.
+/// The requested history was dropped; watches from `oldest` on can be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Compacted {
     pub(crate) oldest: u64,

@@ -1,4 +1,4 @@
-//! What tests count: how often this thread parsed a stored object, unpacked its text, or looked for a place in an index.
+//! Counters for tests: parsed objects, unpacked texts and index steps of this thread.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! The last changes of one resource.
+//! The recent changes of one resource.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -100,7 +100,7 @@ impl History {
         line.get_or_init(encode).clone()
     }
 
-    /// Holds no more room than there are changes.
+    /// Releases unused capacity.
     pub(super) fn settle(&mut self) {
         self.changes.shrink_to_fit();
     }

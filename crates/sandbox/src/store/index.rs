@@ -1,4 +1,4 @@
-//! Who owns whom, so that garbage collection does not search.
+//! Index of owner references, for garbage collection.
 
 use std::collections::HashMap;
 

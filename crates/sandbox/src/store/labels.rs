@@ -1,4 +1,4 @@
-//! Which objects of a resource carry a label, so that whoever looks for them reads those alone.
+//! Index of labels, so that a search reads only objects that carry them.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -11,8 +11,7 @@ use crate::object;
 
 const PATH: [&str; 2] = ["metadata", "labels"];
 
-/// Where the objects with each pair of label and value are. A pair stands here as a number: two pairs may share one, so
-/// whoever asks compares what is found.
+/// The objects by label pair. Pairs are hashed and may collide, so callers check each result.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     places: BTreeSet<(u64, Place)>,
@@ -54,7 +53,7 @@ impl Labels {
     }
 }
 
-/// The runs of all pairs, gone through side by side: each is asked for its first place from where another one is.
+/// A merge join of the sorted keys of all pairs.
 #[derive(Debug)]
 pub(super) struct Carrying<'l> {
     places: &'l BTreeSet<(u64, Place)>,
@@ -92,7 +91,7 @@ impl<'l> Iterator for Carrying<'l> {
     }
 }
 
-/// What stands at a path of an object.
+/// The value at a path of a stored object.
 pub(super) fn read(stored: &Stored, path: [&str; 2]) -> Option<Value> {
     text::at(&stored.text(), &path).and_then(|text| serde_json::from_slice(text).ok())
 }

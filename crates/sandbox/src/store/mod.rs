@@ -1,12 +1,12 @@
 //! The objects of one cluster, with their history for watches.
 //!
-//! One counter gives every write its `resourceVersion`; it starts high and jumps, so that a client
-//! that does arithmetic on it is found out. Each resource keeps a ring of its last changes; what
-//! fell out of the ring is compacted, and a watch from there is told 410.
+//! One counter gives every write its `resourceVersion`. It starts high and jumps, which exposes clients that do
+//! arithmetic on it. Each resource keeps a ring of its last changes. Older changes are compacted, and a watch from
+//! before them gets 410.
 //!
-//! Objects are kept as compressed JSON text, a tenth of the size of the parsed form. Whoever works
-//! with an object parses it once; the parsed form is shared until the controllers have nothing left
-//! to do ([`Store::cool`]). Whole objects are answered from the text without parsing.
+//! Objects are kept as compressed JSON text, a tenth of the parsed size. An object is parsed at first use; the parsed
+//! form is shared until the controllers are idle ([`Store::cool`]). Responses with whole objects use the text without
+//! parsing.
 
 mod change;
 #[cfg(test)]

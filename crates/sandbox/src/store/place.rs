@@ -1,4 +1,4 @@
-//! Where an object lives within its resource, as the table's key.
+//! The key of an object within its resource: `namespace/name`.
 
 use std::sync::Arc;
 

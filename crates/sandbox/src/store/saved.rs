@@ -1,4 +1,4 @@
-//! A store as it was, to come back to.
+//! A backup of the store.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which objects of a resource select a label, so that whoever looks for those that find an object reads few of them.
+//! Index of `spec.selector`, so that few objects are read to find those that select a label.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,8 +13,8 @@ const PATH: [&str; 2] = ["spec", "selector"];
 /// For selectors that ask for no pair, but may find something: `matchExpressions` alone, or all.
 const NO_PAIR: (&str, &str) = ("", "");
 
-/// Where the objects are whose `spec.selector`, a map or `matchLabels`, asks for a pair. What it finds has all of its pairs, so each
-/// stands under one of them: the one that the fewest in its namespace stand under.
+/// The objects by one label pair of their `spec.selector` (a map or `matchLabels`). A match has all pairs, so each
+/// object is indexed under one: the rarest in its namespace.
 #[derive(Debug, Default)]
 pub(super) struct Selectors {
     /// By namespace and number of the pair.

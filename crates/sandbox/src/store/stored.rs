@@ -1,4 +1,4 @@
-//! An object as bytes.
+//! One object as compressed JSON text.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use super::Object;
 #[derive(Clone)]
 pub(crate) struct Stored {
     bytes: Arc<[u8]>,
-    /// What the bytes refer to; none for plain text.
+    /// The dictionary of the bytes; none for plain text.
     dictionary: Dictionary,
 }
 
@@ -31,8 +31,8 @@ pub(super) struct Learned {
 }
 
 impl Learned {
-    /// A text that is clearly larger tells more, and so does one that is larger at all after many were
-    /// packed, more each time: it is the dictionary of those to come. What is packed keeps its own.
+    /// Makes a text the dictionary of later objects when it is clearly larger, or larger at all after enough packed
+    /// bytes. The threshold grows with each replacement. Packed objects keep their own dictionary.
     fn learn(&mut self, text: &[u8], packed: usize) {
         let known = self.dictionary.text().len();
         self.packed += packed;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_back() {
+    fn packed_objects_round_trip() {
         check(&json!({}));
         check(&json!({"kind": "ConfigMap", "data": {"a": "é\u{0}"}}));
         check(&json!({"data": {"a": "x".repeat(100_000)}}));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_another_is_small() {
+    fn similar_objects_compress_well() {
         let object = |number: usize| {
             let fields = (0..50).map(|field| (format!("f:{field}"), json!({}))).collect();
             json!({"name": number, "fields": Value::Object(fields)})

@@ -14,7 +14,7 @@ use super::stored::Learned;
 use super::{Object, Place, Stored};
 use crate::signal::Signal;
 
-/// An object's bytes, and its parsed form while somebody works with it.
+/// An object's bytes, and its parsed form while it is in use.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) stored: Stored,
@@ -26,7 +26,7 @@ pub(super) struct Table {
     pub(super) resource: Arc<str>,
     pub(super) entries: BTreeMap<Place, Entry>,
     pub(super) history: History,
-    /// Objects that nobody can watch need no history.
+    /// Objects that cannot be watched need no history.
     pub(super) keeps_history: bool,
     pub(super) wake: Signal,
     learned: Learned,
@@ -58,7 +58,7 @@ impl Table {
         Stored::pack(value, is_large.then_some(&mut self.learned))
     }
 
-    /// Keeps what is known of labels true to a write, or to a removal.
+    /// Updates the indexes after a write or a removal.
     pub(super) fn relabel(&mut self, place: &Place, before: Option<&Value>, after: Option<&Value>) {
         if let Some(labels) = self.labels.get_mut() {
             labels.replace(place, before, after);
@@ -115,7 +115,7 @@ impl Table {
     }
 }
 
-/// What the places of a namespace begin with.
+/// The key prefix of a namespace.
 fn prefix(namespace: Option<&str>) -> Option<String> {
     namespace.filter(|name| !name.is_empty()).map(|name| format!("{name}/"))
 }

@@ -1,4 +1,4 @@
-//! One table for each resource, under one revision counter.
+//! The store: one table for each resource, under one revision counter.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +23,7 @@ pub(crate) struct Store {
     first_revision: u64,
     history: usize,
     touched: Vec<(Key, Object)>,
-    /// Entries that hold a parsed object.
+    /// Entries with a parsed object.
     hot: RefCell<Vec<Address>>,
 }
 
@@ -71,7 +71,6 @@ impl Store {
         self.get(&key.resource, &key.name)
     }
 
-    /// An object's bytes.
     pub(crate) fn stored(&self, resource: &str, name: &ObjectName) -> Option<&Stored> {
         let (_, table) = self.find(resource)?;
         table.entries.get(&Place::of(name)).map(|entry| &entry.stored)
@@ -276,7 +275,7 @@ impl Store {
         self.tables.get(usize::from(number)).map(|table| table.wake.clone()).unwrap_or_default()
     }
 
-    /// Lets the watches of a resource look whether they go on.
+    /// Wakes the watches of a resource to check whether they continue.
     pub(crate) fn wake(&self, resource: &str) {
         if let Some((_, table)) = self.find(resource) {
             table.wake.raise();
@@ -289,7 +288,7 @@ impl Store {
         self.forget_before(revision);
     }
 
-    /// Drops what was parsed or encoded for work that is done: a cluster at rest is bytes only.
+    /// Drops parsed objects and encoded events: an idle cluster keeps only bytes.
     pub(crate) fn cool(&mut self) {
         for (number, place) in self.hot.take() {
             let table = self.tables.get_mut(usize::from(number));
@@ -302,7 +301,7 @@ impl Store {
         }
     }
 
-    /// As [`cool`](Self::cool), and holds no room for what may come.
+    /// As [`cool`](Self::cool), and releases unused capacity.
     pub(crate) fn rest(&mut self) {
         self.cool();
         self.touched.shrink_to_fit();
@@ -361,7 +360,7 @@ impl Store {
         }
     }
 
-    /// Shows the controllers every object of a resource again.
+    /// Requeues every object of a resource for the controllers.
     pub(crate) fn touch(&mut self, resource: &str) {
         let seen =
             |one: &Object| (Key { resource: resource.to_owned(), name: ObjectName::of(one) }, one.clone());
@@ -369,7 +368,7 @@ impl Store {
         self.touched.extend(touched);
     }
 
-    /// What was written since the last call, for the controllers.
+    /// The objects written since the last call, for the controllers.
     pub(crate) fn take_touched(&mut self) -> Vec<(Key, Object)> {
         std::mem::take(&mut self.touched)
     }
@@ -413,7 +412,7 @@ impl Store {
     }
 }
 
-/// What one resource holds.
+/// The memory that one resource uses.
 #[cfg(test)]
 #[derive(Debug)]
 #[allow(dead_code, reason = "a failing test shows it whole")]

@@ -14,7 +14,7 @@ fn key(namespace: &str, name: &str) -> Key {
     Key { resource: "configmaps".to_owned(), name: ObjectName::new(namespace, name) }
 }
 
-/// What a state holds, as `place=x`.
+/// The content of a revision, as `place=x`.
 fn said<'s>(objects: impl IntoIterator<Item = (&'s Place, &'s Stored)>) -> String {
     let one = |(place, object): (&Place, &Stored)| {
         format!("{}={}", place.text(), object.parse()["data"]["x"].as_str().unwrap_or(""))
@@ -35,7 +35,7 @@ fn filled(history: usize) -> (Store, Vec<u64>) {
 }
 
 #[test]
-fn an_earlier_state_is_found_while_its_history_is_kept() {
+fn earlier_revisions_are_readable_within_the_history() {
     let (store, at) = filled(100);
     let check = |revision: u64, namespace: Option<&str>, expected: &str| {
         let state = store.snapshot("configmaps", namespace, revision).unwrap();
@@ -60,7 +60,7 @@ fn lists_are_in_the_order_of_keys() {
     assert_eq!(said(store.list_stored_from("configmaps", None, "a-b/x\0")), "a/x=4");
 }
 
-/// A watch that has seen everything goes on after a compaction; one that has not is told so.
+/// An up-to-date watch continues after a compaction; any other gets an error.
 #[test]
 fn changes_are_counted() {
     let (mut store, at) = filled(100);
@@ -75,7 +75,7 @@ fn changes_are_counted() {
 }
 
 #[test]
-fn an_object_is_parsed_once_while_it_is_in_use() {
+fn object_in_use_is_parsed_once() {
     let (mut store, _) = filled(100);
     let read = |store: &mut Store| parses_of(|| assert!(store.at(&key("a", "x")).is_some()));
     assert_eq!(read(&mut store), 0);
@@ -108,7 +108,7 @@ fn labelled(namespace: &str, name: &str, app: usize) -> Value {
 }
 
 #[test]
-fn what_carries_a_label_is_found_as_it_changes() {
+fn label_lookup_follows_label_changes() {
     let mut store = Store::new(100, 10);
     let check = |store: &Store, namespace, start, pairs: &[(&str, &str)], expected: &str| {
         let found = store.list_labelled_from("configmaps", namespace, start, pairs);
@@ -136,7 +136,7 @@ fn what_carries_a_label_is_found_as_it_changes() {
 
 /// However many others there are.
 #[test]
-fn a_list_by_label_reads_what_carries_it() {
+fn labelled_list_reads_only_matching_objects() {
     let read = |size: usize| {
         let mut store = Store::new(100, 0);
         for number in 0..size {
@@ -157,7 +157,7 @@ fn a_list_by_label_reads_what_carries_it() {
 
 /// However many follow.
 #[test]
-fn a_page_by_label_goes_no_further_than_its_end() {
+fn labelled_page_cost_does_not_grow() {
     let steps = |size: usize, pairs: &[(&str, &str)]| {
         let mut store = Store::new(100, 0);
         for number in 0..size {

@@ -1,4 +1,4 @@
-//! Finding fields in the JSON text of stored objects, without parsing the rest.
+//! Finds fields in the JSON text of stored objects without parsing the rest.
 //!
 //! The text is what `serde_json` wrote: valid, and without spaces between tokens.
 
@@ -7,7 +7,6 @@ pub(crate) fn at<'t>(object: &'t [u8], path: &[&str]) -> Option<&'t [u8]> {
     path.iter().try_fold(object, |text, name| field(text, name))
 }
 
-/// The text of one field of an object.
 pub(crate) fn field<'t>(object: &'t [u8], name: &str) -> Option<&'t [u8]> {
     let mut at = object.first().filter(|first| **first == b'{').map(|_| 1)?;
     loop {

@@ -1,4 +1,4 @@
-//! One cell: what most kinds have in common, and where the rest is found.
+//! Computes one cell: columns that most kinds share, else the file of the kind's family.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::object;
 use crate::registry::ResourceKind;
 
-/// An object and the time at which it is looked at.
+/// An object and the clock for its ages.
 pub(super) struct View<'v> {
     pub(super) clock: &'v Clock,
     pub(super) object: &'v Value,
@@ -52,7 +52,7 @@ impl<'v> View<'v> {
         json!(self.at(path).and_then(Value::as_bool).unwrap_or(absent))
     }
 
-    /// Since when, as people read it.
+    /// The age in human-readable form.
     pub(super) fn since(&self, timestamp: &str) -> String {
         self.clock.seconds_since(timestamp).map_or_else(|| "<unknown>".to_owned(), age::human)
     }

@@ -1,4 +1,4 @@
-//! Which columns a kind has.
+//! The columns of each kind.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

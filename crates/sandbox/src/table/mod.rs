@@ -1,8 +1,7 @@
 //! Objects as `Table`, the form that `kubectl get` prints.
 //!
-//! The columns of the built-in kinds are those that a real server describes (`columns.txt`); their
-//! cells come from a file for each family of kinds. Custom kinds have the columns that their
-//! definition names. Every row is of the "wide" form: clients hide columns by their priority.
+//! The columns of built-in kinds are those of a real server (`columns.txt`). Each family of kinds has a file that computes its cells.
+//! Custom kinds have the columns of their definition. Every row has all "wide" columns: clients hide columns by priority.
 
 mod age;
 mod cell;
@@ -26,7 +25,7 @@ use crate::registry::ResourceKind;
 use crate::status::ApiError;
 use columns::Column;
 
-/// What a row carries of its object.
+/// The part of its object that a row contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Include {
     None,

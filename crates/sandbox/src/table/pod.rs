@@ -1,4 +1,4 @@
-//! Pods: what their status comes to.
+//! The columns of pods, which summarize their container statuses.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::cell::View;
 use crate::object;
 use crate::registry::ResourceKind;
 
-/// Rows of pods that have ended say so.
+/// The row condition of terminated pods.
 pub(super) fn conditions(kind: &ResourceKind, pod: &Value) -> Option<Value> {
     let (reason, message) = match object::text(pod, &["status", "phase"]).filter(|_| kind.is("pods"))? {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
@@ -53,7 +53,7 @@ fn readiness_gates(view: &View<'_>) -> Value {
     }
 }
 
-/// What the statuses of all containers come to.
+/// The summary of all container statuses.
 struct Summary {
     ready: usize,
     total: usize,

@@ -62,7 +62,7 @@ pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value>
     })
 }
 
-/// A number, a percentage, or that it is not said.
+/// A number, a percentage, or `N/A`.
 fn either(value: Option<&Value>) -> Value {
     match value {
         None => json!("N/A"),

@@ -27,7 +27,7 @@ fn row(registry: &Registry, recorded: &Value, later: i64) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rows_are_those_of_a_real_server() {
+async fn rows_match_a_real_server() {
     let registry = Registry::built_in();
     let recorded = rows();
     assert!(recorded.len() > 100);

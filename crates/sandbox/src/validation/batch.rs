@@ -142,7 +142,7 @@ fn check_mode(spec: &Place, problems: &mut Problems) {
     }
 }
 
-/// More completions than can be told one by one.
+/// More completions than can be tracked one by one.
 fn check_many(spec: &Place, problems: &mut Problems) {
     let (parallelism, failed) = (spec.at("parallelism"), spec.at("maxFailedIndexes"));
     if !failed.is_set() {

@@ -8,7 +8,7 @@ use super::place::Place;
 use super::problems::{Problems, same};
 use crate::status::FieldError;
 
-/// What all the values together may weigh.
+/// The size limit of all values together.
 const MOST: usize = 1024 * 1024;
 const SEALED: &str = "field is immutable when `immutable` is set";
 
@@ -120,7 +120,7 @@ pub(super) fn check_secret_update(live: &Place, new: &Place, problems: &mut Prob
     check_sealed(live, new, &["data"], problems);
 }
 
-/// What says `immutable: true` never changes again.
+/// Objects with `immutable: true` never change again.
 pub(super) fn check_sealed(live: &Place, new: &Place, fields: &[&str], problems: &mut Problems) {
     if !live.at("immutable").is_true() {
         return;

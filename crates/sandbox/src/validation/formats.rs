@@ -128,7 +128,7 @@ pub(super) fn qualified_name(text: &str) -> Wrong {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
-                // lengths of keys are told in bytes
+                // messages give key lengths in bytes
                 let said =
                     dns_subdomain(prefix).into_iter().map(|one| one.replace("253 characters", "253 bytes"));
                 wrong.extend(said.map(|one| format!("prefix part {one}")));
@@ -164,7 +164,6 @@ pub(super) fn label_value(text: &str) -> Wrong {
     wrong
 }
 
-/// A key of a ConfigMap or Secret.
 pub(super) fn config_key(text: &str) -> Wrong {
     let mut wrong = Wrong::new();
     too_long(text, 253, &mut wrong);

@@ -6,7 +6,7 @@ use super::formats;
 use super::place::Place;
 use super::problems::Problems;
 
-/// What a path may not hold, and how it may not end.
+/// Forbidden parts and endings of a path.
 const INVALID_PARTS: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 const INVALID_ENDS: &[&str] = &["/..", "/."];
 

@@ -1,4 +1,4 @@
-//! What a namespace may use: quotas and limit ranges. And which pods go first: priority classes.
+//! Validates ResourceQuotas, LimitRanges and PriorityClasses.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(super) fn check_quota(object: &Place, problems: &mut Problems) {
     check_scope_selector(&spec, problems);
 }
 
-/// Does the scope say anything of the resource?
+/// Does the scope apply to the resource?
 fn scope_holds(scope: &str, resource: &str) -> bool {
     let is_compute = matches!(
         resource,

@@ -15,7 +15,7 @@ pub(super) fn label_name(name: &Place, problems: &mut Problems) {
     }
 }
 
-/// Problems of labels are said of the map, with the key or value that is wrong.
+/// Errors of labels have the path of the map, with the wrong key or value.
 pub(super) fn labels(labels: &Place, problems: &mut Problems) {
     for (key, value) in labels.entries() {
         for message in formats::qualified_name(key) {
@@ -57,7 +57,7 @@ fn check_plain_finalizers(finalizers: &Place, problems: &mut Problems) {
     }
 }
 
-/// What holds a namespace.
+/// Validates the finalizers in a namespace's spec.
 pub(super) fn check_holds(namespace: &Place, problems: &mut Problems) {
     let finalizers = namespace.at("spec.finalizers");
     for finalizer in finalizers.items() {

@@ -1,8 +1,8 @@
-//! What the server refuses, in its own words and its own order.
+//! Validates objects of built-in kinds, with the server's messages in the server's order.
 //!
-//! Each family of kinds has its file of rules. A rule looks at a [`Place`](place::Place), which knows
-//! its way, and writes [`Problems`](problems::Problems). Rules look at objects whose defaults are
-//! filled in, and never change anything. Kinds without rules of their own are asked for good metadata.
+//! Each family of kinds has a file of rules. A rule reads a [`Place`](place::Place), a value with its path, and adds
+//! to [`Problems`](problems::Problems). Rules expect objects with defaults filled in and never change them. Kinds
+//! without rules of their own get only their metadata checked.
 
 mod access;
 mod autoscaling;
@@ -83,7 +83,7 @@ pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Re
     refuse(kind, new, &problems.into_errors())
 }
 
-/// What is wrong with the addresses that a service asks for.
+/// Validates the addresses that a service requests.
 pub(crate) fn service_addresses(service: &Value) -> Vec<FieldError> {
     let mut problems = Problems::default();
     service::check_addresses(&Place::root(service).at("spec"), None, &mut problems);

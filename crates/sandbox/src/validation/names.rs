@@ -1,4 +1,4 @@
-//! Which form the name of an object has.
+//! The name format of each kind.
 
 use crate::registry::ResourceKind;
 use crate::validation::formats;
@@ -6,7 +6,7 @@ use crate::validation::formats;
 /// The rule for a name, and is it the beginning of a name.
 type Rule = fn(&str) -> Vec<String>;
 
-/// What is wrong with the name of an object of this kind; a prefix may end in a hyphen.
+/// Validates the name of an object of this kind; a prefix may end in a hyphen.
 pub(super) fn check(kind: &ResourceKind, name: &str, is_prefix: bool) -> Vec<String> {
     let rule = rule_of(kind);
     if is_prefix && !is_path_rule(kind) { rule(&masked(name)) } else { rule(name) }

@@ -1,5 +1,4 @@
-//! A value together with the way to it, so that a rule says where it looks and a problem says where
-//! it was found. Costs nothing until a problem is written down.
+//! A value with its path in the object. The path becomes text only when an error is reported.
 
 use std::fmt::Write as _;
 

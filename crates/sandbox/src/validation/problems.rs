@@ -1,4 +1,4 @@
-//! What is wrong with an object, in the words of the API server.
+//! Collects validation errors in the format of the API server.
 
 use std::fmt::Write as _;
 
@@ -113,7 +113,7 @@ impl Problems {
         }
     }
 
-    /// What must be as it was.
+    /// Reports a value that changed.
     pub(super) fn check_kept(&mut self, before: &Place, after: &Place, why: &str) {
         if !same(before.value(), after.value()) {
             self.invalid(after, why);

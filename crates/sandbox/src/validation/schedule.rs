@@ -1,5 +1,4 @@
-//! Schedules of CronJobs: five fields, or a name such as `@hourly`. Only read to see whether they
-//! make sense; the message says what does not.
+//! Validates the schedules of CronJobs: five fields, or a name such as `@hourly`.
 
 /// Name, least, most, names of values.
 type Bounds = (u32, u32, &'static [&'static str]);

@@ -19,7 +19,7 @@ pub(super) fn check(selector: &Place, problems: &mut Problems) {
     }
 }
 
-/// Values where the operator wants them, and none elsewhere.
+/// Values are required for operators that use them, and forbidden elsewhere.
 pub(super) fn check_operator(requirement: &Place, problems: &mut Problems) {
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {

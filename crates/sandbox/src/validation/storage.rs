@@ -79,7 +79,7 @@ fn check_source(source: &Place, problems: &mut Problems) {
     }
 }
 
-/// Only its size may change, and the volume that it is bound to may be told.
+/// Only its size may change, and the bound volume may be set.
 pub(super) fn check_claim_update(live: &Place, new: &Place, problems: &mut Problems) {
     let (before, after) = (live.at("spec"), new.at("spec"));
     let is_bound = new.at("status.phase").is("Bound");

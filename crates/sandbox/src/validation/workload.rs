@@ -181,7 +181,7 @@ fn check_daemon_update(rolling: &Place, problems: &mut Problems) {
     }
 }
 
-/// What an update does not look at again.
+/// A create or an update. An update skips some checks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Written {
     New,

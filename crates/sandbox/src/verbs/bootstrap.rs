@@ -1,4 +1,4 @@
-//! What a new cluster holds.
+//! The initial objects of a new cluster.
 
 use serde_json::json;
 

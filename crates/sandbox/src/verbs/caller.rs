@@ -1,24 +1,24 @@
-//! Who writes.
+//! The caller of a write: field manager, dry run, field validation.
 
 use crate::decoding::{FieldValidation, Warnings};
 use crate::registry::ResourceKind;
 use crate::ssa::{Operation, Writer};
 use crate::store::{Key, ObjectName};
 
-/// Who asks, and whether it is only a rehearsal.
+/// The caller of a write, and whether it is a dry run.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     /// The field manager.
     pub(crate) manager: String,
     pub(crate) dry_run: bool,
-    /// What becomes of fields that the kind does not have.
+    /// The handling of unknown fields.
     pub(crate) validation: FieldValidation,
-    /// What the answer is to warn of.
+    /// The warnings of the response.
     pub(crate) warnings: Warnings,
 }
 
 impl Caller {
-    /// Someone inside the cluster, who writes what is right.
+    /// A component of the cluster, whose objects need no field validation.
     pub(crate) fn named(manager: &str) -> Self {
         Self {
             manager: manager.to_owned(),

@@ -76,7 +76,7 @@ pub(crate) fn prepare(
     }
     object::set(new, &["metadata", "uid"], uid);
     object::set(new, &["metadata", "creationTimestamp"], state.clock.timestamp());
-    // other kinds keep what was said
+    // other kinds keep the sent value
     if kind.has_generation {
         object::set(new, &["metadata", "generation"], 1);
     }
@@ -86,7 +86,7 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-/// An owner that is named twice is kept once, and told about.
+/// Drops duplicate owner references with a warning.
 pub(super) fn dedupe_owners(new: &mut Value, caller: &Caller) {
     let mut seen: HashSet<String> = HashSet::new();
     let (mut told, mut twice) = (HashSet::new(), Vec::new());
@@ -108,7 +108,7 @@ pub(super) fn dedupe_owners(new: &mut Value, caller: &Caller) {
     }
 }
 
-/// What the server adds, and checks.
+/// Sets defaults, admits and validates.
 pub(super) fn complete(
     state: &mut State,
     kind: &ResourceKind,

@@ -13,7 +13,7 @@ use crate::wire::delete_options::{DeleteOptions, Propagation};
 use crate::wire::query::Query;
 use crate::wire::route::Target;
 
-/// How a delete ended.
+/// The result of a delete.
 #[derive(Debug)]
 pub(crate) enum Deleted {
     Gone(Object),
@@ -79,7 +79,7 @@ pub(crate) fn delete(
     Ok(Deleted::Lingers(put))
 }
 
-/// What holds the object back: its own finalizers, and those that the propagation asks for.
+/// The finalizers of the object, and those of the propagation.
 fn finalizers(live: &Value, propagation: Propagation) -> Vec<Value> {
     const KINDS: [(&str, Propagation); 2] =
         [("orphan", Propagation::Orphan), ("foregroundDeletion", Propagation::Foreground)];
@@ -118,7 +118,7 @@ fn mark(state: &State, kind: &ResourceKind, marked: &mut Value, grace: i64) {
     }
 }
 
-/// When the time that a pod is given is over, which is what its `deletionTimestamp` says.
+/// The end of a pod's grace period, which is its `deletionTimestamp`.
 fn ends_at(state: &State, pod: &Value, grace: i64) -> String {
     const LONGEST: i64 = 100 * 365 * 24 * 3600;
     let now = state.clock.seconds();
@@ -149,7 +149,7 @@ pub(super) fn may_vanish(kind: &ResourceKind, value: &Value) -> bool {
     object::finalizers(value).is_empty() && !held && object::integer(value, GRACE) == 0
 }
 
-/// What follows from an object that is gone.
+/// Updates the state after an object was removed.
 pub(super) fn forget(state: &mut State, kind: &ResourceKind, gone: &Value) {
     if kind.is(custom::DEFINITIONS) {
         state.registry.undefine(gone);

@@ -104,7 +104,7 @@ fn violated(why: &str, retry_after: Option<u32>) -> ApiError {
     error
 }
 
-/// The pod says why it goes.
+/// Adds the `DisruptionTarget` condition to the pod.
 fn note_target(state: &mut State, target: &Target, pod: &Object) -> Result<(), ApiError> {
     let mut new = (**pod).clone();
     let condition = json!({"type": "DisruptionTarget", "status": "True", "lastProbeTime": null,

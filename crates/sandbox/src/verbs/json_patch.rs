@@ -1,7 +1,7 @@
-//! JSON patches, with the liberties that the server takes.
+//! JSON patches, with the server's deviations from RFC 6902.
 //!
-//! A replaced or tested field that is not there is null, a patch may add nothing at all, and only what stands between
-//! the slashes of a path counts.
+//! `replace` and `test` accept a missing field as null. An operation without a value has the value null. Text before
+//! the first slash of a path is ignored.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::decoding::DEEPEST;
 use crate::object;
 use crate::status::ApiError;
 
-/// What a patch may copy in all, in bytes: copies of copies grow without end.
+/// The bytes that a patch may copy in total: copies of copies grow without bound.
 const MOST_COPIED: usize = 3 * 1024 * 1024;
 
 /// Patches `object`; it is half patched when the patch does not fit.
@@ -26,7 +26,7 @@ pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), ApiE
     Ok(())
 }
 
-/// How large a patch makes an object, apart from what it says itself.
+/// How much a patch copies and how deep it nests.
 #[derive(Default)]
 struct Growth {
     copied: usize,

@@ -1,6 +1,7 @@
-//! What requests do to the state. Controllers use the same functions, as the real ones use the API.
+//! The verbs of the API (get, list, create, update, patch, delete, …) on the locked state.
 //!
-//! Every function takes the locked state and answers at once; nothing here knows HTTP.
+//! The HTTP service and the controllers call the same functions, so controllers behave like real clients. Nothing
+//! here depends on HTTP.
 
 mod bootstrap;
 mod caller;

@@ -1,4 +1,4 @@
-//! Writes as server-side apply sees them: the kind's merge type, and what the door leaves alone.
+//! Connects writes to server-side apply: merge type and reset fields of the kind.
 
 use serde_json::Value;
 

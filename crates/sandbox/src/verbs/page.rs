@@ -82,13 +82,13 @@ pub(crate) fn page(state: &State, target: &Target, query: &Query) -> Result<Page
     Ok(slice.of(earlier.range::<str, _>(from)))
 }
 
-/// What a page takes from the objects that it may begin with.
+/// The selection of a page from the objects at its start.
 struct Slice<'s> {
     namespace: Option<&'s str>,
     selector: &'s Selector,
     limit: usize,
     revision: u64,
-    /// Lists of custom kinds always say `continue`.
+    /// Lists of custom kinds always have `continue`.
     is_custom: bool,
 }
 
@@ -117,7 +117,7 @@ impl Slice<'_> {
     }
 }
 
-/// The state of the first page is gone; the token that comes with it goes on in the present one.
+/// The revision of the first page was compacted; the new token continues at the current one.
 fn expired_page(start: &str) -> ApiError {
     let mut error = ApiError::expired_list();
     "The provided continue parameter is too old to display a consistent list result. You can start a new \

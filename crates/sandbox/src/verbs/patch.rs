@@ -57,7 +57,7 @@ pub(crate) fn patch(
     }
 }
 
-/// What a patch, other than an apply, makes of an object: still one of its kind.
+/// Patches an object (any patch except an apply) and checks that its kind is unchanged.
 pub(crate) fn patched(
     live: &Value,
     patch: Patch,
@@ -92,7 +92,7 @@ pub(crate) fn patched(
     let is_reset = object::at(&new, MANAGED).and_then(Value::as_array).is_some_and(Vec::is_empty);
     let mut decoded = decoding::from_json(&new, kind, unknown, complaints, validation, warnings)?;
     if is_reset {
-        // a list of nothing says something here: ownership is to start over
+        // an empty list has a meaning here: it resets the ownership
         object::set(&mut decoded, MANAGED, json!([]));
     }
     Ok(decoded)
@@ -192,7 +192,7 @@ pub(super) fn merged(
         return Err(ApiError::not_found(kind, &target.name));
     }
     let writer = caller.writer(kind, Operation::Apply, &target.subresource);
-    // only an object that nobody manages yet is compared with it
+    // only an object without managers is compared with it
     let is_managed = live.is_none_or(|live| !object::list(live, &["metadata", "managedFields"]).is_empty());
     let skeleton = if is_managed { Value::Null } else { defaults::skeleton(kind) };
     let before = ssa::Live { object: live, skeleton: &skeleton };
@@ -209,7 +209,6 @@ pub(super) fn merged(
     Ok(merged)
 }
 
-/// Is the configuration of its kind?
 pub(super) fn check_config_type(kind: &ResourceKind, config: &Value) -> Result<(), ApiError> {
     let said = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or("");
     let (version, said_kind) = (said("apiVersion"), said("kind"));

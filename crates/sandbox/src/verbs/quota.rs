@@ -1,6 +1,6 @@
-//! What a namespace may hold: ResourceQuotas, and the bounds of LimitRanges. Both refuse with 403.
+//! Admission by ResourceQuotas and LimitRanges. Both refuse with 403.
 //!
-//! Quotas with scopes are not looked at.
+//! Quotas with scopes are ignored.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::workloads::demand;
 
 const QUOTAS: &str = "resourcequotas";
 
-/// Refuses an object that is about to be made when a quota or a bound of its namespace says so.
+/// Refuses a new object that exceeds a quota or bound of its namespace.
 pub(super) fn check(state: &State, kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
     if !kind.namespaced {
         return Ok(());
@@ -103,7 +103,11 @@ fn split(name: &str) -> Option<(&'static str, &str)> {
     }
 }
 
+<<<<<<< HEAD
 /// How much of what a quota counts an object takes, in thousandths; `NotConfigured` when it does not say.
+=======
+/// The amount of a quota's resource that an object requests, in thousandths; `None` without a request.
+>>>>>>> names8
 fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
     if name.strip_prefix("count/").unwrap_or(name) == resource {
         return Some(1000);
@@ -123,7 +127,7 @@ fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
     }
 }
 
-/// What the objects of a namespace take of what a quota counts.
+/// The amount of a quota's resource that the objects of a namespace use.
 fn used(state: &State, namespace: &str, name: &str) -> i128 {
     let resource = match name {
         "services.loadbalancers" => "services",

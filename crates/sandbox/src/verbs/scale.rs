@@ -19,10 +19,9 @@ use crate::wire::route::Target;
 const REPLICAS: &[&str] = &["spec", "replicas"];
 const MANAGED: &[&str] = &["metadata", "managedFields"];
 
-/// What a scale has for replicas that its workload does not have.
+/// The replicas of a scale whose workload has none.
 const NO_REPLICAS: i64 = i32::MIN as i64;
 
-/// What a request does to a scale.
 #[derive(Debug)]
 pub(crate) enum ScaleChange {
     Replace(Value),
@@ -80,8 +79,8 @@ fn scale_of(target: &Target, workload: &Value) -> Result<Value, ApiError> {
     Ok(scale)
 }
 
-/// Changes the replicas: the workload becomes its scale, that is written like any object, and what it
-/// then says of replicas and their owners goes back into the workload.
+/// Changes the replicas: converts the workload to its scale, writes that like any object, and copies replicas and
+/// owners back to the workload.
 pub(crate) fn write_scale(
     state: &mut State,
     target: &Target,
@@ -239,7 +238,6 @@ fn check_replicas(target: &Target, scale: &Value) -> Result<(), ApiError> {
     Err(ApiError::invalid(&scale_kind(&target.kind), &target.name, &[mistake]))
 }
 
-/// The scale of a kind as a kind of its own.
 fn scale_kind(of: &ResourceKind) -> ResourceKind {
     ResourceKind {
         group: TypeName::SCALE.group.to_owned(),

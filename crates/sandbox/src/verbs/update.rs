@@ -112,7 +112,7 @@ pub(super) fn check_uid(kind: &ResourceKind, live: &Value, new: &Value) -> Resul
     if is_same { Ok(()) } else { Err(immutable(kind, live, "uid", &Value::from(sent))) }
 }
 
-/// What is fixed in metadata is checked twice, and said twice.
+/// Immutable metadata is validated twice and reported twice.
 fn immutable(kind: &ResourceKind, live: &Value, field: &str, sent: &Value) -> ApiError {
     let mistake = FieldError::invalid(format!("metadata.{field}"), sent, "field is immutable");
     ApiError::invalid(kind, object::name(live), &[mistake.clone(), mistake])
@@ -187,7 +187,7 @@ impl Update {
         self.commit(state, kind, caller)
     }
 
-    /// What a client cannot change stays as it is.
+    /// Restores the fields that a client cannot change.
     fn prepare(&mut self, kind: &ResourceKind) -> Result<(), ApiError> {
         let name = object::name(&self.live).to_owned();
         let sent = object::text(&self.new, &["metadata", "resourceVersion"]).unwrap_or("");

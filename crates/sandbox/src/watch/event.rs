@@ -1,4 +1,4 @@
-//! Watch events as bytes.
+//! Encodes watch events.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use crate::table::Include;
 use crate::wire::negotiate::Shape;
 use crate::{custom, partial, spliced, table};
 
-/// What a watch with this selector is told of a change. An object that stops matching is deleted
-/// for it (in its old state, with the new revision), one that starts matching is added.
+/// The event of a change for a watch with this selector. An object that stops matching becomes DELETED (old state, new
+/// revision), one that starts matching becomes ADDED.
 pub(super) fn of(
     store: &Store,
     kind: &ResourceKind,

@@ -1,8 +1,7 @@
 //! Watches: the changes of one resource after a revision, as a stream of JSON lines.
 //!
-//! Needs the store's history. Never holds the lock while it waits; a slow client falls behind and
-//! is told 410 when the history it needs is gone. An event is encoded once for all watches that want
-//! it whole, or its metadata.
+//! A watch reads the store's history and never holds the lock while it waits. A client that is too slow for the
+//! history gets 410. Watches of whole objects, or of metadata, share one encoding of each event.
 
 mod event;
 mod request;

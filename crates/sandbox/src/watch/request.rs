@@ -1,4 +1,4 @@
-//! What the client of a watch asked for.
+//! Parses the parameters of a watch request.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) struct WatchRequest {
     pub(super) timeout: Duration,
 }
 
-/// What a watch starts with.
+/// The revision at which a watch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
     /// The changes after a revision.
@@ -33,7 +33,7 @@ pub(super) enum Begin {
     Present { at_least: u64, marked: bool },
 }
 
-/// A server ends watches after 30 to 60 minutes when the client does not say.
+/// A server ends watches without `timeoutSeconds` after 30 to 60 minutes.
 const LONGEST: Duration = Duration::from_secs(1800);
 
 impl WatchRequest {
@@ -79,12 +79,12 @@ impl WatchRequest {
 }
 
 impl Begin {
-    /// A client that waits for a revision of the future hears nothing before it.
+    /// A watch from a future revision gets no earlier changes.
     pub(super) fn skips(self, revision: u64) -> bool {
         matches!(self, Self::After(after) if revision <= after)
     }
 
-    /// Did the client see more already than there is?
+    /// Is the start revision newer than the current one?
     pub(super) fn is_ahead_of(self, current: u64) -> bool {
         matches!(self, Self::After(after) if current < after)
     }

@@ -1,4 +1,4 @@
-//! The life of one watch.
+//! The stream of one watch: initial events, changes, bookmarks, timeout.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,7 +27,7 @@ struct Watch {
     cluster: Weak<Cluster>,
     request: WatchRequest,
     resource: String,
-    /// How many changes of the resource this watch has seen, of all there ever were.
+    /// How many of all changes of the resource this watch has processed.
     seen: u64,
     pending: VecDeque<Pending>,
     changes: Signal,
@@ -38,11 +38,11 @@ struct Watch {
     bookmark_at: Instant,
     finished: bool,
     clock: Clock,
-    /// No table was sent yet.
+    /// True until the first table is sent.
     is_first: bool,
 }
 
-/// What waits to be sent. Present objects are encoded only when the client takes them.
+/// An event to send. Existing objects are encoded when the client reads them.
 enum Pending {
     Line(Bytes),
     Present(Stored),
@@ -118,7 +118,7 @@ impl Watch {
         self.pending = pending;
     }
 
-    /// The line of an event in the form that the client wants.
+    /// The event in the shape that the client requested.
     fn formed(&mut self, next: Pending) -> Bytes {
         let line = self.line(next);
         let Shape::Table(include) = self.request.shape else { return line };
@@ -198,7 +198,7 @@ impl Watch {
         self.finished = true;
     }
 
-    /// The end, or time for a bookmark.
+    /// Ends the watch or sends a bookmark.
     fn tick(&mut self) -> Option<()> {
         let now = Instant::now();
         if now >= self.ends {

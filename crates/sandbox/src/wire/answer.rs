@@ -1,4 +1,4 @@
-//! Bodies of answers.
+//! Builds HTTP responses.
 
 use std::io;
 
@@ -66,7 +66,7 @@ pub(crate) fn error(error: &ApiError, retry_after: Option<u32>) -> Response<Resp
 pub(crate) fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
     for warning in warnings {
         let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
-        // what cannot stand in a header is not told
+        // text that is invalid in a header is left out
         if let Ok(value) = http::HeaderValue::from_str(&text) {
             response.headers_mut().append(WARNING, value);
         }

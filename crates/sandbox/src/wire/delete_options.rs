@@ -1,4 +1,4 @@
-//! The options of a delete: a body, or a query when there is none.
+//! Options of a delete, from the body or else from the query.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::status::{ApiError, FieldError};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// As the finalizers of the object say; in the background when they do not.
+    /// By the finalizers of the object, else in the background.
     #[default]
     Unsaid,
     Background,
@@ -51,7 +51,7 @@ impl DeleteOptions {
     }
 }
 
-/// Old and new option together are as wrong as values that nobody knows.
+/// Old and new option together are refused like unknown values.
 fn propagation(
     orphan: Option<bool>,
     policy: Option<&str>,

@@ -1,4 +1,4 @@
-//! The options of lists and watches: which page, of which state.
+//! Options of lists and watches: page, limit and revision.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -9,7 +9,7 @@ use super::query::Query;
 use crate::decoding;
 use crate::status::{ApiError, FieldError};
 
-/// Which state a list shows.
+/// The revision that a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// The present one, which is this revision or a later one.
@@ -50,7 +50,7 @@ impl ListOptions {
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            // a token with a negative revision goes on in the present state
+            // a token with a negative revision continues at the current revision
             let moment = u64::try_from(revision_of_page).map_or(Moment::NotOlderThan(0), Moment::Continued);
             // with a zero the rest is answered whole
             let limit = if revision == "0" { usize::MAX } else { limit };
@@ -81,7 +81,7 @@ pub(crate) fn token_from(revision: i64, start: &str) -> String {
     URL_SAFE_NO_PAD.encode(json!({"v": TOKEN_VERSION, "rv": revision, "start": start}).to_string())
 }
 
-/// The revision and the first key of a page. What is wrong with a token is said as Go says it.
+/// The revision and the first key of a page. Errors are those of Go.
 fn read_token(token: &str) -> Result<(i64, String), String> {
     let decoded = LENIENT.decode(token).map_err(|error| {
         let at = match error {
@@ -149,7 +149,7 @@ fn check_list(query: &Query) -> Result<(), ApiError> {
     refuse(&mistakes)
 }
 
-/// Which events a watch starts with, when its options make sense.
+/// Whether a watch starts with the existing objects; validates the related options.
 pub(crate) fn initial_events(query: &Query, streaming_lists: Option<bool>) -> Result<bool, ApiError> {
     let sent = query.given("sendInitialEvents").filter(|_| streaming_lists.is_some());
     let sent = sent.map(|_| query.flag("sendInitialEvents"));

@@ -1,4 +1,4 @@
-//! HTTP in and out: paths, queries, what the client accepts, bodies.
+//! HTTP input and output: paths, query parameters, content negotiation, response bodies.
 
 pub(crate) mod answer;
 pub(crate) mod delete_options;

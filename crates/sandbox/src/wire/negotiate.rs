@@ -1,4 +1,4 @@
-//! In which shape the client wants the answer.
+//! Content negotiation: the response shape that a client accepts.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -20,9 +20,8 @@ pub(crate) enum Shape {
     Discovery(&'static str),
 }
 
-/// What the request's `Accept` says, best first; on paths that have no such shape the next one counts.
-///
-/// `streams`: could the path answer a watch? Then the refusal says so.
+/// The shapes of the `Accept` header, best first. A path without the first shape uses the next one. With `streams` (the
+/// path may be watched), the error lists the stream types too.
 pub(crate) fn shapes(headers: &HeaderMap, streams: bool) -> Result<Vec<Shape>, ApiError> {
     let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     if accept.iter().all(|line| line.trim().is_empty()) {

@@ -29,7 +29,7 @@ impl Query {
         self.given(name).unwrap_or("")
     }
 
-    /// Said at all, and not with a no.
+    /// Present, and neither `0` nor `false`.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.given(name).is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
@@ -51,7 +51,7 @@ impl Query {
         })
     }
 
-    /// The `resourceVersion`, zero when none was sent; the error says what is wrong with it.
+    /// The `resourceVersion`, zero when none was sent.
     pub(crate) fn revision(&self) -> Result<u64, String> {
         match self.text("resourceVersion") {
             "" => Ok(0),
@@ -59,7 +59,7 @@ impl Query {
         }
     }
 
-    /// How long the client would wait: nothing here takes so long, but nonsense is refused.
+    /// Validates `timeout`, which has no further effect.
     pub(crate) fn check_timeout(&self) -> Result<(), ApiError> {
         let text = self.text("timeout");
         why_no_duration(text).map_or(Ok(()), |why| {
@@ -77,7 +77,7 @@ impl Query {
     }
 }
 
-/// What is wrong with the values of a dry run.
+/// The error of wrong `dryRun` values.
 pub(crate) fn unsupported_dry_run(wanted: &[&str]) -> Option<FieldError> {
     wanted.iter().any(|one| *one != "All").then(|| FieldError {
         field: "dryRun".to_owned(),
@@ -102,7 +102,7 @@ fn why_no_number(text: &str) -> &'static str {
     if is_number && digits.len() > 18 { "value out of range" } else { "invalid syntax" }
 }
 
-/// What is wrong with a duration such as `1m30s`.
+/// The error of a duration such as `1m30s`.
 fn why_no_duration(text: &str) -> Option<String> {
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if text.is_empty() || rest == "0" {

@@ -1,11 +1,11 @@
-//! Paths of the API.
+//! Parses the paths of the API.
 
 use std::sync::Arc;
 
 use super::query::decode;
 use crate::registry::{Registry, ResourceKind};
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Route {
     Version,
@@ -162,7 +162,7 @@ impl Route {
     }
 }
 
-/// Why a part of a path can be no name.
+/// Why a path segment is not a valid name.
 fn wrong_name(name: &str) -> Option<&'static str> {
     match name {
         "." => Some("may not be '.'"),

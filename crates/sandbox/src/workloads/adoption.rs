@@ -1,5 +1,6 @@
-//! Controllers take objects that fit them and have no controller, such as those that an orphaning
-//! deletion left. Looked for once, when the controller sees its owner for the first time.
+//! Controllers adopt matching objects that have no controller, such as those that an orphaning deletion left.
+//!
+//! A controller searches once, when it reconciles an owner for the first time.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::object;
 use crate::selectors::LabelSelector;
 use crate::store::{Key, Object};
 
-/// What each kind controls.
+/// The kind that each controller owns.
 fn controlled(resource: &str) -> Option<(&'static str, &'static str, &'static str)> {
     Some(match resource {
         "deployments.apps" => ("replicasets.apps", "apps/v1", "Deployment"),
@@ -21,7 +22,7 @@ fn controlled(resource: &str) -> Option<(&'static str, &'static str, &'static st
     })
 }
 
-/// What may be adopted: kept as objects are written, so that nobody has to search.
+/// Objects that may be adopted, updated on every write, so that no search is needed.
 #[derive(Debug, Default)]
 pub(super) struct Orphans(BTreeSet<Key>);
 

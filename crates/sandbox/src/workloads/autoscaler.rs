@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscalers. There are no metrics: `sim.tutti.dev/replicas: "5"` on the autoscaler
-//! says what they would ask for. It writes through `scale`, as the real one does.
+//! The HorizontalPodAutoscaler controller. There are no metrics: the annotation `sim.tutti.dev/replicas: "5"` on the autoscaler sets
+//! the replicas that metrics would request. It writes through `scale`, as the real one does.
 
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
-//! PersistentVolumeClaims: bound to a volume that is made for them, as a provisioner does.
+//! PersistentVolumeClaims: creates a volume for each claim and binds it, as a provisioner does.
 //!
-//! A claim without a class is served too: clusters have a default class, this one needs no object
-//! for it.
+//! Claims without a class are served too: they use the default class, for which no object is needed.
 
 use std::time::Duration;
 
@@ -48,7 +47,6 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, claim: &Value) {
     bind(context, key, claim, &class);
 }
 
-/// The claims that a pod mounts.
 pub(super) fn of_pod(pod: &Value) -> Vec<Key> {
     let names = object::list(pod, &["spec", "volumes"])
         .iter()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::object;
 
-/// One condition as a controller wants it.
+/// The desired state of one condition.
 #[derive(Debug, Clone)]
 pub(super) struct Condition<'c> {
     pub(super) kind: &'c str,
@@ -14,8 +14,7 @@ pub(super) struct Condition<'c> {
 }
 
 impl Condition<'_> {
-    /// Writes it in its place, or at the end, unless it says the same already; its transition time
-    /// moves only when its status does.
+    /// Writes the condition in place, or at the end, if it changed. Its transition time changes only with its status.
     pub(super) fn ensure(&self, status: &mut Value, now: &str) {
         let text = if self.is_true { "True" } else { "False" };
         let mut condition = json!({"type": self.kind, "status": text, "lastTransitionTime": now});
@@ -48,7 +47,7 @@ impl Condition<'_> {
     }
 }
 
-/// A condition that tells when it was last updated.
+/// A condition with `lastUpdateTime`.
 pub(super) fn updated(kind: &str, status: &str, reason: &str, message: &str, now: &str) -> Value {
     json!({"type": kind, "status": status, "lastUpdateTime": now, "lastTransitionTime": now,
         "reason": reason, "message": message})

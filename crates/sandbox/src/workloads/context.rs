@@ -1,4 +1,4 @@
-//! What a controller has in its hands.
+//! What every controller gets: the locked state, requeue timers and memory between reconciles.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::store::{Key, Object};
 use crate::verbs::{self, Caller, DeleteOptions, Update};
 use crate::wire::route::Target;
 
-/// One look at one object.
+/// One reconcile of one object.
 pub(super) struct Context<'c> {
     pub(super) state: &'c mut State,
     pub(super) timers: &'c mut Timers,
@@ -24,7 +24,7 @@ pub(super) struct Context<'c> {
     pub(super) now: Instant,
 }
 
-/// When which object wants to be looked at again.
+/// When each object is reconciled again.
 #[derive(Debug, Default)]
 pub(super) struct Timers(BTreeSet<(Instant, Key)>);
 
@@ -46,31 +46,31 @@ impl Timers {
     }
 }
 
-/// What controllers remember between looks, by uid; a real one would lose it in a restart.
+/// The memory of controllers between reconciles, by uid; a real controller loses it in a restart.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub(super) pods: HashMap<String, super::kubelet::Run>,
     /// When a deployment last progressed.
     pub(super) progress: HashMap<String, Instant>,
-    /// When deployments that progress are looked at because they may be late.
+    /// Deadline checks of progressing deployments.
     pub(super) deadlines: BTreeMap<Key, Vec<Instant>>,
     /// How many pods of a job have failed, and since when.
     pub(super) job_failures: HashMap<String, (i64, Instant)>,
     /// When the scheduler last failed to place a pod.
     pub(super) tries: HashMap<String, Instant>,
-    /// Objects that are left alone until then.
+    /// Objects that are not reconciled before this time.
     pub(super) waits: BTreeMap<Key, Instant>,
-    /// When an object is looked at without being touched.
+    /// The next reconcile of an object without a change.
     pub(super) pending: BTreeMap<Key, Instant>,
     /// How often a controller failed at an object in a row.
     pub(super) failures: BTreeMap<Key, u32>,
     pub(super) events: super::event::EventLog,
-    /// By job: the generation last looked at, and when its pods' changes are due.
+    /// By job: the last reconciled generation, and when its pods' changes are due.
     pub(super) batches: HashMap<String, (i64, Option<Instant>)>,
     pub(super) orphans: super::adoption::Orphans,
-    /// Owners that have looked for what to adopt.
+    /// Owners that have searched for objects to adopt.
     pub(super) seen: BTreeSet<String>,
-    /// Objects that vanished and whose dependents have not been looked at.
+    /// Deleted objects whose dependents are still to be checked.
     pub(super) gone: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ impl Context<'_> {
         self.retry(key, wait);
     }
 
-    /// Writes on behalf of another than the controllers.
+    /// Creates an object as another caller than the controllers.
     pub(super) fn create_as(
         &mut self,
         caller: &Caller,
@@ -232,7 +232,7 @@ impl Context<'_> {
         written.inspect_err(|error| tracing::debug!(?key, %error, "failed to update")).ok()
     }
 
-    /// Lets go of an object that a finalizer holds.
+    /// Removes a finalizer.
     pub(super) fn drop_finalizer(&mut self, key: &Key, finalizer: &str) {
         self.change(key, |object| object::drop_finalizer(object, finalizer));
     }

@@ -1,4 +1,4 @@
-//! CronJobs: a job whenever the schedule says so.
+//! The CronJob controller: creates jobs by the schedule.
 
 use std::time::Duration;
 

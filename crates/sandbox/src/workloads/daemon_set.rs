@@ -181,7 +181,7 @@ const TOLERATED: &[(&str, &str)] = &[
     ("unschedulable", "NoSchedule"),
 ];
 
-/// A pod that only its node will do for, through thick and thin; true when it was made.
+/// Creates a pod for one node, with the tolerations of a DaemonSet; true on success.
 fn create(context: &mut Context<'_>, set: &Set<'_>, node: &str) -> bool {
     let mut pod = pods::from_template(set.value, "apps/v1", "DaemonSet");
     object::set(&mut pod, &["metadata", "labels", revision::LABEL], set.hash.as_str());

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions: their names are accepted, then they are served; a deleted one goes
-//! after its objects.
+//! The controller of CustomResourceDefinitions: accepts names, then serves the kind. A deleted definition goes after
+//! its objects.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ fn status_of(found: &Value, others: &[Value], now: &str) -> Value {
     status
 }
 
-/// Takes the wanted names that are free; the last conflict is told.
+/// Accepts the requested names that are free; returns the last conflict.
 fn accept(accepted: &mut Value, wanted: &Value, others: &[Value]) -> Option<(&'static str, String)> {
     let taken = |fields: &[&str], name: &Value| {
         others.iter().any(|other| {

@@ -1,4 +1,4 @@
-//! What pods ask for: requests of resources, and the class that follows from them.
+//! The resources that pods request.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(crate) fn thousandths(quantity: &Value) -> Option<i128> {
     Quantity::parse(&text).ok().map(|quantity| quantity.thousandths())
 }
 
-/// What all containers of a pod ask for of one resource, by `requests` or `limits`.
+/// The sum of one resource over all containers of a pod, by `requests` or `limits`.
 pub(crate) fn of_pod(pod: &Value, list: &str, resource: &str) -> Option<i128> {
     let asked = |container: &Value| thousandths(container["resources"][list].get(resource)?);
     let together: Vec<i128> = object::list(pod, &["spec", "containers"]).iter().filter_map(asked).collect();

@@ -18,7 +18,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, deployment: &Objec
     }
 }
 
-/// True when another look has to follow at once.
+/// True when another reconcile must follow at once.
 fn look(context: &mut Context<'_>, key: &Key, deployment: &Object) -> bool {
     let mut rollout = Rollout::begin(context, key, deployment);
     if object::is_deleting(deployment) {

@@ -56,7 +56,7 @@ pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
         && object::integer(status, &["observedGeneration"]) >= object::generation(deployment)
 }
 
-/// Counters and availability, without a word on progress.
+/// Writes counters and availability, without progress.
 pub(super) fn write_counts(rollout: &mut Rollout<'_, '_>) {
     let status = counted(rollout);
     rollout.decide(status);
@@ -107,7 +107,7 @@ pub(super) fn write_progress(rollout: &mut Rollout<'_, '_>) {
     watch_deadline(rollout);
 }
 
-/// A ReplicaSet that cannot make its pods makes the deployment say so.
+/// Copies the `ReplicaFailure` condition of a ReplicaSet to the deployment.
 fn copy_failure(rollout: &Rollout<'_, '_>, status: &mut Value, now: &str) {
     let found =
         rollout.new.iter().chain(&rollout.old).find_map(|set| object::condition(set, "ReplicaFailure"));
@@ -167,7 +167,7 @@ fn seconds_left(rollout: &Rollout<'_, '_>) -> Option<i64> {
     Some(object::integer(&rollout.deployment, &["spec", "progressDeadlineSeconds"]) - passed)
 }
 
-/// Asks to be called again when the deadline has passed.
+/// Schedules a reconcile at the deadline.
 fn watch_deadline(rollout: &mut Rollout<'_, '_>) {
     let done = is_complete(&rollout.deployment, &rollout.deployment["status"])
         || matches!(

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many pods may be evicted now.
+//! The PodDisruptionBudget controller: computes how many pods may be evicted now.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, budget: &Value) {
     });
 }
 
-/// `DisruptionAllowed`, as the budget's allowance says.
+/// The condition `DisruptionAllowed`.
 pub(crate) fn condition(before: Option<&Value>, allowed: i64, generation: i64, now: &str) -> Value {
     let (text, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
     let since = before
@@ -77,7 +77,7 @@ pub(crate) fn condition(before: Option<&Value>, allowed: i64, generation: i64, n
         "lastTransitionTime": since, "reason": reason, "message": ""})
 }
 
-/// How many pods there should be, and how many must be healthy.
+/// The expected pods, and how many must be healthy.
 fn wanted(context: &Context<'_>, budget: &Value, found: &[Object]) -> (i64, i64) {
     let present = found.len() as i64;
     if let Some(most) = object::at(budget, &["spec", "maxUnavailable"]) {
@@ -90,12 +90,12 @@ fn wanted(context: &Context<'_>, budget: &Value, found: &[Object]) -> (i64, i64)
             (expected, rolling::resolve(least, expected, true))
         }
         Some(least) => (present, least.as_i64().unwrap_or(0)),
-        // a budget that says nothing allows nothing
+        // an empty budget allows no eviction
         None => (0, 0),
     }
 }
 
-/// What the controllers of the pods want in all.
+/// The replicas of all controllers of the pods.
 fn expected(context: &Context<'_>, found: &[Object]) -> i64 {
     let mut owners: Vec<Key> = found
         .iter()

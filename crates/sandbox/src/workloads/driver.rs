@@ -1,4 +1,4 @@
-//! The loop that all controllers of a cluster share.
+//! The loop that runs all controllers of a cluster from one queue.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Weak;
@@ -20,15 +20,15 @@ use crate::store::{Key, Object, ObjectName};
 #[derive(Debug, Default)]
 struct Driver {
     queue: VecDeque<Key>,
-    /// What is in the queue.
+    /// The keys in the queue.
     queued: HashSet<Key>,
     timers: Timers,
     memory: Memory,
 }
 
-/// A wait without a timer is only this long, which costs nothing.
+/// The longest wait without a timer.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
-/// What is parsed stays so for as long after the last work: mostly there is more of it.
+/// How long parsed objects are kept after the last work, because more usually follows.
 const SOON: Duration = Duration::from_secs(3);
 
 /// Runs until the last handle of the cluster is gone.
@@ -91,7 +91,7 @@ impl Driver {
         }
     }
 
-    /// Lets go of parsed objects and of room for more work.
+    /// Releases parsed objects and unused capacity.
     fn rest(&mut self, cluster: &Cluster) {
         cluster.state.lock().store.rest();
         self.queue.shrink_to_fit();
@@ -123,8 +123,8 @@ impl Driver {
         }
     }
 
-    /// The object itself, and all whose controllers look at it: its owner, the services before a pod,
-    /// who waits for a node, its namespace when that waits for it to go.
+    /// Enqueues the object and all objects that depend on it: its owner, the services of a pod, the pods that wait for
+    /// a node, and its namespace while that is deleting.
     fn enqueue_touched(&mut self, state: &State, key: Key, object: &Object) {
         let gone = state.store.at(&key).is_none();
         // an owner that goes waits for all that it owns, not only for what it controls

@@ -1,4 +1,4 @@
-//! Endpoints and EndpointSlices: the addresses behind a service, as its pods come and go.
+//! Endpoints and EndpointSlices of services.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, service: &Value) {
     write_endpoints(context, service, &found, trigger.as_deref());
 }
 
-/// When the last pod became ready, or the service was made; a pod that goes tells no time.
+/// When the last pod became ready, or the service was created; a removed pod sets no time.
 fn last_change(context: &Context<'_>, service: &Value, found: &[Object]) -> Option<String> {
     let known = context.owned(service, SLICES);
     let listed: usize = known.iter().map(|slice| object::list(slice, &["endpoints"]).len()).sum();

@@ -1,5 +1,5 @@
-//! Events, as client-go's recorders write them: repeated ones are counted, many alike are combined,
-//! a chatterbox is cut off, and each goes an hour after it was last told.
+//! Events, as client-go's recorders write them. Repeated events are counted, similar ones combined, frequent ones
+//! rate-limited. Each expires an hour after its last occurrence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use crate::object;
 use crate::store::{Key, ObjectName};
 use crate::verbs::{Caller, DeleteOptions};
 
-/// Who tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Component {
     CronJob,
@@ -65,7 +64,7 @@ const WINDOW: Duration = Duration::from_secs(600);
 const BURST: f64 = 25.0;
 const REFILL: f64 = 1.0 / 300.0;
 
-/// What the recorders remember.
+/// The memory of all event recorders.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
     told: BTreeMap<Arc<str>, ObjectName>,
@@ -105,7 +104,7 @@ impl EventLog {
         (format!("(combined from similar events): {message}"), true)
     }
 
-    /// What is remembered about an object that is gone.
+    /// Drops the memory of a deleted object.
     pub(super) fn forget(&mut self, uid: &str) {
         let prefix = format!("{uid} ");
         let groups = self.alike.range(prefix.clone()..).map(|(group, _)| group.clone());
@@ -125,7 +124,7 @@ impl EventLog {
         self.told.insert(told, name);
     }
 
-    /// An event that is gone is told anew the next time.
+    /// Forgets a deleted event, so that the next one is recorded as new.
     fn lose(&mut self, name: &ObjectName) {
         if let Some(told) = self.names.remove(name)
             && self.told.get(&told) == Some(name)
@@ -188,7 +187,7 @@ impl Context<'_> {
         }
     }
 
-    /// Counts a known event up; false when it is gone.
+    /// Increments the count of an existing event; false when it was deleted.
     fn repeat(&mut self, source: Component, name: &ObjectName, message: &str) -> bool {
         let key = Key { resource: "events".to_owned(), name: name.clone() };
         let now = self.state.clock.timestamp();

@@ -1,4 +1,4 @@
-//! How a pod fares, told by its image, by annotations of the pod template, or by the scenario.
+//! The simulated behaviour of a pod, set by its image, by annotations of the pod template, or by the scenario.
 //!
 //! `sim.tutti.dev/fail: image-pull | crash-loop | readiness | oom | unschedulable | init | evict |
 //! config-error | slow-terminate`; any other word shows as `CreateContainerConfigError`. A tag that
@@ -8,8 +8,8 @@
 //! `…/fail-share: 1/3` how many of such pods fail, `…/exit-code` how a crash ends, `…/log` what is
 //! written last before it, and `…/slow-terminate: "true"` that it uses its whole grace period.
 //!
-//! What the scenario says and what is drawn are laid over the annotations once, by [`seen`]; all
-//! others read the annotations of what they get.
+//! [`seen`] adds the values of the scenario and the drawn ones to the annotations once; all other functions
+//! read the annotations of the pod that they get.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(super) enum Failure {
     Init,
     Evict,
     ConfigError,
-    /// A word that nobody knows must not look like a healthy pod.
+    /// An unknown value must not look like a healthy pod.
     Unknown,
 }
 
@@ -98,7 +98,7 @@ fn is_broken(container: &Value) -> bool {
     last.split_once(':').is_some_and(|(_, tag)| tag.starts_with("broken"))
 }
 
-/// How long the pod takes from scheduled to ready, when it says so.
+/// The annotated time from scheduled to ready.
 pub(super) fn start_takes(pod: &Value) -> Option<Duration> {
     if let Some(text) = object::annotation(pod, READY_AFTER) {
         return fixed(text);
@@ -123,7 +123,7 @@ pub(super) fn config_error(pod: &Value) -> String {
     }
 }
 
-/// The pod with what the scenario says of it and what the seed draws for it, as annotations.
+/// The pod with the scenario's and the drawn values as annotations.
 pub(super) fn seen<'p>(state: &State, pod: &'p Value) -> Cow<'p, Value> {
     let said = |name: &str| object::annotation(pod, name).is_some();
     if state.scenario.is_empty() && !DRAWN.iter().any(|name| said(name)) {
@@ -137,7 +137,7 @@ pub(super) fn seen<'p>(state: &State, pod: &'p Value) -> Cow<'p, Value> {
             state.scenario.words_for(&Subject { cluster, pod, line })
         }
     };
-    // what the pod says itself wins: all of how it starts, all of how it fails
+    // annotations of the pod override the scenario, separately for start and failure
     let starts = said(START) || said(READY_AFTER);
     words.retain(|(name, _)| !(said(name) || starts && [START, READY_AFTER].contains(name)));
     if said(FAIL) {
@@ -150,7 +150,7 @@ pub(super) fn seen<'p>(state: &State, pod: &'p Value) -> Cow<'p, Value> {
     Cow::Owned(seen)
 }
 
-/// Draws what the annotations leave open. It hangs on the uid only, so asking again gives the same.
+/// Draws the open values. They depend on the uid only, so repeated calls agree.
 fn draw(pod: &mut Value, seed: u64) {
     let uid = object::uid(pod).bytes().fold(seed, |sum, byte| sum.rotate_left(7) ^ u64::from(byte));
     let mut seed = Seed::new(uid);

@@ -1,5 +1,4 @@
-//! Garbage collection: dependents go with their last owner, in the foreground, in the background,
-//! or are orphaned.
+//! The garbage collector: deletes dependents with their last owner (foreground or background), or orphans them.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Jobs: pods until enough succeeded, or too many failed.
+//! The Job controller: creates pods until enough succeeded or too many failed.
 //!
-//! A pod of a job is held by a finalizer until it is counted: its uid stands in
-//! `uncountedTerminatedPods`, then the finalizer goes, then the counter goes up.
+//! A finalizer keeps each pod until it is counted: first its uid is written to `uncountedTerminatedPods`, then the
+//! finalizer is removed, then the counter is incremented.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::object;
 use crate::store::{Key, Object};
 use crate::verbs::{Caller, DeleteOptions, Propagation};
 
-/// What `managedBy` says of jobs that are this controller's.
+/// The `managedBy` value of jobs of this controller.
 const CONTROLLER: &str = "kubernetes.io/job-controller";
-/// Changes of pods are looked at together, this much later.
+/// Changes of pods are batched for this long.
 const BATCH: Duration = Duration::from_secs(1);
 /// No more pods than this are made or deleted in one look; what they cause calls again for the rest.
 const BURST: i64 = 500;
@@ -39,7 +39,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, job: &Value) {
     look(context, key, job);
 }
 
-/// A changed spec is looked at at once, everything else a little later.
+/// A changed spec is reconciled at once, other changes after the batch delay.
 fn waits_for_more(context: &mut Context<'_>, key: &Key, job: &Value) -> bool {
     if context.state.options.job_run.is_zero() {
         return false;
@@ -150,7 +150,7 @@ fn settle(
     }
     let total = object::integer(&status, &["failed"]) + failed.len() as i64;
     count(&mut status, "failed", total);
-    // the end is told when no pod is left that still ends
+    // the final condition is written when no pod terminates any more
     if let Some(ending) = ending
         && object::integer(&status, &["terminating"]) == 0
     {

@@ -14,7 +14,7 @@ use crate::store::{Key, Object};
 const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// What the pods of a job came to.
+/// The pods of a job by result.
 pub(super) struct Pods {
     pub(super) active: Vec<Object>,
     pub(super) ready: i64,
@@ -92,7 +92,7 @@ pub(super) fn drop_finalizer(context: &mut Context<'_>, pod: &Object) {
     context.drop_finalizer(&key_of("pods", pod), FINALIZER);
 }
 
-/// A pod whose job is gone, or goes, is not counted any more; true when it was let go.
+/// Removes the finalizer of a pod whose job is deleted or deleting; true when the pod is gone then.
 pub(super) fn release(context: &mut Context<'_>, key: &Key, pod: &Object) -> bool {
     if !object::finalizers(pod).contains(&json!(FINALIZER)) {
         return false;
@@ -110,7 +110,7 @@ fn index_of(pod: &Value) -> Option<i64> {
     object::annotation(pod, INDEX)?.parse().ok()
 }
 
-/// Those that the status tells, and those of pods that succeeded since.
+/// Indexes in the status, and those of pods that succeeded since.
 pub(super) fn completed_indexes(job: &Value, pods: &Pods) -> BTreeSet<i64> {
     let told = object::text(job, &["status", "completedIndexes"]).unwrap_or("");
     let mut indexes = indexes_in(told, object::integer(job, &["spec", "completions"]));
@@ -124,7 +124,7 @@ pub(super) fn indexes_in(text: &str, completions: i64) -> BTreeSet<i64> {
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) {
-            // whoever may write the status may write anything
+            // the status is client input and may hold any value
             indexes.extend(first.max(0)..=last.min(completions - 1));
         }
     }

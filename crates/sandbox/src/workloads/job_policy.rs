@@ -1,4 +1,4 @@
-//! What a job's policies make of pods that failed, and of indexes that succeeded.
+//! The pod failure policy and the success policy of jobs.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::job_pods::indexes_in;
 use crate::object;
 
-/// What the failure of a pod means to its job.
+/// The effect of a failed pod on its job.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Failure {
     Counts,
     Ignored,
-    /// With what is said about it.
+    /// With the message.
     FailsJob(String),
 }
 
@@ -28,7 +28,7 @@ pub(super) fn failure_of(job: &Value, pod: &Value) -> Failure {
     }
 }
 
-/// What of the pod a rule is about.
+/// The part of the pod that a rule matches.
 fn fit(rule: &Value, pod: &Value) -> Option<String> {
     let name = format!("{}/{}", object::namespace(pod), object::name(pod));
     if let Some(wanted) = rule.get("onExitCodes").filter(|wanted| wanted.is_object()) {
@@ -52,7 +52,7 @@ fn fit(rule: &Value, pod: &Value) -> Option<String> {
     Some(format!("Pod {name} has condition {}", object::text(condition, &["type"])?))
 }
 
-/// The code of a container that failed as the rule wants it.
+/// The exit code of a container that matches the rule.
 fn exit_code(wanted: &Value, container: &Value) -> Option<i64> {
     let named = object::text(wanted, &["containerName"]);
     let code = object::at(container, &["state", "terminated", "exitCode"]).and_then(Value::as_i64)?;

@@ -1,4 +1,4 @@
-//! How a job ends, and the conditions that say so.
+//! The end of a job, and its conditions.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(super) fn is_finished(job: &Value) -> bool {
     object::condition_is_true(job, "Complete") || object::condition_is_true(job, "Failed")
 }
 
-/// Is it over, and how? What was decided before stays decided.
+/// The outcome of a job, if any. A decided outcome never changes.
 pub(super) fn ending(
     context: &mut Context<'_>,
     key: &Key,

@@ -1,4 +1,4 @@
-//! The kubelets: a pod's way from bound to Ready, and to its end.
+//! The kubelets: run a pod from bound to Ready and until its end.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::object;
 use crate::store::Key;
 use crate::verbs::DeleteOptions;
 
-/// A pod as its node knows it.
+/// The state of a pod on its node.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     started: Instant,
     start_takes: Duration,
     stops: Option<Instant>,
     restarts: u32,
-    /// What a failing pod does next, and when.
+    /// The next step of a failing pod, and its time.
     next: Option<(Instant, Step)>,
     /// The failure that the pod has had often enough.
     overcome: Option<Failure>,
@@ -183,7 +183,7 @@ fn succeed(context: &mut Context<'_>, key: &Key, pod: &Value, mut run: Run, read
     }
 }
 
-/// `ErrImagePull`, then `ImagePullBackOff` for good; the tries are only told by events.
+/// `ErrImagePull`, then permanently `ImagePullBackOff`; only events show the retries.
 fn fail_to_pull(context: &mut Context<'_>, key: &Key, pod: &Value, mut run: Run) {
     let now = context.now;
     let fails_at = run.started + run.start_takes / 2;
@@ -255,7 +255,7 @@ fn crash(context: &mut Context<'_>, key: &Key, pod: &Value, failure: Failure, mu
     keep(context, pod, run);
 }
 
-/// A deleted pod runs a little longer, then its node lets go of it.
+/// A deleted pod runs through its grace period and is then removed.
 pub(super) fn end(context: &mut Context<'_>, key: &Key, pod: &Value) {
     let grace = object::seconds(pod, &["metadata", "deletionGracePeriodSeconds"]);
     let takes = if failure::ends_slowly(pod) { grace } else { context.state.options.pod_stop.min(grace) };

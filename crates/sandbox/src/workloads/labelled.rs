@@ -1,4 +1,4 @@
-//! Which services select a pod, and which pods a selector finds, without comparing all with all.
+//! Finds services of a pod and pods of a selector through label indexes.
 
 use serde_json::Value;
 

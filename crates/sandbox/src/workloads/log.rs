@@ -1,4 +1,4 @@
-//! What containers wrote. One that fails says why at the end: in the words of its annotation `sim.tutti.dev/log`, if it has any.
+//! Container logs. A failing container's log ends with the text of its annotation `sim.tutti.dev/log`, if it has one.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::object;
 use crate::status::{ApiError, FieldError};
 use crate::wire::query::Query;
 
-/// What of a log is asked for.
+/// The requested part of a log.
 #[derive(Debug)]
 pub(crate) struct LogQuery {
     /// Empty: the only one.

@@ -1,8 +1,8 @@
-//! What the controllers, the scheduler and the kubelets of a cluster do.
+//! The controllers, the scheduler and the kubelets of a cluster.
 //!
-//! One task for each cluster takes the objects that were written, in order, and lets the controller
-//! of their kind look at them; controllers write as clients do and ask to be called again later.
-//! All waiting is `tokio::time`, so a paused clock runs a rollout at once.
+//! One task for each cluster takes the written objects in order and calls the controller of each kind. Controllers
+//! write through [`crate::verbs`] as clients do, and set timers for later reconciles. All waits use `tokio::time`, so
+//! a paused clock runs a rollout at once.
 
 mod adoption;
 mod autoscaler;
@@ -50,12 +50,11 @@ pub(crate) use disruption::condition as disruption_condition;
 pub(crate) use driver::run;
 pub(crate) use log::{LogQuery, log_of};
 
-/// The hash of a pod template in the letters that the server uses. The real one hashes the memory of
-/// a Go program; only that equal templates have equal hashes is the same here. A hash whose name is
-/// taken is told apart by the number of collisions.
+/// The hash of a pod template in the server's alphabet. The values differ from the real ones, which hash Go memory;
+/// equal templates have equal hashes. The number of collisions distinguishes a hash whose name is taken.
 fn template_hash(template: &serde_json::Value, collisions: i64) -> String {
     let mut template = template.clone();
-    // in whatever order its fields were said
+    // independent of the order of its fields
     template.sort_all_objects();
     let text = if collisions == 0 { template.to_string() } else { format!("{template}{collisions}") };
     crate::seed::short_hash(&text)

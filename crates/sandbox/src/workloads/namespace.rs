@@ -1,4 +1,4 @@
-//! Namespace deletion: its content first, then itself. Also what a new namespace gets.
+//! The namespace controller: deletes the content, then the namespace; creates the default objects of a new namespace.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::verbs::{Caller, DeleteOptions};
 /// The real controller waits before it deletes, so that what was being created is seen.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 const NEXT_LOOK: Duration = Duration::from_secs(5);
-/// What this controller holds a namespace by; others may have their own.
+/// The finalizer of this controller; others may have their own.
 const FINALIZER: &str = "kubernetes";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
@@ -85,7 +85,7 @@ fn held(context: &Context<'_>, remaining: &[Key]) -> String {
     format!("Some content in the namespace has finalizers remaining: {}", parts.join(", "))
 }
 
-/// While pods still end nothing else has been looked at: the conditions call everything removed.
+/// While pods terminate nothing else is checked yet: the conditions report all content as removed.
 fn tell(context: &mut Context<'_>, key: &Key, name: &str, remaining: &[Key], pods_only: bool) {
     let held = if pods_only { String::new() } else { held(context, remaining) };
     let remain = if pods_only { String::new() } else { counted(remaining) };

@@ -1,4 +1,4 @@
-//! What a kubelet tells about a pod, in its words.
+//! The events of a kubelet about a pod, with the kubelet's messages.
 
 use std::time::Duration;
 

@@ -68,7 +68,7 @@ impl Phase {
     }
 }
 
-/// Writes what the kubelet sees; true when that is new.
+/// Writes the kubelet's status; true when it changed.
 pub(super) fn write_status(context: &mut Context<'_>, key: &Key, phase: Phase) -> bool {
     let Some(pod) = context.state.store.at(key).cloned() else { return false };
     let pod = failure::seen(context.state, &pod);

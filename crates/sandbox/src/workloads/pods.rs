@@ -1,5 +1,4 @@
-//! Pods as their controllers see them. Making, ending and listing a controller's pods is here, so
-//! that pods which are only counted can take their place.
+//! Creates, deletes and lists the pods of a controller, stored or virtual.
 
 use std::time::Duration;
 
@@ -46,7 +45,7 @@ fn abandon(context: &mut Context<'_>, key: &Key, pod: &Value) {
     context.delete(key, &DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() });
 }
 
-/// Makes a pod of a controller, and tells.
+/// Creates a pod for a controller and records an event.
 pub(super) fn create(
     context: &mut Context<'_>,
     owner: &Value,

@@ -1,4 +1,4 @@
-//! ResourceQuotas: what is used now.
+//! The `status.used` of ResourceQuotas.
 
 use serde_json::Value;
 

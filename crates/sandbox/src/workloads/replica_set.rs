@@ -1,4 +1,4 @@
-//! ReplicaSets: as many pods as wanted.
+//! The ReplicaSet controller.
 
 use serde_json::{Value, json};
 
@@ -14,14 +14,14 @@ use crate::verbs::{Caller, DeleteOptions};
 /// No more pods than this are made or deleted in one look; what they cause calls again for the rest.
 const BURST: usize = 500;
 
-/// What went wrong with the pods, as the condition tells it.
+/// The failure in the `ReplicaFailure` condition.
 struct Failure {
     reason: &'static str,
     message: String,
 }
 
-/// The status tells the pods from before this look, as the real controller's does: what it creates
-/// and deletes now shows when it is called about them.
+/// The status counts the pods from before this reconcile, as the real controller's does. Pods that it creates or
+/// deletes now appear in the next one.
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, set: &Value) {
     let found = context.owned(set, "pods");
     let active: Vec<Object> = found.iter().filter(|pod| pods::is_active(pod)).cloned().collect();

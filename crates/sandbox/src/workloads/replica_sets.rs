@@ -37,7 +37,7 @@ pub(super) fn age(set: &Value) -> (String, String) {
     (made.to_owned(), object::name(set).to_owned())
 }
 
-/// Is the template the same, but for the label that tells its ReplicaSet?
+/// Is the template equal, apart from the `pod-template-hash` label?
 fn is_of_template(set: &Value, deployment: &Value) -> bool {
     let (of_set, wanted) = (&set["spec"]["template"], &deployment["spec"]["template"]);
     same_but(of_set, wanted, "metadata", |of_set, wanted| {
@@ -54,7 +54,7 @@ fn same_but(left: &Value, right: &Value, field: &str, is_same: impl Fn(&Value, &
         && is_same(left.get(field).unwrap_or(&Value::Null), right.get(field).unwrap_or(&Value::Null))
 }
 
-/// The template without the label that tells its ReplicaSet.
+/// The template without the `pod-template-hash` label.
 fn plain_template(owner: &Value) -> Value {
     let mut template = owner["spec"]["template"].clone();
     object::take(&mut template, &["metadata", "labels", HASH]);

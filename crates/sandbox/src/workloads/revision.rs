@@ -53,7 +53,6 @@ pub(super) fn hash_of(revision: &Value) -> String {
     object::name(revision).rsplit('-').next().unwrap_or("").to_owned()
 }
 
-/// The template of a revision.
 pub(super) fn template(context: &Context<'_>, namespace: &str, name: &str) -> Option<Value> {
     let key = Key { resource: RESOURCE.to_owned(), name: ObjectName::new(namespace, name) };
     let revision = context.state.store.at(&key)?;
@@ -62,7 +61,7 @@ pub(super) fn template(context: &Context<'_>, namespace: &str, name: &str) -> Op
     Some(template)
 }
 
-/// Forgets revisions that nobody uses, oldest first, up to the history limit.
+/// Deletes unused revisions, oldest first, down to the history limit.
 pub(super) fn clean_up(context: &mut Context<'_>, owner: &Value, is_used: impl Fn(&Value) -> bool) {
     let limit = object::integer(owner, &["spec", "revisionHistoryLimit"]).max(0) as usize;
     let mut unused = context.owned(owner, RESOURCE);

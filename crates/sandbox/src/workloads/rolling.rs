@@ -1,4 +1,4 @@
-//! The arithmetic of a rollout: how far each ReplicaSet may grow or shrink now.
+//! The arithmetic of a rolling update: the next size of each ReplicaSet.
 
 use serde_json::Value;
 

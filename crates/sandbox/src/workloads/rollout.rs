@@ -1,8 +1,7 @@
-//! One look at a deployment: what it owns, what it decided so far, and the writes that follow.
+//! One reconcile of a deployment: its ReplicaSets, the decided status, and the writes.
 //!
-//! The real controller works on a copy from its cache. A second write of the status in one look
-//! finds that copy outdated, is refused and comes again a little later; clients see the order that
-//! results, so it is kept here.
+//! The real controller works on a cached copy. Its second status write in one reconcile is refused as outdated and
+//! retried a little later. Clients see the resulting order of writes, so it is reproduced here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,7 @@ const REFUSED_RETRY: Duration = Duration::from_millis(5);
 pub(super) struct Rollout<'r, 'c> {
     pub(super) context: &'r mut Context<'c>,
     pub(super) key: &'r Key,
-    /// The deployment as this look sees it, with what it decided about its status.
+    /// The deployment in this reconcile, with the decided status.
     pub(super) deployment: Object,
     /// The ReplicaSet of the present template.
     pub(super) new: Option<Object>,
@@ -183,7 +182,7 @@ impl<'r, 'c> Rollout<'r, 'c> {
         self.write_status(true);
     }
 
-    /// Gives a ReplicaSet its size, and the annotations that say what the deployment wants.
+    /// Sets a ReplicaSet's size and its annotations of the desired size.
     pub(super) fn scale(&mut self, set: &Object, size: i64) {
         let (desired, most) = (self.desired(), self.desired() + self.limits().surge);
         let present = rolling::replicas(set);

@@ -12,7 +12,7 @@ pub(super) struct Schedule {
     weekdays: u64,
     /// Neither days field is `*`: either of them may match.
     either_day: bool,
-    /// `@every`: the seconds from one match to the next, which no field says then.
+    /// `@every`: the seconds between matches; the fields are unused then.
     every: Option<i64>,
 }
 

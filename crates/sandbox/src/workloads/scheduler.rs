@@ -1,4 +1,4 @@
-//! The scheduler: a node for every pod, or the reason why none will do.
+//! The scheduler: assigns a node to every pod, or records why no node fits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::verbs::Caller;
 const TRY_AGAIN: Duration = Duration::from_secs(300);
 const ZONE_LABELS: &[&str] = &["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
-/// True when the pod has a node now.
+/// Schedules a pod; true when it has a node.
 pub(super) fn place(context: &mut Context<'_>, key: &Key, pod: &Value) -> bool {
     if object::text(pod, &["spec", "schedulerName"]).is_some_and(|name| name != "default-scheduler") {
         // left to a scheduler that is not here

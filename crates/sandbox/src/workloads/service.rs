@@ -1,4 +1,4 @@
-//! Services and Ingresses: the addresses of load balancers.
+//! Load balancer addresses of Services and Ingresses.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key, service: &Value) {
     }
 }
 
-/// What finds the pods of a service that has endpoints by them.
+/// The selector of a service that has endpoints by pods.
 pub(super) fn selector_of(service: &Value) -> Option<&Value> {
     let selector = object::at(service, &["spec", "selector"])?;
     let says_nothing = selector.as_object().is_none_or(serde_json::Map::is_empty);

@@ -1,4 +1,4 @@
-//! StatefulSets: pods with numbers, made and replaced in order.
+//! The StatefulSet controller: creates and replaces pods in the order of their ordinals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::object;
 use crate::store::{Key, Object};
 use crate::verbs::Caller;
 
-/// One look at a set, with what it wants.
+/// One reconcile of a StatefulSet.
 struct Set<'s> {
     value: &'s Value,
     first: i64,
@@ -27,7 +27,7 @@ struct Set<'s> {
     names: Names,
 }
 
-/// What the status tells: the pods from before this look.
+/// The counts in the status: the pods from before this reconcile.
 #[derive(Default)]
 struct Counts {
     replicas: i64,

@@ -1,9 +1,8 @@
-//! Pods that nobody sees, for clusters that are many.
+//! Virtual pods, which are not visible in the API, for tests with many clusters.
 //!
-//! Their controllers, the scheduler and the kubelets treat them as any pod, so workloads and their
-//! services say the same at the same time. They are small: no defaults, no managed fields, nothing of
-//! the template that the simulation does not read, no history, no events. The API says that it does
-//! not simulate pods here.
+//! Controllers, scheduler and kubelets treat them as any pod, so workloads and services have the same status at the
+//! same times. They need little memory: no defaults, managed fields, history or events, and only the template fields
+//! that the simulation reads. Requests for pods get `NotSimulated`.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +13,7 @@ use crate::status::ApiError;
 use crate::store::{Key, Object};
 use crate::verbs;
 
-/// What the scheduler and the kubelets read of a pod's spec, and of each container.
+/// The fields of a pod's spec and containers that the scheduler and the kubelets read.
 const SPEC: &[&str] = &[
     "affinity",
     "nodeName",

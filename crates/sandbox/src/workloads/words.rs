@@ -1,4 +1,4 @@
-//! The annotations that say how a pod fares.
+//! The `sim.tutti.dev/…` annotations that control simulated pods.
 
 pub(crate) const FAIL: &str = "sim.tutti.dev/fail";
 pub(crate) const FAIL_AFTER: &str = "sim.tutti.dev/fail-after";
@@ -7,16 +7,16 @@ pub(crate) const FAIL_SHARE: &str = "sim.tutti.dev/fail-share";
 pub(crate) const START: &str = "sim.tutti.dev/start";
 pub(crate) const READY_AFTER: &str = "sim.tutti.dev/ready-after";
 pub(crate) const EXIT_CODE: &str = "sim.tutti.dev/exit-code";
-/// What a container writes last before it fails.
+/// The last log line before a container fails.
 pub(crate) const LOG: &str = "sim.tutti.dev/log";
 pub(crate) const SLOW_END: &str = "sim.tutti.dev/slow-terminate";
-/// Which images a failed pull is about; only scenarios say so.
+/// The images whose pull fails; only scenarios set it.
 pub(crate) const IMAGE: &str = "sim.tutti.dev/image";
 
-/// Those that may leave something to the seed.
+/// Annotations with values that the seed may draw.
 pub(super) const DRAWN: &[&str] = &[START, READY_AFTER, FAIL_AFTER, FAIL_SHARE];
 
-/// What a scenario may say after `fail`.
+/// The allowed values of `fail` in scenarios.
 pub(crate) const FAILURES: &[&str] = &[
     "none",
     "image-pull",

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{apply, config_map, config_maps, deployment, deployments, instant, refused};
 
 #[tokio::test]
-async fn an_apply_creates_and_the_same_again_changes_nothing() {
+async fn repeated_apply_changes_nothing() {
     let (_sandbox, client) = instant();
     let api = config_maps(&client);
     let object = config_map("one", json!({"a": "1"}));
@@ -72,7 +72,7 @@ async fn force_takes_over() {
 }
 
 #[tokio::test]
-async fn a_dropped_field_is_pruned_and_a_defaulted_one_reset() {
+async fn dropped_fields_are_pruned_or_reset_to_defaults() {
     let (_sandbox, client) = instant();
     let api = deployments(&client);
     let mut object = deployment("web", 3, "web:1");
@@ -119,7 +119,7 @@ async fn metadata_alone_comes_back_from_a_patch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn quantities_are_stored_canonically_and_apply_again_as_they_were() {
+async fn reapplied_quantities_change_nothing() {
     let (_sandbox, client) = instant();
     let api = deployments(&client);
     let mut object = deployment("web", 0, "web:1");

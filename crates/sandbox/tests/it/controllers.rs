@@ -271,7 +271,7 @@ async fn a_job_fails_after_its_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_late_waits_for_its_pods_to_end() {
+async fn late_job_waits_for_its_pods() {
     check_job(
         json!({"sim.tutti.dev/start": "1m"}),
         json!({"activeDeadlineSeconds": 5}),

@@ -95,7 +95,7 @@ async fn objects_are_pruned_defaulted_and_checked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_objects_are_read_with_the_defaults_of_today() {
+async fn old_objects_are_read_with_current_defaults() {
     let (_sandbox, client) = instant();
     defined(&client, &json!({"size": {"type": "integer"}})).await;
     widgets(&client, "v1")
@@ -122,7 +122,7 @@ async fn old_objects_are_read_with_the_defaults_of_today() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taken_name_is_not_accepted_until_it_is_free() {
+async fn taken_name_is_rejected_until_free() {
     let (_sandbox, client) = instant();
     let api = definitions(&client);
     defined(&client, &json!({})).await;
@@ -158,7 +158,7 @@ async fn a_deleted_definition_goes_after_its_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_definition_may_ask_in_vain() {
+async fn unsupported_definition_features_are_rejected() {
     let (_sandbox, client) = instant();
     let api = definitions(&client);
     let refusal = |change: fn(&mut Value)| {

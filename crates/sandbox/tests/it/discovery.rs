@@ -75,7 +75,7 @@ async fn documents_define_everything_that_they_refer_to() {
 }
 
 #[tokio::test]
-async fn documents_tell_the_parameters_of_a_patch() {
+async fn openapi_documents_list_patch_parameters() {
     let (_sandbox, client) = instant();
     let text = document(&client, "apis/apps/v1").await;
     let patch = &text["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];

@@ -170,7 +170,7 @@ async fn more_than_any_machine_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_set_of_a_million_is_made_bit_by_bit() {
+async fn million_replicas_are_created_in_batches() {
     let (_sandbox, client) = with(SandboxOptions {
         pod_start: (Duration::from_secs(3600), Duration::from_secs(3600)),
         ..SandboxOptions::default()
@@ -196,7 +196,7 @@ async fn a_replica_set_of_a_million_is_made_bit_by_bit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_fail_at_once_do_not_stop_the_clock() {
+async fn immediately_failing_pods_keep_the_clock_running() {
     let (_sandbox, client) = with(SandboxOptions::instant("test"));
     for word in ["evict", "crash-loop", "oom", "image-pull", "init", "odd"] {
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {

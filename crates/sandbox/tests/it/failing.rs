@@ -70,7 +70,7 @@ async fn a_healthy_pod_becomes_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_nobody_has() {
+async fn missing_image_fails_to_pull() {
     check(
         failing("image-pull"),
         &[
@@ -131,7 +131,7 @@ async fn evicted_by_its_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_word_that_nobody_knows() {
+async fn unknown_failure_is_a_config_error() {
     check(
         failing("odd"),
         &["Pending", "Pending, main ContainerCreating 0", "Pending, main CreateContainerConfigError 0"],
@@ -192,7 +192,7 @@ async fn no_node_will_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_holds_a_pod_until_it_is_taken_away() {
+async fn scheduling_gate_holds_a_pod_until_removed() {
     let (_sandbox, client) = with(options());
     let mut gated = pod(json!({}));
     gated["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
@@ -257,7 +257,7 @@ async fn events(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pods_life_is_told_by_events_that_do_not_stay() {
+async fn pod_lifecycle_events_expire() {
     let (_sandbox, client) = with(options());
     make(&client, failing("image-pull")).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -280,7 +280,7 @@ async fn a_pods_life_is_told_by_events_that_do_not_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_about_one_pod_do_not_grow_without_bound() {
+async fn events_of_one_pod_are_bounded() {
     let (_sandbox, client) = with(options());
     make(&client, failing("crash-loop")).await;
     tokio::time::sleep(Duration::from_secs(12 * 3600)).await;

@@ -38,7 +38,7 @@ async fn requests_are_counted() {
 }
 
 #[tokio::test]
-async fn planned_faults_strike_once() {
+async fn planned_faults_apply_once() {
     let (sandbox, client) = instant();
     let api = config_maps(&client);
     sandbox.fail_next(RequestMatch::writes(), 1, Fault::forbidden());

@@ -36,7 +36,7 @@ async fn cluster() -> Sandbox {
 }
 
 #[tokio::test]
-async fn every_write_drops_unknown_fields_and_warns_or_refuses() {
+async fn every_write_drops_or_rejects_unknown_fields() {
     let sandbox = cluster().await;
     let mut unknown = deployment("web", 0, "nginx");
     unknown["spec"]["foo"] = json!(1);
@@ -76,7 +76,7 @@ async fn send_owned(sandbox: &Sandbox, method: Method, path: String, kind: &str,
 }
 
 #[tokio::test]
-async fn duplicates_are_told_by_the_patch_that_has_them() {
+async fn duplicate_fields_are_reported_by_their_patch() {
     let sandbox = cluster().await;
     let item = format!("{DEPLOYMENTS}/web?dryRun=All");
     let check = async |kind: &str, body: &str, warning: &str| {
@@ -101,7 +101,7 @@ async fn an_unknown_field_validation_is_a_mistake() {
 }
 
 #[tokio::test]
-async fn a_strategic_patch_that_cannot_be_read_tells_what_is_left_of_it() {
+async fn unreadable_strategic_patch_reports_the_remaining_patch() {
     let sandbox = cluster().await;
     let path = format!("{DEPLOYMENTS}/web?fieldValidation=Strict");
     let patch = json!({"spec": {"replcas": 1, "paused": null, "template": {"spec": {

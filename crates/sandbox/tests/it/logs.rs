@@ -33,7 +33,7 @@ async fn told(client: &Client, pod: &str, query: &str) -> Result<String, String>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_is_in_the_log_of_the_run_before() {
+async fn crash_appears_in_the_previous_log() {
     let (_sandbox, client) = with(SandboxOptions::default());
     let annotations =
         json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/log": "two\né no such table\n"});
@@ -69,7 +69,7 @@ async fn a_crash_is_in_the_log_of_the_run_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn logs_that_are_not_there_are_refused_in_the_words_of_a_kubelet() {
+async fn missing_logs_return_kubelet_errors() {
     let (_sandbox, client) = with(SandboxOptions::instant("test"));
     let two = json!({"initContainers": [{"name": "first", "image": "a:1"}],
         "containers": [{"name": "main", "image": "web:1"}, {"name": "side", "image": "web:broken"}]});
@@ -104,7 +104,7 @@ async fn logs_that_are_not_there_are_refused_in_the_words_of_a_kubelet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scenario_says_what_is_written_last() {
+async fn scenario_sets_the_last_log_line() {
     let scenario = Scenario::parse("rules: [{fail: crash-loop, log: no such table}]").unwrap();
     let (_sandbox, client) = with(SandboxOptions { scenario, ..SandboxOptions::default() });
     let pods = make(&client, "web", json!({}), one()).await;

@@ -74,7 +74,7 @@ async fn endpoints_follow_readiness() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_eviction_asks_the_budget() {
+async fn eviction_respects_the_disruption_budget() {
     let (_sandbox, client) = with(options());
     apply(&deployments(&client), "a", &deployment("web", 2, "web:1")).await.unwrap();
     let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(client.clone());
@@ -101,7 +101,7 @@ async fn an_eviction_asks_the_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_not_well_may_be_evicted() {
+async fn unhealthy_pod_may_be_evicted() {
     let (_sandbox, client) = with(options());
     let mut ill = deployment("web", 2, "web:1");
     ill["spec"]["template"]["metadata"]["annotations"] = json!({"sim.tutti.dev/fail": "readiness"});
@@ -129,7 +129,7 @@ async fn a_pod_that_is_not_well_may_be_evicted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_that_says_nothing_allows_nothing() {
+async fn empty_disruption_budget_allows_no_eviction() {
     let (_sandbox, client) = with(options());
     apply(&deployments(&client), "a", &deployment("web", 2, "web:1")).await.unwrap();
     let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(client.clone());
@@ -145,7 +145,7 @@ async fn a_budget_that_says_nothing_allows_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_without_pods_of_their_own_have_no_endpoints() {
+async fn selectorless_services_have_no_endpoints() {
     let (_sandbox, client) = with(options());
     apply(&deployments(&client), "a", &deployment("web", 1, "web:1")).await.unwrap();
     let services: Api<Service> = Api::default_namespaced(client.clone());
@@ -167,7 +167,7 @@ async fn services_without_pods_of_their_own_have_no_endpoints() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_is_balanced_no_more_has_no_address() {
+async fn former_load_balancer_service_loses_its_address() {
     let (_sandbox, client) = with(options());
     let services: Api<Service> = Api::default_namespaced(client);
     let service = |kind: &str| {
@@ -183,7 +183,7 @@ async fn a_service_that_is_balanced_no_more_has_no_address() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_come_go_and_change_are_noticed() {
+async fn node_changes_are_noticed() {
     let (_sandbox, client) = with(SandboxOptions { nodes: 1, ..options() });
     let nodes: Api<Node> = Api::all(client.clone());
     let name = nodes.list(&ListParams::default()).await.unwrap().items[0].name_any();
@@ -257,7 +257,7 @@ async fn said_of(scalers: &Api<HorizontalPodAutoscaler>, name: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_leaves_a_target_of_no_replicas_alone() {
+async fn autoscaler_ignores_targets_at_zero_replicas() {
     let (_sandbox, client) = with(options());
     let api = deployments(&client);
     apply(&api, "a", &deployment("web", 0, "web:1")).await.unwrap();
@@ -284,7 +284,7 @@ async fn an_autoscaler_leaves_a_target_of_no_replicas_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quota_refuses_and_the_replica_set_says_so() {
+async fn quota_rejection_sets_a_replica_set_condition() {
     let (_sandbox, client) = with(options());
     let quotas: Api<ResourceQuota> = Api::default_namespaced(client.clone());
     let quota = json!({"metadata": {"name": "small"}, "spec": {"hard": {"pods": "2"}}});
@@ -310,7 +310,7 @@ async fn a_quota_refuses_and_the_replica_set_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_range_gives_and_forbids() {
+async fn limit_range_defaults_and_rejects() {
     let (_sandbox, client) = with(options());
     let ranges: Api<LimitRange> = Api::default_namespaced(client.clone());
     let range = json!({"metadata": {"name": "bounds"}, "spec": {"limits": [{"type": "Container",
@@ -368,7 +368,7 @@ fn of_namespace(object: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_tells_what_holds_it() {
+async fn namespace_conditions_name_remaining_content() {
     let (_sandbox, client) = with(options());
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &typed(json!({"metadata": {"name": "shop"}}))).await.unwrap();
@@ -413,7 +413,7 @@ async fn owned(client: &Client) -> Api<Deployment> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_orphaned_is_adopted_again() {
+async fn orphaned_objects_are_adopted_again() {
     let (_sandbox, client) = with(options());
     let api = owned(&client).await;
     let before: Vec<String> = pod_names(&client).await;

@@ -186,7 +186,7 @@ async fn a_collection_is_deleted_by_label() {
 }
 
 #[tokio::test]
-async fn status_and_spec_have_their_own_doors() {
+async fn status_and_spec_are_written_separately() {
     let (_sandbox, client) = instant();
     let api = deployments(&client);
     api.create(&PostParams::default(), &typed(deployment("web", 0, "web:1"))).await.unwrap();
@@ -252,7 +252,7 @@ async fn a_namespace_takes_its_content_along() {
 }
 
 #[tokio::test]
-async fn what_is_not_simulated_says_so() {
+async fn unsupported_requests_return_not_simulated() {
     let (_sandbox, client) = instant();
     let api = deployments(&client);
     api.create(&PostParams::default(), &typed(deployment("web", 1, "web:1"))).await.unwrap();

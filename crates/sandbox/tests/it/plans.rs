@@ -54,7 +54,7 @@ async fn requests_fail_as_planned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_strikes_by_chance_and_in_its_window() {
+async fn fault_rule_follows_chance_and_window() {
     let (sandbox, client) = instant();
     let half = FaultRule::failing(RequestMatch::writes(), Fault::quota())
         .per_mille(500)
@@ -189,7 +189,7 @@ async fn a_cluster_is_away_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restored_cluster_is_what_it_was() {
+async fn restored_cluster_equals_its_backup() {
     let (sandbox, client) = instant();
     let saved = write(&client, "one", "saved").await.unwrap();
     let plan =
@@ -208,7 +208,7 @@ async fn a_restored_cluster_is_what_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn webhooks_change_what_is_written() {
+async fn webhooks_change_written_objects() {
     let (sandbox, client) = instant();
     let sidecar = Mutation::Sidecar { name: "proxy".to_owned(), image: "proxy:1".to_owned() };
     let replicas = Mutation::Set { path: vec!["spec".to_owned(), "replicas".to_owned()], value: json!(1) };

@@ -46,7 +46,7 @@ async fn check_served(minor: u32, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn each_release_serves_what_it_has() {
+async fn each_release_serves_its_apis() {
     let oldest = [
         "autoscaling/v1/HorizontalPodAutoscaler",
         "batch/v1beta1/CronJob",
@@ -65,7 +65,7 @@ async fn each_release_serves_what_it_has() {
 }
 
 #[tokio::test]
-async fn aggregated_discovery_of_an_old_release_is_empty_and_no_error() {
+async fn old_releases_have_empty_aggregated_discovery() {
     for (minor, is_there) in [(20, false), (29, false), (30, true)] {
         let (_sandbox, client) = running(minor);
         let groups = client.list_api_groups_aggregated().await.unwrap().items;
@@ -74,7 +74,7 @@ async fn aggregated_discovery_of_an_old_release_is_empty_and_no_error() {
 }
 
 #[tokio::test]
-async fn an_old_release_has_no_openapi_of_the_third_version() {
+async fn old_releases_have_no_openapi_v3() {
     assert_eq!(get(&running(23).1, "/openapi/v3").await, Err(404));
     assert!(get(&running(24).1, "/openapi/v3").await.is_ok());
 }
@@ -98,7 +98,7 @@ async fn the_oldest_release_wants_the_protocol_of_ports() {
 }
 
 #[tokio::test]
-async fn parameters_that_came_later_are_as_if_they_were_not_sent() {
+async fn old_releases_ignore_newer_parameters() {
     let watch =
         "/api/v1/configmaps?watch=true&timeoutSeconds=1&sendInitialEvents=true&allowWatchBookmarks=true";
     for (minor, expected) in [(26, 200), (27, 422), (31, 422)] {
@@ -123,7 +123,7 @@ async fn parameters_that_came_later_are_as_if_they_were_not_sent() {
 }
 
 #[tokio::test]
-async fn an_old_release_tells_no_subresources_apart() {
+async fn old_releases_do_not_track_subresources() {
     for (minor, is_told) in [(21, false), (22, true)] {
         let (_sandbox, client) = running(minor);
         let web = json!({

@@ -112,7 +112,7 @@ async fn going_back_reuses_the_old_replica_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failing_pods_say_why() {
+async fn failing_pods_report_the_reason() {
     let (_sandbox, client) = with(SandboxOptions::default());
     let api = deployments(&client);
     let expected =

@@ -48,7 +48,7 @@ async fn check(rule: &str, after_a_minute: &[&str], after_ten: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_fare_as_the_first_fitting_rule_says() {
+async fn first_matching_scenario_rule_applies() {
     check("{start: 1s..3s}", &["ready 0"], &["ready 0"]).await;
     check("{start: 2m}", &["ContainerCreating 0"], &["ready 0"]).await;
     check("{ready-after: 90s}", &["ContainerCreating 0"], &["ready 0"]).await;
@@ -122,7 +122,7 @@ fn refuse(text: &str, line: usize, cause: &str) {
 }
 
 #[test]
-fn mistakes_are_told_with_the_line_of_their_rule() {
+fn scenario_errors_name_the_rule_line() {
     refuse("rules:\n  - fial: oom\n", 2, "unknown field `fial`");
     refuse("rules:\n  - name: x\n    fail: omm\n", 2, "unknown failure \"omm\"");
     refuse("rules:\n  - start: soon\n", 2, "\"soon\" is not a time");

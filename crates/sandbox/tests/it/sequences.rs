@@ -141,7 +141,7 @@ async fn a_recreated_deployment_is_away_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_image_stops_a_rollout_until_it_is_taken_back() {
+async fn broken_image_blocks_a_rollout_until_reverted() {
     let (_sandbox, client) = with(options());
     let seen = Seen::of(&client, "apps", "Deployment", of_deployment).await;
     let api = deployments(&client);

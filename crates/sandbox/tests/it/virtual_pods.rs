@@ -62,7 +62,7 @@ async fn check(objects: &[Value]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn workloads_say_the_same_as_with_stored_pods() {
+async fn workload_status_matches_stored_pods() {
     check(&[deployment("web", 4, "web:1"), deployment("bad", 2, "web:broken")]).await;
     let mut crashing = deployment("web", 1, "web:1");
     crashing["spec"]["template"]["metadata"]["annotations"] = json!({"sim.tutti.dev/fail": "crash-loop"});
@@ -84,7 +84,7 @@ async fn sets_and_jobs_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_said_not_to_be_simulated() {
+async fn virtual_pods_return_not_simulated() {
     let (_sandbox, client) = with(options(Pods::Virtual));
     apply(&deployments(&client), "test", &deployment("web", 1, "web:1")).await.unwrap();
     let pods: Api<Pod> = Api::default_namespaced(client);

@@ -39,7 +39,7 @@ fn links_are_followed_within_a_package() {
 }
 
 #[test]
-fn library_or_version_that_no_package_has_is_named() {
+fn missing_library_or_version_is_named() {
     let architecture = architecture().unwrap();
     let folder = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
     let own = |name: &str| {
@@ -85,7 +85,7 @@ fn binary() -> Result<PathBuf, String> {
     if path.is_file() { Ok(path) } else { Err(format!("{} is not there: {help}", path.display())) }
 }
 
-/// What the test cannot do without, or why it does not run.
+/// The programs that the test needs, or why it is skipped.
 fn what_is_needed() -> Result<PathBuf, String> {
     if std::env::var("TUTTI_LIVE").is_ok_and(|it| it == "0") {
         return Err("TUTTI_LIVE=0".to_owned());
@@ -180,7 +180,7 @@ fn repository(folder: &Path) {
 }
 
 #[test]
-fn image_runs_on_a_read_only_root_without_a_shell() {
+fn image_runs_read_only_without_a_shell() {
     let binary = match what_is_needed() {
         Ok(binary) => binary,
         Err(why) => {

@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::super::schema::{self, is};
 use crate::status::FieldError;
 
-/// What is wrong with the resources below an object, which is one itself.
+/// Validates the embedded resources of an object, which is a resource itself.
 pub(super) fn below(schema: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     children(schema, object, "", &mut errors);
     errors
 }
 
-/// What is wrong with a value and the resources in it.
+/// Validates a value and its embedded resources.
 pub(crate) fn mistakes(schema: &Value, value: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     walk(schema, value, path, &mut errors);

@@ -1,12 +1,12 @@
-//! What the checks of one value found.
+//! The errors of one value, and the path to it.
 
 use serde_json::Value;
 
 use super::super::show::shown;
 use crate::status::FieldError;
 
-/// Errors, and how many checks were made without one: of alternatives that all fail, the one that
-/// came farthest is told.
+/// Errors, and the number of checks that passed: of alternatives that all fail, the one with the most passed checks is
+/// reported.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) errors: Vec<FieldError>,
@@ -18,7 +18,7 @@ impl Findings {
         self.errors.is_empty()
     }
 
-    /// The same error is told once.
+    /// Equal errors are kept once.
     pub(super) fn add(&mut self, error: FieldError) {
         if !self.errors.contains(&error) {
             self.errors.push(error);
@@ -48,7 +48,6 @@ impl Place<'_> {
         }
     }
 
-    /// The value breaks a rule.
     pub(super) fn invalid(self, value: &Value, rule: &str) -> FieldError {
         let message = format!("Invalid value: {}: {} in body {rule}", shown(value), self.name);
         FieldError { field: self.field(), reason: "FieldValueInvalid", message }

@@ -1,4 +1,4 @@
-//! `format`: what texts must look like, and how wide numbers are.
+//! The `format` keyword: text formats and number widths.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;

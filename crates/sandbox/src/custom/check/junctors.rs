@@ -1,4 +1,4 @@
-//! `anyOf`, `oneOf`, `allOf`, `not`.
+//! Validates `anyOf`, `oneOf`, `allOf` and `not`.
 
 use serde_json::Value;
 

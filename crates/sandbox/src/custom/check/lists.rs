@@ -43,7 +43,7 @@ fn walk(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-/// Each value that is there before is told once.
+/// Each duplicate value is reported once.
 fn doubles(path: &str, items: &[Value], errors: &mut Vec<FieldError>) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for (at, item) in items.iter().enumerate() {

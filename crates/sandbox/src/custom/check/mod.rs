@@ -1,8 +1,8 @@
-//! Objects against the schema of their kind: types, bounds, patterns, formats, junctors, and lists
-//! that are sets or maps.
+//! Validates objects against the schema of their kind: types, bounds, patterns, formats, junctors, sets and maps.
 //!
-//! The words, their order and their quirks (a number that is out of its type's range has no field)
-//! are the server's. What did not change in an update is not held against it.
+//! Messages, their order and their quirks are the server's: a number out of its type's range has no field. Values
+//! that an update leaves unchanged are not checked. Values and junctors validate each other recursively, so `value`,
+//! `junctors`, `numbers` and `formats` are one unit.
 
 mod embedded;
 mod findings;

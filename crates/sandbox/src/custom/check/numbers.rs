@@ -77,7 +77,7 @@ pub(super) fn check(place: Place<'_>, schema: &Value, value: &Value) -> Findings
     found
 }
 
-/// What the value should be, when its type cannot hold it.
+/// The expected range, when the value does not fit its type.
 fn out_of_range(schema: &Value, value: &Value) -> Option<String> {
     let format = formats::of(schema);
     let types = types(schema);

@@ -1,4 +1,4 @@
-//! One value against one schema, and what is in it.
+//! Validates one value, and recursively its parts, against a schema.
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use super::super::schema::{self, is, list, number, text};
 use super::findings::{Findings, Place};
 use super::{formats, junctors, numbers};
 
-/// Checks `new`, found at `name` below `base`. What equals the `old` value passes.
+/// Validates `new` at `name` below `base`. A value equal to `old` passes.
 pub(super) fn check(base: &str, name: &str, schema: &Value, new: &Value, old: Option<&Value>) -> Findings {
     let place = Place { base, name };
     let mut found = Findings::default();

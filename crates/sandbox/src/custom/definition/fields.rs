@@ -1,4 +1,4 @@
-//! The spec of a definition, in the order in which the server looks at it.
+//! Validates the spec of a definition, in the server's order.
 
 use serde_json::{Value, json};
 
@@ -78,7 +78,6 @@ fn conversion(conversion: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The warning of a deprecated version.
 pub(super) fn deprecation(version: &Value, path: &str) -> Option<FieldError> {
     let warning = version.get("deprecationWarning").filter(|warning| !warning.is_null())?;
     let said = warning.as_str().unwrap_or("");

@@ -1,4 +1,4 @@
-//! Which parts all versions share: the server tells their mistakes once, at the spec itself.
+//! The parts that all versions share: the server reports their errors once, at the spec itself.
 
 use serde_json::{Map, Value};
 

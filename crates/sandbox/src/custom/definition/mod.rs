@@ -1,8 +1,7 @@
-//! CustomResourceDefinitions themselves: their defaults, what the server refuses about them, and
-//! what the sandbox does not simulate of them.
+//! CustomResourceDefinitions: defaults, validation, and features that the sandbox does not simulate.
 //!
-//! The server checks a definition in an older form of itself, in which what all versions share
-//! stands once for all (`spec.validation`): paths in messages are those of that form ([`hoist`]).
+//! The server validates a definition in an older form, in which a part shared by all versions stands once
+//! (`spec.validation`). Paths in messages follow that form ([`hoist`]).
 
 mod defaults;
 mod fields;
@@ -43,7 +42,7 @@ pub(crate) fn fill(new: &mut Value) {
     }
 }
 
-/// What has no content is not stored.
+/// Drops empty fields, which the server does not store.
 fn drop_empty(version: &mut Value) {
     let Some(fields) = version.as_object_mut() else { return };
     for name in ["additionalPrinterColumns", "selectableFields"] {
@@ -53,7 +52,7 @@ fn drop_empty(version: &mut Value) {
     }
 }
 
-/// What the server decides when it stores a definition: belongs to nobody.
+/// Sets the fields that the server decides for a definition. No manager owns them.
 pub(crate) fn allocate(live: Option<&Value>, new: &mut Value) {
     if !new["status"].is_object() {
         new["status"] = json!({});
@@ -134,7 +133,7 @@ pub(crate) fn set_condition(
     }
 }
 
-/// What is wrong with a definition; `live` is what it replaces.
+/// Validates a definition; `live` is the object that it replaces.
 pub(crate) fn mistakes(live: Option<&Value>, new: &Value) -> Vec<FieldError> {
     // an update cannot change the name
     let mut errors = if live.is_none() { names::metadata(new) } else { Vec::new() };

@@ -14,7 +14,7 @@ fn is_part(part: &str) -> bool {
     !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
 }
 
-/// What keeps a text from being a label that starts with a letter.
+/// Why a text is not a DNS-1035 label.
 pub(super) fn label_mistake(value: &str) -> Option<String> {
     let mut why = Vec::new();
     if value.len() > 63 {
@@ -30,7 +30,7 @@ fn is_subdomain(value: &str) -> bool {
     value.len() <= 253 && value.split('.').all(is_part)
 }
 
-/// The name of a definition says what it defines.
+/// The name of a definition must be `<plural>.<group>`.
 pub(super) fn metadata(new: &Value) -> Vec<FieldError> {
     let name = object::name(new);
     let mut errors = Vec::new();
@@ -126,7 +126,7 @@ fn words(names: &Value, base: &str, field: &str) -> Vec<FieldError> {
     .collect()
 }
 
-/// What never changes: the resource, and once it is served the scope and the kind.
+/// Immutable fields: the resource, and once it is served the scope and the kind.
 pub(super) fn immutable(live: &Value, new: &Value) -> Vec<FieldError> {
     let served = object::condition_is_true(live, "Established");
     let when_served: &[&[&str]] = &[&["spec", "scope"], &["spec", "names", "kind"]];
@@ -145,7 +145,7 @@ pub(super) fn immutable(live: &Value, new: &Value) -> Vec<FieldError> {
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Groups of the Kubernetes project say who approved the API.
+/// Groups of the Kubernetes project need an API approval annotation.
 pub(super) fn approval(live: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let group = object::text(new, &["spec", "group"]).unwrap_or("");
     let guarded = ["k8s.io", "kubernetes.io"]

@@ -9,7 +9,7 @@ use crate::status::FieldError;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
-/// What the root may say next to a status subresource.
+/// The fields that the root may have next to a status subresource.
 const AT_ROOT: &[&str] = &[
     "Description",
     "Type",
@@ -42,7 +42,6 @@ struct Scope {
     in_meta: bool,
 }
 
-/// What is wrong with the `schema` of a version, which stands at `base`.
 pub(super) fn of_version(version_schema: &Value, base: &str, with_status: bool) -> Vec<FieldError> {
     let Some(shape) = version_schema.get("openAPIV3Schema").filter(|shape| !shape.is_null()) else {
         return Vec::new();
@@ -69,7 +68,7 @@ pub(super) fn of_version(version_schema: &Value, base: &str, with_status: bool) 
     errors
 }
 
-/// Schemas with what OpenAPI v3 of Kubernetes does not have are not looked at further.
+/// Schemas with unsupported OpenAPI v3 fields are not validated further.
 fn readable(shape: &Value) -> bool {
     !schema::any(shape, &|one| {
         ["$ref", "id", "additionalItems", "patternProperties", "definitions", "dependencies"]

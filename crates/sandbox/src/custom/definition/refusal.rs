@@ -1,4 +1,4 @@
-//! What definitions ask for and the sandbox does not do: refused, never ignored.
+//! Refuses features of definitions that the sandbox does not simulate.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a definition says about its rules in CEL.
+//! Validates the CEL rules of a definition.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::status::FieldError;
 const REASONS: &[&str] =
     &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// What is wrong with the rules of the schema at `path`. Their types are not checked, nor what they may cost.
+/// Validates the rules of the schema at `path`, without types and costs.
 pub(super) fn mistakes(shape: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (at, rule) in list(shape, "x-kubernetes-validations").iter().enumerate() {
         of_rule(rule, shape, &format!("{path}.x-kubernetes-validations[{at}]"), errors);

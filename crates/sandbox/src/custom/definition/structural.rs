@@ -15,7 +15,7 @@ enum Level {
 
 const JUNCTORS: &[&str] = &["anyOf", "allOf", "oneOf"];
 
-/// What keeps the schema at `path` from being structural, in the order of the texts.
+/// The violations that make the schema at `path` non-structural, sorted by text.
 pub(super) fn mistakes(shape: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     invariants(shape, Level::Root, path, &mut errors);
@@ -150,7 +150,7 @@ fn values(shape: &Value, skip_any_of: bool, path: &str, errors: &mut Vec<FieldEr
     }
 }
 
-/// As Go says it, for the mistakes that are easily told apart.
+/// Go's message, for mistakes that are easy to distinguish.
 fn regex_mistake(pattern: &str) -> String {
     let count = |letter: char| pattern.chars().filter(|one| *one == letter).count();
     let what = if count('(') > count(')') {
@@ -165,7 +165,7 @@ fn regex_mistake(pattern: &str) -> String {
     format!("error parsing regexp: {what}: `{pattern}`")
 }
 
-/// What a schema under a junctor may not say.
+/// Validates a schema under a junctor, where some fields are forbidden.
 fn nested(below: &Value, skip_any_of: bool, path: &str, errors: &mut Vec<FieldError>) {
     values(below, skip_any_of, path, errors);
     if let Some(items) = schema::items(below) {
@@ -205,7 +205,7 @@ fn nested(below: &Value, skip_any_of: bool, path: &str, errors: &mut Vec<FieldEr
     }
 }
 
-/// What junctors speak of is declared outside of them.
+/// Fields in junctors must be declared outside of them.
 fn completeness(said: &Value, declared: Option<&Value>, at: &str, path: &str, errors: &mut Vec<FieldError>) {
     let mut each = |below: &Value, path: String| match declared {
         None => errors.push(FieldError::required(at, &format!("because it is defined in {path}"))),

@@ -7,7 +7,7 @@ use crate::custom::schema::{self, list, text};
 use crate::object;
 use crate::status::FieldError;
 
-/// What is wrong with what only this version has.
+/// Validates the parts that only this version has.
 pub(super) fn own(definition: &Value, version: &Value, path: &str) -> Vec<FieldError> {
     let mut errors: Vec<FieldError> = fields::deprecation(version, path).into_iter().collect();
     if let Some(own) = hoist::own(definition, version, hoist::SCHEMA) {
@@ -27,7 +27,7 @@ pub(super) fn own(definition: &Value, version: &Value, path: &str) -> Vec<FieldE
     errors
 }
 
-/// What is wrong with what all versions have alike, but for the schema.
+/// Validates the parts that all versions share, except the schema.
 pub(super) fn shared(definition: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(shared) = hoist::shared(definition, hoist::SUBRESOURCES) {
@@ -199,7 +199,7 @@ fn selectable(fields: &Value, shape: &Value, base: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What the server says about formats that it does not know.
+/// The server's warnings about unknown formats.
 pub(crate) fn warnings(definition: &Value) -> Vec<String> {
     let mut unknown = std::collections::BTreeSet::new();
     for version in list(&definition["spec"], "versions") {

@@ -1,4 +1,4 @@
-//! The rules of a kind on an object that is written.
+//! Evaluates the rules of a kind on an object.
 
 use std::rc::Rc;
 
@@ -13,14 +13,14 @@ use super::value::Val;
 use crate::custom::schema::{self, text};
 use crate::status::FieldError;
 
-/// What is longer, or has line breaks, is not taken for a message.
+/// Longer messages, and those with line breaks, are ignored.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 const BLOCKED: &str = "some validation rules were not checked because the object was invalid; \
     correct the existing errors to complete validation";
 const NO_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// What breaks the rules. After these `mistakes` the object may not be what its schema says: no rule is evaluated.
+/// The rule violations. If `mistakes` show that the object violates its schema, no rule is evaluated.
 pub(in crate::custom) fn check(
     node: &Node,
     definition: &str,
@@ -51,7 +51,7 @@ pub(in crate::custom) fn check(
 
 struct Walk<'a> {
     definition: &'a str,
-    /// What the rules may still cost.
+    /// The remaining cost budget.
     left: u64,
     errors: Vec<FieldError>,
 }
@@ -179,7 +179,11 @@ impl Walk<'_> {
         Ok(())
     }
 
+<<<<<<< HEAD
     /// What the rule's expression for a message says; `NotConfigured` if it says nothing that can be used.
+=======
+    /// The result of the rule's message expression; `None` if it is unusable.
+>>>>>>> names8
     fn message(
         &mut self,
         rule: &Rule,
@@ -224,7 +228,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A failure is told with the type in place of the value.
+    /// An evaluation error shows the type instead of the value.
     fn refuse(&mut self, place: Place<'_>, why: &str) {
         let kind = Value::from(text(place.schema, "type"));
         self.errors.push(FieldError::invalid(place.field(), &kind, why));

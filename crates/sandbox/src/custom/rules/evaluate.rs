@@ -15,7 +15,7 @@ use super::{functions, library, macros, operators, syntax};
 /// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Fault {
-    /// As a server says it: `no such key: x`.
+    /// The server's message: `no such key: x`.
     Message(String),
     /// A function or operator does not take such values.
     NoOverload,
@@ -30,7 +30,7 @@ pub(super) type Outcome<'a> = Result<Val<'a>, Fault>;
 /// One evaluation: the variables in scope, and what it may still cost.
 #[derive(Debug)]
 pub(super) struct Evaluation<'a> {
-    /// What a loop gathers may be a failure that a later turn makes good.
+    /// An accumulated value may be an error that a later iteration replaces.
     pub(super) variables: Vec<(&'a str, Outcome<'a>)>,
     pub(super) meter: Meter,
 }
@@ -272,7 +272,7 @@ fn chosen<'a>(value: Option<&Val<'a>>, identifier: &str, meter: &mut Meter) -> O
     Ok(optional(found.flatten()))
 }
 
-/// What is not there is none.
+/// A missing key becomes `optional.none`.
 fn found(found: Outcome<'_>) -> Outcome<'_> {
     match found {
         Err(Fault::Cost) => Err(Fault::Cost),

@@ -109,7 +109,7 @@ pub(super) fn call<'a>(
     }
 }
 
-/// What the library does not write as a server does.
+/// Conversions to text that differ between the library and a server.
 fn text_of(value: &Val<'_>) -> Option<String> {
     match value {
         Val::Bool(truth) => Some(truth.to_string()),
@@ -135,7 +135,7 @@ fn size<'a>(value: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
     Ok(Val::Int(i64::try_from(size).unwrap_or(i64::MAX)))
 }
 
-/// What a compiled pattern may hold, in bytes.
+/// The size limit of a compiled pattern, in bytes.
 const LARGEST: usize = 1024 * 1024;
 /// As many patterns are kept compiled on each thread.
 const KEPT: usize = 200;

@@ -78,7 +78,7 @@ fn run(name: &str, target: Option<Cel>, arguments: Vec<Cel>) -> Result<Cel, Faul
     }
 }
 
-/// What functions take that go through their arguments more than once, or write more than they read.
+/// The cost of functions that read their arguments repeatedly, or write more than they read.
 fn charge(name: &str, target: Option<&Cel>, arguments: &[Cel], meter: &mut Meter) -> Result<(), Fault> {
     let weights: Vec<u64> = target.into_iter().chain(arguments).map(weight).collect();
     let product = weights.iter().fold(1_u64, |product, one| product.saturating_mul(one + 1));
@@ -110,10 +110,10 @@ fn charge(name: &str, target: Option<&Cel>, arguments: &[Cel], meter: &mut Meter
     })
 }
 
-/// What to compile a pattern costs for each of its places.
+/// The cost of compiling one position of a pattern.
 const COMPILED: u64 = 100;
 
-/// What to compile a pattern costs.
+/// The cost of compiling a pattern.
 pub(super) fn compiling(pattern: &str) -> u64 {
     places_of(pattern).saturating_mul(COMPILED)
 }

@@ -1,11 +1,11 @@
-//! What is said of rules that cannot be evaluated: once for each definition and rule.
+//! Logs rules that cannot be evaluated, once for each definition and rule.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use parking_lot::Mutex;
 
-/// As many are remembered; then it is said again.
+/// The number of remembered rules; after that they are logged again.
 const REMEMBERED: usize = 10_000;
 
 static SAID: LazyLock<Mutex<HashSet<(String, String)>>> = LazyLock::new(Mutex::default);
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_rule_is_told_once() {
+    fn each_rule_is_logged_once() {
         assert!(is_new("a.test.dev", "self.x()"));
         assert!(!is_new("a.test.dev", "self.x()"));
         assert!(is_new("a.test.dev", "self.y()"));

@@ -140,7 +140,7 @@ pub(super) fn comprehension<'a>(
     found
 }
 
-/// What each turn of `map` and `filter` adds to the list, and when.
+/// The item that each iteration of `map` and `filter` appends, and its condition.
 #[derive(Clone, Copy)]
 struct Gathered<'a> {
     condition: Option<&'a IdedExpr>,

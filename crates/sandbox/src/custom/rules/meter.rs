@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::evaluate::Fault;
 
-/// What one expression may cost, as on a server.
+/// The cost limit of one expression, as on a server.
 pub(super) const OF_EXPRESSION: u64 = 1_000_000;
-/// What all rules of a write may cost together, as on a server.
+/// The cost limit of all rules of a write, as on a server.
 pub(super) const OF_WRITE: u64 = 10_000_000;
 /// Costs are counted in tenths: a byte costs one.
 pub(super) const STEP: u64 = 10;
@@ -14,7 +14,7 @@ pub(super) const STEP: u64 = 10;
 /// Patterns of one expression that are paid for once.
 const PATTERNS: usize = 100;
 
-/// What is left of the cost of one expression.
+/// The remaining cost budget of one expression.
 #[derive(Debug)]
 pub(super) struct Meter {
     left: u64,

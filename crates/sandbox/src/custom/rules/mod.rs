@@ -1,15 +1,16 @@
-//! Rules of definitions in CEL (`x-kubernetes-validations`).
+//! Validation rules of CustomResourceDefinitions in CEL (`x-kubernetes-validations`).
 //!
-//! A definition is compiled once ([`Node::of`]): the tree has only the parts of the schema that have rules, so objects
-//! of other definitions cost nothing. A write evaluates the rules with the value at their level as `self` and, for rules
-//! about changes, the old value as `oldSelf` ([`check`]).
+//! A definition is compiled once ([`Node::of`]). The tree holds only the parts of the schema that have rules, so
+//! other objects cost nothing. A write evaluates each rule with its value as `self` and, for transition rules, the
+//! old value as `oldSelf` ([`check`]).
 //!
-//! The grammar and the libraries of functions are those of the crate `kube_cel`; how operators, macros and fields work
-//! is written here ([`evaluate`]), because its own evaluator keeps no account of the cost, copies each value that an
-//! expression passes through, and knows no schema. An evaluation may cost what a server allows ([`meter`]).
+//! Grammar and function libraries come from the crate `kube_cel`. Operators, macros and field access are implemented
+//! here ([`evaluate`]): the crate's evaluator counts no cost, copies every value it passes, and knows no schema. The
+//! cost limit of an evaluation is the server's ([`meter`]). Evaluator, operators, functions and macros call each
+//! other recursively and are one unit.
 //!
-//! A server checks the types of an expression when the definition is written; here a wrong type fails at evaluation.
-//! A rule that cannot be evaluated here is accepted, with one line in the log for each definition and rule ([`log`]).
+//! A server type-checks expressions when the definition is written; here a wrong type fails at evaluation. A rule
+//! that cannot be evaluated here is accepted, with one log line for each definition and rule ([`log`]).
 
 mod check;
 mod evaluate;

@@ -1,4 +1,4 @@
-//! Texts as expressions.
+//! Parses and compiles expressions.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;
@@ -55,7 +55,11 @@ impl Program {
     }
 }
 
+<<<<<<< HEAD
 /// `NotConfigured` when it cannot be told.
+=======
+/// `None` when it is unknown.
+>>>>>>> names8
 pub(in crate::custom) fn uses_old_value(text: &str) -> Option<bool> {
     let program = Program::of(text);
     program.expression.is_ok().then_some(program.uses_old)

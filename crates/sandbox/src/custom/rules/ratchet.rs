@@ -1,4 +1,4 @@
-//! What a write did not change is not held against it, but for rules about changes.
+//! Ratcheting: an update does not fail on values that it leaves unchanged, except for transition rules.
 
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The item with the same keys; a key that is not said may have a default.
+/// The item with the same keys; a missing key may have a default.
 pub(super) fn item_of_keys<'a>(schema: &Value, all: &'a [Value], item: &Value) -> Option<&'a Value> {
     let keys = list(schema, "x-kubernetes-list-map-keys");
     let same = |one: &&Value| keys.iter().filter_map(Value::as_str).all(|key| one.get(key) == item.get(key));

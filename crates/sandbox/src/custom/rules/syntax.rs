@@ -1,4 +1,4 @@
-//! What an expression is made of.
+//! Walks the syntax tree of an expression.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr};

@@ -1,4 +1,4 @@
-//! The rules of a schema, compiled.
+//! The compiled rules of a schema.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Node {
 #[derive(Debug, PartialEq)]
 pub(super) struct Rule {
     pub(super) program: Arc<Program>,
-    /// Empty when none is said.
+    /// Empty when none is set.
     pub(super) message: String,
     pub(super) message_expression: Option<Arc<Program>>,
     pub(super) reason: Reason,
@@ -83,7 +83,7 @@ impl Rule {
         })
     }
 
-    /// What stands for the rule in messages.
+    /// The text of the rule in messages.
     pub(super) fn shown(&self) -> &str {
         if self.message.is_empty() { self.program.text.trim() } else { &self.message }
     }

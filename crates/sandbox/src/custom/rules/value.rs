@@ -1,4 +1,4 @@
-//! Values of expressions. Objects and lists of a write are looked at where they stand, by their schema.
+//! Values of expressions. Objects and lists of a write are read in place, by their schema, without copies.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -32,8 +32,7 @@ pub(super) enum Val<'a> {
     Type(&'static str),
 }
 
-/// A text as it stands in the object or the expression, or one that was made. Variables are looked up over and over: a copy costs
-/// nothing.
+/// A borrowed or computed text. Variables are read often, so a clone must be cheap.
 #[derive(Clone, Debug)]
 pub(super) enum Text<'a> {
     Found(&'a str),
@@ -68,7 +67,7 @@ pub(super) struct Object<'a> {
 /// Where nothing is declared.
 static UNDECLARED: Value = Value::Null;
 static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
-/// What rules may know of metadata.
+/// The metadata that rules may read.
 static METADATA: LazyLock<Value> = LazyLock::new(
     || json!({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}}),
 );
@@ -157,7 +156,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What a loop goes through: items of a list, keys of a map, each with its index or value.
+    /// The elements of a loop: items of a list or keys of a map, each with its index or value.
     pub(super) fn pairs(&self) -> Option<Vec<(Self, Self)>> {
         let index = |at: usize| Self::Int(i64::try_from(at).unwrap_or(i64::MAX));
         match self {

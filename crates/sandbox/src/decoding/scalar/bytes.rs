@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// What is wrong with the text of bytes. Line ends in it are no mistake.
+/// The error of base64 text. Line breaks are allowed.
 pub(crate) fn mistake(text: &str) -> Option<String> {
     let letters = text.replace(['\r', '\n'], "");
     STANDARD.decode(&letters).err()?;

@@ -7,7 +7,7 @@ const MICRO: usize = 6;
 const PARTS: [(&str, usize, &str); 6] =
     [("2006", 4, "-"), ("01", 2, "-"), ("02", 2, "T"), ("15", 2, ":"), ("04", 2, ":"), ("05", 2, "")];
 
-/// What is wrong with a time.
+/// The error of a time.
 pub(crate) fn mistake(text: &str, is_micro: bool) -> Option<String> {
     let layout = if is_micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     let wrong = |rest: &str, element: &str| {

@@ -1,8 +1,7 @@
-//! `/openapi/v3`: one document for each group and version, with the paths that the cluster serves and the definitions
-//! of what they take and answer, without prose.
+//! `/openapi/v3`: one document for each group and version, with its paths and definitions, without prose.
 //!
-//! `kubectl` asks for the parameters of paths before it writes, and for definitions when it explains a kind or applies
-//! on its own. Custom kinds are published with the schema of their definition. There is no `/openapi/v2`.
+//! `kubectl` reads the parameters of a path before it writes. It reads definitions for `explain` and for client-side
+//! applies. Custom kinds are published with the schema of their CustomResourceDefinition. There is no `/openapi/v2`.
 
 mod operation;
 mod paths;

@@ -1,4 +1,4 @@
-//! One method of one path.
+//! The OpenAPI operation of one method of a path.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ const OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
-/// What a request does, as the server names it.
+/// The action of a request, with the server's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     List,
@@ -32,7 +32,7 @@ impl Action {
         }
     }
 
-    /// What discovery calls it.
+    /// The name in discovery.
     pub(super) fn verb(self) -> &'static str {
         match self {
             Self::Post => "create",
@@ -50,7 +50,7 @@ impl Action {
     }
 }
 
-/// What an operation is about.
+/// The kind of an operation.
 #[derive(Debug, Clone)]
 pub(super) struct Subject {
     /// Group, version and kind.

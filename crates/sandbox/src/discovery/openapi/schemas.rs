@@ -1,4 +1,4 @@
-//! The definitions of a document.
+//! Collects the definitions that a document refers to.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ const REFERENCE: &str = "#/components/schemas/";
 const KINDS: &str = "x-kubernetes-group-version-kind";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// The name of a kind's definition.
 pub(super) fn name_of(kind: &ResourceKind) -> String {
     match built_in().name_of(&kind.group, &kind.version, &kind.kind) {
         Some(name) if !kind.is_custom() => name.to_owned(),
@@ -51,7 +50,7 @@ pub(super) fn of(
     found
 }
 
-/// Options of requests are kinds of every group: a document tells its own.
+/// Request options are kinds of every group; a document lists only those of its own group.
 fn own(schema: &Value, group: &str, version: &str) -> Value {
     let mut schema = schema.clone();
     if let Some(kinds) = schema.get_mut(KINDS).and_then(Value::as_array_mut)

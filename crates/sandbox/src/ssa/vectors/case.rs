@@ -1,4 +1,4 @@
-//! One vector: steps on one object.
+//! Runs one vector: a sequence of writes of one object.
 
 use std::collections::BTreeMap;
 

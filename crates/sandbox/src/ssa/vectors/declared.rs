@@ -1,4 +1,4 @@
-//! Merge schemas as structured-merge-diff writes them.
+//! Reads merge schemas in the format of structured-merge-diff.
 
 use std::collections::BTreeMap;
 

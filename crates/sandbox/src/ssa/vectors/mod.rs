@@ -1,6 +1,6 @@
-//! What upstream answers to thousands of seeded writes, and so do we.
+//! Compares thousands of seeded writes with the answers of the upstream implementation.
 //!
-//! `cargo xtask vectors` writes them; `tools/vectors/README.md` says what the lines mean.
+//! `cargo xtask vectors` writes the answers; `tools/vectors/README.md` describes their format.
 
 mod case;
 mod declared;

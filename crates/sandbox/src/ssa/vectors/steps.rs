@@ -1,4 +1,4 @@
-//! One write of a vector, through our own doors.
+//! Runs one write of a vector through `apply` or `track`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Which nodes and which neighbours a pod wants.
+//! Validates node and pod affinity.
 
 use super::Place;
 use crate::validation::formats;

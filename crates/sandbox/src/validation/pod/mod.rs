@@ -28,7 +28,7 @@ pub(super) use resources::{
 };
 pub(super) use update::check_update;
 
-/// What the rules of one pod look up.
+/// Shared lookups of the rules of one pod.
 struct Pod<'p, 'v> {
     spec: &'p Place<'p, 'v>,
     /// Only a pod itself has a name; a template has none.
@@ -49,7 +49,7 @@ impl<'v> Pod<'_, 'v> {
     }
 }
 
-/// A pod, with what only pods and no templates are asked for.
+/// Validates a pod, with the rules that templates do not have.
 pub(super) fn check_pod(pod: &Place, problems: &mut Problems) {
     let spec = pod.at("spec");
     check_spec(&spec, Some(pod.at("metadata.name").text()), problems);
@@ -64,7 +64,7 @@ pub(super) fn check_pod(pod: &Place, problems: &mut Problems) {
     }
 }
 
-/// What may not be there when a pod is created.
+/// Fields that must be empty when a pod is created.
 pub(super) fn check_new(pod: &Place, problems: &mut Problems) {
     let spec = pod.at("spec");
     if !spec.at("ephemeralContainers").is_empty() {

@@ -1,4 +1,4 @@
-//! What containers mount.
+//! Validates the volume mounts of containers.
 
 use std::collections::BTreeSet;
 

@@ -53,7 +53,7 @@ pub(super) fn check_conflicts(containers: &Place, problems: &mut Problems) {
     check_conflicts_in(containers, containers, problems);
 }
 
-/// As [`check_conflicts`] for `some` of the containers, said of the list `named`.
+/// As [`check_conflicts`] for `some` of the containers, reported for the list `named`.
 pub(super) fn check_conflicts_in(named: &Place, some: &Place, problems: &mut Problems) {
     let mut taken = BTreeSet::new();
     for (at, container) in some.items().enumerate() {

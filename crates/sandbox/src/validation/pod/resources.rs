@@ -60,7 +60,6 @@ fn may_overcommit(resource: &str) -> bool {
     is_native(resource) && !is_huge(resource)
 }
 
-/// Is the name a resource at all?
 pub(in crate::validation) fn resource_name(resource: &str, place: &Place, problems: &mut Problems) -> bool {
     let wrong = formats::qualified_name(resource);
     let is_name = wrong.is_empty();
@@ -128,7 +127,6 @@ pub(super) fn check_container(resources: &Place, spec: &Place, problems: &mut Pr
     check_claims(&resources.at("claims"), spec, problems);
 }
 
-/// The resources of the whole pod.
 pub(super) fn check_pod(pod: &Pod<'_, '_>, problems: &mut Problems) {
     let resources = pod.spec.at("resources");
     if !resources.is_set() {

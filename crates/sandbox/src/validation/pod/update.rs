@@ -1,5 +1,4 @@
-//! What of a pod may change: its images, its deadline (shorter), its tolerations (more), its gates
-//! (fewer).
+//! Validates pod updates: only images, a shorter deadline, more tolerations and fewer gates may change.
 
 use serde_json::{Value, json};
 
@@ -37,7 +36,7 @@ pub(in crate::validation) fn check_update(live: &Place, new: &Place, problems: &
     }
 }
 
-/// May the rest be looked at?
+/// May the rest be validated?
 fn check_deadline(before: &Place, after: &Place, problems: &mut Problems) -> bool {
     let most = i64::from(i32::MAX);
     match (before.integer(), after.integer()) {

@@ -71,7 +71,7 @@ pub(super) fn check<'v>(
     names
 }
 
-/// Exactly one source; of several, the first is looked at.
+/// Exactly one source; of several, the first is validated.
 fn check_sources(volume: &Place, pod_name: Option<&str>, problems: &mut Problems) {
     let mut sources = SOURCES.iter().filter(|source| volume.has(source));
     match sources.next() {

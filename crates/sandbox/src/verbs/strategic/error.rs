@@ -1,4 +1,4 @@
-//! What is wrong with a patch.
+//! Errors of a strategic merge patch.
 
 use http::StatusCode;
 use serde_json::{Map, Value};
@@ -43,7 +43,6 @@ impl StrategicError {
     }
 }
 
-/// The Go type of a value of a map.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",

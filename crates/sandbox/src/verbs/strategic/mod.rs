@@ -1,11 +1,11 @@
-//! Strategic merge patches: merge patches that know the fields of a kind.
+//! Strategic merge patches, which merge by the definition of the kind.
 //!
-//! Lists merge by the key that the kind's definition names, or as sets; what a patch cannot say by values it says by
-//! directives: `$patch` (delete or replace a map or an item), `$deleteFromPrimitiveList/…`, `$setElementOrder/…` and
-//! `$retainKeys`. Directives are looked at where something is merged; in what is taken over whole they stay, and the
-//! decoder complains of them. Custom kinds have no such patches.
+//! Lists merge by their merge key or as sets. Directives express what values cannot: `$patch` (delete or replace a
+//! map or an item), `$deleteFromPrimitiveList/…`, `$setElementOrder/…` and `$retainKeys`. Only merged parts obey
+//! directives; in parts that are copied whole they stay, and the decoder reports them. Custom kinds have no strategic
+//! patches.
 //!
-//! Needs the declaration of the kind. Answers the patched map, which is still to be decoded.
+//! The caller passes the declaration of the kind and decodes the patched map.
 
 mod error;
 mod lists;
@@ -27,8 +27,8 @@ const ORDER: &str = "$setElementOrder/";
 
 type Fields = Map<String, Value>;
 
-/// `live` as the patch wants it. What is said and done is taken out of the patch, as it is on the server: messages tell
-/// what is left.
+/// Merges the patch into `live`. Processed directives are removed from the patch, as on the server: error messages show
+/// the rest.
 pub(super) fn merge(
     live: &Value,
     patch: &mut Value,

@@ -1,4 +1,4 @@
-//! The order of items: `$setElementOrder`, and what follows without it.
+//! The order of merged items: `$setElementOrder`, and the order without it.
 
 use serde_json::Value;
 
@@ -109,8 +109,7 @@ pub(super) fn interleave(
     }
 }
 
-/// Sorts by the places in `order`; items to be deleted come last. What `order` does not know moves to the front, as
-/// it does on the server.
+/// Sorts by `order`; items to delete come last. Items that are not in `order` move to the front, as on the server.
 fn sorted(items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<Vec<Value>, StrategicError> {
     let (items, deleted): (Vec<Value>, Vec<Value>) = match key {
         None => (items, Vec::new()),

@@ -79,7 +79,7 @@ fn the_order_of_elements_is_set() {
 }
 
 #[test]
-fn mistakes_are_told_as_on_a_real_server() {
+fn errors_match_a_real_server() {
     refused(&json!({"env": [{"value": "1"}]}), "map: map[value:1] does not contain declared merge key: name");
     refused(
         &json!({"env": [{"name": "A", "$patch": "merge"}]}),
@@ -145,7 +145,7 @@ fn maps_are_replaced_and_emptied_by_directive() {
 }
 
 #[test]
-fn what_is_done_is_taken_out_of_the_patch() {
+fn processed_directives_leave_the_patch() {
     let declared = built_in().kind("", "v1", "Pod").unwrap();
     let live = json!({"spec": {"containers": [{"name": "c"}], "hostNetwork": true}});
     let mut patch = json!({"spec": {"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "c"}],

@@ -23,7 +23,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_is_promised_holds_under_faults() {
+fn invariants_hold_under_faults() {
     let seeds: Vec<u64> = match number("TUTTI_SEED") {
         Some(seed) => vec![seed],
         None => (1..=number("TUTTI_CHAOS_SEEDS").unwrap_or(3)).collect(),

@@ -55,7 +55,7 @@ fn false_expressions_are_refused() {
 }
 
 #[test]
-fn failures_are_said() {
+fn evaluation_errors_are_reported() {
     let overload = "'no such overload': call arguments did not match a supported operator, function or macro \
         signature for rule: no";
     for (rule, why) in [
@@ -72,7 +72,7 @@ fn failures_are_said() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_accepted() {
+fn unsupported_rules_are_accepted() {
     for rule in [
         "self.size ==",
         "self.size.unknown() == 3",

@@ -1,4 +1,4 @@
-//! Rules at every level of a schema, and how they are told.
+//! Rules at every level of a schema, and their error messages.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn every_level_has_its_rules() {
 }
 
 #[test]
-fn messages_reasons_and_paths_are_told() {
+fn messages_reasons_and_paths_are_reported() {
     let fields = json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}},
         "map": {"type": "object", "additionalProperties": {"type": "string"}}, "size": {"type": "integer"}});
     for (more, expected) in [

@@ -1,4 +1,4 @@
-//! Rules on objects: what a server would say, in its words.
+//! Rules on objects, with the messages of a real server.
 
 mod cost;
 mod expressions;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Node, check};
 
-/// What the rules of a schema say of an object, each as `field: message`.
+/// The rule violations of an object, each as `field: message`.
 fn said(schema: &Value, old: Option<&Value>, new: &Value) -> Vec<String> {
     let Some(node) = Node::of("things.test.dev", schema) else { return Vec::new() };
     let errors = check(&node, "things.test.dev", schema, old, new, &[]);

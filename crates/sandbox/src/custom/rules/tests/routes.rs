@@ -144,7 +144,7 @@ fn bad_routes_are_refused_with_their_place() {
 }
 
 #[test]
-fn the_largest_routes_are_not_too_dear() {
+fn largest_routes_stay_within_the_cost_limit() {
     let matches: Vec<Value> =
         (0..8).map(|at| json!({"path": {"type": "Prefix", "value": format!("/path-{at}")}})).collect();
     let rules: Vec<Value> = (0..16)

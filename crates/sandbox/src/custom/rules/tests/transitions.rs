@@ -71,7 +71,7 @@ fn new_objects_have_no_old_values() {
 }
 
 #[test]
-fn what_did_not_change_is_not_held_against_an_update() {
+fn unchanged_values_do_not_fail_an_update() {
     let small = json!([{"rule": "self < 5", "message": "small"}]);
     let item = json!({"type": "integer", "x-kubernetes-validations": small});
     let list = |kind: &str| json!({"type": "array", "x-kubernetes-list-type": kind, "items": item});
