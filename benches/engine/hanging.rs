@@ -124,7 +124,7 @@ struct Clock {
 struct Timed {
     cluster: String,
     service: SandboxService,
-    /// `NotConfigured` of the ones that hang.
+    /// `None` of the ones that hang.
     clock: Option<Clock>,
 }
 

@@ -282,7 +282,7 @@ fn processor_seconds(process: u32) -> f64 {
     (ticks(11) + ticks(12)) / TICKS
 }
 
-/// The most that was resident and what is, in KiB; `NotConfigured` when the process has just ended.
+/// The most that was resident and what is, in KiB; `None` when the process has just ended.
 fn memory(process: u32) -> Option<[f64; 2]> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let value = |key: &str| {

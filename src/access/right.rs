@@ -40,7 +40,7 @@ impl Verb {
 /// One verb on one resource, as in a SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Right {
-    /// `NotConfigured`: the whole cluster.
+    /// `None`: the whole cluster.
     pub namespace: Option<Arc<str>>,
     pub group: Arc<str>,
     /// The plural, with a subresource if any: `pods/log`.

@@ -81,7 +81,7 @@ impl Prober {
         })
     }
 
-    /// The request of a probe, with a permit for its host. `NotConfigured`: the probe sends nothing. `Err`: unclear, or not asked if
+    /// The request of a probe, with a permit for its host. `None`: the probe sends nothing. `Err`: unclear, or not asked if
     /// that is permanent.
     pub async fn prepare(
         &self,

@@ -47,7 +47,7 @@ type MeasurementKey = (AppId, Measurement);
 
 #[derive(Clone, Debug, PartialEq)]
 enum MeasurementJob {
-    /// `NotConfigured`: there is no such analysis.
+    /// `None`: there is no such analysis.
     Analysis(Option<Arc<Analysis>>),
     Status {
         context: String,

@@ -45,7 +45,7 @@ enum CheckState {
 
 impl ReadinessReport {
     /// `post`: result of the last commit status. `doors`: receivers, and whether each has a secret. `role`: the
-    /// leader role, and whether this process may write; `NotConfigured` without election.
+    /// leader role, and whether this process may write; `None` without election.
     pub(super) fn of(
         overview: &Overview,
         post: Option<&Result<(), String>>,

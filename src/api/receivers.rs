@@ -49,7 +49,7 @@ pub struct HookReceiver {
 #[derive(Clone, Debug)]
 pub struct HooksState {
     inner: Arc<HooksInner>,
-    /// `NotConfigured` without leader election.
+    /// `None` without leader election.
     standing: Option<LeadershipState>,
     triggers: Option<TriggerDeliveries>,
 }

@@ -23,7 +23,7 @@ pub struct ApiState {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub hooks: HooksState,
     pub metrics: Metrics,
-    /// `NotConfigured` without leader election.
+    /// `None` without leader election.
     pub standing: Option<LeadershipState>,
     pub api: ApiV1,
 }

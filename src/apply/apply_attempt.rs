@@ -25,7 +25,7 @@ const ROUNDS: usize = 1;
 
 /// The renders of earlier commits.
 pub trait ApplyHistory: Send + Sync {
-    /// The object as it was applied; `NotConfigured` if that is not certain.
+    /// The object as it was applied; `None` if that is not certain.
     fn applied_object<'a>(
         &'a self,
         object: &'a RenderedObject,

@@ -108,7 +108,7 @@ pub struct OwnershipTransfer {
 }
 
 impl OwnershipTransfer {
-    /// `NotConfigured` if there is nothing to take.
+    /// `None` if there is nothing to take.
     pub fn of(object: &Value, id: &ObjectId, body: &Value, manager: &str) -> Option<Self> {
         let (mut taken, mut kept, mut own) = (Vec::new(), Vec::new(), OwnedFieldSet::default());
         for entry in managed_entries(object) {
@@ -179,7 +179,7 @@ impl OwnershipTransfer {
     }
 }
 
-/// Splits an entry into our part and the rest; `NotConfigured` if it is unchanged.
+/// Splits an entry into our part and the rest; `None` if it is unchanged.
 fn divided(
     entry: &Value,
     object: &Value,

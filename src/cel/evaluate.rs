@@ -15,7 +15,7 @@ use crate::model::short_line;
 pub struct EvaluationScope<'a> {
     /// In the order of the roots in `Names`.
     pub roots: Vec<CelValue<'a>>,
-    /// `NotConfigured`: not evaluated yet. The caller evaluates the variables of an expression first.
+    /// `None`: not evaluated yet. The caller evaluates the variables of an expression first.
     pub variables: Vec<Option<Result<CelValue<'a>, EvaluationFailure>>>,
 }
 

@@ -37,7 +37,7 @@ pub enum NativeFunction {
     Contains,
     StartsWith,
     EndsWith,
-    /// The compiled pattern with its cost. `NotConfigured`: the pattern is computed.
+    /// The compiled pattern with its cost. `None`: the pattern is computed.
     Matches(Option<(Regex, RegexCost)>),
     Dyn,
     Type,
@@ -110,7 +110,7 @@ impl UrlPart {
 /// Names of [`native_function`] that the library lacks.
 pub const NATIVE_NAMES: [&str; 5] = ["bool", "dyn", "optMap", "optFlatMap", "type"];
 
-/// `NotConfigured`: not a native function. The first argument of a method is its target.
+/// `None`: not a native function. The first argument of a method is its target.
 pub fn native_function(
     name: &str,
     is_method: bool,

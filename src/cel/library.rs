@@ -39,7 +39,7 @@ pub struct LibraryCall {
 }
 
 impl LibraryCall {
-    /// The first argument of a method is its target. `NotConfigured`: there is no such function.
+    /// The first argument of a method is its target. `None`: there is no such function.
     pub fn of(name: &str, is_method: bool, count: usize) -> Option<Self> {
         let names: Vec<String> = (0..count).map(|index| format!("a{index}")).collect();
         let text = match names.split_first() {

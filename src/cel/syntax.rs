@@ -24,7 +24,7 @@ const STACK: usize = 64 * 1024 * 1024;
 pub struct ExpressionMistake {
     /// Counted from 1.
     pub line: u32,
-    /// `NotConfigured`: the whole text.
+    /// `None`: the whole text.
     pub column: Option<u32>,
     pub message: String,
 }

@@ -31,7 +31,7 @@ pub fn format_double(number: f64) -> String {
     format!("{number}")
 }
 
-/// `NotConfigured`: the value has no text form.
+/// `None`: the value has no text form.
 pub fn format_value(value: &CelValue<'_>) -> Option<String> {
     Some(match value {
         CelValue::Bool(it) => it.to_string(),

@@ -35,7 +35,7 @@ impl TimeField {
         })
     }
 
-    /// `zone`: a name, or `+02:00`. `NotConfigured`: UTC.
+    /// `zone`: a name, or `+02:00`. `None`: UTC.
     pub fn get(self, seconds: i64, nanoseconds: u32, zone: Option<&str>) -> Option<i64> {
         let zone = match zone {
             None => TimeZone::UTC,

@@ -146,7 +146,7 @@ fn is_host(text: &str) -> bool {
     has_port && text.chars().all(is_letter) && unescaped(text, false).is_some()
 }
 
-/// `NotConfigured`: an invalid `%` escape.
+/// `None`: an invalid `%` escape.
 fn unescaped(text: &str, is_query: bool) -> Option<Vec<u8>> {
     let mut found = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

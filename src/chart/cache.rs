@@ -9,7 +9,7 @@ use crate::model::{ChartSource, Digest};
 
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// `NotConfigured`: the cache is off.
+    /// `None`: the cache is off.
     folder: Option<PathBuf>,
 }
 

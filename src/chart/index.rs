@@ -75,7 +75,7 @@ impl<'a> IndexSearch<'a> {
         }
     }
 
-    /// `NotConfigured`: the entry has no version.
+    /// `None`: the entry has no version.
     fn finish_entry(&mut self) -> Option<()> {
         let entry = std::mem::take(&mut self.entry);
         let version = entry.version.as_deref()?;

@@ -78,7 +78,7 @@ fn read_all(made: &[HelmRenderObject]) -> Vec<Option<Value>> {
     })
 }
 
-/// `NotConfigured`: Kubernetes clients may parse it differently.
+/// `None`: Kubernetes clients may parse it differently.
 fn read(text: &str) -> Option<Value> {
     let (documents, mistakes) = yaml::parse("", text);
     match documents.as_slice() {

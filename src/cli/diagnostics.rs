@@ -161,7 +161,7 @@ impl SourceFiles {
         Self(sources)
     }
 
-    /// The lines from the first to the last mark; `NotConfigured`: a mark is outside the file.
+    /// The lines from the first to the last mark; `None`: a mark is outside the file.
     fn excerpt(&self, file: &str, marks: &[SourceMark<'_>]) -> Option<SourceExcerpt> {
         let lines = self.0.get(file)?;
         let first = marks.iter().map(|mark| mark.location.start.line).min()? as usize;

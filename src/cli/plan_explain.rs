@@ -26,7 +26,7 @@ const MAX_FIELDS: usize = 20;
 pub struct PlanExplainer {
     repository: Option<ConfigRepository>,
     current: RepositoryState,
-    /// By applied commit; `NotConfigured`: the commit cannot be read.
+    /// By applied commit; `None`: the commit cannot be read.
     applied_commits: BTreeMap<Revision, Option<RepositoryState>>,
 }
 

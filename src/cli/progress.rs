@@ -27,7 +27,7 @@ pub async fn print_progress(mut overview: watch::Receiver<Arc<Overview>>) {
 #[derive(Default)]
 struct PrintedProgress {
     revision: Option<String>,
-    /// When the revision appeared; `NotConfigured` after "done" was printed.
+    /// When the revision appeared; `None` after "done" was printed.
     since: Option<Instant>,
     targets: BTreeMap<(AppId, ClusterName), (TargetPhase, String)>,
     clusters: BTreeMap<ClusterName, (&'static str, String)>,

@@ -53,7 +53,7 @@ pub struct RunArgs {
 /// The default Lease of a continuous run with a home cluster.
 pub const LEASE: &str = "tutti";
 
-/// The Lease to use; `NotConfigured`: no election.
+/// The Lease to use; `None`: no election.
 fn lease_name(args: &RunArgs, process: &ProcessSettings) -> anyhow::Result<Option<String>> {
     let named = args.lease.clone().or_else(|| process.lease.clone());
     let has_home = !process.connections.home.is_none();

@@ -64,7 +64,7 @@ pub struct RunOptions {
     pub mode: Option<InstanceMode>,
     /// Whether clusters are asked for dry runs of the plans.
     pub foresee: bool,
-    /// Servers, statuses and hooks; `NotConfigured` for commands that only read.
+    /// Servers, statuses and hooks; `None` for commands that only read.
     pub serve: Option<ListenOptions>,
     /// Read the folder on disk instead of the last commit.
     pub worktree: bool,

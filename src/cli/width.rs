@@ -11,7 +11,7 @@ pub fn terminal_columns() -> usize {
     detected_columns().unwrap_or(DEFAULT_COLUMNS)
 }
 
-/// The same without the default; `NotConfigured` for files and pipes.
+/// The same without the default; `None` for files and pipes.
 pub fn detected_columns() -> Option<usize> {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
     let of_terminal = || {

@@ -47,7 +47,7 @@ impl Catalog {
         self.resources.get(kind)
     }
 
-    /// The plural of a kind in any version; `NotConfigured` if tutti cannot manage the kind.
+    /// The plural of a kind in any version; `None` if tutti cannot manage the kind.
     pub fn plural(&self, group: &str, kind: &str) -> Option<&str> {
         let preferred = self.preferred.get(&(group.to_owned(), kind.to_owned()))?;
         self.get(preferred).map(Resource::plural)

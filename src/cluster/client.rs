@@ -171,7 +171,7 @@ impl Client {
         }
     }
 
-    /// The metadata of one object; `NotConfigured` if it does not exist.
+    /// The metadata of one object; `None` if it does not exist.
     pub async fn lookup(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
         let api: Api<MetadataObject> = self.api(&resource.api, id);
         let found = self.with_timeout_about("look up", Some(id), api.get_opt(&id.name)).await?;
@@ -179,12 +179,12 @@ impl Client {
     }
 
     /// Like [`Client::lookup`], for names that most likely do not exist. Many names are answered by one list, so
-    /// `NotConfigured` means that the object did not exist some seconds ago.
+    /// `None` means that the object did not exist some seconds ago.
     pub async fn lookup_new(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
         if self.may_exist(resource, id).await? { self.lookup(resource, id).await } else { Ok(None) }
     }
 
-    /// One whole object; `NotConfigured` if it does not exist.
+    /// One whole object; `None` if it does not exist.
     pub async fn get(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, Error> {
         let api: Api<WholeObject> = self.api(&resource.api, id);
         let found = self.with_timeout_about("look up", Some(id), api.get_opt(&id.name)).await?;

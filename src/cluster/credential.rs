@@ -34,7 +34,7 @@ impl Credential {
         Self { description: way.into(), ..Self::default() }
     }
 
-    /// The warning about its end; `NotConfigured` while that is far away.
+    /// The warning about its end; `None` while that is far away.
     pub fn warning(&self, now: Timestamp) -> Option<String> {
         let left = self.expires.map(|expires| (expires, expires.duration_since(now)));
         if let Some(trouble) = &self.plug_in_error {

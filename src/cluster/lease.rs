@@ -90,13 +90,13 @@ impl Lease {
 }
 
 impl HomeCluster {
-    /// The lease by name in the namespace of the connection, or by `namespace/name`; `NotConfigured` if it does not exist.
+    /// The lease by name in the namespace of the connection, or by `namespace/name`; `None` if it does not exist.
     pub async fn lease(&self, at: &str) -> Result<Option<Lease>, HomeError> {
         let found = self.request_lease("read", at, async |leases, name| leases.get_opt(name).await).await?;
         Ok(found.map(|lease| Lease(Box::new(lease))))
     }
 
-    /// Creates the lease, or replaces the version that was read. Returns `NotConfigured` if another process was first.
+    /// Creates the lease, or replaces the version that was read. Returns `None` if another process was first.
     pub async fn write_lease(&self, at: &str, lease: &Lease) -> Result<Option<Lease>, HomeError> {
         let mut object = lease.0.clone();
         let written = self.request_lease("write", at, async |leases, name| {

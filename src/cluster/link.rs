@@ -111,7 +111,7 @@ impl ClusterLink {
             .map_err(|detail| Error::Connection { cluster: cluster.clone(), detail })
     }
 
-    /// The digest of the kubeconfig now. `NotConfigured` if changes are reported otherwise: a ConfigMap is watched, and its
+    /// The digest of the kubeconfig now. `None` if changes are reported otherwise: a ConfigMap is watched, and its
     /// change creates a new connection.
     pub(super) async fn look(&self, cluster: &ClusterName) -> Result<Option<LinkFingerprint>, Error> {
         if matches!(self, Self::Stored(StoredKubeconfig { object_kind: KeyObjectKind::ConfigMap, .. })) {

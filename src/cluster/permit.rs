@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug, Default)]
 pub struct WritePermit {
     over: CancellationToken,
-    /// `NotConfigured` without leader election.
+    /// `None` without leader election.
     term: Option<Arc<LeaderTerm>>,
 }
 
@@ -136,7 +136,7 @@ impl WritePermit {
         !self.is_revoked() && self.is_in_term()
     }
 
-    /// Runs a write within the term: `NotConfigured` if the term ends before the answer.
+    /// Runs a write within the term: `None` if the term ends before the answer.
     pub async fn write<T>(&self, request: impl Future<Output = T>) -> Option<T> {
         let Some(term) = self.term.as_ref().filter(|term| term.is_active()) else {
             return self.run_in_term(request).await;
@@ -147,7 +147,7 @@ impl WritePermit {
         answer
     }
 
-    /// Runs a request within the term, if nobody must wait for it afterwards: `NotConfigured` if the term ends first.
+    /// Runs a request within the term, if nobody must wait for it afterwards: `None` if the term ends first.
     pub async fn run_in_term<T>(&self, request: impl Future<Output = T>) -> Option<T> {
         let Some(term) = &self.term else { return Some(request.await) };
         if !term.is_active() {

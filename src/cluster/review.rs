@@ -18,9 +18,9 @@ pub struct AccessQuestion<'a> {
     pub group: &'a str,
     /// The plural; with a subresource `pods/log`.
     pub resource: &'a str,
-    /// `NotConfigured`: in the whole cluster.
+    /// `None`: in the whole cluster.
     pub namespace: Option<&'a str>,
-    /// `NotConfigured`: for every object.
+    /// `None`: for every object.
     pub name: Option<&'a str>,
 }
 
@@ -52,7 +52,7 @@ impl Client {
         Ok(answer.status.is_some_and(|status| status.allowed))
     }
 
-    /// How far the cluster's clock is ahead of ours, to about a second; `NotConfigured` if it reports no date.
+    /// How far the cluster's clock is ahead of ours, to about a second; `None` if it reports no date.
     pub async fn clock_ahead(&self) -> Result<Option<SignedDuration>, Error> {
         let request = || http::Request::get("/version").body(Body::empty()).map_err(kube::Error::HttpError);
         let asked = Timestamp::now();

@@ -140,7 +140,7 @@ pub struct VersionChange {
 #[serde(rename_all = "camelCase")]
 pub struct PlacementChange {
     pub cluster: ClusterName,
-    /// `NotConfigured`: it is not placed there, or has no count.
+    /// `None`: it is not placed there, or has no count.
     pub before: Option<i64>,
     pub after: Option<i64>,
     pub kind: PlacementTransition,
@@ -222,9 +222,9 @@ pub struct FieldChange {
     /// The same with list items by index, for the trace.
     #[serde(skip)]
     pub place: String,
-    /// `NotConfigured`: it was not there.
+    /// `None`: it was not there.
     pub before: Option<String>,
-    /// `NotConfigured`: it goes.
+    /// `None`: it goes.
     pub after: Option<String>,
     /// Of a text of several lines, instead of both: the lines that differ, with some around them.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -21,7 +21,7 @@ const READ_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub struct PolicyState {
-    /// `NotConfigured`: there are no policies.
+    /// `None`: there are no policies.
     pub admission: Option<Arc<Admission>>,
     /// Verdicts on deletes, by the state of the object.
     deletes: BTreeMap<ObjectKey, (String, DeleteVerdict)>,

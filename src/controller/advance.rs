@@ -187,7 +187,7 @@ impl ControllerState {
         entry.recheck_at
     }
 
-    /// The input of a reconciliation. `NotConfigured` until its kinds were listed in full, and while it is rendered again for changed
+    /// The input of a reconciliation. `None` until its kinds were listed in full, and while it is rendered again for changed
     /// capabilities.
     fn job(&self, id: &Target, rendered: &Arc<RenderedTarget>, now: Instant) -> Option<ReconcileJob> {
         let entry = self.targets.get(id).filter(|entry| !entry.is_stale)?;

@@ -52,12 +52,12 @@ impl Agreements {
         Self { lookups: BTreeMap::new(), permits: Arc::new(Semaphore::new(MAX_CONCURRENT_QUESTIONS)) }
     }
 
-    /// `NotConfigured`: no answer yet.
+    /// `None`: no answer yet.
     pub fn answer(&self, asked: &ApprovalQuery) -> Option<ApprovalQueryResult> {
         self.lookups.get(asked)?.answer.clone()
     }
 
-    /// Starts a lookup, unless there is one; it retries until there is an answer. `folder`: of the app; `NotConfigured` if the app is
+    /// Starts a lookup, unless there is one; it retries until there is an answer. `folder`: of the app; `None` if the app is
     /// gone.
     pub fn ask(
         &mut self,

@@ -29,7 +29,7 @@ const EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct PodsListed {
     cluster: ClusterName,
-    /// The namespace whose list ended. `NotConfigured` if all workloads are pods themselves, because nothing is listed then.
+    /// The namespace whose list ended. `None` if all workloads are pods themselves, because nothing is listed then.
     listed_namespace: Option<Arc<str>>,
     results: Vec<PodListResult>,
 }

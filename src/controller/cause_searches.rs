@@ -68,7 +68,7 @@ struct NamespaceSearches {
 pub struct PodSearch {
     pub cluster: ClusterName,
     pub namespace: Arc<str>,
-    /// `NotConfigured`: all of `workloads` are pods themselves, and nothing is listed.
+    /// `None`: all of `workloads` are pods themselves, and nothing is listed.
     pub selector: Option<PodSelector>,
     pub limit: u32,
     pub workloads: Vec<(WorkloadKey, OwnPods)>,

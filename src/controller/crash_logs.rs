@@ -27,7 +27,7 @@ pub struct CrashLogLines {
 struct KnownCrash {
     workload: ObjectId,
     crash: ContainerCrash,
-    /// `NotConfigured`: the log could not be read.
+    /// `None`: the log could not be read.
     line: Option<Arc<str>>,
     seen_at: Instant,
 }

@@ -83,7 +83,7 @@ pub enum Event {
     },
     /// The pods of a namespace were listed, or the list failed.
     PodsListed(Box<PodsListed>),
-    /// The cause of one workload, with the last log line of the crashed container; `NotConfigured` if the log could not be read.
+    /// The cause of one workload, with the last log line of the crashed container; `None` if the log could not be read.
     CrashLogRead {
         told: Box<CauseSearchResult>,
         crash: ContainerCrash,
@@ -150,7 +150,7 @@ pub enum ClusterNews {
         /// It does not recover without help: the kubeconfig is missing or wrong.
         lasting: bool,
     },
-    /// The binding mode of a storage class; `NotConfigured` if the class could not be read.
+    /// The binding mode of a storage class; `None` if the class could not be read.
     StorageClass {
         class: Arc<str>,
         binding: Option<VolumeBindingMode>,

@@ -23,12 +23,12 @@ impl<'a> FileVersions<'a> {
         }
     }
 
-    /// `NotConfigured`: the commit is unknown, or the file has other documents, which may be from another commit.
+    /// `None`: the commit is unknown, or the file has other documents, which may be from another commit.
     pub fn approval_version(&self, location: Option<&Location>, is_alone: bool) -> Option<Arc<FileVersion>> {
         self.version_of(&location.filter(|_| is_alone)?.file)
     }
 
-    /// The position of the commit in history; the head is 0. `NotConfigured`: unknown.
+    /// The position of the commit in history; the head is 0. `None`: unknown.
     pub fn commit_position(&self, location: Option<&Location>) -> Option<usize> {
         let history = &self.snapshot.history;
         let newest = history.newest(location.map(|location| location.file.as_str()));

@@ -66,7 +66,7 @@ impl InFlight {
         }
     }
 
-    /// Registers a reconciliation; `NotConfigured` while another one of the target runs.
+    /// Registers a reconciliation; `None` while another one of the target runs.
     pub fn start(&mut self, target: &Target) -> Option<StartedReconciliation> {
         if self.is_running(target) {
             return None;
@@ -79,7 +79,7 @@ impl InFlight {
         Some(StartedReconciliation { number, cancelled })
     }
 
-    /// Ends a reconciliation. Returns whether it was cancelled; `NotConfigured` if it is not the running one.
+    /// Ends a reconciliation. Returns whether it was cancelled; `None` if it is not the running one.
     pub fn end(&mut self, target: &Target, number: u64) -> Option<bool> {
         if self.reconciliations.get(target)?.number != number {
             return None;
@@ -121,7 +121,7 @@ impl InFlight {
         self.by_cluster.get(cluster).is_none_or(|on| on.apps.len() < MAX_RECONCILIATIONS)
     }
 
-    /// Registers a delete or a release, and returns its cancellation; `NotConfigured` while another one of the object runs.
+    /// Registers a delete or a release, and returns its cancellation; `None` while another one of the object runs.
     pub fn start_delete(&mut self, object: &ObjectKey) -> Option<CancellationToken> {
         if !self.deletes.insert(object.clone()) {
             return None;

@@ -45,7 +45,7 @@ impl ManifestOrigin {
 /// The result of a load.
 #[derive(Debug)]
 pub struct GitLoadResult {
-    /// `NotConfigured`: nothing new.
+    /// `None`: nothing new.
     pub news: Option<LoadedHead>,
     /// A hook named a commit that the remote does not have yet.
     pub is_behind: bool,
@@ -63,7 +63,7 @@ pub struct LoadedHead {
     pub recent_commits: Vec<Revision>,
     pub fleet: Fleet,
     pub snapshot: Snapshot,
-    /// The token of the forge; `NotConfigured` if it needs none.
+    /// The token of the forge; `None` if it needs none.
     pub token: Option<Result<SecretString, SecretError>>,
     /// When Git returned it.
     pub seen_at: Instant,

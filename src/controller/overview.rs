@@ -326,7 +326,7 @@ fn pods_of(
     pods
 }
 
-/// The dry-run result of the current plan of a target; `NotConfigured` without one.
+/// The dry-run result of the current plan of a target; `None` without one.
 fn dry_run_differences(entry: &TargetEntry) -> Option<Arc<Vec<ObjectDiff>>> {
     let ((digest, differences), plan) = entry.dry_run_result.as_ref().zip(entry.plan.as_ref())?;
     (plan.digest() == *digest).then(|| Arc::clone(differences))

@@ -30,7 +30,7 @@ const TOKEN_RETRY_DELAY: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(super) struct ForgePosting {
     posting: Option<StatusPosting>,
-    /// Reads from the forge; commands use it too. `NotConfigured`: the forge cannot be read.
+    /// Reads from the forge; commands use it too. `None`: the forge cannot be read.
     reader: Option<ForgeReader>,
     /// The token could not be read: time of the next try.
     pub token_retry_at: Option<Instant>,
@@ -344,7 +344,7 @@ impl PostedStatusReader {
         let _ = events.send(Event::PostedStatusesRead { number: self.number }).await;
     }
 
-    /// Statuses of this instance; `NotConfigured`: the forge does not let us read them.
+    /// Statuses of this instance; `None`: the forge does not let us read them.
     async fn statuses_of(&self, revision: &Revision) -> Option<Vec<CommitStatus>> {
         let mut pause = RELOAD_FIRST;
         let mut statuses = loop {

@@ -193,7 +193,7 @@ impl TargetEntry {
         }
     }
 
-    /// Why it cannot be rendered yet; `NotConfigured` if it is rendered or has an error.
+    /// Why it cannot be rendered yet; `None` if it is rendered or has an error.
     pub fn awaited(&self) -> Option<&Diagnostic> {
         self.head.as_ref().err().filter(|_| is_awaited(&self.head))?.first()
     }

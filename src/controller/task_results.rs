@@ -301,7 +301,7 @@ fn help_text(error: &Error, step: Option<&PlanStep>, app: &AppId) -> &'static st
     }
 }
 
-/// The metric of a step; `NotConfigured` if nothing was sent.
+/// The metric of a step; `None` if nothing was sent.
 fn write_result(result: &Result<StepOutcome, StepFailure>, step: Option<&PlanStep>) -> Option<WriteResult> {
     match result {
         Ok(StepOutcome::Applied(_)) if step.is_some_and(|step| step.action == PlanAction::Create) => {

@@ -10,7 +10,7 @@ use crate::report::{ClusterReport, UNREGISTERED};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct UnregisteredCluster {
-    /// The commit that removed its file; `NotConfigured`: a ConfigMap had registered it.
+    /// The commit that removed its file; `None`: a ConfigMap had registered it.
     removed_by: Option<Revision>,
     /// Its last known manifest.
     last_manifest: Cluster,

@@ -72,7 +72,7 @@ impl UnboundClaims {
         self.classes.clear();
     }
 
-    /// `NotConfigured`: the class could not be read.
+    /// `None`: the class could not be read.
     pub fn note_class(&mut self, class: Arc<str>, binding: Option<VolumeBindingMode>, now: Instant) {
         let state = binding
             .map_or(StorageClassState::Unread { due: now + CLASS_RETRY_DELAY }, StorageClassState::Read);

@@ -20,7 +20,7 @@ const PRIVILEGED_FOLDERS: [&str; 10] = [
     "templates/",
 ];
 
-/// A manifest with the file where it belongs; `NotConfigured` if it may stay.
+/// A manifest with the file where it belongs; `None` if it may stay.
 struct ManifestPlacement<'a> {
     title: String,
     place: &'a Location,

@@ -66,7 +66,7 @@ impl std::fmt::Display for Target {
 /// An app with errors. Its live objects stay as they are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BrokenApp {
-    /// `NotConfigured` if its manifest could not be read.
+    /// `None` if its manifest could not be read.
     pub app: Option<Arc<App>>,
     pub errors: Vec<Diagnostic>,
 }

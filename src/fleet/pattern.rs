@@ -8,7 +8,7 @@ use crate::model::glob::{self, SeparatorMatching};
 /// `*` stays within one folder, `**` crosses folders. A path equal to the pattern always matches.
 pub struct PathPattern {
     text: String,
-    /// `NotConfigured` for a simple pattern.
+    /// `None` for a simple pattern.
     matcher: Option<GlobSet>,
     is_simple: bool,
 }

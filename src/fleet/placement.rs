@@ -28,7 +28,7 @@ pub fn placement(
     stays.filter(matches).map(|cluster| cluster.name.clone()).collect()
 }
 
-/// The placement of an app; `NotConfigured` for an AppSet that lists its clusters.
+/// The placement of an app; `None` for an AppSet that lists its clusters.
 pub fn selector(app: &App) -> Option<&Placement> {
     match &app.spec {
         AppSpec::AppSet(app_set) => app_set.placement.as_deref(),

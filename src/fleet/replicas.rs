@@ -4,7 +4,7 @@ use crate::model::{AppSet, PodSet, Replicas};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplicaDivision {
-    /// In file order, over all clusters. `NotConfigured` if neither the podSet nor the total gives a number: the layers decide.
+    /// In file order, over all clusters. `None` if neither the podSet nor the total gives a number: the layers decide.
     Divided(Vec<Option<u32>>),
     /// The podSets sum to another number than `spec.replicas`.
     Mismatch { total: u32, sum: u64 },

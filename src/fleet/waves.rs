@@ -33,7 +33,7 @@ pub struct Wave {
 #[derive(Clone, Debug, PartialEq)]
 enum WaveAssignment {
     Single,
-    /// `NotConfigured`: all canary podSets belong to the first wave.
+    /// `None`: all canary podSets belong to the first wave.
     Groups(Option<BTreeSet<ClusterName>>),
     Rules(Vec<WaveRule>),
     Rings,

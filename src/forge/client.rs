@@ -160,7 +160,7 @@ impl ForgeClient {
         ask!(self.commit(revision))
     }
 
-    /// The content of a file at a commit; `NotConfigured` if the commit lacks it.
+    /// The content of a file at a commit; `None` if the commit lacks it.
     pub async fn file(&self, revision: &Revision, path: &str) -> Result<Option<Vec<u8>>, Error> {
         ask!(self.file(revision, path))
     }

@@ -16,9 +16,9 @@ pub struct FileCommit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     pub path: String,
-    /// `NotConfigured` deletes the file.
+    /// `None` deletes the file.
     pub content: Option<String>,
-    /// The Git blob id of the content that was read; `NotConfigured` for a new file.
+    /// The Git blob id of the content that was read; `None` for a new file.
     pub replaces: Option<String>,
 }
 

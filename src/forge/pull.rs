@@ -76,7 +76,7 @@ pub struct PullSide {
     /// if there never was a branch.
     pub reference: String,
     pub revision: Revision,
-    /// `owner/name`; `NotConfigured` if the fork was deleted.
+    /// `owner/name`; `None` if the fork was deleted.
     pub repository: Option<String>,
     /// Its commits were pushed without write permission in our repository.
     pub is_fork: bool,
@@ -105,7 +105,7 @@ pub struct NewPull {
     pub labels: Vec<String>,
 }
 
-/// `NotConfigured` keeps the value.
+/// `None` keeps the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PullEdit {
     pub title: Option<String>,

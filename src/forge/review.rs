@@ -13,7 +13,7 @@ pub struct Review {
     /// Login; empty if a team was asked, or if the user was deleted.
     pub user: String,
     pub state: ReviewState,
-    /// The reviewed commit; `NotConfigured` if the forge gives none.
+    /// The reviewed commit; `None` if the forge gives none.
     pub commit: Option<Revision>,
     /// It counts for the forge: the reviewer has write permission or is named by the branch protection.
     pub is_official: bool,

@@ -98,7 +98,7 @@ enum CauseWeight {
     Decisive,
 }
 
-/// The most informative reason among `pods`, the pods that the workload selects; `NotConfigured` if no pod has one. Pods of an
+/// The most informative reason among `pods`, the pods that the workload selects; `None` if no pod has one. Pods of an
 /// older template and terminating pods do not count: they say nothing about the new revision. Of pods with equal
 /// crashes a `known` one is returned, so no other log must be read.
 pub fn find_pod_cause<'p>(

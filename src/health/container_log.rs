@@ -15,7 +15,7 @@ const NO_LOGS: [&str; 3] = [
     "failed to open log file ",
 ];
 
-/// The last line of a log as it may be shown; `NotConfigured` if there is none. `log` is its end, cut to [`LOG_BYTES`].
+/// The last line of a log as it may be shown; `None` if there is none. `log` is its end, cut to [`LOG_BYTES`].
 pub fn last_line(log: &[u8], secrets: &SecretValues) -> Option<String> {
     let is_cut = !log.ends_with(b"\n");
     if log.len() >= LOG_BYTES && log[..log.len() - 1].contains(&b'\n') {

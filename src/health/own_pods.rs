@@ -26,7 +26,7 @@ pub fn have_pods(group: &str, kind: &str) -> bool {
     }
 }
 
-/// `NotConfigured`: it has no pods, or none worth a request.
+/// `None`: it has no pods, or none worth a request.
 pub fn own_pods(object: &Value) -> Option<OwnPods> {
     let kind = text(object, "/kind")?;
     let group = text(object, "/apiVersion")?.split_once('/').map_or("", |(group, _)| group);

@@ -23,7 +23,7 @@ enum PodLabelRequirement {
 }
 
 impl PodSelector {
-    /// `NotConfigured` for a selector without requirements, or with one that a list request cannot express: a partial selector
+    /// `None` for a selector without requirements, or with one that a list request cannot express: a partial selector
     /// would match foreign pods.
     pub fn of_label_selector(selector: &Value) -> Option<Self> {
         let mut requirements = pairs(selector.get("matchLabels").unwrap_or(&Value::Null));
@@ -144,7 +144,7 @@ impl SelectorUnion {
         true
     }
 
-    /// `NotConfigured` if nothing was added.
+    /// `None` if nothing was added.
     pub fn selector(self) -> Option<PodSelector> {
         let requirement = |(key, values): (String, BTreeSet<String>)| {
             let mut values: Vec<String> = values.into_iter().collect();

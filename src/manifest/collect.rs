@@ -104,7 +104,7 @@ pub fn read_incremental(snapshot: &Snapshot, memory: &mut ManifestCache) -> Mani
     manifests
 }
 
-/// The clusters of one file; `NotConfigured` in place of a cluster whose manifest has a mistake. Returns `NotConfigured` for an unreadable file, whose
+/// The clusters of one file; `None` in place of a cluster whose manifest has a mistake. Returns `None` for an unreadable file, whose
 /// clusters are unknown.
 pub fn clusters_in(path: &str, content: &[u8]) -> Option<Vec<(ClusterName, Option<Cluster>)>> {
     if !String::from_utf8_lossy(content).contains("Cluster") {

@@ -51,10 +51,10 @@ pub const OWN_VERSION: &str = "tutti.dev/v1alpha1";
 /// All manifests of one snapshot, in the order of the files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifests {
-    /// `NotConfigured`: it is missing or has mistakes.
+    /// `None`: it is missing or has mistakes.
     pub instance: Option<Instance>,
     pub clusters: Vec<Cluster>,
-    /// `NotConfigured`: there is none, or it has mistakes.
+    /// `None`: there is none, or it has mistakes.
     pub rings: Option<Rings>,
     pub apps: Vec<Arc<App>>,
     /// Approvals for objects that are no longer rendered.
@@ -100,7 +100,7 @@ pub struct Manifests {
 pub struct RouteManifest {
     /// As written.
     pub namespace: Option<String>,
-    /// `NotConfigured`: that of its folder.
+    /// `None`: that of its folder.
     pub app: Option<String>,
     pub route: Route,
 }

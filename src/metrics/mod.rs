@@ -205,7 +205,7 @@ impl Metrics {
         self.inner.writes.get_or_create_owned(&WriteLabels { result }).inc();
     }
 
-    /// A delivery was answered; `NotConfigured`: for an unknown receiver.
+    /// A delivery was answered; `None`: for an unknown receiver.
     pub fn record_delivery(&self, receiver: Option<&str>, verdict: DeliveryResult) {
         let receiver = self.inner.receivers.lock().label(receiver);
         self.inner.deliveries.get_or_create_owned(&DeliveryLabels { receiver, verdict }).inc();
@@ -226,7 +226,7 @@ impl Metrics {
         *self.inner.now.permit.lock() = permit;
     }
 
-    /// The result of the newest commit status; `NotConfigured` before the first.
+    /// The result of the newest commit status; `None` before the first.
     pub fn last_status_result(&self) -> Option<Result<(), String>> {
         self.inner.last_post.lock().clone()
     }

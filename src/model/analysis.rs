@@ -11,7 +11,7 @@ use super::{CelExpression, Location, PayloadTemplate, SecretRef};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     pub name: String,
-    /// `NotConfigured`: its manifest has a mistake.
+    /// `None`: its manifest has a mistake.
     pub spec: Option<AnalysisSpec>,
     pub location: Location,
 }
@@ -21,7 +21,7 @@ pub struct AnalysisSpec {
     pub probe: Probe,
     /// A measurement is good when it is true.
     pub success: CelExpression,
-    /// A measurement is bad when it is true; `NotConfigured`: when `success` is false.
+    /// A measurement is bad when it is true; `None`: when `success` is false.
     pub failure: Option<CelExpression>,
     /// From one measurement to the next.
     pub interval: Duration,

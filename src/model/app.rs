@@ -23,13 +23,13 @@ pub struct App {
     pub paused: bool,
     /// Existing objects of a person or a deploy tool are adopted.
     pub adopt: bool,
-    /// `NotConfigured`: the instance's default.
+    /// `None`: the instance's default.
     pub prune: Option<PruneMode>,
-    /// `NotConfigured`: the instance's default.
+    /// `None`: the instance's default.
     pub drift: Option<DriftMode>,
-    /// Applies force the ownership of fields. `NotConfigured`: the instance's default.
+    /// Applies force the ownership of fields. `None`: the instance's default.
     pub force: Option<bool>,
-    /// A missing namespace is created, and never deleted for that. `NotConfigured`: the instance's default.
+    /// A missing namespace is created, and never deleted for that. `None`: the instance's default.
     pub create_namespace: Option<bool>,
     /// An object with a changed immutable field is deleted and created again.
     pub replace: bool,
@@ -38,7 +38,7 @@ pub struct App {
     pub ignore: Vec<IgnoreRule>,
     /// How a change of it reaches its units.
     pub rollout: UpdateStrategy,
-    /// Apps of one namespace with one group are promoted together. `NotConfigured`: alone.
+    /// Apps of one namespace with one group are promoted together. `None`: alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion_group: Option<String>,
     pub spec: AppSpec,
@@ -225,13 +225,13 @@ pub struct ObjectsApp {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppSet {
-    /// Over all clusters; `NotConfigured`: the sum of the podSets.
+    /// Over all clusters; `None`: the sum of the podSets.
     pub replicas: Option<u32>,
     /// For errors about the sum.
     #[serde(skip)]
     pub replicas_location: Option<Location>,
     pub deploy_type: DeployType,
-    /// From labels of the manifest; `NotConfigured` skips the layer.
+    /// From labels of the manifest; `None` skips the layer.
     pub language: Option<String>,
     pub run_type: Option<String>,
     pub service_name: Option<String>,
@@ -274,7 +274,7 @@ pub struct TopologyCluster {
 #[serde(rename_all = "camelCase")]
 pub struct PodSet {
     pub name: String,
-    /// `NotConfigured`: a fair share of what the others leave.
+    /// `None`: a fair share of what the others leave.
     pub replicas: Option<Replicas>,
     pub version: Option<String>,
     pub image: Option<String>,

@@ -18,7 +18,7 @@ pub struct ApprovalRule {
     pub actions: Vec<ApprovalRuleAction>,
     /// Only where an object of such a kind changes or goes: `StatefulSet`, or `StatefulSet.apps`. Empty: any.
     pub kinds: Vec<ApprovalRuleKind>,
-    /// `NotConfigured`: the manifest has a mistake; then no number of approvals suffices.
+    /// `None`: the manifest has a mistake; then no number of approvals suffices.
     pub count: Option<usize>,
     /// Names of Approvers. Empty: everybody whose review counts for the forge.
     pub approvers: Vec<String>,
@@ -52,7 +52,7 @@ impl ApprovalRuleAction {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApprovalRuleKind {
     pub kind: String,
-    /// `NotConfigured`: of every group.
+    /// `None`: of every group.
     pub group: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub enum ApprovalQuery {
     /// Who wrote what an app is made of, in the commits after `since` up to `until`.
     Authors {
         app: AppId,
-        /// `NotConfigured`: in all of them, as far as its own folder is concerned.
+        /// `None`: in all of them, as far as its own folder is concerned.
         since: Option<Revision>,
         until: Revision,
         /// Of its own folder alone: something in there was taken away.
@@ -115,7 +115,7 @@ pub enum ApprovalQueryError {
 
 pub type ApprovalQueryResult = Result<Arc<ForgePeople>, ApprovalQueryError>;
 
-/// Looks up the result of a query. `NotConfigured`: it has not been run yet.
+/// Looks up the result of a query. `None`: it has not been run yet.
 pub type ApprovalQueryLookup<'a> = &'a dyn Fn(&ApprovalQuery) -> Option<ApprovalQueryResult>;
 
 /// The reason why an approval does not satisfy a rule, ordered from far to close.
@@ -143,7 +143,7 @@ pub enum ApprovalShortfall {
 #[serde(rename_all = "camelCase")]
 pub struct UnmetApprovalRule {
     pub rule: String,
-    /// `NotConfigured`: the rule has a mistake.
+    /// `None`: the rule has a mistake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// Of whom. Empty: of everybody whose review counts.

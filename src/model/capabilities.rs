@@ -42,7 +42,7 @@ pub struct KindInfo {
     pub namespaced: bool,
     /// Its status is a subresource: an apply of the object leaves it alone.
     pub has_status: bool,
-    /// Its plural name; `NotConfigured`: the usual one.
+    /// Its plural name; `None`: the usual one.
     pub plural: Option<Arc<str>>,
 }
 
@@ -153,7 +153,7 @@ impl Capabilities {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapabilityQueries {
     pub api_versions: BTreeMap<String, bool>,
-    /// Kinds by name; `NotConfigured` of one that the cluster is not known to serve, and that nothing in the repository defines for it.
+    /// Kinds by name; `None` of one that the cluster is not known to serve, and that nothing in the repository defines for it.
     pub kinds: BTreeMap<String, Option<KindInfo>>,
     pub version: Option<KubeVersion>,
     /// Set when the render may have read all capabilities.

@@ -98,7 +98,7 @@ impl fmt::Debug for Chart {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartCapabilities {
-    /// `NotConfigured`: Helm's default.
+    /// `None`: Helm's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kube_version: Option<String>,
     /// `apps/v1`, `apps/v1/Deployment`.
@@ -244,7 +244,7 @@ pub trait ChartProvider: Send + Sync + fmt::Debug {
 
     fn render(&self, request: &ChartRequest, wait: RenderWait<'_>) -> Result<Arc<ChartOutput>, ChartFailure>;
 
-    /// Who renders the templates of the repository; `NotConfigured` where they are rendered in this process, without limits.
+    /// Who renders the templates of the repository; `None` where they are rendered in this process, without limits.
     fn template_workers(&self) -> Option<&dyn TemplateWorkers>;
 }
 

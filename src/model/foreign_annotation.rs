@@ -66,7 +66,7 @@ impl ForeignAnnotation {
         Self { key, value: value.to_owned(), meaning }
     }
 
-    /// The equivalent annotation of tutti; `NotConfigured` without one.
+    /// The equivalent annotation of tutti; `None` without one.
     pub fn equivalent(&self) -> Option<&'static str> {
         match self.meaning {
             AnnotationMeaning::Keep => Some("`tutti.dev/prune: keep`"),

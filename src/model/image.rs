@@ -44,7 +44,7 @@ impl fmt::Display for ImageReference<'_> {
     }
 }
 
-/// The tag; `NotConfigured` without one.
+/// The tag; `None` without one.
 pub fn image_tag(image: &str) -> Option<&str> {
     ImageReference::parse(image).tag
 }

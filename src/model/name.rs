@@ -28,7 +28,7 @@ impl AppId {
         &*self.namespace == Self::PROJECT
     }
 
-    /// Reads `namespace/name`; `NotConfigured` when it is anything else.
+    /// Reads `namespace/name`; `None` when it is anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let (namespace, name) = text.split_once('/')?;
         (!namespace.is_empty() && !name.is_empty() && !name.contains('/')).then(|| Self::new(namespace, name))

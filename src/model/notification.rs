@@ -16,7 +16,7 @@ pub struct Notification {
     pub service: NotificationService,
     pub language: MessageLanguage,
     pub selector: TargetSelector,
-    /// `NotConfigured`: all but [`NotificationPhase::Started`].
+    /// `None`: all but [`NotificationPhase::Started`].
     pub phases: Option<Vec<NotificationPhase>>,
     pub quiet_hours: Vec<QuietHours>,
     pub location: Location,

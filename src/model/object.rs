@@ -122,7 +122,7 @@ impl Serialize for GroupVersionKind {
 pub struct ObjectId {
     pub group: Arc<str>,
     pub kind: Arc<str>,
-    /// `NotConfigured` for an object of the whole cluster.
+    /// `None` for an object of the whole cluster.
     pub namespace: Option<Arc<str>>,
     pub name: Arc<str>,
 }
@@ -141,7 +141,7 @@ impl ObjectId {
         }
     }
 
-    /// The identity of an object's JSON; `NotConfigured` without apiVersion, kind or name.
+    /// The identity of an object's JSON; `None` without apiVersion, kind or name.
     pub fn of(object: &Value) -> Option<Self> {
         let kind = GroupVersionKind::of(object)?;
         let metadata = object.get("metadata")?;

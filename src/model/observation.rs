@@ -23,7 +23,7 @@ pub struct LiveObject {
     pub kind: Arc<GroupVersionKind>,
     /// The exact `namespace/name` from the annotation `tutti.dev/app`.
     pub app: Arc<str>,
-    /// From the annotation; `NotConfigured` when somebody took it off.
+    /// From the annotation; `None` when somebody took it off.
     pub hash: Option<Digest>,
     /// From the annotation: the commit that was applied last.
     pub revision: Option<Arc<str>>,
@@ -45,7 +45,7 @@ pub struct LiveObject {
     /// Its creationTimestamp (RFC 3339).
     pub created: Option<Arc<str>>,
     pub ownership: FieldOwnership,
-    /// The `ownership` at which the object was known to have all rendered values; `NotConfigured` until that is known.
+    /// The `ownership` at which the object was known to have all rendered values; `None` until that is known.
     pub settled_ownership: Option<FieldOwnership>,
     /// A repeated apply gave other values than the rendered ones: something in the cluster changes what is applied.
     pub is_overruled: bool,
@@ -216,9 +216,9 @@ pub struct IgnoredFields {
 /// Hashes of the field ownership of an object: equal numbers mean equal fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldOwnership {
-    /// Of the fields that our applies own, and since when; `NotConfigured` when there are none any more.
+    /// Of the fields that our applies own, and since when; `None` when there are none any more.
     pub fields: Option<NonZeroU64>,
-    /// Of the live values of those fields; `NotConfigured` where only metadata is watched.
+    /// Of the live values of those fields; `None` where only metadata is watched.
     pub values: Option<NonZeroU64>,
     /// Of what others wrote, but for statuses, where only metadata is watched.
     pub others: Option<NonZeroU64>,

@@ -1,7 +1,7 @@
 //! Paths of files outside the configured folder, relative to it: `../deploy/web.yaml`.
 
 /// Normalizes a path or pattern relative to `folder`, with as few `../` as possible. `folder` is from the root of the repository, empty
-/// for the root. `NotConfigured`: the path leaves the repository.
+/// for the root. `None`: the path leaves the repository.
 pub fn normalize(folder: &str, path: &str) -> Option<String> {
     let own = path_components(folder);
     let (up, mut rest) = split_parents(path);
@@ -19,7 +19,7 @@ pub fn from_folder(folder: &str, path: &str) -> String {
     normalize(folder, &format!("{up}{path}")).unwrap_or_else(|| path.to_owned())
 }
 
-/// The other way round: the path from the root of the repository. `NotConfigured`: it leaves the repository.
+/// The other way round: the path from the root of the repository. `None`: it leaves the repository.
 pub fn from_root(folder: &str, path: &str) -> Option<String> {
     let mut own = path_components(folder);
     let (up, rest) = split_parents(path);

@@ -7,7 +7,7 @@ thread_local! {
     static IS_EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `NotConfigured` on a panic, which is not printed.
+/// Returns `None` on a panic, which is not printed.
 pub fn catch_panic<T>(read: impl FnOnce() -> T) -> Option<T> {
     let before = IS_EXPECTED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(read));

@@ -47,7 +47,7 @@ pub struct Policy {
     /// Each may name those before it.
     pub variables: Vec<NamedExpression>,
     pub validations: Vec<Validation>,
-    /// `NotConfigured`: expressions cannot name `params`.
+    /// `None`: expressions cannot name `params`.
     pub params: Option<Value>,
     /// What cannot be evaluated is allowed: `failurePolicy: Ignore`.
     pub ignores_failures: bool,
@@ -125,7 +125,7 @@ pub struct ResourceRule {
     pub operations: Vec<String>,
     /// Of objects; none means any.
     pub names: Vec<String>,
-    /// `NotConfigured`: both.
+    /// `None`: both.
     pub is_namespaced: Option<bool>,
 }
 
@@ -153,9 +153,9 @@ impl Operation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyExample {
     pub name: String,
-    /// After the change; `NotConfigured`: it is deleted.
+    /// After the change; `None`: it is deleted.
     pub object: Option<Value>,
-    /// Before the change; `NotConfigured`: it is created.
+    /// Before the change; `None`: it is created.
     pub old_object: Option<Value>,
     pub is_allowed: bool,
     /// What the app renders beside it.
@@ -178,7 +178,7 @@ pub struct AdmissionPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionBinding {
     pub name: String,
-    /// `NotConfigured`: it cannot be read.
+    /// `None`: it cannot be read.
     pub policy: Option<String>,
     /// Where `policyName` is written.
     pub policy_location: Location,

@@ -62,7 +62,7 @@ pub enum MemberSubject {
     ServiceAccount { namespace: String, name: String },
 }
 
-/// What the apps of a project may be and use; `NotConfigured`: anything.
+/// What the apps of a project may be and use; `None`: anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectRestrictions {

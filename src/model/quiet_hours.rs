@@ -20,7 +20,7 @@ pub struct QuietHours {
 }
 
 impl QuietHours {
-    /// The end of the hours that `now` is in; `NotConfigured` when the message may be sent at once.
+    /// The end of the hours that `now` is in; `None` when the message may be sent at once.
     pub fn until(&self, now: Timestamp, happened: NotificationPhase) -> Option<Timestamp> {
         if self.except.contains(&happened) {
             return None;

@@ -50,7 +50,7 @@ pub struct RegisteredCluster {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub status: Option<String>,
-    /// Of the kubeconfig: another one is another connection. `NotConfigured`: it holds none.
+    /// Of the kubeconfig: another one is another connection. `None`: it holds none.
     pub kubeconfig: Option<Digest>,
 }
 

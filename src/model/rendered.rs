@@ -126,7 +126,7 @@ pub struct RenderedTarget {
     pub revision: Revision,
     /// The podSets of an AppSet here, in the order of the waves: each is a unit. Empty for every other app, which is one unit.
     pub pod_sets: Arc<[Arc<str>]>,
-    /// The units of an app in waves, by name; `NotConfigured` for an app without waves.
+    /// The units of an app in waves, by name; `None` for an app without waves.
     pub units: Option<Arc<BTreeMap<Arc<str>, UnitRender>>>,
     /// Shared by all clusters that the app renders to the same for.
     pub objects: Arc<[RenderedObject]>,

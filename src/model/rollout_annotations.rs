@@ -32,7 +32,7 @@ pub struct RefusedVersion {
 /// The rollout annotations of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectRolloutAnnotations {
-    /// The content digest without scale; `NotConfigured` without the annotation.
+    /// The content digest without scale; `None` without the annotation.
     pub content: Option<Digest>,
     /// The commit of that content, when the apply does not change it.
     pub revision: Option<Revision>,

@@ -12,7 +12,7 @@ use super::{ClusterSelector, Location};
 pub struct Route {
     /// Of the Ingress or HTTPRoute.
     pub name: String,
-    /// `NotConfigured`: the app's own, by its name.
+    /// `None`: the app's own, by its name.
     pub service: Option<String>,
     /// Of those that the app is on.
     pub clusters: ClusterSelector,
@@ -23,7 +23,7 @@ pub struct Route {
     pub location: Location,
 }
 
-/// What a ring may have otherwise; `NotConfigured`: as the route says.
+/// What a ring may have otherwise; `None`: as the route says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RouteSettings {
@@ -38,7 +38,7 @@ pub struct RouteSettings {
 pub struct RoutePath {
     pub path: String,
     pub exact: bool,
-    /// `NotConfigured`: the first port of the Service.
+    /// `None`: the first port of the Service.
     pub port: Option<u32>,
 }
 

@@ -14,7 +14,7 @@ fn scale_paths(kind: &GroupVersionKind) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// The counts of one object, in the order of the paths of its kind; `NotConfigured` for a missing one.
+/// The counts of one object, in the order of the paths of its kind; `None` for a missing one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectScale(Vec<Option<i64>>);
 

@@ -19,7 +19,7 @@ pub struct ClusterFacts<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSelector {
-    /// Names or shell patterns (`gz*`); one must fit. `NotConfigured`: not asked.
+    /// Names or shell patterns (`gz*`); one must fit. `None`: not asked.
     pub names: Option<Vec<String>>,
     pub match_labels: BTreeMap<String, String>,
     pub match_expressions: Vec<LabelRequirement>,

@@ -55,7 +55,7 @@ impl SnapshotFile {
     }
 }
 
-/// A file before and after a commit; `NotConfigured`: it does not exist.
+/// A file before and after a commit; `None`: it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotFileChange {
     pub path: String,
@@ -74,7 +74,7 @@ pub struct Snapshot {
     pub history: Arc<PathHistory>,
     /// The keys of encrypted files, which stay encrypted in the snapshot.
     pub keys: DecryptionKeys,
-    /// Clusters of the registry; `NotConfigured`: the registry was not read.
+    /// Clusters of the registry; `None`: the registry was not read.
     pub registry: Option<Arc<RegistryContents>>,
 }
 
@@ -97,7 +97,7 @@ impl Snapshot {
         Arc::make_mut(&mut self.files).insert(path.to_owned(), SnapshotFile::of_text(text));
     }
 
-    /// The text of a file; `NotConfigured` when there is no such file or it is not UTF-8.
+    /// The text of a file; `None` when there is no such file or it is not UTF-8.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).and_then(|file| std::str::from_utf8(&file.content).ok())
     }

@@ -39,11 +39,11 @@ impl fmt::Display for Taint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Toleration {
-    /// `NotConfigured`: every taint.
+    /// `None`: every taint.
     pub key: Option<String>,
-    /// `NotConfigured`: whatever its value is.
+    /// `None`: whatever its value is.
     pub value: Option<String>,
-    /// `NotConfigured`: both.
+    /// `None`: both.
     pub effect: Option<TaintEffect>,
 }
 

@@ -12,11 +12,11 @@ use super::{AppId, ClusterFacts, ClusterSelector, Location};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetSelector {
-    /// Patterns of `namespace/name`; one must fit. `NotConfigured`: not asked.
+    /// Patterns of `namespace/name`; one must fit. `None`: not asked.
     pub apps: Option<Vec<String>>,
     /// Labels of the app.
     pub app_labels: BTreeMap<String, String>,
-    /// Patterns of names. `NotConfigured`: not asked.
+    /// Patterns of names. `None`: not asked.
     pub rings: Option<Vec<String>>,
     pub clusters: ClusterSelector,
     #[serde(skip)]
@@ -60,7 +60,7 @@ impl TargetSelector {
             && self.apps.as_ref().is_none_or(|patterns| fits_any(patterns, &app.to_string()))
     }
 
-    /// `NotConfigured`: what happened is in no ring.
+    /// `None`: what happened is in no ring.
     pub fn selects_ring(&self, ring: Option<&str>) -> bool {
         self.rings.as_ref().is_none_or(|patterns| ring.is_some_and(|ring| fits_any(patterns, ring)))
     }

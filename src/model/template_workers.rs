@@ -68,7 +68,7 @@ pub struct TemplateResponse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderFailure {
     pub cause: RenderFailureCause,
-    /// Where the render was when it ended, in the words of the worker; `NotConfigured` where that is not known.
+    /// Where the render was when it ended, in the words of the worker; `None` where that is not known.
     pub place: Option<String>,
 }
 

@@ -100,7 +100,7 @@ pub struct PayloadTemplateError {
 }
 
 impl PayloadPath {
-    /// `NotConfigured`: it is no path.
+    /// `None`: it is no path.
     pub fn parse(text: &str) -> Option<Self> {
         let is_key = |key: &str| {
             !key.is_empty() && key.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it))

@@ -15,7 +15,7 @@ pub struct UpdateStrategy {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<RolloutDependency>,
     pub on_failure: OnFailure,
-    /// A unit that is not done for so long has failed; `NotConfigured`: [`UpdateStrategy::DEFAULT_DEADLINE`].
+    /// A unit that is not done for so long has failed; `None`: [`UpdateStrategy::DEFAULT_DEADLINE`].
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
     pub progress_deadline: Option<Duration>,
     /// The first installation goes wave by wave too.
@@ -74,7 +74,7 @@ pub struct WaveRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaveLimits {
-    /// `NotConfigured`: all units of the wave.
+    /// `None`: all units of the wave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<UnitShare>,
     /// Units that may fail and hold up nothing. Never counted in the first wave.

@@ -18,7 +18,7 @@ pub struct WriteVerdict {
     pub operation: Operation,
     /// Of the object as rendered.
     pub hash: Digest,
-    /// Of what was applied before; `NotConfigured`: nothing, or that is not known.
+    /// Of what was applied before; `None`: nothing, or that is not known.
     pub previous_hash: Option<Digest>,
     pub denial: Option<PolicyDenial>,
 }

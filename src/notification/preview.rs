@@ -71,7 +71,7 @@ struct RingPreviewInput<'a> {
 }
 
 impl<'a> RingPreviewInput<'a> {
-    /// `NotConfigured`: nothing of it is for the route.
+    /// `None`: nothing of it is for the route.
     fn of(
         plan: &'a Comparison,
         fleet: &Fleet,

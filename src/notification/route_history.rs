@@ -21,7 +21,7 @@ const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub struct RouteHistory {
-    /// `NotConfigured`: the history is lost with the process.
+    /// `None`: the history is lost with the process.
     path: Option<PathBuf>,
     /// A digest of the route, to detect a changed route.
     route: String,

@@ -58,7 +58,7 @@ pub struct NotificationSettings {
 pub struct NotificationInputs {
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub overview: watch::Receiver<Arc<Overview>>,
-    /// `NotConfigured`: not read yet.
+    /// `None`: not read yet.
     pub promotions: watch::Receiver<Option<Arc<Vec<PromotionPull>>>>,
     /// Cancelled once this process leads.
     pub elected: CancellationToken,
@@ -120,7 +120,7 @@ pub async fn run(settings: NotificationSettings, mut inputs: NotificationInputs)
 struct NotificationRoutes {
     settings: Arc<NotificationSettings>,
     client: reqwest::Client,
-    /// `NotConfigured` before the first evaluation.
+    /// `None` before the first evaluation.
     running: Option<BTreeMap<String, RunningRoute>>,
     started_at: Instant,
     open_commits: OpenCommits,
@@ -216,7 +216,7 @@ impl RunningRoute {
 /// The threads of one route; routes with the same selection share them.
 type RouteThreads = (Arc<Notification>, Arc<BTreeMap<NotificationThread, ThreadState>>);
 
-/// The threads of each route, and the failing apps. `NotConfigured`: the overview is not rendered yet.
+/// The threads of each route, and the failing apps. `None`: the overview is not rendered yet.
 pub(super) fn route_thread_states(
     routes: &[Arc<Notification>],
     fleet: &Fleet,
@@ -259,7 +259,7 @@ pub(super) fn route_thread_states(
     Some((seen.collect(), moment.failing_apps()))
 }
 
-/// The names and labels that a route selects; `NotConfigured`: all.
+/// The names and labels that a route selects; `None`: all.
 pub(super) struct RouteSelection<'a> {
     fleet: &'a Fleet,
     selector: &'a TargetSelector,

@@ -56,7 +56,7 @@ impl PruneCandidate {
         StepOrder::of_delete(&self.object, self.wave)
     }
 
-    /// The same object in a newer state. `NotConfigured` if the name now belongs to another object or app.
+    /// The same object in a newer state. `None` if the name now belongs to another object or app.
     pub fn seen_again(&self, live: &LiveObject) -> Option<Self> {
         let is_same = *live.uid == *self.uid && *live.app == self.app.to_string();
         is_same.then(|| Self {

@@ -18,7 +18,7 @@ pub enum ReleasePhase {
     Upgrade,
 }
 
-/// `NotConfigured` if no hook depends on it.
+/// `None` if no hook depends on it.
 pub fn find_release_phase(input: &PlanInput<'_>, unit: &PlanUnit<'_>) -> Option<ReleasePhase> {
     let objects = &unit.objects;
     let asks = |hook: &ObjectHook| hook.occasion != HookReleases::Each;

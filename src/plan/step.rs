@@ -57,7 +57,7 @@ pub struct PlanStep {
     /// For an apply.
     #[serde(skip)]
     pub replicas: SentReplicas,
-    /// The template or file; `NotConfigured` if no longer rendered.
+    /// The template or file; `None` if no longer rendered.
     pub source: Option<Location>,
     /// Git says `force`: conflicting fields are taken from other managers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -82,7 +82,7 @@ fn as_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredPaths {
     pub paths: Vec<FieldPath>,
-    /// Which of them are still ours; `NotConfigured` if the object does not exist or was compared with other ignore rules.
+    /// Which of them are still ours; `None` if the object does not exist or was compared with other ignore rules.
     pub still_owned: Option<Arc<IgnoredFields>>,
 }
 

@@ -41,7 +41,7 @@ pub struct PolicyMistake {
 #[derive(Debug)]
 pub struct CompiledPolicy {
     pub policy: Arc<Policy>,
-    /// `NotConfigured`: the policy has a mistake.
+    /// `None`: the policy has a mistake.
     rules: Option<PolicyPrograms>,
 }
 
@@ -238,7 +238,7 @@ fn shown_expression(validation: &Validation) -> String {
     short_line(validation.expression.text.trim(), LONGEST_EXPRESSION)
 }
 
-/// `NotConfigured`: not one line of text; then the written message is shown.
+/// `None`: not one line of text; then the written message is shown.
 fn usable_message(value: &CelValue<'_>) -> Option<String> {
     let text = value.as_str()?.trim();
     let is_usable = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');

@@ -7,7 +7,7 @@ use crate::model::{LabelSelector, MatchConstraints, Operation, Policy, ResourceR
 /// A policy with more pairs is not indexed, and is matched with every object.
 const MOST_PAIRS: usize = 1024;
 
-/// The (group, resource) pairs of a policy; `NotConfigured`: any, or too many.
+/// The (group, resource) pairs of a policy; `None`: any, or too many.
 pub fn matched_resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
     let rules = policy.constraints.iter().map(|it| &it.rules).find(|rules| !rules.is_empty())?;
     let mut pairs = Vec::new();
@@ -29,7 +29,7 @@ pub fn matched_resources(policy: &Policy) -> Option<Vec<(&str, &str)>> {
     Some(pairs)
 }
 
-/// `pods/*` includes pods. `NotConfigured`: only subresources, which are never rendered.
+/// `pods/*` includes pods. `None`: only subresources, which are never rendered.
 fn without_subresources(resource: &str) -> Option<&str> {
     match resource.split_once('/') {
         None => Some(resource),

@@ -12,7 +12,7 @@ use crate::model::{AppId, ClusterFacts, GroupVersionKind, Operation, usual_plura
 pub struct PolicyTarget<'a> {
     pub app: &'a AppId,
     pub app_labels: &'a BTreeMap<String, String>,
-    /// `NotConfigured`: no version, or several.
+    /// `None`: no version, or several.
     pub version: Option<&'a str>,
     pub cluster: ClusterFacts<'a>,
     /// All rendered objects of the app there, without secrets.
@@ -24,11 +24,11 @@ pub struct PolicyObjectChange<'a> {
     pub kind: &'a GroupVersionKind,
     /// Possible plural names of the kind, likeliest first. Empty: the usual one.
     pub plurals: &'a [String],
-    /// After the change; `NotConfigured`: it is deleted.
+    /// After the change; `None`: it is deleted.
     pub object: Option<&'a Json>,
-    /// Before the change; `NotConfigured`: it is created.
+    /// Before the change; `None`: it is created.
     pub old_object: Option<&'a Json>,
-    /// The labels of its namespace in Git. `NotConfigured` for a namespaced object: not known yet.
+    /// The labels of its namespace in Git. `None` for a namespaced object: not known yet.
     pub namespace_labels: Option<&'a BTreeMap<String, String>>,
     /// Messages must not show values of the object.
     pub hides_values: bool,

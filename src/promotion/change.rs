@@ -13,7 +13,7 @@ pub struct PinChange {
     pub app: AppId,
     /// Its path in the config repository.
     pub file: String,
-    /// `NotConfigured`: there is no pin yet.
+    /// `None`: there is no pin yet.
     pub from: Option<String>,
     pub to: String,
 }

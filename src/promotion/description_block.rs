@@ -81,7 +81,7 @@ fn quote_yaml(text: &str) -> String {
     Value::from(text).to_string().replace('>', "\\u003e")
 }
 
-/// The block of a description; `NotConfigured` if there is no readable one. Unknown fields are ignored.
+/// The block of a description; `None` if there is no readable one. Unknown fields are ignored.
 pub fn parse_body(body: &str) -> Option<DescriptionBlock> {
     let body = body.get(..MAX_BODY_BYTES).unwrap_or(body).replace("\r\n", "\n");
     let (_, rest) = body.split_once(OPENING)?;

@@ -230,7 +230,7 @@ fn analysis_gate(
     Some((state, format!("{name} on {ring}, {words}")))
 }
 
-/// Whether a window is shut for an app in a ring; `NotConfigured` if no window selects it. A merge in spite of it waits in the rollout.
+/// Whether a window is shut for an app in a ring; `None` if no window selects it. A merge in spite of it waits in the rollout.
 fn window_gate(input: &PromotionInput<'_>, app: &App, ring: &Ring) -> Option<(PromotionGateState, String)> {
     let clusters = input.fleet.clusters_of(app);
     let of_ring = clusters.iter().filter(|it| input.fleet.ring_of(it) == Some(&ring.name));
@@ -291,7 +291,7 @@ pub struct MergeInput<'a> {
     pub head: &'a Revision,
     pub has_changes_requested: bool,
     pub has_foreign_commits: bool,
-    /// As the forge reports it. `NotConfigured`: not computed yet.
+    /// As the forge reports it. `None`: not computed yet.
     pub is_mergeable: Option<bool>,
 }
 

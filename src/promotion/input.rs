@@ -25,7 +25,7 @@ pub struct AppRingState {
     pub done_since: Option<Timestamp>,
     /// Why the first of them is not done.
     pub wait_reason: String,
-    /// The measurements before the next ring. `NotConfigured`: the limits of rings do not apply to the app.
+    /// The measurements before the next ring. `None`: the limits of rings do not apply to the app.
     pub measures: Option<Vec<MeasurementResult>>,
 }
 

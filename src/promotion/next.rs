@@ -151,7 +151,7 @@ fn offered_version(
     }
 }
 
-/// The measurements after a ring, the worst first: the state of the one that has not passed, and a text. `NotConfigured`: nothing is
+/// The measurements after a ring, the worst first: the state of the one that has not passed, and a text. `None`: nothing is
 /// measured.
 pub(super) fn ring_measurement(
     input: &PromotionInput<'_>,

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::model::{Digest, Revision, RolloutAction};
 
-/// `NotConfigured`: another kind, or apps, rings or pins that do not exist any more.
+/// `None`: another kind, or apps, rings or pins that do not exist any more.
 pub fn proposed_change(input: &PromotionInput<'_>, block: &DescriptionBlock) -> Option<ProposedChange> {
     match block.kind.as_str() {
         _ if block.is_withdrawn => None,

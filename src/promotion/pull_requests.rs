@@ -33,7 +33,7 @@ pub enum PullRequestAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DesiredPullRequest {
     pub branch: String,
-    /// Its desired content. `NotConfigured` for one that is closed or not ready.
+    /// Its desired content. `None` for one that is closed or not ready.
     pub change: Option<ProposedChange>,
     /// The number of the open one.
     pub number: Option<u64>,

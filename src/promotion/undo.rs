@@ -4,7 +4,7 @@ use super::{CommitUndo, PinChange};
 use crate::fleet::Fleet;
 use crate::manifest::yaml::{self, YamlNode, YamlNodeKind};
 
-/// One file that a commit changed: its text before, after, and at the head. `NotConfigured`: it did not exist.
+/// One file that a commit changed: its text before, after, and at the head. `None`: it did not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangedFile {
     pub path: String,

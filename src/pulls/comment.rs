@@ -24,7 +24,7 @@ impl PullComment {
         self.written.as_ref().is_some_and(|(_, known)| known == body)
     }
 
-    /// Sets the body. A comment that a person deleted is created again. `NotConfigured`: no write permit.
+    /// Sets the body. A comment that a person deleted is created again. `None`: no write permit.
     pub async fn write(
         &mut self,
         forge: &ForgeClient,

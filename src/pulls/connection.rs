@@ -20,7 +20,7 @@ pub struct ForgeAccess {
 }
 
 impl ForgeAccess {
-    /// `branch`: `NotConfigured` is the forge's default branch.
+    /// `branch`: `None` is the forge's default branch.
     pub async fn of(client: ForgeClient, branch: Option<&str>) -> Result<Self, Error> {
         let me = client.who_am_i().await?.login;
         let branch = match branch {

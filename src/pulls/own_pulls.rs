@@ -209,7 +209,7 @@ impl OwnPulls {
         self.pulls.iter().filter(|pull| pull.state == PullState::Open)
     }
 
-    /// The promotions, for notifications. `NotConfigured`: not listed, or one changed since.
+    /// The promotions, for notifications. `None`: not listed, or one changed since.
     pub fn promotions(&self) -> Option<Vec<PromotionPull>> {
         if !self.is_needed {
             return Some(Vec::new());

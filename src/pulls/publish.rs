@@ -9,7 +9,7 @@ use crate::source::{self, ConfigRepository};
 
 use super::connection::ForgeAccess;
 
-/// Path below the manifest folder, and its new text; `NotConfigured` deletes it.
+/// Path below the manifest folder, and its new text; `None` deletes it.
 pub type FileUpdate = (String, Option<String>);
 
 /// A pull request to open or update.

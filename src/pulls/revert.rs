@@ -44,7 +44,7 @@ pub async fn plan_revert(
     Ok(RevertPlan { how, files })
 }
 
-/// `NotConfigured`: not UTF-8. `Some(None)`: the file does not exist.
+/// `None`: not UTF-8. `Some(None)`: the file does not exist.
 fn file_text(file: Option<&SnapshotFile>) -> Option<Option<String>> {
     file.map(|file| std::str::from_utf8(&file.content).map(ToOwned::to_owned)).transpose().ok()
 }

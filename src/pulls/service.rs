@@ -58,7 +58,7 @@ const GATE: &str = "gate";
 #[derive(Debug)]
 pub struct PullServiceSettings {
     pub repository: ConfigRepository,
-    /// `NotConfigured`: the forge's default branch.
+    /// `None`: the forge's default branch.
     pub branch: Option<String>,
     pub charts: Arc<chart::ChartService>,
     pub home: HomeCluster,
@@ -342,7 +342,7 @@ impl PullService {
         }
     }
 
-    /// Does the next thing that is due: `NotConfigured` when it was done, else when to continue.
+    /// Does the next thing that is due: `None` when it was done, else when to continue.
     async fn step(
         &mut self,
         instance: &Instance,
@@ -535,7 +535,7 @@ impl PullService {
         Ok(())
     }
 
-    /// Updates one pull request from the forge. `NotConfigured`: not open any more.
+    /// Updates one pull request from the forge. `None`: not open any more.
     fn update_pull(&mut self, number: u64, pull: Option<Pull>, connection: &ForgeConnection) {
         let is_ours =
             |pull: &Pull| pull.state == PullState::Open && pull.base.reference == connection.access.branch;
@@ -679,7 +679,7 @@ impl PullService {
     }
 }
 
-/// The next hint; the inner `NotConfigured` means that hints were lost. `NotConfigured`: the sender is gone.
+/// The next hint; the inner `None` means that hints were lost. `None`: the sender is gone.
 async fn next_hint(hints: &mut broadcast::Receiver<WebhookHint>) -> Option<Option<WebhookHint>> {
     match hints.recv().await {
         Ok(hint) => Some(Some(hint)),

@@ -24,7 +24,7 @@ use crate::{chart, manifest};
 
 #[derive(Debug, Default)]
 pub struct RenderHistory {
-    /// `NotConfigured`: a folder without history.
+    /// `None`: a folder without history.
     repository: Option<ConfigRepository>,
     charts: Arc<chart::ChartService>,
     keys: DecryptionKeys,
@@ -156,7 +156,7 @@ impl RenderHistory {
         }
     }
 
-    /// The folder of an app at a commit, with the final `/`; `NotConfigured` if the commit lacks the app.
+    /// The folder of an app at a commit, with the final `/`; `None` if the commit lacks the app.
     pub async fn folder_at(&self, revision: &Revision, app: &AppId) -> Option<String> {
         let (_, fleet, _) = self.app_at(revision, app, manifest::ManifestCache::default()).await?;
         fleet.apps.get(app).map(|app| app.folder().to_owned())

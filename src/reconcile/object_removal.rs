@@ -19,7 +19,7 @@ pub enum RemovalResult {
     Accepted,
     /// It does not exist, or is not ours any more.
     Gone,
-    /// It differs from the observation. The current state, or `NotConfigured` if it is another object, another app's, or not managed any
+    /// It differs from the observation. The current state, or `None` if it is another object, another app's, or not managed any
     /// more.
     Changed(Option<Box<PruneCandidate>>),
 }

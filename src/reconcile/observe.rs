@@ -16,7 +16,7 @@ use crate::model::{
 /// Bytes of our annotations. tutti never writes a longer one.
 const MAX_ANNOTATION_BYTES: usize = 1024;
 
-/// The record of an object with this instance's label whose origin annotation names it; `NotConfigured` for others, and for copies of our
+/// The record of an object with this instance's label whose origin annotation names it; `None` for others, and for copies of our
 /// labels that controllers make.
 pub fn live_object(
     kind: &GroupVersionKind,

@@ -36,7 +36,7 @@ pub struct AdmissionContext {
 type PluralsByKind = BTreeMap<GroupVersionKind, String>;
 
 impl Admission {
-    /// `NotConfigured`: there are no policies.
+    /// `None`: there are no policies.
     pub fn of(fleet: &Arc<Fleet>, renders: &Renders) -> Option<Arc<Self>> {
         let admission =
             || Arc::new(Self { fleet: Arc::clone(fleet), facts: PolicyFacts::of(fleet, renders) });
@@ -126,7 +126,7 @@ pub struct TargetAdmission<'a> {
     facts: &'a PolicyFacts,
     cluster: &'a ClusterName,
     plurals: &'a PluralsByKind,
-    /// `NotConfigured`: no policy selects the target.
+    /// `None`: no policy selects the target.
     policies: Option<SelectedPolicies<'a>>,
 }
 
@@ -141,7 +141,7 @@ impl TargetAdmission<'_> {
         self.policies.as_ref().is_some_and(|chosen| chosen.need_old_object(kind, &plurals()))
     }
 
-    /// `old`: the object before the change, and whether it may hold secrets. `NotConfigured`: the object is created.
+    /// `old`: the object before the change, and whether it may hold secrets. `None`: the object is created.
     pub fn denies(&self, object: &RenderedObject, old: Option<(&Value, bool)>) -> Option<PolicyDenial> {
         let what = (&object.kind, object.holds_secrets() || old.is_some_and(|(_, is_secret)| is_secret));
         self.evaluate(&object.id, what, (Some(&object.body.fields()), old.map(|(old, _)| old)))

@@ -22,7 +22,7 @@ use crate::schedule::AssignedPodSet;
 #[derive(Debug)]
 pub struct ChartValuesLayer<'a> {
     pub values: Map<String, Value>,
-    /// The source file; `NotConfigured`: the manifest of the podSet.
+    /// The source file; `None`: the manifest of the podSet.
     source: Option<ValuesSource<'a>>,
 }
 

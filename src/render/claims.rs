@@ -51,7 +51,7 @@ impl ObjectClaims {
     }
 
     /// The other app that owns the object: the app that applied it (`applied_by`), else the one whose file comes first.
-    /// `NotConfigured`: this app may apply it.
+    /// `None`: this app may apply it.
     pub fn other_owner(&self, app: &AppId, id: &ObjectId, applied_by: Option<&str>) -> Option<&AppId> {
         let apps = self.0.get(id)?;
         let of_live = applied_by.and_then(|name| apps.iter().find(|claim| claim.app.to_string() == name));

@@ -38,7 +38,7 @@ static TYPES: LazyLock<SchemaTypes> = LazyLock::new(|| {
     schema.map(|schema: KubernetesSchema| schema.types()).unwrap_or_default()
 });
 
-/// The struct of a kind. An unknown version reads as a known one. `NotConfigured`: a custom or removed kind.
+/// The struct of a kind. An unknown version reads as a known one. `None`: a custom or removed kind.
 pub fn fields_of_kind(kind: &GroupVersionKind) -> Option<SchemaFieldType> {
     if !kind.is_built_in() {
         return None;

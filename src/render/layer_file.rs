@@ -69,7 +69,7 @@ pub struct LayerFile {
     pub charts: LayerChartScope,
 }
 
-/// `NotConfigured`: the layer has no such file. `of_clusters`: `clusters` is required.
+/// `None`: the layer has no such file. `of_clusters`: `clusters` is required.
 pub fn read(
     job: &RenderJob<'_>,
     folder: &str,

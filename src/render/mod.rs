@@ -286,7 +286,7 @@ struct RenderJob<'a> {
     cluster: TrackedCluster<'a>,
     /// Set only by [`trace`].
     trace: Option<&'a trace::TraceRecorder>,
-    /// The remaining time for templates in workers; `NotConfigured` before the first.
+    /// The remaining time for templates in workers; `None` before the first.
     time_left: Cell<Option<Duration>>,
     time_slice: RenderTimeSlice<'a>,
     annotation_warnings: AnnotationWarnings,

@@ -334,7 +334,7 @@ impl<'a> FleetPolicyEvaluator<'a> {
     }
 }
 
-/// `NotConfigured`: no version, or several.
+/// `None`: no version, or several.
 pub(super) fn single_version(app: &App, cluster: &ClusterName) -> Option<String> {
     let versions: BTreeSet<String> = assign(app, cluster).into_iter().filter_map(|it| it.version).collect();
     let mut versions = versions.into_iter();

@@ -44,7 +44,7 @@ fn charts_named_in(file: &str, snapshot: &Snapshot) -> Vec<(String, Location)> {
     items.filter(|(name, _)| name != "*").chain(entries).collect()
 }
 
-/// The names of all charts; `NotConfigured`: a chart cannot be read.
+/// The names of all charts; `None`: a chart cannot be read.
 fn names_of_charts(
     fleet: &Fleet,
     snapshot: &Snapshot,

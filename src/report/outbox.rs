@@ -107,7 +107,7 @@ impl StatusContext {
         self.superseded_pending.as_ref().filter(|_| self.posted.is_none()).unwrap_or(&self.desired)
     }
 
-    /// When it is due: `NotConfigured` never, `Some(None)` at once.
+    /// When it is due: `None` never, `Some(None)` at once.
     fn due_at(&self, rule: StatusTransitionRule) -> Option<Option<Instant>> {
         let Some(posted) = &self.posted else { return Some(None) };
         if posted.state == self.desired.state && posted.description == self.desired.description {

@@ -207,7 +207,7 @@ pub struct RolloutReport {
     pub app: AppId,
     /// The digest of the head's version: what an Approval names.
     pub digest: Digest,
-    /// The newest commit that changed the app, for `git revert`. `NotConfigured` if unknown.
+    /// The newest commit that changed the app, for `git revert`. `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Revision>,
     /// Some unit still changes or is not healthy yet.

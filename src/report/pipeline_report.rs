@@ -113,7 +113,7 @@ impl TargetState {
     }
 }
 
-/// `NotConfigured`: the commit is unknown, perhaps not yet. `sha`: its first digits, at least seven.
+/// `None`: the commit is unknown, perhaps not yet. `sha`: its first digits, at least seven.
 pub fn commit_report(overview: &Overview, sha: &str) -> Option<CommitReport> {
     let head = overview.revision.as_ref()?;
     let of_targets = overview.targets.iter().map(|target| &target.revision);
@@ -174,7 +174,7 @@ pub struct AppReportFilter {
     pub ring: Option<String>,
 }
 
-/// `NotConfigured`: the app has no target, perhaps not yet.
+/// `None`: the app has no target, perhaps not yet.
 pub fn app_report(overview: &Overview, app: &AppId, question: &AppReportFilter) -> Option<AppReport> {
     let commit = overview.revision.clone()?;
     let is_asked = |target: &&TargetReport| {

@@ -10,7 +10,7 @@ use crate::model::{AppId, ClusterName};
 use crate::promotion::{AppRingState, AppRolloutState};
 use crate::rollout::RolloutHold;
 
-/// The first cluster that was not read whole, and why; `NotConfigured` if everything was read.
+/// The first cluster that was not read whole, and why; `None` if everything was read.
 pub fn unobserved_reason(overview: &Overview) -> Option<String> {
     overview.clusters.iter().find(|cluster| !cluster.observed).map(unobserved_text)
 }

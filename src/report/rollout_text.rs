@@ -22,7 +22,7 @@ enum TargetWaitCause {
 }
 
 impl RolloutReport {
-    /// What a target waits for that is neither done nor failing. `NotConfigured`: its own text is better.
+    /// What a target waits for that is neither done nor failing. `None`: its own text is better.
     pub(super) fn waiting_text(&self, target: &TargetReport) -> Option<String> {
         let (unit, wave) = self.unit_and_wave(target)?;
         match self.wait_cause(target) {
@@ -55,7 +55,7 @@ impl RolloutReport {
         }
     }
 
-    /// The unit that explains a target, and its wave. `NotConfigured` if no rollout is open.
+    /// The unit that explains a target, and its wave. `None` if no rollout is open.
     fn unit_and_wave(&self, target: &TargetReport) -> Option<(&UnitReport, &WaveReport)> {
         let undone = || self.units_on(&target.cluster).filter(|unit| !unit.is_done);
         let hold = self.hold_of(target);
@@ -64,7 +64,7 @@ impl RolloutReport {
         Some((unit, self.waves.iter().find(|wave| wave.name == unit.wave)?))
     }
 
-    /// `NotConfigured`: the target is changing.
+    /// `None`: the target is changing.
     fn wait_cause(&self, target: &TargetReport) -> Option<TargetWaitCause> {
         let hold = self.hold_of(target)?;
         Some(match hold.gate() {

@@ -76,7 +76,7 @@ pub enum GateProgress {
 }
 
 impl MeasurementOutcome {
-    /// `NotConfigured`: it has passed.
+    /// `None`: it has passed.
     pub fn gate_progress(&self) -> Option<GateProgress> {
         match self {
             Self::Pending(_) => Some(GateProgress::Pending),

@@ -72,7 +72,7 @@ impl<'a> RolloutGates<'a> {
     }
 
     /// The content that an empty unit with rules or windows may get: the content of units of its wave or a later one with the
-    /// same rules and windows. `NotConfigured`: it has no rules and windows.
+    /// same rules and windows. `None`: it has no rules and windows.
     fn beside(
         &self,
         wave: usize,
@@ -113,7 +113,7 @@ impl<'a> RolloutGates<'a> {
         }
     }
 
-    /// What the best of its approvals lacks; `NotConfigured`: one is sufficient.
+    /// What the best of its approvals lacks; `None`: one is sufficient.
     fn missing_approval(
         &self,
         rule: &ApprovalRule,

@@ -35,7 +35,7 @@ impl<'a> CommitLookup<'a> {
         commit
     }
 
-    /// The head is 0; `NotConfigured`: older than the known history.
+    /// The head is 0; `None`: older than the known history.
     pub fn position(&self, revision: &Revision) -> Option<usize> {
         if let Some(known) = self.positions.borrow().get(revision) {
             return *known;

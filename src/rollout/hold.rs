@@ -93,7 +93,7 @@ pub enum RolloutHold {
     /// A window is shut.
     Window {
         window: String,
-        /// `NotConfigured`: it does not end without help.
+        /// `None`: it does not end without help.
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -76,9 +76,9 @@ pub enum ApprovalEffect {
 pub struct GivenApproval {
     pub digest: Digest,
     pub allows: ApprovalEffect,
-    /// The position of its commit in history; the head is 0. `NotConfigured`: unknown.
+    /// The position of its commit in history; the head is 0. `None`: unknown.
     pub position: Option<usize>,
-    /// Its file: the reviews of the pull request that brought it count. `NotConfigured`: the file has other documents, or its commit is
+    /// Its file: the reviews of the pull request that brought it count. `None`: the file has other documents, or its commit is
     /// unknown.
     pub file: Option<Arc<FileVersion>>,
 }
@@ -108,7 +108,7 @@ pub struct RolloutInput<'a> {
     /// The refusals that this process decided, whatever the objects show by now.
     pub refusals: &'a [VersionRefusal],
     pub commit: &'a dyn Fn(&Revision) -> CommitState,
-    /// The position of a commit in history; the head is 0. `NotConfigured`: older than the known history.
+    /// The position of a commit in history; the head is 0. `None`: older than the known history.
     pub position: &'a dyn Fn(&Revision) -> Option<usize>,
     /// The parent of a commit, if it is in the known history.
     pub parent: &'a dyn Fn(&Revision) -> Option<Revision>,

@@ -72,7 +72,7 @@ fn version_digest(input: &RolloutInput<'_>, ring: Option<usize>) -> Option<Diges
 }
 
 /// The ring that reverted a version which a mark names. The digest identifies the ring without a commit, which may be gone. If
-/// the app has one content everywhere, its digest equals that of each ring, and the previous commit decides. `NotConfigured`: that commit
+/// the app has one content everywhere, its digest equals that of each ring, and the previous commit decides. `None`: that commit
 /// is being read, or the head has another version.
 fn marked_ring(
     input: &RolloutInput<'_>,
@@ -91,7 +91,7 @@ fn marked_ring(
     }
 }
 
-/// The ring of a unit whose pin differs from that of its previous commit; `Some(None)` if no pin moved, `NotConfigured` while that commit
+/// The ring of a unit whose pin differs from that of its previous commit; `Some(None)` if no pin moved, `None` while that commit
 /// is being read.
 fn moved_ring(
     wave: usize,

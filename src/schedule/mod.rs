@@ -1,7 +1,7 @@
 //! Computes replicas, version, image and group of each podSet on each cluster, from the manifests alone.
 //!
 //! Pure arithmetic; it ignores capacity, and neither renders nor reads layers. If neither a podSet nor its app gives replicas,
-//! `NotConfigured` leaves them to the values of the layers. `render` uses the result.
+//! `None` leaves them to the values of the layers. `render` uses the result.
 
 #[cfg(test)]
 mod tests;
@@ -18,11 +18,11 @@ use crate::model::{App, AppSet, AppSpec, ChartRef, ClusterName, Component, Locat
 #[serde(rename_all = "camelCase")]
 pub struct AssignedPodSet {
     pub name: String,
-    /// `NotConfigured`: from the layers (`values.replicas`).
+    /// `None`: from the layers (`values.replicas`).
     pub replicas: Option<u32>,
-    /// `NotConfigured`: the tag of the image that the layers give.
+    /// `None`: the tag of the image that the layers give.
     pub version: Option<String>,
-    /// `NotConfigured`: the app's.
+    /// `None`: the app's.
     pub image: Option<String>,
     /// `canary`, `blue`, `green`, `default`, or what `sym-group` says.
     pub group: String,

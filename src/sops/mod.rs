@@ -41,7 +41,7 @@ pub fn downgrade_missing_identity(mistake: &mut Diagnostic) {
 /// A decrypted document.
 pub struct DecryptedDocument {
     pub document: YamlDocument,
-    /// `NotConfigured`: the file is not encrypted.
+    /// `None`: the file is not encrypted.
     pub sealed: Option<EncryptedValues>,
 }
 

@@ -54,7 +54,7 @@ pub struct AppSourceCommit<C> {
     pub merged_commits: Vec<C>,
 }
 
-/// The commits after `since` up to `until` that changed a source of the app; without `since`, all of them. Returns `NotConfigured` when `since` is
+/// The commits after `since` up to `until` that changed a source of the app; without `since`, all of them. Returns `None` when `since` is
 /// not on the first-parent line of `until`, or when there are too many commits.
 pub(super) fn app_commits(
     repository: &Repository,

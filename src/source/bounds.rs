@@ -136,7 +136,7 @@ pub(super) fn listing_cost(folder: &str, size: usize) -> usize {
         .saturating_add((size / SMALLEST_ENTRY).saturating_mul(folder.len() + PATH_COST))
 }
 
-/// The target of a link; `NotConfigured` when it is too long to lead anywhere.
+/// The target of a link; `None` when it is too long to lead anywhere.
 pub(super) fn link_target(repository: &Repository, link: Oid) -> Result<Option<String>, git2::Error> {
     let (size, _) = repository.odb()?.read_header(link)?;
     if size > LONGEST_TARGET {

@@ -170,7 +170,7 @@ impl ConfigRepository {
         self.inner.location.branch.as_deref()
     }
 
-    /// The commits after `since` up to `until` that changed a source of the app; without `since`, all of them. Returns `NotConfigured` when `since`
+    /// The commits after `since` up to `until` that changed a source of the app; without `since`, all of them. Returns `None` when `since`
     /// is not on the first-parent line of `until`, or when there are too many commits.
     pub async fn app_commits(
         &self,

@@ -83,7 +83,7 @@ impl Checkout {
         Ok(Some(Self { root, folder, ignored }))
     }
 
-    /// The ignore patterns that apply in a folder; `NotConfigured` when the folder itself is ignored.
+    /// The ignore patterns that apply in a folder; `None` when the folder itself is ignored.
     fn ignored_in(&self, folder: &str) -> Result<Option<GitIgnore>, Error> {
         let mut ignored = self.ignored.clone();
         for (slash, _) in folder.match_indices('/') {
@@ -165,7 +165,7 @@ fn contains_files(folder: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// The file, or a placeholder, for an entry that is no folder; `NotConfigured` when it is left out.
+/// The file, or a placeholder, for an entry that is no folder; `None` when it is left out.
 fn read_entry(
     entry: &DirEntry,
     relative: &str,

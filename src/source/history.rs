@@ -40,7 +40,7 @@ pub(super) fn history_of_files(
     Ok(history)
 }
 
-/// Extends the earlier history by newer commits; `NotConfigured` when the line from `tip` does not lead there.
+/// Extends the earlier history by newer commits; `None` when the line from `tip` does not lead there.
 fn extend_history(
     repository: &Repository,
     area: &RepositoryScope,
@@ -184,7 +184,7 @@ impl WalkedFolders<'_> {
     }
 }
 
-/// The subtree of a commit that is read; `NotConfigured` when the folder is not there.
+/// The subtree of a commit that is read; `None` when the folder is not there.
 pub(super) fn folder_tree<'a>(
     repository: &'a Repository,
     folder: &str,
@@ -212,7 +212,7 @@ pub(super) fn subtree<'a>(
     }
 }
 
-/// `NotConfigured` for a first commit, and for the last one that a shallow clone has.
+/// `None` for a first commit, and for the last one that a shallow clone has.
 pub(super) fn first_parent<'a>(commit: &Commit<'a>) -> Result<Option<Commit<'a>>, git2::Error> {
     if commit.parent_count() == 0 {
         return Ok(None);

@@ -42,7 +42,7 @@ enum GitProtocolVersion {
 }
 
 impl HttpRemote {
-    /// `NotConfigured` for any other kind of address.
+    /// `None` for any other kind of address.
     pub(super) fn of(address: &RemoteAddress, patience: Duration) -> Result<Option<Self>, Error> {
         let scheme = address.url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         if !matches!(scheme.as_str(), "http" | "https") {

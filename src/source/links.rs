@@ -92,7 +92,7 @@ impl FolderSearch<'_> {
     }
 }
 
-/// The path that a link leads to; `NotConfigured` when it leaves the repository.
+/// The path that a link leads to; `None` when it leaves the repository.
 fn resolve_target(path: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();

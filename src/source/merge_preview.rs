@@ -196,7 +196,7 @@ const FOLDER_MODE: i32 = 0o040_000;
 
 /// The merge result for one name.
 enum EntryMerge {
-    /// `NotConfigured`: it is gone.
+    /// `None`: it is gone.
     Entry(Option<GitTreeEntry>),
     /// The ids do not decide it.
     ByContent,

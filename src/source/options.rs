@@ -10,7 +10,7 @@ use super::OutsideFileLister;
 pub struct SourceOptions {
     /// `https://…`, `http://…`, `ssh://…`, `git@host:path`, `file://…`, or a plain path.
     pub url: String,
-    /// `NotConfigured`: the default branch of a remote, or the current branch of a local path.
+    /// `None`: the default branch of a remote, or the current branch of a local path.
     pub branch: Option<String>,
     /// The folder inside the repository; `.` is all of it.
     pub path: String,

@@ -33,7 +33,7 @@ impl PacketReader {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// `NotConfigured` until more bytes arrive; an error when it is not this format.
+    /// `None` until more bytes arrive; an error when it is not this format.
     pub(super) fn next(&mut self) -> Result<Option<Packet>, &'static str> {
         let rest = &self.bytes[self.start..];
         let Some((digits, rest)) = rest.split_at_checked(HEADER) else { return Ok(None) };

@@ -44,7 +44,7 @@ impl RepositoryLocation {
         }
     }
 
-    /// `NotConfigured` for a local path.
+    /// `None` for a local path.
     pub(super) fn remote_address(&self) -> Option<RemoteAddress> {
         let RepositoryLocationKind::Remote { url, credentials, clone } = &self.kind else { return None };
         Some(RemoteAddress {

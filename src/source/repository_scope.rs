@@ -19,7 +19,7 @@ pub type OutsideFileLister = fn(path: &str, text: &str) -> Vec<String>;
 pub(super) struct OutsidePatterns(BTreeMap<String, Vec<String>>);
 
 impl OutsidePatterns {
-    /// Updates the patterns of one file; `NotConfigured` for a deleted file.
+    /// Updates the patterns of one file; `None` for a deleted file.
     pub(super) fn update(&mut self, listed: OutsideFileLister, path: &str, file: Option<&SnapshotFile>) {
         let text = file.and_then(|file| std::str::from_utf8(&file.content).ok());
         let patterns = text.map(|text| listed(path, text)).unwrap_or_default();

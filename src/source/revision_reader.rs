@@ -515,7 +515,7 @@ impl RevisionReader {
         Ok((files, lists, kept))
     }
 
-    /// `NotConfigured` when the file is too large and of no kind that tutti reads.
+    /// `None` when the file is too large and of no kind that tutti reads.
     fn load_file(
         &self,
         path: &str,

@@ -51,7 +51,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The change of a payload; `NotConfigured` if it does not match.
+/// The change of a payload; `None` if it does not match.
 pub fn evaluate(
     trigger: &Trigger,
     payload: &Value,

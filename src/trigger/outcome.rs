@@ -19,7 +19,7 @@ pub struct TriggerOutcome {
     pub file: String,
     /// The path for [`edit::set_scalar`].
     pub field: String,
-    /// `NotConfigured`: the file does not exist yet, and is a pin.
+    /// `None`: the file does not exist yet, and is a pin.
     pub from: Option<String>,
     pub to: String,
     /// The version of the app after the change, if it is known.
@@ -37,7 +37,7 @@ impl TriggerOutcome {
         self.from.as_ref() != Some(&self.to)
     }
 
-    /// The file with the new value. `text`: the file at the base, `NotConfigured` if there is none.
+    /// The file with the new value. `text`: the file at the base, `None` if there is none.
     pub fn edited_file(&self, text: Option<&str>) -> Result<String, edit::Error> {
         match text {
             Some(text) => edit::set_scalar(text, &self.field, &self.to),

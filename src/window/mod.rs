@@ -17,7 +17,7 @@ use crate::model::{CALENDAR_CYCLE_DAYS, CronSchedule, Window, WindowAction, Wind
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowActivity {
     pub is_active: bool,
-    /// Until when this is so at least. `NotConfigured`: for ever.
+    /// Until when this is so at least. `None`: for ever.
     pub until: Option<Timestamp>,
 }
 
@@ -31,7 +31,7 @@ pub enum WindowState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShutWindow {
     pub window: Arc<Window>,
-    /// When it may end. `NotConfigured`: not by itself.
+    /// When it may end. `None`: not by itself.
     pub until: Option<Timestamp>,
 }
 

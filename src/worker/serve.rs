@@ -66,7 +66,7 @@ impl TextCache {
         frames::encode(&WorkerAnswer { unknown }, [answer.unwrap_or_default().as_bytes()])
     }
 
-    /// `NotConfigured`: a text is missing.
+    /// `None`: a text is missing.
     fn answer(&mut self, frame: &Frame) -> io::Result<Option<String>> {
         let WorkerRequest { task, kept, lines } = serde_json::from_slice(frame.head())?;
         let mut texts = frame.texts();

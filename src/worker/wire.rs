@@ -46,7 +46,7 @@ pub fn encode_request(
     frames::encode(&head, texts.chain([request.body.as_bytes()]))
 }
 
-/// `NotConfigured`: the worker needs more texts.
+/// `None`: the worker needs more texts.
 pub fn read_answer(frame: &Frame) -> io::Result<Option<Vec<u8>>> {
     let WorkerAnswer { unknown } = serde_json::from_slice(frame.head())?;
     Ok((!unknown).then(|| frame.texts().to_vec()))

@@ -75,7 +75,7 @@ fn lists_and_json_files_are_read_as_kubectl_reads_them() {
     check("js", &["ConfigMap default/j"]);
 }
 
-/// Helm's programs; `NotConfigured` where they are not built and need not be.
+/// Helm's programs; `None` where they are not built and need not be.
 fn with_charts() -> bool {
     crate::charts::support::helm().is_some()
 }

@@ -54,7 +54,7 @@ async fn everything(fleet: &Fleet) -> BTreeMap<String, String> {
 }
 
 /// Runs the first revision to its end and then the second, killing the process that brings
-/// `interrupted` (0: the first) after `writes` writes. `NotConfigured` when it needs no more writes than that.
+/// `interrupted` (0: the first) after `writes` writes. `None` when it needs no more writes than that.
 async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, String>> {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea.instance());

@@ -45,7 +45,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// What is there already, without building: `NotConfigured` when something is missing from the cache. A named folder that
+    /// What is there already, without building: `None` when something is missing from the cache. A named folder that
     /// lacks a program is an error, never a reason to build.
     pub fn find() -> Result<Option<Self>, Error> {
         let cache = cache::folder()?;

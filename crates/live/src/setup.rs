@@ -42,7 +42,7 @@ impl Setup {
         self
     }
 
-    /// Which of so many older versions a cluster runs; `NotConfigured`: the newest.
+    /// Which of so many older versions a cluster runs; `None`: the newest.
     fn older(&self, index: usize, versions: usize) -> Option<usize> {
         let first = self.clusters.len().saturating_sub(self.old);
         index.checked_sub(first).and_then(|place| place.checked_rem(versions))
@@ -92,7 +92,7 @@ impl Live {
         &self.clusters[index]
     }
 
-    /// `NotConfigured` when the setup has none.
+    /// `None` when the setup has none.
     pub fn gitea(&self) -> Option<&Gitea> {
         self.gitea.as_ref()
     }

@@ -1,10 +1,6 @@
 //! Reads and changes Kubernetes objects that are held as JSON.
 //!
-<<<<<<< HEAD
-//! Objects come in every kind, so nothing here is typed; a missing field reads as `NotConfigured` or zero.
-=======
 //! Objects of every kind pass through here, so nothing is typed. A missing field reads as `None` or zero.
->>>>>>> names8
 
 use std::collections::BTreeMap;
 use std::time::Duration;

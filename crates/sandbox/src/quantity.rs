@@ -118,7 +118,7 @@ impl Quantity {
         }
     }
 
-    /// `NotConfigured` for what is broken, or less than 1024.
+    /// `None` for what is broken, or less than 1024.
     fn canonical_binary(&self) -> Option<String> {
         let nano = at_nano(self.digits, self.power)?;
         let mut whole = nano / 1_000_000_000;

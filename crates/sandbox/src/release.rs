@@ -1,13 +1,7 @@
 //! Differences between the API servers of older Kubernetes releases and the newest.
 //!
-<<<<<<< HEAD
-//! Only what clients of an API server notice: which kinds it serves, which forms of discovery and of watches, what it asks of an
-//! apply, what it writes into `managedFields`. Controllers, defaults and validation are those of the newest release
-//! (`docs/development/sandbox.md`).
-=======
 //! Only what clients notice differs: served kinds, forms of discovery and watches, requirements of an apply, entries of
 //! `managedFields`. Controllers, defaults and validation are those of the newest release (`docs/sandbox.md`).
->>>>>>> names8
 
 use std::collections::BTreeMap;
 

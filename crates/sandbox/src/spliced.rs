@@ -75,7 +75,7 @@ fn head(kind: &ResourceKind) -> Vec<u8> {
     format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.api_version()).into_bytes()
 }
 
-/// The text after the type of an object; `NotConfigured` when it does not begin with its type.
+/// The text after the type of an object; `None` when it does not begin with its type.
 fn fields(object: &[u8]) -> Option<&[u8]> {
     let kind = text::field(object, "kind")?;
     let after_kind = object.strip_prefix(b"{\"kind\":")?.get(kind.len()..)?;

@@ -48,7 +48,7 @@ impl ApiTokens {
         *self.triggers.write() = Arc::new(tokens);
     }
 
-    /// `source`: `NotConfigured` for requests of tests.
+    /// `source`: `None` for requests of tests.
     pub(super) fn identify(&self, headers: &HeaderMap, source: Option<IpAddr>) -> Result<ApiCaller, Problem> {
         let Some(operator) = &self.operator else {
             let detail = "the API is closed: `tutti run` was given no token for it (help: --api-token-env NAME, or apiToken in the settings file)";

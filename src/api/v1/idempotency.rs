@@ -22,7 +22,7 @@ pub(super) struct IdempotencyCache {
 struct CachedCall {
     /// Digest of the payload.
     payload: Digest,
-    /// `NotConfigured` while the call runs.
+    /// `None` while the call runs.
     answer: Option<String>,
 }
 

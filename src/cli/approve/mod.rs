@@ -103,7 +103,7 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
 }
 
 impl ApprovalFileArgs {
-    /// The manifest folder and the current overview: an approval for another state is void. `NotConfigured`: a signal ended it.
+    /// The manifest folder and the current overview: an approval for another state is void. `None`: a signal ended it.
     async fn observe(
         &self,
         until: fn(Duration) -> RunUntil,

@@ -10,7 +10,7 @@ use crate::cluster::{AccessQuestion, HomeCluster, HomeError};
 use crate::fleet::Fleet;
 use crate::report::status_text::count_noun;
 
-/// `NotConfigured`: it refers to nothing there.
+/// `None`: it refers to nothing there.
 pub async fn examine(fleet: &Fleet, home: &HomeCluster) -> Option<DoctorFinding> {
     let needs = access::home_rights(&fleet.instance, fleet.clusters.values(), None);
     let rights: Vec<&Right> = needs.rights.keys().collect();

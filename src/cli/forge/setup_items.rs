@@ -17,7 +17,7 @@ pub struct DesiredForgeState {
     pub branch: String,
     /// `/hooks/v1/{receiver}`
     pub hook_path: String,
-    /// Base URL of the listener; `NotConfigured`: any host.
+    /// Base URL of the listener; `None`: any host.
     pub hooks_url: Option<String>,
     pub new_secret: bool,
     /// Required status contexts.

@@ -306,7 +306,7 @@ fn pod_set_status(
     }
 }
 
-/// Status of a held unit; `NotConfigured`: it only needs time.
+/// Status of a held unit; `None`: it only needs time.
 fn held_status(hold: &RolloutHold, rollout: Option<&RolloutReport>) -> Option<AppSetStatus> {
     let is_asked = rollout.is_some_and(|rollout| rollout.confirmation.is_some());
     if hold.confirmation().is_some() {

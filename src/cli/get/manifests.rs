@@ -228,7 +228,7 @@ fn window_line(window: &Window, now: Timestamp) -> WindowLine<'_> {
 #[serde(rename_all = "camelCase")]
 struct AnalysisLine<'a> {
     name: &'a str,
-    /// `prometheus`, `http` or `health`; `NotConfigured`: the manifest has a mistake.
+    /// `prometheus`, `http` or `health`; `None`: the manifest has a mistake.
     asks: Option<&'static str>,
     success: Option<&'a str>,
     failure: Option<&'a str>,

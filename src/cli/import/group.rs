@@ -219,7 +219,7 @@ pub fn title(object: &Value) -> String {
 }
 
 impl AppDraft {
-    /// Its replicas; `NotConfigured`: not set, or set by an autoscaler.
+    /// Its replicas; `None`: not set, or set by an autoscaler.
     pub fn replicas(&self) -> Option<u64> {
         self.workload.pointer("/spec/replicas").and_then(Value::as_u64)
     }

@@ -44,7 +44,7 @@ struct MessageLine<'a> {
     language: &'static str,
     ring: Option<&'a str>,
     phase: &'static str,
-    /// `APP on CLUSTER`; `NotConfigured`: without a failure.
+    /// `APP on CLUSTER`; `None`: without a failure.
     if_fails: Option<String>,
     held_until: Option<Timestamp>,
     thread: &'a str,

@@ -136,7 +136,7 @@ async fn app_commits(
     Ok(commits)
 }
 
-/// The newest commit that changed an input of any target; `NotConfigured`: the app does not exist there.
+/// The newest commit that changed an input of any target; `None`: the app does not exist there.
 async fn newest_change(process: &ProcessSettings, mut snapshot: Snapshot, app: &AppId) -> Option<Revision> {
     snapshot.keys = process.keys.clone();
     let fleet = repository::fleet(&snapshot);

@@ -78,7 +78,7 @@ struct PrintedRollout {
     confirmation: Option<Confirmation>,
 }
 
-/// Prints the waves when one progresses, and moving units in between, until the end; `NotConfigured`: stopped before.
+/// Prints the waves when one progresses, and moving units in between, until the end; `None`: stopped before.
 async fn follow_rollout(
     mut seen: watch::Receiver<Arc<Overview>>,
     name: &str,

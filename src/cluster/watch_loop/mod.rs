@@ -69,7 +69,7 @@ const END_OF_LIST: &str = "k8s.io/initial-events-end";
 pub(super) struct WatchConfig {
     /// For the log.
     pub cluster: ClusterName,
-    /// `NotConfigured`: all objects.
+    /// `None`: all objects.
     pub labels: Option<String>,
     /// Objects of one page.
     pub page: u32,
@@ -142,7 +142,7 @@ enum WatchLoopState<const METADATA: bool> {
     Begun,
     /// A streamed list is being read.
     Streamed(Events<METADATA>),
-    /// The next page; `NotConfigured` is the first.
+    /// The next page; `None` is the first.
     Page(Option<String>),
     /// The objects of a page are being returned.
     Read {

@@ -77,7 +77,7 @@ async fn merged_pull_request(
     Ok(Some(pull).filter(|pull| pull.base.reference == branch))
 }
 
-/// The reviewers who approved a file in the pull request that brought its commit. `NotConfigured`: no pull request brought it.
+/// The reviewers who approved a file in the pull request that brought its commit. `None`: no pull request brought it.
 async fn reviewers(
     sources: &AgreementSources,
     file: &FileVersion,

@@ -109,7 +109,7 @@ impl AppEntry {
         }
     }
 
-    /// A unit at a commit; `NotConfigured` if the commit lacks the unit.
+    /// A unit at a commit; `None` if the commit lacks the unit.
     pub fn baseline_at(&self, id: &UnitId, revision: &Revision) -> Option<UnitBaseline> {
         let rendered = Arc::clone(self.past_app(revision)?.renders.get(&id.cluster)?);
         let content = unit_content(&rendered, &self.head, id);
@@ -175,7 +175,7 @@ pub fn unit_content(rendered: &RenderedTarget, head: &AppHead, unit: &UnitId) ->
     UnitContent::of(objects.map(|object| (object.id.clone(), object.content())).collect())
 }
 
-/// Reads an app at an earlier commit and renders it for the current clusters; `NotConfigured` if that fails. `defined`: the kinds that
+/// Reads an app at an earlier commit and renders it for the current clusters; `None` if that fails. `defined`: the kinds that
 /// other apps define at the head.
 pub async fn read_past_app(
     history: &RenderHistory,

@@ -44,7 +44,7 @@ impl SelectedRules {
 pub struct HeadUnit {
     /// The position of its wave.
     pub wave: usize,
-    /// Its content for the current capabilities of the cluster; `NotConfigured`: it cannot be rendered.
+    /// Its content for the current capabilities of the cluster; `None`: it cannot be rendered.
     pub content: Option<Arc<UnitContent>>,
     pub pin: Option<Arc<str>>,
 }

@@ -132,7 +132,7 @@ impl CauseSearch {
         self.healthy_since.is_none()
     }
 
-    /// The time of its search or of its removal. `NotConfigured` while a list is in progress.
+    /// The time of its search or of its removal. `None` while a list is in progress.
     pub fn deadline(&self) -> Option<Instant> {
         match self.healthy_since {
             _ if self.is_under_way => None,

@@ -14,11 +14,11 @@ use crate::model::ObjectId;
 pub struct KindWatch {
     task: JoinHandle<()>,
     pub is_listed: bool,
-    /// Objects of the list in progress; `NotConfigured` if no list is in progress.
+    /// Objects of the list in progress; `None` if no list is in progress.
     pub listed_objects: Option<BTreeSet<ObjectId>>,
     /// Start of the current list that is not complete.
     pub listing_since: Option<Instant>,
-    /// The watch has reported the state at this resourceVersion, and reports all changes after it; `NotConfigured` before the first list.
+    /// The watch has reported the state at this resourceVersion, and reports all changes after it; `None` before the first list.
     pub seen_version: Option<u64>,
     /// The error that broke the watch, until the next event.
     pub error: Option<String>,

@@ -105,7 +105,7 @@ impl GiteaClient {
         self.parse(call, &body)
     }
 
-    /// `NotConfigured` if the resource does not exist in an existing repository.
+    /// `None` if the resource does not exist in an existing repository.
     pub(super) async fn find<T: DeserializeOwned>(
         &self,
         call: GiteaCall,

@@ -262,7 +262,7 @@ struct PullRepositoryResponse {
 }
 
 impl PullResponse {
-    /// `NotConfigured` if a side has no commit: one broken pull request must not hide the others.
+    /// `None` if a side has no commit: one broken pull request must not hide the others.
     fn into_pull(self) -> Option<Pull> {
         let home = self.base.repo.as_ref().map(|repository| repository.id);
         // Without a label it was a push to `refs/for/…`, which every reader may do.

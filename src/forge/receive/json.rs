@@ -1,4 +1,4 @@
-//! Reads fields of a payload. A missing field or one of another type is `NotConfigured`.
+//! Reads fields of a payload. A missing field or one of another type is `None`.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub(super) fn is_true(value: &Value, path: &[&str]) -> bool {
     at(value, path).is_some_and(|value| value == &Value::Bool(true))
 }
 
-/// The id of a commit; `NotConfigured` for the null id.
+/// The id of a commit; `None` for the null id.
 pub(super) fn commit(value: &Value, path: &[&str]) -> Option<String> {
     text(value, path).filter(|id| is_commit(id) && !is_null_commit(id))
 }

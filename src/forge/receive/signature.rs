@@ -35,7 +35,7 @@ fn any<T>(codes: impl Iterator<Item = T>, fits: impl Fn(T) -> Choice) -> bool {
     codes.fold(Choice::from(0), |any, code| any | fits(code)).into()
 }
 
-/// `NotConfigured` for an empty key, which is public.
+/// `None` for an empty key, which is public.
 fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> Option<[u8; 32]> {
     if key.is_empty() {
         return None;

@@ -172,7 +172,7 @@ impl HealthRules {
         self.rule(kind).is_none() && is_metadata_only(kind)
     }
 
-    /// `NotConfigured`: the shipped rules decide.
+    /// `None`: the shipped rules decide.
     pub fn rule_digest(&self, kind: &GroupVersionKind) -> Option<RuleDigest> {
         Some(self.rule(kind)?.mark)
     }
@@ -206,7 +206,7 @@ impl PartialEq for HealthRules {
 }
 
 impl CompiledRule {
-    /// `NotConfigured`: the script returned nothing for this object.
+    /// `None`: the script returned nothing for this object.
     fn judge(&self, object: &Value) -> Option<Health> {
         let judged = match &self.judge {
             RuleEvaluator::Expressions(compiled) => compiled.health_of(object).map(Some),

@@ -51,7 +51,7 @@ pub fn worst_case_steps(length: usize, pattern: &[u8], is_anchorable: bool) -> u
 }
 
 /// If the next item cannot start with a byte of this one, only one length continues, though it is tried after each.
-/// Returns the extra steps of each try; `NotConfigured` if more than one length may continue.
+/// Returns the extra steps of each try; `None` if more than one length may continue.
 fn settled<'p>(
     item: &PatternItem<'p>,
     items: &mut Peekable<impl Iterator<Item = PatternItem<'p>>>,

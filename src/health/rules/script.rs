@@ -56,7 +56,7 @@ impl Script {
         }
     }
 
-    /// `NotConfigured`: no result for this object. The error says why it cannot be evaluated.
+    /// `None`: no result for this object. The error says why it cannot be evaluated.
     pub fn health_of(&self, object: &Value) -> Result<Option<Health>, String> {
         let ScriptRunner { interpreter, chunk, strikes } = &mut *self.judge.lock();
         if *strikes >= STRIKES {

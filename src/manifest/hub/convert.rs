@@ -108,7 +108,7 @@ impl ConversionWalk<'_> {
             })
     }
 
-    /// What the text at this place becomes; `NotConfigured` when it stays.
+    /// What the text at this place becomes; `None` when it stays.
     fn translated_text(&self, text: &str) -> Result<Option<String>, String> {
         let Some(ConversionAction::Values(pairs)) =
             self.find_action(|say| matches!(say, ConversionAction::Values(_)))
@@ -166,7 +166,7 @@ impl ConversionWalk<'_> {
     }
 }
 
-/// Translates a text by pairs of (version, hub); `NotConfigured` when it stays. The error is the text that already has this meaning: without the
+/// Translates a text by pairs of (version, hub); `None` when it stays. The error is the text that already has this meaning: without the
 /// refusal, the way back would be ambiguous.
 fn translate(
     pairs: &[(String, String)],

@@ -72,7 +72,7 @@ pub fn migrate(
     Err(vec![manual_edit_error(file, Location::new(file, 1, 1))])
 }
 
-/// `NotConfigured` when the document stays as it is.
+/// `None` when the document stays as it is.
 fn convert(
     hub: &Hub,
     version: Option<&str>,

@@ -59,7 +59,7 @@ pub enum ConversionAction {
     Absent,
 }
 
-/// `spec.clusters[].name` in parts; `NotConfigured` when it is no path.
+/// `spec.clusters[].name` in parts; `None` when it is no path.
 pub fn parse_field(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     for mut part in text.split('.') {

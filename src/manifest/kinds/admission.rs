@@ -25,7 +25,7 @@ pub enum AdmissionManifest {
     Params(Box<ParamObject>),
 }
 
-/// Reads a Kubernetes document below `policies/`. `NotConfigured`: its kind is unknown.
+/// Reads a Kubernetes document below `policies/`. `None`: its kind is unknown.
 pub fn read(
     api_version: &str,
     kind: &str,

@@ -89,7 +89,7 @@ fn read_rule(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<ApprovalR
     })
 }
 
-/// The items of a list that must not be empty. `NotConfigured`: it has a mistake.
+/// The items of a list that must not be empty. `None`: it has a mistake.
 fn read_given_list<T>(
     list: Option<ManifestValue<'_>>,
     reading: &mut ReadContext<'_>,
@@ -117,7 +117,7 @@ fn valid_name(root: &YamlNode) -> Option<&str> {
     root.find(&["metadata", "name"]).and_then(YamlNode::as_str).filter(|name| !name.trim().is_empty())
 }
 
-/// Approvers with a mistake have no people. `NotConfigured`: the name of the role is unknown.
+/// Approvers with a mistake have no people. `None`: the name of the role is unknown.
 pub fn read_approvers(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Approvers> {
     let read = read_people(root, reading);
     let is_wrong = reading.mistakes.iter().any(Diagnostic::is_error);

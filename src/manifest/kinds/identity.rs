@@ -137,7 +137,7 @@ const KNOWN_KINDS: &[(&[&str], &str, KindSupport)] = &[
     (&[OWN, "core.oam.dev/v1beta1"], "ResourceAddonDefinition", KindSupport::Planned),
 ];
 
-/// `NotConfigured`, with a mistake, when apiVersion or kind are missing or unknown.
+/// `None`, with a mistake, when apiVersion or kind are missing or unknown.
 pub fn identify(root: &YamlNode, hub: &Hub, reading: &mut ReadContext<'_>) -> Option<DocumentIdentity> {
     if root.as_map().is_none() {
         let location = reading.location(root);

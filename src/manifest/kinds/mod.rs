@@ -1,7 +1,7 @@
 //! One reader per kind of manifest.
 //!
 //! [`identify`] finds the kind of a document by its apiVersion and kind. Every reader takes the root of a document and a [`ReadContext`]. It
-//! returns `NotConfigured` when the manifest cannot be built; the caller drops a manifest with any mistake.
+//! returns `None` when the manifest cannot be built; the caller drops a manifest with any mistake.
 
 pub mod admission;
 pub mod analysis;

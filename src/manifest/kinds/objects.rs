@@ -92,7 +92,7 @@ pub fn listed_beside(path: &str, text: &str) -> Vec<String> {
     patterns.filter(|pattern| outside_path::is_outside(pattern)).collect()
 }
 
-/// The pattern from the folder that is read; one that leaves that begins with `../`. `NotConfigured` for an absolute one and for none.
+/// The pattern from the folder that is read; one that leaves that begins with `../`. `None` for an absolute one and for none.
 fn from_read_folder(folder: &str, pattern: &str) -> Option<String> {
     if pattern.is_empty() || pattern.starts_with('/') {
         return None;

@@ -12,13 +12,13 @@ pub struct PinManifest {
     /// Of the app, with a final `/`.
     pub folder: String,
     pub ring: String,
-    /// `NotConfigured`: it has mistakes, and what it says is not known.
+    /// `None`: it has mistakes, and what it says is not known.
     pub version: Option<String>,
     /// Of the version.
     pub location: Location,
 }
 
-/// The folder of its app and its ring; `NotConfigured` when the path is none of a pin.
+/// The folder of its app and its ring; `None` when the path is none of a pin.
 pub fn parts(path: &str) -> Option<(String, String)> {
     let (above, file) = path.rsplit_once('/')?;
     let folder = above.strip_suffix("pins")?;

@@ -26,7 +26,7 @@ pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<App> {
     Some(common::build_app(metadata?, &common, AppSpec::Project(Box::new(project)), AppId::PROJECT))
 }
 
-/// The namespace of a project, even if its manifest has mistakes; `NotConfigured` when it is unknown.
+/// The namespace of a project, even if its manifest has mistakes; `None` when it is unknown.
 pub fn namespace_of(root: &YamlNode) -> Option<String> {
     let has_like = |map: Option<&YamlNode>, key: &str| {
         let entries = map.and_then(YamlNode::as_map).unwrap_or_default();

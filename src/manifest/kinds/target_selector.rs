@@ -7,7 +7,7 @@ use super::placement;
 use crate::model::glob::{self, SeparatorMatching};
 use crate::model::{Location, TargetSelector};
 
-/// One that selects targets and nothing else. `NotConfigured`: it has a mistake, and must not select everything.
+/// One that selects targets and nothing else. `None`: it has a mistake, and must not select everything.
 pub fn read(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<TargetSelector> {
     let mut fields = ManifestFields::of(value, reading)?;
     let before = reading.mistakes.len();

@@ -18,7 +18,7 @@ pub struct ManifestFields<'a> {
 }
 
 impl<'a> ManifestFields<'a> {
-    /// `NotConfigured`, and a mistake, when the value is no map.
+    /// `None`, and a mistake, when the value is no map.
     pub fn of(value: &ManifestValue<'a>, reading: &mut ReadContext<'_>) -> Option<Self> {
         let Some(entries) = value.node.as_map() else {
             reading.wrong_type(value, "a map");
@@ -45,7 +45,7 @@ impl<'a> ManifestFields<'a> {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// `NotConfigured` when the field is absent or null, which are the same to Kubernetes.
+    /// `None` when the field is absent or null, which are the same to Kubernetes.
     pub fn optional(&mut self, name: &'static str, reading: &ReadContext<'_>) -> Option<ManifestValue<'a>> {
         self.known.push(name);
         #[cfg(test)]

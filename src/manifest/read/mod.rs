@@ -1,7 +1,7 @@
 //! Converts nodes to types, field by field.
 //!
 //! A [`ReadContext`] collects the mistakes of one document. [`ManifestFields`] takes the fields of one map and reports unknown ones. A reader returns
-//! `NotConfigured` after it reported a mistake; the caller continues with the other fields, so that one pass finds all mistakes.
+//! `None` after it reported a mistake; the caller continues with the other fields, so that one pass finds all mistakes.
 
 mod fields;
 mod names;

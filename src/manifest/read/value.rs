@@ -18,7 +18,7 @@ pub struct ManifestValue<'a> {
     pub node: &'a YamlNode,
     /// For example `spec.clusterTopology.clusters[0].name`; empty at the root.
     pub path: String,
-    /// Where the name of its field stands; `NotConfigured` for the root and for items of lists.
+    /// Where the name of its field stands; `None` for the root and for items of lists.
     pub name_location: Option<Location>,
 }
 

@@ -60,7 +60,7 @@ pub fn versions(kind: ManifestKind, hub: &Hub) -> Vec<String> {
     std::iter::once(OWN_VERSION.to_owned()).chain(foreign).collect()
 }
 
-/// The schema of a kind; `NotConfigured` when it has none. Errors come from a broken schema file, which tests exclude.
+/// The schema of a kind; `None` when it has none. Errors come from a broken schema file, which tests exclude.
 pub fn schema_of(kind: ManifestKind, hub: &Hub) -> Result<Option<Value>, Vec<Diagnostic>> {
     let Some((_, text)) = KINDS.iter().find(|(known, _)| *known == kind) else { return Ok(None) };
     let mut parts = yaml::parse_values(kind.name(), text)?;

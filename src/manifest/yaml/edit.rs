@@ -23,7 +23,7 @@ fn offset(text: &str, position: TextPosition) -> Option<usize> {
     Some(mark + before + within)
 }
 
-/// The new text with the quotes of the old one, or with quotes when it needs them; `NotConfigured` when the old text has escapes or several lines.
+/// The new text with the quotes of the old one, or with quotes when it needs them; `None` when the old text has escapes or several lines.
 pub fn requote(written: &str, old: &str, new: &str) -> Option<String> {
     if written == old && !written.starts_with(['"', '\'']) {
         return Some(if is_plain(new) { new.to_owned() } else { double_quoted(new) });

@@ -18,7 +18,7 @@ pub struct JsonDocument {
     pub line: u32,
 }
 
-/// The values of a text that is JSON; `NotConfigured` for a text that is not, which is read as YAML.
+/// The values of a text that is JSON; `None` for a text that is not, which is read as YAML.
 pub fn json_values(text: &str) -> Option<Vec<JsonDocument>> {
     if !text.trim_start().starts_with('{') {
         return None;
@@ -70,7 +70,7 @@ fn without_surrogates(text: &str) -> Cow<'_, str> {
 }
 
 /// The text with a character of its own for each colon that may end a plain scalar (`[a, fd00::]`). In quotes, comments and
-/// blocks it stands for a colon as well: [`with_colons`] brings all of them back. `NotConfigured`: there is no such colon.
+/// blocks it stands for a colon as well: [`with_colons`] brings all of them back. `None`: there is no such colon.
 pub fn without_colons(text: &str) -> Option<String> {
     let ends_scalar = |(at, _): (usize, &str)| {
         let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before)).copied();

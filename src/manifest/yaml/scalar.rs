@@ -66,7 +66,7 @@ fn integer(text: &str) -> Option<Number> {
     (!signed || i64::try_from(value).is_ok()).then(|| Number::from(value))
 }
 
-/// `NotConfigured` when one of them does not stand between two digits.
+/// `None` when one of them does not stand between two digits.
 fn without_underscores(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let is_digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
@@ -94,7 +94,7 @@ fn float(plain: &str, text: &str) -> Option<YamlNodeKind> {
     value.is_finite().then(|| YamlNodeKind::Float(value, text.into()))
 }
 
-/// The text that kubectl makes of a scalar key; `NotConfigured` for null, which cannot be a key.
+/// The text that kubectl makes of a scalar key; `None` for null, which cannot be a key.
 pub fn key_text(kind: YamlNodeKind) -> Option<String> {
     match kind {
         YamlNodeKind::String(text) => Some(text),

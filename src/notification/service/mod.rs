@@ -104,7 +104,7 @@ impl ResolvedService {
     }
 }
 
-/// Below the limit of each service, which leaves room for other senders. `NotConfigured`: a program, which reports its own limit.
+/// Below the limit of each service, which leaves room for other senders. `None`: a program, which reports its own limit.
 pub fn rate_limits(target: &ResolvedService) -> Option<RateLimits> {
     let limits = |per_minute, apart| RateLimits { per_minute, min_interval: Duration::from_millis(apart) };
     Some(match target {

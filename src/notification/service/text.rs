@@ -127,7 +127,7 @@ fn without_addresses(text: &str) -> String {
     text.replace("://", "：//")
 }
 
-/// `NotConfigured`: no web address, an address with a password, or a too long one.
+/// `None`: no web address, an address with a password, or a too long one.
 fn valid_link(link: &MessageLink) -> Option<MessageLink> {
     let url = Url::parse(&link.url).ok()?;
     let is_plain = url.has_host() && url.username().is_empty() && url.password().is_none();

@@ -27,7 +27,7 @@ pub struct ExplainedObject {
 pub struct ExplainedField {
     /// `spec.template.spec.containers[0].image`.
     pub path: String,
-    /// `NotConfigured`: it is secret.
+    /// `None`: it is secret.
     pub value: Option<Value>,
     pub written: FieldWriter,
     /// The values that it equals or is computed from.
@@ -84,7 +84,7 @@ pub struct ValueOrigin {
     pub overrides: Vec<Self>,
 }
 
-/// `NotConfigured`: the target does not render.
+/// `None`: the target does not render.
 pub fn explain(renderer: &FleetRenderer<'_>, target: &Target) -> Option<Vec<ExplainedObject>> {
     let stage = TraceSession::new(renderer.job(target)?)?;
     let made = stage.render_marked()?;

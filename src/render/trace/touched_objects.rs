@@ -27,7 +27,7 @@ impl TouchedLine {
     }
 }
 
-/// `NotConfigured`: the target does not render.
+/// `None`: the target does not render.
 pub fn touched_objects(
     renderer: &FleetRenderer<'_>,
     target: &Target,

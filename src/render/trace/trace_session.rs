@@ -21,7 +21,7 @@ pub struct TraceSession<'a> {
 }
 
 impl<'a> TraceSession<'a> {
-    /// `NotConfigured` when the layers of the target cannot be read.
+    /// `None` when the layers of the target cannot be read.
     pub fn new(job: RenderJob<'a>) -> Option<Self> {
         let inputs = input_files::input_files(&job, &job.stacks.stack_of(&job).ok()?.layers);
         let snapshot = input_files::narrowed_snapshot(&job, &inputs);
@@ -29,7 +29,7 @@ impl<'a> TraceSession<'a> {
         Some(Self { job, inputs, snapshot, fleet, target })
     }
 
-    /// Renders with marks; `NotConfigured`: the result differs from a plain render.
+    /// Renders with marks; `None`: the result differs from a plain render.
     pub fn render_marked(&self) -> Option<Vec<TracedObject>> {
         let made = self.run(&self.fleet, &self.snapshot, &self.target, TraceRecorder::marked())?;
         let rendered = self.job.run().ok()?;
@@ -37,7 +37,7 @@ impl<'a> TraceSession<'a> {
         rendered.objects.iter().all(known).then_some(made)
     }
 
-    /// Renders with one leaf altered, and returns the new value. `NotConfigured`: no alternative is accepted.
+    /// Renders with one leaf altered, and returns the new value. `None`: no alternative is accepted.
     pub fn with_altered_leaf(&self, input: &InputFile, leaf: &Leaf) -> Option<(Value, Vec<TracedObject>)> {
         alternative_values(&leaf.value).into_iter().find_map(|other| {
             let mut changes = vec![(&leaf.location, &other)];

@@ -63,7 +63,7 @@ pub struct OverviewIndex<'a> {
 }
 
 impl<'a> OverviewIndex<'a> {
-    /// `open`: commits whose start was sent and whose end was not. `NotConfigured`: the overview is not rendered yet.
+    /// `open`: commits whose start was sent and whose end was not. `None`: the overview is not rendered yet.
     pub fn of(overview: &'a Overview, open: &'a BTreeSet<Revision>) -> Option<Self> {
         if overview.revision.is_none() || !overview.is_rendered {
             return None;
@@ -151,7 +151,7 @@ impl<'a> OverviewIndex<'a> {
         threads
     }
 
-    /// `NotConfigured`: nothing of it is for this route.
+    /// `None`: nothing of it is for this route.
     fn rollout_state(
         &self,
         ring: RingName<'_>,

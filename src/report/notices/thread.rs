@@ -161,7 +161,7 @@ const MOST_DOUBLINGS: u32 = 6;
 const UNHEALTHY_DELAY: Duration = Duration::from_secs(60);
 const MAX_DELAY: Duration = Duration::from_secs(3600);
 
-/// `NotConfigured`: nothing to send. Each phase is sent once. Exceptions: a failure after a confirmation, and a problem that comes back
+/// `None`: nothing to send. Each phase is sent once. Exceptions: a failure after a confirmation, and a problem that comes back
 /// after a recovery; problem and recovery are always sent in pairs.
 pub fn next_notice(told: &ThreadHistory, condition: &ThreadCondition) -> Option<NextNotice> {
     use NotificationPhase::{Degraded, Done, Failed, Offline, Online, Recovered, Reverted, Started, Waiting};

@@ -116,7 +116,7 @@ fn rings_place(at: &ChainSubject<'_>) -> Option<Location> {
     at.context.fleet.rings_location.clone()
 }
 
-/// The rule kind of a hold. `NotConfigured`: no rule causes it.
+/// The rule kind of a hold. `None`: no rule causes it.
 pub fn rule_kind(hold: &RolloutHold) -> Option<RuleKind> {
     match hold.gate() {
         RolloutHold::Wave { .. }

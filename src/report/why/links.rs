@@ -18,7 +18,7 @@ pub struct ChainSubject<'a> {
     pub context: &'a WhyContext<'a>,
     pub app: &'a AppId,
     pub manifest: Option<&'a App>,
-    /// `NotConfigured`: the app is not placed there.
+    /// `None`: the app is not placed there.
     pub target: Option<&'a TargetReport>,
     pub cluster: Option<&'a ClusterName>,
 }

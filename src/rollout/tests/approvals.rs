@@ -23,7 +23,7 @@ pub struct Agreements {
     pub changes: Vec<ObjectId>,
     /// The reviewers of the pull requests that brought these commits.
     reviews: BTreeMap<Revision, ApprovalQueryResult>,
-    /// The authors of any change. `NotConfigured`: being read.
+    /// The authors of any change. `None`: being read.
     authors: Option<ApprovalQueryResult>,
 }
 

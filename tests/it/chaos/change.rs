@@ -147,7 +147,7 @@ fn free(wanted: &Wanted, number: u64) -> Name {
 }
 
 impl Change {
-    /// What it did, in words; `NotConfigured` when there was nothing to do.
+    /// What it did, in words; `None` when there was nothing to do.
     pub fn apply(self, wanted: &mut Wanted) -> Option<String> {
         let Self { what, number } = self;
         let mut draw = Draw::new(number);

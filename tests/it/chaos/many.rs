@@ -24,7 +24,7 @@ fn carry_out(schedule: &Schedule) -> Outcome {
     })
 }
 
-/// One schedule. What panics is a violation too. `NotConfigured` of one that never ends, whose clock stands still or whose end is never
+/// One schedule. What panics is a violation too. `None` of one that never ends, whose clock stands still or whose end is never
 /// reached.
 pub fn try_out(schedule: &Schedule, most: Duration) -> Option<Outcome> {
     let schedule = schedule.clone();

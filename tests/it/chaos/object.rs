@@ -143,7 +143,7 @@ impl Name {
         Kind::ALL.into_iter().map(|kind| Self::new(kind, name)).find(|it| it.words() == words)
     }
 
-    /// Of a path without a query; `NotConfigured` for what schedules do not write.
+    /// Of a path without a query; `None` for what schedules do not write.
     pub fn parse(path: &str) -> Option<Self> {
         let (folder, name) = path.rsplit_once('/')?;
         Kind::ALL.into_iter().find(|kind| kind.folder() == folder).map(|kind| Self::new(kind, name))

@@ -83,7 +83,7 @@ struct Try {
     /// Of the object as it was then.
     version: Option<String>,
     is_answered: bool,
-    /// `NotConfigured` when nobody knows what came of it.
+    /// `None` when nobody knows what came of it.
     status: Option<StatusCode>,
 }
 
@@ -159,7 +159,7 @@ impl Pace {
         self.tries.entry(place.clone()).or_default().push(one);
     }
 
-    /// What came of the last one that was sent and not answered yet: `NotConfigured` when the connection broke. `version` as the object is
+    /// What came of the last one that was sent and not answered yet: `None` when the connection broke. `version` as the object is
     /// now.
     pub fn answered(
         &mut self,

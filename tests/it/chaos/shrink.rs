@@ -48,10 +48,10 @@ fn tell_by(seed: u64, outcome: &Outcome, say: &dyn Fn(&str), run: Run<'_>) {
     say(&lines.join("\n"));
 }
 
-/// What comes of a schedule; `NotConfigured` of one that does not end.
+/// What comes of a schedule; `None` of one that does not end.
 type Run<'a> = &'a mut dyn FnMut(&Schedule) -> Option<Outcome>;
 
-/// The shortest that was found, with what came of it; `NotConfigured` when what was found comes up no second time.
+/// The shortest that was found, with what came of it; `None` when what was found comes up no second time.
 fn shrink(schedule: &Schedule, outcome: &Outcome, run: Run<'_>) -> Option<(Schedule, Outcome)> {
     let violation = told_alike(outcome.violations.first()?);
     let (mut last, mut endless) = (None, 0);

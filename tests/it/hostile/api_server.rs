@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// The body of an answer, piece by piece, by the number of the piece; `NotConfigured` ends it.
+/// The body of an answer, piece by piece, by the number of the piece; `None` ends it.
 type Pieces = Box<dyn FnMut(usize) -> Option<Vec<u8>> + Send>;
 
 pub struct Answer {

@@ -236,7 +236,7 @@ fn quote(rest: &[char]) -> usize {
     }
 }
 
-/// `r"…"`, `r#"…"#`, and their `b` and `c` forms; `NotConfigured` for any other word.
+/// `r"…"`, `r#"…"#`, and their `b` and `c` forms; `None` for any other word.
 fn raw_text(rest: &[char]) -> Option<usize> {
     let prefix = rest.iter().take_while(|c| matches!(c, 'r' | 'b' | 'c')).count();
     if prefix == 0 || prefix > 2 || rest[prefix - 1] != 'r' {

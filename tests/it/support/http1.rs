@@ -14,7 +14,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// The next request of a connection; `NotConfigured` at its end.
+/// The next request of a connection; `None` at its end.
 pub async fn read_request(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Request>> {
     let mut head = String::new();
     if stream.read_line(&mut head).await? == 0 {

@@ -17,7 +17,7 @@ pub type Change<'a> = (&'a str, Option<&'a str>);
 
 pub struct TestRepository {
     path: PathBuf,
-    /// Removed with the repository; `NotConfigured` when it stands in a folder of the test's own.
+    /// Removed with the repository; `None` when it stands in a folder of the test's own.
     _folder: Option<TempDir>,
     repository: Repository,
     /// Seconds of the next commit: equal commits have equal ids in every run.

@@ -28,7 +28,7 @@ pub trait Witness: Send + Sync {
 /// Shared by all connections of one process.
 #[derive(Clone)]
 pub struct Wires {
-    /// Writes that still get through; `NotConfigured`: all.
+    /// Writes that still get through; `None`: all.
     left: Arc<Mutex<Option<usize>>>,
     dead: watch::Sender<bool>,
     witness: Option<Arc<dyn Witness>>,

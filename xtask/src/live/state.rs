@@ -43,7 +43,7 @@ pub fn log_path() -> anyhow::Result<PathBuf> {
     Ok(live::cache_folder()?.join("up.log"))
 }
 
-/// `NotConfigured` when nothing was started. A state whose holder is gone is still an answer: the caller cleans up.
+/// `None` when nothing was started. A state whose holder is gone is still an answer: the caller cleans up.
 pub fn read() -> anyhow::Result<Option<State>> {
     let path = path()?;
     match fs::read(&path) {

@@ -6,7 +6,7 @@ use super::fill;
 use crate::registry::ResourceKind;
 use crate::store::{Object, text};
 
-/// The object in the version of `kind`: converted by name only (strategy `NotConfigured`), without what the
+/// The object in the version of `kind`: converted by name only (strategy `None`), without what the
 /// version does not know and with its defaults.
 pub(crate) fn present(kind: &ResourceKind, stored: &Object) -> Object {
     let (Some(schema), Some(declared)) = (&kind.schema, &kind.declared) else { return stored.clone() };
@@ -19,7 +19,7 @@ pub(crate) fn present(kind: &ResourceKind, stored: &Object) -> Object {
     if shown == **stored { stored.clone() } else { shown.into() }
 }
 
-/// The text of a stored object in the version of `kind`; `NotConfigured` when it is shown as it is stored.
+/// The text of a stored object in the version of `kind`; `None` when it is shown as it is stored.
 pub(crate) fn present_text(kind: &ResourceKind, stored: &[u8]) -> Option<Vec<u8>> {
     let declared = kind.declared.as_ref()?;
     let version = text::field(stored, "apiVersion").unwrap_or_default();

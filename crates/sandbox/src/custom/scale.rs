@@ -7,11 +7,7 @@ use crate::ssa::go;
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Counts {
-<<<<<<< HEAD
-    /// `NotConfigured`: the object does not say.
-=======
     /// `None` when the object has no value.
->>>>>>> names8
     pub(crate) wanted: Option<i64>,
     pub(crate) present: i64,
     pub(crate) selector: String,

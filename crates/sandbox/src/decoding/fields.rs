@@ -66,7 +66,7 @@ struct Reader<'d> {
     mistake: Option<String>,
 }
 
-/// The value, `NotConfigured` for null; an error ends the reading.
+/// The value, `None` for null; an error ends the reading.
 type Read = Result<Option<Value>, String>;
 
 impl<'d> Reader<'d> {

@@ -40,12 +40,12 @@ impl<'d> Declaration<'d> {
         Self::of(self.definitions, declared)
     }
 
-    /// A field of a struct; `NotConfigured` where it is not declared.
+    /// A field of a struct; `None` where it is not declared.
     pub(crate) fn field(self, name: &str) -> Option<Self> {
         self.fields()?.get(name).map(|field| self.at(field))
     }
 
-    /// The declared fields; `NotConfigured` for what is no struct.
+    /// The declared fields; `None` for what is no struct.
     pub(crate) fn fields(self) -> Option<&'d Map<String, Value>> {
         self.schema.get("properties")?.as_object()
     }
@@ -66,7 +66,7 @@ impl<'d> Declaration<'d> {
         self.definition
     }
 
-    /// `object`, `array`, `string`, `integer`, `number` or `boolean`; `NotConfigured` for what may be several.
+    /// `object`, `array`, `string`, `integer`, `number` or `boolean`; `None` for what may be several.
     pub(crate) fn json_type(self) -> Option<&'d str> {
         self.schema.get("type")?.as_str()
     }

@@ -68,7 +68,7 @@ fn verb(parts: &Parts, query: &Query, target: &Target) -> &'static str {
     }
 }
 
-/// The media type of the body, without its parameters; `NotConfigured` when the header makes no sense.
+/// The media type of the body, without its parameters; `None` when the header makes no sense.
 pub(super) fn media_type(parts: &Parts) -> Option<String> {
     let header = parts.headers.get(CONTENT_TYPE).map_or(Some(""), |value| value.to_str().ok())?;
     let mut pieces = header.split(';');

@@ -29,13 +29,13 @@ pub(crate) enum ApplyError {
 /// The live object before an apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Live<'l> {
-    /// `NotConfigured`: the apply creates the object.
+    /// `None`: the apply creates the object.
     pub(crate) object: Option<&'l Value>,
     /// The empty object of the kind.
     pub(crate) skeleton: &'l Value,
 }
 
-/// Merges `config` into `live`: the object with its managed fields, or `NotConfigured` when all stays as it
+/// Merges `config` into `live`: the object with its managed fields, or `None` when all stays as it
 /// is. Maps that lost their last field are null; nothing is defaulted.
 pub(crate) fn apply(
     live: Live<'_>,

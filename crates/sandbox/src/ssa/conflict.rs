@@ -37,7 +37,7 @@ impl Conflicts {
         self.0.iter().flat_map(|one| one.paths.iter().map(|path| (one.manager.as_str(), path.as_str())))
     }
 
-    /// Those about other paths; `NotConfigured` when there are none.
+    /// Those about other paths; `None` when there are none.
     pub(super) fn without(self, allowed: &[String]) -> Option<Self> {
         let mut rest = self.0;
         for conflict in &mut rest {

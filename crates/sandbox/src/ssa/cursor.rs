@@ -40,7 +40,7 @@ impl PartialEq for Candidates<'_> {
 impl<'s> Candidates<'s> {
     const NONE: Self = Self { map: None, scalar: None, list: None };
 
-    /// Maps come first, then scalars; `NotConfigured` when the type allows nothing.
+    /// Maps come first, then scalars; `None` when the type allows nothing.
     pub(super) fn shape(self) -> Option<Shape<'s>> {
         let map = self.map.map(Shape::Map);
         map.or(self.scalar.map(Shape::Scalar)).or(self.list.map(Shape::List))
@@ -86,7 +86,7 @@ impl<'s> TypeRef<'s> {
         self.candidates_for(Some(value)).shape()
     }
 
-    /// The type of a field; `NotConfigured` when the map has no place for it.
+    /// The type of a field; `None` when the map has no place for it.
     pub(super) fn field(self, map: &MapType, name: &str) -> Option<Self> {
         self.field_of(map, name).0
     }

@@ -24,7 +24,7 @@ impl<'a> FieldSet<'a> {
         out
     }
 
-    /// Reads `fieldsV1`; `NotConfigured` when it is not one. What a later server may mean is left out.
+    /// Reads `fieldsV1`; `None` when it is not one. What a later server may mean is left out.
     pub(crate) fn decode(fields: &'a Value) -> Option<Self> {
         Self::decode_with_self(fields).map(|(set, _)| set)
     }
@@ -81,7 +81,7 @@ impl<'a> PathElement<'a> {
         }
     }
 
-    /// `NotConfigured` when the text is no step, `Some(None)` when it is one of a kind that is not known.
+    /// `None` when the text is no step, `Some(None)` when it is one of a kind that is not known.
     #[allow(clippy::option_option, reason = "unreadable and unknown are not the same")]
     pub(crate) fn decode(text: &'a str) -> Option<Option<Self>> {
         let (kind, rest) = text.split_at_checked(2)?;

@@ -137,7 +137,7 @@ pub(crate) struct Managed<'a> {
 }
 
 impl<'a> Managed<'a> {
-    /// The owners of an object; `NotConfigured` when they cannot be read.
+    /// The owners of an object; `None` when they cannot be read.
     pub(crate) fn of(object: &'a Value) -> Option<Self> {
         let mut managed = Self::default();
         let Some(Value::Array(entries)) = encoded(object) else { return Some(managed) };

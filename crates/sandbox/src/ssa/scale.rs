@@ -17,12 +17,12 @@ use super::path::PathElement;
 const SCALE_VERSION: &str = "autoscaling/v1";
 const IN_SCALE: &[&str] = &["spec", "replicas"];
 
-/// The versions of a workload that its entries may name, and where each keeps its replicas; `NotConfigured`
+/// The versions of a workload that its entries may name, and where each keeps its replicas; `None`
 /// for one without a scale.
 pub(crate) struct ReplicaPaths<'k>(pub(crate) Vec<(Cow<'k, str>, Option<Vec<&'k str>>)>);
 
 impl ReplicaPaths<'_> {
-    /// `NotConfigured`: no such version.
+    /// `None`: no such version.
     fn at(&self, api_version: &str) -> Option<Option<Vec<PathElement<'_>>>> {
         let (_, path) = self.0.iter().find(|(version, _)| version == api_version)?;
         Some(path.as_ref().map(|path| steps(path)))
@@ -39,7 +39,7 @@ fn only<'n>(path: &[PathElement<'n>]) -> FieldSet<'n> {
     set
 }
 
-/// The entries of a workload's scale; `NotConfigured` when those of the workload cannot be read.
+/// The entries of a workload's scale; `None` when those of the workload cannot be read.
 pub(crate) fn owners_of_scale(workload: &Value, paths: &ReplicaPaths<'_>) -> Option<Vec<Value>> {
     let mut scale = Managed::default();
     for entry in Managed::of(workload)?.entries {

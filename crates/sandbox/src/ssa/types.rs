@@ -93,7 +93,7 @@ impl MergeSchema {
         }
     }
 
-    /// `NotConfigured` only for an id of another schema.
+    /// `None` only for an id of another schema.
     pub(crate) fn get(&self, id: TypeId) -> Option<&TypeDefinition> {
         self.types.get(id.0 as usize)
     }

@@ -18,7 +18,7 @@ use super::writer::Writer;
 
 /// The merge types of a kind in the versions that its entries may name.
 pub(crate) trait Types {
-    /// The type of the kind in a version; `NotConfigured` when there is no such version.
+    /// The type of the kind in a version; `None` when there is no such version.
     fn of(&self, api_version: &str) -> Option<TypeRef<'_>>;
 
     /// Does an entry of a removed version make a write fail? Otherwise the entry is dropped.
@@ -52,7 +52,7 @@ pub(crate) struct Write<'a> {
 
 /// The result of an apply.
 pub(super) struct Applied<'a> {
-    /// `NotConfigured`: the object stays as it is.
+    /// `None`: the object stays as it is.
     pub(super) object: Option<Value>,
     pub(super) managed: Managed<'a>,
     /// Is the ownership unchanged?

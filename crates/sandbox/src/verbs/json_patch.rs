@@ -46,7 +46,7 @@ impl Growth {
     }
 }
 
-/// `NotConfigured`: it does not fit.
+/// `None`: it does not fit.
 fn step(object: &mut Value, operation: &Value, growth: &mut Growth) -> Option<()> {
     let text = |field: &str| operation.get(field).and_then(Value::as_str);
     let said = operation.get("value").unwrap_or(&Value::Null);

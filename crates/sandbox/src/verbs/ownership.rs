@@ -38,7 +38,7 @@ pub(super) fn track_with(
     }
 }
 
-/// Merges a configuration; `NotConfigured` when the object stays as it is.
+/// Merges a configuration; `None` when the object stays as it is.
 pub(super) fn apply(
     kind: &ResourceKind,
     writer: &Writer,

@@ -176,7 +176,7 @@ fn check_ports(config: &Value) -> Result<(), ApiError> {
     }
 }
 
-/// A configuration merged into an object, which is not stored yet; `NotConfigured` when it stays as it is.
+/// A configuration merged into an object, which is not stored yet; `None` when it stays as it is.
 pub(super) fn merged(
     target: &Target,
     live: Option<&Value>,

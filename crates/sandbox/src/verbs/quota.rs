@@ -103,11 +103,7 @@ fn split(name: &str) -> Option<(&'static str, &str)> {
     }
 }
 
-<<<<<<< HEAD
-/// How much of what a quota counts an object takes, in thousandths; `NotConfigured` when it does not say.
-=======
 /// The amount of a quota's resource that an object requests, in thousandths; `None` without a request.
->>>>>>> names8
 fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
     if name.strip_prefix("count/").unwrap_or(name) == resource {
         return Some(1000);

@@ -183,7 +183,7 @@ fn applied(
     Ok(scale)
 }
 
-/// A number as the server's 32 bits keep it; `NotConfigured` for a broken one.
+/// A number as the server's 32 bits keep it; `None` for a broken one.
 fn whole(number: &Value) -> Option<i32> {
     let float = number.as_f64().filter(|float| float.fract() == 0.0);
     let whole = number.as_i64().or_else(|| float.map(|float| float as i64))?;

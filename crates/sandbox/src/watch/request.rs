@@ -37,7 +37,7 @@ pub(super) enum Begin {
 const LONGEST: Duration = Duration::from_secs(1800);
 
 impl WatchRequest {
-    /// `streaming_lists`: whether there are any; `NotConfigured`: the server has never heard of them.
+    /// `streaming_lists`: whether there are any; `None`: the server has never heard of them.
     pub(crate) fn parse(
         target: &Target,
         query: &Query,

@@ -126,7 +126,7 @@ impl Watch {
         event::tabled(&line, &self.request.target.kind, &self.clock, include, first)
     }
 
-    /// The next bytes; `NotConfigured` ends the watch cleanly, an error cuts it.
+    /// The next bytes; `None` ends the watch cleanly, an error cuts it.
     async fn next(&mut self) -> Option<Result<Bytes, io::Error>> {
         loop {
             if let Some(next) = self.pending.pop_front() {

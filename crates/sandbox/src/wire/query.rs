@@ -124,7 +124,7 @@ fn why_no_duration(text: &str) -> Option<String> {
     if text.len() == 1 { Some(format!("invalid duration {text:?}")) } else { None }
 }
 
-/// Percent-decoding; `NotConfigured` for what is badly encoded.
+/// Percent-decoding; `None` for what is badly encoded.
 pub(crate) fn decode(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::object;
 use crate::quantity::Quantity;
 
-/// A quantity in thousandths, rounded up; `NotConfigured` when it is none.
+/// A quantity in thousandths, rounded up; `None` when it is none.
 pub(crate) fn thousandths(quantity: &Value) -> Option<i128> {
     let text = match quantity {
         Value::String(text) => text.clone(),

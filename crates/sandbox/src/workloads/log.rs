@@ -54,7 +54,7 @@ impl LogQuery {
     }
 }
 
-/// A part of the log of one container, as a kubelet answers; `NotConfigured` when the pod has none.
+/// A part of the log of one container, as a kubelet answers; `None` when the pod has none.
 pub(crate) fn log_of(state: &State, pod: &Value, query: &LogQuery) -> Result<Option<Vec<u8>>, ApiError> {
     let container = container_of(pod, &query.container)?;
     if object::text(pod, &["spec", "nodeName"]).is_none() {

@@ -90,7 +90,7 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     object::condition_is_true(pod, "Ready")
 }
 
-/// When the pod counts as available; `NotConfigured` while it is not ready.
+/// When the pod counts as available; `None` while it is not ready.
 fn available_at(context: &Context<'_>, pod: &Value, min_ready: Duration) -> Option<Instant> {
     if !is_ready(pod) {
         return None;

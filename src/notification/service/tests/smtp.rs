@@ -10,7 +10,7 @@ use super::super::{SendOutcome, email};
 use super::fixtures::{message, secret};
 use crate::model::{MessageLanguage, NotificationPhase};
 
-/// Its address, and the lines that it gets. It answers `reply` to the recipient; `NotConfigured`: it stops answering.
+/// Its address, and the lines that it gets. It answers `reply` to the recipient; `None`: it stops answering.
 async fn server(reply: Option<&'static str>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");

@@ -25,9 +25,9 @@ pub struct Case {
     pub is_allowed: bool,
     /// What the server fills in decides.
     pub is_filled_in: bool,
-    /// `NotConfigured`: it is deleted.
+    /// `None`: it is deleted.
     pub object: Option<Value>,
-    /// `NotConfigured`: it is created.
+    /// `None`: it is created.
     pub old: Option<Value>,
 }
 

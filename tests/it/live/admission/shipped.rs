@@ -93,7 +93,7 @@ fn file(policy: &Value) -> File {
     file
 }
 
-/// `NotConfigured`: of a kind that this server does not have.
+/// `None`: of a kind that this server does not have.
 fn of_example(policy: &str, index: usize, example: &Value) -> Option<Case> {
     let name = example["name"].as_str().expect("a name").to_owned();
     let unique = format!("{policy}-{index}");

@@ -36,7 +36,7 @@ pub struct Scene {
 
 impl Scene {
     /// A repository with `tutti.yaml` and its Cluster files, not committed yet, and the namespace on each of
-    /// the first `clusters`. With four there are two rings, `test` and `prod`; `NotConfigured` without the tier.
+    /// the first `clusters`. With four there are two rings, `test` and `prod`; `None` without the tier.
     pub async fn new(name: &'static str, clusters: usize) -> Option<Self> {
         let live = tier().await?;
         let servers = if clusters > 2 { Some(Servers::shared().await) } else { None };

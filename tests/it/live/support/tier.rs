@@ -34,7 +34,7 @@ impl Servers {
     }
 }
 
-/// `NotConfigured` when it is not available, which was said; a failure to start fails the test.
+/// `None` when it is not available, which was said; a failure to start fails the test.
 pub async fn tier() -> Option<&'static Live> {
     let started = TIER.get_or_init(async || start().await.map_err(|error| error.to_string())).await;
     started.as_ref().unwrap_or_else(|error| panic!("{error}")).as_ref()

@@ -35,7 +35,7 @@ pub struct AppAt {
 pub struct Word {
     pub app: String,
     pub digest: String,
-    /// The last wave that may open; `NotConfigured`: a refused version starts again.
+    /// The last wave that may open; `None`: a refused version starts again.
     pub through: Option<String>,
     /// Its file: written anew, it is another word.
     pub text: String,

@@ -53,11 +53,11 @@ pub enum Event {
 pub struct Write {
     pub cluster: String,
     pub object: ObjectId,
-    /// `NotConfigured`: a delete.
+    /// `None`: a delete.
     pub applied: Option<Applied>,
     /// All objects of the instance, right before it.
     pub world: World,
-    /// The number of events when it was answered; `NotConfigured`: never.
+    /// The number of events when it was answered; `None`: never.
     pub until: Option<usize>,
 }
 
@@ -66,7 +66,7 @@ pub struct Write {
 pub struct Applied {
     pub app: String,
     pub revision: String,
-    /// `NotConfigured`: the app has no waves.
+    /// `None`: the app has no waves.
     pub content: Option<Digest>,
     pub replicas: Option<u64>,
     /// The commit that the unit ran before, as it says.

@@ -112,7 +112,7 @@ fn is_well(kind: &str, object: &Value) -> bool {
     }
 }
 
-/// The object that a path is of; `NotConfigured` for kinds that nobody rolls out.
+/// The object that a path is of; `None` for kinds that nobody rolls out.
 pub fn object_at(path: &str) -> Option<ObjectId> {
     KINDS.iter().find_map(|(group, kind, version, plural)| {
         let rest = path.strip_prefix(version)?.strip_prefix('/')?;

@@ -179,11 +179,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-<<<<<<< HEAD
-    /// What the rule's expression for a message says; `NotConfigured` if it says nothing that can be used.
-=======
     /// The result of the rule's message expression; `None` if it is unusable.
->>>>>>> names8
     fn message(
         &mut self,
         rule: &Rule,

@@ -39,7 +39,7 @@ fn call_of(name: &str, has_target: bool, arguments: usize) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target, args }) }
 }
 
-/// A text as a time or duration; `NotConfigured` if it is none.
+/// A text as a time or duration; `None` if it is none.
 pub(super) fn parsed(function: &str, text: &str) -> Option<Cel> {
     run(function, None, vec![Cel::String(Arc::new(text.to_owned()))]).ok()
 }

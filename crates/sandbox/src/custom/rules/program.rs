@@ -55,11 +55,7 @@ impl Program {
     }
 }
 
-<<<<<<< HEAD
-/// `NotConfigured` when it cannot be told.
-=======
 /// `None` when it is unknown.
->>>>>>> names8
 pub(in crate::custom) fn uses_old_value(text: &str) -> Option<bool> {
     let program = Program::of(text);
     program.expression.is_ok().then_some(program.uses_old)
@@ -71,7 +67,7 @@ impl PartialEq for Program {
     }
 }
 
-/// `NotConfigured` when there is no thread for it.
+/// `None` when there is no thread for it.
 fn compile(text: &str) -> Option<Result<IdedExpr, String>> {
     if text.len() > LONGEST {
         return Some(Err(format!("it has {} bytes; {LONGEST} is the most", text.len())));

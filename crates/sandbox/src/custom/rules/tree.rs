@@ -38,7 +38,7 @@ pub(super) enum Reason {
 }
 
 impl Node {
-    /// `NotConfigured` when the schema has no rules.
+    /// `None` when the schema has no rules.
     pub(crate) fn of(definition: &str, schema: &Value) -> Option<Self> {
         let below = |schema: &Value| Self::of(definition, schema);
         let node = Self {

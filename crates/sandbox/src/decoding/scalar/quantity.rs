@@ -4,11 +4,7 @@ const BAD_FORM: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const BAD_SUFFIX: &str = "unable to parse quantity's suffix";
 
-<<<<<<< HEAD
-/// What is wrong with a quantity; `NotConfigured` is no text at all.
-=======
 /// The error of a quantity; `None` stands for a value that is no text.
->>>>>>> names8
 pub(crate) fn mistake(text: Option<&str>) -> Option<&'static str> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Some(BAD_FORM) };
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -30,7 +30,7 @@ pub(crate) fn index(registry: &Registry) -> Value {
     json!({"paths": paths})
 }
 
-/// The document of one group and version; `NotConfigured` when it is not served.
+/// The document of one group and version; `None` when it is not served.
 pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let kinds: Vec<&ResourceKind> = registry
         .all()

@@ -54,11 +54,7 @@ fn subject(kind: &ResourceKind) -> Subject {
     }
 }
 
-<<<<<<< HEAD
-/// What a subresource takes and answers, which may be of another group; `NotConfigured` for connections.
-=======
 /// The request and response kind of a subresource, which may be of another group; `None` for connections.
->>>>>>> names8
 fn subject_of_part(kind: &ResourceKind, part: &Subresource) -> Option<Subject> {
     let own = subject(kind);
     let (group, version) = match part.version.as_str() {

@@ -16,7 +16,7 @@ fn file(name: &str) -> PathBuf {
     folder().join(format!("{name}.txt"))
 }
 
-/// The lines a real server answered, without the header; `NotConfigured` when it was never asked.
+/// The lines a real server answered, without the header; `None` when it was never asked.
 pub fn read(name: &str) -> Option<Vec<String>> {
     let text = fs::read_to_string(file(name)).ok()?;
     Some(text.lines().skip(1).map(str::to_owned).collect())

@@ -20,7 +20,7 @@ impl Watch {
         Self { stream, rest: Vec::new() }
     }
 
-    /// The next event, `NotConfigured` when the watch ended or nothing came for `patience`.
+    /// The next event, `None` when the watch ended or nothing came for `patience`.
     pub async fn next(&mut self, patience: Duration) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {

@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 const SYSTEM: &str = "/usr/bin/kubectl";
 
-/// Where the program is; `NotConfigured`, and a line about it, when there is none and nobody insisted.
+/// Where the program is; `None`, and a line about it, when there is none and nobody insisted.
 async fn find() -> Option<PathBuf> {
     let tier = tokio::task::spawn_blocking(live::Tier::from_env).await.unwrap().unwrap();
     if let live::Tier::Ready(programs) = tier {

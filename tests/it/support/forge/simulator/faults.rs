@@ -15,7 +15,7 @@ pub enum Fault {
 #[derive(Default)]
 pub struct Faults {
     faults: Vec<(String, usize, Fault)>,
-    /// Writes that are still carried out; `NotConfigured`: all.
+    /// Writes that are still carried out; `None`: all.
     left: Option<usize>,
     pub is_still: bool,
 }

@@ -112,7 +112,7 @@ impl Git {
         self.merged_tree(base, head).is_some()
     }
 
-    /// What the base becomes; `NotConfigured` when it cannot be done.
+    /// What the base becomes; `None` when it cannot be done.
     pub fn join(
         &self,
         how: Join,

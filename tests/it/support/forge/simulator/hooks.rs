@@ -40,7 +40,7 @@ pub struct Delivered {
     pub event: String,
     pub kind: String,
     pub body: String,
-    /// `NotConfigured` where nobody answered.
+    /// `None` where nobody answered.
     pub code: Option<u16>,
 }
 
