@@ -26,15 +26,15 @@ fn main() {
 }
 
 fn of_kustomize(overlays: Option<String>) {
-    let kustomize = live::Kustomize::ensure(&|line| eprintln!("{line}")).expect("kustomize");
+    let kustomize = live::KustomizePrograms::ensure(&|line| eprintln!("{line}")).expect("kustomize");
     kustomize::run(&kustomize, overlays.and_then(|number| number.parse().ok()).unwrap_or(200));
 }
 
 /// Without folders: the charts of the tests and of the example.
 fn of_helm(mut folders: Vec<PathBuf>) {
     let say = |line: &str| eprintln!("{line}");
-    let render = live::Helm::ensure_render(&say).expect("helm-render");
-    let command = live::Helm::ensure_command(&say).expect("helm");
+    let render = live::HelmPrograms::ensure_render(&say).expect("helm-render");
+    let command = live::HelmPrograms::ensure_command(&say).expect("helm");
     if folders.is_empty() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         folders =

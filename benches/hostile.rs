@@ -22,7 +22,7 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use api_server::{Answer, ApiServer, CHUNK};
-use revisions::{Seen, watch_all, write_app};
+use revisions::{SeenRevision, watch_all, write_app};
 use support::{SECRET, Scene};
 use tokio::sync::mpsc;
 
@@ -33,7 +33,7 @@ const PUSHES: usize = 8;
 /// The first of a turn are not counted: what a turn changes has just been read.
 const WARM_UP: usize = 2;
 /// Until a push has arrived.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PUSH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two pushes.
 const PAUSE: Duration = Duration::from_millis(700);
 /// In percent of the time without hostile peers.
@@ -120,14 +120,14 @@ fn write_peers(scene: &Scene, are_there: bool) {
 }
 
 /// In milliseconds.
-async fn push(scene: &Scene, seen: &mut mpsc::UnboundedReceiver<Seen>, number: usize) -> f64 {
+async fn push(scene: &Scene, seen: &mut mpsc::UnboundedReceiver<SeenRevision>, number: usize) -> f64 {
     write_app(scene, number);
     let commit = scene.worktree.commit(&format!("web {number}"));
     let start = SystemTime::now();
     tokio::task::block_in_place(|| scene.worktree.push());
     let (begun, mut missing, mut last) = (Instant::now(), scene.clusters().len(), start);
     while missing > 0 {
-        let left = PATIENCE.saturating_sub(begun.elapsed());
+        let left = PUSH_TIMEOUT.saturating_sub(begun.elapsed());
         let one = tokio::time::timeout(left, seen.recv()).await;
         let log = || scene.running(|tutti| tutti.log());
         let one = one.unwrap_or_else(|_| panic!("push {number} does not arrive:\n{}", log()));

@@ -31,8 +31,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use live::{Cluster, Flux, Live, Setup, Tier};
-use measure::{LIMIT, Step, Who, measured, objects, quiet};
+use live::{FluxController, LiveCluster, LiveEnvironment, LiveSetup, Tier};
+use measure::{LIMIT, MeasuredProcess, StepCost, measure_step, objects, wait_until_quiet};
 use serde_json::Value;
 use support::{SECRET, Scene, objects_app, say};
 
@@ -63,36 +63,39 @@ async fn measure() {
     if sizes.is_empty() {
         sizes = SIZES.to_vec();
     }
-    let flux = std::env::args().any(|word| word == "flux").then(|| Flux::ensure(&say).expect("Flux"));
+    let flux =
+        std::env::args().any(|word| word == "flux").then(|| FluxController::ensure(&say).expect("Flux"));
     for size in sizes {
         // A server of its own for each: what an earlier one left would weigh on the next.
         let mut rival = None;
         if let Some(flux) = &flux {
-            let live = Live::start(&programs, &Setup::new(1).without_gitea()).await.expect("a server");
-            raw(live.cluster(0), size, "flux").await;
+            let live = LiveEnvironment::start(&programs, &LiveSetup::new(1).without_gitea())
+                .await
+                .expect("a server");
+            measure_raw_applies(live.cluster(0), size, "flux").await;
             rival = Some(flux::fleet(&live, flux, size).await);
         }
-        let live = Live::start(&programs, &Setup::new(1)).await.expect("servers");
-        let live: &'static Live = Box::leak(Box::new(live));
+        let live = LiveEnvironment::start(&programs, &LiveSetup::new(1)).await.expect("servers");
+        let live: &'static LiveEnvironment = Box::leak(Box::new(live));
         fleet(live, size, rival).await;
     }
     goals::check();
 }
 
-async fn fleet(live: &'static Live, size: usize, rival: Option<BTreeMap<&'static str, Step>>) {
+async fn fleet(live: &'static LiveEnvironment, size: usize, rival: Option<BTreeMap<&'static str, StepCost>>) {
     let name: &'static str = Box::leak(format!("fleet-{size}").into_boxed_str());
     let scene = Scene::on(live, name).await;
     let cluster = scene.cluster(0);
-    raw(cluster, size, "fleet").await;
+    measure_raw_applies(cluster, size, "fleet").await;
     scene.write_instance("poll: 2h");
     let first = scene.worktree.publish("empty");
     let account = scene.folder().join("account.yaml");
-    let user = cluster.account(name, "tutti", &account).await.expect("an account");
+    let user = cluster.create_account(name, "tutti", &account).await.expect("an account");
     scene.start(&["--cluster", &format!("{}={}#admin", cluster.name(), account.display())]).await;
     scene.succeeded(&first).await;
     scene.gitea().create_hook(name, &scene.hook_url(), SECRET, &["push"]).await.expect("a hook");
 
-    let bench = Bench { scene, size, user };
+    let bench = FleetBench { scene, size, user };
     let all = |image: usize, host: usize| (0..size).for_each(|app| bench.write(app, image, host));
     let install = bench.step("install", || all(1, 1)).await;
     // A new image is a new ReplicaSet: most of the work is that of the cluster's controllers. With a host they have none.
@@ -104,7 +107,7 @@ async fn fleet(live: &'static Live, size: usize, rival: Option<BTreeMap<&'static
     // Nobody else takes this step: it is about what tutti asks.
     pods::rollout(&bench).await;
     bench.scene.running(|tutti| tutti.stop());
-    let [install_loop, change_loop] = whole_by_a_loop(bench.scene.cluster(0), size).await;
+    let [install_loop, change_loop] = apply_loop_seconds(bench.scene.cluster(0), size).await;
 
     let name = |what: &str| format!("fleet_{size}_{what}");
     let percent = |ours: f64, theirs: f64| ours / theirs * 100.0;
@@ -148,14 +151,14 @@ async fn fleet(live: &'static Live, size: usize, rival: Option<BTreeMap<&'static
     }
 }
 
-struct Bench {
+struct FleetBench {
     scene: Scene,
     size: usize,
     /// The account of tutti.
     user: String,
 }
 
-impl Bench {
+impl FleetBench {
     /// With these numbers in the image and in the host.
     fn write(&self, app: usize, image: usize, host: usize) {
         let name = format!("app-{app:04}");
@@ -166,12 +169,15 @@ impl Bench {
     }
 
     /// From the push of what `change` writes to the success of its commit.
-    async fn step(&self, what: &str, change: impl FnOnce()) -> Step {
+    async fn step(&self, what: &str, change: impl FnOnce()) -> StepCost {
         change();
         let commit = self.scene.worktree.commit(what);
-        let who =
-            Who { name: "tutti", process: self.scene.running(|tutti| tutti.id()), user: self.user.clone() };
-        measured(self.scene.cluster(0), &who, &format!("fleet_{}_{what}", self.size), async || {
+        let who = MeasuredProcess {
+            name: "tutti",
+            process: self.scene.running(|tutti| tutti.id()),
+            user: self.user.clone(),
+        };
+        measure_step(self.scene.cluster(0), &who, &format!("fleet_{}_{what}", self.size), async || {
             let start = Instant::now();
             tokio::task::block_in_place(|| self.scene.worktree.push());
             loop {
@@ -191,7 +197,7 @@ impl Bench {
 // ---- the server alone ----
 
 /// The server's time for a plain loop of the same applies.
-async fn raw(cluster: &Cluster, size: usize, prefix: &str) {
+async fn measure_raw_applies(cluster: &LiveCluster, size: usize, prefix: &str) {
     let client = client(cluster).await;
     for in_flight in [1, 16, 64] {
         let namespace = format!("raw-{in_flight}");
@@ -218,13 +224,13 @@ async fn raw(cluster: &Cluster, size: usize, prefix: &str) {
 
 /// What the server and its controllers need for the same work when a plain loop applies it: until each Deployment was observed.
 /// Answers with the seconds of the installation and of the change.
-async fn whole_by_a_loop(cluster: &Cluster, size: usize) -> [f64; 2] {
+async fn apply_loop_seconds(cluster: &LiveCluster, size: usize) -> [f64; 2] {
     let client = client(cluster).await;
     let namespace = "raw-whole";
     cluster.create_namespace(namespace).await.expect("a namespace");
     let mut taken = [0.0; 2];
     for ((what, number), taken) in [("install", 1), ("change_all", 2)].into_iter().zip(&mut taken) {
-        quiet(cluster).await;
+        wait_until_quiet(cluster).await;
         let start = Instant::now();
         let applies = (0..size).flat_map(|app| {
             let [account, service, deployment, ingress] = objects(&format!("app-{app:04}"), number, 1);
@@ -248,7 +254,7 @@ async fn whole_by_a_loop(cluster: &Cluster, size: usize) -> [f64; 2] {
     taken
 }
 
-async fn client(cluster: &Cluster) -> kube::Client {
+async fn client(cluster: &LiveCluster) -> kube::Client {
     let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     kube::Client::try_from(config.expect("a configuration")).expect("a client")

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use goals::{at_most, figure};
 use program::{Program, all_run, free_port};
-use sandbox::{Listener, Pods, RequestMatch, Sandbox, SandboxOptions};
+use sandbox::{PodMode, RequestMatch, Sandbox, SandboxListener, SandboxOptions};
 use secrecy::SecretString;
 use support::forge::simulator::{BOT, REPOSITORY, Right, Simulator};
 use support::manifests::{cluster, component};
@@ -40,15 +40,15 @@ const COMPARED: usize = 3;
 /// From the delivery to the comment, in milliseconds.
 const MOST: f64 = 2000.0;
 const MOST_RATIO: f64 = 1.2;
-const PATIENCE: Duration = Duration::from_secs(120);
+const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 const SECRET: &str = "GMEuUHQfmrMRsseWxi9YlIeBtn9lm6im";
 
-struct Scene {
+struct PullScene {
     simulator: Simulator,
     cluster: Sandbox,
     pushed: usize,
     _program: Program,
-    _listener: Listener,
+    _listener: SandboxListener,
     _folder: TempDir,
 }
 
@@ -59,7 +59,7 @@ fn main() {
 }
 
 async fn measure() {
-    let mut scene = Scene::new().await;
+    let mut scene = PullScene::new().await;
     let mut without = scene.push_some(PUSHES, false).await;
     scene.open_all().await;
     let mut with = scene.push_some(2 * PUSHES, true).await;
@@ -74,10 +74,11 @@ async fn measure() {
     at_most("push_to_patch_with_fifty_to_none", with / without, "times", MOST_RATIO);
 }
 
-impl Scene {
+impl PullScene {
     async fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let cluster = Sandbox::new(SandboxOptions { pods: Pods::Virtual, ..SandboxOptions::instant("one") });
+        let cluster =
+            Sandbox::new(SandboxOptions { pods: PodMode::Virtual, ..SandboxOptions::instant("one") });
         let listener = cluster.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
         std::fs::write(folder.path().join("one.kubeconfig"), listener.kubeconfig()).expect("a file");
         let simulator = begin().await;
@@ -186,7 +187,7 @@ async fn begin() -> Simulator {
 async fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "it never came to {what}");
+        assert!(start.elapsed() < STEP_TIMEOUT, "it never came to {what}");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

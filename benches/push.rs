@@ -20,7 +20,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use revisions::{Seen, client, watch_all, write_app};
+use revisions::{SeenRevision, client, watch_all, write_app};
 use support::{SECRET, Scene, configmap, say};
 use tokio::sync::mpsc;
 
@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 const WARM_UP: usize = 3;
 
 /// When each step of one push was over.
-struct Push {
+struct PushTimes {
     start: SystemTime,
     /// `git push` returned.
     returned: SystemTime,
@@ -71,7 +71,11 @@ async fn measure() {
     binary_size(&scene.folder());
 }
 
-async fn push_once(scene: &Scene, seen: &mut mpsc::UnboundedReceiver<Seen>, number: usize) -> Push {
+async fn push_once(
+    scene: &Scene,
+    seen: &mut mpsc::UnboundedReceiver<SeenRevision>,
+    number: usize,
+) -> PushTimes {
     write_app(scene, number);
     let commit = scene.worktree.commit(&format!("web {number}"));
     let start = SystemTime::now();
@@ -103,7 +107,7 @@ async fn push_once(scene: &Scene, seen: &mut mpsc::UnboundedReceiver<Seen>, numb
     };
     let hook = at("webhook accepted", &commit);
     let read = at("read the config repository", &commit[..7]);
-    Push { start, returned, hook, read, patched }
+    PushTimes { start, returned, hook, read, patched }
 }
 
 /// The time of the bare requests.
@@ -126,7 +130,7 @@ async fn floor(scene: &Scene, times: usize) {
     figures("patch_on_four_clusters", durations);
 }
 
-fn report(pushes: &[Push]) {
+fn report(pushes: &[PushTimes]) {
     say(&format!("{:>6} {:>6} {:>6} {:>6} {:>6}  ms from the start", "push", "hook", "read", "patch", ""));
     for push in pushes {
         let since = |end| milliseconds(push.start, end).round();
@@ -134,7 +138,7 @@ fn report(pushes: &[Push]) {
             (since(push.returned), since(push.hook), since(push.read), since(push.patched));
         say(&format!("{returned:>6} {hook:>6} {read:>6} {patched:>6}"));
     }
-    let all = |between: fn(&Push) -> (SystemTime, SystemTime)| -> Vec<f64> {
+    let all = |between: fn(&PushTimes) -> (SystemTime, SystemTime)| -> Vec<f64> {
         pushes.iter().map(between).map(|(start, end)| milliseconds(start, end)).collect()
     };
     println!("figure pushes {} pushes", pushes.len());

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         eprintln!("usage: charts DIR HELM-RENDER HELM");
         return ExitCode::FAILURE;
     };
-    let mut summary = helm::Summary::default();
+    let mut summary = helm::ChartSummary::default();
     helm::compare(&folder, &render, &command, &mut summary);
     let different = summary.different;
     summary.print();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response};
 use parking_lot::Mutex;
-use sandbox::{Pods, Sandbox, SandboxOptions, SandboxService};
+use sandbox::{PodMode, Sandbox, SandboxOptions, SandboxService};
 use tower::Service;
 use tutti::cluster::ClusterLink;
 use tutti::controller::ManifestOrigin;
@@ -38,10 +38,10 @@ pub fn hanging() {
         let files = [("apps/web/app.yaml", objects("default", "web")), ("apps/web/objects/all.yaml", map(0))];
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
         let fleet = Fleet::with(&names, &files, |name| SandboxOptions {
-            pods: Pods::Virtual,
+            pods: PodMode::Virtual,
             ..SandboxOptions::instant(name)
         });
-        let clock = Clock::default();
+        let clock = ApplyClock::default();
         let (clusters, noted) = (fleet.clusters.clone(), clock.clone());
         let hanging: BTreeSet<String> = names.iter().take(HANGING).map(|name| (*name).to_owned()).collect();
         let origin = ManifestOrigin::Repository(fleet.repository.open().await);
@@ -50,7 +50,11 @@ pub fn hanging() {
                 let name = cluster.name.as_str();
                 let sandbox: &Sandbox = &clusters[name];
                 let clock = (!hanging.contains(name)).then(|| noted.clone());
-                ClusterLink::in_process(Timed { cluster: name.to_owned(), service: sandbox.service(), clock })
+                ClusterLink::in_process(TimedService {
+                    cluster: name.to_owned(),
+                    service: sandbox.service(),
+                    clock,
+                })
             });
         });
         running.converged(&fleet.begin).await;
@@ -116,19 +120,19 @@ fn map(number: usize) -> String {
 
 /// When each cluster had its last apply.
 #[derive(Clone, Default)]
-struct Clock {
+struct ApplyClock {
     applied: Arc<Mutex<BTreeMap<String, Instant>>>,
 }
 
 #[derive(Clone)]
-struct Timed {
+struct TimedService {
     cluster: String,
     service: SandboxService,
     /// `None` of the ones that hang.
-    clock: Option<Clock>,
+    clock: Option<ApplyClock>,
 }
 
-impl<B> Service<Request<B>> for Timed
+impl<B> Service<Request<B>> for TimedService
 where
     B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<tower::BoxError>,

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use sandbox::{Listener, Pods, Sandbox, SandboxOptions};
+use sandbox::{PodMode, Sandbox, SandboxListener, SandboxOptions};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -35,7 +35,7 @@ const IN_FLIGHT: usize = 16;
 pub fn scale() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        let few = Fleet::new(FEW_CLUSTERS, APPS, 1).await;
+        let few = BenchFleet::new(FEW_CLUSTERS, APPS, 1).await;
         few.raw().await;
         few.install();
         few.cold_start();
@@ -44,17 +44,17 @@ pub fn scale() {
         drop(few);
         // As many objects more: in the same apps, and in apps of their own.
         let more = (FEW_CLUSTERS * APPS * (MORE - 1)) as f64;
-        let dense = Fleet::new(FEW_CLUSTERS, APPS, MORE).await;
+        let dense = BenchFleet::new(FEW_CLUSTERS, APPS, MORE).await;
         dense.install();
         let of_four = (dense.usually_at_rest().await - of_few) / more;
         at_most("bytes_per_object", of_four * 1024.0 / 4.0, "B", 1024.0);
         drop(dense);
-        let wide = Fleet::new(FEW_CLUSTERS, APPS * MORE, 1).await;
+        let wide = BenchFleet::new(FEW_CLUSTERS, APPS * MORE, 1).await;
         wide.install();
         let of_app = (wide.usually_at_rest().await - of_few) / more;
         figure("kib_per_app_on_a_cluster", of_app - of_four, "KiB");
         drop(wide);
-        let many = Fleet::new(CLUSTERS, APPS, 1).await;
+        let many = BenchFleet::new(CLUSTERS, APPS, 1).await;
         let installed = many.install();
         let objects = (CLUSTERS * APPS * 4) as f64;
         figure("apply_per_second", objects / installed.seconds, "objects/s");
@@ -68,20 +68,20 @@ pub fn scale() {
     });
 }
 
-struct Fleet {
+struct BenchFleet {
     folder: TempDir,
     repository: TestRepository,
     clusters: Vec<Sandbox>,
-    _listeners: Vec<Listener>,
+    _listeners: Vec<SandboxListener>,
 }
 
 /// The cost of a run of the program; memory in KiB.
-struct Took {
+struct RunCost {
     seconds: f64,
     peak: f64,
 }
 
-impl Fleet {
+impl BenchFleet {
     /// Each app has `times` four objects.
     async fn new(count: usize, apps: usize, times: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -90,7 +90,7 @@ impl Fleet {
         for number in 0..count {
             let name = format!("cluster-{number:03}");
             let options =
-                SandboxOptions { pods: Pods::Virtual, history: 200, ..SandboxOptions::instant(&name) };
+                SandboxOptions { pods: PodMode::Virtual, history: 200, ..SandboxOptions::instant(&name) };
             let sandbox = Sandbox::new(options);
             let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
             fs::write(folder.path().join(format!("{name}.kubeconfig")), listener.kubeconfig())
@@ -111,14 +111,14 @@ impl Fleet {
     }
 
     /// Everything is new.
-    fn install(&self) -> Took {
+    fn install(&self) -> RunCost {
         let took = self.once("install");
         println!("install on {} clusters: {:.1} s", self.clusters.len(), took.seconds);
         took
     }
 
     /// Everything is there: the process has only to find out.
-    fn cold_start(&self) -> Took {
+    fn cold_start(&self) -> RunCost {
         for sandbox in &self.clusters {
             sandbox.reset_requests();
         }
@@ -147,7 +147,7 @@ impl Fleet {
         program
     }
 
-    fn once(&self, state: &str) -> Took {
+    fn once(&self, state: &str) -> RunCost {
         let start = Instant::now();
         let mut child =
             self.command(&["run", "--once", "--timeout", "900"], state).spawn().expect("the program starts");
@@ -164,15 +164,15 @@ impl Fleet {
             }
         });
         assert!(status.success(), "it ended with {status}");
-        Took { seconds: start.elapsed().as_secs_f64(), peak }
+        RunCost { seconds: start.elapsed().as_secs_f64(), peak }
     }
 
     /// The program, until it is dropped.
-    fn run(&self, state: &str) -> Running {
+    fn run(&self, state: &str) -> RunningProgram {
         let log = fs::File::create(self.folder.path().join(format!("{state}.log"))).expect("a log");
         let mut run =
             self.command(&["run", "--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0"], state);
-        Running(run.stderr(log).spawn().expect("the program starts"))
+        RunningProgram(run.stderr(log).spawn().expect("the program starts"))
     }
 
     /// The middle of three starts: what the allocator keeps differs by some MiB from one to the next.
@@ -263,9 +263,9 @@ async fn client(kubeconfig: &Path) -> kube::Client {
 }
 
 /// Killed at the end.
-struct Running(Child);
+struct RunningProgram(Child);
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

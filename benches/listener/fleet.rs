@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tutti::model::WebhookReceiverKind;
 
 use crate::goals::{at_most, figure};
-use crate::program::{Program, all_run, free_port};
+use crate::program::{TuttiProcess, all_run, free_port};
 use crate::support::manifests::{cluster, config_map, objects};
 use crate::support::repository::{Change, TestRepository};
 use crate::support::senders::delivery;
@@ -45,7 +45,7 @@ pub fn measure() {
     program.args(["run", "--cluster", "one=sandbox", "--repo"]).arg(repository.path());
     program.arg("--state").arg(folder.path().join("state"));
     program.args(["--listen", &status.to_string(), "--hooks-listen", &hooks.to_string()]);
-    let _program = Program::start(program.env("TUTTI_SECRET_HOOK", SECRET));
+    let _program = TuttiProcess::start(program.env("TUTTI_SECRET_HOOK", SECRET));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         all_run(status, APPS).await;

@@ -19,11 +19,11 @@ use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use live::{Cluster, Flux, Live};
+use live::{FluxController, LiveCluster, LiveEnvironment};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::measure::{LIMIT, Step, Who, measured, objects};
+use crate::measure::{LIMIT, MeasuredProcess, StepCost, measure_step, objects};
 
 /// As the comparison has it; Flux begins with 4.
 const CONCURRENCY: usize = 20;
@@ -43,7 +43,7 @@ const SOURCE: &str = "fleet";
 const PARENT: &str = "fleet";
 
 /// Answers with what each step took.
-pub async fn fleet(live: &Live, program: &Path, size: usize) -> BTreeMap<&'static str, Step> {
+pub async fn fleet(live: &LiveEnvironment, program: &Path, size: usize) -> BTreeMap<&'static str, StepCost> {
     let cluster = live.cluster(0);
     let client = crate::client(cluster).await;
     define(cluster).await;
@@ -51,13 +51,13 @@ pub async fn fleet(live: &Live, program: &Path, size: usize) -> BTreeMap<&'stati
         cluster.create_namespace(namespace).await.expect("a namespace");
     }
     let folder = live.folder().join("flux");
-    let bench = Bench { client, source: Source::serve(folder).await };
+    let bench = FluxBench { client, source: ArchiveSource::serve(folder).await };
     bench.begin().await;
     let kubeconfig = bench.source.folder.join("kubeconfig.yaml");
-    let user = cluster.account(SYSTEM, "flux", &kubeconfig).await.expect("an account");
-    let flux = Flux::start(program, &kubeconfig, CONCURRENCY).expect("a controller");
-    let who = Who { name: "flux", process: flux.id().expect("a process"), user };
-    if tokio::time::timeout(LIMIT, bench.whole("empty", 0)).await.is_err() {
+    let user = cluster.create_account(SYSTEM, "flux", &kubeconfig).await.expect("an account");
+    let flux = FluxController::start(program, &kubeconfig, CONCURRENCY).expect("a controller");
+    let who = MeasuredProcess { name: "flux", process: flux.id().expect("a process"), user };
+    if tokio::time::timeout(LIMIT, bench.wait_until_ready("empty", 0)).await.is_err() {
         panic!("it does not begin:\n{}", flux.log_tail(40));
     }
     let all = |image: usize, host: usize| (0..size).for_each(|app| bench.write(app, image, host));
@@ -74,21 +74,21 @@ pub async fn fleet(live: &Live, program: &Path, size: usize) -> BTreeMap<&'stati
         let archive = bench.source.pack(what);
         let step = async || {
             bench.publish(&archive).await;
-            if tokio::time::timeout(LIMIT, bench.whole(what, size)).await.is_err() {
+            if tokio::time::timeout(LIMIT, bench.wait_until_ready(what, size)).await.is_err() {
                 panic!("{what} does not end:\n{}", flux.log_tail(40));
             }
         };
-        taken.insert(what, measured(cluster, &who, &format!("flux_{size}_{what}"), step).await);
+        taken.insert(what, measure_step(cluster, &who, &format!("flux_{size}_{what}"), step).await);
     }
     taken
 }
 
-struct Bench {
+struct FluxBench {
     client: kube::Client,
-    source: Source,
+    source: ArchiveSource,
 }
 
-impl Bench {
+impl FluxBench {
     fn api(&self, group: &str, kind: &str) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
         Api::namespaced_with(self.client.clone(), SYSTEM, &kind)
@@ -119,7 +119,7 @@ impl Bench {
         self.source.write(&format!("apps/{name}/all.yaml"), &objects.join("\n---\n"));
     }
 
-    async fn publish(&self, archive: &Archive) {
+    async fn publish(&self, archive: &SourceArchive) {
         let status = json!({"status": {
             "observedGeneration": 1,
             "conditions": [{
@@ -140,7 +140,7 @@ impl Bench {
 
     /// Waits until those of the apps are ready at that revision, which is when their objects are healthy; without apps, until
     /// the parent is.
-    async fn whole(&self, revision: &str, apps: usize) {
+    async fn wait_until_ready(&self, revision: &str, apps: usize) {
         let all = watcher(self.api(KUSTOMIZE, "Kustomization"), watcher::Config::default());
         let mut all = pin::pin!(all.applied_objects());
         let mut ready = BTreeSet::new();
@@ -184,7 +184,7 @@ async fn create(api: &Api<DynamicObject>, object: Value) {
 }
 
 /// Defines the kinds, and waits until they are served.
-async fn define(cluster: &Cluster) {
+async fn define(cluster: &LiveCluster) {
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     for (group, kind) in KINDS {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
@@ -213,19 +213,19 @@ async fn define(cluster: &Cluster) {
 // ---- the source ----
 
 /// Files, and a server of the archives that were made of them.
-struct Source {
+struct ArchiveSource {
     folder: PathBuf,
     address: String,
 }
 
-struct Archive {
+struct SourceArchive {
     revision: String,
     url: String,
     digest: String,
     size: usize,
 }
 
-impl Source {
+impl ArchiveSource {
     async fn serve(folder: PathBuf) -> Self {
         fs::create_dir_all(folder.join("archives")).expect("a folder");
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -241,14 +241,14 @@ impl Source {
         fs::write(path, text).expect("a file");
     }
 
-    fn pack(&self, revision: &str) -> Archive {
+    fn pack(&self, revision: &str) -> SourceArchive {
         let name = format!("{revision}.tar.gz");
         let path = self.folder.join("archives").join(&name);
         let mut tar = Command::new("tar");
         tar.arg("-czf").arg(&path).arg("-C").arg(self.folder.join("tree")).arg(".");
         assert!(tar.status().expect("tar").success(), "an archive");
         let bytes = fs::read(&path).expect("an archive");
-        Archive {
+        SourceArchive {
             revision: revision.to_owned(),
             url: format!("{}/{name}", self.address),
             digest: format!("sha256:{}", hex::encode(Sha256::digest(&bytes))),

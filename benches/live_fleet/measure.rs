@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use live::{Asked, Cluster};
+use live::{AuditedRequest, LiveCluster};
 use serde_json::{Value, json};
 
 use crate::{goals, support};
@@ -16,7 +16,7 @@ pub const LIMIT: Duration = Duration::from_secs(900);
 const LATE: Duration = Duration::from_secs(5);
 
 /// The measured process.
-pub struct Who {
+pub struct MeasuredProcess {
     pub name: &'static str,
     pub process: u32,
     /// Its account on the cluster.
@@ -24,7 +24,7 @@ pub struct Who {
 }
 
 /// The cost of a step.
-pub struct Step {
+pub struct StepCost {
     pub seconds: f64,
     /// Processor time of the measured process.
     pub cpu: f64,
@@ -37,16 +37,23 @@ pub struct Step {
 }
 
 /// One step, as figures that begin with `prefix`.
-pub async fn measured(cluster: &Cluster, who: &Who, prefix: &str, step: impl AsyncFnOnce()) -> Step {
+pub async fn measure_step(
+    cluster: &LiveCluster,
+    who: &MeasuredProcess,
+    prefix: &str,
+    step: impl AsyncFnOnce(),
+) -> StepCost {
     let server = cluster.server_id().expect("a running server");
     // What controllers still do about the step before is not of this one.
-    quiet(cluster).await;
+    wait_until_quiet(cluster).await;
     let ours = own_requests(cluster, &who.user).len();
-    let (before, asked) = ([Usage::of(who.process), Usage::of(server)], requests(cluster).await);
+    let (before, asked) =
+        ([ProcessUsage::of(who.process), ProcessUsage::of(server)], requests(cluster).await);
     let start = Instant::now();
     step().await;
     let seconds = start.elapsed().as_secs_f64();
-    let (after, answered) = ([Usage::of(who.process), Usage::of(server)], requests(cluster).await);
+    let (after, answered) =
+        ([ProcessUsage::of(who.process), ProcessUsage::of(server)], requests(cluster).await);
     let figure = |name: &str, value: f64, unit: &str| goals::figure(&format!("{prefix}_{name}"), value, unit);
     figure("s", seconds, "s");
     for (name, (before, after)) in [who.name, "server"].iter().zip(before.iter().zip(&after)) {
@@ -66,13 +73,13 @@ pub async fn measured(cluster: &Cluster, who: &Who, prefix: &str, step: impl Asy
     own.iter().for_each(|it| *kinds.entry(format!("{} {}", it.verb, it.resource)).or_default() += 1);
     println!("{prefix}: {kinds:?}");
     let patches = own.iter().filter(|it| it.verb == "patch").count();
-    Step { seconds, cpu: after[0].cpu - before[0].cpu, peak: after[0].peak, requests: own.len(), patches }
+    StepCost { seconds, cpu: after[0].cpu - before[0].cpu, peak: after[0].peak, requests: own.len(), patches }
 }
 
 /// What an account asked, but for what goes on at rest: probes, and watches. The log has those when they are over, so what began
 /// anew in a step cannot be told from what had run for long.
-fn own_requests(cluster: &Cluster, user: &str) -> Vec<Asked> {
-    let mut asked = cluster.asked_by(user).expect("an audit log");
+fn own_requests(cluster: &LiveCluster, user: &str) -> Vec<AuditedRequest> {
+    let mut asked = cluster.requests_of(user).expect("an audit log");
     asked.retain(|it| it.verb != "watch" && it.resource != "/version");
     asked
 }
@@ -95,7 +102,7 @@ pub fn objects(name: &str, image: usize, host: usize) -> [Value; 4] {
 }
 
 /// Requests of everybody by verb, as the server counts them: controllers that answer to what is applied are among them.
-async fn requests(cluster: &Cluster) -> BTreeMap<String, f64> {
+async fn requests(cluster: &LiveCluster) -> BTreeMap<String, f64> {
     let metrics = cluster.get("/metrics").await.expect("the server's metrics");
     let mut counts = BTreeMap::new();
     for line in metrics.as_str().unwrap_or_default().lines() {
@@ -118,7 +125,7 @@ async fn requests(cluster: &Cluster) -> BTreeMap<String, f64> {
 }
 
 /// Waits until writes stop.
-pub async fn quiet(cluster: &Cluster) {
+pub async fn wait_until_quiet(cluster: &LiveCluster) {
     let writes = |counts: BTreeMap<String, f64>| -> f64 {
         ["apply", "post", "put", "patch", "delete"].iter().filter_map(|verb| counts.get(*verb)).sum()
     };
@@ -133,14 +140,14 @@ pub async fn quiet(cluster: &Cluster) {
     }
 }
 
-struct Usage {
+struct ProcessUsage {
     /// Seconds of processor time.
     cpu: f64,
     /// Most memory that was resident at once, in MiB.
     peak: f64,
 }
 
-impl Usage {
+impl ProcessUsage {
     fn of(process: u32) -> Self {
         // Linux counts in hundredths of a second wherever it runs.
         const TICKS: f64 = 100.0;

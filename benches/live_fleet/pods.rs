@@ -9,15 +9,15 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::goals::{figure, goal};
-use crate::measure::{LIMIT, Step, Who, measured, objects};
-use crate::{Bench, SIZE_OF_GOALS, client};
+use crate::measure::{LIMIT, MeasuredProcess, StepCost, measure_step, objects};
+use crate::{FleetBench, SIZE_OF_GOALS, client};
 
 /// The allowed ratio of all requests to PATCHes.
 const REQUESTS_FOR_A_PATCH: f64 = 1.1;
 const CAUSE_TOLD: f64 = 15.0;
 
 /// Rolls out pods, then another image in all of them, with which one crashes.
-pub async fn rollout(bench: &Bench) {
+pub async fn rollout(bench: &FleetBench) {
     let all = |image: usize, crashes: Option<usize>| {
         (0..bench.size).for_each(|app| {
             let name = format!("app-{app:04}");
@@ -40,18 +40,22 @@ pub async fn rollout(bench: &Bench) {
 }
 
 /// The step, until all but one have their new pod; and how long after the pod that crashes was made its cause was told.
-async fn crashing(bench: &Bench, change: impl FnOnce()) -> (Step, f64) {
+async fn crashing(bench: &FleetBench, change: impl FnOnce()) -> (StepCost, f64) {
     change();
     let scene = &bench.scene;
     let commit = scene.worktree.commit("pods_change_all");
-    let who = Who { name: "tutti", process: scene.running(|tutti| tutti.id()), user: bench.user.clone() };
+    let who = MeasuredProcess {
+        name: "tutti",
+        process: scene.running(|tutti| tutti.id()),
+        user: bench.user.clone(),
+    };
     let client = client(scene.cluster(0)).await;
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), scene.name());
     let pods: Api<Pod> = Api::namespaced(client, scene.name());
     let crashing = ListParams::default().labels(&format!("app=app-{:04}", bench.size / 2));
     let (mut made, mut told) = (None, None);
     let step =
-        measured(scene.cluster(0), &who, &format!("fleet_{}_pods_change_all", bench.size), async || {
+        measure_step(scene.cluster(0), &who, &format!("fleet_{}_pods_change_all", bench.size), async || {
             let start = Instant::now();
             tokio::task::block_in_place(|| scene.worktree.push());
             let mut rolled_out = false;

@@ -18,7 +18,7 @@ const CLUSTERS: usize = 10;
 const COMMITS: usize = 20;
 
 /// Reads and renders one revision after the other, as the controller does.
-struct Reader {
+struct RevisionReader {
     repository: ConfigRepository,
     runtime: tokio::runtime::Runtime,
     manifests: manifest::ManifestCache,
@@ -26,14 +26,14 @@ struct Reader {
 }
 
 /// How long the steps of one revision took.
-struct Steps {
+struct RevisionTimes {
     snapshot: Duration,
     read: Duration,
     assemble: Duration,
     render: Duration,
 }
 
-impl Reader {
+impl RevisionReader {
     fn open(path: &Path) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let options = SourceOptions {
@@ -53,7 +53,7 @@ impl Reader {
         }
     }
 
-    fn revision(&mut self) -> (Renders, Steps) {
+    fn revision(&mut self) -> (Renders, RevisionTimes) {
         let tip = self.runtime.block_on(self.repository.fetch()).expect("a tip");
         let (snapshot, of_snapshot) =
             timed(|| self.runtime.block_on(self.repository.snapshot(&tip)).expect("a snapshot"));
@@ -63,11 +63,11 @@ impl Reader {
         let (renders, render) =
             timed(|| FleetRenderer::new(&fleet, &snapshot, &NoCharts).render_all(&mut self.renders));
         assert!(renders.results().all(Result::is_ok));
-        (renders, Steps { snapshot: of_snapshot, read, assemble: assembled, render })
+        (renders, RevisionTimes { snapshot: of_snapshot, read, assemble: assembled, render })
     }
 }
 
-impl Steps {
+impl RevisionTimes {
     fn total(&self) -> Duration {
         self.snapshot + self.read + self.assemble + self.render
     }
@@ -116,7 +116,7 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
 pub fn commits() {
     let folder = tempfile::tempdir().expect("a folder");
     commit_all(folder.path(), &with_cluster_layers(of_components(APPS, CLUSTERS)));
-    let mut reader = Reader::open(folder.path());
+    let mut reader = RevisionReader::open(folder.path());
     let (renders, steps) = reader.revision();
     steps.say("cold");
     println!("{} renders for {} targets", renders.render_count, renders.results().count());
@@ -153,7 +153,7 @@ pub fn commits() {
 pub fn unshared() {
     let folder = tempfile::tempdir().expect("a folder");
     commit_all(folder.path(), &with_names_of_clusters(of_components(APPS, CLUSTERS)));
-    let (renders, steps) = Reader::open(folder.path()).revision();
+    let (renders, steps) = RevisionReader::open(folder.path()).revision();
     steps.say("cold, nothing shared");
     assert_eq!(renders.render_count, APPS * CLUSTERS);
     figure("cold_unshared_10000x10_s", steps.total().as_secs_f64(), "s");

@@ -18,13 +18,13 @@ use tutti::chart::{ChartRenderLimits, ChartRenderer, RendererProgram, archive};
 use tutti::manifest::yaml;
 use tutti::model::{Chart, ChartCapabilities, ChartObject, ChartOutput, ChartRequest, Digest};
 
-struct Case {
+struct ChartCase {
     name: String,
     request: ChartRequest,
-    on_disk: OnDisk,
+    on_disk: ChartFiles,
 }
 
-struct OnDisk {
+struct ChartFiles {
     chart: PathBuf,
     values: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ const TIMES: usize = 3;
 
 /// The results of many charts.
 #[derive(Default)]
-pub struct Summary {
+pub struct ChartSummary {
     pub cases: usize,
     pub same: usize,
     pub refused: usize,
@@ -48,12 +48,12 @@ pub struct Summary {
 }
 
 /// Renders every chart below a folder both ways and prints the differences.
-pub fn compare(folder: &Path, render: &Path, helm: &Path, summary: &mut Summary) {
+pub fn compare(folder: &Path, render: &Path, helm: &Path, summary: &mut ChartSummary) {
     let limits = ChartRenderLimits { children: 1, ..ChartRenderLimits::default() };
     let command = ChartRenderer::new(RendererProgram::Helm(helm.to_owned()), limits.clone());
     let engine = ChartRenderer::new(RendererProgram::HelmRender(render.to_owned()), limits.clone());
     let mut timed_charts = BTreeSet::new();
-    for Case { name, request, on_disk } in &cases(folder) {
+    for ChartCase { name, request, on_disk } in &cases(folder) {
         summary.cases += 1;
         let theirs = command.render(request);
         let (ours, again) = (engine.render(request), engine.render(request));
@@ -92,7 +92,7 @@ fn timed(
     render: &Path,
     helm: &Path,
     request: &ChartRequest,
-    on_disk: &OnDisk,
+    on_disk: &ChartFiles,
     limits: &ChartRenderLimits,
 ) -> [Duration; 4] {
     let mut best = [Duration::MAX; 4];
@@ -118,7 +118,7 @@ fn timed(
 }
 
 /// `helm template` as a script runs it: from a folder on the disk to text that nobody has read yet.
-fn by_command(helm: &Path, request: &ChartRequest, on_disk: &OnDisk) {
+fn by_command(helm: &Path, request: &ChartRequest, on_disk: &ChartFiles) {
     let mut command = Command::new(helm);
     command
         .arg("template")
@@ -137,7 +137,7 @@ fn by_command(helm: &Path, request: &ChartRequest, on_disk: &OnDisk) {
     }
 }
 
-impl Summary {
+impl ChartSummary {
     /// Times as [`timed`] gives them.
     fn note(&mut self, times: [Duration; 4]) {
         let [theirs, new, with_start, known] = times.map(|time| time.as_secs_f64() * 1000.0);
@@ -201,7 +201,7 @@ fn differences(ours: &ChartOutput, theirs: &ChartOutput, again: &ChartOutput) ->
             (Some(one), Some(other)) => {
                 let twice = again.get(key).unwrap_or(one);
                 let mut pairs = one.iter().zip(other).zip(twice);
-                let place = pairs.find_map(|((one, other), twice)| first(one, other, twice, ""));
+                let place = pairs.find_map(|((one, other), twice)| first_difference(one, other, twice, ""));
                 found.extend(place.map(|place| format!("{key}: {place}")));
             }
             (Some(_), None) => found.push(format!("{key}: only ours")),
@@ -220,19 +220,21 @@ fn key(made: &ChartObject) -> String {
 }
 
 /// Where two values differ first, but for what differs from one render of ours to the next.
-fn first(one: &Value, other: &Value, again: &Value, path: &str) -> Option<String> {
+fn first_difference(one: &Value, other: &Value, again: &Value, path: &str) -> Option<String> {
     let part = |value: Option<&Value>| value.cloned().unwrap_or_default();
     match (one, other) {
         (Value::Object(ours), Value::Object(theirs)) => {
             let keys = ours.keys().chain(theirs.keys().filter(|key| !ours.contains_key(*key)));
             let mut parts =
                 keys.map(|key| (key, part(ours.get(key)), part(theirs.get(key)), part(again.get(key))));
-            parts.find_map(|(key, one, other, again)| first(&one, &other, &again, &format!("{path}/{key}")))
+            parts.find_map(|(key, one, other, again)| {
+                first_difference(&one, &other, &again, &format!("{path}/{key}"))
+            })
         }
         (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
             let mut parts = ours.iter().zip(theirs).enumerate();
             parts.find_map(|(at, (one, other))| {
-                first(one, other, &part(again.get(at)), &format!("{path}/{at}"))
+                first_difference(one, other, &part(again.get(at)), &format!("{path}/{at}"))
             })
         }
         _ if one == other || one != again => None,
@@ -243,7 +245,7 @@ fn first(one: &Value, other: &Value, again: &Value, path: &str) -> Option<String
     }
 }
 
-fn cases(root: &Path) -> Vec<Case> {
+fn cases(root: &Path) -> Vec<ChartCase> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -265,7 +267,7 @@ fn cases(root: &Path) -> Vec<Case> {
     found
 }
 
-fn of_chart(name: &str, chart: &Chart, path: &Path) -> Vec<Case> {
+fn of_chart(name: &str, chart: &Chart, path: &Path) -> Vec<ChartCase> {
     let chart = Arc::new(chart.clone());
     let beside = path.with_extension("values.yaml");
     let mut files = vec![(String::new(), None)];
@@ -277,7 +279,7 @@ fn of_chart(name: &str, chart: &Chart, path: &Path) -> Vec<Case> {
     }
     let case = |(label, values): (String, Option<PathBuf>)| {
         let text = values.as_deref().map_or(Ok(String::new()), fs::read_to_string).ok()?;
-        Some(Case {
+        Some(ChartCase {
             name: format!("{name} {}{label}", version(&chart)),
             request: ChartRequest {
                 chart: Arc::clone(&chart),
@@ -286,7 +288,7 @@ fn of_chart(name: &str, chart: &Chart, path: &Path) -> Vec<Case> {
                 namespace: "demo".to_owned(),
                 capabilities: ChartCapabilities::default(),
             },
-            on_disk: OnDisk { chart: path.to_owned(), values },
+            on_disk: ChartFiles { chart: path.to_owned(), values },
         })
     };
     files.into_iter().filter_map(case).collect()

@@ -125,9 +125,9 @@ fn name(number: usize) -> String {
 }
 
 /// Objects by kind and name, without what makes them ours.
-type Objects = BTreeMap<String, Value>;
+type ObjectsByName = BTreeMap<String, Value>;
 
-fn objects(documents: impl Iterator<Item = Value>) -> Objects {
+fn objects(documents: impl Iterator<Item = Value>) -> ObjectsByName {
     let one = |mut object: Value| {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("?").to_owned();
         let key = format!("{} {}", text("/kind"), text("/metadata/name"));
@@ -147,7 +147,7 @@ fn objects(documents: impl Iterator<Item = Value>) -> Objects {
 }
 
 /// The objects of each overlay, and the total time.
-fn by_tutti(folder: &Path) -> (BTreeMap<String, Objects>, Duration) {
+fn by_tutti(folder: &Path) -> (BTreeMap<String, ObjectsByName>, Duration) {
     let start = Instant::now();
     let snapshot = source::read_folder(folder, manifest::listed_beside).expect("a folder");
     let fleet = fleet::assemble(manifest::read(&snapshot), &snapshot);
@@ -161,7 +161,7 @@ fn by_tutti(folder: &Path) -> (BTreeMap<String, Objects>, Duration) {
     (of_target.collect(), took)
 }
 
-fn by_command(command: &Path, folder: &Path, overlays: usize) -> (BTreeMap<String, Objects>, Duration) {
+fn by_command(command: &Path, folder: &Path, overlays: usize) -> (BTreeMap<String, ObjectsByName>, Duration) {
     let start = Instant::now();
     let texts: Vec<(String, Vec<u8>)> = (0..overlays)
         .map(|number| {
@@ -187,7 +187,7 @@ fn in_process(program: &Path, folder: &Path) -> Duration {
     Duration::from_secs_f64(seconds.expect("seconds"))
 }
 
-pub fn run(kustomize: &live::Kustomize, overlays: usize) {
+pub fn run(kustomize: &live::KustomizePrograms, overlays: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let (theirs, ours) = (folder.path().join("kustomize"), folder.path().join("tutti"));
     for_kustomize(&theirs, overlays);
@@ -196,10 +196,10 @@ pub fn run(kustomize: &live::Kustomize, overlays: usize) {
     for _ in 0..TIMES {
         let (made, took) = by_tutti(&ours);
         best[0] = best[0].min(took).min(by_tutti(&ours).1).min(by_tutti(&ours).1);
-        let (expected, took) = by_command(&kustomize.command, &theirs, overlays);
+        let (expected, took) = by_command(&kustomize.kustomize, &theirs, overlays);
         best[1] = best[1].min(took);
         for _ in 0..TIMES {
-            best[2] = best[2].min(in_process(&kustomize.in_process, &theirs));
+            best[2] = best[2].min(in_process(&kustomize.library_runner, &theirs));
         }
         assert_eq!(made.len(), overlays);
         for (name, expected) in &expected {

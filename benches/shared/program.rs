@@ -10,16 +10,16 @@ use tokio::net::TcpStream;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Killed at the end.
-pub struct Program(Child);
+pub struct TuttiProcess(Child);
 
-impl Program {
+impl TuttiProcess {
     pub fn start(command: &mut Command) -> Self {
         let command = command.env_remove("KUBECONFIG").stdin(Stdio::null()).stdout(Stdio::null());
         Self(command.stderr(Stdio::null()).spawn().expect("the program starts"))
     }
 }
 
-impl Drop for Program {
+impl Drop for TuttiProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -9,7 +9,7 @@ use kube::Api;
 use kube::api::PartialObjectMeta;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::watcher::{Config, Event, watcher};
-use live::Cluster;
+use live::LiveCluster;
 use tokio::sync::mpsc;
 
 use crate::support::Scene;
@@ -29,13 +29,13 @@ spec: {{workloadType: Deployment, developLanguage: python, runType: server, imag
     scene.worktree.write("apps/web/app.yaml", &text);
 }
 
-pub struct Seen {
+pub struct SeenRevision {
     pub revision: String,
     pub at: SystemTime,
 }
 
 /// Tells each revision of the Deployment on each cluster once, the moment its watch brings it.
-pub async fn watch_all(clusters: &[&Cluster], namespace: &str) -> mpsc::UnboundedReceiver<Seen> {
+pub async fn watch_all(clusters: &[&LiveCluster], namespace: &str) -> mpsc::UnboundedReceiver<SeenRevision> {
     let (sender, receiver) = mpsc::unbounded_channel();
     for cluster in clusters {
         let deployments: Api<PartialObjectMeta<Deployment>> =
@@ -52,7 +52,7 @@ pub async fn watch_all(clusters: &[&Cluster], namespace: &str) -> mpsc::Unbounde
                     continue;
                 };
                 known.clone_from(revision);
-                if sender.send(Seen { revision: revision.clone(), at }).is_err() {
+                if sender.send(SeenRevision { revision: revision.clone(), at }).is_err() {
                     return;
                 }
             }

@@ -37,7 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PROGRESS: u64 = 2500;
 
 #[derive(Parser)]
-struct Arguments {
+struct ChaosArguments {
     /// How many schedules
     #[arg(long, default_value_t = 1000)]
     schedules: u64,
@@ -59,10 +59,10 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let Arguments { schedules, seed, threads, waves, replicas, log } = Arguments::parse();
+    let ChaosArguments { schedules, seed, threads, waves, replicas, log } = ChaosArguments::parse();
     let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     if waves || replicas {
-        return others(seed, schedules, threads, log, waves);
+        return run_special_schedules(seed, schedules, threads, log, waves);
     }
     let start = Instant::now();
     let a_minute = |done: u64| done as f64 * 60.0 / start.elapsed().as_secs_f64();
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
 }
 
 /// Schedules of an app in waves, or of two processes.
-fn others(seed: u64, schedules: u64, threads: usize, log: bool, waves: bool) -> ExitCode {
+fn run_special_schedules(seed: u64, schedules: u64, threads: usize, log: bool, waves: bool) -> ExitCode {
     let start = Instant::now();
     let done = AtomicU64::new(0);
     let told = |seed: u64, outcome: &chaos::Outcome| {

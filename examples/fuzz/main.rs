@@ -22,10 +22,10 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 /// An input that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// When the input under way began, in milliseconds since the start, and its seed.
-static BEGAN: AtomicU64 = AtomicU64::new(0);
+static INPUT_STARTED: AtomicU64 = AtomicU64::new(0);
 static SEED: AtomicU64 = AtomicU64::new(0);
 
 fn number(name: &str, default: u64) -> u64 {
@@ -49,7 +49,8 @@ fn main() {
     while done < inputs && start.elapsed() < Duration::from_secs(seconds) {
         let seed = first.wrapping_add(done);
         SEED.store(seed, Ordering::Relaxed);
-        BEGAN.store(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        INPUT_STARTED
+            .store(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         let begin = Instant::now();
         let mut random = StdRng::seed_from_u64(seed);
         let input = mutate::of(&corpus, &mut random);
@@ -78,9 +79,9 @@ fn main() {
 fn watch(start: Instant) {
     loop {
         std::thread::sleep(Duration::from_secs(1));
-        let began = Duration::from_millis(BEGAN.load(Ordering::Relaxed));
-        if start.elapsed().saturating_sub(began) > PATIENCE {
-            println!("seed {}: longer than {PATIENCE:?}", SEED.load(Ordering::Relaxed));
+        let began = Duration::from_millis(INPUT_STARTED.load(Ordering::Relaxed));
+        if start.elapsed().saturating_sub(began) > INPUT_TIMEOUT {
+            println!("seed {}: longer than {INPUT_TIMEOUT:?}", SEED.load(Ordering::Relaxed));
             std::process::exit(1);
         }
     }

@@ -10,9 +10,9 @@ use tutti::manifest::{self, yaml};
 use tutti::model::{Diagnostic, DiagnosticScope, NoCharts, Snapshot};
 use tutti::render::{FleetRenderer, RenderCache};
 
-type Target = fn(&str, &mut StdRng) -> Result<(), String>;
+type FuzzTarget = fn(&str, &mut StdRng) -> Result<(), String>;
 
-pub const TARGETS: [(&str, Target); 3] = [("yaml", read), ("hub", convert), ("templates", render)];
+pub const TARGETS: [(&str, FuzzTarget); 3] = [("yaml", read), ("hub", convert), ("templates", render)];
 
 /// Every way in which a text is read as YAML.
 fn read(text: &str, _: &mut StdRng) -> Result<(), String> {

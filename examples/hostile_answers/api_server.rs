@@ -8,30 +8,32 @@ use serde_json::{Value, json};
 use tutti::cluster::{AccessQuestion, Client, ClusterLink, ContainerLogRef, EventSubject};
 use tutti::model::{ClusterName, GroupVersionKind, ObjectId};
 
-use super::Peer;
-use super::server::{Answer, Asked};
+use super::HostilePeer;
+use super::server::{PeerAnswer, PeerRequest};
 
-pub const PEER: Peer =
-    Peer { name: "apiserver", answer, ask: |address, folder| Box::pin(ask(address, folder)) };
+pub const PEER: HostilePeer =
+    HostilePeer { name: "apiserver", answer, ask: |address, folder| Box::pin(ask(address, folder)) };
 
 /// Changes of one watch that are looked at, and how long one is waited for.
 const CHANGES: usize = 30;
 const WAIT: Duration = Duration::from_millis(300);
 
-fn answer(asked: &Asked) -> Answer {
+fn answer(asked: &PeerRequest) -> PeerAnswer {
     let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
     if query.contains("watch=true") {
         return events(query.contains("sendInitialEvents"));
     }
     match (asked.method.as_str(), path) {
-        ("GET", "/version") => Answer::json(&json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0",
-            "gitCommit": "", "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""})),
-        ("GET", "/api") => Answer::json(&json!({"kind": "APIVersions", "versions": ["v1"]})),
-        ("GET", "/apis") => Answer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [
+        ("GET", "/version") => {
+            PeerAnswer::json(&json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0",
+            "gitCommit": "", "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}))
+        }
+        ("GET", "/api") => PeerAnswer::json(&json!({"kind": "APIVersions", "versions": ["v1"]})),
+        ("GET", "/apis") => PeerAnswer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [
             {"name": "apps", "versions": [{"groupVersion": "apps/v1", "version": "v1"}],
              "preferredVersion": {"groupVersion": "apps/v1", "version": "v1"}},
         ]})),
-        ("GET", "/api/v1") => Answer::json(&resources(
+        ("GET", "/api/v1") => PeerAnswer::json(&resources(
             "v1",
             &[
                 ("namespaces", "Namespace", false),
@@ -42,31 +44,31 @@ fn answer(asked: &Asked) -> Answer {
             ],
         )),
         ("GET", "/apis/apps/v1") => {
-            Answer::json(&resources("apps/v1", &[("deployments", "Deployment", true)]))
+            PeerAnswer::json(&resources("apps/v1", &[("deployments", "Deployment", true)]))
         }
         ("GET", path) if path.ends_with("/log") => {
-            Answer { status: 200, headers: Vec::new(), body: b"panic: it ends\n".to_vec() }
+            PeerAnswer { status: 200, headers: Vec::new(), body: b"panic: it ends\n".to_vec() }
         }
-        ("GET", path) if path.ends_with("/web") => Answer::json(&object(5)),
+        ("GET", path) if path.ends_with("/web") => PeerAnswer::json(&object(5)),
         ("GET", _) => {
             let items: Vec<Value> = (0..5).map(object).collect();
             let token = if query.contains("continue") { "" } else { "next" };
-            Answer::json(&json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "9",
+            PeerAnswer::json(&json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "9",
                 "continue": token, "remainingItemCount": 5}, "items": items}))
         }
-        ("POST", _) => {
-            Answer::json(&json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-            "metadata": {}, "spec": {}, "status": {"allowed": true}}))
-        }
+        ("POST", _) => PeerAnswer::json(
+            &json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "metadata": {}, "spec": {}, "status": {"allowed": true}}),
+        ),
         ("PATCH", path) if path.contains("secrets") => {
             let cause = json!({"reason": "FieldManagerConflict", "field": ".data.a",
                 "message": "conflict with \"kubectl\" with subresource \"scale\" using v1"});
             let status = json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict", "message":
                 "Apply failed", "details": {"causes": [cause, cause]}});
-            Answer { status: 409, ..Answer::json(&status) }
+            PeerAnswer { status: 409, ..PeerAnswer::json(&status) }
         }
-        ("DELETE", _) => Answer::json(&json!({"kind": "Status", "status": "Success", "code": 200})),
-        _ => Answer::json(&object(7)),
+        ("DELETE", _) => PeerAnswer::json(&json!({"kind": "Status", "status": "Success", "code": 200})),
+        _ => PeerAnswer::json(&object(7)),
     }
 }
 
@@ -94,7 +96,7 @@ fn object(number: usize) -> Value {
 }
 
 /// A list that comes as events, or what happens later.
-fn events(is_list: bool) -> Answer {
+fn events(is_list: bool) -> PeerAnswer {
     let mut lines: Vec<Value> = (0..5)
         .map(|number| json!({"type": if is_list || number % 2 == 0 { "ADDED" } else { "DELETED" }, "object": object(number)}))
         .collect();
@@ -105,7 +107,7 @@ fn events(is_list: bool) -> Answer {
         lines.push(json!({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "old"}}));
     }
     let body = lines.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes();
-    Answer { body, ..Answer::json(&Value::Null) }
+    PeerAnswer { body, ..PeerAnswer::json(&Value::Null) }
 }
 
 /// Sends every request in turn and ignores the results.

@@ -7,23 +7,29 @@ use serde_json::{Value, json};
 use tutti::forge::{CommitStatus, CommitStatusState, ForgeClient, ForgeHostRules};
 use tutti::model::{Hosts, Revision};
 
-use super::Peer;
-use super::server::{Answer, Asked};
+use super::HostilePeer;
+use super::server::{PeerAnswer, PeerRequest};
 
-pub const PEER: Peer = Peer { name: "forge", answer, ask: |address, _: PathBuf| Box::pin(ask(address)) };
+pub const PEER: HostilePeer =
+    HostilePeer { name: "forge", answer, ask: |address, _: PathBuf| Box::pin(ask(address)) };
 
 const COMMIT: &str = "3f9c2d1a0000000000000000000000000000beef";
 
-fn answer(asked: &Asked) -> Answer {
+fn answer(asked: &PeerRequest) -> PeerAnswer {
     let path = asked.path.split('?').next().unwrap_or_default();
     match (asked.method.as_str(), path) {
-        ("GET", path) if path.ends_with("/version") => Answer::json(&json!({"version": "1.27.1"})),
+        ("GET", path) if path.ends_with("/version") => PeerAnswer::json(&json!({"version": "1.27.1"})),
         ("GET", path) if path.ends_with("/statuses") => {
             let statuses: Vec<Value> = (0..50).map(status).collect();
-            Answer { headers: vec!["x-total-count: 120".to_owned()], ..Answer::json(&json!(statuses)) }
+            PeerAnswer {
+                headers: vec!["x-total-count: 120".to_owned()],
+                ..PeerAnswer::json(&json!(statuses))
+            }
         }
-        ("POST", _) => Answer { status: 201, ..Answer::json(&status(1)) },
-        _ => Answer::json(&json!({"id": 1, "full_name": "platform/config", "permissions": {"push": true}})),
+        ("POST", _) => PeerAnswer { status: 201, ..PeerAnswer::json(&status(1)) },
+        _ => {
+            PeerAnswer::json(&json!({"id": 1, "full_name": "platform/config", "permissions": {"push": true}}))
+        }
     }
 }
 

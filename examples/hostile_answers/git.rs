@@ -9,10 +9,11 @@ use std::sync::LazyLock;
 use parking_lot::Mutex;
 use tutti::source::{self, ConfigRepository, GitCredentials, SourceOptions};
 
-use super::Peer;
-use super::server::{Answer, Asked};
+use super::HostilePeer;
+use super::server::{PeerAnswer, PeerRequest};
 
-pub const PEER: Peer = Peer { name: "git", answer, ask: |address, folder| Box::pin(ask(address, folder)) };
+pub const PEER: HostilePeer =
+    HostilePeer { name: "git", answer, ask: |address, folder| Box::pin(ask(address, folder)) };
 
 static REPOSITORY: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
@@ -25,20 +26,20 @@ static REPOSITORY: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
 });
 
 /// The answers by request: equal requests have equal answers.
-static SAID: LazyLock<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = LazyLock::new(Mutex::default);
+static UPLOAD_PACK_CACHE: LazyLock<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = LazyLock::new(Mutex::default);
 
-fn answer(asked: &Asked) -> Answer {
+fn answer(asked: &PeerRequest) -> PeerAnswer {
     let (kind, greeting): (_, &[u8]) = match asked.method.as_str() {
         "GET" => ("advertisement", b"001e# service=git-upload-pack\n0000"),
         _ => ("result", b""),
     };
-    let mut said = SAID.lock();
+    let mut said = UPLOAD_PACK_CACHE.lock();
     let body = said.entry([asked.method.as_bytes(), &asked.body].concat()).or_insert_with(|| {
         let more: &[&str] = if asked.method == "GET" { &["--http-backend-info-refs"] } else { &[] };
         [greeting, &upload_pack(more, &asked.body)].concat()
     });
     let headers = vec![format!("content-type: application/x-git-upload-pack-{kind}")];
-    Answer { status: 200, headers, body: body.clone() }
+    PeerAnswer { status: 200, headers, body: body.clone() }
 }
 
 fn upload_pack(more: &[&str], input: &[u8]) -> Vec<u8> {

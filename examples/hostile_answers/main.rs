@@ -38,26 +38,26 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 
-use self::server::{Answer, Asked, Server};
+use self::server::{HostileServer, PeerAnswer, PeerRequest};
 
 /// An input that takes longer hangs: nothing here waits for an answer longer than a minute.
-const PATIENCE: Duration = Duration::from_secs(120);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Inputs that are tried at once: each waits now and then.
-const SIDE_BY_SIDE: usize = 6;
+const PARALLEL_INPUTS: usize = 6;
 /// The memory limit of the process in KiB, which includes the peer and its answers.
-const MEMORY: u64 = 300 * 1024;
+const MEMORY_LIMIT_KIB: u64 = 300 * 1024;
 
 /// A simulated peer of tutti.
 #[derive(Debug)]
-pub struct Peer {
+pub struct HostilePeer {
     name: &'static str,
     /// A valid answer.
-    answer: fn(&Asked) -> Answer,
+    answer: fn(&PeerRequest) -> PeerAnswer,
     /// Asks this address for everything. The folder is for files that it takes to do that.
     ask: fn(String, PathBuf) -> BoxFuture<'static, ()>,
 }
 
-const PEERS: &[Peer] = &[api_server::PEER, forge::PEER, registry::PEER, git::PEER, receivers::PEER];
+const PEERS: &[HostilePeer] = &[api_server::PEER, forge::PEER, registry::PEER, git::PEER, receivers::PEER];
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
@@ -94,12 +94,12 @@ async fn main() {
         let begin = Instant::now();
         async move { (seed, input(peer, seed, inputs == 1).await, begin.elapsed()) }
     }))
-    .buffer_unordered(SIDE_BY_SIDE);
+    .buffer_unordered(PARALLEL_INPUTS);
     let (mut done, mut findings, mut most, mut slowest) = (0, 0, 0, Duration::ZERO);
     while let Some((seed, finding, took)) = inputs.next().await {
         let memory = peak();
-        let grown =
-            (memory > MEMORY.max(most)).then(|| format!("{} MiB, by this or one beside", memory / 1024));
+        let grown = (memory > MEMORY_LIMIT_KIB.max(most))
+            .then(|| format!("{} MiB, by this or one beside", memory / 1024));
         for words in [finding, grown].into_iter().flatten() {
             findings += 1;
             println!("seed {seed}: {words}");
@@ -117,12 +117,12 @@ async fn main() {
 }
 
 /// The finding of an input, if any.
-async fn input(peer: &Peer, seed: u64, is_shown: bool) -> Option<String> {
+async fn input(peer: &HostilePeer, seed: u64, is_shown: bool) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = Server::start(peer.answer, seed, is_shown).await;
+    let server = HostileServer::start(peer.answer, seed, is_shown).await;
     let ask = tokio::spawn((peer.ask)(server.address.clone(), folder.path().to_owned()));
-    match tokio::time::timeout(PATIENCE, ask).await {
-        Err(_) => Some(format!("longer than {PATIENCE:?}")),
+    match tokio::time::timeout(INPUT_TIMEOUT, ask).await {
+        Err(_) => Some(format!("longer than {INPUT_TIMEOUT:?}")),
         Ok(Err(panic)) => Some(format!("a panic: {panic}")),
         Ok(Ok(())) => None,
     }

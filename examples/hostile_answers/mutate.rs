@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-use super::server::Answer;
+use super::server::PeerAnswer;
 
 /// Fragments with a meaning in JSON or on a terminal.
 const WORDS: &[&str] = &[
@@ -55,7 +55,7 @@ const WORDS: &[&str] = &[
 const LONG: usize = 64 * 1024;
 const LONGEST: usize = 24 * 1024 * 1024;
 
-pub fn change(answer: &mut Answer, random: &mut StdRng) {
+pub fn change(answer: &mut PeerAnswer, random: &mut StdRng) {
     // Most are valid, or nothing would ever get beyond the first.
     if random.random_range(0..4) > 0 {
         return;
@@ -118,7 +118,7 @@ fn text(body: &mut Vec<u8>, random: &mut StdRng) {
     }
 }
 
-fn headers(answer: &mut Answer, random: &mut StdRng) {
+fn headers(answer: &mut PeerAnswer, random: &mut StdRng) {
     let line = match random.random_range(0..9) {
         0 => "content-length: 5".to_owned(),
         1 => "content-length: 99999999999999999999".to_owned(),
@@ -134,7 +134,7 @@ fn headers(answer: &mut Answer, random: &mut StdRng) {
 }
 
 /// Packed, and then perhaps not quite.
-fn compress(answer: &mut Answer, random: &mut StdRng) {
+fn compress(answer: &mut PeerAnswer, random: &mut StdRng) {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(&answer.body).expect("memory");
     if random.random_range(0..4) == 0 {

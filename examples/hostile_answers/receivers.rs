@@ -17,11 +17,12 @@ use tutti::api::{self, HookReceiver, HooksState};
 use tutti::metrics::Metrics;
 use tutti::model::WebhookReceiverKind;
 
-use super::Peer;
+use super::HostilePeer;
 use super::senders::headers;
-use super::server::{Answer, Asked};
+use super::server::{PeerAnswer, PeerRequest};
 
-pub const PEER: Peer = Peer { name: "receivers", answer, ask: |address, _: PathBuf| Box::pin(ask(address)) };
+pub const PEER: HostilePeer =
+    HostilePeer { name: "receivers", answer, ask: |address, _: PathBuf| Box::pin(ask(address)) };
 
 const SECRET: &str = "hunter2-of-receivers";
 /// Of each kind, as each takes so many a second.
@@ -44,11 +45,11 @@ const EVENTS: [&str; 9] = [
 ];
 
 /// The delivery that the path `/KIND/EVENT/NUMBER` names, before mutation.
-fn answer(asked: &Asked) -> Answer {
+fn answer(asked: &PeerRequest) -> PeerAnswer {
     let mut names = asked.path.split('/').skip(1);
     let (kind, event) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
     let number: u64 = names.next().and_then(|text| text.parse().ok()).unwrap_or_default();
-    Answer::json(&body(kind, event, number))
+    PeerAnswer::json(&body(kind, event, number))
 }
 
 fn body(kind: &str, event: &str, number: u64) -> Value {
@@ -76,14 +77,14 @@ fn body(kind: &str, event: &str, number: u64) -> Value {
     }
 }
 
-struct Served {
+struct ReceiverRouters {
     hooks: Router,
     deliveries: Router,
 }
 
 /// One for all inputs, so that what it keeps shows in the memory of the process.
-fn served() -> &'static Served {
-    static SERVED: OnceLock<Served> = OnceLock::new();
+fn receiver_routers() -> &'static ReceiverRouters {
+    static SERVED: OnceLock<ReceiverRouters> = OnceLock::new();
     SERVED.get_or_init(|| {
         let (sender, mut hints) = mpsc::channel(64);
         tokio::spawn(async move { while hints.recv().await.is_some() {} });
@@ -96,7 +97,7 @@ fn served() -> &'static Served {
             })
         });
         state.set_receivers(receivers);
-        Served { hooks: api::hooks_router(state.clone()), deliveries: api::deliveries_router(state) }
+        ReceiverRouters { hooks: api::hooks_router(state.clone()), deliveries: api::deliveries_router(state) }
     })
 }
 
@@ -119,7 +120,7 @@ async fn ask(address: String) {
         drop(made);
         send(name, kind, event, body.into(), number).await;
     }
-    look().await;
+    check_kept_deliveries().await;
 }
 
 async fn send(name: &str, kind: WebhookReceiverKind, event: &str, body: Bytes, number: u64) {
@@ -142,7 +143,8 @@ async fn send(name: &str, kind: WebhookReceiverKind, event: &str, body: Bytes, n
     if random.random_range(0..4) == 0 {
         change(map, &mut random);
     }
-    let response = served().hooks.clone().oneshot(request.expect("a request")).await.expect("infallible");
+    let response =
+        receiver_routers().hooks.clone().oneshot(request.expect("a request")).await.expect("infallible");
     let status = response.status();
     assert!(status.is_success() || status.is_client_error(), "{name} {event}: {status}");
     assert_ne!(status, StatusCode::METHOD_NOT_ALLOWED, "{name}");
@@ -174,9 +176,9 @@ fn change(headers: &mut HeaderMap, random: &mut StdRng) {
 }
 
 /// Stored deliveries can be shown, contain no secret, and are bounded.
-async fn look() {
+async fn check_kept_deliveries() {
     let request = Request::get("/api/v1/deliveries?limit=20").body(Body::empty()).expect("a request");
-    let response = served().deliveries.clone().oneshot(request).await.expect("infallible");
+    let response = receiver_routers().deliveries.clone().oneshot(request).await.expect("infallible");
     assert_eq!(response.status(), StatusCode::OK);
     let bytes = to_bytes(response.into_body(), 1024 * 1024).await.expect("a short answer");
     let text = std::str::from_utf8(&bytes).expect("text");

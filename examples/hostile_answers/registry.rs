@@ -9,16 +9,17 @@ use sha2::{Digest as _, Sha256};
 use tutti::chart::{ChartHosts, ChartRenderLimits, ChartRenderer, ChartService, RendererProgram};
 use tutti::model::{ChartProvider as _, ChartSource};
 
-use super::Peer;
+use super::HostilePeer;
 use super::package::package;
-use super::server::{Answer, Asked};
+use super::server::{PeerAnswer, PeerRequest};
 
-pub const PEER: Peer = Peer { name: "registry", answer, ask: |address, _: PathBuf| Box::pin(ask(address)) };
+pub const PEER: HostilePeer =
+    HostilePeer { name: "registry", answer, ask: |address, _: PathBuf| Box::pin(ask(address)) };
 
 static CHART: LazyLock<Vec<u8>> = LazyLock::new(|| package("a: {{ .Values.a }}\n"));
 
-fn answer(asked: &Asked) -> Answer {
-    let bytes = |body: Vec<u8>| Answer { status: 200, headers: Vec::new(), body };
+fn answer(asked: &PeerRequest) -> PeerAnswer {
+    let bytes = |body: Vec<u8>| PeerAnswer { status: 200, headers: Vec::new(), body };
     match asked.path.as_str() {
         "/charts/index.yaml" => bytes(
             b"apiVersion: v1\nentries:\n  web:\n  - {name: web, version: 1.0.0, urls: [web-1.0.0.tgz]}\n  \
@@ -30,7 +31,7 @@ fn answer(asked: &Asked) -> Answer {
                 "digest": format!("sha256:{}", hex::encode(Sha256::digest(&*CHART))), "size": CHART.len()});
             let manifest = json!({"schemaVersion": 2, "config": layer, "layers": [layer]});
             let headers = vec!["content-type: application/vnd.oci.image.manifest.v1+json".to_owned()];
-            Answer { headers, ..Answer::json(&manifest) }
+            PeerAnswer { headers, ..PeerAnswer::json(&manifest) }
         }
         _ => bytes(CHART.clone()),
     }

@@ -19,7 +19,7 @@ use super::mutate;
 pub static ANSWERS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
-pub struct Asked {
+pub struct PeerRequest {
     pub method: String,
     /// With the query.
     pub path: String,
@@ -27,13 +27,13 @@ pub struct Asked {
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct PeerAnswer {
     pub status: u16,
     pub headers: Vec<String>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl PeerAnswer {
     pub fn json(value: &serde_json::Value) -> Self {
         let headers = vec!["content-type: application/json".to_owned()];
         Self { status: 200, headers, body: value.to_string().into_bytes() }
@@ -42,24 +42,24 @@ impl Answer {
 
 /// Ends with the value.
 #[derive(Debug)]
-pub struct Server {
+pub struct HostileServer {
     pub address: String,
     _tasks: JoinSet<()>,
 }
 
-struct Rules {
-    answer: fn(&Asked) -> Answer,
+struct AnswerRules {
+    answer: fn(&PeerRequest) -> PeerAnswer,
     seed: u64,
     is_shown: bool,
     /// How often each was asked.
     asked: Mutex<HashMap<String, u64>>,
 }
 
-impl Server {
-    pub async fn start(answer: fn(&Asked) -> Answer, seed: u64, is_shown: bool) -> Self {
+impl HostileServer {
+    pub async fn start(answer: fn(&PeerRequest) -> PeerAnswer, seed: u64, is_shown: bool) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let rules = Arc::new(Rules { answer, seed, is_shown, asked: Mutex::default() });
+        let rules = Arc::new(AnswerRules { answer, seed, is_shown, asked: Mutex::default() });
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
@@ -76,12 +76,12 @@ impl Server {
     }
 }
 
-impl Rules {
+impl AnswerRules {
     async fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
         while let Some(Request { method, target: path, body, .. }) = read_request(&mut stream).await? {
-            let (head, body, is_whole) = self.answer(&Asked { method, path, body });
+            let (head, body, is_whole) = self.answer(&PeerRequest { method, path, body });
             stream.get_mut().write_all(&head).await?;
             stream.get_mut().write_all(&body).await?;
             if !is_whole {
@@ -92,7 +92,7 @@ impl Rules {
     }
 
     /// As it goes over the wire, its head and its body; whether the connection can go on.
-    fn answer(&self, asked: &Asked) -> (Vec<u8>, Vec<u8>, bool) {
+    fn answer(&self, asked: &PeerRequest) -> (Vec<u8>, Vec<u8>, bool) {
         ANSWERS.fetch_add(1, Ordering::Relaxed);
         let what = format!("{} {}", asked.method, asked.path);
         let times = {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use console::style;
 use include_dir::{Dir, include_dir};
-use sandbox::{Listener, SandboxOptions};
+use sandbox::{SandboxListener, SandboxOptions};
 
 use super::connections::ClusterConnections;
 use super::exit::{self, Exit};
@@ -130,7 +130,7 @@ async fn show_next_steps(
         .wait_for(|now| !now.targets.is_empty() && now.targets.iter().all(|target| target.phase.is_done()))
         .await?
         .clone();
-    let mut listeners: Vec<Listener> = Vec::new();
+    let mut listeners: Vec<SandboxListener> = Vec::new();
     let mut lines = Vec::new();
     for cluster in &healthy.clusters {
         let name = cluster.name.as_str();

@@ -104,7 +104,7 @@ pub enum RunUntil {
     Planned {
         timeout: Duration,
     },
-    /// Like `Planned`, and the causes of unhealthy objects are known.
+    /// Like `PlannedFault`, and the causes of unhealthy objects are known.
     Explained {
         timeout: Duration,
     },

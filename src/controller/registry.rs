@@ -225,7 +225,7 @@ mod tests {
 
     use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     use kube::api::{Api, PostParams};
-    use sandbox::{Listener, Sandbox, SandboxOptions};
+    use sandbox::{Sandbox, SandboxListener, SandboxOptions};
     use secrecy::ExposeSecret as _;
     use serde_json::json;
     use tempfile::TempDir;
@@ -257,7 +257,7 @@ mod tests {
         }
 
         /// Another listener of the same cluster with another token, and a kubeconfig for it.
-        async fn door(&self) -> Listener {
+        async fn door(&self) -> SandboxListener {
             let listener = self.sandbox.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
             self.write(&listener.kubeconfig());
             listener

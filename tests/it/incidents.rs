@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kube::api::DeleteParams;
-use sandbox::{Fault, FaultPlan, FaultRule, Release, RequestMatch, Sandbox, SandboxOptions, Trouble};
+use sandbox::{Fault, FaultEffect, FaultPlan, FaultRule, Release, RequestMatch, Sandbox, SandboxOptions};
 use serde_json::Value;
 use tutti::report::Overview;
 
@@ -95,13 +95,13 @@ async fn argo_18480_a_list_that_fails_is_no_empty_list() {
 #[tokio::test(start_paused = true)]
 async fn argo_18480_a_list_that_breaks_off_is_no_shorter_list() {
     let watches = || RequestMatch::any().verb("watch");
-    let torn = FaultRule::new(watches(), Trouble::WatchTorn { most: 2 });
+    let torn = FaultRule::new(watches(), FaultEffect::WatchTorn { most: 2 });
     // What the cluster holds anything of is known by then.
     let later = Duration::from_secs(1)..Duration::from_secs(3600);
     let pages = FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error()).within(later);
     nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(torn).rule(pages.clone())).await;
     let (shortest, longest) = (Duration::ZERO, Duration::ZERO);
-    let silent = FaultRule::new(watches(), Trouble::WatchSilent { shortest, longest });
+    let silent = FaultRule::new(watches(), FaultEffect::WatchSilent { shortest, longest });
     nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(silent).rule(pages)).await;
 }
 
@@ -151,8 +151,9 @@ async fn argo_18480_a_selector_that_fits_no_cluster_deletes_nothing() {
 async fn argo_18480_a_registry_that_fails_registers_what_it_did() {
     let failing = || FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error());
     let watches = || RequestMatch::any().verb("watch");
-    let cut = Trouble::WatchCut { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
-    let expired = Trouble::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
+    let cut = FaultEffect::WatchCut { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
+    let expired =
+        FaultEffect::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
     let streams = FaultRule::failing(watches(), Fault::unavailable());
     let troubles = [
         // It is lost and cannot be listed again.
@@ -161,7 +162,7 @@ async fn argo_18480_a_registry_that_fails_registers_what_it_did() {
         FaultPlan::new(2)
             .rule(failing())
             .rule(FaultRule::new(watches(), expired))
-            .rule(FaultRule::new(watches(), Trouble::WatchTorn { most: 1 })),
+            .rule(FaultRule::new(watches(), FaultEffect::WatchTorn { most: 1 })),
         FaultPlan::new(3).rule(failing()).rule(FaultRule::new(watches(), cut)),
     ];
     for (number, trouble) in troubles.into_iter().enumerate() {
@@ -264,7 +265,8 @@ async fn argo_16284_a_server_that_fails_loses_nothing() {
     let refusal = Fault::Refusal { code: 500, reason: "InternalError", message: full.to_owned() };
     let any = RequestMatch::any;
     let failing = |what: RequestMatch| FaultRule::failing(what, refusal.clone());
-    let cut = Trouble::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(20) };
+    let cut =
+        FaultEffect::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(20) };
     for sandbox in fleet.clusters.values() {
         let plan = FaultPlan::new(7)
             .rule(failing(RequestMatch::writes()).per_mille(700))
@@ -426,12 +428,12 @@ async fn argo_18780_an_app_that_cannot_be_rendered_deletes_nothing() {
 fn in_trouble(seed: u64) -> FaultPlan {
     let (any, second) = (RequestMatch::any, Duration::from_secs(1));
     FaultPlan::new(seed)
-        .rule(FaultRule::new(any(), Trouble::Latency { shortest: Duration::ZERO, longest: second * 3 }))
-        .rule(FaultRule::new(any().verb("list"), Trouble::StaleList { lag: 40 }).per_mille(400))
+        .rule(FaultRule::new(any(), FaultEffect::Latency { shortest: Duration::ZERO, longest: second * 3 }))
+        .rule(FaultRule::new(any().verb("list"), FaultEffect::StaleList { lag: 40 }).per_mille(400))
         .rule(FaultRule::failing(any(), Fault::unavailable()).per_mille(100))
-        .rule(FaultRule::new(any(), Trouble::Request(Fault::forbidden())).per_mille(20))
-        .rule(FaultRule::new(any(), Trouble::WatchCut { shortest: second, longest: second * 30 }))
-        .rule(FaultRule::new(any(), Trouble::WatchTorn { most: 5 }).per_mille(300))
+        .rule(FaultRule::new(any(), FaultEffect::Request(Fault::forbidden())).per_mille(20))
+        .rule(FaultRule::new(any(), FaultEffect::WatchCut { shortest: second, longest: second * 30 }))
+        .rule(FaultRule::new(any(), FaultEffect::WatchTorn { most: 5 }).per_mille(300))
         .down(second * 40..second * 70)
 }
 

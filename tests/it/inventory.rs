@@ -1,6 +1,6 @@
 //! What of a cluster is ours is found again by every connection, also what is of a kind that nobody renders any more.
 
-use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, Trouble};
+use sandbox::{Fault, FaultEffect, FaultPlan, FaultRule, RequestMatch};
 
 use crate::support::fleet::Fleet;
 use crate::support::live;
@@ -157,12 +157,16 @@ async fn what_was_known_is_asked_for_though_a_list_that_is_behind_shows_none() {
     let lists = |resource: &str| RequestMatch::any().verb("list").resource(resource);
     let (leases, sets) = (lists("leases.coordination.k8s.io"), lists("replicasets.apps"));
     bj1.fail_next(leases.clone(), TRIES, Fault::internal_error());
-    let behind = |lists: RequestMatch| FaultRule::new(lists, Trouble::StaleList { lag });
+    let behind = |lists: RequestMatch| FaultRule::new(lists, FaultEffect::StaleList { lag });
     bj1.set_faults(&FaultPlan::new(0).rule(behind(leases)).rule(behind(sets)));
     bj1.set_down(false);
     running.converged(&revision).await;
     assert_eq!(still_there(&fleet).await, [""; 0]);
-    assert!(bj1.struck().get("stale-list").is_some_and(|count| *count >= 2), "{:?}", bj1.struck());
+    assert!(
+        bj1.fault_counts().get("stale-list").is_some_and(|count| *count >= 2),
+        "{:?}",
+        bj1.fault_counts()
+    );
     assert_copies_stay(&fleet).await;
 }
 

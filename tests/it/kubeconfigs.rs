@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use sandbox::{Listener, Sandbox, SandboxOptions};
+use sandbox::{Sandbox, SandboxListener, SandboxOptions};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -21,7 +21,7 @@ const TWO: &str = "apps/settings/objects/two.yaml";
 struct Scene {
     fleet: Fleet,
     cluster: Sandbox,
-    _door: Listener,
+    _door: SandboxListener,
 }
 
 impl Scene {
@@ -43,7 +43,7 @@ impl Scene {
     }
 }
 
-async fn door(cluster: &Sandbox) -> Listener {
+async fn door(cluster: &Sandbox) -> SandboxListener {
     cluster.listen(([127, 0, 0, 1], 0).into()).await.expect("a port")
 }
 

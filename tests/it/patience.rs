@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch, Trouble};
+use sandbox::{Fault, FaultEffect, FaultPlan, FaultRule, RequestMatch};
 use serde_json::json;
 use tutti::report::TargetPhase;
 
@@ -269,7 +269,7 @@ async fn whoever_was_put_off_goes_on_with_the_pauses_of_before() {
     let cluster = fleet.cluster("bj1");
     let lookups = || RequestMatch::any().verb("get").name("one");
     let two_seconds = Duration::from_secs(2);
-    let slowly = Trouble::Latency { shortest: two_seconds, longest: two_seconds };
+    let slowly = FaultEffect::Latency { shortest: two_seconds, longest: two_seconds };
     cluster.set_faults(&FaultPlan::new(1).rule(FaultRule::new(lookups(), slowly).per_mille(1000)));
     cluster.fail_next(applies("one"), 1_000, Fault::internal_error());
     let running = fleet.start().await;

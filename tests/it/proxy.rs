@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sandbox::{Listener, Sandbox, SandboxOptions};
+use sandbox::{Sandbox, SandboxListener, SandboxOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tutti::cluster::{Client, ClusterLink};
@@ -72,7 +72,7 @@ async fn socks() -> (String, Arc<Mutex<Vec<String>>>) {
 }
 
 /// Asks the version of a cluster whose kubeconfig names this proxy.
-async fn asked_through(listener: &Listener, proxy: &str) {
+async fn asked_through(listener: &SandboxListener, proxy: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bj1.kubeconfig");
     let server = format!("server: {}\n", listener.url());

@@ -39,8 +39,11 @@ fn repository(folder: &Path) {
 }
 
 /// The programs, or nothing after a loud line.
-fn helm() -> Option<::live::Helm> {
-    ::live::Helm::from_env().expect("the programs of charts").inspect_err(|why| eprintln!("{why}")).ok()
+fn helm() -> Option<::live::HelmPrograms> {
+    ::live::HelmPrograms::from_env()
+        .expect("the programs of charts")
+        .inspect_err(|why| eprintln!("{why}"))
+        .ok()
 }
 
 #[test]
@@ -50,7 +53,7 @@ fn the_samples_are_linted_rendered_and_rolled_out() {
     repository(&folder.path().join("config"));
     let run = |arguments: &[&str]| {
         let mut command = program::tutti(folder.path());
-        let output = command.env("TUTTI_HELM_RENDER", &helm.render).args(arguments).output();
+        let output = command.env("TUTTI_HELM_RENDER", &helm.helm_render).args(arguments).output();
         program::told(&output.expect("the binary runs"))
     };
     // What is said beside it is that no cluster was asked.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandbox::{FaultPlan, Mutation, RequestMatch, Sandbox, Webhook};
+use sandbox::{FaultPlan, MutatingWebhook, RequestMatch, Sandbox, WebhookMutation};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tutti::report::{TargetPhase, TargetReport};
@@ -168,9 +168,9 @@ async fn a_rollout_that_fails_is_told_though_somebody_sets_a_field_again_each_ti
 fn policy(image: &str) -> FaultPlan {
     let containers = json!([{"name": "main", "image": image}]);
     let path = ["spec", "template", "spec", "containers"].map(str::to_owned).to_vec();
-    let webhook = Webhook {
+    let webhook = MutatingWebhook {
         resource: "deployments.apps".to_owned(),
-        mutation: Mutation::Set { path, value: containers },
+        mutation: WebhookMutation::Set { path, value: containers },
     };
     FaultPlan::default().webhook(webhook)
 }

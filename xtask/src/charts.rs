@@ -7,14 +7,15 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 #[derive(Args)]
-pub struct Options {
+pub struct ChartOptions {
     /// A folder of charts: folders with a Chart.yaml, and .tgz files
     folder: PathBuf,
 }
 
-pub fn run(options: &Options) -> anyhow::Result<()> {
+pub fn run(options: &ChartOptions) -> anyhow::Result<()> {
     let progress = |line: &str| eprintln!("{line}");
-    let (render, helm) = (live::Helm::ensure_render(&progress)?, live::Helm::ensure_command(&progress)?);
+    let (render, helm) =
+        (live::HelmPrograms::ensure_render(&progress)?, live::HelmPrograms::ensure_command(&progress)?);
     let folder = std::path::absolute(&options.folder).context("failed to find the folder of charts")?;
     // A program of its own, so that the other developer commands are built without all of tutti.
     let status = Command::new(env!("CARGO"))

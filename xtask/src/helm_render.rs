@@ -3,17 +3,17 @@
 use clap::Args;
 
 #[derive(Args)]
-pub struct Options {
+pub struct HelmRenderOptions {
     /// Also `helm` of the same version, which the tests compare with
     #[arg(long)]
     with_helm: bool,
 }
 
-pub fn run(options: &Options) -> anyhow::Result<()> {
+pub fn run(options: &HelmRenderOptions) -> anyhow::Result<()> {
     let progress = |line: &str| eprintln!("{line}");
-    println!("{}", live::Helm::ensure_render(&progress)?.display());
+    println!("{}", live::HelmPrograms::ensure_render(&progress)?.display());
     if options.with_helm {
-        println!("{}", live::Helm::ensure_command(&progress)?.display());
+        println!("{}", live::HelmPrograms::ensure_command(&progress)?.display());
     }
     Ok(())
 }

@@ -15,45 +15,45 @@ use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of tutti")]
-struct Arguments {
+struct XtaskArguments {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Render every chart of a folder with our renderer and with helm template, and compare (needs Go)
-    Charts(charts::Options),
+    Charts(charts::ChartOptions),
     /// Write the manifests in deploy/ from the chart charts/tutti (needs Go)
-    Deploy(deploy::Options),
+    Deploy(deploy::DeployOptions),
     /// Write the archive of a release: programs, completions, manual pages, licences (needs Go)
-    Dist(release::dist::Options),
+    Dist(release::dist::DistOptions),
     /// Write cli.md and fields.md in docs/reference, from the commands and the schemas of manifests
     Docs,
     /// Build the renderer of Helm charts, which tutti then finds (needs Go)
-    HelmRender(helm_render::Options),
+    HelmRender(helm_render::HelmRenderOptions),
     /// Write an image of tutti as an OCI layout, without a daemon (needs Go, and Debian's apt)
-    Image(release::image::Options),
+    Image(release::image::ImageOptions),
     /// Real clusters and a real Gitea on this machine
     #[command(subcommand)]
-    Live(live::Command),
+    Live(live::LiveCommand),
     /// Read the kinds of a real server into the sandbox
-    Schema(schema::Options),
+    Schema(schema::SchemaOptions),
     /// Ask upstream's server-side apply for the answers that the sandbox is tested with (needs Go)
-    Vectors(vectors::Options),
+    Vectors(vectors::VectorOptions),
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
-        Command::Charts(options) => charts::run(&options),
-        Command::Deploy(options) => deploy::run(&options),
-        Command::Dist(options) => release::dist::run(&options),
-        Command::Docs => release::dist::docs(),
-        Command::HelmRender(options) => helm_render::run(&options),
-        Command::Image(options) => release::image::run(&options),
-        Command::Live(command) => live::run(command),
-        Command::Schema(options) => schema::run(options),
-        Command::Vectors(options) => vectors::run(&options),
+    let result = match XtaskArguments::parse().command {
+        XtaskCommand::Charts(options) => charts::run(&options),
+        XtaskCommand::Deploy(options) => deploy::run(&options),
+        XtaskCommand::Dist(options) => release::dist::run(&options),
+        XtaskCommand::Docs => release::dist::docs(),
+        XtaskCommand::HelmRender(options) => helm_render::run(&options),
+        XtaskCommand::Image(options) => release::image::run(&options),
+        XtaskCommand::Live(command) => live::run(command),
+        XtaskCommand::Schema(options) => schema::run(options),
+        XtaskCommand::Vectors(options) => vectors::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ const CASES: u32 = 3200;
 const SEED: u64 = 1;
 
 #[derive(Args)]
-pub struct Options {
+pub struct VectorOptions {
     /// How many cases
     #[arg(long, default_value_t = CASES)]
     cases: u32,
@@ -24,13 +24,13 @@ pub struct Options {
     out: Option<PathBuf>,
 }
 
-pub fn run(options: &Options) -> anyhow::Result<()> {
+pub fn run(options: &VectorOptions) -> anyhow::Result<()> {
     let out = match &options.out {
         Some(out) => std::path::absolute(out).context("failed to find the folder of --out")?,
         None => repository().join("crates/sandbox/tests/vectors/ssa.jsonl.gz"),
     };
     let started = Command::new("go")
-        .current_dir(module())
+        .current_dir(generator_module())
         .env("GOWORK", "off")
         .args(["run", ".", "-cases", &options.cases.to_string(), "-seed", &options.seed.to_string(), "-out"])
         .arg(&out)
@@ -52,7 +52,7 @@ fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-fn module() -> PathBuf {
+fn generator_module() -> PathBuf {
     repository().join("tools/vectors")
 }
 
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn vectors_match_the_generator_versions() {
         let header = header();
-        let manifest = fs::read_to_string(module().join("go.mod")).unwrap();
+        let manifest = fs::read_to_string(generator_module().join("go.mod")).unwrap();
         let upstream = header["upstream"].as_object().unwrap();
         assert_eq!(upstream.len(), 3);
         for (name, version) in upstream {

@@ -21,7 +21,7 @@ const LOG: &str = "audit.log";
 
 /// One request that was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct AuditedRequest {
     /// As the server calls it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
     pub verb: String,
     /// As roles name it: `deployments.apps`, `deployments.apps/scale`; the path of what is no resource.
@@ -30,13 +30,13 @@ pub struct Asked {
     pub uri: String,
     pub status: u16,
     /// The user agent.
-    pub agent: String,
+    pub user_agent: String,
     /// When, to the microsecond, in UTC: such times are in order as texts are.
-    pub at: String,
+    pub time: String,
 }
 
 /// The arguments of an API server that enable the log.
-pub(crate) fn arguments(folder: &Path) -> Result<Vec<String>, Error> {
+pub(crate) fn apiserver_arguments(folder: &Path) -> Result<Vec<String>, Error> {
     let policy = folder.join("audit-policy.yaml");
     fs::write(&policy, POLICY).map_err(Error::file("write", &policy))?;
     Ok(vec![
@@ -48,15 +48,18 @@ pub(crate) fn arguments(folder: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// Everything that one account has asked, oldest first.
-pub(crate) fn read(folder: &Path, user: &str) -> Result<Vec<Asked>, Error> {
+pub(crate) fn read(folder: &Path, user: &str) -> Result<Vec<AuditedRequest>, Error> {
     let path = folder.join(LOG);
     let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
     // The last line may not be whole yet.
     let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    Ok(events.filter(|event| event["user"]["username"] == user).map(|event| asked(&event)).collect())
+    Ok(events
+        .filter(|event| event["user"]["username"] == user)
+        .map(|event| audited_request(&event))
+        .collect())
 }
 
-fn asked(event: &Value) -> Asked {
+fn audited_request(event: &Value) -> AuditedRequest {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let uri = text(&event["requestURI"]);
     let object = &event["objectRef"];
@@ -70,13 +73,13 @@ fn asked(event: &Value) -> Asked {
         None => resource,
     };
     let status = event["responseStatus"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
-    Asked {
+    AuditedRequest {
         verb: text(&event["verb"]),
         resource,
         uri,
         status: status.unwrap_or_default(),
-        agent: text(&event["userAgent"]),
-        at: text(&event["requestReceivedTimestamp"]),
+        user_agent: text(&event["userAgent"]),
+        time: text(&event["requestReceivedTimestamp"]),
     }
 }
 
@@ -90,7 +93,7 @@ mod tests {
     fn audited_requests_use_role_resource_names() {
         let check = |object: Value, expected: &str| {
             let event = json!({"verb": "patch", "requestURI": "/path?a=b", "objectRef": object, "responseStatus": {"code": 409}});
-            let asked = asked(&event);
+            let asked = audited_request(&event);
             assert_eq!((asked.resource.as_str(), asked.status), (expected, 409));
         };
         check(json!({"resource": "configmaps"}), "configmaps");

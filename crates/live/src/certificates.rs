@@ -21,10 +21,10 @@ pub(crate) struct Certificates {
 
 /// Writes `ca.{crt,key}`, `server.{crt,key}` and `sa.{key,pub}` (sign and check service account tokens) into `folder`.
 pub(crate) fn write(folder: &Path) -> Result<Certificates, Error> {
-    let authority = authority().map_err(about("the authority"))?;
-    let (server_certificate, server_key) = server(&authority).map_err(about("the API server"))?;
-    let (admin_certificate, admin_key) = admin(&authority).map_err(about("the administrator"))?;
-    let service_accounts = KeyPair::generate().map_err(about("the service accounts"))?;
+    let authority = authority().map_err(certificate_error("the authority"))?;
+    let (server_certificate, server_key) = server(&authority).map_err(certificate_error("the API server"))?;
+    let (admin_certificate, admin_key) = admin(&authority).map_err(certificate_error("the administrator"))?;
+    let service_accounts = KeyPair::generate().map_err(certificate_error("the service accounts"))?;
     for (name, text) in [
         ("ca.crt", authority.pem()),
         ("ca.key", authority.key().serialize_pem()),
@@ -41,7 +41,7 @@ pub(crate) fn write(folder: &Path) -> Result<Certificates, Error> {
 }
 
 fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
-    let mut params = named("tutti live tier");
+    let mut params = certificate_params("tutti live tier");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages =
         vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
@@ -50,7 +50,7 @@ fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
 
 /// The addresses and names by which processes and pods reach the API server.
 fn server(authority: &CertifiedIssuer<'static, KeyPair>) -> Result<(String, String), rcgen::Error> {
-    let mut params = named("kube-apiserver");
+    let mut params = certificate_params("kube-apiserver");
     params.subject_alt_names = vec![
         SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         SanType::IpAddress(IpAddr::V4(Ipv4Addr::new(10, 96, 0, 1))),
@@ -63,13 +63,13 @@ fn server(authority: &CertifiedIssuer<'static, KeyPair>) -> Result<(String, Stri
 
 /// Members of the group `system:masters` may do everything, before any role exists.
 fn admin(authority: &CertifiedIssuer<'static, KeyPair>) -> Result<(String, String), rcgen::Error> {
-    let mut params = named("admin");
+    let mut params = certificate_params("admin");
     params.distinguished_name.push(DnType::OrganizationName, "system:masters");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     signed(&params, authority)
 }
 
-fn named(common_name: &str) -> CertificateParams {
+fn certificate_params(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
@@ -85,6 +85,6 @@ fn signed(
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-fn about(subject: &str) -> impl FnOnce(rcgen::Error) -> Error {
+fn certificate_error(subject: &str) -> impl FnOnce(rcgen::Error) -> Error {
     move |source| Error::Certificate { subject: subject.to_owned(), source }
 }

@@ -11,32 +11,32 @@ use tokio::process::Command;
 
 use crate::certificates::{self, Certificates};
 use crate::client::JsonClient;
-use crate::process::{Process, until};
-use crate::{Asked, ControlPlane, Error, Programs, audit, kubeconfig, module, node, ports};
+use crate::process::{TierProcess, wait_until_ready};
+use crate::{AuditedRequest, ControlPlane, Error, TierPrograms, audit, go_module, kubeconfig, node, ports};
 
 /// Generous: four clusters share two cores with a compiler at times.
-const LIMIT: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running cluster. Dropping it stops its processes.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct LiveCluster {
     name: String,
     server: String,
     version: String,
     kubeconfig: PathBuf,
     kubectl: PathBuf,
     client: JsonClient,
-    apiserver: Process,
+    apiserver: TierProcess,
     /// In the order they started: etcd, controller manager, scheduler, kwok.
-    others: Vec<Process>,
+    others: Vec<TierProcess>,
 }
 
-impl Cluster {
+impl LiveCluster {
     /// Starts the processes and waits until pods can be scheduled.
     pub(crate) async fn start(
         name: &str,
         folder: &Path,
-        programs: &Programs,
+        programs: &TierPrograms,
         control_plane: &ControlPlane,
     ) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
@@ -46,21 +46,24 @@ impl Cluster {
         let kubeconfig = write_kubeconfig(name, &server, folder, &certificates)?;
         let config = text(&kubeconfig);
 
-        let etcd = Process::new("etcd", &programs.etcd, folder, etcd_arguments(etcd_port, peer_port));
-        let apiserver = Process::new(
+        let etcd = TierProcess::new("etcd", &programs.etcd, folder, etcd_arguments(etcd_port, peer_port));
+        let apiserver = TierProcess::new(
             "kube-apiserver",
             &control_plane.apiserver,
             folder,
-            [apiserver_arguments(folder, etcd_port, server_port, &server), audit::arguments(folder)?]
-                .concat(),
+            [
+                apiserver_arguments(folder, etcd_port, server_port, &server),
+                audit::apiserver_arguments(folder)?,
+            ]
+            .concat(),
         );
         let arguments = controller_manager_arguments(folder, &config);
         let controller_manager =
-            Process::new("kube-controller-manager", &control_plane.controller_manager, folder, arguments);
+            TierProcess::new("kube-controller-manager", &control_plane.controller_manager, folder, arguments);
         let arguments =
             ["--kubeconfig", &config, "--leader-elect=false", "--secure-port=0"].map(str::to_owned).to_vec();
-        let scheduler = Process::new("kube-scheduler", &control_plane.scheduler, folder, arguments);
-        let kwok = Process::new("kwok", &programs.kwok, folder, kwok_arguments(&config)?);
+        let scheduler = TierProcess::new("kube-scheduler", &control_plane.scheduler, folder, arguments);
+        let kwok = TierProcess::new("kwok", &programs.kwok, folder, kwok_arguments(&config)?);
 
         let mut cluster = Self {
             name: name.to_owned(),
@@ -72,11 +75,11 @@ impl Cluster {
             apiserver,
             others: vec![etcd, controller_manager, scheduler, kwok],
         };
-        cluster.bring_up().await?;
+        cluster.start_processes().await?;
         Ok(cluster)
     }
 
-    async fn bring_up(&mut self) -> Result<(), Error> {
+    async fn start_processes(&mut self) -> Result<(), Error> {
         let [etcd, clients @ ..] = self.others.as_slice() else { return Ok(()) };
         etcd.start()?;
         self.apiserver.start()?;
@@ -84,11 +87,11 @@ impl Cluster {
         for process in clients {
             process.start()?;
         }
-        for number in 1..=node::COUNT {
-            self.client.post("/api/v1/nodes", &node::object(number)).await?;
+        for number in 1..=node::NODE_COUNT {
+            self.client.post("/api/v1/nodes", &node::node_object(number)).await?;
         }
         let processes: Vec<_> = self.processes().collect();
-        until(&format!("usable nodes of {}", self.name), LIMIT, &processes, async || {
+        wait_until_ready(&format!("usable nodes of {}", self.name), START_TIMEOUT, &processes, async || {
             self.nodes_usable().await
         })
         .await?;
@@ -98,17 +101,17 @@ impl Cluster {
         Ok(())
     }
 
-    async fn ready(&self, processes: &[&Process]) -> Result<(), Error> {
+    async fn ready(&self, processes: &[&TierProcess]) -> Result<(), Error> {
         let probe = async || self.client.get("/readyz").await.map(drop).map_err(|error| error.to_string());
-        until(&format!("/readyz of {}", self.name), LIMIT, processes, probe).await
+        wait_until_ready(&format!("/readyz of {}", self.name), START_TIMEOUT, processes, probe).await
     }
 
     async fn nodes_usable(&self) -> Result<(), String> {
         let list = self.client.get("/api/v1/nodes").await.map_err(|error| error.to_string())?;
         let nodes = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-        match nodes.iter().filter(|node| node::usable(node)).count() {
-            node::COUNT => Ok(()),
-            count => Err(format!("{count} of {} nodes", node::COUNT)),
+        match nodes.iter().filter(|node| node::is_usable(node)).count() {
+            node::NODE_COUNT => Ok(()),
+            count => Err(format!("{count} of {} nodes", node::NODE_COUNT)),
         }
     }
 
@@ -116,7 +119,13 @@ impl Cluster {
     async fn service_account(&self, namespace: &str) -> Result<(), Error> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
         let probe = async || self.client.get(&path).await.map(drop).map_err(|error| error.to_string());
-        until(&format!("the service account of {namespace} in {}", self.name), LIMIT, &[], probe).await
+        wait_until_ready(
+            &format!("the service account of {namespace} in {}", self.name),
+            START_TIMEOUT,
+            &[],
+            probe,
+        )
+        .await
     }
 
     pub fn name(&self) -> &str {
@@ -172,8 +181,13 @@ impl Cluster {
     }
 
     /// Makes a service account that may do everything, and writes its kubeconfig. Answers with its user, for
-    /// [`Cluster::asked_by`]: what administrators ask is in no log.
-    pub async fn account(&self, namespace: &str, name: &str, kubeconfig: &Path) -> Result<String, Error> {
+    /// [`LiveCluster::requests_of`]: what administrators ask is in no log.
+    pub async fn create_account(
+        &self,
+        namespace: &str,
+        name: &str,
+        kubeconfig: &Path,
+    ) -> Result<String, Error> {
         let account = format!("{namespace}:{name}");
         let role =
             ["create", "clusterrolebinding", &format!("{namespace}-{name}"), "--clusterrole=cluster-admin"];
@@ -181,7 +195,7 @@ impl Cluster {
         self.kubectl(&[&role[..], &["--serviceaccount", &account]].concat()).await?;
         let token = self.kubectl(&["create", "token", name, "-n", namespace, "--duration=24h"]).await?;
         let text = fs::read_to_string(&self.kubeconfig).map_err(Error::file("read", &self.kubeconfig))?;
-        let text = kubeconfig::with_token(&text, token.trim());
+        let text = kubeconfig::token_kubeconfig(&text, token.trim());
         fs::write(kubeconfig, text).map_err(Error::file("write", kubeconfig))?;
         Ok(format!("system:serviceaccount:{account}"))
     }
@@ -192,7 +206,7 @@ impl Cluster {
     }
 
     /// Everything that a service account (`system:serviceaccount:<namespace>:<name>`) has asked, oldest first.
-    pub fn asked_by(&self, user: &str) -> Result<Vec<Asked>, Error> {
+    pub fn requests_of(&self, user: &str) -> Result<Vec<AuditedRequest>, Error> {
         let folder = self.kubeconfig.parent().unwrap_or(Path::new("."));
         audit::read(folder, user)
     }
@@ -225,14 +239,15 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn processes(&self) -> impl Iterator<Item = &Process> {
+    pub(crate) fn processes(&self) -> impl Iterator<Item = &TierProcess> {
         self.others.iter().chain([&self.apiserver])
     }
 }
 
 fn write_kubeconfig(name: &str, server: &str, folder: &Path, made: &Certificates) -> Result<PathBuf, Error> {
     let path = folder.join("kubeconfig.yaml");
-    let config = kubeconfig::text(name, server, &made.authority, &made.admin_certificate, &made.admin_key);
+    let config =
+        kubeconfig::admin_kubeconfig(name, server, &made.authority, &made.admin_certificate, &made.admin_key);
     fs::write(&path, config).map_err(Error::file("write", &path))?;
     Ok(path)
 }
@@ -300,7 +315,7 @@ fn kwok_arguments(kubeconfig: &str) -> Result<Vec<String>, Error> {
         "--node-lease-duration-seconds=40".into(),
         "--cidr=10.244.0.0/16".into(),
     ];
-    let folder = module::tools().join("live/stages");
+    let folder = go_module::tools_folder().join("live/stages");
     let mut files: Vec<_> = fs::read_dir(&folder)
         .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
         .map_err(Error::file("read", &folder))?;

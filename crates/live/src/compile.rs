@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::time::Instant;
 
-use crate::module::{GITEA, Module};
+use crate::go_module::{GITEA, GoModule};
 use crate::{Error, cache};
 
 /// Builds `module` unless its home is already there, and answers with that home. `progress` gets a line per program.
-pub(crate) fn ensure(module: &Module, cache: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, Error> {
+pub(crate) fn ensure(module: &GoModule, cache: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, Error> {
     let home = module.home(cache)?;
     if home.is_dir() {
         return Ok(home);
@@ -38,14 +38,14 @@ pub(crate) fn ensure(module: &Module, cache: &Path, progress: &dyn Fn(&str)) -> 
     Ok(home)
 }
 
-fn build(module: &Module, package: &str, output: &Path) -> Result<(), Error> {
+fn build(module: &GoModule, package: &str, output: &Path) -> Result<(), Error> {
     let mut command = go(module);
     command.arg("build").args(module.flags()?).arg("-o").arg(output).arg(package);
     run(command, package).map(drop)
 }
 
 /// Gitea reads its templates and options from files: its module's folder in Go's cache has them, but may be cleaned.
-fn copy_static_files(module: &Module, target: &Path) -> Result<(), Error> {
+fn copy_static_files(module: &GoModule, target: &Path) -> Result<(), Error> {
     let mut command = go(module);
     command.args(["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module.dependency]);
     let source = PathBuf::from(run(command, module.dependency)?.trim());
@@ -71,7 +71,7 @@ fn copy(source: &Path, target: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_tools(module: &Module) -> Result<(), Error> {
+fn check_tools(module: &GoModule) -> Result<(), Error> {
     let needed = module.go()?;
     let missing = |tool, reason| Error::Tool { tool, needed_by: module.name, reason };
     let mut version = go(module);
@@ -91,7 +91,7 @@ fn check_tools(module: &Module) -> Result<(), Error> {
     Ok(())
 }
 
-fn go(module: &Module) -> Command {
+fn go(module: &GoModule) -> Command {
     let mut command = Command::new("go");
     command
         .current_dir(module.source())

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::module::FLUX;
-use crate::process::Process;
+use crate::go_module::FLUX;
+use crate::process::TierProcess;
 use crate::{Error, cache, compile};
 
 /// The namespace of its own objects.
@@ -13,13 +13,13 @@ const NAMESPACE: &str = "flux-system";
 
 /// A running controller. Dropping it stops it.
 #[derive(Debug)]
-pub struct Flux {
-    process: Process,
+pub struct FluxController {
+    process: TierProcess,
     /// Goes with it.
     _unpacked: TempDir,
 }
 
-impl Flux {
+impl FluxController {
     /// Builds what is missing, and answers with the path of the controller.
     pub fn ensure(progress: &dyn Fn(&str)) -> Result<PathBuf, Error> {
         let home = compile::ensure(&FLUX, &cache::folder()?, progress)?;
@@ -40,7 +40,7 @@ impl Flux {
             "--health-addr=0".to_owned(),
             "--log-level=error".to_owned(),
         ];
-        let process = Process::new("kustomize-controller", program, folder, arguments)
+        let process = TierProcess::new("kustomize-controller", program, folder, arguments)
             .variable("KUBECONFIG", &kubeconfig.to_string_lossy())
             .variable("TMPDIR", &unpacked.path().to_string_lossy())
             .variable("RUNTIME_NAMESPACE", NAMESPACE);

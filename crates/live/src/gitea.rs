@@ -8,26 +8,26 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::client::JsonClient;
-use crate::process::{Process, until};
-use crate::{Error, Programs, ports};
+use crate::process::{TierProcess, wait_until_ready};
+use crate::{Error, TierPrograms, ports};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 const USER: &str = "tutti";
 const PASSWORD: &str = "only-on-loopback";
 
 /// A running Gitea. Dropping it stops its process.
 #[derive(Debug)]
-pub struct Gitea {
+pub struct GiteaServer {
     url: String,
     token: String,
     version: String,
     client: JsonClient,
-    process: Process,
+    process: TierProcess,
 }
 
-impl Gitea {
+impl GiteaServer {
     /// Prepares a database, an administrator and a token, then starts the server and waits until it answers.
-    pub(crate) async fn start(folder: &Path, programs: &Programs) -> Result<Self, Error> {
+    pub(crate) async fn start(folder: &Path, programs: &TierPrograms) -> Result<Self, Error> {
         let port = ports::free()?;
         let url = format!("http://127.0.0.1:{port}");
         // Where Gitea looks for it without being told, with every subcommand.
@@ -43,11 +43,11 @@ impl Gitea {
             prepared
                 .map_err(|error| Error::Start { process: "gitea".into(), reason: error.to_string() })??
         };
-        let process = gitea("gitea", folder, programs, &["web"]);
+        let process = gitea_process("gitea", folder, programs, &["web"]);
         process.start()?;
         let client = JsonClient::with_token(&url, Some(&token))?;
         let probe = async || client.get("/api/v1/version").await.map_err(|error| error.to_string());
-        let version = until("Gitea's API", LIMIT, &[&process], probe).await?;
+        let version = wait_until_ready("Gitea's API", START_TIMEOUT, &[&process], probe).await?;
         let version = version["version"].as_str().unwrap_or_default().to_owned();
         Ok(Self { url, token, version, client, process })
     }
@@ -57,7 +57,7 @@ impl Gitea {
         &self.url
     }
 
-    /// The administrator, owner of the repositories that [`Gitea::create_repository`] makes.
+    /// The administrator, owner of the repositories that [`GiteaServer::create_repository`] makes.
     pub fn user(&self) -> &'static str {
         USER
     }
@@ -131,10 +131,10 @@ impl Gitea {
         self.process.start()?;
         let probe =
             async || self.client.get("/api/v1/version").await.map(drop).map_err(|error| error.to_string());
-        until("Gitea's API", LIMIT, &[&self.process], probe).await
+        wait_until_ready("Gitea's API", START_TIMEOUT, &[&self.process], probe).await
     }
 
-    pub(crate) fn process(&self) -> &Process {
+    pub(crate) fn process(&self) -> &TierProcess {
         &self.process
     }
 }
@@ -143,14 +143,14 @@ fn repository_path(repository: &str) -> String {
     format!("/api/v1/repos/{USER}/{repository}")
 }
 
-fn prepare(folder: &Path, programs: &Programs) -> Result<String, Error> {
-    gitea("gitea migrate", folder, programs, &["migrate"]).run()?;
+fn prepare(folder: &Path, programs: &TierPrograms) -> Result<String, Error> {
+    gitea_process("gitea migrate", folder, programs, &["migrate"]).run()?;
     let user = ["admin", "user", "create", "--admin", "--username", USER, "--password", PASSWORD];
     let user = [&user[..], &["--email", "tutti@localhost", "--must-change-password=false"]].concat();
-    gitea("gitea admin user create", folder, programs, &user).run()?;
+    gitea_process("gitea admin user create", folder, programs, &user).run()?;
     let token = ["admin", "user", "generate-access-token", "--username", USER, "--token-name", "live"];
     let token = [&token[..], &["--scopes", "all", "--raw"]].concat();
-    let output = gitea("gitea admin user generate-access-token", folder, programs, &token).run()?;
+    let output = gitea_process("gitea admin user generate-access-token", folder, programs, &token).run()?;
     let is_token = |line: &&str| line.len() == 40 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
     // Warnings stand around it.
     let token = output.lines().map(str::trim).find(is_token).map(str::to_owned);
@@ -158,10 +158,10 @@ fn prepare(folder: &Path, programs: &Programs) -> Result<String, Error> {
     token.ok_or_else(|| Error::Command { command, output: format!("no token in {output:?}") })
 }
 
-fn gitea(name: &str, folder: &Path, programs: &Programs, arguments: &[&str]) -> Process {
+fn gitea_process(name: &str, folder: &Path, programs: &TierPrograms, arguments: &[&str]) -> TierProcess {
     let work = folder.to_string_lossy();
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    Process::new(name, &programs.gitea, folder, arguments)
+    TierProcess::new(name, &programs.gitea, folder, arguments)
         .variable("GITEA_WORK_DIR", &work)
         .variable("GITEA_CUSTOM", &folder.join("custom").to_string_lossy())
         // Gitea asks for both this and the line in its configuration, when it is root.

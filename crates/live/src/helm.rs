@@ -3,32 +3,32 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::module::{HELM, HELM_RENDER, Module};
-use crate::tier::say;
+use crate::go_module::{GoModule, HELM, HELM_RENDER};
+use crate::tier::print_uncaptured;
 use crate::{Error, cache, compile};
 
 /// Paths of programs that exist.
 #[derive(Debug, Clone)]
-pub struct Helm {
+pub struct HelmPrograms {
     /// `helm-render`, from `tools/helm-render`.
-    pub render: PathBuf,
+    pub helm_render: PathBuf,
     /// `helm` of the same version.
-    pub command: PathBuf,
+    pub helm: PathBuf,
 }
 
-impl Helm {
+impl HelmPrograms {
     /// As [`crate::Tier::from_env`]: with `TUTTI_LIVE=1` what is missing is built; else `Err(line)` inside says why there
     /// is nothing, to be printed.
     pub fn from_env() -> Result<Result<Self, String>, Error> {
         match env::var("TUTTI_LIVE").unwrap_or_default().as_str() {
             "1" => {
                 let render = build(&HELM_RENDER)?;
-                Ok(Ok(Self { render, command: build(&HELM)? }))
+                Ok(Ok(Self { helm_render: render, helm: build(&HELM)? }))
             }
-            "0" => Ok(Err(absent("TUTTI_LIVE=0"))),
-            _ => match (found(&HELM_RENDER)?, found(&HELM)?) {
-                (Some(render), Some(command)) => Ok(Ok(Self { render, command })),
-                _ => Ok(Err(absent("run `cargo xtask helm-render --with-helm`, or set TUTTI_LIVE=1"))),
+            "0" => Ok(Err(skipped_line("TUTTI_LIVE=0"))),
+            _ => match (find_built(&HELM_RENDER)?, find_built(&HELM)?) {
+                (Some(render), Some(command)) => Ok(Ok(Self { helm_render: render, helm: command })),
+                _ => Ok(Err(skipped_line("run `cargo xtask helm-render --with-helm`, or set TUTTI_LIVE=1"))),
             },
         }
     }
@@ -44,19 +44,19 @@ impl Helm {
     }
 }
 
-fn build(module: &Module) -> Result<PathBuf, Error> {
-    Ok(program(module, &compile::ensure(module, &cache::folder()?, &|line| say(line))?))
+fn build(module: &GoModule) -> Result<PathBuf, Error> {
+    Ok(program(module, &compile::ensure(module, &cache::folder()?, &|line| print_uncaptured(line))?))
 }
 
-fn found(module: &Module) -> Result<Option<PathBuf>, Error> {
+fn find_built(module: &GoModule) -> Result<Option<PathBuf>, Error> {
     let home = module.home(&cache::folder()?)?;
     Ok(home.is_dir().then(|| program(module, &home)))
 }
 
-fn program(module: &Module, home: &Path) -> PathBuf {
+fn program(module: &GoModule, home: &Path) -> PathBuf {
     home.join("bin").join(module.name)
 }
 
-fn absent(why: &str) -> String {
+fn skipped_line(why: &str) -> String {
     format!("##### THE TESTS OF CHARTS DID NOT RUN: helm-render and helm are not built: {why} #####")
 }

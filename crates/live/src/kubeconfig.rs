@@ -4,7 +4,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 /// Context, user and current context are called `admin`; the cluster has its own name. All three texts are PEM.
-pub(crate) fn text(cluster: &str, server: &str, authority: &str, certificate: &str, key: &str) -> String {
+pub(crate) fn admin_kubeconfig(
+    cluster: &str,
+    server: &str,
+    authority: &str,
+    certificate: &str,
+    key: &str,
+) -> String {
     let (authority, certificate, key) =
         (STANDARD.encode(authority), STANDARD.encode(certificate), STANDARD.encode(key));
     format!(
@@ -31,7 +37,7 @@ current-context: admin
 }
 
 /// The administrator's kubeconfig with this token as credential.
-pub(crate) fn with_token(text: &str, token: &str) -> String {
+pub(crate) fn token_kubeconfig(text: &str, token: &str) -> String {
     let is_ours = |line: &&str| !line.trim_start().starts_with("client-");
     let line = |line: &str| match line {
         "  user:" => format!("  user:\n    token: {token}\n"),
@@ -46,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_yaml_reader_finds_every_part() {
-        let text = text("eu-1", "https://127.0.0.1:12345", "authority", "certificate", "key");
+        let text = admin_kubeconfig("eu-1", "https://127.0.0.1:12345", "authority", "certificate", "key");
         let config: serde_json::Value = serde_yaml::from_str(&text).unwrap();
         let check = |pointer: &str, expected: &str| {
             assert_eq!(config.pointer(pointer).unwrap(), expected, "{pointer}")
@@ -58,7 +64,7 @@ mod tests {
         check("/users/0/user/client-certificate-data", "Y2VydGlmaWNhdGU=");
         check("/users/0/user/client-key-data", "a2V5");
 
-        let config: serde_json::Value = serde_yaml::from_str(&with_token(&text, "opaque")).unwrap();
+        let config: serde_json::Value = serde_yaml::from_str(&token_kubeconfig(&text, "opaque")).unwrap();
         assert_eq!(config["users"][0]["user"], serde_json::json!({"token": "opaque"}));
         assert_eq!(config["clusters"][0]["cluster"]["server"], "https://127.0.0.1:12345");
     }

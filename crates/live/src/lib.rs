@@ -15,7 +15,7 @@
 //!     live::Tier::Ready(programs) => programs,
 //!     live::Tier::Absent(why) => return Ok(eprintln!("{why}")),
 //! };
-//! let tier = live::Live::start(&programs, &live::Setup::new(2)).await?;
+//! let tier = live::LiveEnvironment::start(&programs, &live::LiveSetup::new(2)).await?;
 //! tier.cluster(0).kubectl(&["get", "nodes"]).await?;
 //! # Ok(())
 //! # }
@@ -30,27 +30,27 @@ mod compile;
 mod error;
 mod flux;
 mod gitea;
+mod go_module;
 mod helm;
 mod kubeconfig;
 mod kustomize;
-mod module;
 mod node;
 mod ports;
 mod process;
 mod programs;
-mod run;
+mod run_folder;
 mod setup;
 mod tier;
 
-pub use audit::Asked;
+pub use audit::AuditedRequest;
 pub use cache::folder as cache_folder;
-pub use cluster::Cluster;
+pub use cluster::LiveCluster;
 pub use error::Error;
-pub use flux::Flux;
-pub use gitea::Gitea;
-pub use helm::Helm;
-pub use kustomize::Kustomize;
+pub use flux::FluxController;
+pub use gitea::GiteaServer;
+pub use helm::HelmPrograms;
+pub use kustomize::KustomizePrograms;
 pub use ports::free as free_port;
-pub use programs::{ControlPlane, Programs};
-pub use setup::{Live, Setup};
+pub use programs::{ControlPlane, TierPrograms};
+pub use setup::{LiveEnvironment, LiveSetup};
 pub use tier::Tier;

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 /// How many nodes a cluster has. Two, so that pods spread.
-pub(crate) const COUNT: usize = 2;
+pub(crate) const NODE_COUNT: usize = 2;
 
 /// Roomy: tests are about rollouts, not about space. A pod that asks for more than this is unschedulable.
-pub(crate) fn object(number: usize) -> Value {
+pub(crate) fn node_object(number: usize) -> Value {
     let name = format!("node-{number}");
     let room = json!({"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "1000"});
     json!({
@@ -39,7 +39,7 @@ pub(crate) fn object(number: usize) -> Value {
 }
 
 /// Ready, and no longer tainted by the controller manager: pods can be scheduled on it.
-pub(crate) fn usable(node: &Value) -> bool {
+pub(crate) fn is_usable(node: &Value) -> bool {
     let ready = node["status"]["conditions"].as_array().into_iter().flatten();
     let ready =
         ready.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn nodes_need_readiness_and_no_taints() {
         fn check(changes: &Value, expected: bool) {
-            let mut node = object(1);
+            let mut node = node_object(1);
             node["status"]["conditions"] = changes["conditions"].clone();
             node["spec"] = changes["spec"].clone();
-            assert_eq!(usable(&node), expected, "{changes}");
+            assert_eq!(is_usable(&node), expected, "{changes}");
         }
         let ready = json!([{"type": "Ready", "status": "True"}]);
         check(&json!({}), false);

@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// One program with its arguments, started and stopped any number of times. Its output goes to `<folder>/<name>.log`.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct TierProcess {
     name: String,
     program: PathBuf,
     arguments: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Process {
     child: Mutex<Option<Child>>,
 }
 
-impl Process {
+impl TierProcess {
     pub(crate) fn new(name: &str, program: &Path, folder: &Path, arguments: Vec<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -128,17 +128,17 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for TierProcess {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
 /// Asks `probe` every 50 ms until it succeeds; fails early when one of the processes ends.
-pub(crate) async fn until<Answer>(
+pub(crate) async fn wait_until_ready<Answer>(
     what: &str,
     limit: Duration,
-    processes: &[&Process],
+    processes: &[&TierProcess],
     probe: impl AsyncFn() -> Result<Answer, String>,
 ) -> Result<Answer, Error> {
     let start = Instant::now();
@@ -157,14 +157,14 @@ pub(crate) async fn until<Answer>(
     }
 }
 
-type Request = (Command, Sender<io::Result<Child>>);
+type SpawnRequest = (Command, Sender<io::Result<Child>>);
 
 /// The kernel ties "kill it when its parent dies" to the thread that started the child, and test threads end early: so
 /// one thread that lives as long as we do starts them all.
 fn spawn(command: Command) -> io::Result<Child> {
-    static KEEPER: OnceLock<Sender<Request>> = OnceLock::new();
+    static KEEPER: OnceLock<Sender<SpawnRequest>> = OnceLock::new();
     let keeper = KEEPER.get_or_init(|| {
-        let (sender, requests) = channel::<Request>();
+        let (sender, requests) = channel::<SpawnRequest>();
         thread::spawn(move || {
             for (mut command, answer) in requests {
                 let _ = answer.send(command.spawn());
@@ -197,7 +197,7 @@ mod tests {
     fn started_stopped_and_started_again() {
         let folder = std::env::temp_dir();
         let name = format!("tutti-live-sleep-{}", std::process::id());
-        let process = Process::new(&name, Path::new("/bin/sleep"), &folder, vec!["60".into()]);
+        let process = TierProcess::new(&name, Path::new("/bin/sleep"), &folder, vec!["60".into()]);
         process.start().unwrap();
         let first = process.id().unwrap();
         process.check().unwrap();
@@ -214,10 +214,13 @@ mod tests {
         let folder = std::env::temp_dir();
         let name = format!("tutti-live-end-{}", std::process::id());
         let script = "echo the reason; exit 3".to_owned();
-        let process = Process::new(&name, Path::new("/bin/sh"), &folder, vec!["-c".into(), script]);
+        let process = TierProcess::new(&name, Path::new("/bin/sh"), &folder, vec!["-c".into(), script]);
         process.start().unwrap();
         let never = async || Err::<(), _>("not yet".to_owned());
-        let error = until("it", Duration::from_secs(20), &[&process], never).await.unwrap_err().to_string();
+        let error = wait_until_ready("it", Duration::from_secs(20), &[&process], never)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("exit status: 3") && error.contains("the reason"), "{error}");
         fs::remove_file(process.log()).unwrap();
     }
@@ -227,7 +230,8 @@ mod tests {
     #[ignore = "started by the test below"]
     fn hold_a_process() {
         let name = format!("tutti-live-held-{}", std::process::id());
-        let process = Process::new(&name, Path::new("/bin/sleep"), &std::env::temp_dir(), vec!["60".into()]);
+        let process =
+            TierProcess::new(&name, Path::new("/bin/sleep"), &std::env::temp_dir(), vec!["60".into()]);
         // From a thread that ends at once, as a test's would.
         thread::scope(|scope| scope.spawn(|| process.start().unwrap()).join().unwrap());
         fs::remove_file(process.log()).unwrap();

@@ -3,14 +3,14 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::module::{GITEA, KUBERNETES, KWOK, Module, OLD_KUBERNETES};
+use crate::go_module::{GITEA, GoModule, KUBERNETES, KWOK, OLD_KUBERNETES};
 use crate::{Error, cache, compile};
 
 const KUBERNETES_VARIABLE: &str = "TUTTI_K8S_BIN";
 const GITEA_VARIABLE: &str = "TUTTI_GITEA_BIN";
 const CONTROL_PLANE: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 /// Of any version; those of the first folder serve all.
-const AROUND_IT: [&str; 3] = ["etcd", "kubectl", "kwok"];
+const SHARED_PROGRAMS: [&str; 3] = ["etcd", "kubectl", "kwok"];
 
 /// The programs that differ between versions of Kubernetes.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl ControlPlane {
 
 /// Paths of programs that exist.
 #[derive(Debug, Clone)]
-pub struct Programs {
+pub struct TierPrograms {
     pub etcd: PathBuf,
     /// The control plane that clusters run by default.
     pub newest: ControlPlane,
@@ -44,7 +44,7 @@ pub struct Programs {
     pub gitea_static: Option<PathBuf>,
 }
 
-impl Programs {
+impl TierPrograms {
     /// What is there already, without building: `None` when something is missing from the cache. A named folder that
     /// lacks a program is an error, never a reason to build.
     pub fn find() -> Result<Option<Self>, Error> {
@@ -59,11 +59,11 @@ impl Programs {
         found.ok_or(Error::NoCacheFolder)
     }
 
-    fn locate(home: &dyn Fn(&Module) -> Result<Option<PathBuf>, Error>) -> Result<Option<Self>, Error> {
+    fn locate(home: &dyn Fn(&GoModule) -> Result<Option<PathBuf>, Error>) -> Result<Option<Self>, Error> {
         let named_folders = folders(KUBERNETES_VARIABLE);
         let kubernetes = match named_folders.split_first() {
             Some((first, others)) => {
-                check(KUBERNETES_VARIABLE, first, &[AROUND_IT, CONTROL_PLANE].concat())?;
+                check(KUBERNETES_VARIABLE, first, &[SHARED_PROGRAMS, CONTROL_PLANE].concat())?;
                 for other in others {
                     check(KUBERNETES_VARIABLE, other, &CONTROL_PLANE)?;
                 }

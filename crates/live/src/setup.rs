@@ -4,21 +4,21 @@ use std::path::Path;
 
 use futures::future::{OptionFuture, join, try_join_all};
 
-use crate::process::Process;
-use crate::run::RunFolder;
-use crate::{Cluster, Error, Gitea, Programs, cache};
+use crate::process::TierProcess;
+use crate::run_folder::RunFolder;
+use crate::{Error, GiteaServer, LiveCluster, TierPrograms, cache};
 
 /// The clusters and services to start.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct LiveSetup {
     /// One cluster per name.
     pub clusters: Vec<String>,
     /// So many of the last clusters run the other versions of Kubernetes that there are, one after the other.
-    pub old: usize,
+    pub older_count: usize,
     pub gitea: bool,
 }
 
-impl Setup {
+impl LiveSetup {
     /// `cluster-1` to `cluster-<count>`, and a Gitea.
     pub fn new(count: usize) -> Self {
         Self::named((1..=count).map(|number| format!("cluster-{number}")))
@@ -26,13 +26,13 @@ impl Setup {
 
     /// Clusters of these names, and a Gitea.
     pub fn named<Name: Into<String>>(names: impl IntoIterator<Item = Name>) -> Self {
-        Self { clusters: names.into_iter().map(Into::into).collect(), old: 0, gitea: true }
+        Self { clusters: names.into_iter().map(Into::into).collect(), older_count: 0, gitea: true }
     }
 
     /// Lets the last clusters run older versions of Kubernetes.
     #[must_use]
     pub fn with_old(mut self, count: usize) -> Self {
-        self.old = count;
+        self.older_count = count;
         self
     }
 
@@ -43,36 +43,38 @@ impl Setup {
     }
 
     /// Which of so many older versions a cluster runs; `None`: the newest.
-    fn older(&self, index: usize, versions: usize) -> Option<usize> {
-        let first = self.clusters.len().saturating_sub(self.old);
+    fn older_version_index(&self, index: usize, versions: usize) -> Option<usize> {
+        let first = self.clusters.len().saturating_sub(self.older_count);
         index.checked_sub(first).and_then(|place| place.checked_rem(versions))
     }
 }
 
 /// Running clusters, perhaps a Gitea, and their folder. Dropping it stops every process and removes the folder, which
-/// stays (with the logs) when a thread panicked meanwhile or [`Live::keep`] was called.
+/// stays (with the logs) when a thread panicked meanwhile or [`LiveEnvironment::keep`] was called.
 ///
 /// A test binary may hold one in a static: statics are never dropped, but the processes die with the binary.
 #[derive(Debug)]
-pub struct Live {
-    clusters: Vec<Cluster>,
-    gitea: Option<Gitea>,
+pub struct LiveEnvironment {
+    clusters: Vec<LiveCluster>,
+    gitea: Option<GiteaServer>,
     // Last: fields are dropped in order, and the processes must be gone before their folder.
     folder: RunFolder,
 }
 
-impl Live {
+impl LiveEnvironment {
     /// Starts everything side by side and waits until all of it is ready. Logs of a failed start are kept.
-    pub async fn start(programs: &Programs, setup: &Setup) -> Result<Self, Error> {
+    pub async fn start(programs: &TierPrograms, setup: &LiveSetup) -> Result<Self, Error> {
         let folder = RunFolder::create(&cache::folder()?)?;
         let clusters = setup.clusters.iter().enumerate().map(|(index, name)| {
             let home = folder.path().join(name);
-            let older = setup.older(index, programs.older.len()).and_then(|place| programs.older.get(place));
+            let older = setup
+                .older_version_index(index, programs.older.len())
+                .and_then(|place| programs.older.get(place));
             let control_plane = older.unwrap_or(&programs.newest);
-            async move { Cluster::start(name, &home, programs, control_plane).await }
+            async move { LiveCluster::start(name, &home, programs, control_plane).await }
         });
         let home = folder.path().join("gitea");
-        let gitea: OptionFuture<_> = setup.gitea.then(|| Gitea::start(&home, programs)).into();
+        let gitea: OptionFuture<_> = setup.gitea.then(|| GiteaServer::start(&home, programs)).into();
         let (clusters, gitea) = join(try_join_all(clusters), gitea).await;
         match (clusters, gitea.transpose()) {
             (Ok(clusters), Ok(gitea)) => Ok(Self { clusters, gitea, folder }),
@@ -83,17 +85,17 @@ impl Live {
         }
     }
 
-    pub fn clusters(&self) -> &[Cluster] {
+    pub fn clusters(&self) -> &[LiveCluster] {
         &self.clusters
     }
 
     /// In the order of the setup, from 0.
-    pub fn cluster(&self, index: usize) -> &Cluster {
+    pub fn cluster(&self, index: usize) -> &LiveCluster {
         &self.clusters[index]
     }
 
     /// `None` when the setup has none.
-    pub fn gitea(&self) -> Option<&Gitea> {
+    pub fn gitea(&self) -> Option<&GiteaServer> {
         self.gitea.as_ref()
     }
 
@@ -109,13 +111,13 @@ impl Live {
 
     /// The versions that run, for the log: `Kubernetes v1.36.4 ×3, v1.30.14 ×1, Gitea 1.26.4`.
     pub fn versions(&self) -> String {
-        let versions: Vec<&str> = self.clusters.iter().map(Cluster::version).collect();
+        let versions: Vec<&str> = self.clusters.iter().map(LiveCluster::version).collect();
         let runs: Vec<String> = versions
             .chunk_by(|one, next| one == next)
             .map(|run| format!("{} ×{}", run[0], run.len()))
             .collect();
         let kubernetes = if runs.is_empty() { "none".to_owned() } else { runs.join(", ") };
-        let gitea = self.gitea.as_ref().map_or("none", Gitea::version);
+        let gitea = self.gitea.as_ref().map_or("none", GiteaServer::version);
         format!("Kubernetes {kubernetes}, Gitea {gitea}")
     }
 
@@ -126,11 +128,14 @@ impl Live {
 
     /// The ids of all processes, for checks that they have ended.
     pub fn process_ids(&self) -> Vec<u32> {
-        self.processes().filter_map(Process::id).collect()
+        self.processes().filter_map(TierProcess::id).collect()
     }
 
-    fn processes(&self) -> impl Iterator<Item = &Process> {
-        self.clusters.iter().flat_map(Cluster::processes).chain(self.gitea.iter().map(Gitea::process))
+    fn processes(&self) -> impl Iterator<Item = &TierProcess> {
+        self.clusters
+            .iter()
+            .flat_map(LiveCluster::processes)
+            .chain(self.gitea.iter().map(GiteaServer::process))
     }
 }
 
@@ -141,8 +146,8 @@ mod tests {
     #[test]
     fn the_last_clusters_run_the_old_versions() {
         fn check(old: usize, versions: usize, expected: [Option<usize>; 4]) {
-            let setup = Setup::new(4).with_old(old);
-            let found: Vec<_> = (0..4).map(|index| setup.older(index, versions)).collect();
+            let setup = LiveSetup::new(4).with_old(old);
+            let found: Vec<_> = (0..4).map(|index| setup.older_version_index(index, versions)).collect();
             assert_eq!(found, expected, "{old} of {versions} versions");
         }
         check(0, 1, [None; 4]);

@@ -3,13 +3,13 @@
 use std::env;
 use std::io::{self, Write};
 
-use crate::{Error, Programs};
+use crate::{Error, TierPrograms};
 
 /// The answer to `TUTTI_LIVE` and the cache.
 #[derive(Debug)]
 pub enum Tier {
     /// The programs are there.
-    Ready(Programs),
+    Ready(TierPrograms),
     /// They are not, and nobody insisted. The caller must print the line: a tier that is skipped in silence rots.
     Absent(String),
 }
@@ -19,14 +19,14 @@ impl Tier {
     /// `TUTTI_LIVE=0`: not used. Blocks, for minutes when it builds; progress goes to standard error.
     pub fn from_env() -> Result<Self, Error> {
         match env::var("TUTTI_LIVE").unwrap_or_default().as_str() {
-            "1" => Programs::ensure(&|line| say(line)).map(Self::Ready),
-            "" => Ok(match Programs::find()? {
+            "1" => TierPrograms::ensure(&|line| print_uncaptured(line)).map(Self::Ready),
+            "" => Ok(match TierPrograms::find()? {
                 Some(programs) => Self::Ready(programs),
-                None => Self::Absent(absent(
+                None => Self::Absent(skipped_line(
                     "its programs are not built: run `cargo xtask live build`, or set TUTTI_LIVE=1",
                 )),
             }),
-            "0" => Ok(Self::Absent(absent("TUTTI_LIVE=0"))),
+            "0" => Ok(Self::Absent(skipped_line("TUTTI_LIVE=0"))),
             other => Err(Error::Variable {
                 variable: "TUTTI_LIVE",
                 value: other.to_owned(),
@@ -36,11 +36,11 @@ impl Tier {
     }
 }
 
-fn absent(why: &str) -> String {
+fn skipped_line(why: &str) -> String {
     format!("##### THE LIVE TIER DID NOT RUN: {why} #####")
 }
 
 /// Straight to standard error: the test runner would keep a captured line to itself for minutes.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_uncaptured(line: &str) {
     let _ = writeln!(io::stderr(), "live tier: {line}");
 }

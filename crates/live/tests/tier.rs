@@ -7,22 +7,22 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use live::{Cluster, Live, Setup, Tier};
+use live::{LiveCluster, LiveEnvironment, LiveSetup, Tier};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
 /// The failure is kept too: one failed start is enough.
-static TIER: OnceCell<Result<Option<Live>, String>> = OnceCell::const_new();
+static TIER: OnceCell<Result<Option<LiveEnvironment>, String>> = OnceCell::const_new();
 
 /// Held by who needs the second cluster to answer, or not to.
 static SECOND_CLUSTER: Mutex<()> = Mutex::const_new(());
 
-async fn tier() -> Option<&'static Live> {
+async fn tier() -> Option<&'static LiveEnvironment> {
     let started = TIER.get_or_init(async || start().await.map_err(|error| error.to_string())).await;
     started.as_ref().unwrap_or_else(|error| panic!("{error}")).as_ref()
 }
 
-async fn start() -> Result<Option<Live>, live::Error> {
+async fn start() -> Result<Option<LiveEnvironment>, live::Error> {
     let programs = match tokio::task::spawn_blocking(Tier::from_env).await.unwrap()? {
         Tier::Ready(programs) => programs,
         Tier::Absent(line) => {
@@ -31,7 +31,7 @@ async fn start() -> Result<Option<Live>, live::Error> {
         }
     };
     let begin = Instant::now();
-    let tier = Live::start(&programs, &Setup::new(2)).await?;
+    let tier = LiveEnvironment::start(&programs, &LiveSetup::new(2)).await?;
     say(&format!("live tier: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));
     Ok(Some(tier))
 }
@@ -70,11 +70,11 @@ fn deployment(name: &str, image: &str, replicas: u32, annotations: &Value) -> St
     .to_string()
 }
 
-async fn apply(cluster: &Cluster, namespace: &str, object: &str) {
+async fn apply(cluster: &LiveCluster, namespace: &str, object: &str) {
     cluster.kubectl_with_input(&["apply", "-n", namespace, "-f", "-"], object).await.unwrap();
 }
 
-async fn first_pod(cluster: &Cluster, namespace: &str, app: &str) -> Result<Value, String> {
+async fn first_pod(cluster: &LiveCluster, namespace: &str, app: &str) -> Result<Value, String> {
     let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app%3D{app}");
     let list = cluster.get(&path).await.map_err(|error| error.to_string())?;
     list["items"].get(0).cloned().ok_or_else(|| "no pod".to_owned())

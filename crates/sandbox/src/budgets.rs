@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tower::Service as _;
 
 use crate::store::counters::{parses_of, parses_so_far, reads_of, reads_so_far};
-use crate::{Pods, Sandbox, SandboxOptions};
+use crate::{PodMode, Sandbox, SandboxOptions};
 
 const APPS: usize = 20;
 
@@ -41,7 +41,7 @@ fn send(sandbox: &Sandbox, path: &str, object: &Value) {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_at_rest_is_bytes_only() {
-    for pods in [Pods::Stored, Pods::Virtual] {
+    for pods in [PodMode::Stored, PodMode::Virtual] {
         let sandbox = Sandbox::new(SandboxOptions { pods, ..SandboxOptions::instant("rest") });
         (0..APPS).for_each(|app| apply(&sandbox, app, "app:1"));
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -66,10 +66,10 @@ async fn an_apply_parses_its_object_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_apps_and_their_history_are_small() {
-    let sandbox = Sandbox::new(SandboxOptions { pods: Pods::Virtual, ..SandboxOptions::instant("small") });
+    let sandbox = Sandbox::new(SandboxOptions { pods: PodMode::Virtual, ..SandboxOptions::instant("small") });
     (0..100).for_each(|app| apply(&sandbox, app, "app:1"));
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let parts = sandbox.cluster.state.lock().store.parts();
+    let parts = sandbox.cluster.state.lock().store.usage_by_resource();
     let bytes: usize = parts.iter().map(|part| part.bytes).sum();
     assert!(bytes < 500_000, "{bytes} bytes: {parts:#?}");
 }

@@ -5,14 +5,14 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock {
+pub(crate) struct SandboxClock {
     epoch: Timestamp,
     started: Instant,
     /// How far it is off, in seconds.
     skew: i64,
 }
 
-impl Clock {
+impl SandboxClock {
     pub(crate) fn starting_at(epoch: std::time::SystemTime) -> Self {
         let epoch = Timestamp::try_from(epoch).unwrap_or(Timestamp::UNIX_EPOCH);
         Self { epoch, started: Instant::now(), skew: 0 }

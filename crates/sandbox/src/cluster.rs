@@ -6,83 +6,83 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::clock::Clock;
-use crate::faults::{Fault, Faults, RequestMatch, Webhook};
-use crate::options::{Pods, SandboxOptions};
-use crate::registry::Registry;
-use crate::requests::{RequestLog, RequestRecord};
+use crate::clock::SandboxClock;
+use crate::faults::{Fault, FaultState, MutatingWebhook, RequestMatch};
+use crate::options::{PodMode, SandboxOptions};
+use crate::registry::KindRegistry;
+use crate::request_log::{RequestLog, RequestRecord};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 use crate::service::SandboxService;
-use crate::signal::Signal;
-use crate::store::Store;
-use crate::{verbs, workloads};
+use crate::signal::CountedSignal;
+use crate::store::ObjectStore;
+use crate::{controllers, verbs};
 
 /// The state behind the lock. Every request and every controller step is one critical section without an await, so each
 /// sees a consistent cluster.
 #[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) store: Store,
-    pub(crate) registry: Registry,
+pub(crate) struct SandboxState {
+    pub(crate) store: ObjectStore,
+    pub(crate) registry: KindRegistry,
     pub(crate) seed: Seed,
-    pub(crate) clock: Clock,
+    pub(crate) clock: SandboxClock,
     pub(crate) options: Arc<SandboxOptions>,
     /// The simulated behaviour of pods.
     pub(crate) scenario: Arc<Scenario>,
     /// The mutating webhooks.
-    pub(crate) webhooks: Arc<[Webhook]>,
+    pub(crate) webhooks: Arc<[MutatingWebhook]>,
     /// The last octets handed out as service and pod addresses.
-    pub(crate) addresses: (u32, u32),
+    pub(crate) last_addresses: (u32, u32),
 }
 
-impl State {
+impl SandboxState {
     pub(crate) fn pod_address(&mut self) -> String {
-        self.addresses.1 += 1;
-        let number = self.addresses.1;
+        self.last_addresses.1 += 1;
+        let number = self.last_addresses.1;
         format!("10.244.{}.{}", (number / 250) % 250, number % 250 + 1)
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Cluster {
+pub(crate) struct SandboxCluster {
     pub(crate) options: Arc<SandboxOptions>,
-    pub(crate) state: Mutex<State>,
-    pub(crate) faults: Mutex<Faults>,
+    pub(crate) state: Mutex<SandboxState>,
+    pub(crate) faults: Mutex<FaultState>,
     pub(crate) requests: Mutex<RequestLog>,
     /// Counts up when all open watches are cut.
-    pub(crate) connections: Signal,
+    pub(crate) connection_cuts: CountedSignal,
     /// Counts up when the controllers have work.
-    pub(crate) work: watch::Sender<u64>,
+    pub(crate) controller_work: watch::Sender<u64>,
     started: Once,
 }
 
-impl Cluster {
+impl SandboxCluster {
     /// Runs `step` on the state and wakes the controllers.
-    pub(crate) fn with<T>(&self, step: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn update<T>(&self, step: impl FnOnce(&mut SandboxState) -> T) -> T {
         let result = step(&mut self.state.lock());
-        self.work.send_modify(|count| *count += 1);
+        self.controller_work.send_modify(|count| *count += 1);
         result
     }
 
     /// Starts the controllers, once, on the runtime of the caller.
     pub(crate) fn start(self: &Arc<Self>) {
         self.started.call_once(|| {
-            tokio::spawn(workloads::run(Arc::downgrade(self), self.work.subscribe()));
+            tokio::spawn(controllers::run(Arc::downgrade(self), self.controller_work.subscribe()));
         });
     }
 }
 
-impl Drop for Cluster {
+impl Drop for SandboxCluster {
     /// Watches do not outlive the cluster.
     fn drop(&mut self) {
-        self.connections.raise();
+        self.connection_cuts.raise();
     }
 }
 
 /// One embedded cluster. Clones are handles of the same cluster; it ends with the last of them.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) cluster: Arc<SandboxCluster>,
 }
 
 impl Sandbox {
@@ -91,27 +91,27 @@ impl Sandbox {
         let options = Arc::new(options);
         let mut seed = Seed::of_cluster(options.seed, &options.name);
         let first_revision = 1_000 + seed.below(9_000);
-        let mut state = State {
-            store: Store::new(first_revision, options.history.max(1)),
-            registry: Registry::of(options.release),
+        let mut state = SandboxState {
+            store: ObjectStore::new(first_revision, options.history.max(1)),
+            registry: KindRegistry::for_release(options.release),
             seed,
-            clock: Clock::starting_at(options.epoch),
+            clock: SandboxClock::starting_at(options.epoch),
             options: options.clone(),
             scenario: Arc::new(options.scenario.clone()),
             webhooks: Arc::default(),
-            addresses: (1, 1),
+            last_addresses: (1, 1),
         };
-        if options.pods == Pods::Virtual {
-            state.store.keep_no_history("pods");
+        if options.pods == PodMode::Virtual {
+            state.store.disable_history("pods");
         }
         verbs::bootstrap(&mut state);
-        let cluster = Cluster {
+        let cluster = SandboxCluster {
             options,
             state: Mutex::new(state),
             faults: Mutex::default(),
             requests: Mutex::default(),
-            connections: Signal::default(),
-            work: watch::Sender::new(1),
+            connection_cuts: CountedSignal::default(),
+            controller_work: watch::Sender::new(1),
             started: Once::new(),
         };
         Self { cluster: Arc::new(cluster) }
@@ -129,8 +129,8 @@ impl Sandbox {
 
     /// The API without injected faults: requests never fail or wait, also while the cluster is down, and are not
     /// logged.
-    pub fn undisturbed(&self) -> SandboxService {
-        SandboxService::undisturbed(self.cluster.clone())
+    pub fn without_faults(&self) -> SandboxService {
+        SandboxService::without_faults(self.cluster.clone())
     }
 
     /// Takes the cluster down (requests fail to connect, open watches are cut) or up again.
@@ -143,15 +143,15 @@ impl Sandbox {
 
     /// Sets another scenario, also for running pods.
     pub fn set_scenario(&self, scenario: Scenario) {
-        self.cluster.with(|state| {
+        self.cluster.update(|state| {
             state.scenario = Arc::new(scenario);
-            state.store.touch("pods");
+            state.store.requeue_all("pods");
         });
     }
 
     /// Cuts every open watch, as a restarted load balancer does.
     pub fn cut_watches(&self) {
-        self.cluster.connections.raise();
+        self.cluster.connection_cuts.raise();
     }
 
     /// Forgets all history: watches from an older resourceVersion answer 410.
@@ -166,12 +166,12 @@ impl Sandbox {
 
     /// The next `times` requests that match fail with `fault`; other requests pass.
     pub fn fail_next(&self, matching: RequestMatch, times: usize, fault: Fault) {
-        self.cluster.faults.lock().plan(matching, 0, times, fault);
+        self.cluster.faults.lock().add_planned(matching, 0, times, fault);
     }
 
     /// Lets `skip` matching requests pass, then fails the one after with `fault`.
     pub fn fail_nth(&self, matching: RequestMatch, skip: usize, fault: Fault) {
-        self.cluster.faults.lock().plan(matching, skip, 1, fault);
+        self.cluster.faults.lock().add_planned(matching, skip, 1, fault);
     }
 
     /// Every request since the start or the last [`reset_requests`](Self::reset_requests), in order.

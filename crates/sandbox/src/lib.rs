@@ -25,38 +25,39 @@ mod discovery;
 mod faults;
 mod listener;
 
+mod api_error;
+mod controllers;
 mod object;
 mod options;
-mod partial;
+mod partial_metadata;
 mod quantity;
 mod registry;
 mod release;
-mod requests;
+mod request_log;
 mod scenario;
 mod schema;
 mod seed;
 mod selectors;
 mod service;
 mod signal;
-mod spliced;
+mod spliced_json;
 mod ssa;
-mod status;
 mod store;
 mod table;
 mod validation;
 mod verbs;
 mod watch;
 mod wire;
-mod workloads;
 
 pub use cluster::Sandbox;
 pub use faults::{
-    Backup, ClusterEvent, Fault, FaultPlan, FaultRule, Mutation, RequestMatch, Trouble, Webhook,
+    ClusterBackup, Fault, FaultEffect, FaultPlan, FaultRule, MutatingWebhook, PlannedClusterEvent,
+    RequestMatch, WebhookMutation,
 };
-pub use listener::{ListenError, Listener};
-pub use options::{Pods, SandboxOptions};
+pub use listener::{ListenError, SandboxListener};
+pub use options::{PodMode, SandboxOptions};
 pub use release::{Release, UnknownRelease};
-pub use requests::RequestRecord;
+pub use request_log::RequestRecord;
 pub use scenario::{Scenario, ScenarioError};
 pub use service::SandboxService;
-pub use wire::answer::ResponseBody;
+pub use wire::response::ResponseBody;

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-pub(crate) fn at<'v>(object: &'v Value, path: &[&str]) -> Option<&'v Value> {
+pub(crate) fn value_at<'v>(object: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, field| value.get(field)).filter(|value| !value.is_null())
 }
 
 pub(crate) fn text<'v>(object: &'v Value, path: &[&str]) -> Option<&'v str> {
-    at(object, path).and_then(Value::as_str)
+    value_at(object, path).and_then(Value::as_str)
 }
 
 /// The integer at a path, zero when absent.
 pub(crate) fn integer(object: &Value, path: &[&str]) -> i64 {
-    at(object, path).and_then(Value::as_i64).unwrap_or(0)
+    value_at(object, path).and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// The seconds at a path, at most a hundred years, so that times do not overflow.
@@ -28,11 +28,11 @@ pub(crate) fn seconds(object: &Value, path: &[&str]) -> Duration {
 
 /// The list at a path, empty when absent.
 pub(crate) fn list<'v>(object: &'v Value, path: &[&str]) -> &'v [Value] {
-    at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value_at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The value at a path; missing maps on the way are created.
-pub(crate) fn place<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
+pub(crate) fn value_mut<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
     path.iter().fold(object, |value, field| {
         if !value.is_object() {
             *value = Value::Object(Map::new());
@@ -42,12 +42,12 @@ pub(crate) fn place<'v>(object: &'v mut Value, path: &[&str]) -> &'v mut Value {
 }
 
 pub(crate) fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
-    *place(object, path) = value.into();
+    *value_mut(object, path) = value.into();
 }
 
 /// Sets the value at a path when nothing is there, which is what defaulting means.
 pub(crate) fn set_default(object: &mut Value, path: &[&str], value: impl Into<Value>) {
-    if at(object, path).is_none() {
+    if value_at(object, path).is_none() {
         set(object, path, value);
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn generation(object: &Value) -> i64 {
 }
 
 pub(crate) fn is_deleting(object: &Value) -> bool {
-    at(object, &["metadata", "deletionTimestamp"]).is_some()
+    value_at(object, &["metadata", "deletionTimestamp"]).is_some()
 }
 
 pub(crate) fn finalizers(object: &Value) -> &[Value] {

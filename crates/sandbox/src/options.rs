@@ -20,7 +20,7 @@ pub struct SandboxOptions {
     /// Simulated nodes: one pod of every DaemonSet runs on each.
     pub nodes: usize,
     /// Whether the pods of controllers are objects.
-    pub pods: Pods,
+    pub pods: PodMode,
     /// How long pods take from scheduled to ready: between these two, by the seed.
     pub pod_start: (Duration, Duration),
     /// How long a deleted pod takes to end.
@@ -44,7 +44,7 @@ pub struct SandboxOptions {
 
 /// How the pods of controllers exist.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Pods {
+pub enum PodMode {
     /// As objects, as on a real server.
     #[default]
     Stored,
@@ -92,7 +92,7 @@ impl Default for SandboxOptions {
             release: Release::default(),
             seed: 1,
             nodes: 3,
-            pods: Pods::Stored,
+            pods: PodMode::Stored,
             pod_start: (Duration::from_secs(1), Duration::from_secs(3)),
             pod_stop: Duration::from_secs(1),
             job_run: Duration::from_secs(2),

@@ -12,13 +12,13 @@ pub(crate) struct Quantity {
     /// The amount is `digits` times ten to the `power`.
     digits: i128,
     power: i32,
-    form: Form,
+    form: QuantityForm,
     /// The text it was read from, when the server keeps it as it is.
-    kept: Option<String>,
+    original_text: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
+enum QuantityForm {
     Decimal,
     Binary,
     Exponent,
@@ -51,16 +51,16 @@ const NANO: i32 = -9;
 /// Resources are not counted finer than this.
 const MILLI: i32 = -3;
 /// The largest binary quantity.
-const MOST: i128 = i64::MAX as i128;
+const MAX_BINARY: i128 = i64::MAX as i128;
 
 impl Quantity {
     pub(crate) fn parse(text: &str) -> Result<Self, QuantityError> {
-        let Parts { negative, whole, fraction, suffix } = Parts::of(text)?;
+        let QuantityParts { negative, whole, fraction, suffix } = QuantityParts::of(text)?;
         let (form, power) = form_of(suffix).ok_or(QuantityError::Suffix)?;
         let shifted = format!("{}{fraction}", if whole.is_empty() { "0" } else { whole });
         let digits: i128 = shifted.parse().map_err(|_| QuantityError::Number)?;
         let sign = if negative { -1 } else { 1 };
-        if form == Form::Binary {
+        if form == QuantityForm::Binary {
             return Self::binary(text, digits, fraction.len(), power, sign);
         }
         let scale = power.saturating_sub(fraction.len() as i32);
@@ -68,7 +68,7 @@ impl Quantity {
         let is_plain = scale % 3 == 0 && !shifted.ends_with("000") && !shifted.starts_with('0');
         let (digits, scale) = round_up(digits, scale, NANO);
         let kept = (is_short && is_plain).then(|| text.to_owned());
-        Ok(Self { digits: sign * digits, power: scale, form, kept })
+        Ok(Self { digits: sign * digits, power: scale, form, original_text: kept })
     }
 
     fn binary(
@@ -82,14 +82,19 @@ impl Quantity {
         let unit = 1_i128 << power;
         let amount = digits.checked_mul(unit).unwrap_or(i128::MAX);
         let (mut amount, mut scale) = round_up(amount, -(fraction as i32), NANO);
-        if at_nano(amount, scale).is_none_or(|nano| nano > MOST * 1_000_000_000) {
-            (amount, scale) = (MOST, 0);
+        if rounded_to_nano(amount, scale).is_none_or(|nano| nano > MAX_BINARY * 1_000_000_000) {
+            (amount, scale) = (MAX_BINARY, 0);
         }
-        let is_kept = is_plain && amount <= MOST && 15 - text.len() as i32 + 2 - power * 3 / 10 > 0;
+        let is_kept = is_plain && amount <= MAX_BINARY && 15 - text.len() as i32 + 2 - power * 3 / 10 > 0;
         // what is less than one has no binary form
-        let below_one = at_nano(amount, scale).is_some_and(|nano| nano > 0 && nano < 1_000_000_000);
-        let form = if below_one { Form::Decimal } else { Form::Binary };
-        Ok(Self { digits: sign * amount, power: scale, form, kept: is_kept.then(|| text.to_owned()) })
+        let below_one = rounded_to_nano(amount, scale).is_some_and(|nano| nano > 0 && nano < 1_000_000_000);
+        let form = if below_one { QuantityForm::Decimal } else { QuantityForm::Binary };
+        Ok(Self {
+            digits: sign * amount,
+            power: scale,
+            form,
+            original_text: is_kept.then(|| text.to_owned()),
+        })
     }
 
     /// As resources are counted: nothing finer than a milli.
@@ -99,28 +104,30 @@ impl Quantity {
             let (digits, power) = round_up(self.digits.abs(), self.power, MILLI);
             self.digits = sign * digits;
             self.power = power;
-            self.kept = None;
+            self.original_text = None;
         }
         self
     }
 
     /// The form in which the server stores it.
     pub(crate) fn canonical(&self) -> String {
-        if let Some(text) = &self.kept {
+        if let Some(text) = &self.original_text {
             return text.clone();
         }
         if self.digits == 0 {
             return "0".to_owned();
         }
         match self.form {
-            Form::Binary => self.canonical_binary().unwrap_or_else(|| self.canonical_decimal(Form::Decimal)),
+            QuantityForm::Binary => {
+                self.canonical_binary().unwrap_or_else(|| self.canonical_decimal(QuantityForm::Decimal))
+            }
             form => self.canonical_decimal(form),
         }
     }
 
     /// `None` for what is broken, or less than 1024.
     fn canonical_binary(&self) -> Option<String> {
-        let nano = at_nano(self.digits, self.power)?;
+        let nano = rounded_to_nano(self.digits, self.power)?;
         let mut whole = nano / 1_000_000_000;
         if nano % 1_000_000_000 != 0 || whole.abs() < 1024 {
             return None;
@@ -133,7 +140,7 @@ impl Quantity {
         BINARY.get(power).map(|suffix| format!("{whole}{suffix}"))
     }
 
-    fn canonical_decimal(&self, form: Form) -> String {
+    fn canonical_decimal(&self, form: QuantityForm) -> String {
         let (mut digits, mut power) = (self.digits, self.power);
         while digits % 10 == 0 {
             digits /= 10;
@@ -144,8 +151,8 @@ impl Quantity {
             power -= 1;
         }
         let suffix = match form {
-            Form::Exponent if power == 0 => String::new(),
-            Form::Exponent => format!("e{power}"),
+            QuantityForm::Exponent if power == 0 => String::new(),
+            QuantityForm::Exponent => format!("e{power}"),
             // the server writes no suffix for powers that have none
             _ => DECIMAL.iter().find(|(_, one)| *one == power).map_or("", |(suffix, _)| suffix).to_owned(),
         };
@@ -162,12 +169,12 @@ impl Quantity {
 
     /// A whole number?
     pub(crate) fn is_whole(&self) -> bool {
-        at_nano(self.digits, self.power).is_none_or(|nano| nano % 1_000_000_000 == 0)
+        rounded_to_nano(self.digits, self.power).is_none_or(|nano| nano % 1_000_000_000 == 0)
     }
 
     /// Rounded up to a whole number.
     pub(crate) fn value(&self) -> i64 {
-        let Some(nano) = at_nano(self.digits, self.power) else { return i64::MAX };
+        let Some(nano) = rounded_to_nano(self.digits, self.power) else { return i64::MAX };
         let up = i128::from(nano > 0 && nano % 1_000_000_000 != 0);
         let down = i128::from(nano < 0 && nano % 1_000_000_000 != 0);
         (nano / 1_000_000_000 + up - down).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
@@ -175,14 +182,14 @@ impl Quantity {
 
     /// In thousandths, rounded up. Huge values are capped, so that sums do not overflow.
     pub(crate) fn thousandths(&self) -> i128 {
-        let most = MOST * 1000;
-        let Some(nano) = at_nano(self.digits, self.power) else { return self.digits.signum() * most };
+        let most = MAX_BINARY * 1000;
+        let Some(nano) = rounded_to_nano(self.digits, self.power) else { return self.digits.signum() * most };
         let up = i128::from(nano > 0 && nano % 1_000_000 != 0);
         (nano / 1_000_000 + up).clamp(-most, most)
     }
 
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
-        match (at_nano(self.digits, self.power), at_nano(other.digits, other.power)) {
+        match (rounded_to_nano(self.digits, self.power), rounded_to_nano(other.digits, other.power)) {
             (Some(left), Some(right)) => left.cmp(&right),
             // more than any machine has: as good as compared by size
             _ => (self.power, self.digits).cmp(&(other.power, other.digits)),
@@ -190,7 +197,7 @@ impl Quantity {
     }
 }
 
-struct Parts<'t> {
+struct QuantityParts<'t> {
     negative: bool,
     /// Without leading zeros.
     whole: &'t str,
@@ -198,7 +205,7 @@ struct Parts<'t> {
     suffix: &'t str,
 }
 
-impl<'t> Parts<'t> {
+impl<'t> QuantityParts<'t> {
     fn of(text: &'t str) -> Result<Self, QuantityError> {
         let negative = text.starts_with('-');
         let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -224,15 +231,15 @@ impl<'t> Parts<'t> {
 }
 
 /// The form that a suffix means, and its power: of two for the binary form, of ten otherwise.
-fn form_of(suffix: &str) -> Option<(Form, i32)> {
+fn form_of(suffix: &str) -> Option<(QuantityForm, i32)> {
     if let Some((_, power)) = DECIMAL.iter().find(|(one, _)| *one == suffix) {
-        return Some((Form::Decimal, *power));
+        return Some((QuantityForm::Decimal, *power));
     }
     if let Some(power) = BINARY.iter().position(|one| *one == suffix) {
-        return Some((Form::Binary, power as i32 * 10));
+        return Some((QuantityForm::Binary, power as i32 * 10));
     }
     let power: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    Some((Form::Exponent, power))
+    Some((QuantityForm::Exponent, power))
 }
 
 /// No finer than the power `finest`, away from zero.
@@ -246,7 +253,7 @@ fn round_up(digits: i128, power: i32, finest: i32) -> (i128, i32) {
     (digits / unit + i128::from(digits % unit != 0), finest)
 }
 
-fn at_nano(digits: i128, power: i32) -> Option<i128> {
+fn rounded_to_nano(digits: i128, power: i32) -> Option<i128> {
     let by = u32::try_from(power.checked_sub(NANO)?).ok()?;
     digits.checked_mul(10_i128.checked_pow(by)?)
 }
@@ -331,8 +338,8 @@ mod tests {
             ("1e3", 1_000_000),
             ("2P", 2_000_000_000_000_000_000),
             ("1Pi", 1_125_899_906_842_624_000),
-            ("1e2147483647", MOST * 1000),
-            ("-99999999999999999999999999999999999999", -MOST * 1000),
+            ("1e2147483647", MAX_BINARY * 1000),
+            ("-99999999999999999999999999999999999999", -MAX_BINARY * 1000),
         ] {
             assert_eq!(Quantity::parse(text).unwrap().thousandths(), expected, "{text}");
         }

@@ -1,7 +1,7 @@
 //! Differences between the API servers of older Kubernetes releases and the newest.
 //!
 //! Only what clients notice differs: served kinds, forms of discovery and watches, requirements of an apply, entries of
-//! `managedFields`. Controllers, defaults and validation are those of the newest release (`docs/sandbox.md`).
+//! `managedFields`. Controllers, defaults and validation are those of the newest release (`docs/development/sandbox.md`).
 
 use std::collections::BTreeMap;
 

@@ -10,15 +10,15 @@ use tokio::sync::Notify;
 
 /// Something that happens again and again. Clones are handles of the same.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Signal(Arc<Inner>);
+pub(crate) struct CountedSignal(Arc<SignalState>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct SignalState {
     count: AtomicU64,
     waiting: Notify,
 }
 
-impl Signal {
+impl CountedSignal {
     /// It happened: wakes all who wait.
     pub(crate) fn raise(&self) {
         self.0.count.fetch_add(1, Ordering::AcqRel);
@@ -31,7 +31,7 @@ impl Signal {
     }
 
     /// Waits until it has happened more often than `seen`.
-    pub(crate) async fn after(&self, seen: u64) {
+    pub(crate) async fn wait_beyond(&self, seen: u64) {
         // a waiter made before the count is read misses nothing
         let mut woken = std::pin::pin!(self.0.waiting.notified());
         while self.count() == seen {

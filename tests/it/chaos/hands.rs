@@ -20,7 +20,7 @@ fn ask(sandbox: &Sandbox, method: Method, path: &str, content: &str, body: &Valu
         .body(Full::new(body))
         .expect("a request");
     let answer = async {
-        let answer = sandbox.undisturbed().call(request).await.expect("an answer");
+        let answer = sandbox.without_faults().call(request).await.expect("an answer");
         let status = answer.status().as_u16();
         let bytes = answer.into_body().collect().await.expect("a body").to_bytes();
         (status, serde_json::from_slice(&bytes).unwrap_or_default())

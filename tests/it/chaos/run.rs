@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use sandbox::{Pods, Release, Sandbox, SandboxOptions};
+use sandbox::{PodMode, Release, Sandbox, SandboxOptions};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tutti::controller::ManifestOrigin;
@@ -88,7 +88,7 @@ impl Run {
             let release = Release::new(minor).expect("a release that there was");
             SandboxOptions {
                 seed,
-                pods: Pods::Virtual,
+                pods: PodMode::Virtual,
                 pod_start: (Duration::from_secs(start / 3), Duration::from_secs(start)),
                 epoch: SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000),
                 ..SandboxOptions::instant(name).running(release)
@@ -430,7 +430,7 @@ impl Run {
     fn outcome(mut self) -> Outcome {
         let mut state = self.witness.state.lock();
         for sandbox in self.fleet.clusters.values() {
-            self.report.strike(&sandbox.struck());
+            self.report.strike(&sandbox.fault_counts());
         }
         self.report.refused += state.refused;
         self.report.requests += state.total;

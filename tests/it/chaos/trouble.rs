@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandbox::{ClusterEvent, Fault, FaultPlan, FaultRule, RequestMatch, Sandbox, Trouble as Kind};
+use sandbox::{Fault, FaultEffect as Kind, FaultPlan, FaultRule, PlannedClusterEvent, RequestMatch, Sandbox};
 use tokio::time::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,7 +157,7 @@ impl Troubles {
         let down =
             self.running.iter().filter(|(trouble, _, _)| is_down(trouble)).map(|(_, _, end)| *end).max();
         if let Some(end) = down {
-            plan = plan.event(end - now, ClusterEvent::Up);
+            plan = plan.event(end - now, PlannedClusterEvent::Up);
         }
         sandbox.set_faults(&plan);
         if down.is_some() {

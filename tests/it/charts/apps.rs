@@ -51,7 +51,7 @@ fn renders(app: &str, files: &[(&str, &str)], service: &dyn ChartProvider) -> Re
     render::FleetRenderer::new(&fleet, &snapshot, service).render_all(&mut RenderCache::default())
 }
 
-fn service(helm: &live::Helm) -> ChartService {
+fn service(helm: &live::HelmPrograms) -> ChartService {
     ChartService::new(engine(helm, ChartRenderLimits::default()), None)
 }
 
@@ -409,7 +409,7 @@ fn without_a_renderer_chart_apps_are_refused_with_what_to_install() {
 fn both_renderers_make_the_same_app() {
     let Some(helm) = helm() else { return };
     let command = ChartService::new(
-        ChartRenderer::new(RendererProgram::Helm(helm.command.clone()), ChartRenderLimits::default()),
+        ChartRenderer::new(RendererProgram::Helm(helm.helm.clone()), ChartRenderLimits::default()),
         None,
     );
     let app = app(", replicas: 4, version: v7, rawValues: {size: 9}", "");

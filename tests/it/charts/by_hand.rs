@@ -156,7 +156,7 @@ fn charts_render_as_helm_template_with_the_values_meant() {
     let Some(helm) = helm() else { return };
     let releases = releases();
     let output = program::tutti(&root().join("repo"))
-        .env(tutti::chart::RENDERER_VARIABLE, &helm.render)
+        .env(tutti::chart::RENDERER_VARIABLE, &helm.helm_render)
         .args(["render", "-o", "json", "--show-secrets"])
         .output()
         .expect("the binary runs");
@@ -167,7 +167,7 @@ fn charts_render_as_helm_template_with_the_values_meant() {
         rendered.into_iter().map(unmarked).map(|object| (id(&object), object)).collect();
     let (mut compared, mut differences) = (0, Vec::new());
     for release in &releases {
-        for object in objects(&template(&helm.command, release, &[])) {
+        for object in objects(&template(&helm.helm, release, &[])) {
             let object = meant(&object);
             let found = ours.remove(&id(&object)).unwrap_or_default();
             compared += 1;

@@ -82,7 +82,7 @@ fn rolls_out_on_embedded_clusters() {
     let changes: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     repository.commit("Everything", &changes);
     let output = program::tutti(folder.path())
-        .env("TUTTI_HELM_RENDER", &helm.render)
+        .env("TUTTI_HELM_RENDER", &helm.helm_render)
         .args(["run", "--once", "--repo", "config", "--cluster", "*=sandbox", "--timeout", "120"])
         .output()
         .expect("the binary runs");

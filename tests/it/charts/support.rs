@@ -10,8 +10,8 @@ use tutti::chart::{ChartRenderLimits, ChartRenderer, RendererProgram};
 use tutti::model::{Chart, ChartCapabilities, ChartOutput, ChartRequest, Digest};
 
 /// The programs, or nothing after a loud line.
-pub fn helm() -> Option<live::Helm> {
-    match live::Helm::from_env().expect("the programs of charts") {
+pub fn helm() -> Option<live::HelmPrograms> {
+    match live::HelmPrograms::from_env().expect("the programs of charts") {
         Ok(helm) => Some(helm),
         Err(why) => {
             eprintln!("{why}");
@@ -20,12 +20,12 @@ pub fn helm() -> Option<live::Helm> {
     }
 }
 
-pub fn engine(helm: &live::Helm, limits: ChartRenderLimits) -> ChartRenderer {
-    ChartRenderer::new(RendererProgram::HelmRender(helm.render.clone()), limits)
+pub fn engine(helm: &live::HelmPrograms, limits: ChartRenderLimits) -> ChartRenderer {
+    ChartRenderer::new(RendererProgram::HelmRender(helm.helm_render.clone()), limits)
 }
 
-pub fn command(helm: &live::Helm) -> ChartRenderer {
-    ChartRenderer::new(RendererProgram::Helm(helm.command.clone()), ChartRenderLimits::default())
+pub fn command(helm: &live::HelmPrograms) -> ChartRenderer {
+    ChartRenderer::new(RendererProgram::Helm(helm.helm.clone()), ChartRenderLimits::default())
 }
 
 pub fn fixture(name: &str) -> PathBuf {

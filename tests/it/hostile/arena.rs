@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sandbox::{Listener, Sandbox, SandboxOptions};
+use sandbox::{Sandbox, SandboxListener, SandboxOptions};
 use tempfile::TempDir;
 
 use super::api_server::kubeconfig;
@@ -25,7 +25,7 @@ const MOST_SLOWER: u32 = 10;
 /// The healthy app is `shop/hello`, a ConfigMap on the cluster `good`.
 pub struct Arena {
     good: Sandbox,
-    _listener: Listener,
+    _listener: SandboxListener,
     /// Kubeconfigs and the state of the process.
     pub folder: TempDir,
     pub repository: TestRepository,

@@ -102,7 +102,7 @@ async fn schemas_without_end_end_their_apps_alone() {
     let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     let mut arena = Arena::new().await;
     arena.run(&[], |command| {
-        command.env("TUTTI_HELM_RENDER", &helm.render);
+        command.env("TUTTI_HELM_RENDER", &helm.helm_render);
     });
     arena.converges().await;
     arena.repository.commit("Add charts with hostile schemas", &changes);

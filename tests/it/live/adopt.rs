@@ -1,6 +1,6 @@
 //! Objects of which the server does not know who set what, as from before it kept account, or after somebody cleared it.
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 use super::support::{Scene, deployment, service};
@@ -162,7 +162,7 @@ fn workloads() -> [Value; 3] {
 }
 
 /// Those that are ready, and which they are.
-async fn pods(scene: &Scene, cluster: &Cluster) -> Vec<(String, Value)> {
+async fn pods(scene: &Scene, cluster: &LiveCluster) -> Vec<(String, Value)> {
     let mut pods = scene.list(cluster, "pods", "").await;
     pods.retain(|pod| {
         let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();

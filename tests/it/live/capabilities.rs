@@ -46,7 +46,7 @@ metadata: {name: of-template, namespace: capabilities}
 async fn charts_and_templates_see_what_the_cluster_is_and_what_comes_later() {
     let Some(scene) = Scene::new("capabilities", 1).await else { return };
     let cluster = scene.cluster(0);
-    let charts = matches!(live::Helm::from_env(), Ok(Ok(_)));
+    let charts = matches!(live::HelmPrograms::from_env(), Ok(Ok(_)));
     let names: &[&str] = if charts { &["of-chart", "of-template"] } else { &["of-template"] };
     if charts {
         let files = [

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 use super::charts::{common, remove};
@@ -37,7 +37,7 @@ struct Chart {
 }
 
 impl Chart {
-    fn cluster(&self) -> &'static Cluster {
+    fn cluster(&self) -> &'static LiveCluster {
         self.scene.cluster(1)
     }
 
@@ -118,14 +118,14 @@ fn plain(object: &Value) -> Value {
 }
 
 /// The objects of `deploy/`, without the namespace, which Helm makes by itself.
-async fn plain_objects(cluster: &Cluster) -> BTreeMap<String, Value> {
+async fn plain_objects(cluster: &LiveCluster) -> BTreeMap<String, Value> {
     let mut found = objects(cluster).await;
     found.retain(|it| it["kind"] != "Namespace");
     found.iter().map(|it| (name(it), plain(it))).collect()
 }
 
 /// What the account of the pods may do, line by line.
-async fn rights(cluster: &Cluster, namespace: &str) -> BTreeSet<String> {
+async fn rights(cluster: &LiveCluster, namespace: &str) -> BTreeSet<String> {
     let list = ["auth", "can-i", "--list", "--as", USER, "-n", namespace];
     let said = cluster.kubectl(&list).await.expect("a table");
     said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
@@ -156,7 +156,7 @@ fn next_version(folder: &Path) -> PathBuf {
 async fn chart_installs_upgrades_and_leaves_as_documented() {
     // Other tests install into the first cluster and into the last.
     let Some(scene) = Scene::new("chart-install", 3).await else { return };
-    let helm = live::Helm::from_env().expect("the programs").expect("Helm is there").command;
+    let helm = live::HelmPrograms::from_env().expect("the programs").expect("Helm is there").helm;
     let chart = Chart { scene, helm };
     let (cluster, by_kubectl) = (chart.cluster(), chart.scene.cluster(2));
     chart.refuses("install", "replica=3", "additional properties 'replica' not allowed").await;

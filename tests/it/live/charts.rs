@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 use super::support::{Scene, bare};
@@ -60,7 +60,7 @@ fn by_id(text: &str) -> BTreeMap<String, Value> {
 }
 
 /// A kubeconfig whose namespace is that of the releases: with `-n` kubectl refuses objects of other namespaces.
-fn in_namespace(scene: &Scene, cluster: &Cluster) -> String {
+fn in_namespace(scene: &Scene, cluster: &LiveCluster) -> String {
     let text = std::fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
     let with = text.replacen("  context:\n", &format!("  context:\n    namespace: {NAMESPACE}\n"), 1);
     assert_ne!(text, with);
@@ -70,7 +70,7 @@ fn in_namespace(scene: &Scene, cluster: &Cluster) -> String {
 }
 
 /// The objects of a text that a cluster has.
-async fn found(cluster: &Cluster, kubeconfig: &str, text: &str) -> BTreeMap<String, Value> {
+async fn found(cluster: &LiveCluster, kubeconfig: &str, text: &str) -> BTreeMap<String, Value> {
     let get = ["get", "--kubeconfig", kubeconfig, "--ignore-not-found", "-o", "json", "-f", "-"];
     by_id(&cluster.kubectl_with_input(&get, text).await.expect("objects"))
 }
@@ -78,7 +78,7 @@ async fn found(cluster: &Cluster, kubeconfig: &str, text: &str) -> BTreeMap<Stri
 #[tokio::test]
 async fn charts_become_what_helm_and_kubectl_make_of_them() {
     let Some(scene) = Scene::new(NAMESPACE, 2).await else { return };
-    let helm = live::Helm::from_env().expect("the programs").expect("Helm is there");
+    let helm = live::HelmPrograms::from_env().expect("the programs").expect("Helm is there");
     let (ours, theirs) = (scene.cluster(0), scene.cluster(1));
     assert_eq!(ours.version(), theirs.version());
     for (path, content) in files() {
@@ -97,7 +97,7 @@ async fn charts_become_what_helm_and_kubectl_make_of_them() {
         // Of a cluster the chart sees its capabilities; what `lookup` would find there it does not.
         let of_cluster = ["--dry-run=server", "--kubeconfig", &kubeconfig];
         let more: &[&str] = if release.chart == "capabilities" { &of_cluster } else { &[] };
-        let text = template(&helm.command, release, more);
+        let text = template(&helm.helm, release, more);
         let apply = ["apply", "--server-side", "--kubeconfig", &kubeconfig, "-f", "-"];
         let mut applied = theirs.kubectl_with_input(&apply, &text).await;
         if applied.is_err() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::Value;
 
 use super::support::{Scene, say};
@@ -15,7 +15,7 @@ use crate::diff::{foresee, is_as_in_git, plain};
 const ROUNDS: u64 = 20;
 
 /// All objects that edits are of, without what the server and its controllers keep in them.
-async fn objects_now(scene: &Scene, cluster: &Cluster) -> BTreeMap<String, Value> {
+async fn objects_now(scene: &Scene, cluster: &LiveCluster) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     let names = OBJECTS.map(|(kind, name)| format!("{kind}/{name}"));
     let mut arguments = vec!["get", "-n", scene.name(), "-o", "json", "--ignore-not-found"];

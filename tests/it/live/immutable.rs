@@ -1,6 +1,6 @@
 //! A change that the cluster never accepts fails with the field in the status, and its revert heals.
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 use super::support::{Scene, deployment};
@@ -132,7 +132,7 @@ async fn what_never_changes_is_replaced_where_git_says_so() {
     }
 }
 
-async fn are_replaced(scene: &Scene, cluster: &Cluster) {
+async fn are_replaced(scene: &Scene, cluster: &LiveCluster) {
     for (kind, field, wanted) in set(true).iter().filter(|(_, field, _)| !field.is_empty()) {
         let arguments = ["get", kind, "web", "-o", "json", "-n", scene.name()];
         let found: Value =

@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::Value;
 
 use super::support::{Scene, configmap, deployment, service};
 
 /// What an author set, and what adopting must leave as it is.
-async fn state(scene: &Scene, cluster: &Cluster) -> Vec<Value> {
+async fn state(scene: &Scene, cluster: &LiveCluster) -> Vec<Value> {
     let mut pods = scene.list(cluster, "pods", "").await;
     pods.sort_by_key(|pod| pod["metadata"]["uid"].to_string());
     let mut found: Vec<Value> = pods.iter().map(|pod| pod["metadata"]["uid"].clone()).collect();
@@ -20,13 +20,13 @@ async fn state(scene: &Scene, cluster: &Cluster) -> Vec<Value> {
     found
 }
 
-async fn replica_sets(scene: &Scene, cluster: &Cluster) -> Value {
+async fn replica_sets(scene: &Scene, cluster: &LiveCluster) -> Value {
     let template = "jsonpath={range .items[*]}{.metadata.name} {.metadata.generation} {end}";
     let names = cluster.kubectl(&["get", "replicasets", "-n", scene.name(), "-o", template]).await;
     Value::from(names.expect("replica sets"))
 }
 
-async fn managers(scene: &Scene, cluster: &Cluster) -> Vec<String> {
+async fn managers(scene: &Scene, cluster: &LiveCluster) -> Vec<String> {
     let web = scene.object(cluster, "deployments", "web").await.expect("an object");
     let entries = web["metadata"]["managedFields"].as_array().expect("entries").iter();
     entries.filter_map(|entry| entry["manager"].as_str().map(str::to_owned)).collect()

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 use super::installed::{ACCOUNT, NAMESPACE, USER, deploy, documents, is_available, manifests, repository};
@@ -108,7 +108,7 @@ fn granted(documents: &[Value]) -> BTreeSet<String> {
     rights
 }
 
-async fn apply(cluster: &Cluster, documents: &[Value]) {
+async fn apply(cluster: &LiveCluster, documents: &[Value]) {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
     cluster.kubectl_with_input(&["apply", "-f", "-"], &list).await.expect("applied");
 }
@@ -210,18 +210,18 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
 
     let roles: Vec<Value> = printed.into_iter().chain(deploy("role.yaml")).collect();
     let granted = granted(&roles);
-    let used = |asked: &[live::Asked]| -> BTreeSet<String> {
+    let used = |asked: &[live::AuditedRequest]| -> BTreeSet<String> {
         // Nodes that are simulated have no logs: the server lets us ask.
         let allowed = asked.iter().filter(|it| !matches!(it.status, 401 | 403));
         // For an apply that makes something, the server asks for the right to create too.
-        let creates = |it: &live::Asked| it.verb == "patch" && it.status == 201;
+        let creates = |it: &live::AuditedRequest| it.verb == "patch" && it.status == 201;
         let verbs =
             allowed.flat_map(|it| [Some(&*it.verb), creates(it).then_some("create")].map(|verb| (verb, it)));
         verbs.filter_map(|(verb, it)| Some(format!("{} {}", verb?, it.resource))).collect()
     };
     let asked = scene
         .eventually("all rights were used", async || {
-            let asked = cluster.asked_by(USER).expect("an audit log");
+            let asked = cluster.requests_of(USER).expect("an audit log");
             let unused: Vec<String> = granted.difference(&used(&asked)).cloned().collect();
             if unused.is_empty() { Ok(asked) } else { Err(format!("{unused:?} of {granted:?}")) }
         })

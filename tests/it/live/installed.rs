@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use live::Cluster;
+use live::LiveCluster;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub fn documents(text: &str) -> Vec<Value> {
 }
 
 /// Those of the manifests; all must be there.
-pub async fn objects(cluster: &Cluster) -> Vec<Value> {
+pub async fn objects(cluster: &LiveCluster) -> Vec<Value> {
     let manifests = manifests().display().to_string();
     let found = cluster.kubectl(&["get", "-f", &manifests, "-o", "json"]).await.expect("the objects");
     items(&found)
@@ -45,23 +45,23 @@ pub fn items(list: &str) -> Vec<Value> {
     list["items"].as_array().cloned().expect("a list")
 }
 
-pub async fn is_available(cluster: &Cluster) {
+pub async fn is_available(cluster: &LiveCluster) {
     let status = ["-n", NAMESPACE, "rollout", "status", "deployment/tutti", "--timeout=120s"];
     cluster.kubectl(&status).await.expect("a Deployment that becomes available");
 }
 
-pub async fn deployment(cluster: &Cluster) -> Value {
+pub async fn deployment(cluster: &LiveCluster) -> Value {
     object(cluster, "apps/v1", "deployments").await
 }
 
 /// The one with the name `tutti`.
-pub async fn object(cluster: &Cluster, api: &str, kind: &str) -> Value {
+pub async fn object(cluster: &LiveCluster, api: &str, kind: &str) -> Value {
     let path = format!("/apis/{api}/namespaces/{NAMESPACE}/{kind}/tutti");
     cluster.get(&path).await.expect("an object")
 }
 
 /// All that such an object was since then, oldest first: no look in between misses anything.
-pub async fn states_since(cluster: &Cluster, api: &str, kind: &str, then: &Value) -> Vec<Value> {
+pub async fn states_since(cluster: &LiveCluster, api: &str, kind: &str, then: &Value) -> Vec<Value> {
     let version = then["metadata"]["resourceVersion"].as_str().expect("a version");
     let path = format!(
         "/apis/{api}/namespaces/{NAMESPACE}/{kind}?watch=true&timeoutSeconds=2&fieldSelector=metadata.name%3Dtutti\
@@ -78,7 +78,7 @@ pub async fn states_since(cluster: &Cluster, api: &str, kind: &str, then: &Value
 }
 
 /// One pod after the other came since then, and no moment had fewer than asked for.
-pub async fn rolled_since(cluster: &Cluster, then: &Value) {
+pub async fn rolled_since(cluster: &LiveCluster, then: &Value) {
     let states = states_since(cluster, "apps/v1", "deployments", then).await;
     let count = |state: &Value, of: &str| state["status"][of].as_u64().unwrap_or_default();
     let counts: Vec<_> =

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 use super::drift::Counted;
@@ -310,7 +310,7 @@ fn plain(object: &Value) -> Value {
 }
 
 /// All objects of a namespace whose names are in the trials, by kind and name.
-async fn stored(cluster: &Cluster, namespace: &str) -> BTreeMap<String, Value> {
+async fn stored(cluster: &LiveCluster, namespace: &str) -> BTreeMap<String, Value> {
     let list = cluster.kubectl(&["get", KINDS, "-n", namespace, "-o", "json"]).await.expect("a list");
     let list: Value = serde_json::from_str(&list).expect("JSON");
     let items = list["items"].as_array().cloned().unwrap_or_default();

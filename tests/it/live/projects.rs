@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use live::Cluster;
+use live::LiveCluster;
 
 use super::support::{Scene, digests};
 
@@ -11,7 +11,7 @@ fn project(name: &str, spec: &str) -> String {
 }
 
 /// Which of these namespaces are there, each with its quota.
-async fn namespaces(cluster: &Cluster) -> Vec<String> {
+async fn namespaces(cluster: &LiveCluster) -> Vec<String> {
     let quota =
         ["get", "resourcequotas", "-A", "-o", "jsonpath={range .items[*]}{.metadata.namespace}{' '}{end}"];
     let found = cluster.kubectl(&quota).await.expect("quotas");

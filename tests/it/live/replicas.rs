@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use live::Asked;
+use live::AuditedRequest;
 use serde_json::{Value, json};
 
 use super::hooks::client;
@@ -36,7 +36,7 @@ impl Replicas {
         let mut arguments = vec!["--lease".to_owned(), format!("{name}/tutti")];
         for (index, cluster) in scene.clusters().iter().enumerate() {
             let path = scene.folder().join(format!("{index}.yaml"));
-            users.push(cluster.account(name, "tutti", &path).await.expect("an account"));
+            users.push(cluster.create_account(name, "tutti", &path).await.expect("an account"));
             let path = path.display();
             arguments.extend(["--cluster".to_owned(), format!("{}={path}", cluster.name())]);
             if index == 0 {
@@ -80,22 +80,22 @@ impl Replicas {
     }
 
     /// What a process asked of a cluster to be written.
-    fn asked_to_write(&self, cluster: usize, process: &Tutti) -> Vec<Asked> {
+    fn asked_to_write(&self, cluster: usize, process: &Tutti) -> Vec<AuditedRequest> {
         let agent = format!(" {})", process.id());
-        let asked = self.scene.cluster(cluster).asked_by(&self.users[cluster]).expect("an audit log");
+        let asked = self.scene.cluster(cluster).requests_of(&self.users[cluster]).expect("an audit log");
         let is_write = |verb: &str| matches!(verb, "create" | "update" | "patch" | "delete");
-        let mut asked: Vec<Asked> = asked
+        let mut asked: Vec<AuditedRequest> = asked
             .into_iter()
-            .filter(|it| it.agent.ends_with(&agent) && is_write(&it.verb))
+            .filter(|it| it.user_agent.ends_with(&agent) && is_write(&it.verb))
             .filter(|it| !it.uri.contains("authorization.k8s.io") && !it.uri.contains("dryRun"))
             .collect();
         // The log is about in order.
-        asked.sort_by(|a, b| a.at.cmp(&b.at));
+        asked.sort_by(|a, b| a.time.cmp(&b.time));
         asked
     }
 
     /// What it wrote but for its lease, oldest first.
-    fn writes(&self, cluster: usize, process: &Tutti) -> Vec<Asked> {
+    fn writes(&self, cluster: usize, process: &Tutti) -> Vec<AuditedRequest> {
         let mut asked = self.asked_to_write(cluster, process);
         asked.retain(|it| !it.uri.contains("/leases"));
         asked
@@ -108,7 +108,7 @@ impl Replicas {
             for process in processes {
                 let writes = self.writes(cluster, process);
                 let (first, end) =
-                    (writes.first().map(|it| it.at.clone()), writes.last().map(|it| it.at.clone()));
+                    (writes.first().map(|it| it.time.clone()), writes.last().map(|it| it.time.clone()));
                 assert!(first.is_none() || last < first, "{last:?}\n{writes:?}");
                 last = end.or(last);
             }
@@ -119,7 +119,7 @@ impl Replicas {
     fn term(&self, process: &Tutti) -> Option<(Timestamp, Timestamp)> {
         let mut asked = self.asked_to_write(0, process);
         asked.retain(|it| it.uri.contains("/leases") && it.status < 300);
-        let time = |it: &Asked| it.at.parse::<Timestamp>().expect("a time");
+        let time = |it: &AuditedRequest| it.time.parse::<Timestamp>().expect("a time");
         Some((time(asked.first()?), time(asked.last()?)))
     }
 

@@ -56,7 +56,7 @@ async fn a_kill_between_two_applies_leaves_no_trace() {
 
 impl Scene {
     /// How many objects a cluster has as they were in this round.
-    async fn of_round(&self, cluster: &live::Cluster, round: usize) -> usize {
+    async fn of_round(&self, cluster: &live::LiveCluster, round: usize) -> usize {
         self.list(cluster, "configmaps", &format!("?labelSelector=round%3D{round}")).await.len()
     }
 }

@@ -6,7 +6,7 @@ mod taken;
 
 use std::path::Path;
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 use self::account::Account;
@@ -116,7 +116,7 @@ async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
     let kinds =
         "deployments,services,configmaps,roles,rolebindings,limitranges,badges.rights-last.example.com";
     let label = "tutti.dev/managed-by=rights-last";
-    let ours = async |cluster: &Cluster, kinds: &str| {
+    let ours = async |cluster: &LiveCluster, kinds: &str| {
         let all = cluster.kubectl(&["get", kinds, "-A", "-l", label, "-o", "name"]).await.expect("a list");
         all.lines().map(str::to_owned).collect::<Vec<_>>()
     };

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 use super::credentials::with_user;
@@ -39,7 +39,7 @@ impl Installation {
         Some((installation, commit))
     }
 
-    fn cluster(&self) -> &'static Cluster {
+    fn cluster(&self) -> &'static LiveCluster {
         self.scene.cluster(0)
     }
 

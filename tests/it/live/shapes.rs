@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use live::Asked;
+use live::AuditedRequest;
 use serde_json::{Value, json};
 
 use super::drift::{Counted, named};
@@ -82,7 +82,7 @@ fn objects() -> Vec<Value> {
     ]
 }
 
-fn writes(asked: &[Asked]) -> Vec<String> {
+fn writes(asked: &[AuditedRequest]) -> Vec<String> {
     named(asked).into_iter().filter(|it| !it.starts_with("get ") && !it.starts_with("list ")).collect()
 }
 

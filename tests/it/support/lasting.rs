@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use regex::Regex;
-use sandbox::{Listener, Sandbox, SandboxOptions};
+use sandbox::{Sandbox, SandboxListener, SandboxOptions};
 use tempfile::TempDir;
 
 use super::folders::{read, write};
@@ -16,7 +16,7 @@ use super::repository::TestRepository;
 pub struct LastingStage {
     folder: TempDir,
     begin: String,
-    _clusters: Vec<(Sandbox, Listener)>,
+    _clusters: Vec<(Sandbox, SandboxListener)>,
 }
 
 impl LastingStage {

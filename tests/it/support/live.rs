@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use sandbox::{FaultPlan, FaultRule, RequestMatch, Sandbox, Trouble};
+use sandbox::{FaultEffect, FaultPlan, FaultRule, RequestMatch, Sandbox};
 use serde_json::Value;
 
 /// The kinds that tests write.
@@ -72,7 +72,7 @@ pub async fn get(sandbox: &Sandbox, kind: &str, namespace: &str, name: &str) -> 
 
 /// Watches of a resource that begin from now on stay open and say nothing more after that time.
 pub fn silence(sandbox: &Sandbox, resource: &str, after: Duration) {
-    let silence = Trouble::WatchSilent { shortest: after, longest: after };
+    let silence = FaultEffect::WatchSilent { shortest: after, longest: after };
     let watches = RequestMatch::any().verb("watch").resource(resource);
     sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(watches, silence)));
 }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use sandbox::{Listener, Sandbox, SandboxOptions};
+use sandbox::{Sandbox, SandboxListener, SandboxOptions};
 use tempfile::TempDir;
 
 use super::manifests::{INSTANCE, cluster};
@@ -13,7 +13,7 @@ use super::repository::TestRepository;
 /// A repository, and the cluster that it is about, for programs.
 pub struct Stage {
     pub sandbox: Sandbox,
-    _listener: Listener,
+    _listener: SandboxListener,
     folder: TempDir,
     pub repository: TestRepository,
 }

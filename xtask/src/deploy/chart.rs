@@ -11,8 +11,8 @@ use super::{by_template, manifests, render, root};
 
 /// `helm`, or nothing after a loud line.
 fn helm() -> Option<PathBuf> {
-    match live::Helm::from_env().expect("the programs of charts") {
-        Ok(helm) => Some(helm.command),
+    match live::HelmPrograms::from_env().expect("the programs of charts") {
+        Ok(helm) => Some(helm.helm),
         Err(why) => {
             eprintln!("{why}");
             None

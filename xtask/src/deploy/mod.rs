@@ -14,15 +14,15 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 
 #[derive(Args)]
-pub struct Options {}
+pub struct DeployOptions {}
 
 /// What the manifests have beside the default of the chart: Helm makes the namespace itself, and a cluster may lack the kinds of
 /// monitoring, which so have a folder of their own.
 const MANIFESTS: [&str; 2] = ["namespace.create=true", "monitoring.enabled=true"];
 const NAMESPACE: &str = "tutti-system";
 
-pub fn run(_: &Options) -> anyhow::Result<()> {
-    let helm = live::Helm::ensure_command(&|line| eprintln!("{line}"))?;
+pub fn run(_: &DeployOptions) -> anyhow::Result<()> {
+    let helm = live::HelmPrograms::ensure_command(&|line| eprintln!("{line}"))?;
     let files = manifests(&helm)?;
     let folder = root().join("deploy");
     if folder.exists() {

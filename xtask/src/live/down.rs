@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 
-use super::state;
+use super::tier_state;
 
 pub fn run() -> anyhow::Result<()> {
-    let Some(state) = state::read()? else {
+    let Some(state) = tier_state::read()? else {
         println!("nothing is up");
         return Ok(());
     };
@@ -27,7 +27,7 @@ pub fn run() -> anyhow::Result<()> {
     if !left.is_empty() {
         bail!("failed to stop {left:?}");
     }
-    state::remove()?;
+    tier_state::remove()?;
     println!(
         "stopped {} clusters{}",
         state.clusters.len(),

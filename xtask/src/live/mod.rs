@@ -4,41 +4,41 @@
 //! rest ends with it. Nothing is ever stopped by name: only by an id whose start time is still the recorded one.
 
 mod down;
-mod hold;
+mod holder;
 mod process;
-mod state;
 mod status;
+mod tier_state;
 mod up;
 
 use clap::Subcommand;
 
 #[derive(Subcommand)]
-pub enum Command {
+pub enum LiveCommand {
     /// Build the programs into the cache (minutes the first time)
     Build,
     /// Start clusters and a Gitea in the background, and print how to reach them
-    Up(up::Options),
+    Up(up::UpOptions),
     /// Say what runs and how to reach it
     Status,
     /// Stop what `up` started
     Down,
     /// Own the processes until told to stop (started by `up`)
     #[command(hide = true)]
-    Hold(up::Options),
+    Hold(up::UpOptions),
 }
 
-pub fn run(command: Command) -> anyhow::Result<()> {
+pub fn run(command: LiveCommand) -> anyhow::Result<()> {
     match command {
-        Command::Build => build().map(drop),
-        Command::Up(options) => up::run(&options),
-        Command::Status => status::run(),
-        Command::Down => down::run(),
-        Command::Hold(options) => hold::run(&options),
+        LiveCommand::Build => build().map(drop),
+        LiveCommand::Up(options) => up::run(&options),
+        LiveCommand::Status => status::run(),
+        LiveCommand::Down => down::run(),
+        LiveCommand::Hold(options) => holder::run(&options),
     }
 }
 
-fn build() -> anyhow::Result<live::Programs> {
-    let programs = live::Programs::ensure(&|line| println!("{line}"))?;
+fn build() -> anyhow::Result<live::TierPrograms> {
+    let programs = live::TierPrograms::ensure(&|line| println!("{line}"))?;
     println!("programs are in {}", live::cache_folder()?.display());
     Ok(programs)
 }

@@ -9,15 +9,15 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessIdentity {
     id: u32,
     /// In clock ticks since the machine started, from `/proc/<id>/stat`.
     started: u64,
 }
 
-impl Identity {
+impl ProcessIdentity {
     pub fn of(id: u32) -> anyhow::Result<Self> {
-        let started = started(id).with_context(|| format!("failed to find process {id} in /proc"))?;
+        let started = start_time(id).with_context(|| format!("failed to find process {id} in /proc"))?;
         Ok(Self { id, started })
     }
 
@@ -26,7 +26,7 @@ impl Identity {
     }
 
     pub fn is_running(&self) -> bool {
-        started(self.id) == Some(self.started)
+        start_time(self.id) == Some(self.started)
     }
 
     /// Sends a signal (`TERM`, `KILL`), unless the process is gone.
@@ -56,7 +56,7 @@ impl Identity {
 }
 
 /// A zombie counts as gone: it does nothing any more.
-fn started(id: u32) -> Option<u64> {
+fn start_time(id: u32) -> Option<u64> {
     parse(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn start_time_distinguishes_processes() {
-        let mut identity = Identity::of(std::process::id()).unwrap();
+        let mut identity = ProcessIdentity::of(std::process::id()).unwrap();
         assert!(identity.is_running());
         identity.started += 1;
         assert!(!identity.is_running());

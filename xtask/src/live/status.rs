@@ -2,10 +2,10 @@
 
 use anyhow::bail;
 
-use super::state;
+use super::tier_state;
 
 pub fn run() -> anyhow::Result<()> {
-    let Some(state) = state::read()? else {
+    let Some(state) = tier_state::read()? else {
         println!("nothing is up; start with `cargo xtask live up --clusters 4`");
         return Ok(());
     };

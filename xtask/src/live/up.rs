@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::state;
+use super::tier_state;
 
 #[derive(Args)]
-pub struct Options {
+pub struct UpOptions {
     /// How many clusters (about 500 MB of memory each)
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub clusters: u32,
@@ -24,16 +24,16 @@ pub struct Options {
     pub no_gitea: bool,
 }
 
-impl Options {
-    pub fn setup(&self) -> live::Setup {
+impl UpOptions {
+    pub fn setup(&self) -> live::LiveSetup {
         let setup = match self.names.is_empty() {
-            true => live::Setup::new(self.clusters as usize),
-            false => live::Setup::named(&self.names),
+            true => live::LiveSetup::new(self.clusters as usize),
+            false => live::LiveSetup::named(&self.names),
         };
         if self.no_gitea { setup.without_gitea() } else { setup }
     }
 
-    fn words(&self) -> Vec<String> {
+    fn to_arguments(&self) -> Vec<String> {
         let mut words = match self.names.is_empty() {
             true => vec!["--clusters".to_owned(), self.clusters.to_string()],
             false => vec!["--names".to_owned(), self.names.join(",")],
@@ -43,22 +43,22 @@ impl Options {
     }
 }
 
-pub fn run(options: &Options) -> anyhow::Result<()> {
-    if let Some(running) = state::read()? {
+pub fn run(options: &UpOptions) -> anyhow::Result<()> {
+    if let Some(running) = tier_state::read()? {
         if running.holder.is_running() {
             running.print();
             bail!("already up; `cargo xtask live down` stops it");
         }
-        state::remove()?;
+        tier_state::remove()?;
     }
     super::build()?;
 
-    let log = state::log_path()?;
+    let log = tier_state::log_path()?;
     let output = File::create(&log).with_context(|| format!("failed to create {}", log.display()))?;
     let program = std::env::current_exe().context("failed to find this program")?;
     let mut holder = Command::new(program)
         .args(["live", "hold"])
-        .args(options.words())
+        .args(options.to_arguments())
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output)
@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         if let Some(status) = holder.try_wait()? {
             bail!("the holder ended with {status}:\n{}", fs::read_to_string(&log).unwrap_or_default());
         }
-        if let Some(state) = state::read()? {
+        if let Some(state) = tier_state::read()? {
             state.print();
             return Ok(());
         }

@@ -8,12 +8,12 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::debian::Package;
-use super::licenses::{recognized, standard};
+use super::debian::DebianPackage;
+use super::licenses::{recognized, standard_texts};
 use super::{build, root};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ComponentKind {
     Crate,
     /// Source in C inside a crate.
     Native,
@@ -23,17 +23,17 @@ pub enum Kind {
 
 /// The program of ours that a component is inside of; none for what lies beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Program {
+pub enum ShippedProgram {
     Tutti,
     HelmRender,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Component {
-    pub kind: Kind,
+pub struct ReleaseComponent {
+    pub kind: ComponentKind,
     pub name: String,
     pub version: String,
-    pub inside: Option<Program>,
+    pub inside: Option<ShippedProgram>,
     /// An expression of SPDX, where it is known.
     pub license: Option<String>,
     /// SHA-256 of what was downloaded, where it is known.
@@ -44,14 +44,14 @@ pub struct Component {
     pub texts: Vec<String>,
 }
 
-impl Component {
+impl ReleaseComponent {
     /// `release`: that of Debian, as `12`.
-    pub fn of_package(package: &Package, release: &str) -> Self {
+    pub fn of_package(package: &DebianPackage, release: &str) -> Self {
         let pin = &package.pin;
         // What purl wants escaped, and may be in a version of Debian's.
         let version = pin.version.replace('+', "%2B").replace(':', "%3A");
         Self {
-            kind: Kind::Debian,
+            kind: ComponentKind::Debian,
             name: pin.name.clone(),
             version: pin.version.clone(),
             inside: None,
@@ -68,16 +68,16 @@ impl Component {
 }
 
 /// A library in C that is built and linked with a crate.
-struct Native {
+struct NativeLibrary {
     of: &'static str,
     name: &'static str,
     license: &'static str,
     /// From the crate's folder.
     text: &'static str,
-    version: Version,
+    version: NativeVersionSource,
 }
 
-enum Version {
+enum NativeVersionSource {
     /// After the `+` of the crate's.
     Crate,
     /// `#define NAME "…"` of a header.
@@ -86,57 +86,57 @@ enum Version {
     Folder(&'static str),
 }
 
-const NATIVE: [Native; 6] = [
-    Native {
+const NATIVE: [NativeLibrary; 6] = [
+    NativeLibrary {
         of: "libgit2-sys",
         name: "libgit2",
         license: "GPL-2.0-only WITH GCC-exception-2.0",
         text: "libgit2/COPYING",
-        version: Version::Crate,
+        version: NativeVersionSource::Crate,
     },
-    Native {
+    NativeLibrary {
         of: "libssh2-sys",
         name: "libssh2",
         license: "BSD-3-Clause",
         text: "libssh2/COPYING",
-        version: Version::Header("libssh2/include/libssh2.h", "LIBSSH2_VERSION"),
+        version: NativeVersionSource::Header("libssh2/include/libssh2.h", "LIBSSH2_VERSION"),
     },
-    Native {
+    NativeLibrary {
         of: "libz-sys",
         name: "zlib",
         license: "Zlib",
         text: "src/zlib/LICENSE",
-        version: Version::Header("src/zlib/zlib.h", "ZLIB_VERSION"),
+        version: NativeVersionSource::Header("src/zlib/zlib.h", "ZLIB_VERSION"),
     },
-    Native {
+    NativeLibrary {
         of: "lua-src",
         name: "lua",
         license: "MIT",
         text: "lua-5.4/lua.h",
-        version: Version::Folder("lua-5.4"),
+        version: NativeVersionSource::Folder("lua-5.4"),
     },
-    Native {
+    NativeLibrary {
         of: "openssl-src",
         name: "openssl",
         license: "Apache-2.0",
         text: "openssl/LICENSE.txt",
-        version: Version::Crate,
+        version: NativeVersionSource::Crate,
     },
-    Native {
+    NativeLibrary {
         of: "tikv-jemalloc-sys",
         name: "jemalloc",
         license: "BSD-2-Clause",
         text: "jemalloc/COPYING",
-        version: Version::Crate,
+        version: NativeVersionSource::Crate,
     },
 ];
 
 /// Crates whose source in C is linked though they themselves are only needed for the build.
 const SOURCES: [&str; 2] = ["lua-src", "openssl-src"];
 
-pub fn of_tutti() -> anyhow::Result<Vec<Component>> {
-    let linked = tree("normal,no-proc-macro")?;
-    let built = tree("normal,build,no-proc-macro")?;
+pub fn of_tutti() -> anyhow::Result<Vec<ReleaseComponent>> {
+    let linked = dependency_tree("normal,no-proc-macro")?;
+    let built = dependency_tree("normal,build,no-proc-macro")?;
     let metadata =
         build::json(build::cargo(&["metadata", "--format-version", "1", "--locked", "--all-features"]))?;
     let checksums = checksums(&super::read_text(&root().join("Cargo.lock"))?);
@@ -168,7 +168,7 @@ pub fn of_tutti() -> anyhow::Result<Vec<Component>> {
 }
 
 /// (name, version) of each crate in the tree of the release's build.
-fn tree(edges: &str) -> anyhow::Result<BTreeSet<(String, String)>> {
+fn dependency_tree(edges: &str) -> anyhow::Result<BTreeSet<(String, String)>> {
     let mut command = build::cargo(&["tree", "--locked", "--package", "tutti", "--prefix", "none"]);
     command.args(["--features", build::FEATURES, "--edges", edges, "--target", &build::target()?]);
     Ok(tree_lines(&build::text(command)?))
@@ -199,22 +199,22 @@ fn of_crate(
     (name, version): &(String, String),
     folder: &Path,
     checksum: Option<&String>,
-) -> anyhow::Result<Component> {
+) -> anyhow::Result<ReleaseComponent> {
     // An older way to write OR.
     let license = package["license"].as_str().map(|it| it.replace('/', " OR ").replace("  OR  ", " OR "));
-    let mut texts = texts(folder, package["license_file"].as_str())?;
+    let mut texts = license_texts(folder, package["license_file"].as_str())?;
     // One that only names a file.
     let license = license.or_else(|| texts.iter().find_map(|text| recognized(text)).map(str::to_owned));
     if texts.is_empty() {
         let authors = package["authors"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let authors: Vec<&str> = authors.collect();
-        texts = standard(name, license.as_deref().unwrap_or_default(), &authors.join(", "));
+        texts = standard_texts(name, license.as_deref().unwrap_or_default(), &authors.join(", "));
     }
-    Ok(Component {
-        kind: Kind::Crate,
+    Ok(ReleaseComponent {
+        kind: ComponentKind::Crate,
         name: name.clone(),
         version: version.clone(),
-        inside: Some(Program::Tutti),
+        inside: Some(ShippedProgram::Tutti),
         license,
         sha256: checksum.cloned(),
         purl: Some(format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))),
@@ -222,17 +222,17 @@ fn of_crate(
     })
 }
 
-fn of_native(native: &Native, version: &str, folder: &Path) -> anyhow::Result<Component> {
+fn of_native(native: &NativeLibrary, version: &str, folder: &Path) -> anyhow::Result<ReleaseComponent> {
     let unknown = || format!("the version of {} in {} is not found", native.name, folder.display());
     let mut text = folder.join(native.text);
     let version = match native.version {
-        Version::Crate => version.split_once('+').map(|(_, version)| version.to_owned()),
-        Version::Header(header, name) => {
+        NativeVersionSource::Crate => version.split_once('+').map(|(_, version)| version.to_owned()),
+        NativeVersionSource::Header(header, name) => {
             let header = super::read_text(&folder.join(header))?;
             let define = header.lines().find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name));
             define.and_then(|rest| rest.split('"').nth(1)).map(str::to_owned)
         }
-        Version::Folder(prefix) => {
+        NativeVersionSource::Folder(prefix) => {
             let entries = fs::read_dir(folder).with_context(unknown)?.filter_map(Result::ok);
             let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
             let found = names.find(|name| name.starts_with(prefix));
@@ -246,11 +246,11 @@ fn of_native(native: &Native, version: &str, folder: &Path) -> anyhow::Result<Co
     let whole = super::read_text(&text)?;
     // In a header, the notice is the last comment.
     let notice = if native.text.ends_with(".h") { whole.rsplit("/***").next() } else { Some(whole.as_str()) };
-    Ok(Component {
-        kind: Kind::Native,
+    Ok(ReleaseComponent {
+        kind: ComponentKind::Native,
         name: native.name.to_owned(),
         version: version.with_context(unknown)?,
-        inside: Some(Program::Tutti),
+        inside: Some(ShippedProgram::Tutti),
         license: Some(native.license.to_owned()),
         sha256: None,
         purl: None,
@@ -258,25 +258,25 @@ fn of_native(native: &Native, version: &str, folder: &Path) -> anyhow::Result<Co
     })
 }
 
-fn rust_library() -> anyhow::Result<Component> {
+fn rust_library() -> anyhow::Result<ReleaseComponent> {
     let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     command.arg("--version");
     let said = build::text(command)?;
     let version = said.split(' ').nth(1).context("rustc --version names no version")?;
-    Ok(Component {
-        kind: Kind::Native,
+    Ok(ReleaseComponent {
+        kind: ComponentKind::Native,
         name: "rust-std".to_owned(),
         version: version.to_owned(),
-        inside: Some(Program::Tutti),
+        inside: Some(ShippedProgram::Tutti),
         license: Some("MIT OR Apache-2.0".to_owned()),
         sha256: None,
         purl: None,
-        texts: standard("Rust's standard library", "MIT OR Apache-2.0", "The Rust Project Developers"),
+        texts: standard_texts("Rust's standard library", "MIT OR Apache-2.0", "The Rust Project Developers"),
     })
 }
 
 /// The modules that `go` wrote into the program when it built it.
-pub fn of_helm_render(program: &Path) -> anyhow::Result<Vec<Component>> {
+pub fn of_helm_render(program: &Path) -> anyhow::Result<Vec<ReleaseComponent>> {
     let mut command = Command::new("go");
     command.args(["version", "-m"]).arg(program);
     let (go, modules) = go_modules(&build::text(command)?)?;
@@ -294,7 +294,7 @@ pub fn of_helm_render(program: &Path) -> anyhow::Result<Vec<Component>> {
             value.with_context(|| format!("go mod download names no {field}: {answer}"))
         };
         let (name, version) = (text("Path")?, text("Version")?);
-        let texts = texts(Path::new(&text("Dir")?), None)?;
+        let texts = license_texts(Path::new(&text("Dir")?), None)?;
         components.push(of_go(name, version, texts));
     }
     if components.len() != modules.len() {
@@ -303,7 +303,7 @@ pub fn of_helm_render(program: &Path) -> anyhow::Result<Vec<Component>> {
     let mut goroot = Command::new("go");
     goroot.args(["env", "GOROOT"]);
     let goroot = build::text(goroot)?;
-    components.push(of_go("std".to_owned(), go, texts(Path::new(goroot.trim()), None)?));
+    components.push(of_go("std".to_owned(), go, license_texts(Path::new(goroot.trim()), None)?));
     components.sort();
     Ok(components)
 }
@@ -329,14 +329,14 @@ fn go_modules(text: &str) -> anyhow::Result<(String, Vec<(String, String)>)> {
     Ok((go.context("go version names no version")?.to_owned(), modules))
 }
 
-fn of_go(name: String, version: String, texts: Vec<String>) -> Component {
+fn of_go(name: String, version: String, texts: Vec<String>) -> ReleaseComponent {
     let license = texts.iter().find_map(|text| recognized(text));
-    Component {
-        kind: Kind::Go,
+    ReleaseComponent {
+        kind: ComponentKind::Go,
         purl: Some(format!("pkg:golang/{name}@{}", version.replace('+', "%2B"))),
         name,
         version,
-        inside: Some(Program::HelmRender),
+        inside: Some(ShippedProgram::HelmRender),
         license: license.map(str::to_owned),
         sha256: None,
         texts,
@@ -344,7 +344,7 @@ fn of_go(name: String, version: String, texts: Vec<String>) -> Component {
 }
 
 /// Files of licences and notices in a folder, and one that is named.
-fn texts(folder: &Path, named: Option<&str>) -> anyhow::Result<Vec<String>> {
+fn license_texts(folder: &Path, named: Option<&str>) -> anyhow::Result<Vec<String>> {
     const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE", "COPYRIGHT"];
     let entries = fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?;
     let mut paths = BTreeSet::new();
@@ -403,8 +403,11 @@ mod tests {
             .map(|it| &it.name)
             .collect();
         assert!(without.is_empty(), "{without:?}");
-        let native: Vec<_> =
-            components.iter().filter(|it| it.kind == Kind::Native).map(|it| it.name.as_str()).collect();
+        let native: Vec<_> = components
+            .iter()
+            .filter(|it| it.kind == ComponentKind::Native)
+            .map(|it| it.name.as_str())
+            .collect();
         assert_eq!(native, ["jemalloc", "libgit2", "libssh2", "lua", "openssl", "rust-std", "zlib"]);
         let names: BTreeSet<&str> = components.iter().map(|it| it.name.as_str()).collect();
         for (name, is_linked) in

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
 
-use super::tree::Content;
+use super::file_tree::FileContent;
 use super::{build, read, root, sha256, write};
 
 const PINS: &str = "xtask/src/release/packages.txt";
@@ -17,7 +17,7 @@ const UPDATE: &str = "`apt-get update` tells apt of what the mirror has; `cargo 
                       and the diff of xtask/src/release/packages.txt is the change to look at";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin {
+pub struct PackagePin {
     pub name: String,
     pub version: String,
     pub architecture: String,
@@ -26,15 +26,15 @@ pub struct Pin {
 
 /// The content of a package, by path from the root.
 #[derive(Debug)]
-pub struct Package {
-    pub pin: Pin,
+pub struct DebianPackage {
+    pub pin: PackagePin,
     /// Its record, as dpkg keeps it.
     pub control: String,
-    pub files: BTreeMap<String, (u32, Content)>,
+    pub files: BTreeMap<String, (u32, FileContent)>,
 }
 
-pub fn packages(architecture: &str) -> anyhow::Result<Vec<Package>> {
-    let pins: Vec<Pin> = pins()?.into_iter().filter(|pin| pin.architecture == architecture).collect();
+pub fn packages(architecture: &str) -> anyhow::Result<Vec<DebianPackage>> {
+    let pins: Vec<PackagePin> = pins()?.into_iter().filter(|pin| pin.architecture == architecture).collect();
     if pins.is_empty() {
         bail!(
             "{PINS} has no packages for {architecture}\n  help: on a machine of this architecture, {UPDATE}"
@@ -45,18 +45,18 @@ pub fn packages(architecture: &str) -> anyhow::Result<Vec<Package>> {
     pins.into_iter().map(|pin| unpack(&fetch(&pin, &cache)?, pin)).collect()
 }
 
-fn pins() -> anyhow::Result<Vec<Pin>> {
+fn pins() -> anyhow::Result<Vec<PackagePin>> {
     parse(&fs::read_to_string(root().join(PINS)).with_context(|| format!("failed to read {PINS}"))?)
 }
 
-fn parse(text: &str) -> anyhow::Result<Vec<Pin>> {
+fn parse(text: &str) -> anyhow::Result<Vec<PackagePin>> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|(at, line)| match line.split(' ').collect::<Vec<_>>().as_slice() {
             &[name, version, architecture, sha256] if sha256.len() == 64 => {
                 let [name, version, architecture, sha256] =
                     [name, version, architecture, sha256].map(str::to_owned);
-                Ok(Pin { name, version, architecture, sha256 })
+                Ok(PackagePin { name, version, architecture, sha256 })
             }
             _ => bail!("{PINS}:{}: expected NAME VERSION ARCHITECTURE SHA256, found {line:?}", at + 1),
         })
@@ -64,7 +64,7 @@ fn parse(text: &str) -> anyhow::Result<Vec<Pin>> {
 }
 
 /// The package's file, from the cache or the mirror. Its name in the cache is what it is checked by.
-fn fetch(pin: &Pin, cache: &Path) -> anyhow::Result<PathBuf> {
+fn fetch(pin: &PackagePin, cache: &Path) -> anyhow::Result<PathBuf> {
     let kept = cache.join(format!("{}.deb", pin.sha256));
     if kept.is_file() && sha256(&read(&kept)?) == pin.sha256 {
         return Ok(kept);
@@ -86,7 +86,7 @@ fn fetch(pin: &Pin, cache: &Path) -> anyhow::Result<PathBuf> {
     Ok(kept)
 }
 
-fn check(pin: &Pin, bytes: &[u8]) -> anyhow::Result<()> {
+fn check(pin: &PackagePin, bytes: &[u8]) -> anyhow::Result<()> {
     let found = sha256(bytes);
     if found != pin.sha256 {
         bail!(
@@ -100,7 +100,7 @@ fn check(pin: &Pin, bytes: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn unpack(path: &Path, pin: Pin) -> anyhow::Result<Package> {
+fn unpack(path: &Path, pin: PackagePin) -> anyhow::Result<DebianPackage> {
     let deb = |flag: &str| {
         let mut command = Command::new("dpkg-deb");
         command.arg(flag).arg(path);
@@ -112,10 +112,10 @@ fn unpack(path: &Path, pin: Pin) -> anyhow::Result<Package> {
         bail!("dpkg-deb cannot read {}: {}", path.display(), String::from_utf8_lossy(&output.stderr).trim());
     }
     let files = files(&output.stdout).with_context(|| format!("failed to read {}", path.display()))?;
-    Ok(Package { pin, control, files })
+    Ok(DebianPackage { pin, control, files })
 }
 
-fn files(tar: &[u8]) -> anyhow::Result<BTreeMap<String, (u32, Content)>> {
+fn files(tar: &[u8]) -> anyhow::Result<BTreeMap<String, (u32, FileContent)>> {
     let mut files = BTreeMap::new();
     for entry in tar::Archive::new(Cursor::new(tar)).entries()? {
         let mut entry = entry?;
@@ -124,11 +124,11 @@ fn files(tar: &[u8]) -> anyhow::Result<BTreeMap<String, (u32, Content)>> {
             tar::EntryType::Regular => {
                 let mut bytes = Vec::new();
                 entry.read_to_end(&mut bytes)?;
-                Content::File(bytes)
+                FileContent::File(bytes)
             }
             tar::EntryType::Symlink => {
                 let target = entry.link_name()?.context("a link without target")?;
-                Content::Link(target.to_string_lossy().into_owned())
+                FileContent::Link(target.to_string_lossy().into_owned())
             }
             _ => continue,
         };
@@ -143,13 +143,13 @@ pub fn update_pins(architecture: &str) -> anyhow::Result<()> {
     let text = fs::read_to_string(&path).with_context(|| format!("failed to read {PINS}"))?;
     let head: String =
         text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
-    let (mut pins, others): (Vec<Pin>, Vec<Pin>) =
+    let (mut pins, others): (Vec<PackagePin>, Vec<PackagePin>) =
         parse(&text)?.into_iter().partition(|pin| pin.architecture == architecture);
     if pins.is_empty() {
         // The first of this architecture: the same packages as of another.
         let of = others.first().map(|pin| pin.architecture.clone());
         let same = others.iter().filter(|pin| Some(&pin.architecture) == of.as_ref()).cloned();
-        pins = same.map(|pin| Pin { architecture: architecture.to_owned(), ..pin }).collect();
+        pins = same.map(|pin| PackagePin { architecture: architecture.to_owned(), ..pin }).collect();
     }
     for pin in &mut pins {
         let mut command = Command::new("apt-cache");
@@ -163,14 +163,14 @@ pub fn update_pins(architecture: &str) -> anyhow::Result<()> {
     }
     let mut all = [pins, others].concat();
     all.sort_by(|one, other| (&one.architecture, &one.name).cmp(&(&other.architecture, &other.name)));
-    write(&path, head + &written(&all))?;
+    write(&path, head + &format_pins(&all))?;
     println!("wrote {PINS}");
     Ok(())
 }
 
-fn written(pins: &[Pin]) -> String {
+fn format_pins(pins: &[PackagePin]) -> String {
     let mut text = String::new();
-    for Pin { name, version, architecture, sha256 } in pins {
+    for PackagePin { name, version, architecture, sha256 } in pins {
         let _ = writeln!(text, "{name} {version} {architecture} {sha256}");
     }
     text
@@ -184,7 +184,7 @@ mod tests {
     fn pins_are_read_as_they_are_written() {
         let pins = pins().unwrap();
         assert!(pins.iter().any(|pin| pin.name == "libc6"), "{pins:?}");
-        assert_eq!(parse(&written(&pins)).unwrap(), pins);
+        assert_eq!(parse(&format_pins(&pins)).unwrap(), pins);
         let error = parse("# a comment\nlibc6 2.36 amd64\n").unwrap_err().to_string();
         assert_eq!(
             error,
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn missing_package_version_explains_repinning() {
         let cache = tempfile::tempdir().unwrap();
-        let pin = Pin {
+        let pin = PackagePin {
             name: "libc6".to_owned(),
             version: "0-gone".to_owned(),
             architecture: "amd64".to_owned(),
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn another_file_than_the_pinned_one_is_refused() {
-        let pin = |sha256: String| Pin {
+        let pin = |sha256: String| PackagePin {
             name: "libc6".into(),
             version: "2.36".into(),
             architecture: "amd64".into(),

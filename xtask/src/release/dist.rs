@@ -5,33 +5,34 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::origin::Origin;
-use super::tree::{self, Tree};
+use super::build_origin::BuildOrigin;
+use super::file_tree::{self, FileTree};
 use super::{
-    Programs, VERSION, architecture, build, components, elf, fresh_folder, licenses, read, root, sbom,
+    ReleasePrograms, VERSION, architecture, build, components, elf, fresh_folder, licenses, read, root, sbom,
     sha256, write,
 };
 
 #[derive(Args)]
-pub struct Options {
+pub struct DistOptions {
     #[command(flatten)]
-    programs: Programs,
+    programs: ReleasePrograms,
     /// The folder to write, emptied first
     #[arg(long, value_name = "DIR", default_value = "target/release-files")]
     out: PathBuf,
 }
 
-pub fn run(options: &Options) -> anyhow::Result<()> {
-    let origin = Origin::read()?;
+pub fn run(options: &DistOptions) -> anyhow::Result<()> {
+    let origin = BuildOrigin::read()?;
     let programs = options.programs.load()?;
-    let needs = elf::needs("tutti", &programs.tutti, architecture()?)?;
-    let glibc = elf::glibc(&needs).context("tutti needs no glibc: this is not the binary of a release")?;
+    let needs = elf::elf_requirements("tutti", &programs.tutti, architecture()?)?;
+    let glibc =
+        elf::minimum_glibc(&needs).context("tutti needs no glibc: this is not the binary of a release")?;
     let mut components = components::of_tutti()?;
     components.extend(components::of_helm_render(&programs.helm_render_path)?);
 
     let name = format!("tutti-{VERSION}-{}-linux", std::env::consts::ARCH);
-    let list = sbom::spdx(&sbom::Subject::archive(&name), &components, &origin)?;
-    let mut tree = Tree::default();
+    let list = sbom::spdx(&sbom::SbomSubject::archive(&name), &components, &origin)?;
+    let mut tree = FileTree::default();
     let generated = tempfile::tempdir().context("failed to create a folder")?;
     commands(&["release".as_ref(), generated.path().as_os_str()])?;
     add_files(&mut tree, &name, generated.path())?;
@@ -40,11 +41,11 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     tree.file(&format!("{name}/helm-render"), 0o755, programs.helm_render);
     tree.file(&format!("{name}/LICENSE"), 0o644, read(&root().join("LICENSE"))?);
     tree.file(&format!("{name}/README.md"), 0o644, read(&root().join("README.md"))?);
-    tree.file(&format!("{name}/THIRD-PARTY-LICENSES.txt"), 0o644, licenses::text(&components));
+    tree.file(&format!("{name}/THIRD-PARTY-LICENSES.txt"), 0o644, licenses::license_list(&components));
     tree.file(&format!("{name}/sbom.spdx.json"), 0o644, list.clone());
 
     fresh_folder(&options.out)?;
-    let archive = tree::gzip(&tree.tar(origin.time)?)?;
+    let archive = file_tree::gzip(&tree.tar(origin.time)?)?;
     super::figure("archive", archive.len() as u64);
     println!("figure glibc {glibc} version");
     let mut sums = String::new();
@@ -59,7 +60,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 }
 
 /// A manual page for each command that `docs/reference/cli.md` names.
-fn check_pages(tree: &Tree) -> anyhow::Result<()> {
+fn check_pages(tree: &FileTree) -> anyhow::Result<()> {
     let commands = super::read_text(&root().join("docs/reference/cli.md"))?.matches("\n## ").count();
     let pages = tree.paths().filter(|path| path.contains("/man/man1/")).count();
     if pages != commands {
@@ -86,7 +87,7 @@ fn commands(arguments: &[&std::ffi::OsStr]) -> anyhow::Result<()> {
 }
 
 /// Every file of a folder, under a prefix.
-fn add_files(tree: &mut Tree, prefix: &str, folder: &Path) -> anyhow::Result<()> {
+fn add_files(tree: &mut FileTree, prefix: &str, folder: &Path) -> anyhow::Result<()> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?;
     for entry in entries {

@@ -6,19 +6,22 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::components::{self, Component};
-use super::debian::{self, Package};
-use super::elf::{self, Needs};
-use super::oci::{Layer, Layout};
-use super::origin::Origin;
+use super::build_origin::BuildOrigin;
+use super::components::{self, ReleaseComponent};
+use super::debian::{self, DebianPackage};
+use super::elf::{self, ElfRequirements};
+use super::file_tree::{FileContent, FileTree, NONROOT};
+use super::oci::{ImageLayer, ImageLayout};
 use super::sbom;
-use super::tree::{Content, NONROOT, Tree};
-use super::{IMAGE_LIMIT, Loaded, Programs, VERSION, architecture, figure, fresh_folder, licenses, write};
+use super::{
+    IMAGE_LIMIT, LoadedPrograms, ReleasePrograms, VERSION, architecture, figure, fresh_folder, licenses,
+    write,
+};
 
 #[derive(Args)]
-pub struct Options {
+pub struct ImageOptions {
     #[command(flatten)]
-    programs: Programs,
+    programs: ReleasePrograms,
     /// The folder to write, emptied first
     #[arg(long, value_name = "DIR", default_value = "target/image")]
     out: PathBuf,
@@ -33,7 +36,7 @@ pub struct Options {
     update_pins: bool,
 }
 
-pub fn run(options: &Options) -> anyhow::Result<()> {
+pub fn run(options: &ImageOptions) -> anyhow::Result<()> {
     let architecture = architecture()?;
     if let Some(wanted) = &options.arch
         && wanted != architecture
@@ -47,30 +50,30 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     // Before a build of minutes: what is wrong here is wrong after it, too.
     let packages = debian::packages(architecture)?;
-    let origin = Origin::read()?;
+    let origin = BuildOrigin::read()?;
     let programs = options.programs.load()?;
     let mut components = components::of_tutti()?;
     components.extend(components::of_helm_render(&programs.helm_render_path)?);
-    let base = base(&packages, &needs(&programs, architecture)?, architecture)?;
+    let base = base_layer(&packages, &required_libraries(&programs, architecture)?, architecture)?;
     let layers = [
-        Layer { about: "files of Debian's packages, and users", tree: base.tree },
-        Layer { about: "tutti and helm-render", tree: own(programs, &components) },
+        ImageLayer { about: "files of Debian's packages, and users", tree: base.tree },
+        ImageLayer { about: "tutti and helm-render", tree: own_layer(programs, &components) },
     ];
     let unpacked = layers.iter().map(|layer| layer.tree.size()).sum();
     figure("image_unpacked", unpacked);
-    let layout = Layout::new(&layers, architecture, &origin)?;
+    let layout = ImageLayout::new(&layers, architecture, &origin)?;
     figure("image_compressed", layout.compressed);
     options.programs.check("the image", unpacked, IMAGE_LIMIT)?;
 
     let used = packages.iter().filter(|package| base.used.contains(&package.pin.name));
-    components.extend(used.map(|package| Component::of_package(package, &base.release)));
+    components.extend(used.map(|package| ReleaseComponent::of_package(package, &base.release)));
     fresh_folder(&options.out)?;
     let folder = options.out.join("oci");
     std::fs::create_dir(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
     layout.write(&folder)?;
     write(
         &options.out.join("sbom.spdx.json"),
-        sbom::spdx(&sbom::Subject::image(&layout.digest), &components, &origin)?,
+        sbom::spdx(&sbom::SbomSubject::image(&layout.digest), &components, &origin)?,
     )?;
     println!("oci:{}:{VERSION}", folder.display());
     println!("{}", layout.digest);
@@ -82,9 +85,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn needs(programs: &Loaded, architecture: &str) -> anyhow::Result<Needs> {
-    let mut needs = elf::needs("tutti", &programs.tutti, architecture)?;
-    let other = elf::needs("helm-render", &programs.helm_render, architecture)?;
+fn required_libraries(programs: &LoadedPrograms, architecture: &str) -> anyhow::Result<ElfRequirements> {
+    let mut needs = elf::elf_requirements("tutti", &programs.tutti, architecture)?;
+    let other = elf::elf_requirements("helm-render", &programs.helm_render, architecture)?;
     needs.loader = needs.loader.or(other.loader);
     needs.libraries.extend(other.libraries);
     needs.versions.extend(other.versions);
@@ -92,18 +95,18 @@ fn needs(programs: &Loaded, architecture: &str) -> anyhow::Result<Needs> {
 }
 
 /// Our own files, which change with each release.
-fn own(programs: Loaded, components: &[Component]) -> Tree {
-    let mut tree = Tree::default();
+fn own_layer(programs: LoadedPrograms, components: &[ReleaseComponent]) -> FileTree {
+    let mut tree = FileTree::default();
     tree.file("usr/bin/tutti", 0o755, programs.tutti);
     // `tutti` looks for it beside itself.
     tree.file("usr/bin/helm-render", 0o755, programs.helm_render);
-    tree.file("usr/share/doc/tutti/THIRD-PARTY-LICENSES.txt", 0o644, licenses::text(components));
+    tree.file("usr/share/doc/tutti/THIRD-PARTY-LICENSES.txt", 0o644, licenses::license_list(components));
     tree.file("usr/share/doc/tutti/LICENSE", 0o644, include_str!("../../../LICENSE"));
     tree
 }
 
-struct Base {
-    tree: Tree,
+struct BaseLayer {
+    tree: FileTree,
     /// Names of the packages that something was taken from.
     used: BTreeSet<String>,
     /// The number of Debian's release.
@@ -111,8 +114,12 @@ struct Base {
 }
 
 /// Loader, libraries, certificates and users: what is the same for many releases.
-fn base(packages: &[Package], needs: &Needs, architecture: &str) -> anyhow::Result<Base> {
-    let mut tree = Tree::default();
+fn base_layer(
+    packages: &[DebianPackage],
+    needs: &ElfRequirements,
+    architecture: &str,
+) -> anyhow::Result<BaseLayer> {
+    let mut tree = FileTree::default();
     let mut used = BTreeSet::new();
     libraries(packages, needs, architecture, &mut tree, &mut used)?;
 
@@ -125,7 +132,7 @@ fn base(packages: &[Package], needs: &Needs, architecture: &str) -> anyhow::Resu
     });
     let mut bundle = Vec::new();
     for (package, content) in authorities {
-        if let Content::File(bytes) = content {
+        if let FileContent::File(bytes) = content {
             bundle.extend(bytes.trim_ascii());
             bundle.push(b'\n');
             used.insert(package.pin.name.clone());
@@ -137,8 +144,8 @@ fn base(packages: &[Package], needs: &Needs, architecture: &str) -> anyhow::Resu
     tree.file("etc/ssl/certs/ca-certificates.crt", 0o644, bundle);
 
     // With the records below: by these a scanner knows which release of Debian the libraries are of.
-    let (package, content) =
-        find(packages, |path| path == "usr/lib/os-release").context("no pinned package has os-release")?;
+    let (package, content) = find_file(packages, |path| path == "usr/lib/os-release")
+        .context("no pinned package has os-release")?;
     let release = String::from_utf8_lossy(&content).lines().find_map(|line| {
         let value = line.strip_prefix("VERSION_ID=")?;
         Some(value.trim_matches('"').to_owned())
@@ -152,12 +159,12 @@ fn base(packages: &[Package], needs: &Needs, architecture: &str) -> anyhow::Resu
         let folder = format!("usr/share/doc/{name}");
         // Several packages of one source share theirs.
         let shared = package.files.get(&folder).and_then(|(_, content)| match content {
-            Content::Link(target) => Some(format!("usr/share/doc/{target}")),
+            FileContent::Link(target) => Some(format!("usr/share/doc/{target}")),
             _ => None,
         });
         let of = format!("{}/copyright", shared.as_ref().unwrap_or(&folder));
         let (_, copyright) =
-            find(packages, |path| path == of).with_context(|| format!("no pinned package has {of}"))?;
+            find_file(packages, |path| path == of).with_context(|| format!("no pinned package has {of}"))?;
         tree.file(&format!("{folder}/copyright"), 0o644, copyright);
     }
 
@@ -169,15 +176,15 @@ fn base(packages: &[Package], needs: &Needs, architecture: &str) -> anyhow::Resu
     tree.folder("tmp", 0o1777, 0);
     tree.folder("state", 0o700, NONROOT);
     let release = release.context("os-release names no VERSION_ID: the pins are of no release of Debian")?;
-    Ok(Base { tree, used, release })
+    Ok(BaseLayer { tree, used, release })
 }
 
 /// The loader where the binary names it, and every library that it loads, with those that these load.
 fn libraries(
-    packages: &[Package],
-    needs: &Needs,
+    packages: &[DebianPackage],
+    needs: &ElfRequirements,
     architecture: &str,
-    tree: &mut Tree,
+    tree: &mut FileTree,
     used: &mut BTreeSet<String>,
 ) -> anyhow::Result<()> {
     let loader = needs.loader.as_deref().unwrap_or_default().trim_start_matches('/');
@@ -190,10 +197,10 @@ fn libraries(
             let folder = path.strip_suffix(&name).unwrap_or_default();
             folder.ends_with("-linux-gnu/")
         };
-        let (package, bytes) = find(packages, is_it).with_context(|| {
+        let (package, bytes) = find_file(packages, is_it).with_context(|| {
             format!("the binary loads {name}, which no pinned package has: add the package")
         })?;
-        let more = elf::needs(&name, &bytes, architecture)?;
+        let more = elf::elf_requirements(&name, &bytes, architecture)?;
         versions.extend(more.versions);
         found.insert(name.clone(), elf::versions(&name, &bytes)?);
         waiting.extend(more.libraries.into_iter().filter(|name| !found.contains_key(name)));
@@ -217,20 +224,20 @@ fn libraries(
 }
 
 /// The first file that fits, links followed within its package.
-fn find(packages: &[Package], fits: impl Fn(&str) -> bool) -> Option<(&Package, Vec<u8>)> {
+fn find_file(packages: &[DebianPackage], fits: impl Fn(&str) -> bool) -> Option<(&DebianPackage, Vec<u8>)> {
     packages.iter().find_map(|package| {
         let mut path = package.files.keys().find(|path| fits(path))?.clone();
         for _ in 0..8 {
             match &package.files.get(&path)?.1 {
-                Content::File(bytes) => return Some((package, bytes.clone())),
-                Content::Link(target) if target.starts_with('/') => {
+                FileContent::File(bytes) => return Some((package, bytes.clone())),
+                FileContent::Link(target) if target.starts_with('/') => {
                     target.trim_start_matches('/').clone_into(&mut path)
                 }
-                Content::Link(target) => {
+                FileContent::Link(target) => {
                     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                     path = format!("{folder}/{target}");
                 }
-                Content::Folder => return None,
+                FileContent::Folder => return None,
             }
         }
         None

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::VERSION;
-use super::components::{Component, Kind};
+use super::components::{ComponentKind, ReleaseComponent};
 
 /// One file: a list of everything from elsewhere, then each text once.
-pub fn text(components: &[Component]) -> String {
-    let mut all: Vec<&Component> = components.iter().collect();
+pub fn license_list(components: &[ReleaseComponent]) -> String {
+    let mut all: Vec<&ReleaseComponent> = components.iter().collect();
     all.sort();
     let mut text =
         format!("Software of others in tutti {VERSION}: first a list, then the texts of the licences.\n\n");
@@ -16,14 +16,14 @@ pub fn text(components: &[Component]) -> String {
     let mut order: BTreeMap<String, usize> = BTreeMap::new();
     for component in all {
         let kind = match component.kind {
-            Kind::Crate => "crate",
-            Kind::Native => "library",
-            Kind::Go => "Go module",
-            Kind::Debian => "Debian package",
+            ComponentKind::Crate => "crate",
+            ComponentKind::Native => "library",
+            ComponentKind::Go => "Go module",
+            ComponentKind::Debian => "Debian package",
         };
         let license = component.license.as_deref().unwrap_or("see its text");
         let _ = writeln!(text, "{kind} {} {}: {license}", component.name, component.version);
-        for one in component.texts.iter().map(|one| plain(one)) {
+        for one in component.texts.iter().map(|one| normalize_line_ends(one)) {
             let next = order.len();
             let place = *order.entry(one.clone()).or_insert(next);
             by_text
@@ -39,13 +39,13 @@ pub fn text(components: &[Component]) -> String {
 }
 
 /// The same text from files that differ in the ends of their lines.
-fn plain(text: &str) -> String {
+fn normalize_line_ends(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim_matches('\n').to_owned()
 }
 
 /// The usual texts, for a crate that names a licence and brings no file with it. Empty for others than these two.
-pub fn standard(name: &str, license: &str, authors: &str) -> Vec<String> {
+pub fn standard_texts(name: &str, license: &str, authors: &str) -> Vec<String> {
     let authors = if authors.is_empty() { format!("the authors of {name}") } else { authors.to_owned() };
     let mut texts = Vec::new();
     if license.split([' ', '(', ')']).any(|word| word == "MIT") {
@@ -99,9 +99,9 @@ OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR
 mod tests {
     use super::*;
 
-    fn component(name: &str, texts: &[&str]) -> Component {
-        Component {
-            kind: Kind::Crate,
+    fn component(name: &str, texts: &[&str]) -> ReleaseComponent {
+        ReleaseComponent {
+            kind: ComponentKind::Crate,
             name: name.to_owned(),
             version: "1.0".to_owned(),
             inside: None,
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_text_of_several_comes_once() {
-        let text = text(&[
+        let text = license_list(&[
             component("b", &["One\r\ntext \r\n"]),
             component("a", &["One\ntext"]),
             component("c", &["Two"]),
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn standard_texts_are_of_the_named_licences() {
-        assert_eq!(standard("a", "MIT OR Apache-2.0", "").len(), 2);
-        assert!(standard("a", "MIT", "")[0].contains("Copyright (c) the authors of a"));
-        assert!(standard("a", "GPL-3.0-only", "").is_empty());
+        assert_eq!(standard_texts("a", "MIT OR Apache-2.0", "").len(), 2);
+        assert!(standard_texts("a", "MIT", "")[0].contains("Copyright (c) the authors of a"));
+        assert!(standard_texts("a", "GPL-3.0-only", "").is_empty());
     }
 }

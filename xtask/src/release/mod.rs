@@ -1,16 +1,16 @@
 //! Builds a release: image, archive, SBOM and licence list. `docs/reference/packages.md` describes it.
 
 mod build;
+mod build_origin;
 mod components;
 mod debian;
 pub mod dist;
 mod elf;
+mod file_tree;
 pub mod image;
 mod licenses;
 mod oci;
-mod origin;
 mod sbom;
-mod tree;
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ const IMAGE_LIMIT: u64 = 120_000_000;
 
 /// The programs that go in.
 #[derive(Args)]
-pub struct Programs {
+pub struct ReleasePrograms {
     /// A tutti that is built already, instead of a build with `--profile dist --features full`
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -35,14 +35,14 @@ pub struct Programs {
 }
 
 /// Read once, checked.
-struct Loaded {
+struct LoadedPrograms {
     tutti: Vec<u8>,
     helm_render: Vec<u8>,
     helm_render_path: PathBuf,
 }
 
-impl Programs {
-    fn load(&self) -> anyhow::Result<Loaded> {
+impl ReleasePrograms {
+    fn load(&self) -> anyhow::Result<LoadedPrograms> {
         let path = match &self.binary {
             Some(path) => path.clone(),
             None => build::tutti()?,
@@ -54,8 +54,9 @@ impl Programs {
                 path.display()
             );
         }
-        let helm_render_path = live::Helm::ensure_render(&|line| eprintln!("{line}"))?;
-        let loaded = Loaded { tutti: read(&path)?, helm_render: read(&helm_render_path)?, helm_render_path };
+        let helm_render_path = live::HelmPrograms::ensure_render(&|line| eprintln!("{line}"))?;
+        let loaded =
+            LoadedPrograms { tutti: read(&path)?, helm_render: read(&helm_render_path)?, helm_render_path };
         figure("binary", loaded.tutti.len() as u64);
         self.check("the binary", loaded.tutti.len() as u64, BINARY_LIMIT)?;
         Ok(loaded)

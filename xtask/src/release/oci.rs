@@ -5,40 +5,40 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::origin::Origin;
-use super::tree::{self, NONROOT, Tree};
+use super::build_origin::BuildOrigin;
+use super::file_tree::{self, FileTree, NONROOT};
 use super::{LICENSE, REPOSITORY, VERSION, sha256};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// One part of the root file system.
-pub struct Layer {
+pub struct ImageLayer {
     /// The description in the image's history.
     pub about: &'static str,
-    pub tree: Tree,
+    pub tree: FileTree,
 }
 
-pub struct Layout {
-    pub files: Tree,
+pub struct ImageLayout {
+    pub files: FileTree,
     /// Of the manifest, which names all the rest.
     pub digest: String,
     /// Bytes that are pulled.
     pub compressed: u64,
 }
 
-impl Layout {
-    pub fn new(layers: &[Layer], architecture: &str, origin: &Origin) -> anyhow::Result<Self> {
+impl ImageLayout {
+    pub fn new(layers: &[ImageLayer], architecture: &str, origin: &BuildOrigin) -> anyhow::Result<Self> {
         let created = origin.timestamp()?;
-        let mut files = Tree::default();
+        let mut files = FileTree::default();
         let mut descriptors = Vec::new();
         let mut digests = Vec::new();
         let mut history = Vec::new();
-        for Layer { about, tree } in layers {
+        for ImageLayer { about, tree } in layers {
             let tar = tree.tar(origin.time)?;
             digests.push(format!("sha256:{}", sha256(&tar)));
             history.push(json!({"created": created, "created_by": about}));
             let media_type = "application/vnd.oci.image.layer.v1.tar+gzip";
-            descriptors.push(blob(&mut files, media_type, tree::gzip(&tar)?));
+            descriptors.push(blob(&mut files, media_type, file_tree::gzip(&tar)?));
         }
         let annotations = annotations(origin, &created);
         let config = json!({
@@ -76,7 +76,7 @@ impl Layout {
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
         for path in self.files.paths() {
             match self.files.get(path) {
-                Some(tree::Content::File(bytes)) => super::write(&folder.join(path), bytes)?,
+                Some(file_tree::FileContent::File(bytes)) => super::write(&folder.join(path), bytes)?,
                 _ => std::fs::create_dir_all(folder.join(path))
                     .with_context(|| format!("failed to create {}", folder.join(path).display()))?,
             }
@@ -85,7 +85,7 @@ impl Layout {
     }
 }
 
-fn blob(files: &mut Tree, media_type: &str, bytes: Vec<u8>) -> Value {
+fn blob(files: &mut FileTree, media_type: &str, bytes: Vec<u8>) -> Value {
     let (digest, size) = (sha256(&bytes), bytes.len());
     files.file(&format!("blobs/sha256/{digest}"), 0o644, bytes);
     json!({"mediaType": media_type, "digest": format!("sha256:{digest}"), "size": size})
@@ -95,7 +95,7 @@ fn text(value: &Value) -> anyhow::Result<Vec<u8>> {
     serde_json::to_vec(value).context("failed to write JSON")
 }
 
-fn annotations(origin: &Origin, created: &str) -> Value {
+fn annotations(origin: &BuildOrigin, created: &str) -> Value {
     json!({
         "org.opencontainers.image.created": created,
         "org.opencontainers.image.description": "A GitOps reconciler for many Kubernetes clusters",
@@ -134,11 +134,11 @@ fn config(labels: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn layout(program: &str, time: u64) -> Layout {
-        let mut tree = Tree::default();
+    fn layout(program: &str, time: u64) -> ImageLayout {
+        let mut tree = FileTree::default();
         tree.file("usr/bin/tutti", 0o755, program);
-        let origin = Origin { revision: "c0ffee".to_owned(), time };
-        Layout::new(&[Layer { about: "programs", tree }], "amd64", &origin).unwrap()
+        let origin = BuildOrigin { revision: "c0ffee".to_owned(), time };
+        ImageLayout::new(&[ImageLayer { about: "programs", tree }], "amd64", &origin).unwrap()
     }
 
     /// A name that no command knows would do nothing.
@@ -169,7 +169,7 @@ mod tests {
     fn every_blob_has_name_digest_and_size() {
         let layout = layout("one", 7);
         let file = |path: &str| match layout.files.get(path) {
-            Some(tree::Content::File(bytes)) => bytes.clone(),
+            Some(file_tree::FileContent::File(bytes)) => bytes.clone(),
             other => panic!("{path}: {other:?}"),
         };
         let json = |bytes: &[u8]| -> Value { serde_json::from_slice(bytes).unwrap() };

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::components::{Component, Kind, Program};
-use super::origin::Origin;
+use super::build_origin::BuildOrigin;
+use super::components::{ComponentKind, ReleaseComponent, ShippedProgram};
 use super::{LICENSE, REPOSITORY, VERSION};
 
 /// The described artifact.
-pub struct Subject {
+pub struct SbomSubject {
     name: &'static str,
     purpose: &'static str,
     /// It ends the document's address, which no other document has.
@@ -15,7 +15,7 @@ pub struct Subject {
     version: String,
 }
 
-impl Subject {
+impl SbomSubject {
     pub fn image(digest: &str) -> Self {
         let key = digest.replace(':', "-");
         Self { name: "tutti-image", purpose: "CONTAINER", key, version: digest.to_owned() }
@@ -27,8 +27,12 @@ impl Subject {
 }
 
 /// The document; the same inputs give the same bytes.
-pub fn spdx(subject: &Subject, components: &[Component], origin: &Origin) -> anyhow::Result<Vec<u8>> {
-    let mut components: Vec<&Component> = components.iter().collect();
+pub fn spdx(
+    subject: &SbomSubject,
+    components: &[ReleaseComponent],
+    origin: &BuildOrigin,
+) -> anyhow::Result<Vec<u8>> {
+    let mut components: Vec<&ReleaseComponent> = components.iter().collect();
     components.sort();
     let own = |name: &str, purpose: &str, version: &str| {
         json!({
@@ -58,8 +62,8 @@ pub fn spdx(subject: &Subject, components: &[Component], origin: &Origin) -> any
     for component in components {
         let id = id(component);
         relations.push(match component.inside {
-            Some(Program::Tutti) => relation("SPDXRef-tutti", "STATIC_LINK", &id),
-            Some(Program::HelmRender) => relation("SPDXRef-helm-render", "STATIC_LINK", &id),
+            Some(ShippedProgram::Tutti) => relation("SPDXRef-tutti", "STATIC_LINK", &id),
+            Some(ShippedProgram::HelmRender) => relation("SPDXRef-helm-render", "STATIC_LINK", &id),
             None => relation(&whole, "CONTAINS", &id),
         });
         packages.push(package(component, &id));
@@ -80,7 +84,7 @@ pub fn spdx(subject: &Subject, components: &[Component], origin: &Origin) -> any
     Ok(serde_json::to_vec_pretty(&document)?)
 }
 
-fn package(component: &Component, id: &str) -> Value {
+fn package(component: &ReleaseComponent, id: &str) -> Value {
     let mut package = json!({
         "SPDXID": id,
         "name": component.name,
@@ -105,12 +109,12 @@ fn package(component: &Component, id: &str) -> Value {
 }
 
 /// Letters, digits, `.` and `-` are all that it may have.
-fn id(component: &Component) -> String {
+fn id(component: &ReleaseComponent) -> String {
     let kind = match component.kind {
-        Kind::Crate => "crate",
-        Kind::Native => "library",
-        Kind::Go => "go",
-        Kind::Debian => "deb",
+        ComponentKind::Crate => "crate",
+        ComponentKind::Native => "library",
+        ComponentKind::Go => "go",
+        ComponentKind::Debian => "deb",
     };
     let plain = |text: &str| -> String {
         let allowed =
@@ -130,13 +134,13 @@ mod tests {
 
     use super::*;
 
-    fn component(kind: Kind, name: &str, inside: Option<Program>) -> Component {
-        Component {
+    fn component(kind: ComponentKind, name: &str, inside: Option<ShippedProgram>) -> ReleaseComponent {
+        ReleaseComponent {
             kind,
             name: name.to_owned(),
             version: "1.0+x~1".to_owned(),
             inside,
-            license: (kind == Kind::Crate).then(|| "MIT".to_owned()),
+            license: (kind == ComponentKind::Crate).then(|| "MIT".to_owned()),
             sha256: Some("00".repeat(32)),
             purl: Some(format!("pkg:x/{name}")),
             texts: Vec::new(),
@@ -146,12 +150,12 @@ mod tests {
     #[test]
     fn every_package_has_valid_relations() {
         let components = [
-            component(Kind::Debian, "libc6", None),
-            component(Kind::Crate, "serde_json", Some(Program::Tutti)),
-            component(Kind::Go, "example.org/a/v2", Some(Program::HelmRender)),
+            component(ComponentKind::Debian, "libc6", None),
+            component(ComponentKind::Crate, "serde_json", Some(ShippedProgram::Tutti)),
+            component(ComponentKind::Go, "example.org/a/v2", Some(ShippedProgram::HelmRender)),
         ];
-        let origin = Origin { revision: "c0ffee-modified".to_owned(), time: 0 };
-        let bytes = spdx(&Subject::image("sha256:ab"), &components, &origin).unwrap();
+        let origin = BuildOrigin { revision: "c0ffee-modified".to_owned(), time: 0 };
+        let bytes = spdx(&SbomSubject::image("sha256:ab"), &components, &origin).unwrap();
         let document: Value = serde_json::from_slice(&bytes).unwrap();
         let texts = |of: &str, field: &str| -> BTreeSet<String> {
             let list = document[of].as_array().unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, ensure};
 use serde_json::{Map, Value, json};
 
-use super::server::Documents;
+use super::server::OpenApiDocuments;
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
@@ -13,7 +13,7 @@ const KINDS: &str = "x-kubernetes-group-version-kind";
 const PROSE: &[&str] = &["description", "example", "externalDocs", "title"];
 
 /// Every definition once, without prose.
-pub fn definitions(documents: &Documents) -> anyhow::Result<BTreeMap<String, Value>> {
+pub fn definitions(documents: &OpenApiDocuments) -> anyhow::Result<BTreeMap<String, Value>> {
     let mut merged = BTreeMap::new();
     for (document, content) in documents {
         let schemas = content["components"]["schemas"].as_object();
@@ -32,7 +32,7 @@ pub fn definitions(documents: &Documents) -> anyhow::Result<BTreeMap<String, Val
 
 /// The query parameters of each action with their types. They are the same for all resources; deployments stand for
 /// the rest.
-pub fn parameters(documents: &Documents) -> Option<Value> {
+pub fn parameters(documents: &OpenApiDocuments) -> Option<Value> {
     let paths = documents.get("apis/apps/v1")?["paths"].as_object()?;
     let mut actions = BTreeMap::new();
     for path in ["deployments", "deployments/{name}"] {

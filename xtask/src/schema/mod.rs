@@ -11,23 +11,23 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use server::Server;
+use server::SchemaServer;
 
 #[derive(Args)]
-pub struct Options {
+pub struct SchemaOptions {
     /// Ask this server instead of a new one
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
 
-pub fn run(options: Options) -> anyhow::Result<()> {
+pub fn run(options: SchemaOptions) -> anyhow::Result<()> {
     match options.kubeconfig {
-        Some(kubeconfig) => generate(&Server::running(kubeconfig)?),
-        None => Server::with_new(generate),
+        Some(kubeconfig) => generate(&SchemaServer::running(kubeconfig)?),
+        None => SchemaServer::with_new(generate),
     }
 }
 
-fn generate(server: &Server) -> anyhow::Result<()> {
+fn generate(server: &SchemaServer) -> anyhow::Result<()> {
     let version = server.version()?;
     let documents = server.documents()?;
     let merged = merge::definitions(&documents)?;

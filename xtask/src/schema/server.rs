@@ -8,25 +8,26 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 
 /// Documents by their name in the index, as `apis/apps/v1`.
-pub type Documents = BTreeMap<String, Value>;
+pub type OpenApiDocuments = BTreeMap<String, Value>;
 
-pub struct Server {
+pub struct SchemaServer {
     kubectl: PathBuf,
     kubeconfig: PathBuf,
 }
 
-impl Server {
+impl SchemaServer {
     pub fn running(kubeconfig: PathBuf) -> anyhow::Result<Self> {
-        let kubectl = live::Programs::find()?.map_or_else(|| "kubectl".into(), |programs| programs.kubectl);
+        let kubectl =
+            live::TierPrograms::find()?.map_or_else(|| "kubectl".into(), |programs| programs.kubectl);
         Ok(Self { kubectl, kubeconfig })
     }
 
     /// Starts a cluster and stops it after `use_server`.
     pub fn with_new(use_server: impl FnOnce(&Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let programs = live::Programs::ensure(&|line| println!("{line}"))?;
+        let programs = live::TierPrograms::ensure(&|line| println!("{line}"))?;
         let runtime = tokio::runtime::Runtime::new().context("failed to start a runtime")?;
-        let setup = live::Setup::new(1).without_gitea();
-        let tier = runtime.block_on(live::Live::start(&programs, &setup))?;
+        let setup = live::LiveSetup::new(1).without_gitea();
+        let tier = runtime.block_on(live::LiveEnvironment::start(&programs, &setup))?;
         let kubeconfig = tier.cluster(0).kubeconfig().to_owned();
         use_server(&Self { kubectl: programs.kubectl, kubeconfig })
     }
@@ -36,11 +37,11 @@ impl Server {
     }
 
     /// The OpenAPI document of every group and version that is the server's own.
-    pub fn documents(&self) -> anyhow::Result<Documents> {
+    pub fn documents(&self) -> anyhow::Result<OpenApiDocuments> {
         let custom = self.custom_groups()?;
         let index = self.get("/openapi/v3")?;
         let index = index["paths"].as_object().context("failed to read the index of documents")?;
-        let mut documents = Documents::new();
+        let mut documents = OpenApiDocuments::new();
         for (name, entry) in index {
             let is_own = match name.split('/').collect::<Vec<_>>()[..] {
                 ["api", _] => true,

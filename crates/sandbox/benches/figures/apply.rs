@@ -15,13 +15,13 @@ const APPS: usize = 100;
 const LASTS: Duration = Duration::from_secs(3);
 
 /// Applies a second on all threads together, and the processor time of one.
-struct Rate {
+struct ApplyRate {
     per_second: f64,
     microseconds: f64,
 }
 
 /// Applies by turns what `body` says for this round.
-fn rate(query: &'static str, body: fn(&str, usize) -> Bytes) -> Rate {
+fn rate(query: &'static str, body: fn(&str, usize) -> Bytes) -> ApplyRate {
     let threads: Vec<_> = (0..THREADS)
         .map(|thread| {
             std::thread::spawn(move || {
@@ -30,14 +30,14 @@ fn rate(query: &'static str, body: fn(&str, usize) -> Bytes) -> Rate {
             })
         })
         .collect();
-    let rates: Vec<Rate> = threads.into_iter().map(|thread| thread.join().expect("a thread")).collect();
-    Rate {
+    let rates: Vec<ApplyRate> = threads.into_iter().map(|thread| thread.join().expect("a thread")).collect();
+    ApplyRate {
         per_second: rates.iter().map(|rate| rate.per_second).sum(),
         microseconds: rates.iter().map(|rate| rate.microseconds).sum::<f64>() / THREADS as f64,
     }
 }
 
-async fn applies(seed: u64, query: &str, body: fn(&str, usize) -> Bytes) -> Rate {
+async fn applies(seed: u64, query: &str, body: fn(&str, usize) -> Bytes) -> ApplyRate {
     let sandbox = Sandbox::new(SandboxOptions { seed, ..SandboxOptions::instant("bench") });
     let service: SandboxService = sandbox.service();
     let paths: Vec<String> = (0..APPS).map(|app| deployment_path(&format!("app-{app}"))).collect();
@@ -60,7 +60,7 @@ async fn applies(seed: u64, query: &str, body: fn(&str, usize) -> Bytes) -> Rate
         tokio::task::yield_now().await;
         round += 1;
     }
-    Rate {
+    ApplyRate {
         per_second: f64::from(count) / start.elapsed().as_secs_f64(),
         microseconds: 1e6 * (thread_seconds() - on_processor) / f64::from(count),
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sandbox::{Pods, Sandbox, SandboxOptions};
+use sandbox::{PodMode, Sandbox, SandboxOptions};
 
 use crate::client::apply_app;
 use crate::{figure, memory_mib, thread_seconds, waited_seconds};
@@ -37,7 +37,7 @@ async fn fill() {
     let mut clusters = Vec::new();
     for number in 0..count {
         let instant = SandboxOptions::instant(format!("c{number}"));
-        let options = SandboxOptions { seed: number, pods: Pods::Virtual, ..instant };
+        let options = SandboxOptions { seed: number, pods: PodMode::Virtual, ..instant };
         let cluster = Sandbox::new(options);
         let service = cluster.service();
         for app in 0..APPS {

@@ -7,26 +7,26 @@
 //! The schema is used as JSON, exactly as it was sent. Definitions with a conversion webhook are refused.
 
 mod check;
-mod declared;
+mod custom_kind;
 pub(crate) mod definition;
 mod fill;
-mod present;
+mod message_text;
 mod prune;
 mod rules;
 pub(crate) mod scale;
 mod schema;
-mod show;
+mod version_view;
 
 use serde_json::{Map, Value};
 
-pub(crate) use declared::{Column, Declared, kinds_of, names_of, priority};
+pub(crate) use custom_kind::{CustomKindInfo, PrinterColumn, kinds_of, names_of, priority};
 pub(crate) use fill::{fill, fill_applied};
-pub(crate) use present::{is_seen_alike, present, present_text};
 pub(crate) use prune::unknown_fields;
+pub(crate) use version_view::{has_single_view, in_version, text_in_version};
 
+use crate::api_error::{ApiError, FieldError};
 use crate::object;
 use crate::registry::ResourceKind;
-use crate::status::{ApiError, FieldError};
 
 pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
@@ -34,7 +34,7 @@ pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8
 pub(crate) fn mistakes(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let Some(schema) = &kind.schema else { return Vec::new() };
     let mut mistakes = check::object(kind, schema, live, new);
-    if let Some(rules) = kind.declared.as_ref().and_then(|declared| declared.rules.as_ref()) {
+    if let Some(rules) = kind.definition.as_ref().and_then(|declared| declared.rules.as_ref()) {
         mistakes.extend(rules::check(rules, &kind.resource(), schema, live, new, &mistakes));
     }
     mistakes
@@ -42,7 +42,7 @@ pub(crate) fn mistakes(kind: &ResourceKind, live: Option<&Value>, new: &Value) -
 
 /// Objects of a definition that is going away can be deleted, not made.
 pub(crate) fn refuse_new(kind: &ResourceKind, name: &str) -> Result<(), ApiError> {
-    match &kind.declared {
+    match &kind.definition {
         Some(declared) if declared.terminating => Err(ApiError::forbidden(
             kind,
             name,
@@ -123,7 +123,7 @@ const CONDITIONAL: &[&str] = &[
 /// A `PUT` of a custom object, or of a few other kinds, needs a `resourceVersion`.
 pub(crate) fn refuse_unconditional(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
     let says = object::text(new, &["metadata", "resourceVersion"]).is_some_and(|text| !text.is_empty());
-    if says || !(kind.is_custom() || CONDITIONAL.iter().any(|one| kind.is(one))) {
+    if says || !(kind.is_custom() || CONDITIONAL.iter().any(|one| kind.has_resource_name(one))) {
         return Ok(());
     }
     let mut named = kind.clone();

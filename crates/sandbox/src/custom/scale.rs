@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::registry::ScalePaths;
-use crate::ssa::go;
+use crate::ssa::go_format;
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct Counts {
+pub(crate) struct ScaleCounts {
     /// `None` when the object has no value.
     pub(crate) wanted: Option<i64>,
     pub(crate) present: i64,
@@ -14,12 +14,12 @@ pub(crate) struct Counts {
 }
 
 /// The counts of an object; a text about a place that holds something else.
-pub(crate) fn read(object: &Value, paths: &ScalePaths) -> Result<Counts, String> {
+pub(crate) fn read(object: &Value, paths: &ScalePaths) -> Result<ScaleCounts, String> {
     let selector = match &paths.selector {
         Some(path) => text(object, path)?,
         None => None,
     };
-    Ok(Counts {
+    Ok(ScaleCounts {
         wanted: count(object, &paths.spec_replicas)?,
         present: count(object, &paths.status_replicas)?.unwrap_or(0),
         selector: selector.unwrap_or("").to_owned(),
@@ -55,7 +55,7 @@ fn find<'o>(object: &'o Value, path: &str) -> Result<Option<&'o Value>, String> 
 }
 
 fn wrong(path: &str, found: &Value, wanted: &str) -> String {
-    let (shown, is) = (go::plain(found), go::type_name(found));
+    let (shown, is) = (go_format::plain(found), go_format::type_name(found));
     format!("{path} accessor error: {shown} is of the type {is}, expected {wanted}")
 }
 

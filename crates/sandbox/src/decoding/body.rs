@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::document::{Document, complain, step, unknown_field};
-use super::fields::{self, Decoded, Dialect};
+use super::document::{RequestDocument, complain, step, unknown_field};
+use super::fields::{self, DecodedObject, MistakeFormat};
 use super::json;
-use super::{FieldValidation, TypeName, Warnings};
-use crate::status::ApiError;
+use super::{FieldValidation, ResponseWarnings, TypeName};
+use crate::api_error::ApiError;
 
 /// The object that a create or update sends; `unknown` tells what a custom kind does not declare.
 pub(crate) fn object(
@@ -15,7 +15,7 @@ pub(crate) fn object(
     body: &[u8],
     is_yaml: bool,
     validation: FieldValidation,
-    warnings: &Warnings,
+    warnings: &ResponseWarnings,
 ) -> Result<Value, ApiError> {
     let unrecognized = |why: String| {
         let summary = summary(body);
@@ -30,7 +30,7 @@ pub(crate) fn object(
         true => read_yaml(body).map_err(unrecognized)?,
         false => json::parse(body).map_err(unreadable)?,
     };
-    let said = Said::of(&document).map_err(unreadable)?;
+    let said = BodyType::of(&document).map_err(unreadable)?;
     let (group, version) = said.group_version().map_err(unrecognized)?;
     let said_kind = if said.kind.is_empty() { kind.kind } else { said.kind.as_str() };
     let (group, version) = match (group, version) {
@@ -47,7 +47,7 @@ pub(crate) fn object(
         let mut complaints = document.duplicates();
         let value = document.into_value();
         complaints.extend(unknown(&value).iter().map(|path| unknown_field(path)));
-        validation.settle(complaints, warnings).map_err(refused)?;
+        validation.apply(complaints, warnings).map_err(refused)?;
         return Ok(value);
     };
     if !is_kind {
@@ -59,8 +59,9 @@ pub(crate) fn object(
             None => Err(refused(said.unregistered())),
         };
     }
-    let Decoded { value, complaints } = fields::decode(document, declared, Dialect::Json).map_err(refused)?;
-    validation.settle(complaints, warnings).map_err(refused)?;
+    let DecodedObject { value, warnings: complaints } =
+        fields::decode(document, declared, MistakeFormat::Json).map_err(refused)?;
+    validation.apply(complaints, warnings).map_err(refused)?;
     Ok(value)
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn delete_options(body: &[u8], is_yaml: bool) -> Result<Value, ApiErr
         true => read_yaml(body).map_err(ApiError::bad_request)?,
         false => json::parse(body).map_err(unreadable)?,
     };
-    let said = Said::of(&document).map_err(unreadable)?;
+    let said = BodyType::of(&document).map_err(unreadable)?;
     let (group, version) = said.group_version().map_err(ApiError::bad_request)?;
     match said.kind.as_str() {
         "" | "DeleteOptions" => Ok(document.into_value()),
@@ -84,7 +85,7 @@ pub(crate) fn delete_options(body: &[u8], is_yaml: bool) -> Result<Value, ApiErr
 pub(crate) fn patch_map(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let document = json::parse(body)?;
     match document {
-        Document::Map(_) | Document::Null => {}
+        RequestDocument::Map(_) | RequestDocument::Null => {}
         other => {
             let found = other.noun();
             return Err(format!(
@@ -98,20 +99,20 @@ pub(crate) fn patch_map(body: &[u8]) -> Result<(Value, Vec<String>), String> {
 
 pub(crate) fn patch_operations(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let document = json::parse(body)?;
-    let wrong = |found: &Document| {
+    let wrong = |found: &RequestDocument| {
         format!("json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", found.noun())
     };
     let mut complaints = Vec::new();
     let items = match &document {
-        Document::Null => return Ok((Value::Array(Vec::new()), complaints)),
-        Document::List(items) => items,
+        RequestDocument::Null => return Ok((Value::Array(Vec::new()), complaints)),
+        RequestDocument::List(items) => items,
         other => return Err(wrong(other)),
     };
     for (index, item) in items.iter().enumerate() {
-        if matches!(item, Document::Null) {
+        if matches!(item, RequestDocument::Null) {
             continue;
         }
-        let Document::Map(entries) = item else {
+        let RequestDocument::Map(entries) = item else {
             let found = item.noun();
             return Err(format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp"));
         };
@@ -120,7 +121,9 @@ pub(crate) fn patch_operations(body: &[u8]) -> Result<(Value, Vec<String>), Stri
             step(&mut path, name);
             let said_before = entries.iter().take(place).any(|(earlier, _)| earlier == name);
             match name.as_str() {
-                "op" | "path" | "from" if !matches!(value, Document::Text(_) | Document::Null) => {
+                "op" | "path" | "from"
+                    if !matches!(value, RequestDocument::Text(_) | RequestDocument::Null) =>
+                {
                     return Err(format!(
                         "json: cannot unmarshal {} into Go struct field jsonPatchOp.{name} of type string",
                         value.noun()
@@ -141,13 +144,13 @@ pub(crate) fn patch_operations(body: &[u8]) -> Result<(Value, Vec<String>), Stri
 pub(crate) fn patch_yaml(
     body: &[u8],
     validation: FieldValidation,
-    warnings: &Warnings,
+    warnings: &ResponseWarnings,
 ) -> Result<Value, ApiError> {
     let failed = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
     let document = read_yaml(body).map_err(|why| failed(format!("error converting YAML to JSON: {why}")))?;
     match &document {
-        Document::Map(_) => {}
-        Document::Null => return Ok(Value::Object(serde_json::Map::new())),
+        RequestDocument::Map(_) => {}
+        RequestDocument::Null => return Ok(Value::Object(serde_json::Map::new())),
         other => {
             return Err(failed(format!(
                 "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -182,17 +185,17 @@ pub(crate) fn patch_yaml(
 }
 
 /// Any JSON, with the server's error messages.
-pub(crate) fn any_json(text: &[u8]) -> Result<Value, String> {
-    json::parse(text).map(Document::into_value)
+pub(crate) fn json_value(text: &[u8]) -> Result<Value, String> {
+    json::parse(text).map(RequestDocument::into_value)
 }
 
 /// The server's name of a JSON type.
 pub(crate) fn noun(value: &Value) -> &'static str {
-    Document::from(value).noun()
+    RequestDocument::from(value).noun()
 }
 
 /// YAML holds JSON as well, but reading JSON as JSON is exact and quick.
-fn read_yaml(body: &[u8]) -> Result<Document, String> {
+fn read_yaml(body: &[u8]) -> Result<RequestDocument, String> {
     if body.trim_ascii_start().starts_with(b"{")
         && let Ok(document) = json::parse(body)
     {
@@ -209,30 +212,30 @@ fn read_yaml(body: &[u8]) -> Result<Document, String> {
             if line == 0 || (line == 1 && !is_grammar) { String::new() } else { format!("line {line}: ") };
         format!("yaml: {said}{problem}")
     })?;
-    if crate::object::depth(&value) > json::DEEPEST {
+    if crate::object::depth(&value) > json::MAX_DEPTH {
         return Err("exceeded max depth".to_owned());
     }
-    Ok(Document::from(&value))
+    Ok(RequestDocument::from(&value))
 }
 
 /// The kind and version of a document.
-struct Said {
+struct BodyType {
     api_version: String,
     kind: String,
 }
 
-impl Said {
-    fn of(document: &Document) -> Result<Self, String> {
+impl BodyType {
+    fn of(document: &RequestDocument) -> Result<Self, String> {
         let entries = match document {
-            Document::Null => return Ok(Self { api_version: String::new(), kind: String::new() }),
-            Document::Map(entries) => entries,
+            RequestDocument::Null => return Ok(Self { api_version: String::new(), kind: String::new() }),
+            RequestDocument::Map(entries) => entries,
             other => {
                 return Err(format!("json: cannot unmarshal {} into Go value of type {TYPE}", other.noun()));
             }
         };
         for (name, value) in entries.iter().filter(|(name, _)| matches!(name.as_str(), "apiVersion" | "kind"))
         {
-            if !matches!(value, Document::Text(_) | Document::Null) {
+            if !matches!(value, RequestDocument::Text(_) | RequestDocument::Null) {
                 let found = value.noun();
                 return Err(format!(
                     "json: cannot unmarshal {found} into Go struct field .{name} of type string"
@@ -240,7 +243,7 @@ impl Said {
             }
         }
         let text = |name: &str| match document.get(name) {
-            Some(Document::Text(text)) => text.clone(),
+            Some(RequestDocument::Text(text)) => text.clone(),
             _ => String::new(),
         };
         Ok(Self { api_version: text("apiVersion"), kind: text("kind") })

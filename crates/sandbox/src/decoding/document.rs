@@ -6,16 +6,16 @@ use serde_json::{Map, Number, Value};
 
 /// Unlike a [`Value`] it keeps keys that occur twice, and numbers as they were written.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Document {
+pub(crate) enum RequestDocument {
     Null,
     Boolean(bool),
     Number(String),
     Text(String),
-    List(Vec<Document>),
-    Map(Vec<(String, Document)>),
+    List(Vec<RequestDocument>),
+    Map(Vec<(String, RequestDocument)>),
 }
 
-impl Document {
+impl RequestDocument {
     /// The JSON name of the type.
     pub(super) fn noun(&self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ impl Document {
     }
 }
 
-impl From<&Value> for Document {
+impl From<&Value> for RequestDocument {
     fn from(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,

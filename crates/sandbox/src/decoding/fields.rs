@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::document::{Document, complain, number, step, unknown_field};
-use super::names;
+use super::document::{RequestDocument, complain, number, step, unknown_field};
+use super::go_type_names;
 use super::scalar;
-use crate::schema::Declaration;
+use crate::schema::FieldDeclaration;
 
 const QUANTITY: &str = "Quantity";
 const TIMES: &[&str] = &["Time", "MicroTime"];
@@ -13,27 +13,27 @@ const TIMES: &[&str] = &["Time", "MicroTime"];
 /// The two forms that the server decodes: JSON, or a map that a strategic merge patch changed. Their error messages
 /// differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum MistakeFormat {
     Json,
     Map,
 }
 
 /// A decoded document.
 #[derive(Debug)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedObject {
     /// Only with declared fields, and without nulls.
     pub(crate) value: Value,
     /// Unknown and duplicate fields.
-    pub(crate) complaints: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Reads a document by its declaration; an error is a value of a wrong type.
 pub(crate) fn decode(
-    document: Document,
-    declared: Declaration<'_>,
-    dialect: Dialect,
-) -> Result<Decoded, String> {
-    let mut reader = Reader {
+    document: RequestDocument,
+    declared: FieldDeclaration<'_>,
+    dialect: MistakeFormat,
+) -> Result<DecodedObject, String> {
+    let mut reader = FieldReader {
         dialect,
         path: String::new(),
         fields: Vec::new(),
@@ -46,14 +46,14 @@ pub(crate) fn decode(
     if let Some(mistake) = reader.mistake {
         return Err(mistake);
     }
-    if dialect == Dialect::Map {
+    if dialect == MistakeFormat::Map {
         reader.complaints.sort();
     }
-    Ok(Decoded { value, complaints: reader.complaints })
+    Ok(DecodedObject { value, warnings: reader.complaints })
 }
 
-struct Reader<'d> {
-    dialect: Dialect,
+struct FieldReader<'d> {
+    dialect: MistakeFormat,
     /// As complaints name the place, with indices.
     path: String,
     /// As mistakes name the place: fields of structs only.
@@ -67,14 +67,14 @@ struct Reader<'d> {
 }
 
 /// The value, `None` for null; an error ends the reading.
-type Read = Result<Option<Value>, String>;
+type FieldResult = Result<Option<Value>, String>;
 
-impl<'d> Reader<'d> {
-    fn read(&mut self, document: Document, at: Declaration<'d>) -> Read {
-        if document == Document::Null {
+impl<'d> FieldReader<'d> {
+    fn read(&mut self, document: RequestDocument, at: FieldDeclaration<'d>) -> FieldResult {
+        if document == RequestDocument::Null {
             return Ok(None);
         }
-        match at.definition().map(names::short) {
+        match at.definition().map(go_type_names::short) {
             Some(QUANTITY) => return quantity(&document).map(Some),
             Some(time) if TIMES.contains(&time) => return self.time(document, time).map(Some),
             Some("IntOrString") => return self.number_or_text(document).map(Some),
@@ -90,19 +90,21 @@ impl<'d> Reader<'d> {
             Some("string") => self.text(document, at),
             Some("integer") => self.integer(&document, at),
             Some("number") => match document {
-                Document::Number(text) => Ok(Some(number(&text))),
+                RequestDocument::Number(text) => Ok(Some(number(&text))),
                 other => self.wrong(&other, at),
             },
             Some("boolean") => match document {
-                Document::Boolean(value) => Ok(Some(value.into())),
+                RequestDocument::Boolean(value) => Ok(Some(value.into())),
                 other => self.wrong(&other, at),
             },
             _ => Ok(Some(document.into_value())),
         }
     }
 
-    fn structure(&mut self, document: Document, at: Declaration<'d>) -> Read {
-        let Document::Map(entries) = document else { return self.wrong_part(&document, at, "struct from:") };
+    fn structure(&mut self, document: RequestDocument, at: FieldDeclaration<'d>) -> FieldResult {
+        let RequestDocument::Map(entries) = document else {
+            return self.wrong_part(&document, at, "struct from:");
+        };
         let definition = at.definition().unwrap_or_default();
         let mut fields = Map::new();
         let mut seen: Vec<String> = Vec::new();
@@ -119,10 +121,10 @@ impl<'d> Reader<'d> {
             if seen.contains(&name) {
                 complain(&mut self.complaints, format!("duplicate field \"{}\"", self.path));
             }
-            self.fields.extend(names::embedded(definition, &name).map(str::to_owned));
+            self.fields.extend(go_type_names::embedded(definition, &name).map(str::to_owned));
             self.fields.push(name.clone());
             self.structure = Some(definition);
-            self.type_name = names::named_type(definition, &name);
+            self.type_name = go_type_names::named_type(definition, &name);
             let read = self.read(value, field)?;
             self.path.truncate(path);
             self.fields.truncate(depth);
@@ -140,8 +142,15 @@ impl<'d> Reader<'d> {
         Ok(Some(Value::Object(fields)))
     }
 
-    fn map(&mut self, document: Document, at: Declaration<'d>, values: Declaration<'d>) -> Read {
-        let Document::Map(entries) = document else { return self.wrong_part(&document, at, "map from") };
+    fn map(
+        &mut self,
+        document: RequestDocument,
+        at: FieldDeclaration<'d>,
+        values: FieldDeclaration<'d>,
+    ) -> FieldResult {
+        let RequestDocument::Map(entries) = document else {
+            return self.wrong_part(&document, at, "map from");
+        };
         let outer = self.type_name.take();
         let mut fields = Map::new();
         for (name, value) in entries {
@@ -158,9 +167,11 @@ impl<'d> Reader<'d> {
         Ok(Some(Value::Object(fields)))
     }
 
-    fn list(&mut self, document: Document, at: Declaration<'d>) -> Read {
-        let Document::List(items) = document else { return self.wrong_part(&document, at, "slice from") };
-        let Some(item) = at.item() else { return Ok(Some(Document::List(items).into_value())) };
+    fn list(&mut self, document: RequestDocument, at: FieldDeclaration<'d>) -> FieldResult {
+        let RequestDocument::List(items) = document else {
+            return self.wrong_part(&document, at, "slice from");
+        };
+        let Some(item) = at.item() else { return Ok(Some(RequestDocument::List(items).into_value())) };
         let outer = self.type_name;
         self.type_name = outer.and_then(|name| name.strip_prefix("[]"));
         let mut values = Vec::with_capacity(items.len());
@@ -175,13 +186,13 @@ impl<'d> Reader<'d> {
         Ok(Some(Value::Array(values)))
     }
 
-    fn text(&mut self, document: Document, at: Declaration<'d>) -> Read {
-        let Document::Text(text) = document else { return self.wrong(&document, at) };
+    fn text(&mut self, document: RequestDocument, at: FieldDeclaration<'d>) -> FieldResult {
+        let RequestDocument::Text(text) = document else { return self.wrong(&document, at) };
         let is_bytes = at.format() == Some("byte");
         match scalar::bytes_mistake(&text).filter(|_| is_bytes) {
             None if is_bytes => Ok(Some(scalar::canonical_bytes(text).into())),
             None => Ok(Some(text.into())),
-            Some(mistake) if self.dialect == Dialect::Map => {
+            Some(mistake) if self.dialect == MistakeFormat::Map => {
                 Err(format!("error decoding from json: {mistake}"))
             }
             Some(mistake) => {
@@ -191,8 +202,8 @@ impl<'d> Reader<'d> {
         }
     }
 
-    fn integer(&mut self, document: &Document, at: Declaration<'d>) -> Read {
-        let Document::Number(text) = document else { return self.wrong(document, at) };
+    fn integer(&mut self, document: &RequestDocument, at: FieldDeclaration<'d>) -> FieldResult {
+        let RequestDocument::Number(text) = document else { return self.wrong(document, at) };
         let fits = match at.format() {
             Some("int32") => text.parse::<i32>().is_ok(),
             _ => text.parse::<i64>().is_ok(),
@@ -203,13 +214,13 @@ impl<'d> Reader<'d> {
         let whole = || text.parse::<f64>().ok().filter(|number| number.fract() == 0.0);
         match (self.dialect, whole()) {
             // a map holds numbers, not their spelling
-            (Dialect::Map, Some(whole)) => Ok(Some(Value::from(whole as i64))),
+            (MistakeFormat::Map, Some(whole)) => Ok(Some(Value::from(whole as i64))),
             _ => self.wrong(document, at),
         }
     }
 
-    fn time(&mut self, document: Document, name: &str) -> Result<Value, String> {
-        let Document::Text(text) = document else { return Err(self.inner(&document, "string")) };
+    fn time(&mut self, document: RequestDocument, name: &str) -> Result<Value, String> {
+        let RequestDocument::Text(text) = document else { return Err(self.inner(&document, "string")) };
         let is_micro = name == "MicroTime";
         match scalar::time_mistake(&text, is_micro) {
             None => Ok(scalar::canonical_time(text, is_micro).into()),
@@ -217,19 +228,19 @@ impl<'d> Reader<'d> {
         }
     }
 
-    fn number_or_text(&mut self, document: Document) -> Result<Value, String> {
+    fn number_or_text(&mut self, document: RequestDocument) -> Result<Value, String> {
         match document {
-            Document::Text(text) => Ok(text.into()),
-            Document::Number(text) if text.parse::<i32>().is_ok() => Ok(number(&text)),
+            RequestDocument::Text(text) => Ok(text.into()),
+            RequestDocument::Number(text) if text.parse::<i32>().is_ok() => Ok(number(&text)),
             other => Err(self.inner(&other, "int32")),
         }
     }
 
     /// The error of a type with its own decoder.
-    fn inner(&self, document: &Document, wanted: &str) -> String {
+    fn inner(&self, document: &RequestDocument, wanted: &str) -> String {
         match self.dialect {
-            Dialect::Json => self.mismatch(document, wanted),
-            Dialect::Map => {
+            MistakeFormat::Json => self.mismatch(document, wanted),
+            MistakeFormat::Map => {
                 let found = spelled(document, wanted);
                 format!("json: cannot unmarshal {found} into Go value of type {wanted}")
             }
@@ -237,12 +248,12 @@ impl<'d> Reader<'d> {
     }
 
     /// Notes a value of a wrong type.
-    fn wrong(&mut self, document: &Document, at: Declaration<'d>) -> Read {
-        let wanted = self.type_name.map_or_else(|| names::type_of(at), str::to_owned);
-        if self.dialect == Dialect::Map {
+    fn wrong(&mut self, document: &RequestDocument, at: FieldDeclaration<'d>) -> FieldResult {
+        let wanted = self.type_name.map_or_else(|| go_type_names::type_of(at), str::to_owned);
+        if self.dialect == MistakeFormat::Map {
             let convertible = match (document, at.json_type()) {
-                (Document::Number(text), Some("string")) => text.parse::<i64>().is_ok(),
-                (Document::Number(_), Some("integer")) => true,
+                (RequestDocument::Number(text), Some("string")) => text.parse::<i64>().is_ok(),
+                (RequestDocument::Number(_), Some("integer")) => true,
                 _ => false,
             };
             if at.format() == Some("byte") {
@@ -250,7 +261,7 @@ impl<'d> Reader<'d> {
             }
             return Err(match convertible {
                 true => format!("cannot convert {} to {wanted}", kind_of(document)),
-                false => format!("unrecognized type: {}", names::type_of(at)),
+                false => format!("unrecognized type: {}", go_type_names::type_of(at)),
             });
         }
         let mistake = self.mismatch(document, &wanted);
@@ -258,16 +269,21 @@ impl<'d> Reader<'d> {
         Ok(None)
     }
 
-    fn wrong_part(&mut self, document: &Document, at: Declaration<'d>, wanted: &str) -> Read {
+    fn wrong_part(
+        &mut self,
+        document: &RequestDocument,
+        at: FieldDeclaration<'d>,
+        wanted: &str,
+    ) -> FieldResult {
         match self.dialect {
-            Dialect::Map => Err(format!("cannot restore {wanted} {}", kind_of(document))),
-            Dialect::Json => self.wrong(document, at),
+            MistakeFormat::Map => Err(format!("cannot restore {wanted} {}", kind_of(document))),
+            MistakeFormat::Json => self.wrong(document, at),
         }
     }
 
-    fn mismatch(&self, document: &Document, wanted: &str) -> String {
+    fn mismatch(&self, document: &RequestDocument, wanted: &str) -> String {
         let found = spelled(document, wanted);
-        let structure = self.structure.map_or("", names::short);
+        let structure = self.structure.map_or("", go_type_names::short);
         format!(
             "json: cannot unmarshal {found} into Go struct field {structure}.{} of type {wanted}",
             self.fields.join(".")
@@ -276,29 +292,31 @@ impl<'d> Reader<'d> {
 }
 
 /// Error messages show the digits of a number where a number is expected.
-fn spelled(document: &Document, wanted: &str) -> String {
+fn spelled(document: &RequestDocument, wanted: &str) -> String {
     match document {
-        Document::Number(text) if matches!(wanted, "int32" | "int64" | "float64") => format!("number {text}"),
+        RequestDocument::Number(text) if matches!(wanted, "int32" | "int64" | "float64") => {
+            format!("number {text}")
+        }
         other => other.noun().to_owned(),
     }
 }
 
 /// The Go name of a map's value.
-fn kind_of(document: &Document) -> &'static str {
+fn kind_of(document: &RequestDocument) -> &'static str {
     match document {
-        Document::Null => "invalid",
-        Document::Boolean(_) => "bool",
-        Document::Number(text) if text.parse::<i64>().is_ok() => "int64",
-        Document::Number(_) => "float64",
-        Document::Text(_) => "string",
-        Document::List(_) => "slice",
-        Document::Map(_) => "map",
+        RequestDocument::Null => "invalid",
+        RequestDocument::Boolean(_) => "bool",
+        RequestDocument::Number(text) if text.parse::<i64>().is_ok() => "int64",
+        RequestDocument::Number(_) => "float64",
+        RequestDocument::Text(_) => "string",
+        RequestDocument::List(_) => "slice",
+        RequestDocument::Map(_) => "map",
     }
 }
 
-fn quantity(document: &Document) -> Result<Value, String> {
+fn quantity(document: &RequestDocument) -> Result<Value, String> {
     let text = match document {
-        Document::Text(text) | Document::Number(text) => Some(text.trim()),
+        RequestDocument::Text(text) | RequestDocument::Number(text) => Some(text.trim()),
         _ => None,
     };
     match (scalar::quantity_mistake(text), text) {
@@ -308,8 +326,8 @@ fn quantity(document: &Document) -> Result<Value, String> {
 }
 
 /// The value of a null in a list or map: the zero value of its type.
-fn zero(at: Declaration<'_>) -> Value {
-    match (at.definition().map(names::short), at.json_type()) {
+fn zero(at: FieldDeclaration<'_>) -> Value {
+    match (at.definition().map(go_type_names::short), at.json_type()) {
         (Some(QUANTITY), _) => "0".into(),
         (_, Some("string")) => "".into(),
         (_, Some("integer" | "number")) => 0.into(),

@@ -1,13 +1,13 @@
 //! A JSON parser whose errors are the server's.
 
-use super::document::Document;
+use super::document::RequestDocument;
 
 /// Deeper documents are refused. Stored objects are read again with a limit of 128 levels, and the paths of
 /// managed fields lie a few levels deeper than the fields.
-pub(crate) const DEEPEST: usize = 120;
+pub(crate) const MAX_DEPTH: usize = 120;
 
-pub(crate) fn parse(text: &[u8]) -> Result<Document, String> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+pub(crate) fn parse(text: &[u8]) -> Result<RequestDocument, String> {
+    let mut reader = JsonReader { text, at: 0, depth: 0 };
     let document = reader.value()?;
     reader.skip_space();
     match reader.peek() {
@@ -16,13 +16,13 @@ pub(crate) fn parse(text: &[u8]) -> Result<Document, String> {
     }
 }
 
-struct Reader<'t> {
+struct JsonReader<'t> {
     text: &'t [u8],
     at: usize,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -39,23 +39,26 @@ impl Reader<'_> {
         self.peek().ok_or_else(ended)
     }
 
-    fn value(&mut self) -> Result<Document, String> {
+    fn value(&mut self) -> Result<RequestDocument, String> {
         match self.next_token()? {
             b'{' => self.nested(Self::map),
             b'[' => self.nested(Self::list),
-            b'"' => self.text().map(Document::Text),
-            b't' => self.literal("true", Document::Boolean(true)),
-            b'f' => self.literal("false", Document::Boolean(false)),
-            b'n' => self.literal("null", Document::Null),
+            b'"' => self.text().map(RequestDocument::Text),
+            b't' => self.literal("true", RequestDocument::Boolean(true)),
+            b'f' => self.literal("false", RequestDocument::Boolean(false)),
+            b'n' => self.literal("null", RequestDocument::Null),
             b'-' | b'0'..=b'9' => self.number(),
             other => Err(unexpected(other, "looking for beginning of value")),
         }
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Result<Document, String>) -> Result<Document, String> {
+    fn nested(
+        &mut self,
+        read: fn(&mut Self) -> Result<RequestDocument, String>,
+    ) -> Result<RequestDocument, String> {
         self.at += 1;
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err("exceeded max depth".to_owned());
         }
         let document = read(self)?;
@@ -63,11 +66,11 @@ impl Reader<'_> {
         Ok(document)
     }
 
-    fn list(&mut self) -> Result<Document, String> {
+    fn list(&mut self) -> Result<RequestDocument, String> {
         let mut items = Vec::new();
         if self.next_token()? == b']' {
             self.at += 1;
-            return Ok(Document::List(items));
+            return Ok(RequestDocument::List(items));
         }
         loop {
             items.push(self.value()?);
@@ -75,18 +78,18 @@ impl Reader<'_> {
                 b',' => self.at += 1,
                 b']' => {
                     self.at += 1;
-                    return Ok(Document::List(items));
+                    return Ok(RequestDocument::List(items));
                 }
                 other => return Err(unexpected(other, "after array element")),
             }
         }
     }
 
-    fn map(&mut self) -> Result<Document, String> {
+    fn map(&mut self) -> Result<RequestDocument, String> {
         let mut entries = Vec::new();
         if self.next_token()? == b'}' {
             self.at += 1;
-            return Ok(Document::Map(entries));
+            return Ok(RequestDocument::Map(entries));
         }
         loop {
             match self.next_token()? {
@@ -103,14 +106,14 @@ impl Reader<'_> {
                 b',' => self.at += 1,
                 b'}' => {
                     self.at += 1;
-                    return Ok(Document::Map(entries));
+                    return Ok(RequestDocument::Map(entries));
                 }
                 other => return Err(unexpected(other, "after object key:value pair")),
             }
         }
     }
 
-    fn literal(&mut self, word: &str, document: Document) -> Result<Document, String> {
+    fn literal(&mut self, word: &str, document: RequestDocument) -> Result<RequestDocument, String> {
         for expected in word.bytes() {
             match self.peek() {
                 None => return Err(ended()),
@@ -124,7 +127,7 @@ impl Reader<'_> {
         Ok(document)
     }
 
-    fn number(&mut self) -> Result<Document, String> {
+    fn number(&mut self) -> Result<RequestDocument, String> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -146,7 +149,7 @@ impl Reader<'_> {
             self.digits("in exponent of numeric literal")?;
         }
         let digits = self.text.get(start..self.at).unwrap_or_default();
-        Ok(Document::Number(String::from_utf8_lossy(digits).into_owned()))
+        Ok(RequestDocument::Number(String::from_utf8_lossy(digits).into_owned()))
     }
 
     fn digits(&mut self, place: &str) -> Result<(), String> {

@@ -9,18 +9,18 @@
 
 mod body;
 mod document;
+mod field_validation;
 mod fields;
+mod go_type_names;
 mod json;
-mod names;
-mod patched;
+mod patched_object;
 mod scalar;
 #[cfg(test)]
 mod tests;
 mod type_name;
-mod validation;
 
-pub(crate) use body::{any_json, delete_options, noun, object, patch_map, patch_operations, patch_yaml};
-pub(crate) use json::DEEPEST;
-pub(crate) use patched::{from_json, from_map, in_go};
+pub(crate) use body::{delete_options, json_value, noun, object, patch_map, patch_operations, patch_yaml};
+pub(crate) use field_validation::{FieldValidation, ResponseWarnings};
+pub(crate) use json::MAX_DEPTH;
+pub(crate) use patched_object::{from_json, from_map, go_value};
 pub(crate) use type_name::TypeName;
-pub(crate) use validation::{FieldValidation, Warnings};

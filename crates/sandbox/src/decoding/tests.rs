@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{FieldValidation, TypeName, Warnings, from_json, object};
+use super::{FieldValidation, ResponseWarnings, TypeName, from_json, object};
 
 const DEPLOYMENT: TypeName<'_> = TypeName { group: "apps", version: "v1", kind: "Deployment" };
 const SECRET: TypeName<'_> = TypeName { group: "", version: "v1", kind: "Secret" };
 
 fn read(kind: TypeName<'_>, body: &str, validation: FieldValidation) -> (Result<Value, String>, Vec<String>) {
-    let warnings = Warnings::default();
+    let warnings = ResponseWarnings::default();
     let read = object(kind, |_| vec![], body.as_bytes(), false, validation, &warnings);
     (read.map_err(|error| error.message), warnings.all())
 }
@@ -196,7 +196,7 @@ fn unknown_kinds_are_reported() {
 #[test]
 fn patched_objects_are_decoded_again() {
     let patched = json!({"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"zed": 1, "foo": 1}});
-    let warnings = Warnings::default();
+    let warnings = ResponseWarnings::default();
     let complaints = vec!["duplicate field \"spec.a\"".to_owned()];
     let read =
         |validation| from_json(&patched, DEPLOYMENT, |_| vec![], complaints.clone(), validation, &warnings);

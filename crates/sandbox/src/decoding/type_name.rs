@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::registry::ResourceKind;
-use crate::schema::{Declaration, built_in};
+use crate::schema::{FieldDeclaration, built_in};
 
 /// The Go package of the server's types, which messages contain.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
@@ -36,7 +36,7 @@ impl<'n> TypeName<'n> {
     }
 
     /// The definition of a built-in kind.
-    pub(super) fn declared(self) -> Option<Declaration<'static>> {
+    pub(super) fn declared(self) -> Option<FieldDeclaration<'static>> {
         built_in().kind(self.group, self.version, self.kind)
     }
 

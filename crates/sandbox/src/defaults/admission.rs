@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::State;
+use crate::cluster::SandboxState;
 use crate::object::{self, set_default};
 use crate::quantity::Quantity;
 use crate::registry::ResourceKind;
@@ -12,16 +12,16 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a token is good for; a little more than an hour, so that it is renewed in time.
 const TOKEN_SECONDS: i64 = 3607;
 
-pub(super) fn admit(state: &mut State, kind: &ResourceKind, new: &mut Value) {
+pub(super) fn admit(state: &mut SandboxState, kind: &ResourceKind, new: &mut Value) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => admit_pod(state, new),
-        ("", "PersistentVolumeClaim") => protect(new, "kubernetes.io/pvc-protection"),
-        ("", "PersistentVolume") => protect(new, "kubernetes.io/pv-protection"),
+        ("", "PersistentVolumeClaim") => add_protection_finalizer(new, "kubernetes.io/pvc-protection"),
+        ("", "PersistentVolume") => add_protection_finalizer(new, "kubernetes.io/pv-protection"),
         _ => {}
     }
 }
 
-fn protect(new: &mut Value, finalizer: &str) {
+fn add_protection_finalizer(new: &mut Value, finalizer: &str) {
     let mut finalizers = object::finalizers(new).to_vec();
     if !finalizers.iter().any(|one| one == finalizer) {
         finalizers.push(json!(finalizer));
@@ -29,20 +29,20 @@ fn protect(new: &mut Value, finalizer: &str) {
     }
 }
 
-fn admit_pod(state: &mut State, new: &mut Value) {
+fn admit_pod(state: &mut SandboxState, new: &mut Value) {
     fill_limits(state, new);
     let suffix = state.seed.suffix();
     let Some(spec) = new.get_mut("spec").filter(|spec| spec.is_object()) else { return };
-    give_account(spec, &suffix);
-    give_priority(state, spec);
+    add_service_account(spec, &suffix);
+    set_priority(state, spec);
     fill_limits(state, new);
-    let class = quality(&new["spec"]);
+    let class = qos_class(&new["spec"]);
     object::set(new, &["status", "qosClass"], class);
-    tell_gates(new, &state.clock.timestamp());
+    set_gated_condition(new, &state.clock.timestamp());
 }
 
 /// Sets the `PodScheduled` condition of a pod with scheduling gates.
-fn tell_gates(pod: &mut Value, now: &str) {
+fn set_gated_condition(pod: &mut Value, now: &str) {
     if object::list(pod, &["spec", "schedulingGates"]).is_empty() {
         return;
     }
@@ -53,7 +53,7 @@ fn tell_gates(pod: &mut Value, now: &str) {
 }
 
 /// Sets the container defaults of LimitRanges, with an annotation that lists them.
-fn fill_limits(state: &State, pod: &mut Value) {
+fn fill_limits(state: &SandboxState, pod: &mut Value) {
     let ranges: Vec<Value> = state
         .store
         .list("limitranges", Some(object::namespace(pod)))
@@ -70,7 +70,7 @@ fn fill_limits(state: &State, pod: &mut Value) {
             {
                 let defaults = range[default].as_object().cloned().unwrap_or_default();
                 for (resource, quantity) in defaults {
-                    if object::at(container, &["resources", list, &resource]).is_none() {
+                    if object::value_at(container, &["resources", list, &resource]).is_none() {
                         object::set(container, &["resources", list, &resource], quantity);
                         told.push(format!("{resource} {word} for container {name}"));
                     }
@@ -85,7 +85,7 @@ fn fill_limits(state: &State, pod: &mut Value) {
 }
 
 /// The QoS class.
-fn quality(spec: &Value) -> &'static str {
+fn qos_class(spec: &Value) -> &'static str {
     let containers = || {
         ["initContainers", "containers"]
             .iter()
@@ -115,7 +115,7 @@ fn quality(spec: &Value) -> &'static str {
 }
 
 /// A pod runs as a service account, and its containers find the account's token.
-fn give_account(spec: &mut Value, suffix: &str) {
+fn add_service_account(spec: &mut Value, suffix: &str) {
     set_default(spec, &["serviceAccountName"], "default");
     let account = spec["serviceAccountName"].clone();
     set_default(spec, &["serviceAccount"], account);
@@ -165,8 +165,8 @@ pub(super) fn tolerate_lost_nodes(new: &mut Value) {
 fn tolerate(spec: &mut Value, key: &str, effect: &str) {
     let mut tolerations = object::list(spec, &["tolerations"]).to_vec();
     let is_tolerated = tolerations.iter().any(|one| {
-        let named = one["key"] == key || object::at(one, &["key"]).is_none();
-        named && (one["effect"] == effect || object::at(one, &["effect"]).is_none())
+        let named = one["key"] == key || object::value_at(one, &["key"]).is_none();
+        named && (one["effect"] == effect || object::value_at(one, &["effect"]).is_none())
     });
     if !is_tolerated {
         tolerations
@@ -176,7 +176,7 @@ fn tolerate(spec: &mut Value, key: &str, effect: &str) {
 }
 
 /// The priority of its class, or of the class that is for all.
-fn give_priority(state: &State, spec: &mut Value) {
+fn set_priority(state: &SandboxState, spec: &mut Value) {
     let classes = state.store.list("priorityclasses.scheduling.k8s.io", None);
     let said = object::text(spec, &["priorityClassName"]).unwrap_or("").to_owned();
     let mut found = classes.filter(|class| {
@@ -206,7 +206,7 @@ mod tests {
     fn classes() {
         let check = |resources: Value, expected| {
             let spec = json!({"containers": [{"name": "main", "resources": resources}]});
-            assert_eq!(quality(&spec), expected);
+            assert_eq!(qos_class(&spec), expected);
         };
         check(json!({}), "BestEffort");
         check(json!({"requests": {"cpu": "1"}}), "Burstable");

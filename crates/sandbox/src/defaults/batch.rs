@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use super::{pod, rules};
+use super::{default_rules, pod};
 use crate::object::{self, set_default};
 
 pub(super) fn job(new: &mut Value) {
     if let Some(spec) = new.get_mut("spec") {
         fill_spec(spec);
     }
-    take_labels(new);
+    copy_pod_labels(new);
 }
 
 /// A job's pods are known by its uid.
-pub(super) fn select_pods(new: &mut Value) {
+pub(super) fn add_selector(new: &mut Value) {
     let (uid, name) = (object::uid(new).to_owned(), object::name(new).to_owned());
     if new["spec"]["manualSelector"] == true || uid.is_empty() {
         return;
@@ -23,7 +23,7 @@ pub(super) fn select_pods(new: &mut Value) {
         &["spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"],
         uid.as_str(),
     );
-    let labels = object::place(new, &["spec", "template", "metadata", "labels"]);
+    let labels = object::value_mut(new, &["spec", "template", "metadata", "labels"]);
     for (label, value) in [
         ("batch.kubernetes.io/controller-uid", &uid),
         ("batch.kubernetes.io/job-name", &name),
@@ -35,8 +35,8 @@ pub(super) fn select_pods(new: &mut Value) {
 }
 
 /// A job carries the labels of its pods, those that the server gave them too.
-pub(super) fn take_labels(new: &mut Value) {
-    let labels = object::at(new, &["spec", "template", "metadata", "labels"]).cloned();
+pub(super) fn copy_pod_labels(new: &mut Value) {
+    let labels = object::value_at(new, &["spec", "template", "metadata", "labels"]).cloned();
     if let Some(labels) = labels {
         set_default(new, &["metadata", "labels"], labels);
     }
@@ -46,7 +46,7 @@ fn fill_spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
     }
-    let said = |field: &str| object::at(spec, &[field]).is_some();
+    let said = |field: &str| object::value_at(spec, &[field]).is_some();
     let alone = !said("completions") && !said("parallelism");
     let retries = if said("backoffLimitPerIndex") { i64::from(i32::MAX) } else { 6 };
     let replacement = if said("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
@@ -56,16 +56,20 @@ fn fill_spec(spec: &mut Value) {
     set_default(spec, &["parallelism"], 1);
     set_default(spec, &["backoffLimit"], retries);
     set_default(spec, &["podReplacementPolicy"], replacement);
-    rules::apply(rules::JOB_SPEC, spec);
+    default_rules::apply_rules(default_rules::JOB_SPEC, spec);
     pod::fill_template(spec, "template");
 }
 
 pub(super) fn cron_job(new: &mut Value) {
-    rules::apply(rules::CRON_JOB, new);
+    default_rules::apply_rules(default_rules::CRON_JOB, new);
     // the job of the template gets its defaults when it is made; only its pods have them now
-    rules::at_each(new, "spec.jobTemplate.spec", &mut |spec| {
-        rules::apply(
-            &[("podFailurePolicy.rules[].onPodConditions[]", "status", rules::Unsaid::Text("True"))],
+    default_rules::for_each_at(new, "spec.jobTemplate.spec", &mut |spec| {
+        default_rules::apply_rules(
+            &[(
+                "podFailurePolicy.rules[].onPodConditions[]",
+                "status",
+                default_rules::FieldDefault::Text("True"),
+            )],
             spec,
         );
     });
@@ -81,7 +85,7 @@ mod tests {
     #[test]
     fn the_pods_of_a_job_carry_its_uid() {
         let mut job = json!({"metadata": {"uid": "u", "name": "j"}, "spec": {"template": {"metadata": {}}}});
-        select_pods(&mut job);
+        add_selector(&mut job);
         assert_eq!(
             job["spec"]["selector"],
             json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}})

@@ -1,28 +1,28 @@
 //! Fields that the server sets in objects.
 //!
-//! [`fill`] writes an object as the server's types do ([`shape`]) and sets the defaults of its kind ([`rules`]).
+//! [`fill`] writes an object as the server's types do ([`type_shape`]) and sets the defaults of its kind ([`default_rules`]).
 //! [`allocate`] sets what the server decides at a create or change, such as addresses. Both are idempotent. Neither
 //! validates an object.
 
 mod admission;
 mod batch;
 mod cluster;
+mod default_rules;
 mod pod;
-mod rules;
 mod service;
-mod shape;
+mod type_shape;
 mod workload;
 
 use serde_json::{Value, json};
 
-use crate::cluster::State;
+use crate::api_error::ApiError;
+use crate::cluster::SandboxState;
 use crate::custom;
 use crate::object::{self, set_default};
 use crate::registry::ResourceKind;
-use crate::status::ApiError;
-use crate::store::ObjectName;
+use crate::store::NamespacedName;
 
-pub(crate) use service::keep as keep_service;
+pub(crate) use service::keep_allocated as keep_service;
 pub(crate) use workload::TEMPLATE_GENERATION;
 
 /// An empty object of a kind: the structs that the server's types always write. A create is compared with it, so
@@ -33,13 +33,13 @@ pub(crate) fn skeleton(kind: &ResourceKind) -> Value {
         return json!({"spec": {"names": {}, "versions": null}});
     }
     // nothing in it can fail
-    shape::apply(kind, &mut empty).ok();
+    type_shape::apply_type_shape(kind, &mut empty).ok();
     object::take(&mut empty, &["metadata"]);
     empty
 }
 
 fn shape(kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
-    shape::apply(kind, new).map_err(|error| {
+    type_shape::apply_type_shape(kind, new).map_err(|error| {
         ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {error}",
             kind.kind, kind.version, kind.kind
@@ -48,7 +48,11 @@ fn shape(kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
 }
 
 /// As [`fill`], of an object that an apply merged.
-pub(crate) fn fill_applied(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn fill_applied(
+    state: &SandboxState,
+    kind: &ResourceKind,
+    new: &mut Value,
+) -> Result<(), ApiError> {
     match &kind.schema {
         Some(schema) => {
             custom::fill_applied(schema, new);
@@ -59,7 +63,7 @@ pub(crate) fn fill_applied(state: &State, kind: &ResourceKind, new: &mut Value) 
 }
 
 /// Sets the defaults of the server's types. The writer of the object owns them.
-pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
+pub(crate) fn fill(state: &SandboxState, kind: &ResourceKind, new: &mut Value) -> Result<(), ApiError> {
     if let Some(schema) = &kind.schema {
         custom::fill(schema, new);
         return Ok(());
@@ -72,9 +76,9 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         ("", "Secret") => secret(new),
         ("", "Namespace") => cluster::namespace(new, state.options.release.labels_namespaces()),
         ("", "Node") => cluster::node(new, &state.options.version, &state.clock.timestamp()),
-        ("", "PersistentVolumeClaim") => claim(new),
-        ("", "PersistentVolume") => rules::apply(rules::VOLUME, new),
-        ("", "Endpoints") => rules::apply(rules::ENDPOINTS, new),
+        ("", "PersistentVolumeClaim") => default_claim(new),
+        ("", "PersistentVolume") => default_rules::apply_rules(default_rules::VOLUME, new),
+        ("", "Endpoints") => default_rules::apply_rules(default_rules::ENDPOINTS, new),
         ("", "LimitRange") => cluster::limit_range(new),
         ("apps", "Deployment") => workload::deployment(new),
         ("apps", "ReplicaSet") => workload::replica_set(new),
@@ -83,18 +87,26 @@ pub(crate) fn fill(state: &State, kind: &ResourceKind, new: &mut Value) -> Resul
         ("batch", "Job") => batch::job(new),
         ("batch", "CronJob") => batch::cron_job(new),
         ("autoscaling", "HorizontalPodAutoscaler") => workload::autoscaler(new),
-        ("discovery.k8s.io", "EndpointSlice") => rules::apply(rules::ENDPOINT_SLICE, new),
-        ("networking.k8s.io", "NetworkPolicy") => network_policy(new),
-        ("networking.k8s.io", "IngressClass") => rules::apply(rules::INGRESS_CLASS, new),
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => cluster::binding(new),
-        ("scheduling.k8s.io", "PriorityClass") => rules::apply(rules::PRIORITY_CLASS, new),
-        ("storage.k8s.io", "StorageClass") => rules::apply(rules::STORAGE_CLASS, new),
-        ("storage.k8s.io", "CSIDriver") => cluster::driver(new),
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => rules::apply(rules::FLOW_SCHEMA, new),
-        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
-            rules::apply(rules::PRIORITY_LEVEL, new);
+        ("discovery.k8s.io", "EndpointSlice") => {
+            default_rules::apply_rules(default_rules::ENDPOINT_SLICE, new)
         }
-        ("admissionregistration.k8s.io", kind) => cluster::admission(kind, new),
+        ("networking.k8s.io", "NetworkPolicy") => network_policy(new),
+        ("networking.k8s.io", "IngressClass") => {
+            default_rules::apply_rules(default_rules::INGRESS_CLASS, new)
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => cluster::role_binding(new),
+        ("scheduling.k8s.io", "PriorityClass") => {
+            default_rules::apply_rules(default_rules::PRIORITY_CLASS, new)
+        }
+        ("storage.k8s.io", "StorageClass") => default_rules::apply_rules(default_rules::STORAGE_CLASS, new),
+        ("storage.k8s.io", "CSIDriver") => cluster::csi_driver(new),
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
+            default_rules::apply_rules(default_rules::FLOW_SCHEMA, new)
+        }
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
+            default_rules::apply_rules(default_rules::PRIORITY_LEVEL, new);
+        }
+        ("admissionregistration.k8s.io", kind) => cluster::admission_object(kind, new),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             custom::definition::fill(new);
         }
@@ -122,42 +134,42 @@ pub(crate) fn fill_status(kind: &ResourceKind, new: &mut Value) -> Result<(), Ap
 
 /// Sets the fields that admission decides for a new object. No manager owns them. A dry run allocates nothing
 /// permanently.
-pub(crate) fn admit(state: &mut State, kind: &ResourceKind, new: &mut Value) {
+pub(crate) fn admit(state: &mut SandboxState, kind: &ResourceKind, new: &mut Value) {
     admission::admit(state, kind, new);
 }
 
 /// Sets the fields that the server allocates before it stores an object. No manager owns them. A dry run allocates
 /// nothing permanently.
 pub(crate) fn allocate(
-    state: &mut State,
+    state: &mut SandboxState,
     kind: &ResourceKind,
     new: &mut Value,
     dry_run: bool,
 ) -> Result<(), ApiError> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Service") => service::allocate(state, kind, new, dry_run)?,
-        ("", "Namespace") => cluster::hold(new),
+        ("", "Namespace") => cluster::add_namespace_finalizer(new),
         ("", "Pod") => admission::tolerate_lost_nodes(new),
         ("", "PersistentVolume") => {
             set_default(new, &["status", "lastPhaseTransitionTime"], state.clock.timestamp());
         }
         ("batch", "Job") => {
             // what changes has its selector
-            if object::at(new, &["metadata", "resourceVersion"]).is_some() {
+            if object::value_at(new, &["metadata", "resourceVersion"]).is_some() {
                 return Ok(());
             }
             // labels that were taken from the pods are the very same
-            let labels = object::at(new, &["metadata", "labels"]);
-            let of_pods = object::at(new, &["spec", "template", "metadata", "labels"]);
+            let labels = object::value_at(new, &["metadata", "labels"]);
+            let of_pods = object::value_at(new, &["spec", "template", "metadata", "labels"]);
             let are_shared = labels.is_some() && labels == of_pods;
-            batch::select_pods(new);
+            batch::add_selector(new);
             if are_shared {
                 let shared = new["spec"]["template"]["metadata"]["labels"].clone();
                 object::set(new, &["metadata", "labels"], shared);
             }
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            let name = ObjectName::of(new);
+            let name = NamespacedName::of(new);
             let live = state.store.get(custom::DEFINITIONS, &name).cloned();
             custom::definition::allocate(live.as_deref(), new);
         }
@@ -167,17 +179,17 @@ pub(crate) fn allocate(
 }
 
 /// The changes that storing and reading back make to a valid object.
-pub(crate) fn settle(kind: &ResourceKind, new: &mut Value) {
-    if kind.is("jobs.batch") {
-        batch::take_labels(new);
+pub(crate) fn normalize_stored(kind: &ResourceKind, new: &mut Value) {
+    if kind.has_resource_name("jobs.batch") {
+        batch::copy_pod_labels(new);
     }
 }
 
 /// `dataSource` and `dataSourceRef` are kept equal.
-fn claim(new: &mut Value) {
-    rules::apply(rules::CLAIM, new);
+fn default_claim(new: &mut Value) {
+    default_rules::apply_rules(default_rules::CLAIM, new);
     let (older, newer) =
-        (object::at(new, &["spec", "dataSource"]), object::at(new, &["spec", "dataSourceRef"]));
+        (object::value_at(new, &["spec", "dataSource"]), object::value_at(new, &["spec", "dataSourceRef"]));
     match (older.cloned(), newer.cloned()) {
         (Some(mut source), None) => {
             set_default(&mut source, &["apiGroup"], Value::Null);
@@ -193,7 +205,7 @@ fn claim(new: &mut Value) {
 
 /// The policy types: `Ingress` always, `Egress` with egress rules.
 fn network_policy(new: &mut Value) {
-    rules::apply(rules::NETWORK_POLICY, new);
+    default_rules::apply_rules(default_rules::NETWORK_POLICY, new);
     let egress = !object::list(new, &["spec", "egress"]).is_empty();
     let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
     set_default(new, &["spec", "policyTypes"], types);
@@ -202,7 +214,7 @@ fn network_policy(new: &mut Value) {
 /// `stringData` is a way to write `data`; it is never stored.
 fn secret(new: &mut Value) {
     use base64::Engine as _;
-    rules::apply(rules::SECRET, new);
+    default_rules::apply_rules(default_rules::SECRET, new);
     let Some(Value::Object(plain)) = object::take(new, &["stringData"]) else { return };
     for (key, value) in plain {
         let text = value.as_str().unwrap_or("");

@@ -2,16 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rules;
+use super::default_rules;
 use crate::object::{self, set_default};
 
 pub(super) fn fill_spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
     }
-    rules::apply(rules::POD_SPEC, spec);
+    default_rules::apply_rules(default_rules::POD_SPEC, spec);
     // the deprecated name follows the new one
-    match object::at(spec, &["serviceAccountName"]).or_else(|| object::at(spec, &["serviceAccount"])).cloned()
+    match object::value_at(spec, &["serviceAccountName"])
+        .or_else(|| object::value_at(spec, &["serviceAccount"]))
+        .cloned()
     {
         Some(account) => {
             spec["serviceAccount"] = account.clone();
@@ -32,7 +34,7 @@ pub(super) fn fill_spec(spec: &mut Value) {
 }
 
 pub(super) fn fill_template(new: &mut Value, path: &str) {
-    rules::at_each(new, path, &mut |template| {
+    default_rules::for_each_at(new, path, &mut |template| {
         if let Some(spec) = template.get_mut("spec") {
             fill_spec(spec);
         }
@@ -46,7 +48,7 @@ fn fill_volume(volume: &mut Value) {
     {
         fields.insert("emptyDir".to_owned(), json!({}));
     }
-    if let Some(reference) = object::at(volume, &["image"]).map(|image| image["reference"].clone()) {
+    if let Some(reference) = object::value_at(volume, &["image"]).map(|image| image["reference"].clone()) {
         let policy = pull_policy(reference.as_str().unwrap_or(""));
         set_default(volume, &["image", "pullPolicy"], policy);
     }
@@ -55,10 +57,10 @@ fn fill_volume(volume: &mut Value) {
 fn fill_container(container: &mut Value) {
     let policy = pull_policy(object::text(container, &["image"]).unwrap_or(""));
     set_default(container, &["imagePullPolicy"], policy);
-    rules::apply(rules::CONTAINER, container);
+    default_rules::apply_rules(default_rules::CONTAINER, container);
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = container.get_mut(probe) {
-            rules::apply(rules::PROBE, probe);
+            default_rules::apply_rules(default_rules::PROBE, probe);
         }
     }
 }
@@ -95,7 +97,7 @@ fn pull_policy(image: &str) -> &'static str {
 
 /// Defaults of pods that templates do not have.
 pub(super) fn fill_pod(new: &mut Value) {
-    rules::apply(rules::POD, new);
+    default_rules::apply_rules(default_rules::POD, new);
     let Some(spec) = new.get_mut("spec") else { return };
     fill_spec(spec);
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
@@ -116,9 +118,9 @@ pub(super) fn fill_pod(new: &mut Value) {
 
 /// Requests default to limits.
 fn request_limits(container: &mut Value) {
-    let limits = object::at(container, &["resources", "limits"]).and_then(Value::as_object).cloned();
+    let limits = object::value_at(container, &["resources", "limits"]).and_then(Value::as_object).cloned();
     for (resource, limit) in limits.as_ref().map(Map::iter).into_iter().flatten() {
-        let requests = object::place(container, &["resources", "requests"]);
+        let requests = object::value_mut(container, &["resources", "requests"]);
         set_default(requests, &[resource], limit.clone());
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::rules;
-use crate::cluster::State;
+use super::default_rules;
+use crate::api_error::{ApiError, FieldError};
+use crate::cluster::SandboxState;
 use crate::object::{self, set_default};
 use crate::registry::ResourceKind;
-use crate::status::{ApiError, FieldError};
 use crate::validation;
 
 /// Node ports are taken from here on.
@@ -16,9 +16,9 @@ const FIRST_PORT: u64 = 30_000;
 const PORTS: u64 = 2_768;
 
 pub(super) fn fill(new: &mut Value) {
-    rules::apply(rules::SERVICE, new);
+    default_rules::apply_rules(default_rules::SERVICE, new);
     let kind = type_of(new);
-    let spec = object::place(new, &["spec"]);
+    let spec = object::value_mut(new, &["spec"]);
     match object::text(spec, &["sessionAffinity"]) {
         Some("None") => {
             object::take(spec, &["sessionAffinityConfig"]);
@@ -61,16 +61,16 @@ fn type_of(service: &Value) -> String {
 }
 
 /// An updated service keeps its allocations, except those that its new type does not use.
-pub(crate) fn keep(live: &Value, new: &mut Value) {
+pub(crate) fn keep_allocated(live: &Value, new: &mut Value) {
     let (before, after) = (type_of(live), type_of(new));
     let Some(spec) = new.get_mut("spec") else { return };
     if after != "ExternalName" && before != "ExternalName" {
-        let same = object::at(live, &["spec", "clusterIP"]) == object::at(spec, &["clusterIP"]);
+        let same = object::value_at(live, &["spec", "clusterIP"]) == object::value_at(spec, &["clusterIP"]);
         if object::text(spec, &["clusterIP"]).is_none_or(str::is_empty)
             && object::list(spec, &["clusterIPs"]).is_empty()
         {
             for field in ["clusterIP", "clusterIPs"] {
-                if let Some(value) = object::at(live, &["spec", field]) {
+                if let Some(value) = object::value_at(live, &["spec", field]) {
                     object::set(spec, &[field], value.clone());
                 }
             }
@@ -79,18 +79,18 @@ pub(crate) fn keep(live: &Value, new: &mut Value) {
             object::set(spec, &["clusterIPs"], kept);
         }
         for field in ["ipFamilies", "ipFamilyPolicy"] {
-            if let Some(value) = object::at(live, &["spec", field]) {
+            if let Some(value) = object::value_at(live, &["spec", field]) {
                 set_default(spec, &[field], value.clone());
             }
         }
         keep_ports(live, spec, &after);
     }
     if before != after {
-        let_go(live, spec, &after);
+        drop_unused_fields(live, spec, &after);
     }
     if after == "ExternalName" && before != "ExternalName" {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if object::at(live, &["spec", field]) == spec.get(field) {
+            if object::value_at(live, &["spec", field]) == spec.get(field) {
                 object::take(spec, &[field]);
             }
         }
@@ -102,14 +102,15 @@ pub(crate) fn keep(live: &Value, new: &mut Value) {
 }
 
 /// Drops unchanged fields that the new type does not use.
-fn let_go(live: &Value, spec: &mut Value, kind: &str) {
-    let is_same =
-        |spec: &Value, field: &str| object::at(live, &["spec", field]) == object::at(spec, &[field]);
+fn drop_unused_fields(live: &Value, spec: &mut Value, kind: &str) {
+    let is_same = |spec: &Value, field: &str| {
+        object::value_at(live, &["spec", field]) == object::value_at(spec, &[field])
+    };
     let numbers = |list: &[Value]| -> BTreeSet<u64> {
         list.iter().filter_map(|port| port["nodePort"].as_u64()).collect()
     };
     let before = numbers(object::list(live, &["spec", "ports"]));
-    if !takes_ports(kind, spec) && numbers(object::list(spec, &["ports"])).is_subset(&before) {
+    if !needs_node_ports(kind, spec) && numbers(object::list(spec, &["ports"])).is_subset(&before) {
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
             object::take(port, &["nodePort"]);
         }
@@ -129,25 +130,25 @@ fn let_go(live: &Value, spec: &mut Value, kind: &str) {
 
 /// Node ports that were handed out stay with their port.
 fn keep_ports(live: &Value, spec: &mut Value, kind: &str) {
-    if !takes_ports(kind, spec) {
+    if !needs_node_ports(kind, spec) {
         return;
     }
     let before = object::list(live, &["spec", "ports"]).to_vec();
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         let old =
             before.iter().find(|old| old["port"] == port["port"] && old["protocol"] == port["protocol"]);
-        if let Some(number) = old.and_then(|old| object::at(old, &["nodePort"])) {
+        if let Some(number) = old.and_then(|old| object::value_at(old, &["nodePort"])) {
             set_default(port, &["nodePort"], number.clone());
         }
     }
-    if let Some(number) = object::at(live, &["spec", "healthCheckNodePort"])
+    if let Some(number) = object::value_at(live, &["spec", "healthCheckNodePort"])
         && needs_health_check(kind, spec)
     {
         set_default(spec, &["healthCheckNodePort"], number.clone());
     }
 }
 
-fn takes_ports(kind: &str, spec: &Value) -> bool {
+fn needs_node_ports(kind: &str, spec: &Value) -> bool {
     kind == "NodePort" || kind == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false
 }
 
@@ -157,7 +158,7 @@ fn needs_health_check(kind: &str, spec: &Value) -> bool {
 
 /// Addresses and node ports.
 pub(super) fn allocate(
-    state: &mut State,
+    state: &mut SandboxState,
     resource: &ResourceKind,
     new: &mut Value,
     dry_run: bool,
@@ -169,7 +170,7 @@ pub(super) fn allocate(
     let name = object::name(new).to_owned();
     let refuse = |errors: &[FieldError]| ApiError::invalid(resource, &name, errors);
     // the older field and the first of the newer one are the same
-    let spec = object::place(new, &["spec"]);
+    let spec = object::value_mut(new, &["spec"]);
     let first = object::text(spec, &["clusterIP"]).unwrap_or("").to_owned();
     if !first.is_empty() && object::list(spec, &["clusterIPs"]).is_empty() {
         object::set(spec, &["clusterIPs"], json!([first]));
@@ -178,8 +179,8 @@ pub(super) fn allocate(
     if !wrong.is_empty() {
         return Err(refuse(&wrong));
     }
-    let is_new = object::at(new, &["metadata", "resourceVersion"]).is_none();
-    fill_families(object::place(new, &["spec"])).map_err(|error| refuse(&[error]))?;
+    let is_new = object::value_at(new, &["metadata", "resourceVersion"]).is_none();
+    fill_families(object::value_mut(new, &["spec"])).map_err(|error| refuse(&[error]))?;
     if first.is_empty() && object::list(new, &["spec", "clusterIPs"]).is_empty() {
         let address = free_address(state, dry_run);
         object::set(new, &["spec", "clusterIP"], address.as_str());
@@ -187,11 +188,11 @@ pub(super) fn allocate(
     } else if is_new && first != "None" {
         check_address(state, &first).map_err(|why| {
             let shown = format!("Invalid value: [\"{first}\"]: failed to allocate IP {first}: {why}");
-            refuse(&[FieldError::unsupported_here("spec.clusterIPs", &shown)])
+            refuse(&[FieldError::unsupported_value("spec.clusterIPs", &shown)])
         })?;
     }
-    if takes_ports(&kind, &new["spec"]) {
-        give_ports(state, new, dry_run).map_err(|error| refuse(&[error]))?;
+    if needs_node_ports(&kind, &new["spec"]) {
+        allocate_ports(state, new, dry_run).map_err(|error| refuse(&[error]))?;
     }
     if needs_health_check(&kind, &new["spec"]) {
         let number = free_port(state, &taken_ports(state, new));
@@ -201,16 +202,16 @@ pub(super) fn allocate(
 }
 
 /// The next address; a dry run takes none.
-fn free_address(state: &mut State, dry_run: bool) -> String {
-    let number = state.addresses.0;
+fn free_address(state: &mut SandboxState, dry_run: bool) -> String {
+    let number = state.last_addresses.0;
     if !dry_run {
-        state.addresses.0 += 1;
+        state.last_addresses.0 += 1;
     }
     format!("10.96.{}.{}", (number / 250) % 250, number % 250 + 1)
 }
 
 /// A requested address must be of this cluster and free.
-fn check_address(state: &State, address: &str) -> Result<(), String> {
+fn check_address(state: &SandboxState, address: &str) -> Result<(), String> {
     if !address.starts_with("10.96.") {
         return Err(format!(
             "the provided IP ({address}) is not in the valid range. The range of valid IPs is 10.96.0.0/16"
@@ -224,7 +225,7 @@ fn check_address(state: &State, address: &str) -> Result<(), String> {
 }
 
 /// The node ports of all other services.
-fn taken_ports(state: &State, new: &Value) -> BTreeSet<u64> {
+fn taken_ports(state: &SandboxState, new: &Value) -> BTreeSet<u64> {
     let others = state.store.list("services", None).filter(|other| object::uid(other) != object::uid(new));
     others
         .flat_map(|other| {
@@ -234,21 +235,21 @@ fn taken_ports(state: &State, new: &Value) -> BTreeSet<u64> {
         .collect()
 }
 
-fn free_port(state: &mut State, taken: &BTreeSet<u64>) -> u64 {
+fn free_port(state: &mut SandboxState, taken: &BTreeSet<u64>) -> u64 {
     let first = state.seed.below(PORTS);
     let mut all = (0..PORTS).map(|at| FIRST_PORT + (first + at) % PORTS);
     all.find(|port| !taken.contains(port)).unwrap_or(FIRST_PORT + first)
 }
 
 /// Ports of one number share their node port, whatever their protocol. A dry run promises nothing.
-fn give_ports(state: &mut State, new: &mut Value, dry_run: bool) -> Result<(), FieldError> {
+fn allocate_ports(state: &mut SandboxState, new: &mut Value, dry_run: bool) -> Result<(), FieldError> {
     let mut taken = taken_ports(state, new);
     let mut given: Vec<(Value, u64)> = Vec::new();
     let ports = object::list(new, &["spec", "ports"]).to_vec();
     for (at, port) in ports.iter().enumerate() {
-        let Some(said) = object::at(port, &["nodePort"]).and_then(Value::as_i64) else { continue };
+        let Some(said) = object::value_at(port, &["nodePort"]).and_then(Value::as_i64) else { continue };
         let refuse = |why: &str| {
-            FieldError::unsupported_here(
+            FieldError::unsupported_value(
                 format!("spec.ports[{at}].nodePort"),
                 &format!("Invalid value: {said}: {why}"),
             )
@@ -266,7 +267,7 @@ fn give_ports(state: &mut State, new: &mut Value, dry_run: bool) -> Result<(), F
         given.push((port["port"].clone(), port_number));
     }
     for port in new["spec"].get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        if object::at(port, &["nodePort"]).is_some() {
+        if object::value_at(port, &["nodePort"]).is_some() {
             continue;
         }
         let known = given.iter().find(|(number, _)| *number == port["port"]).map(|(_, known)| *known);
@@ -281,7 +282,7 @@ fn give_ports(state: &mut State, new: &mut Value, dry_run: bool) -> Result<(), F
 /// The families of addresses, of which this cluster has one.
 fn fill_families(spec: &mut Value) -> Result<(), FieldError> {
     let headless = object::list(spec, &["clusterIPs"]).first().is_some_and(|one| one == "None");
-    let selects = object::at(spec, &["selector"]).is_some();
+    let selects = object::value_at(spec, &["selector"]).is_some();
     let said = object::list(spec, &["ipFamilies"]);
     if headless && !selects {
         // without a selector it may hold endpoints of both families
@@ -301,18 +302,18 @@ fn fill_families(spec: &mut Value) -> Result<(), FieldError> {
     if spec["ipFamilyPolicy"] == "RequireDualStack" {
         let why =
             "Invalid value: \"RequireDualStack\": this cluster is not configured for dual-stack services";
-        return Err(FieldError::unsupported_here("spec.ipFamilyPolicy", why));
+        return Err(FieldError::unsupported_value("spec.ipFamilyPolicy", why));
     }
     if let Some(at) = said.iter().position(|family| family == "IPv6") {
         let why = "Invalid value: \"IPv6\": not configured on this cluster";
-        return Err(FieldError::unsupported_here(format!("spec.ipFamilies[{at}]"), why));
+        return Err(FieldError::unsupported_value(format!("spec.ipFamilies[{at}]"), why));
     }
     let addresses = object::list(spec, &["clusterIPs"]);
     let by_address = addresses.iter().position(|one| one.as_str().is_some_and(|one| one.contains(':')));
     if let Some(at) = by_address {
         let address = &spec["clusterIPs"][at];
         let why = format!("Invalid value: {address}: not configured on this cluster");
-        return Err(FieldError::unsupported_here(format!("spec.clusterIPs[{at}]"), &why));
+        return Err(FieldError::unsupported_value(format!("spec.clusterIPs[{at}]"), &why));
     }
     set_default(spec, &["ipFamilyPolicy"], "SingleStack");
     set_default(spec, &["ipFamilies"], json!(["IPv4"]));

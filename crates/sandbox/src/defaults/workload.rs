@@ -2,27 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::{pod, rules};
+use super::{default_rules, pod};
 use crate::object::{self, set_default};
 
 pub(super) fn deployment(new: &mut Value) {
-    rules::apply(rules::DEPLOYMENT, new);
+    default_rules::apply_rules(default_rules::DEPLOYMENT, new);
     if object::text(new, &["spec", "strategy", "type"]) == Some("RollingUpdate") {
-        rules::apply(rules::DEPLOYMENT_ROLLING, new);
+        default_rules::apply_rules(default_rules::DEPLOYMENT_ROLLING, new);
     }
     pod::fill_template(new, "spec.template");
 }
 
 pub(super) fn replica_set(new: &mut Value) {
-    rules::apply(rules::REPLICA_SET, new);
+    default_rules::apply_rules(default_rules::REPLICA_SET, new);
     pod::fill_template(new, "spec.template");
 }
 
 pub(super) fn stateful_set(new: &mut Value) {
-    rules::apply(rules::STATEFUL_SET, new);
-    let strategy = object::place(new, &["spec", "updateStrategy"]);
+    default_rules::apply_rules(default_rules::STATEFUL_SET, new);
+    let strategy = object::value_mut(new, &["spec", "updateStrategy"]);
     // an explicit strategy gets no default parameters
-    if object::at(strategy, &["type"]).is_none() {
+    if object::value_at(strategy, &["type"]).is_none() {
         object::set(strategy, &["type"], "RollingUpdate");
         set_default(strategy, &["rollingUpdate"], json!({}));
     }
@@ -34,7 +34,7 @@ pub(super) fn stateful_set(new: &mut Value) {
 
 /// Without metrics an autoscaler uses CPU; a partial behaviour is completed.
 pub(super) fn autoscaler(new: &mut Value) {
-    rules::apply(rules::AUTOSCALER, new);
+    default_rules::apply_rules(default_rules::AUTOSCALER, new);
     let target = json!({"type": "Utilization", "averageUtilization": 80});
     set_default(
         new,
@@ -57,9 +57,9 @@ pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.gene
 
 pub(super) fn daemon_set(new: &mut Value) {
     set_default(new, &["metadata", "annotations", TEMPLATE_GENERATION], "1");
-    rules::apply(rules::DAEMON_SET, new);
+    default_rules::apply_rules(default_rules::DAEMON_SET, new);
     if object::text(new, &["spec", "updateStrategy", "type"]) == Some("RollingUpdate") {
-        rules::apply(rules::DAEMON_SET_ROLLING, new);
+        default_rules::apply_rules(default_rules::DAEMON_SET_ROLLING, new);
     }
     pod::fill_template(new, "spec.template");
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::registry::{Registry, ResourceKind};
+use crate::registry::{KindRegistry, ResourceKind};
 
 /// The core group alone, or all the others.
-pub(crate) fn group_list(registry: &Registry, core: bool) -> &str {
+pub(crate) fn group_list(registry: &KindRegistry, core: bool) -> &str {
     registry.discovery(core, || list_of(registry, core).to_string())
 }
 
-fn list_of(registry: &Registry, core: bool) -> Value {
+fn list_of(registry: &KindRegistry, core: bool) -> Value {
     let items: Vec<Value> = registry
         .groups()
         .iter()
@@ -27,7 +27,7 @@ fn list_of(registry: &Registry, core: bool) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
-fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
+fn version_of(registry: &KindRegistry, group: &str, version: &str) -> Value {
     let resources: Vec<Value> = registry
         .all()
         .filter(|kind| kind.group == group && kind.version == version)

@@ -3,28 +3,28 @@
 use serde_json::{Value, json};
 
 use crate::object;
-use crate::registry::{Registry, ResourceKind};
+use crate::registry::{KindRegistry, ResourceKind};
 
 pub(crate) fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]})
 }
 
-pub(crate) fn groups(registry: &Registry) -> Value {
+pub(crate) fn groups(registry: &KindRegistry) -> Value {
     let groups: Vec<Value> = registry
         .groups()
         .iter()
         .filter(|(group, _)| !group.is_empty())
-        .map(|(group, versions)| entry(group, versions))
+        .map(|(group, versions)| group_entry(group, versions))
         .collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-pub(crate) fn group(registry: &Registry, name: &str) -> Value {
+pub(crate) fn group(registry: &KindRegistry, name: &str) -> Value {
     let groups = registry.groups();
     let versions = groups.iter().find(|(group, _)| *group == name).map(|(_, versions)| versions.as_slice());
     let mut out = json!({"kind": "APIGroup", "apiVersion": "v1"});
-    if let Value::Object(fields) = entry(name, versions.unwrap_or_default()) {
+    if let Value::Object(fields) = group_entry(name, versions.unwrap_or_default()) {
         for (field, value) in fields {
             out[field] = value;
         }
@@ -32,7 +32,7 @@ pub(crate) fn group(registry: &Registry, name: &str) -> Value {
     out
 }
 
-fn entry(group: &str, versions: &[&str]) -> Value {
+fn group_entry(group: &str, versions: &[&str]) -> Value {
     let versions: Vec<Value> = versions
         .iter()
         .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
@@ -41,14 +41,14 @@ fn entry(group: &str, versions: &[&str]) -> Value {
     json!({"name": group, "versions": versions, "preferredVersion": preferred})
 }
 
-pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Value {
+pub(crate) fn resources(registry: &KindRegistry, group: &str, version: &str) -> Value {
     let kinds: Vec<&ResourceKind> = registry
         .all()
         .filter(|kind| kind.group == group && kind.version == version)
         .map(AsRef::as_ref)
         .collect();
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let resources: Vec<Value> = kinds.iter().flat_map(|kind| rows(kind)).collect();
+    let resources: Vec<Value> = kinds.iter().flat_map(|kind| resource_entries(kind)).collect();
     let mut list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
         "resources": resources});
     if group.is_empty() {
@@ -57,7 +57,7 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Valu
     list
 }
 
-fn rows(kind: &ResourceKind) -> Vec<Value> {
+fn resource_entries(kind: &ResourceKind) -> Vec<Value> {
     let mut row = json!({"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced,
         "kind": kind.kind, "verbs": kind.verbs});
     if !kind.short_names.is_empty() {

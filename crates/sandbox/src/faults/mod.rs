@@ -5,25 +5,25 @@
 //! same requests at the same virtual times meet the same faults. Every fault that occurred is counted. Faults of
 //! watches change the stream of lines; the cluster's own state is not affected.
 
-mod calendar;
+mod cluster_backup;
 mod control;
-mod disturbed;
+mod event_schedule;
 mod fault;
-mod matching;
+mod fault_state;
+mod faulty_watch;
 mod plan;
 mod random;
-mod restore;
-mod strike;
+mod request_match;
 mod webhook;
 
+pub use cluster_backup::ClusterBackup;
 pub use fault::Fault;
-pub use matching::RequestMatch;
-pub use plan::{ClusterEvent, FaultPlan, FaultRule, Trouble};
-pub use restore::Backup;
-pub use webhook::{Mutation, Webhook};
+pub use plan::{FaultEffect, FaultPlan, FaultRule, PlannedClusterEvent};
+pub use request_match::RequestMatch;
+pub use webhook::{MutatingWebhook, WebhookMutation};
 
-pub(crate) use calendar::start as start_calendar;
-pub(crate) use disturbed::disturb;
-use strike::WatchTrouble;
-pub(crate) use strike::{Faults, Strike};
-pub(crate) use webhook::admit;
+pub(crate) use event_schedule::start as start_calendar;
+use fault_state::WatchFaults;
+pub(crate) use fault_state::{FaultState, RequestFaults};
+pub(crate) use faulty_watch::with_watch_faults;
+pub(crate) use webhook::apply_webhooks;

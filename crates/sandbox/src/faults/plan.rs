@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Fault, RequestMatch, Webhook};
+use super::{Fault, MutatingWebhook, RequestMatch};
 
 /// Faults of one cluster; times count from [`Sandbox::set_faults`](crate::Sandbox::set_faults).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,16 +11,16 @@ pub struct FaultPlan {
     pub seed: u64,
     pub rules: Vec<FaultRule>,
     /// They change all writes, also of the controllers, until the plan is replaced.
-    pub webhooks: Vec<Webhook>,
+    pub webhooks: Vec<MutatingWebhook>,
     /// Events of the whole cluster, with their times.
-    pub events: Vec<(Duration, ClusterEvent)>,
+    pub events: Vec<(Duration, PlannedClusterEvent)>,
 }
 
 /// A fault for a class of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultRule {
     pub(super) matching: RequestMatch,
-    pub(super) trouble: Trouble,
+    pub(super) effect: FaultEffect,
     pub(super) per_mille: u64,
     /// Empty: always.
     pub(super) windows: Vec<Range<Duration>>,
@@ -28,7 +28,7 @@ pub struct FaultRule {
 
 /// The effect on a request. Of several that fail one request, the first of the plan applies.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Trouble {
+pub enum FaultEffect {
     /// The request fails.
     Request(Fault),
     /// The answer comes later, by a time between the two.
@@ -51,7 +51,7 @@ pub enum Trouble {
 
 /// An event of a whole cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClusterEvent {
+pub enum PlannedClusterEvent {
     /// Requests fail to connect, watches break.
     Down,
     Up,
@@ -76,30 +76,30 @@ impl FaultPlan {
         self
     }
 
-    pub fn webhook(mut self, webhook: Webhook) -> Self {
+    pub fn webhook(mut self, webhook: MutatingWebhook) -> Self {
         self.webhooks.push(webhook);
         self
     }
 
-    pub fn event(mut self, at: Duration, event: ClusterEvent) -> Self {
+    pub fn event(mut self, at: Duration, event: PlannedClusterEvent) -> Self {
         self.events.push((at, event));
         self
     }
 
     /// The cluster cannot be reached from one time to another.
     pub fn down(self, window: Range<Duration>) -> Self {
-        self.event(window.start, ClusterEvent::Down).event(window.end, ClusterEvent::Up)
+        self.event(window.start, PlannedClusterEvent::Down).event(window.end, PlannedClusterEvent::Up)
     }
 }
 
 impl FaultRule {
     /// For every such request, always.
-    pub fn new(matching: RequestMatch, trouble: Trouble) -> Self {
-        Self { matching, trouble, per_mille: 1000, windows: Vec::new() }
+    pub fn new(matching: RequestMatch, trouble: FaultEffect) -> Self {
+        Self { matching, effect: trouble, per_mille: 1000, windows: Vec::new() }
     }
 
     pub fn failing(matching: RequestMatch, fault: Fault) -> Self {
-        Self::new(matching, Trouble::Request(fault))
+        Self::new(matching, FaultEffect::Request(fault))
     }
 
     /// Only for this many of a thousand.
@@ -115,7 +115,7 @@ impl FaultRule {
     }
 }
 
-impl Trouble {
+impl FaultEffect {
     /// The name under which [`Sandbox::struck`](crate::Sandbox::struck) counts it.
     pub(super) fn name(&self) -> String {
         match self {

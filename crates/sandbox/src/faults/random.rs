@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{ClusterEvent, Fault, FaultPlan, FaultRule, Mutation, RequestMatch, Trouble, Webhook};
+use super::{
+    Fault, FaultEffect, FaultPlan, FaultRule, MutatingWebhook, PlannedClusterEvent, RequestMatch,
+    WebhookMutation,
+};
 use crate::seed::Seed;
 
 impl FaultPlan {
@@ -13,12 +16,12 @@ impl FaultPlan {
         let mut draw = Seed::new(seed ^ 0xFA17);
         let strength = u64::from(intensity.min(100));
         let mut plan = Self::new(draw.next());
-        for trouble in troubles() {
+        for trouble in all_effects() {
             let wanted = draw.below(100) < 20 + strength / 2;
             let per_mille = draw.below(1 + strength * 3).min(400);
             let (from, to) = window(&mut draw, lasting);
             if wanted && per_mille > 0 {
-                let matching = matching(&mut draw, &trouble);
+                let matching = matching_requests(&mut draw, &trouble);
                 let rule = FaultRule::new(matching, trouble);
                 plan.rules.push(rule.per_mille(u16::try_from(per_mille).unwrap_or(400)).within(from..to));
             }
@@ -31,9 +34,11 @@ impl FaultPlan {
         }
         plan.add_events(&mut draw, strength, lasting);
         if draw.below(200) < strength {
-            let mutation =
-                Mutation::Annotation { key: "webhook.example.com/seen".to_owned(), value: "yes".to_owned() };
-            plan.webhooks.push(Webhook { resource: "pods".to_owned(), mutation });
+            let mutation = WebhookMutation::Annotation {
+                key: "webhook.example.com/seen".to_owned(),
+                value: "yes".to_owned(),
+            };
+            plan.webhooks.push(MutatingWebhook { resource: "pods".to_owned(), mutation });
         }
         plan
     }
@@ -45,22 +50,25 @@ impl FaultPlan {
                 0 => {
                     let up =
                         (at + draw.duration(Duration::from_secs(1), Duration::from_secs(20))).min(lasting);
-                    self.events.extend([(at, ClusterEvent::Down), (up, ClusterEvent::Up)]);
+                    self.events.extend([(at, PlannedClusterEvent::Down), (up, PlannedClusterEvent::Up)]);
                 }
-                1 => self.events.push((at, ClusterEvent::CutWatches)),
-                2 => self.events.push((at, ClusterEvent::Compact)),
+                1 => self.events.push((at, PlannedClusterEvent::CutWatches)),
+                2 => self.events.push((at, PlannedClusterEvent::Compact)),
                 _ => {
                     let seconds = i64::try_from(draw.below(7200)).unwrap_or_default() - 3600;
-                    self.events.extend([(at, ClusterEvent::Skew(seconds)), (lasting, ClusterEvent::Skew(0))]);
+                    self.events.extend([
+                        (at, PlannedClusterEvent::Skew(seconds)),
+                        (lasting, PlannedClusterEvent::Skew(0)),
+                    ]);
                 }
             }
         }
     }
 }
 
-fn troubles() -> Vec<Trouble> {
+fn all_effects() -> Vec<FaultEffect> {
     let seconds = Duration::from_secs;
-    let mut troubles: Vec<Trouble> = [
+    let mut troubles: Vec<FaultEffect> = [
         Fault::too_many_requests(1),
         Fault::internal_error(),
         Fault::unavailable(),
@@ -71,25 +79,25 @@ fn troubles() -> Vec<Trouble> {
         Fault::invalid("denied by the rules of the sandbox"),
     ]
     .into_iter()
-    .map(Trouble::Request)
+    .map(FaultEffect::Request)
     .collect();
     troubles.extend([
-        Trouble::Latency { shortest: Duration::from_millis(1), longest: seconds(3) },
-        Trouble::StaleList { lag: 20 },
-        Trouble::WatchCut { shortest: Duration::ZERO, longest: seconds(30) },
-        Trouble::WatchSilent { shortest: Duration::ZERO, longest: seconds(30) },
-        Trouble::WatchExpired { shortest: Duration::ZERO, longest: seconds(30) },
-        Trouble::DuplicateEvents { per_mille: 200 },
-        Trouble::LateBookmarks { by: seconds(45) },
+        FaultEffect::Latency { shortest: Duration::from_millis(1), longest: seconds(3) },
+        FaultEffect::StaleList { lag: 20 },
+        FaultEffect::WatchCut { shortest: Duration::ZERO, longest: seconds(30) },
+        FaultEffect::WatchSilent { shortest: Duration::ZERO, longest: seconds(30) },
+        FaultEffect::WatchExpired { shortest: Duration::ZERO, longest: seconds(30) },
+        FaultEffect::DuplicateEvents { per_mille: 200 },
+        FaultEffect::LateBookmarks { by: seconds(45) },
     ]);
     troubles
 }
 
 /// Refusals of content are for writes only; the rest is for all.
-fn matching(draw: &mut Seed, trouble: &Trouble) -> RequestMatch {
+fn matching_requests(draw: &mut Seed, trouble: &FaultEffect) -> RequestMatch {
     match trouble {
-        Trouble::Request(Fault::Refusal { .. }) => RequestMatch::writes(),
-        Trouble::Request(_) if draw.below(2) == 0 => RequestMatch::writes(),
+        FaultEffect::Request(Fault::Refusal { .. }) => RequestMatch::writes(),
+        FaultEffect::Request(_) if draw.below(2) == 0 => RequestMatch::writes(),
         _ => RequestMatch::any(),
     }
 }

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::State;
+use crate::cluster::SandboxState;
 use crate::object;
 use crate::registry::ResourceKind;
 
 /// A change of every object of a resource that is created or updated, by whomever.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Webhook {
+pub struct MutatingWebhook {
     /// `pods`, `deployments.apps`.
     pub resource: String,
-    pub mutation: Mutation,
+    pub mutation: WebhookMutation,
 }
 
 /// The change of a webhook, which is idempotent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Mutation {
+pub enum WebhookMutation {
     Annotation {
         key: String,
         value: String,
@@ -38,25 +38,27 @@ pub enum Mutation {
 }
 
 /// Lets the webhooks change an object; true when one did.
-pub(crate) fn admit(state: &State, kind: &ResourceKind, new: &mut Value) -> bool {
+pub(crate) fn apply_webhooks(state: &SandboxState, kind: &ResourceKind, new: &mut Value) -> bool {
     let mut changed = false;
-    for webhook in state.webhooks.iter().filter(|webhook| kind.is(&webhook.resource)) {
+    for webhook in state.webhooks.iter().filter(|webhook| kind.has_resource_name(&webhook.resource)) {
         changed |= webhook.mutation.change(new);
     }
     changed
 }
 
-impl Mutation {
+impl WebhookMutation {
     fn change(&self, new: &mut Value) -> bool {
         match self {
-            Self::Annotation { key, value } => set(new, &["metadata", "annotations", key], json!(value)),
-            Self::Label { key, value } => set(new, &["metadata", "labels", key], json!(value)),
+            Self::Annotation { key, value } => {
+                set_field(new, &["metadata", "annotations", key], json!(value))
+            }
+            Self::Label { key, value } => set_field(new, &["metadata", "labels", key], json!(value)),
             Self::Set { path, value } => {
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
-                set(new, &path, value.clone())
+                set_field(new, &path, value.clone())
             }
             Self::Sidecar { name, image } => {
-                let place = object::place(new, &["spec", "containers"]);
+                let place = object::value_mut(new, &["spec", "containers"]);
                 match place.as_array_mut() {
                     Some(containers) if containers.iter().all(|one| one["name"] != name.as_str()) => {
                         containers.push(json!({"name": name, "image": image}));
@@ -69,8 +71,8 @@ impl Mutation {
     }
 }
 
-fn set(new: &mut Value, path: &[&str], value: Value) -> bool {
-    if object::at(new, path) == Some(&value) {
+fn set_field(new: &mut Value, path: &[&str], value: Value) -> bool {
+    if object::value_at(new, path) == Some(&value) {
         return false;
     }
     object::set(new, path, value);

@@ -10,14 +10,14 @@ use tokio_rustls::TlsAcceptor;
 use super::ListenError;
 
 #[derive(Debug)]
-pub(super) struct Identity {
+pub(super) struct TlsIdentity {
     /// PEM.
     pub(super) authority: String,
     certificate: CertificateDer<'static>,
     key: Vec<u8>,
 }
 
-impl Identity {
+impl TlsIdentity {
     pub(super) fn generate(cluster: &str) -> Result<Self, ListenError> {
         Self::signed(cluster)
             .map_err(|source| ListenError::Certificate { cluster: cluster.to_owned(), source })

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::cluster::Sandbox;
-use certificate::Identity;
+use certificate::TlsIdentity;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
@@ -31,7 +31,7 @@ pub enum ListenError {
 }
 
 /// An open listener; dropping it closes it.
-pub struct Listener {
+pub struct SandboxListener {
     cluster: String,
     address: SocketAddr,
     token: String,
@@ -44,16 +44,16 @@ impl Sandbox {
     ///
     /// # Errors
     /// When the address is taken, or no certificate could be made.
-    pub async fn listen(&self, address: SocketAddr) -> Result<Listener, ListenError> {
+    pub async fn listen(&self, address: SocketAddr) -> Result<SandboxListener, ListenError> {
         let cluster = self.name().to_owned();
-        let identity = Identity::generate(&cluster)?;
+        let identity = TlsIdentity::generate(&cluster)?;
         let token = draw_token().ok_or_else(|| ListenError::Token { cluster: cluster.clone() })?;
         let socket =
             TcpListener::bind(address).await.map_err(|source| ListenError::Bind { address, source })?;
         let address = socket.local_addr().map_err(|source| ListenError::Bind { address, source })?;
         let tls = identity.server(&cluster)?;
         let task = tokio::spawn(serve::accept(socket, tls, self.cluster.clone(), token.clone()));
-        Ok(Listener { cluster, address, token, authority: identity.authority, task })
+        Ok(SandboxListener { cluster, address, token, authority: identity.authority, task })
     }
 }
 
@@ -63,7 +63,7 @@ fn draw_token() -> Option<String> {
     Some(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-impl Listener {
+impl SandboxListener {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -104,14 +104,14 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SandboxListener {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// The token stays out of logs.
-impl fmt::Debug for Listener {
+impl fmt::Debug for SandboxListener {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Listener")
             .field("cluster", &self.cluster)

@@ -15,15 +15,20 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
-use crate::cluster::Cluster;
+use crate::api_error::ApiError;
+use crate::cluster::SandboxCluster;
 use crate::service::SandboxService;
-use crate::status::ApiError;
-use crate::wire::answer::{self, ResponseBody};
+use crate::wire::response::{self, ResponseBody};
 
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Accepts until aborted; its connections end with it.
-pub(super) async fn accept(socket: TcpListener, tls: TlsAcceptor, cluster: Arc<Cluster>, token: String) {
+pub(super) async fn accept(
+    socket: TcpListener,
+    tls: TlsAcceptor,
+    cluster: Arc<SandboxCluster>,
+    token: String,
+) {
     let token: Arc<str> = format!("Bearer {token}").into();
     let mut connections = JoinSet::new();
     loop {
@@ -37,7 +42,7 @@ pub(super) async fn accept(socket: TcpListener, tls: TlsAcceptor, cluster: Arc<C
                 Err(error) => {
                     tracing::debug!(%error, "failed to accept a connection");
                     // no file descriptor is free: it fails again at once until one is
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
             Some(_) = connections.join_next() => {}
@@ -45,27 +50,27 @@ pub(super) async fn accept(socket: TcpListener, tls: TlsAcceptor, cluster: Arc<C
     }
 }
 
-async fn connection(stream: TcpStream, tls: TlsAcceptor, cluster: Arc<Cluster>, token: Arc<str>) {
+async fn connection(stream: TcpStream, tls: TlsAcceptor, cluster: Arc<SandboxCluster>, token: Arc<str>) {
     let stream = match tls.accept(stream).await {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!(%error, "failed to agree on TLS"),
     };
-    let service = service_fn(move |request| answer(request, cluster.clone(), token.clone()));
+    let service = service_fn(move |request| forward_request(request, cluster.clone(), token.clone()));
     let served = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
     if let Err(error) = served {
         tracing::debug!(%error, "failed to serve a connection");
     }
 }
 
-async fn answer(
+async fn forward_request(
     request: Request<Incoming>,
-    cluster: Arc<Cluster>,
+    cluster: Arc<SandboxCluster>,
     token: Arc<str>,
 ) -> Result<Response<ResponseBody>, io::Error> {
     let sent = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     if sent != Some(&*token) {
         let error = ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
-        return Ok(answer::error(&error, None));
+        return Ok(response::error(&error, None));
     }
     SandboxService::new(cluster).call(request).await
 }

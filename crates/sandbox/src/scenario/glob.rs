@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Glob(String);
+pub(crate) struct ScenarioGlob(String);
 
-impl Glob {
+impl ScenarioGlob {
     pub(crate) fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -16,13 +16,13 @@ impl Glob {
     }
 
     /// Does the whole text fit?
-    pub(crate) fn fits(&self, text: &str) -> bool {
-        fits(self.0.as_bytes(), text.as_bytes())
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        matches_bytes(self.0.as_bytes(), text.as_bytes())
     }
 }
 
 /// Goes back to the last `*` only, so the time is at most the product of the lengths.
-fn fits(pattern: &[u8], text: &[u8]) -> bool {
+fn matches_bytes(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while let Some(byte) = text.get(read) {
@@ -53,9 +53,9 @@ mod tests {
     use super::*;
 
     fn check(pattern: &str, fitting: &[&str], others: &[&str]) {
-        let glob = Glob::new(pattern);
-        assert!(fitting.iter().all(|text| glob.fits(text)), "{pattern} fits {fitting:?}");
-        assert!(others.iter().all(|text| !glob.fits(text)), "{pattern} does not fit {others:?}");
+        let glob = ScenarioGlob::new(pattern);
+        assert!(fitting.iter().all(|text| glob.matches(text)), "{pattern} fits {fitting:?}");
+        assert!(others.iter().all(|text| !glob.matches(text)), "{pattern} does not fit {others:?}");
     }
 
     #[test]

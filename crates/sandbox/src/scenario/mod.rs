@@ -8,31 +8,31 @@
 mod error;
 mod glob;
 mod rule;
-mod words;
+mod rule_values;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 pub use error::ScenarioError;
-pub(crate) use glob::Glob;
-use rule::Rule;
-pub(crate) use words::{Share, Span};
+pub(crate) use glob::ScenarioGlob;
+use rule::ScenarioRule;
+pub(crate) use rule_values::{DurationRange, PodShare};
 
 /// Rules in their order.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     #[serde(default)]
-    rules: Vec<Rule>,
+    rules: Vec<ScenarioRule>,
 }
 
 /// The pod that the patterns of a rule match against.
 #[derive(Debug)]
-pub(crate) struct Subject<'s> {
+pub(crate) struct ScenarioPod<'s> {
     pub(crate) cluster: &'s str,
     pub(crate) pod: &'s Value,
     /// Kind and name of the pod and of those that control it.
-    pub(crate) line: Vec<(String, String)>,
+    pub(crate) owner_chain: Vec<(String, String)>,
 }
 
 impl Scenario {
@@ -54,8 +54,8 @@ impl Scenario {
     }
 
     /// The annotations that the first fitting rule gives the pod.
-    pub(crate) fn words_for(&self, subject: &Subject<'_>) -> Vec<(&'static str, String)> {
-        let rule = self.rules.iter().find(|rule| rule.fits(subject));
-        rule.map(Rule::annotations).unwrap_or_default()
+    pub(crate) fn annotations_for(&self, subject: &ScenarioPod<'_>) -> Vec<(&'static str, String)> {
+        let rule = self.rules.iter().find(|rule| rule.matches(subject));
+        rule.map(ScenarioRule::annotations).unwrap_or_default()
     }
 }

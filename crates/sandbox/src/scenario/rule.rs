@@ -3,18 +3,18 @@
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
 
-use super::{Glob, Share, Span, Subject};
+use super::{DurationRange, PodShare, ScenarioGlob, ScenarioPod};
+use crate::controllers::sim_annotations;
 use crate::object;
-use crate::workloads::words;
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Rule {
-    cluster: Option<Glob>,
-    namespace: Option<Glob>,
-    image: Option<Glob>,
-    kind: Option<Glob>,
-    name: Option<Glob>,
+pub(super) struct ScenarioRule {
+    cluster: Option<ScenarioGlob>,
+    namespace: Option<ScenarioGlob>,
+    image: Option<ScenarioGlob>,
+    kind: Option<ScenarioGlob>,
+    name: Option<ScenarioGlob>,
     #[serde(default, deserialize_with = "span")]
     start: Option<String>,
     #[serde(default, deserialize_with = "span")]
@@ -31,11 +31,12 @@ pub(super) struct Rule {
 }
 
 /// Failures that begin before the pod runs, or end it: they have no later beginning.
-const AT_ONCE: &[&str] = &["unschedulable", "config-error", "slow-terminate", "image-pull", "init"];
+const IMMEDIATE_FAILURES: &[&str] =
+    &["unschedulable", "config-error", "slow-terminate", "image-pull", "init"];
 /// Failures that do not repeat within one pod.
-const ONCE: &[&str] = &["unschedulable", "config-error", "slow-terminate", "evict"];
+const UNREPEATED_FAILURES: &[&str] = &["unschedulable", "config-error", "slow-terminate", "evict"];
 
-impl Rule {
+impl ScenarioRule {
     /// Checks that involve several keys.
     pub(super) fn check(&self) -> Result<(), String> {
         let lonely = self.fail_after.is_some() || self.fail_count.is_some() || self.fail_share.is_some();
@@ -43,35 +44,36 @@ impl Rule {
             None if lonely => {
                 Err("fail-after, fail-count and fail-share say nothing without fail".to_owned())
             }
-            Some(fail) if self.fail_after.is_some() && AT_ONCE.contains(&fail) => {
+            Some(fail) if self.fail_after.is_some() && IMMEDIATE_FAILURES.contains(&fail) => {
                 Err(format!("fail-after says nothing with {fail}"))
             }
-            Some(fail) if self.fail_count.is_some() && ONCE.contains(&fail) => {
+            Some(fail) if self.fail_count.is_some() && UNREPEATED_FAILURES.contains(&fail) => {
                 Err(format!("fail-count says nothing with {fail}"))
             }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn fits(&self, subject: &Subject<'_>) -> bool {
-        let fits = |glob: &Option<Glob>, text: &str| glob.as_ref().is_none_or(|glob| glob.fits(text));
+    pub(super) fn matches(&self, subject: &ScenarioPod<'_>) -> bool {
+        let fits =
+            |glob: &Option<ScenarioGlob>, text: &str| glob.as_ref().is_none_or(|glob| glob.matches(text));
         fits(&self.cluster, subject.cluster)
             && fits(&self.namespace, object::namespace(subject.pod))
             && (self.image.is_none() || images(subject.pod).any(|image| fits(&self.image, image)))
-            && subject.line.iter().any(|(kind, name)| fits(&self.kind, kind) && fits(&self.name, name))
+            && subject.owner_chain.iter().any(|(kind, name)| fits(&self.kind, kind) && fits(&self.name, name))
     }
 
     pub(super) fn annotations(&self) -> Vec<(&'static str, String)> {
         let said = [
-            (words::IMAGE, self.image.as_ref().map(|glob| glob.text().to_owned())),
-            (words::START, self.start.clone()),
-            (words::READY_AFTER, self.ready_after.clone()),
-            (words::FAIL, self.fail.clone()),
-            (words::FAIL_AFTER, self.fail_after.clone()),
-            (words::FAIL_COUNT, self.fail_count.map(|count| count.to_string())),
-            (words::FAIL_SHARE, self.fail_share.clone()),
-            (words::EXIT_CODE, self.exit_code.map(|code| code.to_string())),
-            (words::LOG, self.log.clone()),
+            (sim_annotations::IMAGE, self.image.as_ref().map(|glob| glob.text().to_owned())),
+            (sim_annotations::START, self.start.clone()),
+            (sim_annotations::READY_AFTER, self.ready_after.clone()),
+            (sim_annotations::FAIL, self.fail.clone()),
+            (sim_annotations::FAIL_AFTER, self.fail_after.clone()),
+            (sim_annotations::FAIL_COUNT, self.fail_count.map(|count| count.to_string())),
+            (sim_annotations::FAIL_SHARE, self.fail_share.clone()),
+            (sim_annotations::EXIT_CODE, self.exit_code.map(|code| code.to_string())),
+            (sim_annotations::LOG, self.log.clone()),
         ];
         said.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
     }
@@ -94,15 +96,17 @@ fn checked<'de, D: Deserializer<'de>>(
 }
 
 fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let known = |text: &str| text == "slow" || Span::parse(text).is_some();
+    let known = |text: &str| text == "slow" || DurationRange::parse(text).is_some();
     checked(from, known, |text| format!("{text:?} is not a time"))
 }
 
 fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    checked(from, |text| Share::parse(text).is_some(), |text| format!("{text:?} is not a share"))
+    checked(from, |text| PodShare::parse(text).is_some(), |text| format!("{text:?} is not a share"))
 }
 
 fn failure<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let known = |text: &str| words::FAILURES.contains(&text);
-    checked(from, known, |text| format!("unknown failure {text:?}, known are {}", words::FAILURES.join(", ")))
+    let known = |text: &str| sim_annotations::FAILURES.contains(&text);
+    checked(from, known, |text| {
+        format!("unknown failure {text:?}, known are {}", sim_annotations::FAILURES.join(", "))
+    })
 }

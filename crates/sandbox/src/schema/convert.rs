@@ -15,7 +15,7 @@ const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 /// Types whose rules are not read from a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Common {
+enum CommonMergeType {
     /// Anything, as one value.
     Untyped,
     /// Anything: maps merge by their keys, lists are one value.
@@ -24,16 +24,16 @@ enum Common {
 
 /// Converts definitions on demand, each once.
 #[derive(Debug)]
-pub(super) struct Converter<'d> {
+pub(super) struct MergeTypeConverter<'d> {
     definitions: &'d Map<String, Value>,
     pub(super) schema: MergeSchema,
     /// By name, and by the atomicity that a reference sets for its map.
     named: BTreeMap<(String, Option<bool>), TypeId>,
-    common: BTreeMap<Common, TypeId>,
+    common: BTreeMap<CommonMergeType, TypeId>,
     scalars: Vec<(ScalarType, TypeId)>,
 }
 
-impl<'d> Converter<'d> {
+impl<'d> MergeTypeConverter<'d> {
     pub(super) fn new(definitions: &'d Map<String, Value>) -> Self {
         Self {
             definitions,
@@ -70,7 +70,7 @@ impl<'d> Converter<'d> {
     }
 
     /// The type of a schema, or of the definition that it refers to.
-    pub(super) fn place(&mut self, schema: &Value, keeps_unknown: bool) -> TypeId {
+    pub(super) fn type_of_schema(&mut self, schema: &Value, keeps_unknown: bool) -> TypeId {
         if let Some(name) = reference(schema) {
             return self.overridden(name, map_is_atomic(schema));
         }
@@ -109,14 +109,14 @@ impl<'d> Converter<'d> {
         let mut fields = BTreeMap::new();
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
             let default = field.get("default").filter(|default| !default.is_null()).cloned();
-            fields.insert(name.clone(), FieldType { of: self.place(field, keeps_unknown), default });
+            fields.insert(name.clone(), FieldType { of: self.type_of_schema(field, keeps_unknown), default });
         }
         let element = match &schema["additionalProperties"] {
-            Value::Bool(true) => Some(self.common(Common::Deduced)),
+            Value::Bool(true) => Some(self.common(CommonMergeType::Deduced)),
             Value::Bool(false) => None,
-            values @ Value::Object(_) => Some(self.place(values, keeps_unknown)),
+            values @ Value::Object(_) => Some(self.type_of_schema(values, keeps_unknown)),
             // free where nothing is declared, closed where fields are
-            _ => (keeps_unknown || fields.is_empty()).then(|| self.common(Common::Deduced)),
+            _ => (keeps_unknown || fields.is_empty()).then(|| self.common(CommonMergeType::Deduced)),
         };
         MapType { fields, element, atomic: map_is_atomic(schema) == Some(true) }
     }
@@ -124,8 +124,8 @@ impl<'d> Converter<'d> {
     fn list(&mut self, schema: &Value, keeps_unknown: bool) -> ListType {
         let items = schema.get("items").filter(|items| items.is_object());
         let element = match items {
-            Some(items) => self.place(items, keeps_unknown),
-            None => self.common(Common::Untyped),
+            Some(items) => self.type_of_schema(items, keeps_unknown),
+            None => self.common(CommonMergeType::Untyped),
         };
         ListType { element, relation: self.relation(schema, items) }
     }
@@ -165,14 +165,14 @@ impl<'d> Converter<'d> {
         id
     }
 
-    fn common(&mut self, of: Common) -> TypeId {
+    fn common(&mut self, of: CommonMergeType) -> TypeId {
         if let Some(id) = self.common.get(&of) {
             return *id;
         }
         let id = self.schema.declare();
         self.common.insert(of, id);
         let mut definition = self.untyped();
-        if let (Common::Deduced, Some(map)) = (of, &mut definition.map) {
+        if let (CommonMergeType::Deduced, Some(map)) = (of, &mut definition.map) {
             *map = MapType { element: Some(id), ..MapType::default() };
         }
         self.schema.define(id, definition);
@@ -180,7 +180,7 @@ impl<'d> Converter<'d> {
     }
 
     fn untyped(&mut self) -> TypeDefinition {
-        let element = self.common(Common::Untyped);
+        let element = self.common(CommonMergeType::Untyped);
         TypeDefinition {
             scalar: Some(ScalarType::Untyped),
             list: Some(ListType { element, relation: ListRelation::Atomic }),

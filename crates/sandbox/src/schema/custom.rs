@@ -3,23 +3,23 @@
 use serde_json::{Value, json};
 
 use super::built_in;
-use super::convert::{Converter, OBJECT_META};
+use super::convert::{MergeTypeConverter, OBJECT_META};
 use crate::ssa::types::{MergeSchema, TypeId};
 
 /// How a custom kind merges, by the structural schema of its version. Without a schema everything is deduced: maps
 /// merge by their keys, lists are one value.
-pub(crate) fn custom(schema: Option<&Value>) -> (MergeSchema, TypeId) {
+pub(crate) fn custom_merge_type(schema: Option<&Value>) -> (MergeSchema, TypeId) {
     let root = match schema {
         Some(schema) => {
             let mut root = schema.clone();
-            embed(&mut root);
+            declare_embedded_objects(&mut root);
             declare_object(&mut root);
             root
         }
         None => json!({"type": "object"}),
     };
-    let mut converter = Converter::new(built_in().all());
-    let id = converter.place(&root, false);
+    let mut converter = MergeTypeConverter::new(built_in().all());
+    let id = converter.type_of_schema(&root, false);
     (converter.schema, id)
 }
 
@@ -36,13 +36,13 @@ fn declare_object(schema: &mut Value) {
 }
 
 /// Fields that hold whole objects have what objects have.
-fn embed(schema: &mut Value) {
+fn declare_embedded_objects(schema: &mut Value) {
     for field in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        embed(field.1);
+        declare_embedded_objects(field.1);
     }
     for inner in ["items", "additionalProperties"] {
         if let Some(inner) = schema.get_mut(inner) {
-            embed(inner);
+            declare_embedded_objects(inner);
         }
     }
     if schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {

@@ -2,24 +2,24 @@
 
 use serde_json::{Map, Value};
 
-use super::Definitions;
+use super::SchemaDefinitions;
 
 const REFERENCE: &str = "#/components/schemas/";
 
 /// The declared schema of one field of an object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Declaration<'d> {
-    definitions: &'d Definitions,
+pub(crate) struct FieldDeclaration<'d> {
+    definitions: &'d SchemaDefinitions,
     /// As it stands at the place: with its marks and its default.
-    declared: &'d Value,
+    field_schema: &'d Value,
     /// The schema that the field refers to, or else its own.
     schema: &'d Value,
     definition: Option<&'d str>,
 }
 
-impl<'d> Declaration<'d> {
-    pub(super) fn of(definitions: &'d Definitions, declared: &'d Value) -> Self {
-        let mut found = Self { definitions, declared, schema: declared, definition: None };
+impl<'d> FieldDeclaration<'d> {
+    pub(super) fn of(definitions: &'d SchemaDefinitions, declared: &'d Value) -> Self {
+        let mut found = Self { definitions, field_schema: declared, schema: declared, definition: None };
         while let Some(name) = reference(found.schema) {
             found.definition = Some(name);
             match definitions.all().get(name) {
@@ -31,18 +31,22 @@ impl<'d> Declaration<'d> {
     }
 
     /// A definition itself.
-    pub(super) fn definition_of(definitions: &'d Definitions, name: &'d str, schema: &'d Value) -> Self {
+    pub(super) fn definition_of(
+        definitions: &'d SchemaDefinitions,
+        name: &'d str,
+        schema: &'d Value,
+    ) -> Self {
         let found = Self::of(definitions, schema);
         Self { definition: found.definition.or(Some(name)), ..found }
     }
 
-    fn at(self, declared: &'d Value) -> Self {
+    fn with_field_schema(self, declared: &'d Value) -> Self {
         Self::of(self.definitions, declared)
     }
 
     /// A field of a struct; `None` where it is not declared.
     pub(crate) fn field(self, name: &str) -> Option<Self> {
-        self.fields()?.get(name).map(|field| self.at(field))
+        self.fields()?.get(name).map(|field| self.with_field_schema(field))
     }
 
     /// The declared fields; `None` for what is no struct.
@@ -52,13 +56,13 @@ impl<'d> Declaration<'d> {
 
     /// The items of a list.
     pub(crate) fn item(self) -> Option<Self> {
-        self.schema.get("items").map(|items| self.at(items))
+        self.schema.get("items").map(|items| self.with_field_schema(items))
     }
 
     /// The values of a map with free keys.
     pub(crate) fn value(self) -> Option<Self> {
         let values = self.schema.get("additionalProperties").filter(|values| values.is_object());
-        values.map(|values| self.at(values))
+        values.map(|values| self.with_field_schema(values))
     }
 
     /// The name of the definition that the place refers to.
@@ -78,7 +82,7 @@ impl<'d> Declaration<'d> {
     /// The default of the field.
     #[allow(dead_code, reason = "no reader but tests yet")]
     pub(crate) fn default(self) -> Option<&'d Value> {
-        self.declared.get("default").or_else(|| self.schema.get("default"))
+        self.field_schema.get("default").or_else(|| self.schema.get("default"))
     }
 
     #[allow(dead_code, reason = "no reader but tests yet")]
@@ -88,12 +92,12 @@ impl<'d> Declaration<'d> {
 
     /// The field by which strategic merge patches know the items of a list.
     pub(crate) fn patch_merge_key(self) -> Option<&'d str> {
-        self.declared.get("x-kubernetes-patch-merge-key")?.as_str()
+        self.field_schema.get("x-kubernetes-patch-merge-key")?.as_str()
     }
 
     /// Is `merge` or `retainKeys` a strategy of patches here?
     pub(crate) fn has_patch_strategy(self, strategy: &str) -> bool {
-        let strategies = self.declared["x-kubernetes-patch-strategy"].as_str().unwrap_or_default();
+        let strategies = self.field_schema["x-kubernetes-patch-strategy"].as_str().unwrap_or_default();
         strategies.split(',').any(|one| one == strategy)
     }
 }

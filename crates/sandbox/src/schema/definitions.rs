@@ -7,37 +7,38 @@ use std::sync::{LazyLock, OnceLock};
 use flate2::read::GzDecoder;
 use serde_json::{Map, Value};
 
-use super::Declaration;
-use super::convert::Converter;
+use super::FieldDeclaration;
+use super::convert::MergeTypeConverter;
 use crate::ssa::types::{MergeSchema, TypeId};
 
 static FILE: &[u8] = include_bytes!("../../schema/kubernetes-1.36.json.gz");
 
-static BUILT_IN: LazyLock<Definitions> = LazyLock::new(|| Definitions::read(FILE).unwrap_or_default());
+static BUILT_IN: LazyLock<SchemaDefinitions> =
+    LazyLock::new(|| SchemaDefinitions::read(FILE).unwrap_or_default());
 
 /// The definitions of the built-in kinds.
-pub(crate) fn built_in() -> &'static Definitions {
+pub(crate) fn built_in() -> &'static SchemaDefinitions {
     &BUILT_IN
 }
 
 /// Definitions that refer to each other by name.
 #[derive(Debug, Default)]
-pub(crate) struct Definitions {
+pub(crate) struct SchemaDefinitions {
     content: Value,
     /// Names of definitions by group, version and kind.
     kinds: HashMap<String, String>,
-    merge: OnceLock<Merge>,
+    merge: OnceLock<BuiltInMergeTypes>,
 }
 
 #[derive(Debug, Default)]
-struct Merge {
+struct BuiltInMergeTypes {
     schema: MergeSchema,
     types: HashMap<String, TypeId>,
 }
 
 static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
-impl Definitions {
+impl SchemaDefinitions {
     fn read(file: &[u8]) -> Option<Self> {
         let mut text = Vec::new();
         GzDecoder::new(file).read_to_end(&mut text).ok()?;
@@ -46,7 +47,7 @@ impl Definitions {
         for (name, schema) in content["definitions"].as_object()? {
             for kind in schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
                 let said = |field: &str| kind[field].as_str().unwrap_or_default();
-                kinds.insert(index(said("group"), said("version"), said("kind")), name.clone());
+                kinds.insert(kind_index_key(said("group"), said("version"), said("kind")), name.clone());
             }
         }
         Some(Self { content, kinds, merge: OnceLock::new() })
@@ -73,15 +74,17 @@ impl Definitions {
             ("batch", "v1beta1", "CronJob") | ("policy", "v1beta1", "PodDisruptionBudget") => "v1",
             _ => version,
         };
-        self.kinds.get(&index(group, version, kind)).map(String::as_str)
+        self.kinds.get(&kind_index_key(group, version, kind)).map(String::as_str)
     }
 
-    pub(crate) fn kind(&self, group: &str, version: &str, kind: &str) -> Option<Declaration<'_>> {
+    pub(crate) fn kind(&self, group: &str, version: &str, kind: &str) -> Option<FieldDeclaration<'_>> {
         self.named(self.name_of(group, version, kind)?)
     }
 
-    pub(crate) fn named(&self, name: &str) -> Option<Declaration<'_>> {
-        self.all().get_key_value(name).map(|(name, schema)| Declaration::definition_of(self, name, schema))
+    pub(crate) fn named(&self, name: &str) -> Option<FieldDeclaration<'_>> {
+        self.all()
+            .get_key_value(name)
+            .map(|(name, schema)| FieldDeclaration::definition_of(self, name, schema))
     }
 
     /// The schema that contains the merge types of all built-in kinds.
@@ -94,15 +97,15 @@ impl Definitions {
         self.merge().types.get(self.name_of(group, version, kind)?).copied()
     }
 
-    fn merge(&self) -> &Merge {
+    fn merge(&self) -> &BuiltInMergeTypes {
         self.merge.get_or_init(|| {
-            let mut converter = Converter::new(self.all());
+            let mut converter = MergeTypeConverter::new(self.all());
             let types = self.all().keys().map(|name| (name.clone(), converter.named(name))).collect();
-            Merge { schema: converter.schema, types }
+            BuiltInMergeTypes { schema: converter.schema, types }
         })
     }
 }
 
-fn index(group: &str, version: &str, kind: &str) -> String {
+fn kind_index_key(group: &str, version: &str, kind: &str) -> String {
     format!("{group}/{version}/{kind}")
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{built_in, custom};
+use super::{built_in, custom_merge_type};
 use crate::ssa::types::{ListRelation, MergeSchema, ScalarType, TypeDefinition, TypeId};
 
 /// The type at a path of a kind: `*` is an item or a value of a map, any other step is a field.
@@ -53,7 +53,7 @@ fn check(kind: &str, expected: &[(&str, &str)]) {
 }
 
 fn check_custom(schema: &Value, expected: &[(&str, &str)]) {
-    let (types, root) = custom(Some(schema));
+    let (types, root) = custom_merge_type(Some(schema));
     for (path, said) in expected {
         assert_eq!(say(at(&types, root, path)), *said, "{path}");
     }
@@ -162,7 +162,7 @@ fn custom_kinds_merge_by_their_schema() {
 
 #[test]
 fn a_custom_kind_without_schema_is_deduced() {
-    let (types, root) = custom(None);
+    let (types, root) = custom_merge_type(None);
     assert_eq!(say(at(&types, root, "")), "map");
     assert_eq!(say(at(&types, root, "*")), "any, atomic list, map");
 }

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
+use crate::api_error::ApiError;
 use crate::registry::ResourceKind;
-use crate::status::ApiError;
-use crate::store::text;
+use crate::store::json_text;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FieldSelector {
-    terms: Vec<Term>,
+    terms: Vec<FieldTerm>,
 }
 
 #[derive(Debug, Clone)]
-struct Term {
+struct FieldTerm {
     path: String,
     value: String,
     equal: bool,
@@ -37,10 +37,10 @@ impl FieldSelector {
     pub(super) fn matches_text(&self, object: &[u8]) -> bool {
         self.terms.iter().all(|term| {
             let path: Vec<&str> = term.path.split('.').collect();
-            let found = text::at(object, &path).and_then(|text| serde_json::from_slice(text).ok());
+            let found = json_text::value_at(object, &path).and_then(|text| serde_json::from_slice(text).ok());
             let found = match found {
                 Some(Value::String(text)) => text,
-                Some(Value::Null) | None => unset(&term.path).to_owned(),
+                Some(Value::Null) | None => default_value(&term.path).to_owned(),
                 Some(other) => other.to_string(),
             };
             (found == term.value) == term.equal
@@ -66,7 +66,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-fn term(kind: &ResourceKind, text: &str, part: &str) -> Result<Term, ApiError> {
+fn term(kind: &ResourceKind, text: &str, part: &str) -> Result<FieldTerm, ApiError> {
     let place = part.find("!=").into_iter().chain(part.find('=')).min();
     let Some(place) = place else {
         return Err(ApiError::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")));
@@ -78,7 +78,7 @@ fn term(kind: &ResourceKind, text: &str, part: &str) -> Result<Term, ApiError> {
     };
     let value = unescaped(value).map_err(ApiError::bad_request)?;
     check_field(kind, path)?;
-    Ok(Term { path: path.to_owned(), value, equal })
+    Ok(FieldTerm { path: path.to_owned(), value, equal })
 }
 
 fn unescaped(value: &str) -> Result<String, String> {
@@ -103,9 +103,9 @@ fn unescaped(value: &str) -> Result<String, String> {
 }
 
 fn check_field(kind: &ResourceKind, path: &str) -> Result<(), ApiError> {
-    let own = offered(kind);
+    let own = supported_fields(kind);
     let selectable = kind
-        .declared
+        .definition
         .as_ref()
         .is_some_and(|declared| declared.selectable.iter().any(|one| one.trim_start_matches('.') == path));
     let is_known = path == "metadata.name"
@@ -126,7 +126,7 @@ fn check_field(kind: &ResourceKind, path: &str) -> Result<(), ApiError> {
 }
 
 /// The value of a field that the object lacks.
-fn unset(path: &str) -> &'static str {
+fn default_value(path: &str) -> &'static str {
     match path {
         "spec.unschedulable" | "spec.hostNetwork" => "false",
         "status.successful" => "0",
@@ -134,7 +134,7 @@ fn unset(path: &str) -> &'static str {
     }
 }
 
-fn offered(kind: &ResourceKind) -> &'static [&'static str] {
+fn supported_fields(kind: &ResourceKind) -> &'static [&'static str] {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => &[
             "spec.nodeName",

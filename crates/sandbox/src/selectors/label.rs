@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::syntax;
+use super::label_syntax;
+use crate::api_error::ApiError;
 use crate::object;
-use crate::status::ApiError;
-use crate::store::text;
+use crate::store::json_text;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Requirement {
+pub(super) enum SelectorRequirement {
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
     Exists(String),
@@ -20,12 +20,12 @@ pub(super) enum Requirement {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LabelSelector {
-    requirements: Vec<Requirement>,
+    requirements: Vec<SelectorRequirement>,
 }
 
 impl LabelSelector {
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let requirements = syntax::parse(text).map_err(ApiError::bad_request)?;
+        let requirements = label_syntax::parse(text).map_err(ApiError::bad_request)?;
         Ok(Self { requirements })
     }
 
@@ -33,9 +33,10 @@ impl LabelSelector {
     pub(crate) fn of(selector: &Value) -> Self {
         let mut requirements = Vec::new();
         for (key, value) in
-            object::at(selector, &["matchLabels"]).and_then(Value::as_object).into_iter().flatten()
+            object::value_at(selector, &["matchLabels"]).and_then(Value::as_object).into_iter().flatten()
         {
-            requirements.push(Requirement::In(key.clone(), vec![value.as_str().unwrap_or("").to_owned()]));
+            requirements
+                .push(SelectorRequirement::In(key.clone(), vec![value.as_str().unwrap_or("").to_owned()]));
         }
         for expression in object::list(selector, &["matchExpressions"]) {
             let key = expression["key"].as_str().unwrap_or("").to_owned();
@@ -45,10 +46,10 @@ impl LabelSelector {
                 .map(str::to_owned)
                 .collect();
             match expression["operator"].as_str() {
-                Some("In") => requirements.push(Requirement::In(key, values)),
-                Some("NotIn") => requirements.push(Requirement::NotIn(key, values)),
-                Some("Exists") => requirements.push(Requirement::Exists(key)),
-                _ => requirements.push(Requirement::Missing(key)),
+                Some("In") => requirements.push(SelectorRequirement::In(key, values)),
+                Some("NotIn") => requirements.push(SelectorRequirement::NotIn(key, values)),
+                Some("Exists") => requirements.push(SelectorRequirement::Exists(key)),
+                _ => requirements.push(SelectorRequirement::Missing(key)),
             }
         }
         Self { requirements }
@@ -76,7 +77,7 @@ impl LabelSelector {
         let requirements = self.requirements.iter();
         requirements
             .filter_map(|requirement| match requirement {
-                Requirement::In(key, values) => match values.as_slice() {
+                SelectorRequirement::In(key, values) => match values.as_slice() {
                     [value] => Some((key.as_str(), value.as_str())),
                     _ => None,
                 },
@@ -86,7 +87,7 @@ impl LabelSelector {
     }
 
     pub(crate) fn matches(&self, object: &Value) -> bool {
-        let labels = object::at(object, &["metadata", "labels"]).unwrap_or(&Value::Null);
+        let labels = object::value_at(object, &["metadata", "labels"]).unwrap_or(&Value::Null);
         self.matches_labels(labels)
     }
 
@@ -95,7 +96,7 @@ impl LabelSelector {
         if self.is_empty() {
             return true;
         }
-        let labels = text::at(object, &["metadata", "labels"]);
+        let labels = json_text::value_at(object, &["metadata", "labels"]);
         let labels: Option<Value> = labels.and_then(|labels| serde_json::from_slice(labels).ok());
         self.matches_labels(&labels.unwrap_or_default())
     }
@@ -103,16 +104,16 @@ impl LabelSelector {
     pub(crate) fn matches_labels(&self, labels: &Value) -> bool {
         let label = |key: &str| labels.get(key).and_then(Value::as_str);
         self.requirements.iter().all(|requirement| match requirement {
-            Requirement::In(key, values) => {
+            SelectorRequirement::In(key, values) => {
                 label(key).is_some_and(|value| values.iter().any(|one| one == value))
             }
-            Requirement::NotIn(key, values) => {
+            SelectorRequirement::NotIn(key, values) => {
                 label(key).is_none_or(|value| values.iter().all(|one| one != value))
             }
-            Requirement::Exists(key) => label(key).is_some(),
-            Requirement::Missing(key) => label(key).is_none(),
-            Requirement::Above(key, bound) => number(label(key)).is_some_and(|value| value > *bound),
-            Requirement::Below(key, bound) => number(label(key)).is_some_and(|value| value < *bound),
+            SelectorRequirement::Exists(key) => label(key).is_some(),
+            SelectorRequirement::Missing(key) => label(key).is_none(),
+            SelectorRequirement::Above(key, bound) => number(label(key)).is_some_and(|value| value > *bound),
+            SelectorRequirement::Below(key, bound) => number(label(key)).is_some_and(|value| value < *bound),
         })
     }
 }

@@ -2,21 +2,21 @@
 
 mod field;
 mod label;
-mod syntax;
+mod label_syntax;
 
+use crate::api_error::ApiError;
 use crate::registry::ResourceKind;
-use crate::status::ApiError;
 
 pub(crate) use label::LabelSelector;
 
 /// The `labelSelector` and `fieldSelector` of a request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Selector {
+pub(crate) struct RequestSelector {
     labels: LabelSelector,
     fields: field::FieldSelector,
 }
 
-impl Selector {
+impl RequestSelector {
     pub(crate) fn parse(kind: &ResourceKind, labels: &str, fields: &str) -> Result<Self, ApiError> {
         Ok(Self { labels: LabelSelector::parse(labels)?, fields: field::FieldSelector::parse(kind, fields)? })
     }
@@ -26,7 +26,7 @@ impl Selector {
     }
 
     /// Labels that whatever matches carries with just these values.
-    pub(crate) fn pairs(&self) -> Vec<(&str, &str)> {
+    pub(crate) fn required_labels(&self) -> Vec<(&str, &str)> {
         self.labels.pairs()
     }
 

@@ -8,26 +8,26 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 
-use super::{reading, writing};
-use crate::cluster::Cluster;
+use super::{read_requests, write_requests};
+use crate::api_error::ApiError;
+use crate::cluster::SandboxCluster;
 use crate::discovery;
-use crate::options::Pods;
+use crate::options::PodMode;
 use crate::release::Release;
-use crate::requests::RequestRecord;
-use crate::status::ApiError;
-use crate::table::Include;
-use crate::wire::answer::{self, ResponseBody};
-use crate::wire::negotiate::{self, Shape};
-use crate::wire::query::Query;
-use crate::wire::route::{Route, Target};
+use crate::request_log::RequestRecord;
+use crate::table::IncludeObject;
+use crate::wire::content_negotiation::{self, ResponseShape};
+use crate::wire::query::QueryParameters;
+use crate::wire::response::{self, ResponseBody};
+use crate::wire::route::{ApiRoute, RequestTarget};
 
-type Answer = Result<Response<ResponseBody>, ApiError>;
+type DispatchResult = Result<Response<ResponseBody>, ApiError>;
 
 /// The log record of a request, before it is handled.
-pub(super) fn record(cluster: &Cluster, parts: &Parts) -> RequestRecord {
-    let query = Query::parse(parts.uri.query().unwrap_or(""));
-    let route = Route::parse(parts.uri.path(), &cluster.state.lock().registry);
-    let shapes = negotiate::shapes(&parts.headers, false).unwrap_or_default();
+pub(super) fn request_record(cluster: &SandboxCluster, parts: &Parts) -> RequestRecord {
+    let query = QueryParameters::parse(parts.uri.query().unwrap_or(""));
+    let route = ApiRoute::parse(parts.uri.path(), &cluster.state.lock().registry);
+    let shapes = content_negotiation::shapes(&parts.headers, false).unwrap_or_default();
     let mut record = RequestRecord {
         verb: "get".to_owned(),
         resource: parts.uri.path().to_owned(),
@@ -36,12 +36,12 @@ pub(super) fn record(cluster: &Cluster, parts: &Parts) -> RequestRecord {
         name: String::new(),
         query: parts.uri.query().unwrap_or("").to_owned(),
         dry_run: !query.text("dryRun").is_empty(),
-        metadata_only: matches!(shapes.first(), Some(Shape::Metadata | Shape::MetadataList)),
+        metadata_only: matches!(shapes.first(), Some(ResponseShape::Metadata | ResponseShape::MetadataList)),
     };
-    if matches!(route, Route::Watch(_)) {
+    if matches!(route, ApiRoute::Watch(_)) {
         record.verb = "watch".to_owned();
     }
-    if let Route::Resource(target) | Route::Everywhere(target) | Route::Watch(target) = route {
+    if let ApiRoute::Resource(target) | ApiRoute::AllNamespaces(target) | ApiRoute::Watch(target) = route {
         if record.verb == "get" {
             record.verb = verb(parts, &query, &target).to_owned();
         }
@@ -53,7 +53,7 @@ pub(super) fn record(cluster: &Cluster, parts: &Parts) -> RequestRecord {
     record
 }
 
-fn verb(parts: &Parts, query: &Query, target: &Target) -> &'static str {
+fn verb(parts: &Parts, query: &QueryParameters, target: &RequestTarget) -> &'static str {
     let collection = target.name.is_empty();
     match parts.method {
         Method::POST => "create",
@@ -85,11 +85,11 @@ pub(super) fn media_type(parts: &Parts) -> Option<String> {
 }
 
 /// Makes a list show an earlier state, when that is still known.
-pub(super) fn look_back(cluster: &Cluster, parts: &mut Parts, resource: &str, lag: u64) {
+pub(super) fn serve_stale_list(cluster: &SandboxCluster, parts: &mut Parts, resource: &str, lag: u64) {
     let known = {
         let store = &cluster.state.lock().store;
         let earlier = store.revision().saturating_sub(lag);
-        store.snapshot(resource, None, earlier).is_ok().then_some(earlier)
+        store.list_at_revision(resource, None, earlier).is_ok().then_some(earlier)
     };
     let Some(earlier) = known else { return };
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
@@ -99,88 +99,93 @@ pub(super) fn look_back(cluster: &Cluster, parts: &mut Parts, resource: &str, la
     }
 }
 
-pub(super) fn answer(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Response<ResponseBody> {
-    let response = route(cluster, parts, body).unwrap_or_else(|error| answer::error(&error, None));
-    if parts.method == Method::HEAD { answer::without_body(response) } else { response }
+pub(super) fn handle(cluster: &Arc<SandboxCluster>, parts: &Parts, body: &Bytes) -> Response<ResponseBody> {
+    let response = handle_route(cluster, parts, body).unwrap_or_else(|error| response::error(&error, None));
+    if parts.method == Method::HEAD { response::without_body(response) } else { response }
 }
 
-fn route(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes) -> Answer {
-    let route = Route::parse(parts.uri.path(), &cluster.state.lock().registry);
-    let query = Query::parse(parts.uri.query().unwrap_or(""));
-    if matches!(route, Route::Resource(_) | Route::Everywhere(_)) {
+fn handle_route(cluster: &Arc<SandboxCluster>, parts: &Parts, body: &Bytes) -> DispatchResult {
+    let route = ApiRoute::parse(parts.uri.path(), &cluster.state.lock().registry);
+    let query = QueryParameters::parse(parts.uri.query().unwrap_or(""));
+    if matches!(route, ApiRoute::Resource(_) | ApiRoute::AllNamespaces(_)) {
         query.check_timeout()?;
     }
     match route {
-        Route::Resource(target) => resource(cluster, parts, body, &target, &query),
-        Route::Everywhere(target) if parts.method == Method::GET => {
-            resource(cluster, parts, body, &target, &query)
+        ApiRoute::Resource(target) => handle_resource(cluster, parts, body, &target, &query),
+        ApiRoute::AllNamespaces(target) if parts.method == Method::GET => {
+            handle_resource(cluster, parts, body, &target, &query)
         }
-        Route::Watch(target) if parts.method == Method::GET => {
-            let shapes = negotiate::shapes(&parts.headers, true)?;
-            reading::watch(cluster, &target, &query, &shapes)
+        ApiRoute::Watch(target) if parts.method == Method::GET => {
+            let shapes = content_negotiation::shapes(&parts.headers, true)?;
+            read_requests::watch(cluster, &target, &query, &shapes)
         }
-        Route::Everywhere(_) | Route::Watch(_) => Err(ApiError::method_not_allowed()),
-        Route::Unknown => Err(ApiError::no_such_path()),
-        Route::UnknownResource => Err(ApiError::no_such_resource()),
-        Route::BadName(why) => Err(ApiError::bad_request(why)),
-        Route::NoDocument => Ok(answer::nothing(StatusCode::NOT_FOUND)),
-        Route::Malformed => Ok(answer::text(StatusCode::BAD_REQUEST, "400 Bad Request")),
-        Route::NoTarget => {
+        ApiRoute::AllNamespaces(_) | ApiRoute::Watch(_) => Err(ApiError::method_not_allowed()),
+        ApiRoute::Unknown => Err(ApiError::no_such_path()),
+        ApiRoute::UnknownResource => Err(ApiError::no_such_resource()),
+        ApiRoute::BadName(why) => Err(ApiError::bad_request(why)),
+        ApiRoute::NoDocument => Ok(response::empty(StatusCode::NOT_FOUND)),
+        ApiRoute::Malformed => Ok(response::text(StatusCode::BAD_REQUEST, "400 Bad Request")),
+        ApiRoute::NoTarget => {
             let path = parts.uri.path();
             let why = format!(
                 "failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
             );
             let text = format!("Internal Server Error: {path:?}: {why}\n");
-            Ok(answer::text(StatusCode::INTERNAL_SERVER_ERROR, text))
+            Ok(response::text(StatusCode::INTERNAL_SERVER_ERROR, text))
         }
-        Route::NotSimulated => Err(ApiError::not_simulated(parts.uri.path())),
+        ApiRoute::NotSimulated => Err(ApiError::not_simulated(parts.uri.path())),
         // these alone are picky about the method
-        Route::CoreVersions | Route::Resources { .. } if parts.method != Method::GET => {
+        ApiRoute::CoreVersions | ApiRoute::Resources { .. } if parts.method != Method::GET => {
             Err(ApiError::method_not_allowed())
         }
         route => {
-            let shapes = negotiate::shapes(&parts.headers, false)?;
-            about(cluster, &route, &shapes, query.given("verbose").is_some())
+            let shapes = content_negotiation::shapes(&parts.headers, false)?;
+            server_info(cluster, &route, &shapes, query.get("verbose").is_some())
         }
     }
 }
 
 /// Paths about the server itself.
-fn about(cluster: &Cluster, route: &Route, shapes: &[Shape], verbose: bool) -> Answer {
-    if !shapes.iter().any(|shape| matches!(shape, Shape::Whole | Shape::Discovery(_))) {
+fn server_info(
+    cluster: &SandboxCluster,
+    route: &ApiRoute,
+    shapes: &[ResponseShape],
+    verbose: bool,
+) -> DispatchResult {
+    if !shapes.iter().any(|shape| matches!(shape, ResponseShape::Whole | ResponseShape::Discovery(_))) {
         return Err(ApiError::unknown_shape());
     }
     let registry = &cluster.state.lock().registry;
     let aggregated = cluster.options.aggregated_discovery
-        && shapes.iter().any(|shape| matches!(shape, Shape::Discovery(_)));
+        && shapes.iter().any(|shape| matches!(shape, ResponseShape::Discovery(_)));
     let body = match route {
-        Route::Version => version(&cluster.options.version),
-        Route::Health(path) => return Ok(health(path, verbose)),
-        Route::CoreVersions | Route::Groups if aggregated => {
-            let list = discovery::aggregated(registry, *route == Route::CoreVersions);
+        ApiRoute::Version => version(&cluster.options.version),
+        ApiRoute::Health(path) => return Ok(health(path, verbose)),
+        ApiRoute::CoreVersions | ApiRoute::Groups if aggregated => {
+            let list = discovery::aggregated(registry, *route == ApiRoute::CoreVersions);
             let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-            return Ok(answer::typed(StatusCode::OK, media, list.to_owned()));
+            return Ok(response::with_media_type(StatusCode::OK, media, list.to_owned()));
         }
-        Route::CoreVersions => discovery::core_versions(),
-        Route::Groups => discovery::groups(registry),
-        Route::Group(group) => discovery::group(registry, group),
-        Route::Resources { group, version } => discovery::resources(registry, group, version),
-        Route::OpenApi | Route::OpenApiDocument { .. } if !cluster.options.release.has_openapi_v3() => {
+        ApiRoute::CoreVersions => discovery::core_versions(),
+        ApiRoute::Groups => discovery::groups(registry),
+        ApiRoute::Group(group) => discovery::group(registry, group),
+        ApiRoute::Resources { group, version } => discovery::resources(registry, group, version),
+        ApiRoute::OpenApi | ApiRoute::OpenApiDocument { .. } if !cluster.options.release.has_openapi_v3() => {
             return Err(ApiError::no_such_path());
         }
-        Route::OpenApi => discovery::openapi_index(registry),
-        Route::OpenApiDocument { group, version } => {
+        ApiRoute::OpenApi => discovery::openapi_index(registry),
+        ApiRoute::OpenApiDocument { group, version } => {
             discovery::openapi_document(registry, group, version).ok_or_else(ApiError::no_such_path)?
         }
         _ => return Err(ApiError::no_such_path()),
     };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(response::json(StatusCode::OK, &body))
 }
 
 /// `ok`, or each check with its result.
 fn health(path: &str, verbose: bool) -> Response<ResponseBody> {
     if !verbose {
-        return answer::text(StatusCode::OK, "ok");
+        return response::text(StatusCode::OK, "ok");
     }
     let own: &[&str] = match path {
         "readyz" => &["ping", "log", "etcd", "etcd-readiness", "informer-sync"],
@@ -188,7 +193,7 @@ fn health(path: &str, verbose: bool) -> Response<ResponseBody> {
     };
     let mut text: String = own.iter().map(|check| format!("[+]{check} ok\n")).collect();
     text.push_str(&format!("{path} check passed\n"));
-    answer::text(StatusCode::OK, text)
+    response::text(StatusCode::OK, text)
 }
 
 fn version(text: &str) -> serde_json::Value {
@@ -205,30 +210,36 @@ fn version(text: &str) -> serde_json::Value {
     })
 }
 
-fn resource(cluster: &Arc<Cluster>, parts: &Parts, body: &Bytes, target: &Target, query: &Query) -> Answer {
+fn handle_resource(
+    cluster: &Arc<SandboxCluster>,
+    parts: &Parts,
+    body: &Bytes,
+    target: &RequestTarget,
+    query: &QueryParameters,
+) -> DispatchResult {
     check_subresource(target)?;
     if !methods(target).contains(&parts.method) {
         return Err(ApiError::method_not_allowed());
     }
     check_served(parts, query, target, cluster.options.release)?;
     let is_list = target.name.is_empty() && parts.method == Method::GET;
-    let shapes = with_rows(&negotiate::shapes(&parts.headers, is_list)?, query)?;
-    if cluster.options.pods == Pods::Virtual && target.kind.is("pods") {
+    let shapes = with_table_include(&content_negotiation::shapes(&parts.headers, is_list)?, query)?;
+    if cluster.options.pods == PodMode::Virtual && target.kind.has_resource_name("pods") {
         return Err(ApiError::not_simulated("pods in this cluster: they are virtual"));
     }
     let mut response = match parts.method {
-        Method::GET => reading::answer(cluster, target, query, &shapes),
-        _ => writing::answer(cluster, parts, target, query, body, &shapes),
+        Method::GET => read_requests::handle_read(cluster, target, query, &shapes),
+        _ => write_requests::handle_write(cluster, parts, target, query, body, &shapes),
     }?;
-    let deprecated = target.kind.declared.as_ref().and_then(|declared| declared.warning.clone());
-    answer::warn(&mut response, deprecated.as_slice());
+    let deprecated = target.kind.definition.as_ref().and_then(|declared| declared.warning.clone());
+    response::add_warnings(&mut response, deprecated.as_slice());
     Ok(response)
 }
 
 /// The methods of this path.
-fn methods(target: &Target) -> &'static [Method] {
+fn methods(target: &RequestTarget) -> &'static [Method] {
     match (target.name.as_str(), target.subresource.as_str()) {
-        ("", _) if target.kind.is("namespaces") => &[Method::GET, Method::POST],
+        ("", _) if target.kind.has_resource_name("namespaces") => &[Method::GET, Method::POST],
         ("", _) => &[Method::GET, Method::POST, Method::DELETE],
         (_, "") => &[Method::GET, Method::PUT, Method::PATCH, Method::DELETE],
         (_, "log") => &[Method::GET],
@@ -239,10 +250,10 @@ fn methods(target: &Target) -> &'static [Method] {
 }
 
 /// Is there such a subresource, and is it simulated?
-fn check_subresource(target: &Target) -> Result<(), ApiError> {
+fn check_subresource(target: &RequestTarget) -> Result<(), ApiError> {
     let kind = &target.kind;
     let subresource = target.subresource.as_str();
-    match kind.has(subresource) {
+    match kind.has_subresource(subresource) {
         _ if subresource.is_empty() => Ok(()),
         true if matches!(subresource, "status" | "scale" | "log" | "finalize" | "eviction") => Ok(()),
         true => Err(ApiError::not_simulated(format!("{}/{subresource}", kind.resource()))),
@@ -252,16 +263,26 @@ fn check_subresource(target: &Target) -> Result<(), ApiError> {
 }
 
 /// Sets the objects in table rows by the query (`includeObject`).
-fn with_rows(shapes: &[Shape], query: &Query) -> Result<Vec<Shape>, ApiError> {
-    let shape = |shape: &Shape| match shape {
-        Shape::Table(_) => Include::parse(query.text("includeObject")).map(Shape::Table),
+fn with_table_include(
+    shapes: &[ResponseShape],
+    query: &QueryParameters,
+) -> Result<Vec<ResponseShape>, ApiError> {
+    let shape = |shape: &ResponseShape| match shape {
+        ResponseShape::Table(_) => {
+            IncludeObject::parse(query.text("includeObject")).map(ResponseShape::Table)
+        }
         other => Ok(*other),
     };
     shapes.iter().map(shape).collect()
 }
 
 /// Refuses features of real servers that are not simulated.
-fn check_served(parts: &Parts, query: &Query, target: &Target, release: Release) -> Result<(), ApiError> {
+fn check_served(
+    parts: &Parts,
+    query: &QueryParameters,
+    target: &RequestTarget,
+    release: Release,
+) -> Result<(), ApiError> {
     let kind = &target.kind;
     if !target.subresource.is_empty() {
         return Ok(());
@@ -278,7 +299,7 @@ fn check_served(parts: &Parts, query: &Query, target: &Target, release: Release)
     let is_only = kind.group == "autoscaling" && !release.serves_autoscaling_v2();
     let is_empty =
         (matches!(kind.plural.as_str(), "replicationcontrollers" | "apiservices") || is_only) && reads;
-    if kind.is_refused() && !is_empty {
+    if kind.is_unsupported() && !is_empty {
         return Err(ApiError::not_simulated(format!("{} in {}", kind.plural, kind.api_version())));
     }
     Ok(())

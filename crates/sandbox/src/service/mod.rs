@@ -1,9 +1,9 @@
 //! The cluster as a `tower::Service`: HTTP requests in, responses or watch streams out.
 
 mod dispatch;
-mod reading;
+mod read_requests;
 mod reviews;
-mod writing;
+mod write_requests;
 
 use std::future::Future;
 use std::io;
@@ -18,10 +18,10 @@ use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
 
-use crate::cluster::Cluster;
-use crate::faults::{self, Fault, Strike};
-use crate::status::ApiError;
-use crate::wire::answer::{self, ResponseBody};
+use crate::api_error::ApiError;
+use crate::cluster::SandboxCluster;
+use crate::faults::{self, Fault, RequestFaults};
+use crate::wire::response::{self, ResponseBody};
 
 /// Bodies larger than this are refused, as the server's limit is.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -31,18 +31,18 @@ const LARGEST_BODY: usize = 3 * 1024 * 1024;
 /// An error is a connection that failed; what the server refuses is an answer.
 #[derive(Debug, Clone)]
 pub struct SandboxService {
-    cluster: Arc<Cluster>,
+    cluster: Arc<SandboxCluster>,
     /// Requests meet no faults and are in no log.
-    undisturbed: bool,
+    without_faults: bool,
 }
 
 impl SandboxService {
-    pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, undisturbed: false }
+    pub(crate) fn new(cluster: Arc<SandboxCluster>) -> Self {
+        Self { cluster, without_faults: false }
     }
 
-    pub(crate) fn undisturbed(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, undisturbed: true }
+    pub(crate) fn without_faults(cluster: Arc<SandboxCluster>) -> Self {
+        Self { cluster, without_faults: true }
     }
 }
 
@@ -60,15 +60,15 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (cluster, undisturbed) = (self.cluster.clone(), self.undisturbed);
+        let (cluster, undisturbed) = (self.cluster.clone(), self.without_faults);
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             match Limited::new(body, LARGEST_BODY).collect().await {
                 Ok(body) if undisturbed => {
                     cluster.start();
-                    Ok(dispatch::answer(&cluster, &parts, &body.to_bytes()))
+                    Ok(dispatch::handle(&cluster, &parts, &body.to_bytes()))
                 }
-                Ok(body) => answer_one(&cluster, parts, body.to_bytes()).await,
+                Ok(body) => handle_request(&cluster, parts, body.to_bytes()).await,
                 Err(error) if !error.is::<LengthLimitError>() => Err(io::Error::other(error)),
                 Err(_) => {
                     let error = ApiError::new(
@@ -76,31 +76,31 @@ where
                         "RequestEntityTooLarge",
                         "Request entity too large: limit is 3145728",
                     );
-                    Ok(answer::error(&error, None))
+                    Ok(response::error(&error, None))
                 }
             }
         })
     }
 }
 
-async fn answer_one(
-    cluster: &Arc<Cluster>,
+async fn handle_request(
+    cluster: &Arc<SandboxCluster>,
     mut parts: Parts,
     body: Bytes,
 ) -> Result<Response<ResponseBody>, io::Error> {
     cluster.start();
     faults::start_calendar(cluster);
-    let record = dispatch::record(cluster, &parts);
+    let record = dispatch::request_record(cluster, &parts);
     let (latency, strike) = {
         let mut faults = cluster.faults.lock();
         if faults.down {
             return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused"));
         }
-        (faults.latency, faults.strike(&record))
+        (faults.latency, faults.faults_for(&record))
     };
-    let Strike { latency: drawn, fault, lag, watch } = strike;
+    let RequestFaults { latency: drawn, fault, lag, watch } = strike;
     if let Some(lag) = lag {
-        dispatch::look_back(cluster, &mut parts, &record.resource, lag);
+        dispatch::serve_stale_list(cluster, &mut parts, &record.resource, lag);
     }
     cluster.requests.lock().record(&record);
     let cut = || io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer");
@@ -111,24 +111,24 @@ async fn answer_one(
             return Err(cut());
         }
     }
-    let act = || dispatch::answer(cluster, &parts, &body);
+    let act = || dispatch::handle(cluster, &parts, &body);
     match fault {
-        None => Ok(faults::disturb(Arc::downgrade(cluster), act(), watch)),
+        None => Ok(faults::with_watch_faults(Arc::downgrade(cluster), act(), watch)),
         Some(Fault::Delay(delay)) => {
             tokio::time::sleep(delay).await;
-            Ok(faults::disturb(Arc::downgrade(cluster), act(), watch))
+            Ok(faults::with_watch_faults(Arc::downgrade(cluster), act(), watch))
         }
         Some(Fault::DropBefore) => Err(cut()),
         Some(Fault::DropAfter) => {
             act();
             Err(cut())
         }
-        Some(fault) => Ok(refused(&fault)),
+        Some(fault) => Ok(fault_response(&fault)),
     }
 }
 
 /// The answer of a fault that is one.
-fn refused(fault: &Fault) -> Response<ResponseBody> {
+fn fault_response(fault: &Fault) -> Response<ResponseBody> {
     let (code, reason, message, retry_after) = match fault {
         Fault::Refusal { code, reason, message } => (*code, *reason, message.clone(), None),
         Fault::Status { code, reason, retry_after } => {
@@ -141,5 +141,5 @@ fn refused(fault: &Fault) -> Response<ResponseBody> {
     if let Some(seconds) = retry_after {
         error.details = Some(Box::new(json!({"retryAfterSeconds": seconds})));
     }
-    answer::error(&error, retry_after)
+    response::error(&error, retry_after)
 }

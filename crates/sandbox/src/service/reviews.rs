@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::registry::ResourceKind;
 
 /// The answer to a review that was sent; `None` when the kind is no review.
-pub(super) fn answer(kind: &ResourceKind, sent: &Value, now: &str) -> Option<Value> {
+pub(super) fn answer_review(kind: &ResourceKind, sent: &Value, now: &str) -> Option<Value> {
     let status = match (kind.group.as_str(), kind.plural.as_str()) {
         ("authorization.k8s.io", "selfsubjectaccessreviews") => json!({"allowed": true}),
         ("authorization.k8s.io", "selfsubjectrulesreviews") => json!({

@@ -2,34 +2,34 @@
 
 use serde_json::{Map, Value};
 
-use super::cursor::{Candidates, Shape, TypeRef};
-use super::fieldset::{FieldSet, Node};
-use super::items::Items;
+use super::fieldset::{FieldNode, FieldSet};
+use super::list_items::ListItems;
 use super::path::PathElement;
-use super::reset::Filter;
+use super::reset_fields::FieldFilter;
+use super::type_ref::{MergeShape, MergeShapes, TypeRef};
 use super::types::{ListRelation, ListType, MapType};
-use super::values::{Depth, fields, is_same, items};
+use super::values::{WalkDepth, fields, is_same, items};
 
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Comparison<'a> {
+pub(crate) struct FieldComparison<'a> {
     pub(crate) added: FieldSet<'a>,
     pub(crate) modified: FieldSet<'a>,
     pub(crate) removed: FieldSet<'a>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> FieldComparison<'a> {
     /// Managed fields do not count.
     pub(crate) fn of(old: &'a Value, new: &'a Value, of: TypeRef<'a>) -> Self {
-        if is_same(old, new, Depth::Object) { Self::default() } else { Self::of_different(old, new, of) }
+        if is_same(old, new, WalkDepth::Object) { Self::default() } else { Self::of_different(old, new, of) }
     }
 
     /// Of objects that differ somewhere.
     pub(super) fn of_different(old: &'a Value, new: &'a Value, of: TypeRef<'a>) -> Self {
-        let changes = compare_different(Some(old), Some(new), of, Depth::Object);
+        let changes = compare_different(Some(old), Some(new), of, WalkDepth::Object);
         Self { added: changes.added.below, modified: changes.modified.below, removed: changes.removed.below }
     }
 
-    pub(super) fn filtered(self, filter: &Filter<'_>) -> Self {
+    pub(super) fn filtered(self, filter: &FieldFilter<'_>) -> Self {
         Self {
             added: filter.apply(self.added),
             modified: filter.apply(self.modified),
@@ -40,21 +40,21 @@ impl<'a> Comparison<'a> {
 
 /// The changes of one field: itself, and below it.
 #[derive(Debug, Default)]
-struct Changes<'a> {
-    added: Mark<'a>,
-    modified: Mark<'a>,
-    removed: Mark<'a>,
+struct FieldChanges<'a> {
+    added: ChangedField<'a>,
+    modified: ChangedField<'a>,
+    removed: ChangedField<'a>,
 }
 
 #[derive(Debug, Default)]
-struct Mark<'a> {
+struct ChangedField<'a> {
     itself: bool,
     below: FieldSet<'a>,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> FieldChanges<'a> {
     fn merge(self, other: Self) -> Self {
-        let merge = |left: Mark<'a>, right: Mark<'a>| Mark {
+        let merge = |left: ChangedField<'a>, right: ChangedField<'a>| ChangedField {
             itself: left.itself || right.itself,
             below: left.below.union(right.below),
         };
@@ -68,14 +68,14 @@ impl<'a> Changes<'a> {
 
 /// The nodes of changes inside a map or a list.
 #[derive(Debug, Default)]
-struct Nodes<'a> {
-    added: Vec<Node<'a>>,
-    modified: Vec<Node<'a>>,
-    removed: Vec<Node<'a>>,
+struct ChangeNodes<'a> {
+    added: Vec<FieldNode<'a>>,
+    modified: Vec<FieldNode<'a>>,
+    removed: Vec<FieldNode<'a>>,
 }
 
-impl<'a> Nodes<'a> {
-    fn push(&mut self, step: &PathElement<'a>, changes: Changes<'a>) {
+impl<'a> ChangeNodes<'a> {
+    fn push(&mut self, step: &PathElement<'a>, changes: FieldChanges<'a>) {
         let sides = [
             (&mut self.added, changes.added),
             (&mut self.modified, changes.modified),
@@ -83,14 +83,14 @@ impl<'a> Nodes<'a> {
         ];
         for (nodes, mark) in sides {
             if mark.itself || !mark.below.is_empty() {
-                nodes.push(Node { step: step.clone(), is_member: mark.itself, below: mark.below });
+                nodes.push(FieldNode { step: step.clone(), is_member: mark.itself, below: mark.below });
             }
         }
     }
 
-    fn done(self) -> Changes<'a> {
-        let mark = |nodes| Mark { itself: false, below: FieldSet::from_nodes(nodes) };
-        Changes { added: mark(self.added), modified: mark(self.modified), removed: mark(self.removed) }
+    fn into_changes(self) -> FieldChanges<'a> {
+        let mark = |nodes| ChangedField { itself: false, below: FieldSet::from_nodes(nodes) };
+        FieldChanges { added: mark(self.added), modified: mark(self.modified), removed: mark(self.removed) }
     }
 }
 
@@ -99,12 +99,12 @@ fn compare<'a>(
     old: Option<&'a Value>,
     new: Option<&'a Value>,
     of: Option<TypeRef<'a>>,
-    depth: Depth,
-) -> Changes<'a> {
+    depth: WalkDepth,
+) -> FieldChanges<'a> {
     if let (Some(old), Some(new)) = (old, new)
         && is_same(old, new, depth)
     {
-        return Changes::default();
+        return FieldChanges::default();
     }
     match of {
         Some(of) => compare_different(old, new, of, depth),
@@ -117,9 +117,9 @@ fn compare_different<'a>(
     old: Option<&'a Value>,
     new: Option<&'a Value>,
     of: TypeRef<'a>,
-    depth: Depth,
-) -> Changes<'a> {
-    let as_kind = |candidates: Candidates<'a>| compare_as(candidates.shape(), old, new, of, depth);
+    depth: WalkDepth,
+) -> FieldChanges<'a> {
+    let as_kind = |candidates: MergeShapes<'a>| compare_as(candidates.shape(), old, new, of, depth);
     let (before, after) = (of.candidates_for(old), of.candidates_for(new));
     match (old, new) {
         (_, None) => as_kind(before),
@@ -131,14 +131,14 @@ fn compare_different<'a>(
 }
 
 fn compare_as<'a>(
-    shape: Option<Shape<'a>>,
+    shape: Option<MergeShape<'a>>,
     old: Option<&'a Value>,
     new: Option<&'a Value>,
     of: TypeRef<'a>,
-    depth: Depth,
-) -> Changes<'a> {
+    depth: WalkDepth,
+) -> FieldChanges<'a> {
     let mut changes = match shape {
-        Some(Shape::Map(map)) => {
+        Some(MergeShape::Map(map)) => {
             let (before, after) = (fields(old), fields(new));
             let is_empty = before.is_none_or(Map::is_empty) && after.is_none_or(Map::is_empty);
             if map.atomic || is_empty {
@@ -146,14 +146,14 @@ fn compare_as<'a>(
             }
             compare_maps(before, after, of, map, depth)
         }
-        Some(Shape::List(list)) => {
+        Some(MergeShape::List(list)) => {
             let (before, after) = (items(old), items(new));
             if list.relation == ListRelation::Atomic || (before.is_empty() && after.is_empty()) {
                 return leaf(old, new);
             }
             compare_lists(before, after, of, list)
         }
-        Some(Shape::Scalar(_)) | None => return leaf(old, new),
+        Some(MergeShape::Scalar(_)) | None => return leaf(old, new),
     };
     changes.added.itself |= old.is_none();
     changes.removed.itself |= new.is_none();
@@ -161,8 +161,8 @@ fn compare_as<'a>(
 }
 
 /// A value that changed as a whole.
-fn leaf<'a>(old: Option<&Value>, new: Option<&Value>) -> Changes<'a> {
-    let mut changes = Changes::default();
+fn leaf<'a>(old: Option<&Value>, new: Option<&Value>) -> FieldChanges<'a> {
+    let mut changes = FieldChanges::default();
     match (old, new) {
         (None, _) => changes.added.itself = true,
         (_, None) => changes.removed.itself = true,
@@ -176,9 +176,9 @@ fn compare_maps<'a>(
     new: Option<&'a Map<String, Value>>,
     of: TypeRef<'a>,
     map: &'a MapType,
-    depth: Depth,
-) -> Changes<'a> {
-    let mut nodes = Nodes::default();
+    depth: WalkDepth,
+) -> FieldChanges<'a> {
+    let mut nodes = ChangeNodes::default();
     let mut field = |name: &'a String, before: Option<&'a Value>, after: Option<&'a Value>| {
         if !depth.hides(name) {
             let changes = compare(before, after, of.field(map, name), depth.inside(name));
@@ -193,25 +193,30 @@ fn compare_maps<'a>(
             field(name, None, Some(after));
         }
     }
-    nodes.done()
+    nodes.into_changes()
 }
 
-fn compare_lists<'a>(old: &'a [Value], new: &'a [Value], of: TypeRef<'a>, list: &'a ListType) -> Changes<'a> {
-    let (old, new) = (Items::of(of, list, old), Items::of(of, list, new));
-    let mut nodes = Nodes::default();
+fn compare_lists<'a>(
+    old: &'a [Value],
+    new: &'a [Value],
+    of: TypeRef<'a>,
+    list: &'a ListType,
+) -> FieldChanges<'a> {
+    let (old, new) = (ListItems::of(of, list, old), ListItems::of(of, list, new));
+    let mut nodes = ChangeNodes::default();
     let item = |before, after| match (before, after) {
-        (None, None) => Changes::default(),
-        (before, after) => compare(before, after, Some(of.item(list)), Depth::Below),
+        (None, None) => FieldChanges::default(),
+        (before, after) => compare(before, after, Some(of.item(list)), WalkDepth::Below),
     };
-    let steps = old.steps().chain(new.steps().filter(|step| !old.has(step)));
+    let steps = old.steps().chain(new.steps().filter(|step| !old.contains_step(step)));
     for step in steps {
-        let (mut before, mut after) = (old.at(step), new.at(step));
+        let (mut before, mut after) = (old.with_step(step), new.with_step(step));
         let changes = match (before.len(), after.len()) {
             (0 | 1, 0 | 1) => item(before.next(), after.next()),
             (2.., 2..) => {
                 let pairs_differ = before.len() != after.len()
-                    || before.zip(after).any(|(before, after)| !is_same(before, after, Depth::Below));
-                let mut changes = Changes::default();
+                    || before.zip(after).any(|(before, after)| !is_same(before, after, WalkDepth::Below));
+                let mut changes = FieldChanges::default();
                 changes.modified.itself = pairs_differ;
                 changes
             }
@@ -229,5 +234,5 @@ fn compare_lists<'a>(old: &'a [Value], new: &'a [Value], of: TypeRef<'a>, list: 
         };
         nodes.push(step, changes);
     }
-    nodes.done()
+    nodes.into_changes()
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::fieldset::{FieldSet, Node};
-use super::literal::Literal;
+use super::fieldset::{FieldNode, FieldSet};
+use super::literal::FieldLiteral;
 use super::path::PathElement;
 
 impl<'a> FieldSet<'a> {
@@ -45,7 +45,7 @@ impl<'a> FieldSet<'a> {
             }
             let Some(step) = PathElement::decode(text)? else { continue };
             let (below, is_member) = Self::decode_with_self(below)?;
-            nodes.push(Node { step, is_member, below });
+            nodes.push(FieldNode { step, is_member, below });
         }
         let set = Self::from_nodes(nodes);
         let is_member = is_member || set.is_empty();
@@ -77,7 +77,7 @@ impl<'a> PathElement<'a> {
                 out
             }
             Self::Index(index) => format!("i:{index}"),
-            Self::Lost => String::new(),
+            Self::Unresolved => String::new(),
         }
     }
 
@@ -96,19 +96,19 @@ impl<'a> PathElement<'a> {
     }
 }
 
-fn read_literal(text: &str) -> Option<Literal<'_>> {
+fn read_literal(text: &str) -> Option<FieldLiteral<'_>> {
     match plain_text(text) {
-        Some((inner, "")) => Some(Literal::Text(Cow::Borrowed(inner))),
-        _ => serde_json::from_str(text).ok().map(Literal::read),
+        Some((inner, "")) => Some(FieldLiteral::Text(Cow::Borrowed(inner))),
+        _ => serde_json::from_str(text).ok().map(FieldLiteral::read),
     }
 }
 
-fn read_keys(text: &str) -> Option<Vec<(Cow<'_, str>, Literal<'_>)>> {
+fn read_keys(text: &str) -> Option<Vec<(Cow<'_, str>, FieldLiteral<'_>)>> {
     let mut keys = match read_plain_keys(text) {
         Some(keys) => keys,
         None => {
             let keys: Map<String, Value> = serde_json::from_str(text).ok()?;
-            keys.into_iter().map(|(name, value)| (Cow::Owned(name), Literal::read(value))).collect()
+            keys.into_iter().map(|(name, value)| (Cow::Owned(name), FieldLiteral::read(value))).collect()
         }
     };
     keys.sort_by(|left, right| left.0.cmp(&right.0));
@@ -116,19 +116,19 @@ fn read_keys(text: &str) -> Option<Vec<(Cow<'_, str>, Literal<'_>)>> {
 }
 
 /// Reads the usual kind of keys without copying: names and texts without escapes, and numbers.
-fn read_plain_keys(text: &str) -> Option<Vec<(Cow<'_, str>, Literal<'_>)>> {
+fn read_plain_keys(text: &str) -> Option<Vec<(Cow<'_, str>, FieldLiteral<'_>)>> {
     let mut rest = text.strip_prefix('{')?;
     let mut keys = Vec::with_capacity(2);
     loop {
         let (name, after) = plain_text(rest)?;
         let after = after.strip_prefix(':')?;
         let (value, after) = match plain_text(after) {
-            Some((text, after)) => (Literal::Text(Cow::Borrowed(text)), after),
+            Some((text, after)) => (FieldLiteral::Text(Cow::Borrowed(text)), after),
             None => {
                 let end = after.find([',', '}'])?;
                 let digits =
                     after.get(..end).filter(|digits| digits.bytes().all(|one| one.is_ascii_digit()))?;
-                (Literal::Whole(digits.parse().ok()?), after.get(end..)?)
+                (FieldLiteral::Whole(digits.parse().ok()?), after.get(end..)?)
             }
         };
         keys.push((Cow::Borrowed(name), value));
@@ -146,14 +146,14 @@ fn plain_text(text: &str) -> Option<(&str, &str)> {
     (!inner.contains('\\')).then_some((inner, rest))
 }
 
-fn write_literal(value: &Literal<'_>, out: &mut String) {
+fn write_literal(value: &FieldLiteral<'_>, out: &mut String) {
     match value {
-        Literal::Integer(number) | Literal::Whole(number) => out.push_str(&number.to_string()),
-        Literal::Float(number) => write_float(*number, out),
-        Literal::Text(text) => write_text(text, true, out),
-        Literal::Boolean(boolean) => out.push_str(if *boolean { "true" } else { "false" }),
-        Literal::Null => out.push_str("null"),
-        Literal::Composite(value) => write_value(value, out),
+        FieldLiteral::Integer(number) | FieldLiteral::Whole(number) => out.push_str(&number.to_string()),
+        FieldLiteral::Float(number) => write_float(*number, out),
+        FieldLiteral::Text(text) => write_text(text, true, out),
+        FieldLiteral::Boolean(boolean) => out.push_str(if *boolean { "true" } else { "false" }),
+        FieldLiteral::Null => out.push_str("null"),
+        FieldLiteral::Composite(value) => write_value(value, out),
     }
 }
 
@@ -183,7 +183,7 @@ pub(super) fn write_value(value: &Value, out: &mut String) {
             }
             out.push('}');
         }
-        other => write_literal(&Literal::of(other), out),
+        other => write_literal(&FieldLiteral::of(other), out),
     }
 }
 

@@ -9,17 +9,17 @@ use super::path::PathElement;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet<'a> {
     /// In order.
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<FieldNode<'a>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Node<'a> {
+pub(crate) struct FieldNode<'a> {
     pub(super) step: PathElement<'a>,
     pub(super) is_member: bool,
     pub(super) below: FieldSet<'a>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> FieldNode<'a> {
     pub(super) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
     }
@@ -27,7 +27,7 @@ impl<'a> Node<'a> {
 
 impl<'a> FieldSet<'a> {
     /// A set of nodes in any order.
-    pub(super) fn from_nodes(mut nodes: Vec<Node<'a>>) -> Self {
+    pub(super) fn from_nodes(mut nodes: Vec<FieldNode<'a>>) -> Self {
         if !nodes.is_sorted_by(|left, right| left.step < right.step) {
             nodes.sort_by(|left, right| left.step.cmp(&right.step));
             nodes.dedup_by(|next, first| {
@@ -48,26 +48,27 @@ impl<'a> FieldSet<'a> {
         self.nodes.is_empty()
     }
 
-    pub(super) fn nodes(&self) -> &[Node<'a>] {
+    pub(super) fn nodes(&self) -> &[FieldNode<'a>] {
         &self.nodes
     }
 
-    pub(super) fn nodes_mut(&mut self) -> &mut [Node<'a>] {
+    pub(super) fn nodes_mut(&mut self) -> &mut [FieldNode<'a>] {
         &mut self.nodes
     }
 
-    fn place(&self, step: &PathElement<'_>) -> Result<usize, usize> {
+    fn node_index(&self, step: &PathElement<'_>) -> Result<usize, usize> {
         self.nodes.binary_search_by(|node| node.step.cmp(step))
     }
 
-    pub(super) fn node(&self, step: &PathElement<'_>) -> Option<&Node<'a>> {
-        self.place(step).ok().and_then(|place| self.nodes.get(place))
+    pub(super) fn node(&self, step: &PathElement<'_>) -> Option<&FieldNode<'a>> {
+        self.node_index(step).ok().and_then(|place| self.nodes.get(place))
     }
 
     pub(crate) fn insert(&mut self, path: &[PathElement<'a>]) {
         let Some((step, rest)) = path.split_first() else { return };
-        let place = self.place(step).unwrap_or_else(|place| {
-            self.nodes.insert(place, Node { step: step.clone(), is_member: false, below: Self::default() });
+        let place = self.node_index(step).unwrap_or_else(|place| {
+            self.nodes
+                .insert(place, FieldNode { step: step.clone(), is_member: false, below: Self::default() });
             place
         });
         if let Some(node) = self.nodes.get_mut(place) {
@@ -87,11 +88,13 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Is every path of this set in the other?
-    pub(crate) fn is_within(&self, other: &FieldSet<'_>) -> bool {
+    pub(crate) fn is_subset_of(&self, other: &FieldSet<'_>) -> bool {
         let mut others = other.nodes.iter();
         self.nodes.iter().all(|node| {
             others.find(|one| one.step >= node.step).is_some_and(|one| {
-                one.step == node.step && one.is_member >= node.is_member && node.below.is_within(&one.below)
+                one.step == node.step
+                    && one.is_member >= node.is_member
+                    && node.below.is_subset_of(&one.below)
             })
         })
     }
@@ -118,7 +121,7 @@ impl<'a> FieldSet<'a> {
                 Ordering::Greater => nodes.extend(theirs.next()),
                 Ordering::Equal => {
                     if let (Some(left), Some(right)) = (mine.next(), theirs.next()) {
-                        nodes.push(Node {
+                        nodes.push(FieldNode {
                             step: left.step,
                             is_member: left.is_member || right.is_member,
                             below: left.below.union(right.below),
@@ -136,7 +139,7 @@ impl<'a> FieldSet<'a> {
         for node in &self.nodes {
             while others.next_if(|one| one.step < node.step).is_some() {}
             let Some(one) = others.next_if(|one| one.step == node.step) else { continue };
-            let shared = Node {
+            let shared = FieldNode {
                 step: node.step.clone(),
                 is_member: node.is_member && one.is_member,
                 below: node.below.intersection(&one.below),
@@ -157,18 +160,18 @@ impl<'a> FieldSet<'a> {
     }
 
     /// Without the paths of `other` and all that lies below them.
-    pub(crate) fn without_trees(self, other: &FieldSet<'_>) -> Self {
+    pub(crate) fn without_subtrees(self, other: &FieldSet<'_>) -> Self {
         self.without(other, |node, gone| {
             if gone.is_member {
                 node.is_member = false;
                 node.below = Self::default();
             } else {
-                node.below = mem::take(&mut node.below).without_trees(&gone.below);
+                node.below = mem::take(&mut node.below).without_subtrees(&gone.below);
             }
         })
     }
 
-    fn without(mut self, other: &FieldSet<'_>, remove: impl Fn(&mut Node<'a>, &Node<'_>)) -> Self {
+    fn without(mut self, other: &FieldSet<'_>, remove: impl Fn(&mut FieldNode<'a>, &FieldNode<'_>)) -> Self {
         if other.is_empty() {
             return self;
         }

@@ -5,13 +5,13 @@
 
 use serde_json::{Map, Value};
 
-use super::compare::Comparison;
-use super::conflict::Conflicts;
+use super::compare::FieldComparison;
+use super::conflict::ApplyConflicts;
 use super::encode::write_value;
 use super::fieldset::FieldSet;
 use super::path::display;
-use super::validate::{Duplicates, validate};
-use super::write::Write;
+use super::validate::{DuplicateItems, validate};
+use super::write::FieldWrite;
 use crate::object;
 
 /// The only manager that annotations speak for.
@@ -20,25 +20,29 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MOST_BYTES: usize = 256 * 1024;
 
 /// Are the conflicts only about what kubectl itself had set?
-pub(super) fn allow(conflicts: Conflicts, live: &Value, write: &Write<'_>) -> Result<(), Conflicts> {
-    let Some(allowed) = own_paths(live, write) else { return Err(conflicts) };
-    match conflicts.without(&allowed) {
+pub(super) fn allow_own_conflicts(
+    conflicts: ApplyConflicts,
+    live: &Value,
+    write: &FieldWrite<'_>,
+) -> Result<(), ApplyConflicts> {
+    let Some(allowed) = unchanged_paths(live, write) else { return Err(conflicts) };
+    match conflicts.without_paths(&allowed) {
         Some(rest) => Err(rest),
         None => Ok(()),
     }
 }
 
 /// The paths that the last configuration set and whose values are unchanged.
-fn own_paths(live: &Value, write: &Write<'_>) -> Option<Vec<String>> {
+fn unchanged_paths(live: &Value, write: &FieldWrite<'_>) -> Option<Vec<String>> {
     let text = object::annotation(live, ANNOTATION).filter(|text| !text.is_empty())?;
-    validate(live, write.of, Duplicates::Refused).ok()?;
+    validate(live, write.merge_type, DuplicateItems::Refused).ok()?;
     let config: Value = serde_json::from_str(text).ok()?;
     if config.get("apiVersion").and_then(Value::as_str) != Some(&write.writer.api_version) {
         return None;
     }
-    validate(&config, write.of, Duplicates::Refused).ok()?;
-    let comparison = Comparison::of(&config, live, write.of);
-    let own = FieldSet::of(&config, write.of)
+    validate(&config, write.merge_type, DuplicateItems::Refused).ok()?;
+    let comparison = FieldComparison::of(&config, live, write.merge_type);
+    let own = FieldSet::of(&config, write.merge_type)
         .difference(&comparison.modified)
         .difference(&comparison.added)
         .difference(&comparison.removed);
@@ -49,13 +53,13 @@ fn own_paths(live: &Value, write: &Write<'_>) -> Option<Vec<String>> {
 }
 
 /// Does the annotation of an object have to follow this apply?
-pub(super) fn is_kept(object: &Value) -> bool {
+pub(super) fn must_update_annotation(object: &Value) -> bool {
     object::annotation(object, ANNOTATION).is_some_and(|text| !text.is_empty())
 }
 
 /// Updates an existing annotation to the applied configuration.
-pub(super) fn renew(object: &mut Value, config: &Value) {
-    if !is_kept(object) {
+pub(super) fn update_annotation(object: &mut Value, config: &Value) {
+    if !must_update_annotation(object) {
         return;
     }
     let mut config = config.clone();
@@ -72,7 +76,7 @@ pub(super) fn renew(object: &mut Value, config: &Value) {
     write_value(&config, &mut text);
     text.push('\n');
     object::set(object, &["metadata", "annotations", ANNOTATION], text);
-    let annotations = object::at(object, &["metadata", "annotations"]).and_then(Value::as_object);
+    let annotations = object::value_at(object, &["metadata", "annotations"]).and_then(Value::as_object);
     if annotations.is_some_and(|annotations| size_of(annotations) > MOST_BYTES) {
         object::take(object, &["metadata", "annotations", ANNOTATION]);
     }

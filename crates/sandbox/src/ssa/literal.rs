@@ -6,11 +6,11 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::go;
+use super::go_format;
 
 /// A value with the order of `fieldsV1`. Numbers are equal by value, as `1` and `1.0` are.
 #[derive(Debug, Clone)]
-pub(crate) enum Literal<'a> {
+pub(crate) enum FieldLiteral<'a> {
     Integer(i64),
     /// Read from `fieldsV1`, where numbers lose their type: shown as a float is.
     Whole(i64),
@@ -22,7 +22,7 @@ pub(crate) enum Literal<'a> {
     Null,
 }
 
-impl<'a> Literal<'a> {
+impl<'a> FieldLiteral<'a> {
     pub(crate) fn of(value: &'a Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -36,15 +36,15 @@ impl<'a> Literal<'a> {
     }
 
     /// A value read from `fieldsV1`.
-    pub(super) fn read(value: Value) -> Literal<'static> {
+    pub(super) fn read(value: Value) -> FieldLiteral<'static> {
         match value {
-            Value::Null => Literal::Null,
-            Value::Bool(boolean) => Literal::Boolean(boolean),
-            Value::Number(number) => {
-                number.as_i64().map_or_else(|| Literal::Float(number.as_f64().unwrap_or(0.0)), Literal::Whole)
-            }
-            Value::String(text) => Literal::Text(Cow::Owned(text)),
-            other => Literal::Composite(Cow::Owned(other)),
+            Value::Null => FieldLiteral::Null,
+            Value::Bool(boolean) => FieldLiteral::Boolean(boolean),
+            Value::Number(number) => number
+                .as_i64()
+                .map_or_else(|| FieldLiteral::Float(number.as_f64().unwrap_or(0.0)), FieldLiteral::Whole),
+            Value::String(text) => FieldLiteral::Text(Cow::Owned(text)),
+            other => FieldLiteral::Composite(Cow::Owned(other)),
         }
     }
 
@@ -60,7 +60,7 @@ impl<'a> Literal<'a> {
     }
 }
 
-impl Ord for Literal<'_> {
+impl Ord for FieldLiteral<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Integer(left) | Self::Whole(left), Self::Integer(right) | Self::Whole(right)) => {
@@ -79,19 +79,19 @@ impl Ord for Literal<'_> {
     }
 }
 
-impl PartialOrd for Literal<'_> {
+impl PartialOrd for FieldLiteral<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Literal<'_> {
+impl PartialEq for FieldLiteral<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Literal<'_> {}
+impl Eq for FieldLiteral<'_> {}
 
 /// Exact: a comparison as floats would treat neighbours as equal, and sorting needs a total order.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "both are seen to")]
@@ -107,11 +107,11 @@ fn compare_with(integer: i64, float: f64) -> Ordering {
 fn compare(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Array(left), Value::Array(right)) => {
-            let literals = left.iter().map(Literal::of);
-            literals.cmp(right.iter().map(Literal::of))
+            let literals = left.iter().map(FieldLiteral::of);
+            literals.cmp(right.iter().map(FieldLiteral::of))
         }
         (Value::Object(left), Value::Object(right)) => compare_maps(left, right),
-        _ => Literal::of(left).cmp(&Literal::of(right)),
+        _ => FieldLiteral::of(left).cmp(&FieldLiteral::of(right)),
     }
 }
 
@@ -137,25 +137,26 @@ fn compare_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Orderi
 }
 
 /// As messages show it.
-impl fmt::Display for Literal<'_> {
+impl fmt::Display for FieldLiteral<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(number) => write!(out, "{number}"),
             #[allow(clippy::cast_precision_loss, reason = "as the server shows it")]
-            Self::Whole(number) => out.write_str(&go::float(*number as f64)),
-            Self::Float(number) => out.write_str(&go::float(*number)),
-            Self::Text(text) => out.write_str(&go::quoted(text)),
+            Self::Whole(number) => out.write_str(&go_format::float(*number as f64)),
+            Self::Float(number) => out.write_str(&go_format::float(*number)),
+            Self::Text(text) => out.write_str(&go_format::quoted(text)),
             Self::Boolean(boolean) => write!(out, "{boolean}"),
             Self::Null => out.write_str("null"),
             Self::Composite(value) => match value.as_ref() {
                 Value::Array(items) => {
-                    let items: Vec<String> = items.iter().map(|item| Literal::of(item).to_string()).collect();
+                    let items: Vec<String> =
+                        items.iter().map(|item| FieldLiteral::of(item).to_string()).collect();
                     write!(out, "[{}]", items.join(","))
                 }
-                Value::Object(fields) => {
-                    fields.iter().try_for_each(|(name, field)| write!(out, "{name}={}", Literal::of(field)))
-                }
-                other => write!(out, "{}", Literal::of(other)),
+                Value::Object(fields) => fields
+                    .iter()
+                    .try_for_each(|(name, field)| write!(out, "{name}={}", FieldLiteral::of(field))),
+                other => write!(out, "{}", FieldLiteral::of(other)),
             },
         }
     }
@@ -170,10 +171,10 @@ mod tests {
     fn large_numbers_have_an_order() {
         let large = 1_i64 << 53;
         let number = |at: i64| match at % 5 {
-            0 => Literal::Float((large + at * 7 % 4) as f64),
-            _ => Literal::Integer(large + at * 13 % 6),
+            0 => FieldLiteral::Float((large + at * 7 % 4) as f64),
+            _ => FieldLiteral::Integer(large + at * 13 % 6),
         };
-        let numbers: Vec<Literal<'_>> = (0..64).map(number).collect();
+        let numbers: Vec<FieldLiteral<'_>> = (0..64).map(number).collect();
         for one in &numbers {
             for other in &numbers {
                 for third in &numbers {

@@ -5,22 +5,22 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::{Map, Value};
 
-use super::cursor::{Shape, TypeRef};
-use super::items::Items;
+use super::list_items::ListItems;
 use super::path::PathElement;
+use super::type_ref::{MergeShape, TypeRef};
 use super::types::{ListRelation, ListType, MapType};
-use super::values::{Depth, fields, items};
+use super::values::{WalkDepth, fields, items};
 
 /// The live object with all values of the configuration. Nothing is removed; managed fields are left out.
 pub(super) fn merge(live: Option<&Value>, config: &Value, of: TypeRef<'_>) -> Value {
-    merged(live, config, Some(of), Depth::Object)
+    merged(live, config, Some(of), WalkDepth::Object)
 }
 
-fn merged(live: Option<&Value>, config: &Value, of: Option<TypeRef<'_>>, depth: Depth) -> Value {
+fn merged(live: Option<&Value>, config: &Value, of: Option<TypeRef<'_>>, depth: WalkDepth) -> Value {
     let Some(of) = of else { return config.clone() };
     match of.shape_of(config) {
-        None | Some(Shape::Scalar(_)) => config.clone(),
-        Some(Shape::List(list)) => {
+        None | Some(MergeShape::Scalar(_)) => config.clone(),
+        Some(MergeShape::List(list)) => {
             let (before, wanted) = (items(live), items(Some(config)));
             // empty lists keep their own kind of emptiness
             if list.relation == ListRelation::Atomic || (before.is_empty() && wanted.is_empty()) {
@@ -28,7 +28,7 @@ fn merged(live: Option<&Value>, config: &Value, of: Option<TypeRef<'_>>, depth: 
             }
             Value::Array(merge_lists(before, wanted, of, list))
         }
-        Some(Shape::Map(map)) => {
+        Some(MergeShape::Map(map)) => {
             let (before, wanted) = (fields(live), fields(Some(config)));
             let is_empty = before.is_none_or(Map::is_empty) && wanted.is_none_or(Map::is_empty);
             if map.atomic || is_empty {
@@ -44,7 +44,7 @@ fn merge_maps(
     config: Option<&Map<String, Value>>,
     of: TypeRef<'_>,
     map: &MapType,
-    depth: Depth,
+    depth: WalkDepth,
 ) -> Map<String, Value> {
     let sizes = live.map_or(0, Map::len).max(config.map_or(0, Map::len));
     let mut out = Map::with_capacity(sizes);
@@ -66,9 +66,9 @@ fn merge_maps(
     out
 }
 
-fn without_managed_fields(value: &Value, depth: Depth) -> Value {
+fn without_managed_fields(value: &Value, depth: WalkDepth) -> Value {
     match value {
-        Value::Object(fields) if depth == Depth::Metadata => {
+        Value::Object(fields) if depth == WalkDepth::Metadata => {
             let kept = fields.iter().filter(|(name, _)| !depth.hides(name));
             Value::Object(kept.map(|(name, field)| (name.clone(), field.clone())).collect())
         }
@@ -84,10 +84,10 @@ fn merge_lists<'a>(
     of: TypeRef<'a>,
     list: &'a ListType,
 ) -> Vec<Value> {
-    let (live, config) = (Items::of(of, list, live), Items::of(of, list, config));
+    let (live, config) = (ListItems::of(of, list, live), ListItems::of(of, list, config));
     let mut out = Vec::with_capacity(live.len().max(config.len()));
     let mut shared: VecDeque<&PathElement<'_>> =
-        config.iter().map(|(step, _)| step).filter(|step| live.has(step)).collect();
+        config.iter().map(|(step, _)| step).filter(|step| live.contains_step(step)).collect();
     let mut next_shared = shared.pop_front();
     let mut done: BTreeSet<&PathElement<'_>> = BTreeSet::new();
     let (mut left, mut right) = (0, 0);
@@ -105,14 +105,14 @@ fn merge_lists<'a>(
                 next_shared = shared.pop_front();
                 continue;
             }
-            if config.has(step) && next_shared.is_some_and(|next| next != step) {
+            if config.contains_step(step) && next_shared.is_some_and(|next| next != step) {
                 // shared, but another one comes first
                 left += 1;
                 continue;
             }
         }
         if let Some((step, item)) = before {
-            if !config.has(step) {
+            if !config.contains_step(step) {
                 out.push((*item).clone());
                 left += 1;
                 continue;
@@ -135,12 +135,12 @@ fn merge_lists<'a>(
 fn merge_item(
     step: &PathElement<'_>,
     item: &Value,
-    live: &Items<'_>,
+    live: &ListItems<'_>,
     of: TypeRef<'_>,
     list: &ListType,
 ) -> Value {
-    let mut same = live.at(step);
+    let mut same = live.with_step(step);
     // an item that the live list holds twice merges with neither
     let before = same.next().filter(|_| same.next().is_none());
-    merged(before, item, Some(of.item(list)), Depth::Below)
+    merged(before, item, Some(of.item(list)), WalkDepth::Below)
 }

@@ -7,55 +7,55 @@
 //! Each layer uses only the layers before it:
 //! - [`types`] and [`TypeRef`]: the merge schema of a kind, and the type of one field;
 //! - [`FieldSet`](fieldset::FieldSet) and [`Comparison`](compare::Comparison): the paths of an object, a change or a manager;
-//! - [`Managed`](managed::Managed): the entries of `metadata.managedFields`;
-//! - [`Write`]: the ownership rules, with the two entry points [`apply`] and [`track`].
+//! - [`ManagedFields`](managed_fields::ManagedFields): the entries of `metadata.managedFields`;
+//! - [`FieldWrite`]: the ownership rules, with the two entry points [`apply`] and [`update_tracking`].
 //!
 //! Sets borrow their names from the values that they describe. The module never stores, defaults or admits objects: [`crate::verbs`]
 //! calls it with plain values and stores the result.
 
 mod apply;
-mod cap;
 mod compare;
 mod conflict;
-mod cursor;
 mod encode;
-mod fields_of;
 mod fieldset;
-pub(crate) mod go;
-mod items;
+pub(crate) mod go_format;
 mod last_applied;
+mod list_items;
 mod literal;
-mod managed;
+mod managed_fields;
+mod managed_writer;
 mod merge;
+mod null_fields;
 mod path;
 mod prune;
 mod reconcile;
 mod remove;
-mod reset;
+mod reset_fields;
 mod scale;
-mod settle;
 #[cfg(test)]
 mod speed;
 #[cfg(test)]
 mod tests;
-mod track;
+mod type_ref;
 pub(crate) mod types;
 mod untracked;
+mod update_tracking;
+mod updater_limit;
 mod validate;
+mod value_fields;
 mod values;
 #[cfg(test)]
 mod vectors;
 mod write;
-mod writer;
 
-pub(crate) use apply::{ApplyError, Live, apply};
-pub(crate) use cursor::TypeRef;
+pub(crate) use apply::{ApplyBase, ApplyError, apply};
 #[cfg(test)]
 use fieldset::FieldSet;
-pub(crate) use reset::filter;
+pub(crate) use managed_writer::{ManagedWriter, ManagerOperation};
+pub(crate) use null_fields::normalize_nulls;
+pub(crate) use reset_fields::reset_filter;
 pub(crate) use scale::{ReplicaPaths, owners_of_scale, owners_of_workload};
-pub(crate) use settle::settle_nulls;
-pub(crate) use track::track;
+pub(crate) use type_ref::TypeRef;
 pub(crate) use untracked::untracked;
-pub(crate) use write::{Types, Write};
-pub(crate) use writer::{Operation, Writer};
+pub(crate) use update_tracking::track;
+pub(crate) use write::{FieldWrite, VersionedMergeTypes};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::literal::Literal;
+use super::literal::FieldLiteral;
 
 /// One step. Their order is the order of `fieldsV1`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,13 +11,13 @@ pub(crate) enum PathElement<'a> {
     /// A field of a map.
     Field(&'a str),
     /// An item of a list with keys, the keys in name order.
-    Key(Vec<(Cow<'a, str>, Literal<'a>)>),
+    Key(Vec<(Cow<'a, str>, FieldLiteral<'a>)>),
     /// An item of a set.
-    Item(Literal<'a>),
+    Item(FieldLiteral<'a>),
     /// An item by its place.
     Index(i64),
     /// An item that has no step, as merging may leave behind for a moment. Never written.
-    Lost,
+    Unresolved,
 }
 
 /// As messages show a step: `.spec`, `[name="web"]`, `[="web"]`, `[0]`.
@@ -33,7 +33,7 @@ impl fmt::Display for PathElement<'_> {
             }
             Self::Item(value) => write!(out, "[={value}]"),
             Self::Index(index) => write!(out, "[{index}]"),
-            Self::Lost => out.write_str("{{invalid path element}}"),
+            Self::Unresolved => out.write_str("{{invalid path element}}"),
         }
     }
 }

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::cursor::TypeRef;
 use super::fieldset::FieldSet;
-use super::managed::{Entry, Managed};
-use super::remove::remove;
-use super::write::Write;
+use super::managed_fields::{ManagedFields, ManagedFieldsEntry};
+use super::remove::remove_paths;
+use super::type_ref::TypeRef;
+use super::write::FieldWrite;
 
 /// `last`: the fields that the manager owned; `set`: those that it applies now; `others`: those of all others.
-pub(super) fn prune(
+pub(super) fn prune_dropped_fields(
     merged: Value,
-    last: &Entry<'_>,
+    last: &ManagedFieldsEntry<'_>,
     set: &FieldSet<'_>,
-    others: &Managed<'_>,
-    write: &Write<'_>,
+    others: &ManagedFields<'_>,
+    write: &FieldWrite<'_>,
 ) -> Value {
     if last.fields.is_empty() {
         return merged;
@@ -24,7 +24,7 @@ pub(super) fn prune(
     let Some(of) = write.type_at(&last.api_version) else { return merged };
     let dropped = last.fields.clone().with_named_parents(Some(of));
     let present = paths(&merged, of);
-    let mut pruned = remove(&merged, &dropped, Some(of));
+    let mut pruned = remove_paths(&merged, &dropped, Some(of));
 
     // owned fields that were removed with a parent come back, also those of this manager
     let mut owned: BTreeMap<&str, FieldSet<'_>> = BTreeMap::new();
@@ -39,12 +39,12 @@ pub(super) fn prune(
         let present = if version == last.api_version { present.clone() } else { paths(&merged, other) };
         let gone = present.difference(&paths(&pruned, other));
         let gone = gone.difference(&owned.with_named_parents(Some(other)));
-        pruned = remove(&merged, &gone, Some(other));
+        pruned = remove_paths(&merged, &gone, Some(other));
     }
 
     // and so does what the manager never owned
     let gone = present.difference(&paths(&pruned, of)).intersection(&dropped);
-    remove(&merged, &gone, Some(of))
+    remove_paths(&merged, &gone, Some(of))
 }
 
 fn paths<'a>(value: &'a Value, of: TypeRef<'a>) -> FieldSet<'a> {

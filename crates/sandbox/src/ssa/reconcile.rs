@@ -1,8 +1,8 @@
 //! Adapts field sets that were written with another schema.
 
-use super::cursor::{Shape, TypeRef};
 use super::fieldset::FieldSet;
 use super::path::PathElement;
+use super::type_ref::{MergeShape, TypeRef};
 use super::types::ListRelation;
 
 impl<'a> FieldSet<'a> {
@@ -49,21 +49,25 @@ impl<'a> FieldSet<'a> {
     }
 }
 
-fn step_into<'s>(of: TypeRef<'s>, shape: Option<Shape<'s>>, step: &PathElement<'_>) -> Option<TypeRef<'s>> {
+fn step_into<'s>(
+    of: TypeRef<'s>,
+    shape: Option<MergeShape<'s>>,
+    step: &PathElement<'_>,
+) -> Option<TypeRef<'s>> {
     match (shape?, step) {
-        (Shape::Map(map), _) if of.is_deduced(map) => None,
-        (Shape::Map(map), PathElement::Field(name)) => of.field(map, name),
-        (Shape::Map(map), _) => of.field(map, ""),
-        (Shape::List(list), _) => Some(of.item(list)),
-        (Shape::Scalar(_), _) => None,
+        (MergeShape::Map(map), _) if of.has_deduced_type(map) => None,
+        (MergeShape::Map(map), PathElement::Field(name)) => of.field(map, name),
+        (MergeShape::Map(map), _) => of.field(map, ""),
+        (MergeShape::List(list), _) => Some(of.item(list)),
+        (MergeShape::Scalar(_), _) => None,
     }
 }
 
 impl TypeRef<'_> {
     fn is_one_value(self) -> bool {
         match self.candidates().shape() {
-            Some(Shape::Map(map)) => map.atomic && !self.is_deduced(map),
-            Some(Shape::List(list)) => list.relation == ListRelation::Atomic,
+            Some(MergeShape::Map(map)) => map.atomic && !self.has_deduced_type(map),
+            Some(MergeShape::List(list)) => list.relation == ListRelation::Atomic,
             _ => false,
         }
     }

@@ -11,11 +11,11 @@ use std::mem;
 use serde_json::Value;
 
 use super::fieldset::FieldSet;
-use super::managed::{Entry, Managed};
+use super::managed_fields::{ManagedFields, ManagedFieldsEntry};
 use super::path::PathElement;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
-const IN_SCALE: &[&str] = &["spec", "replicas"];
+const SCALE_REPLICAS: &[&str] = &["spec", "replicas"];
 
 /// The versions of a workload that its entries may name, and where each keeps its replicas; `None`
 /// for one without a scale.
@@ -23,7 +23,7 @@ pub(crate) struct ReplicaPaths<'k>(pub(crate) Vec<(Cow<'k, str>, Option<Vec<&'k 
 
 impl ReplicaPaths<'_> {
     /// `None`: no such version.
-    fn at(&self, api_version: &str) -> Option<Option<Vec<PathElement<'_>>>> {
+    fn path_in_version(&self, api_version: &str) -> Option<Option<Vec<PathElement<'_>>>> {
         let (_, path) = self.0.iter().find(|(version, _)| version == api_version)?;
         Some(path.as_ref().map(|path| steps(path)))
     }
@@ -33,7 +33,7 @@ fn steps<'n>(path: &[&'n str]) -> Vec<PathElement<'n>> {
     path.iter().map(|name| PathElement::Field(name)).collect()
 }
 
-fn only<'n>(path: &[PathElement<'n>]) -> FieldSet<'n> {
+fn path_set<'n>(path: &[PathElement<'n>]) -> FieldSet<'n> {
     let mut set = FieldSet::default();
     set.insert(path);
     set
@@ -41,12 +41,12 @@ fn only<'n>(path: &[PathElement<'n>]) -> FieldSet<'n> {
 
 /// The entries of a workload's scale; `None` when those of the workload cannot be read.
 pub(crate) fn owners_of_scale(workload: &Value, paths: &ReplicaPaths<'_>) -> Option<Vec<Value>> {
-    let mut scale = Managed::default();
-    for entry in Managed::of(workload)?.entries {
-        let path = paths.at(&entry.api_version).flatten();
+    let mut scale = ManagedFields::default();
+    for entry in ManagedFields::of(workload)?.entries {
+        let path = paths.path_in_version(&entry.api_version).flatten();
         if path.is_some_and(|path| entry.fields.contains(&path)) {
-            let fields = only(&steps(IN_SCALE));
-            scale.put(Entry { api_version: Cow::Borrowed(SCALE_VERSION), fields, ..entry });
+            let fields = path_set(&steps(SCALE_REPLICAS));
+            scale.put(ManagedFieldsEntry { api_version: Cow::Borrowed(SCALE_VERSION), fields, ..entry });
         }
     }
     Some(scale.encode())
@@ -59,28 +59,29 @@ pub(crate) fn owners_of_workload(
     paths: &ReplicaPaths<'_>,
     api_version: &str,
 ) -> Option<Vec<Value>> {
-    let mut scalers = Managed::of(scale)?.entries;
-    let mut after = Managed::default();
+    let mut scalers = ManagedFields::of(scale)?.entries;
+    let mut after = ManagedFields::default();
     let mut times = Vec::new();
-    for mut entry in Managed::of(before)?.entries {
+    for mut entry in ManagedFields::of(before)?.entries {
         times.push((entry.identifier(), entry.time.clone()));
-        let Some(path) = paths.at(&entry.api_version) else { continue };
+        let Some(path) = paths.path_in_version(&entry.api_version) else { continue };
         if let Some(path) = path.filter(|path| entry.fields.contains(path)) {
             match scalers.iter().position(|one| one.is_same_manager(&entry)) {
                 Some(place) => drop(scalers.remove(place)),
-                None => entry.fields = mem::take(&mut entry.fields).difference(&only(&path)),
+                None => entry.fields = mem::take(&mut entry.fields).difference(&path_set(&path)),
             }
         }
         if !entry.fields.is_empty() {
             after.entries.push(entry);
         }
     }
-    let replicas = paths.at(api_version).flatten().map(|path| only(&path)).unwrap_or_default();
-    for entry in scalers.into_iter().filter(|entry| entry.fields.contains(&steps(IN_SCALE))) {
+    let replicas =
+        paths.path_in_version(api_version).flatten().map(|path| path_set(&path)).unwrap_or_default();
+    for entry in scalers.into_iter().filter(|entry| entry.fields.contains(&steps(SCALE_REPLICAS))) {
         let name = entry.identifier();
         let time = times.iter().find(|(known, _)| *known == name).and_then(|(_, time)| time.clone());
         // beside an entry of the same updater, which real servers know by another version at this moment
-        after.entries.push(Entry {
+        after.entries.push(ManagedFieldsEntry {
             api_version: Cow::Borrowed(api_version),
             fields: replicas.clone(),
             time,

@@ -5,12 +5,12 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
-use super::{Live, Operation, Write, Writer, apply, filter, track, untracked};
-use crate::registry::{Registry, ResourceKind};
+use super::{ApplyBase, FieldWrite, ManagedWriter, ManagerOperation, apply, reset_filter, track, untracked};
+use crate::registry::{KindRegistry, ResourceKind};
 
 const ROUNDS: u32 = 5_000;
 /// The most that a usual apply may take, in microseconds.
-const MOST: u128 = 60;
+const MAX_MICROSECONDS: u128 = 60;
 
 fn config(image: &str) -> Value {
     json!({
@@ -31,8 +31,8 @@ fn config(image: &str) -> Value {
     })
 }
 
-fn writer(manager: &str, operation: Operation, subresource: &str) -> Writer {
-    Writer {
+fn writer(manager: &str, operation: ManagerOperation, subresource: &str) -> ManagedWriter {
+    ManagedWriter {
         manager: manager.to_owned(),
         operation,
         api_version: "apps/v1".to_owned(),
@@ -41,14 +41,14 @@ fn writer(manager: &str, operation: Operation, subresource: &str) -> Writer {
 }
 
 static KIND: LazyLock<Arc<ResourceKind>> =
-    LazyLock::new(|| Registry::built_in().find("apps", "v1", "deployments").unwrap().clone());
+    LazyLock::new(|| KindRegistry::built_in().find("apps", "v1", "deployments").unwrap().clone());
 
-fn through<T>(writer: &Writer, write: impl FnOnce(&Write<'_>) -> T) -> T {
+fn with_field_write<T>(writer: &ManagedWriter, write: impl FnOnce(&FieldWrite<'_>) -> T) -> T {
     let kind = &*KIND;
-    let filter = filter("apps", "Deployment", &writer.subresource, true, false);
-    write(&Write {
+    let filter = reset_filter("apps", "Deployment", &writer.subresource, true, false);
+    write(&FieldWrite {
         writer,
-        of: kind.merge_type(),
+        merge_type: kind.merge_type(),
         types: kind.as_ref(),
         filter: &filter,
         untracked: untracked(),
@@ -58,8 +58,9 @@ fn through<T>(writer: &Writer, write: impl FnOnce(&Write<'_>) -> T) -> T {
 
 fn applied(live: Option<&Value>, config: &Value) -> Option<Value> {
     let skeleton = json!({});
-    let live = Live { object: live, skeleton: &skeleton };
-    through(&writer("tutti", Operation::Apply, ""), |write| apply(live, config, write, true)).unwrap()
+    let live = ApplyBase { object: live, skeleton: &skeleton };
+    with_field_write(&writer("tutti", ManagerOperation::Apply, ""), |write| apply(live, config, write, true))
+        .unwrap()
 }
 
 /// A deployment as it is some time after its creation.
@@ -76,21 +77,21 @@ fn live() -> Value {
     live["status"] = json!({"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "conditions": [
         {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
         {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]});
-    let controller = writer("kube-controller-manager", Operation::Update, "status");
-    through(&controller, |write| track(&before, &mut live, write));
+    let controller = writer("kube-controller-manager", ManagerOperation::Update, "status");
+    with_field_write(&controller, |write| track(&before, &mut live, write));
     live
 }
 
 /// Nanoseconds on a core so far: other work on the machine does not count.
-fn on_core() -> u128 {
+fn thread_nanoseconds() -> u128 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
 fn measure(what: &str, mut round: impl FnMut()) -> u128 {
-    let start = on_core();
+    let start = thread_nanoseconds();
     (0..ROUNDS).for_each(|_| round());
-    let nanoseconds = (on_core() - start) / u128::from(ROUNDS);
+    let nanoseconds = (thread_nanoseconds() - start) / u128::from(ROUNDS);
     println!("{what}: {}.{} µs", nanoseconds / 1000, nanoseconds % 1000 / 100);
     nanoseconds / 1000
 }
@@ -110,11 +111,11 @@ fn a_write_of_a_deployment_takes_microseconds() {
         measure("an update of the status", || {
             let mut new = live.clone();
             new["status"]["readyReplicas"] = json!(2);
-            let controller = writer("kube-controller-manager", Operation::Update, "status");
-            through(&controller, |write| track(&live, &mut new, write));
+            let controller = writer("kube-controller-manager", ManagerOperation::Update, "status");
+            with_field_write(&controller, |write| track(&live, &mut new, write));
             assert_ne!(live, new);
         }),
     ];
     // dropping a field and tracking an update are rarer, and cost up to twice as much
-    assert!(times[..2].iter().all(|time| *time <= MOST), "{times:?}");
+    assert!(times[..2].iter().all(|time| *time <= MAX_MICROSECONDS), "{times:?}");
 }

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::registry::{Registry, ResourceKind};
+use crate::registry::{KindRegistry, ResourceKind};
 
-fn write<T>(writer: &Writer, done: impl FnOnce(&Write<'_>) -> T) -> T {
-    let registry = Registry::built_in();
+fn write<T>(writer: &ManagedWriter, done: impl FnOnce(&FieldWrite<'_>) -> T) -> T {
+    let registry = KindRegistry::built_in();
     let kind = registry.find("apps", "v1", "deployments").unwrap();
-    let filter = filter("apps", "Deployment", &writer.subresource, true, false);
-    done(&Write {
+    let filter = reset_filter("apps", "Deployment", &writer.subresource, true, false);
+    done(&FieldWrite {
         writer,
-        of: kind.merge_type(),
+        merge_type: kind.merge_type(),
         types: kind.as_ref(),
         filter: &filter,
         untracked: untracked(),
@@ -21,8 +21,8 @@ fn write<T>(writer: &Writer, done: impl FnOnce(&Write<'_>) -> T) -> T {
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
-fn writer(manager: &str, operation: Operation) -> Writer {
-    Writer {
+fn writer(manager: &str, operation: ManagerOperation) -> ManagedWriter {
+    ManagedWriter {
         manager: manager.to_owned(),
         operation,
         api_version: "apps/v1".to_owned(),
@@ -42,8 +42,8 @@ impl Case {
 
     fn try_apply(&mut self, manager: &str, config: Value, force: bool) -> Result<&Value, ApplyError> {
         let skeleton = json!({});
-        let live = Live { object: self.live.as_ref(), skeleton: &skeleton };
-        let writer = writer(manager, Operation::Apply);
+        let live = ApplyBase { object: self.live.as_ref(), skeleton: &skeleton };
+        let writer = writer(manager, ManagerOperation::Apply);
         let object = write(&writer, |write| apply(live, &config, write, force))?;
         if let Some(mut object) = object {
             crate::object::drop_nulls(&mut object);
@@ -58,7 +58,7 @@ impl Case {
 
     fn update(&mut self, manager: &str, mut new: Value) -> &Value {
         let before = self.live.clone().unwrap_or_else(|| json!({}));
-        write(&writer(manager, Operation::Update), |write| track(&before, &mut new, write));
+        write(&writer(manager, ManagerOperation::Update), |write| track(&before, &mut new, write));
         self.live.insert(new)
     }
 }
@@ -219,7 +219,7 @@ fn managers(object: &Value) -> Vec<String> {
 }
 
 fn scaled(before: &Value, manager: &str, replicas: i64) -> Value {
-    let registry = Registry::built_in();
+    let registry = KindRegistry::built_in();
     let kind = registry.find("autoscaling", "v1", "horizontalpodautoscalers").unwrap();
     let kind = ResourceKind { kind: "Scale".to_owned(), ..ResourceKind::clone(kind) };
     let deployments = registry.find("apps", "v1", "deployments").unwrap();
@@ -230,16 +230,16 @@ fn scaled(before: &Value, manager: &str, replicas: i64) -> Value {
         "metadata": {"uid": "1", "managedFields": owners}})
     };
     let mut new = scale(&json!(replicas));
-    let of_scale = Writer {
+    let of_scale = ManagedWriter {
         api_version: kind.api_version(),
         subresource: "scale".to_owned(),
-        ..writer(manager, Operation::Update)
+        ..writer(manager, ManagerOperation::Update)
     };
     write(&of_scale, |write| {
         track(
             &scale(&before["spec"]["replicas"]),
             &mut new,
-            &Write { of: kind.merge_type(), types: &kind, ..*write },
+            &FieldWrite { merge_type: kind.merge_type(), types: &kind, ..*write },
         );
     });
     let mut after = before.clone();
@@ -344,7 +344,7 @@ fn paths_are_shown_as_messages_show_them() {
 fn a_resize_owns_resources_only() {
     let fields = json!({"f:metadata": {"f:labels": {"f:x": {}}}, "f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
         ".": {}, "f:image": {}, "f:resources": {"f:limits": {".": {}, "f:cpu": {}}}}}}});
-    let kept = filter("", "Pod", "resize", true, false).apply(FieldSet::decode(&fields).unwrap());
+    let kept = reset_filter("", "Pod", "resize", true, false).apply(FieldSet::decode(&fields).unwrap());
     let expected = json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
         ".": {}, "f:resources": {"f:limits": {".": {}, "f:cpu": {}}}}}}});
     assert_eq!(kept.encode(), expected);
@@ -355,19 +355,19 @@ fn a_resize_owns_resources_only() {
 fn nulls_are_read_as_the_types_read_them() {
     let mut object =
         json!({"metadata": {"labels": {"x": null}, "namespace": null}, "spec": {"paused": null}});
-    write(&writer("a", Operation::Apply), |write| settle_nulls(&mut object, write.of));
+    write(&writer("a", ManagerOperation::Apply), |write| normalize_nulls(&mut object, write.merge_type));
     assert_eq!(object, json!({"metadata": {"labels": {"x": ""}}, "spec": {}}));
 }
 
 /// A custom kind whose other versions are no more.
 struct OneVersion;
 
-impl Types for OneVersion {
-    fn of(&self, _: &str) -> Option<TypeRef<'_>> {
+impl VersionedMergeTypes for OneVersion {
+    fn merge_type_at(&self, _: &str) -> Option<TypeRef<'_>> {
         None
     }
 
-    fn keeps_all_versions(&self) -> bool {
+    fn requires_known_versions(&self) -> bool {
         true
     }
 }
@@ -379,12 +379,12 @@ fn ended_versions_block_writes_of_custom_objects() {
     let mut live = case.apply("a", json!({"metadata": {"uid": "u", "labels": {"x": "1"}}})).clone();
     live["metadata"]["managedFields"][0]["apiVersion"] = json!("apps/v0");
     let nothing = json!({});
-    let applied = write(&writer("b", Operation::Apply), |write| {
-        let live = Live { object: Some(&live), skeleton: &nothing };
+    let applied = write(&writer("b", ManagerOperation::Apply), |write| {
+        let live = ApplyBase { object: Some(&live), skeleton: &nothing };
         apply(
             live,
             &json!({"metadata": {"labels": {"y": "1"}}}),
-            &Write { types: &OneVersion, ..*write },
+            &FieldWrite { types: &OneVersion, ..*write },
             true,
         )
     });
@@ -393,8 +393,8 @@ fn ended_versions_block_writes_of_custom_objects() {
 
     let mut new = live.clone();
     new["metadata"]["labels"]["x"] = json!("2");
-    write(&writer("b", Operation::Update), |write| {
-        track(&live, &mut new, &Write { types: &OneVersion, ..*write });
+    write(&writer("b", ManagerOperation::Update), |write| {
+        track(&live, &mut new, &FieldWrite { types: &OneVersion, ..*write });
     });
     assert!(managers(&new).is_empty());
 }

@@ -4,13 +4,13 @@ use serde_json::{Map, Value};
 
 /// The depth of a walk: managed fields are not owned themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Depth {
+pub(super) enum WalkDepth {
     Object,
     Metadata,
     Below,
 }
 
-impl Depth {
+impl WalkDepth {
     pub(super) fn inside(self, name: &str) -> Self {
         if self == Self::Object && name == "metadata" { Self::Metadata } else { Self::Below }
     }
@@ -21,12 +21,12 @@ impl Depth {
 }
 
 /// Are the values equal to a merge? Maps have no order, and numbers no type.
-pub(super) fn is_same(left: &Value, right: &Value, depth: Depth) -> bool {
+pub(super) fn is_same(left: &Value, right: &Value, depth: WalkDepth) -> bool {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => is_same_map(left, right, depth),
         (Value::Array(left), Value::Array(right)) => {
             let mut pairs = left.iter().zip(right);
-            left.len() == right.len() && pairs.all(|(left, right)| is_same(left, right, Depth::Below))
+            left.len() == right.len() && pairs.all(|(left, right)| is_same(left, right, WalkDepth::Below))
         }
         (Value::Number(left), Value::Number(right)) => {
             left == right
@@ -36,9 +36,10 @@ pub(super) fn is_same(left: &Value, right: &Value, depth: Depth) -> bool {
     }
 }
 
-fn is_same_map(left: &Map<String, Value>, right: &Map<String, Value>, depth: Depth) -> bool {
-    let hidden =
-        |map: &Map<String, Value>| usize::from(depth == Depth::Metadata && map.contains_key("managedFields"));
+fn is_same_map(left: &Map<String, Value>, right: &Map<String, Value>, depth: WalkDepth) -> bool {
+    let hidden = |map: &Map<String, Value>| {
+        usize::from(depth == WalkDepth::Metadata && map.contains_key("managedFields"))
+    };
     if left.len() - hidden(left) != right.len() - hidden(right) {
         return false;
     }

@@ -4,93 +4,102 @@ use std::mem;
 
 use serde_json::Value;
 
-use super::compare::Comparison;
-use super::conflict::{Conflict, Conflicts};
-use super::cursor::TypeRef;
+use super::compare::FieldComparison;
+use super::conflict::{ApplyConflicts, ManagerConflict};
 use super::fieldset::FieldSet;
-use super::managed::{Entry, Managed};
+use super::managed_fields::{ManagedFields, ManagedFieldsEntry};
+use super::managed_writer::ManagedWriter;
 use super::merge::merge;
-use super::prune::prune;
-use super::reset::Filter;
-use super::validate::{Duplicates, Invalid, validate};
-use super::values::{Depth, is_same};
-use super::writer::Writer;
+use super::prune::prune_dropped_fields;
+use super::reset_fields::FieldFilter;
+use super::type_ref::TypeRef;
+use super::validate::{DuplicateItems, SchemaViolations, validate};
+use super::values::{WalkDepth, is_same};
 
 /// The merge types of a kind in the versions that its entries may name.
-pub(crate) trait Types {
+pub(crate) trait VersionedMergeTypes {
     /// The type of the kind in a version; `None` when there is no such version.
-    fn of(&self, api_version: &str) -> Option<TypeRef<'_>>;
+    fn merge_type_at(&self, api_version: &str) -> Option<TypeRef<'_>>;
 
     /// Does an entry of a removed version make a write fail? Otherwise the entry is dropped.
-    fn keeps_all_versions(&self) -> bool {
+    fn requires_known_versions(&self) -> bool {
         false
     }
 
     /// Is what is stored known to be of its type? It is unless types change.
-    fn are_stored_checked(&self) -> bool {
+    fn trusts_stored_objects(&self) -> bool {
         false
     }
 
     /// Does an endpoint reset its fields in the entries of all versions, not only of its own?
-    fn is_filtered_alike(&self) -> bool {
+    fn filters_every_version(&self) -> bool {
         true
     }
 }
 
 /// One write: manager, merge type, reset fields and time.
 #[derive(Clone, Copy)]
-pub(crate) struct Write<'a> {
-    pub(crate) writer: &'a Writer,
+pub(crate) struct FieldWrite<'a> {
+    pub(crate) writer: &'a ManagedWriter,
     /// The type in the writer's version.
-    pub(crate) of: TypeRef<'a>,
-    pub(crate) types: &'a dyn Types,
-    pub(crate) filter: &'a Filter<'a>,
+    pub(crate) merge_type: TypeRef<'a>,
+    pub(crate) types: &'a dyn VersionedMergeTypes,
+    pub(crate) filter: &'a FieldFilter<'a>,
     /// Paths that no entry has.
     pub(crate) untracked: &'a FieldSet<'a>,
     pub(crate) now: &'a str,
 }
 
 /// The result of an apply.
-pub(super) struct Applied<'a> {
+pub(super) struct ApplyResult<'a> {
     /// `None`: the object stays as it is.
     pub(super) object: Option<Value>,
-    pub(super) managed: Managed<'a>,
+    pub(super) managed: ManagedFields<'a>,
     /// Is the ownership unchanged?
     pub(super) same_owners: bool,
 }
 
-impl<'a> Write<'a> {
+impl<'a> FieldWrite<'a> {
     /// The type of another version; what was written before means the same in all of them.
     pub(super) fn type_at(&self, api_version: &str) -> Option<TypeRef<'a>> {
-        if api_version == self.writer.api_version { Some(self.of) } else { self.types.of(api_version) }
+        if api_version == self.writer.api_version {
+            Some(self.merge_type)
+        } else {
+            self.types.merge_type_at(api_version)
+        }
     }
 
     /// Is a stored object (still) of its type?
-    pub(super) fn check_stored(&self, object: &Value) -> Result<(), Invalid> {
-        if self.types.are_stored_checked() {
+    pub(super) fn check_stored(&self, object: &Value) -> Result<(), SchemaViolations> {
+        if self.types.trusts_stored_objects() {
             return Ok(());
         }
-        validate(object, self.of, Duplicates::Allowed)
+        validate(object, self.merge_type, DuplicateItems::Allowed)
     }
 
     /// The version of an entry that cannot be converted to.
-    pub(super) fn unknown_version(&self, managed: &Managed<'_>) -> Option<String> {
+    pub(super) fn unknown_version(&self, managed: &ManagedFields<'_>) -> Option<String> {
         let mut versions = managed.entries.iter().map(|entry| &entry.api_version);
         let unknown = versions.find(|version| self.type_at(version).is_none());
-        unknown.filter(|_| self.types.keeps_all_versions()).map(ToString::to_string)
+        unknown.filter(|_| self.types.requires_known_versions()).map(ToString::to_string)
     }
 
     /// Records an update: what changed belongs to the writer now.
-    pub(super) fn update(&self, old: &'a Value, new: &'a Value, mut managed: Managed<'a>) -> Managed<'a> {
+    pub(super) fn update(
+        &self,
+        old: &'a Value,
+        new: &'a Value,
+        mut managed: ManagedFields<'a>,
+    ) -> ManagedFields<'a> {
         self.reconcile(&mut managed);
-        let comparison = Comparison::of(old, new, self.of).filtered(self.filter);
+        let comparison = FieldComparison::of(old, new, self.merge_type).filtered(self.filter);
         // with force nothing conflicts
-        let _ = self.take_from_others(&mut managed, old, new, &comparison, true);
+        let _ = self.take_ownership(&mut managed, old, new, &comparison, true);
         let changed =
             self.filter.apply(comparison.modified.union(comparison.added)).difference(self.untracked);
         if !changed.is_empty() {
             let previous = managed.take(self.writer).map(|entry| entry.fields).unwrap_or_default();
-            let mut entry = Entry::of(self.writer, changed.union(previous));
+            let mut entry = ManagedFieldsEntry::of(self.writer, changed.union(previous));
             entry.time = Some(self.now.into());
             managed.put(entry);
         }
@@ -102,26 +111,26 @@ impl<'a> Write<'a> {
         &self,
         live: &'a Value,
         config: &'a Value,
-        mut managed: Managed<'a>,
+        mut managed: ManagedFields<'a>,
         force: bool,
-    ) -> Result<Applied<'a>, Conflicts> {
+    ) -> Result<ApplyResult<'a>, ApplyConflicts> {
         let was_reconciled = self.reconcile(&mut managed);
-        let merged = merge(Some(live), config, self.of);
-        let set = self.filter.apply(FieldSet::of(config, self.of));
+        let merged = merge(Some(live), config, self.merge_type);
+        let set = self.filter.apply(FieldSet::of(config, self.merge_type));
         let last = managed.take(self.writer);
         let dropped = last
             .as_ref()
-            .filter(|last| last.api_version != self.writer.api_version || !last.fields.is_within(&set));
+            .filter(|last| last.api_version != self.writer.api_version || !last.fields.is_subset_of(&set));
         let new = match dropped {
-            Some(last) => prune(merged, last, &set, &managed, self),
+            Some(last) => prune_dropped_fields(merged, last, &set, &managed, self),
             None => merged,
         };
-        let changes = !is_same(live, &new, Depth::Object);
+        let changes = !is_same(live, &new, WalkDepth::Object);
         if changes {
-            let comparison = Comparison::of_different(live, &new, self.of).filtered(self.filter);
-            self.take_from_others(&mut managed, live, &new, &comparison, force)?;
+            let comparison = FieldComparison::of_different(live, &new, self.merge_type).filtered(self.filter);
+            self.take_ownership(&mut managed, live, &new, &comparison, force)?;
         }
-        let mut entry = Entry::of(self.writer, set.difference(self.untracked));
+        let mut entry = ManagedFieldsEntry::of(self.writer, set.difference(self.untracked));
         let same_owners = !was_reconciled
             && last.as_ref().map_or(entry.fields.is_empty(), |last| {
                 last.fields == entry.fields && last.api_version == entry.api_version
@@ -131,11 +140,11 @@ impl<'a> Write<'a> {
         if !entry.fields.is_empty() {
             managed.put(entry);
         }
-        Ok(Applied { object: changes.then_some(new), managed, same_owners: same_owners && !changes })
+        Ok(ApplyResult { object: changes.then_some(new), managed, same_owners: same_owners && !changes })
     }
 
     /// Entries of versions that are no more are no more. Answers whether anything changed.
-    fn reconcile(&self, managed: &mut Managed<'_>) -> bool {
+    fn reconcile(&self, managed: &mut ManagedFields<'_>) -> bool {
         let mut changed = false;
         managed.entries.retain_mut(|entry| match self.type_at(&entry.api_version) {
             Some(of) => {
@@ -152,34 +161,34 @@ impl<'a> Write<'a> {
 
     /// Takes from every manager what changed and what went. Without force, nothing may change that
     /// another manager owns.
-    fn take_from_others(
+    fn take_ownership(
         &self,
-        managed: &mut Managed<'_>,
+        managed: &mut ManagedFields<'_>,
         old: &Value,
         new: &Value,
-        comparison: &Comparison<'_>,
+        comparison: &FieldComparison<'_>,
         force: bool,
-    ) -> Result<(), Conflicts> {
+    ) -> Result<(), ApplyConflicts> {
         let mut conflicts = Vec::new();
         for entry in &mut managed.entries {
             let other;
             let comparison = if entry.api_version == self.writer.api_version {
                 comparison
             } else {
-                let Some(of) = self.types.of(&entry.api_version) else { continue };
-                let all = Comparison::of(old, new, of);
-                other = if self.types.is_filtered_alike() { all.filtered(self.filter) } else { all };
+                let Some(of) = self.types.merge_type_at(&entry.api_version) else { continue };
+                let all = FieldComparison::of(old, new, of);
+                other = if self.types.filters_every_version() { all.filtered(self.filter) } else { all };
                 &other
             };
             let modified = entry.fields.intersection(&comparison.modified);
             let lost = modified.union(entry.fields.intersection(&comparison.added));
             if !force && !lost.is_empty() {
-                conflicts.push(Conflict::new(entry, &lost));
+                conflicts.push(ManagerConflict::new(entry, &lost));
             }
             let kept = mem::take(&mut entry.fields).difference(&lost);
             entry.fields = kept.difference(&comparison.removed);
         }
         managed.entries.retain(|entry| !entry.fields.is_empty());
-        if conflicts.is_empty() { Ok(()) } else { Err(Conflicts::of(conflicts)) }
+        if conflicts.is_empty() { Ok(()) } else { Err(ApplyConflicts::of(conflicts)) }
     }
 }

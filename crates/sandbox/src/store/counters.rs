@@ -30,12 +30,12 @@ pub(crate) fn reads_of(work: impl FnOnce()) -> usize {
     reads_so_far() - before
 }
 
-pub(super) fn count_step() {
+pub(super) fn count_index_step() {
     STEPS.with(|count| count.set(count.get() + 1));
 }
 
 /// How many steps `work` took through what is known of labels.
-pub(super) fn steps_of(work: impl FnOnce()) -> usize {
+pub(super) fn index_steps_of(work: impl FnOnce()) -> usize {
     let before = STEPS.with(Cell::get);
     work();
     STEPS.with(Cell::get) - before

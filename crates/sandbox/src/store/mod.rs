@@ -5,27 +5,29 @@
 //! before them gets 410.
 //!
 //! Objects are kept as compressed JSON text, a tenth of the parsed size. An object is parsed at first use; the parsed
-//! form is shared until the controllers are idle ([`Store::cool`]). Responses with whole objects use the text without
+//! form is shared until the controllers are idle ([`ObjectStore::cool`]). Responses with whole objects use the text without
 //! parsing.
 
-mod change;
 #[cfg(test)]
 pub(crate) mod counters;
 mod history;
-mod index;
-mod labels;
-mod place;
-mod saved;
-mod selecting;
-mod stored;
+pub(crate) mod json_text;
+mod label_index;
+mod object_path;
+mod object_store;
+mod owner_index;
+mod selector_index;
+mod store_backup;
+mod store_change;
+mod stored_object;
 mod table;
-mod tables;
 #[cfg(test)]
 mod tests;
-pub(crate) mod text;
 
-pub(crate) use change::{Change, ChangeKind, Compacted, Key, Object, ObjectName};
-pub(crate) use place::Place;
-pub(crate) use saved::Saved;
-pub(crate) use stored::Stored;
-pub(crate) use tables::Store;
+pub(crate) use object_path::ObjectPath;
+pub(crate) use object_store::ObjectStore;
+pub(crate) use store_backup::StoreBackup;
+pub(crate) use store_change::{
+    HistoryCompacted, NamespacedName, ParsedObject, StoreChange, StoreChangeKind, StoreKey,
+};
+pub(crate) use stored_object::StoredObject;

@@ -7,59 +7,64 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::history::History;
-use super::labels::Labels;
-use super::selecting::Selectors;
-use super::stored::Learned;
-use super::{Object, Place, Stored};
-use crate::signal::Signal;
+use super::history::ChangeHistory;
+use super::label_index::LabelIndex;
+use super::selector_index::SelectorIndex;
+use super::stored_object::TableDictionary;
+use super::{ObjectPath, ParsedObject, StoredObject};
+use crate::signal::CountedSignal;
 
 /// An object's bytes, and its parsed form while it is in use.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) stored: Stored,
-    pub(super) parsed: OnceCell<Object>,
+pub(super) struct TableEntry {
+    pub(super) stored: StoredObject,
+    pub(super) parsed: OnceCell<ParsedObject>,
 }
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct ResourceTable {
     pub(super) resource: Arc<str>,
-    pub(super) entries: BTreeMap<Place, Entry>,
-    pub(super) history: History,
+    pub(super) entries: BTreeMap<ObjectPath, TableEntry>,
+    pub(super) history: ChangeHistory,
     /// Objects that cannot be watched need no history.
     pub(super) keeps_history: bool,
-    pub(super) wake: Signal,
-    learned: Learned,
+    pub(super) wake: CountedSignal,
+    dictionary: TableDictionary,
     /// Made when objects are first looked for by a label, true to every write from then on.
-    labels: OnceCell<Labels>,
+    labels: OnceCell<LabelIndex>,
     /// The same of what their selectors ask for.
-    selectors: OnceCell<Selectors>,
+    selectors: OnceCell<SelectorIndex>,
 }
 
 /// A dictionary takes as much memory as it saves on some few objects.
-const FEW: usize = 4;
+const FEW_OBJECTS: usize = 4;
 
-impl Table {
+impl ResourceTable {
     pub(super) fn new(resource: &str, first_revision: u64) -> Self {
         Self {
             resource: resource.into(),
             entries: BTreeMap::new(),
-            history: History::since(first_revision),
+            history: ChangeHistory::starting_after(first_revision),
             keeps_history: true,
-            wake: Signal::default(),
-            learned: Learned::default(),
+            wake: CountedSignal::default(),
+            dictionary: TableDictionary::default(),
             labels: OnceCell::new(),
             selectors: OnceCell::new(),
         }
     }
 
-    pub(super) fn pack(&mut self, value: &Value) -> Stored {
-        let is_large = self.entries.len() >= FEW;
-        Stored::pack(value, is_large.then_some(&mut self.learned))
+    pub(super) fn pack(&mut self, value: &Value) -> StoredObject {
+        let is_large = self.entries.len() >= FEW_OBJECTS;
+        StoredObject::pack(value, is_large.then_some(&mut self.dictionary))
     }
 
     /// Updates the indexes after a write or a removal.
-    pub(super) fn relabel(&mut self, place: &Place, before: Option<&Value>, after: Option<&Value>) {
+    pub(super) fn update_indexes(
+        &mut self,
+        place: &ObjectPath,
+        before: Option<&Value>,
+        after: Option<&Value>,
+    ) {
         if let Some(labels) = self.labels.get_mut() {
             labels.replace(place, before, after);
         }
@@ -68,7 +73,7 @@ impl Table {
         }
     }
 
-    fn stored(&self) -> impl Iterator<Item = (&Place, &Stored)> {
+    fn stored(&self) -> impl Iterator<Item = (&ObjectPath, &StoredObject)> {
         self.entries.iter().map(|(place, entry)| (place, &entry.stored))
     }
 
@@ -78,9 +83,9 @@ impl Table {
         namespace: Option<&str>,
         start: &str,
         pairs: &[(&str, &str)],
-    ) -> impl Iterator<Item = (&'t Place, &'t Entry)> + use<'t> {
-        let (prefix, known) = (prefix(namespace), self.labels.get_or_init(|| Labels::of(self.stored())));
-        let found = known.with(pairs, prefix.as_deref().unwrap_or(""), start);
+    ) -> impl Iterator<Item = (&'t ObjectPath, &'t TableEntry)> + use<'t> {
+        let (prefix, known) = (prefix(namespace), self.labels.get_or_init(|| LabelIndex::of(self.stored())));
+        let found = known.matching(pairs, prefix.as_deref().unwrap_or(""), start);
         found.filter_map(|place| self.entries.get_key_value(place))
     }
 
@@ -89,14 +94,14 @@ impl Table {
         &'t self,
         namespace: &str,
         pairs: &[(&str, &str)],
-    ) -> impl Iterator<Item = (&'t Place, &'t Entry)> + use<'t> {
-        let known = self.selectors.get_or_init(|| Selectors::of(self.stored()));
-        let found = known.finding(namespace, pairs).into_iter();
+    ) -> impl Iterator<Item = (&'t ObjectPath, &'t TableEntry)> + use<'t> {
+        let known = self.selectors.get_or_init(|| SelectorIndex::of(self.stored()));
+        let found = known.matching(namespace, pairs).into_iter();
         found.filter_map(|place| self.entries.get_key_value(place))
     }
 
     /// The entries of one namespace or of all, in list order.
-    pub(super) fn range(&self, namespace: Option<&str>) -> impl Iterator<Item = (&Place, &Entry)> {
+    pub(super) fn range(&self, namespace: Option<&str>) -> impl Iterator<Item = (&ObjectPath, &TableEntry)> {
         self.range_from(namespace, "")
     }
 
@@ -105,7 +110,7 @@ impl Table {
         &self,
         namespace: Option<&str>,
         start: &str,
-    ) -> impl Iterator<Item = (&Place, &Entry)> {
+    ) -> impl Iterator<Item = (&ObjectPath, &TableEntry)> {
         let prefix = prefix(namespace);
         let first = Bound::Included(prefix.as_deref().unwrap_or("").max(start));
         let entries = self.entries.range::<str, _>((first, Bound::Unbounded));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::counters::{parses_of, reads_of, steps_of};
+use super::counters::{index_steps_of, parses_of, reads_of};
 use super::*;
 
 fn object(namespace: &str, name: &str, x: u64) -> Value {
@@ -10,20 +10,20 @@ fn object(namespace: &str, name: &str, x: u64) -> Value {
         "uid": format!("00000000-0000-4000-8000-{x:012x}")}, "data": {"x": x.to_string()}})
 }
 
-fn key(namespace: &str, name: &str) -> Key {
-    Key { resource: "configmaps".to_owned(), name: ObjectName::new(namespace, name) }
+fn key(namespace: &str, name: &str) -> StoreKey {
+    StoreKey { resource: "configmaps".to_owned(), name: NamespacedName::new(namespace, name) }
 }
 
 /// The content of a revision, as `place=x`.
-fn said<'s>(objects: impl IntoIterator<Item = (&'s Place, &'s Stored)>) -> String {
-    let one = |(place, object): (&Place, &Stored)| {
+fn said<'s>(objects: impl IntoIterator<Item = (&'s ObjectPath, &'s StoredObject)>) -> String {
+    let one = |(place, object): (&ObjectPath, &StoredObject)| {
         format!("{}={}", place.text(), object.parse()["data"]["x"].as_str().unwrap_or(""))
     };
     objects.into_iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-fn filled(history: usize) -> (Store, Vec<u64>) {
-    let mut store = Store::new(100, history);
+fn filled(history: usize) -> (ObjectStore, Vec<u64>) {
+    let mut store = ObjectStore::new(100, history);
     let mut revisions = Vec::new();
     for (namespace, name, x) in [("a", "x", 1), ("a-b", "x", 2), ("a", "y", 3), ("a", "x", 4)] {
         store.put("configmaps", object(namespace, name, x));
@@ -38,7 +38,7 @@ fn filled(history: usize) -> (Store, Vec<u64>) {
 fn earlier_revisions_are_readable_within_the_history() {
     let (store, at) = filled(100);
     let check = |revision: u64, namespace: Option<&str>, expected: &str| {
-        let state = store.snapshot("configmaps", namespace, revision).unwrap();
+        let state = store.list_at_revision("configmaps", namespace, revision).unwrap();
         assert_eq!(said(&state), expected);
     };
     check(at[0], None, "a/x=1");
@@ -47,8 +47,8 @@ fn earlier_revisions_are_readable_within_the_history() {
     check(at[3], None, "a-b/x=2 a/x=4 a/y=3");
     check(at[4], Some("a"), "a/x=4");
     let (short, at) = filled(2);
-    assert!(short.snapshot("configmaps", None, at[1]).is_err());
-    assert!(short.snapshot("configmaps", None, at[2]).is_ok());
+    assert!(short.list_at_revision("configmaps", None, at[1]).is_err());
+    assert!(short.list_at_revision("configmaps", None, at[2]).is_ok());
 }
 
 /// Namespaces with dashes come before the shorter name, as in etcd.
@@ -77,9 +77,9 @@ fn changes_are_counted() {
 #[test]
 fn object_in_use_is_parsed_once() {
     let (mut store, _) = filled(100);
-    let read = |store: &mut Store| parses_of(|| assert!(store.at(&key("a", "x")).is_some()));
+    let read = |store: &mut ObjectStore| parses_of(|| assert!(store.object_at(&key("a", "x")).is_some()));
     assert_eq!(read(&mut store), 0);
-    store.cool();
+    store.drop_caches();
     assert_eq!(read(&mut store), 1);
     assert_eq!(read(&mut store), 0);
     let list = parses_of(|| assert_eq!(store.list_stored_from("configmaps", None, "").count(), 2));
@@ -109,8 +109,8 @@ fn labelled(namespace: &str, name: &str, app: usize) -> Value {
 
 #[test]
 fn label_lookup_follows_label_changes() {
-    let mut store = Store::new(100, 10);
-    let check = |store: &Store, namespace, start, pairs: &[(&str, &str)], expected: &str| {
+    let mut store = ObjectStore::new(100, 10);
+    let check = |store: &ObjectStore, namespace, start, pairs: &[(&str, &str)], expected: &str| {
         let found = store.list_labelled_from("configmaps", namespace, start, pairs);
         let names: Vec<&str> = found.map(|(place, _)| place.text()).collect();
         assert_eq!(names.join(" "), expected, "{pairs:?}");
@@ -129,7 +129,7 @@ fn label_lookup_follows_label_changes() {
     store.put("configmaps", labelled("a", "new", 1));
     store.put("configmaps", labelled("a", "x", 2));
     store.put("configmaps", object("a", "z", 0));
-    store.remove(&Key { resource: "configmaps".to_owned(), name: ObjectName::new("a-b", "x") });
+    store.remove(&StoreKey { resource: "configmaps".to_owned(), name: NamespacedName::new("a-b", "x") });
     check(&store, None, "", &one, "a/new");
     check(&store, None, "", &[("app", "app-2")], "a/x a/y");
 }
@@ -138,11 +138,11 @@ fn label_lookup_follows_label_changes() {
 #[test]
 fn labelled_list_reads_only_matching_objects() {
     let read = |size: usize| {
-        let mut store = Store::new(100, 0);
+        let mut store = ObjectStore::new(100, 0);
         for number in 0..size {
             store.put("configmaps", labelled("a", &format!("object-{number}"), number / 2));
         }
-        let list = |store: &Store| {
+        let list = |store: &ObjectStore| {
             let pairs = [("kind", "all"), ("app", "app-7")];
             let found = store.list_labelled_from("configmaps", Some("a"), "", &pairs);
             assert_eq!(found.filter(|(_, stored)| !stored.text().is_empty()).count(), 2);
@@ -159,7 +159,7 @@ fn labelled_list_reads_only_matching_objects() {
 #[test]
 fn labelled_page_cost_does_not_grow() {
     let steps = |size: usize, pairs: &[(&str, &str)]| {
-        let mut store = Store::new(100, 0);
+        let mut store = ObjectStore::new(100, 0);
         for number in 0..size {
             store.put("configmaps", labelled("a", &format!("object-{number:05}"), number % 2));
         }
@@ -168,7 +168,7 @@ fn labelled_page_cost_does_not_grow() {
             assert_eq!(found.take(10).count(), 10);
         };
         page();
-        steps_of(page)
+        index_steps_of(page)
     };
     for pairs in [&[("kind", "all")][..], &[("kind", "all"), ("app", "app-1")]] {
         let (few, many) = (steps(100, pairs), steps(2_000, pairs));

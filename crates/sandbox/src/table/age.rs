@@ -1,7 +1,7 @@
 //! Durations as people read them: `12s`, `3m4s`, `5h`, `2d`.
 
 /// Seconds as the server's tables write them.
-pub(super) fn human(seconds: i64) -> String {
+pub(super) fn format_age(seconds: i64) -> String {
     let minutes = seconds / 60;
     let hours = minutes / 60;
     let days = hours / 24;
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     fn check(seconds: i64, expected: &str) {
-        assert_eq!(human(seconds), expected, "{seconds}");
+        assert_eq!(format_age(seconds), expected, "{seconds}");
     }
 
     #[test]

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::columns::Column;
+use super::columns::TableColumn;
 use super::{age, cluster, custom, network, pod, policy, storage, workload};
-use crate::clock::Clock;
+use crate::clock::SandboxClock;
 use crate::object;
 use crate::registry::ResourceKind;
 
 /// An object and the clock for its ages.
-pub(super) struct View<'v> {
-    pub(super) clock: &'v Clock,
+pub(super) struct RowObject<'v> {
+    pub(super) clock: &'v SandboxClock,
     pub(super) object: &'v Value,
 }
 
-impl<'v> View<'v> {
+impl<'v> RowObject<'v> {
     pub(super) fn at(&self, path: &[&str]) -> Option<&'v Value> {
-        object::at(self.object, path)
+        object::value_at(self.object, path)
     }
 
     pub(super) fn text(&self, path: &[&str]) -> &'v str {
@@ -53,12 +53,12 @@ impl<'v> View<'v> {
     }
 
     /// The age in human-readable form.
-    pub(super) fn since(&self, timestamp: &str) -> String {
-        self.clock.seconds_since(timestamp).map_or_else(|| "<unknown>".to_owned(), age::human)
+    pub(super) fn age_since(&self, timestamp: &str) -> String {
+        self.clock.seconds_since(timestamp).map_or_else(|| "<unknown>".to_owned(), age::format_age)
     }
 }
 
-pub(super) fn of(view: &View<'_>, kind: &ResourceKind, column: &Column) -> Value {
+pub(super) fn cell_value(view: &RowObject<'_>, kind: &ResourceKind, column: &TableColumn) -> Value {
     if let Some(path) = &column.path {
         return custom::cell(view, path, &column.kind);
     }
@@ -74,13 +74,13 @@ pub(super) fn of(view: &View<'_>, kind: &ResourceKind, column: &Column) -> Value
         "events.k8s.io" => cluster::cell(view, "events", name),
         _ => policy::cell(view, &kind.plural, name),
     };
-    own.unwrap_or_else(|| common(view, name))
+    own.unwrap_or_else(|| common_cell(view, name))
 }
 
-fn common(view: &View<'_>, column: &str) -> Value {
+fn common_cell(view: &RowObject<'_>, column: &str) -> Value {
     match column {
         "Name" => json!(object::name(view.object)),
-        "Age" => json!(view.since(view.text(&["metadata", "creationTimestamp"]))),
+        "Age" => json!(view.age_since(view.text(&["metadata", "creationTimestamp"]))),
         "Created At" => view.at(&["metadata", "creationTimestamp"]).cloned().unwrap_or_default(),
         _ => json!("<unknown>"),
     }
@@ -145,7 +145,7 @@ pub(super) fn selector_or_none(value: Option<&Value>) -> Value {
 }
 
 /// The first few, and how many more there are.
-pub(super) fn few(all: &[String], most: usize) -> String {
+pub(super) fn first_few(all: &[String], most: usize) -> String {
     let shown: Vec<&str> = all.iter().take(most).map(String::as_str).collect();
     match all.len() {
         count if count > most => format!("{} + {} more...", shown.join(","), count - most),

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::cell::{View, containers, labels_or_none};
+use super::cell::{RowObject, containers, labels_or_none};
 use super::workload;
 use crate::object;
 
-pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value> {
+pub(super) fn cell(view: &RowObject<'_>, plural: &str, column: &str) -> Option<Value> {
     Some(match (plural, column) {
         ("namespaces", "Status") => json!(view.text(&["status", "phase"])),
         ("configmaps", "Data") => json!(view.size(&["data"]) + view.size(&["binaryData"])),
@@ -26,7 +26,7 @@ pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value>
     })
 }
 
-fn node(view: &View<'_>, column: &str) -> Option<Value> {
+fn node(view: &RowObject<'_>, column: &str) -> Option<Value> {
     let info = |field: &str| view.text_or(&["status", "nodeInfo", field], "<unknown>");
     Some(match column {
         "Status" => {
@@ -68,14 +68,14 @@ fn node(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn address(view: &View<'_>, kind: &str) -> String {
+fn address(view: &RowObject<'_>, kind: &str) -> String {
     let addresses = view.list(&["status", "addresses"]);
     let found = object::find_by(addresses, "type", kind).and_then(|one| one["address"].as_str());
     found.unwrap_or("<none>").to_owned()
 }
 
 /// Events have an older form and a newer one: each field is read from where it is.
-fn event(view: &View<'_>, column: &str) -> Option<Value> {
+fn event(view: &RowObject<'_>, column: &str) -> Option<Value> {
     let first_of = |paths: &[&[&str]]| {
         paths.iter().map(|path| view.text(path)).find(|text| !text.is_empty()).unwrap_or("").to_owned()
     };
@@ -88,7 +88,7 @@ fn event(view: &View<'_>, column: &str) -> Option<Value> {
                 &["lastTimestamp"],
                 &["deprecatedLastTimestamp"],
             ]);
-            json!(view.since(if last.is_empty() { &first } else { &last }))
+            json!(view.age_since(if last.is_empty() { &first } else { &last }))
         }
         "Type" => json!(view.text(&["type"])),
         "Reason" => json!(view.text(&["reason"])),
@@ -112,7 +112,7 @@ fn event(view: &View<'_>, column: &str) -> Option<Value> {
             if host.is_empty() { json!(component) } else { json!(format!("{component}, {host}")) }
         }
         "Message" => json!(first_of(&[&["message"], &["note"]]).trim()),
-        "First Seen" => json!(view.since(&first)),
+        "First Seen" => json!(view.age_since(&first)),
         "Count" => {
             let count =
                 ["count", "deprecatedCount"].iter().map(|field| object::integer(view.object, &[field])).max();
@@ -123,7 +123,7 @@ fn event(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn quota(view: &View<'_>, limits: bool) -> String {
+fn quota(view: &RowObject<'_>, limits: bool) -> String {
     let hard: BTreeMap<&String, &Value> =
         view.at(&["status", "hard"]).and_then(Value::as_object).into_iter().flatten().collect();
     let said: Vec<String> = hard

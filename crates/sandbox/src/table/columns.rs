@@ -10,8 +10,8 @@ use crate::registry::ResourceKind;
 const TEXT: &str = include_str!("columns.txt");
 
 /// The columns of the built-in kinds, by resource.
-static BUILT_IN: LazyLock<HashMap<&str, Vec<Column>>> = LazyLock::new(|| {
-    let mut all: HashMap<&str, Vec<Column>> = HashMap::new();
+static BUILT_IN: LazyLock<HashMap<&str, Vec<TableColumn>>> = LazyLock::new(|| {
+    let mut all: HashMap<&str, Vec<TableColumn>> = HashMap::new();
     let mut resource = "";
     for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
         match line.strip_prefix('\t') {
@@ -23,7 +23,7 @@ static BUILT_IN: LazyLock<HashMap<&str, Vec<Column>>> = LazyLock::new(|| {
 });
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Column {
+pub(super) struct TableColumn {
     pub(super) name: String,
     pub(super) kind: String,
     format: String,
@@ -33,7 +33,7 @@ pub(super) struct Column {
     pub(super) path: Option<String>,
 }
 
-impl Column {
+impl TableColumn {
     /// As the table describes it.
     pub(super) fn definition(&self) -> Value {
         json!({"name": self.name, "type": self.kind, "format": self.format,
@@ -41,9 +41,9 @@ impl Column {
     }
 }
 
-fn column(line: &str) -> Option<Column> {
+fn column(line: &str) -> Option<TableColumn> {
     let mut fields = line.split('\t').map(str::to_owned);
-    Some(Column {
+    Some(TableColumn {
         name: fields.next()?,
         kind: fields.next()?,
         format: fields.next()?,
@@ -54,18 +54,18 @@ fn column(line: &str) -> Option<Column> {
 }
 
 /// The columns of a kind; the same for all versions of a built-in one.
-pub(super) fn of(kind: &ResourceKind) -> Vec<Column> {
-    match &kind.declared {
-        Some(declared) => of_custom(&declared.columns),
+pub(super) fn kind_columns(kind: &ResourceKind) -> Vec<TableColumn> {
+    match &kind.definition {
+        Some(declared) => custom_columns(&declared.columns),
         None => BUILT_IN.get(kind.resource().as_str()).cloned().unwrap_or_default(),
     }
 }
 
-fn of_custom(declared: &[crate::custom::Column]) -> Vec<Column> {
-    let mut columns: Vec<Column> =
+fn custom_columns(declared: &[crate::custom::PrinterColumn]) -> Vec<TableColumn> {
+    let mut columns: Vec<TableColumn> =
         BUILT_IN.get("configmaps").into_iter().flatten().take(1).cloned().collect();
     if declared.is_empty() {
-        columns.push(Column {
+        columns.push(TableColumn {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
             format: String::new(),
@@ -74,7 +74,7 @@ fn of_custom(declared: &[crate::custom::Column]) -> Vec<Column> {
             path: Some(".metadata.creationTimestamp".to_owned()),
         });
     }
-    columns.extend(declared.iter().map(|one| Column {
+    columns.extend(declared.iter().map(|one| TableColumn {
         name: one.name.clone(),
         kind: one.kind.clone(),
         format: one.format.clone(),
@@ -90,14 +90,14 @@ const AGE: &str = "CreationTimestamp is a timestamp representing the server time
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registry;
+    use crate::registry::KindRegistry;
 
     #[test]
     fn every_listed_kind_has_columns() {
-        let registry = Registry::built_in();
+        let registry = KindRegistry::built_in();
         let without: Vec<String> = registry
             .all()
-            .filter(|kind| kind.verbs.contains(&"list") && of(kind).is_empty())
+            .filter(|kind| kind.verbs.contains(&"list") && kind_columns(kind).is_empty())
             .map(|kind| kind.resource())
             .collect();
         assert_eq!(without, Vec::<String>::new());

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::cell::View;
-use super::path::Path;
+use super::cell::RowObject;
+use super::json_path::JsonPath;
 use crate::object;
 
 /// The value at `path`, as the column's type has it; null when there is none.
-pub(super) fn cell(view: &View<'_>, path: &str, kind: &str) -> Value {
-    let Some(found) = Path::parse(path).first(view.object) else { return Value::Null };
+pub(super) fn cell(view: &RowObject<'_>, path: &str, kind: &str) -> Value {
+    let Some(found) = JsonPath::parse(path).first(view.object) else { return Value::Null };
     match (kind, found) {
         (_, Value::Null) => Value::Null,
         ("string", Value::String(text)) => json!(text),
@@ -19,7 +19,7 @@ pub(super) fn cell(view: &View<'_>, path: &str, kind: &str) -> Value {
         ("number", number @ Value::Number(_)) => number,
         ("boolean", flag @ Value::Bool(_)) => flag,
         ("date", Value::String(time)) => match view.clock.seconds_since(&time) {
-            Some(seconds) => json!(super::age::human(seconds)),
+            Some(seconds) => json!(super::age::format_age(seconds)),
             None => json!("<invalid>"),
         },
         _ => Value::Null,

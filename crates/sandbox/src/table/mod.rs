@@ -1,4 +1,4 @@
-//! Objects as `Table`, the form that `kubectl get` prints.
+//! Objects as `ResourceTable`, the form that `kubectl get` prints.
 //!
 //! The columns of built-in kinds are those of a real server (`columns.txt`). Each family of kinds has a file that computes its cells.
 //! Custom kinds have the columns of their definition. Every row has all "wide" columns: clients hide columns by priority.
@@ -8,8 +8,8 @@ mod cell;
 mod cluster;
 mod columns;
 mod custom;
+mod json_path;
 mod network;
-mod path;
 mod pod;
 mod policy;
 mod storage;
@@ -19,22 +19,22 @@ mod workload;
 
 use serde_json::{Value, json};
 
-use crate::clock::Clock;
+use crate::api_error::ApiError;
+use crate::clock::SandboxClock;
 use crate::object;
 use crate::registry::ResourceKind;
-use crate::status::ApiError;
-use columns::Column;
+use columns::TableColumn;
 
 /// The part of its object that a row contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Include {
+pub(crate) enum IncludeObject {
     None,
     #[default]
     Metadata,
     Object,
 }
 
-impl Include {
+impl IncludeObject {
     /// `includeObject` of a request.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
         match text {
@@ -49,7 +49,12 @@ impl Include {
 }
 
 /// A table of one object or of a list.
-pub(crate) fn of(clock: &Clock, kind: &ResourceKind, value: &Value, include: Include) -> Value {
+pub(crate) fn table_of(
+    clock: &SandboxClock,
+    kind: &ResourceKind,
+    value: &Value,
+    include: IncludeObject,
+) -> Value {
     let objects = match value.get("items").and_then(Value::as_array) {
         Some(items) => items.iter().collect(),
         None => vec![value],
@@ -58,52 +63,58 @@ pub(crate) fn of(clock: &Clock, kind: &ResourceKind, value: &Value, include: Inc
 }
 
 /// One event of a watch as a table; only the first names the columns.
-pub(crate) fn of_event(
-    clock: &Clock,
+pub(crate) fn event_table(
+    clock: &SandboxClock,
     kind: &ResourceKind,
     value: &Value,
-    include: Include,
+    include: IncludeObject,
     first: bool,
 ) -> Value {
     table(clock, kind, &value["metadata"], &[value], include, first)
 }
 
 fn table(
-    clock: &Clock,
+    clock: &SandboxClock,
     kind: &ResourceKind,
     metadata: &Value,
     objects: &[&Value],
-    include: Include,
+    include: IncludeObject,
     with_columns: bool,
 ) -> Value {
-    let columns = columns::of(kind);
+    let columns = columns::kind_columns(kind);
     let rows: Vec<Value> = objects.iter().map(|object| row(clock, kind, &columns, object, include)).collect();
     let mut of_list = json!({"resourceVersion": metadata["resourceVersion"]});
     for field in ["continue", "remainingItemCount"] {
-        if let Some(value) = object::at(metadata, &[field]).filter(|value| **value != json!("")) {
+        if let Some(value) = object::value_at(metadata, &[field]).filter(|value| **value != json!("")) {
             of_list[field] = value.clone();
         }
     }
     let definitions = match with_columns {
-        true => columns.iter().map(Column::definition).collect(),
+        true => columns.iter().map(TableColumn::definition).collect(),
         false => Value::Null,
     };
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": of_list,
         "columnDefinitions": definitions, "rows": rows})
 }
 
-fn row(clock: &Clock, kind: &ResourceKind, columns: &[Column], object: &Value, include: Include) -> Value {
-    let view = cell::View { clock, object };
-    let cells: Vec<Value> = columns.iter().map(|column| cell::of(&view, kind, column)).collect();
+fn row(
+    clock: &SandboxClock,
+    kind: &ResourceKind,
+    columns: &[TableColumn],
+    object: &Value,
+    include: IncludeObject,
+) -> Value {
+    let view = cell::RowObject { clock, object };
+    let cells: Vec<Value> = columns.iter().map(|column| cell::cell_value(&view, kind, column)).collect();
     let mut row = json!({"cells": cells});
     if let Some(conditions) = pod::conditions(kind, object) {
         row["conditions"] = conditions;
     }
     row["object"] = match include {
-        Include::None => Value::Null,
-        Include::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+        IncludeObject::None => Value::Null,
+        IncludeObject::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
             "metadata": object["metadata"]}),
-        Include::Object => typed(kind, object),
+        IncludeObject::Object => typed(kind, object),
     };
     row
 }

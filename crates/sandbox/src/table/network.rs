@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::cell::{View, few, labels_or_none, selector_or_none};
+use super::cell::{RowObject, first_few, labels_or_none, selector_or_none};
 use crate::object;
 
-pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value> {
+pub(super) fn cell(view: &RowObject<'_>, plural: &str, column: &str) -> Option<Value> {
     match plural {
         "services" => service(view, column),
         "ingresses" => ingress(view, column),
@@ -27,7 +27,7 @@ fn words(list: &[Value]) -> Vec<String> {
     list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn service(view: &View<'_>, column: &str) -> Option<Value> {
+fn service(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Type" => json!(view.text(&["spec", "type"])),
         "Cluster-IP" => {
@@ -52,13 +52,13 @@ fn port(port: &Value) -> String {
     }
 }
 
-fn external_address(view: &View<'_>) -> String {
+fn external_address(view: &RowObject<'_>) -> String {
     let mut own = words(view.list(&["spec", "externalIPs"]));
     match view.text(&["spec", "type"]) {
         "ClusterIP" | "NodePort" if own.is_empty() => "<none>".to_owned(),
         "ClusterIP" | "NodePort" => own.join(","),
         "LoadBalancer" => {
-            let balanced = balancer(view);
+            let balanced = load_balancer_addresses(view);
             if !balanced.is_empty() {
                 own.insert(0, balanced);
             }
@@ -70,7 +70,7 @@ fn external_address(view: &View<'_>) -> String {
 }
 
 /// The addresses of a load balancer.
-fn balancer(view: &View<'_>) -> String {
+fn load_balancer_addresses(view: &RowObject<'_>) -> String {
     let addresses: BTreeSet<&str> = view
         .list(&["status", "loadBalancer", "ingress"])
         .iter()
@@ -79,7 +79,7 @@ fn balancer(view: &View<'_>) -> String {
     addresses.into_iter().collect::<Vec<_>>().join(",")
 }
 
-fn ingress(view: &View<'_>, column: &str) -> Option<Value> {
+fn ingress(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Class" => view.text_or(&["spec", "ingressClassName"], "<none>"),
         "Hosts" => {
@@ -92,14 +92,14 @@ fn ingress(view: &View<'_>, column: &str) -> Option<Value> {
                 _ => json!(hosts.join(",")),
             }
         }
-        "Address" => json!(balancer(view)),
+        "Address" => json!(load_balancer_addresses(view)),
         "Ports" if view.list(&["spec", "tls"]).is_empty() => json!("80"),
         "Ports" => json!("80, 443"),
         _ => return None,
     })
 }
 
-fn ingress_class(view: &View<'_>, column: &str) -> Option<Value> {
+fn ingress_class(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Name" => {
             let default = object::annotation(view.object, "ingressclass.kubernetes.io/is-default-class")
@@ -120,7 +120,7 @@ fn ingress_class(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn endpoints(view: &View<'_>) -> String {
+fn endpoints(view: &RowObject<'_>) -> String {
     let mut all = Vec::new();
     for subset in view.list(&["subsets"]) {
         let addresses = words_of(object::list(subset, &["addresses"]), "ip");
@@ -136,17 +136,17 @@ fn endpoints(view: &View<'_>) -> String {
             all.extend(addresses.iter().map(joined));
         }
     }
-    if all.is_empty() { "<none>".to_owned() } else { few(&all, 3) }
+    if all.is_empty() { "<none>".to_owned() } else { first_few(&all, 3) }
 }
 
 fn words_of(list: &[Value], field: &str) -> Vec<String> {
     list.iter().filter_map(|one| one[field].as_str()).map(str::to_owned).collect()
 }
 
-fn slice(view: &View<'_>, column: &str) -> Option<Value> {
+fn slice(view: &RowObject<'_>, column: &str) -> Option<Value> {
     let or_unset = |all: Vec<String>| match all.len() {
         0 => json!("<unset>"),
-        _ => json!(few(&all, 3)),
+        _ => json!(first_few(&all, 3)),
     };
     Some(match column {
         "AddressType" => json!(view.text(&["addressType"])),

@@ -2,21 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::cell::View;
+use super::cell::RowObject;
 use crate::object;
 use crate::registry::ResourceKind;
 
 /// The row condition of terminated pods.
 pub(super) fn conditions(kind: &ResourceKind, pod: &Value) -> Option<Value> {
-    let (reason, message) = match object::text(pod, &["status", "phase"]).filter(|_| kind.is("pods"))? {
-        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
-        "Failed" => ("Failed", "The pod failed."),
-        _ => return None,
-    };
+    let (reason, message) =
+        match object::text(pod, &["status", "phase"]).filter(|_| kind.has_resource_name("pods"))? {
+            "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+            "Failed" => ("Failed", "The pod failed."),
+            _ => return None,
+        };
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-pub(super) fn cell(view: &View<'_>, column: &str) -> Option<Value> {
+pub(super) fn cell(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Ready" => {
             let summary = summary(view);
@@ -27,7 +28,7 @@ pub(super) fn cell(view: &View<'_>, column: &str) -> Option<Value> {
             let summary = summary(view);
             match summary.last_restart {
                 Some(last) if summary.restarts > 0 => {
-                    json!(format!("{} ({} ago)", summary.restarts, view.since(&last)))
+                    json!(format!("{} ({} ago)", summary.restarts, view.age_since(&last)))
                 }
                 _ => json!(summary.restarts.to_string()),
             }
@@ -43,7 +44,7 @@ pub(super) fn cell(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn readiness_gates(view: &View<'_>) -> Value {
+fn readiness_gates(view: &RowObject<'_>) -> Value {
     let gates = view.list(&["spec", "readinessGates"]);
     let open =
         |gate: &&Value| object::condition_is_true(view.object, gate["conditionType"].as_str().unwrap_or(""));
@@ -54,7 +55,7 @@ fn readiness_gates(view: &View<'_>) -> Value {
 }
 
 /// The summary of all container statuses.
-struct Summary {
+struct PodSummary {
     ready: usize,
     total: usize,
     restarts: i64,
@@ -62,7 +63,7 @@ struct Summary {
     reason: String,
 }
 
-impl Summary {
+impl PodSummary {
     fn count_restarts(&mut self, status: &Value) {
         self.restarts += object::integer(status, &["restartCount"]);
         let finished = object::text(status, &["lastState", "terminated", "finishedAt"]).map(str::to_owned);
@@ -70,7 +71,7 @@ impl Summary {
     }
 }
 
-fn summary(view: &View<'_>) -> Summary {
+fn summary(view: &RowObject<'_>) -> PodSummary {
     let mut reason = view.text(&["status", "phase"]).to_owned();
     if let Some(said) = view.at(&["status", "reason"]).and_then(Value::as_str).filter(|said| !said.is_empty())
     {
@@ -83,17 +84,17 @@ fn summary(view: &View<'_>) -> Summary {
     }
     let sidecars =
         view.list(&["spec", "initContainers"]).iter().filter(|one| one["restartPolicy"] == "Always");
-    let mut summary = Summary {
+    let mut summary = PodSummary {
         ready: 0,
         total: view.list(&["spec", "containers"]).len() + sidecars.count(),
         restarts: 0,
         last_restart: None,
         reason,
     };
-    let sidecar_restarts = initial(view, &mut summary);
+    let sidecar_restarts = init_containers(view, &mut summary);
     if let Some((restarts, last)) = sidecar_restarts {
         (summary.restarts, summary.last_restart) = (restarts, last);
-        running(view, &mut summary);
+        containers(view, &mut summary);
     }
     let phase = view.text(&["status", "phase"]);
     if object::is_deleting(view.object) {
@@ -107,9 +108,10 @@ fn summary(view: &View<'_>) -> Summary {
 }
 
 /// The init containers; the restarts of side cars when all others are done.
-fn initial(view: &View<'_>, summary: &mut Summary) -> Option<(i64, Option<String>)> {
+fn init_containers(view: &RowObject<'_>, summary: &mut PodSummary) -> Option<(i64, Option<String>)> {
     let declared = view.list(&["spec", "initContainers"]);
-    let mut sidecars = Summary { ready: 0, total: 0, restarts: 0, last_restart: None, reason: String::new() };
+    let mut sidecars =
+        PodSummary { ready: 0, total: 0, restarts: 0, last_restart: None, reason: String::new() };
     let mut waits = None;
     for (at, status) in view.list(&["status", "initContainerStatuses"]).iter().enumerate() {
         summary.count_restarts(status);
@@ -118,7 +120,7 @@ fn initial(view: &View<'_>, summary: &mut Summary) -> Option<(i64, Option<String
         if is_sidecar {
             sidecars.count_restarts(status);
         }
-        let terminated = object::at(status, &["state", "terminated"]);
+        let terminated = object::value_at(status, &["state", "terminated"]);
         if terminated.is_some_and(|end| object::integer(end, &["exitCode"]) == 0) {
             continue;
         }
@@ -129,7 +131,7 @@ fn initial(view: &View<'_>, summary: &mut Summary) -> Option<(i64, Option<String
         let waiting = object::text(status, &["state", "waiting", "reason"])
             .filter(|reason| !reason.is_empty() && *reason != "PodInitializing");
         waits = Some(match (terminated, waiting) {
-            (Some(end), _) => format!("Init:{}", ended(end)),
+            (Some(end), _) => format!("Init:{}", exit_reason(end)),
             (None, Some(reason)) => format!("Init:{reason}"),
             (None, None) => format!("Init:{at}/{}", declared.len()),
         });
@@ -144,7 +146,7 @@ fn initial(view: &View<'_>, summary: &mut Summary) -> Option<(i64, Option<String
 }
 
 /// How a container ended.
-fn ended(end: &Value) -> String {
+fn exit_reason(end: &Value) -> String {
     let reason = object::text(end, &["reason"]).unwrap_or("");
     match (reason, object::integer(end, &["signal"])) {
         ("", 0) => format!("ExitCode:{}", object::integer(end, &["exitCode"])),
@@ -154,7 +156,7 @@ fn ended(end: &Value) -> String {
 }
 
 /// The containers, from the last to the first.
-fn running(view: &View<'_>, summary: &mut Summary) {
+fn containers(view: &RowObject<'_>, summary: &mut PodSummary) {
     let mut has_running = false;
     let mut failed = String::new();
     for status in view.list(&["status", "containerStatuses"]).iter().rev() {
@@ -162,12 +164,12 @@ fn running(view: &View<'_>, summary: &mut Summary) {
         let waiting = object::text(status, &["state", "waiting", "reason"]).filter(|one| !one.is_empty());
         if let Some(reason) = waiting {
             reason.clone_into(&mut summary.reason);
-        } else if let Some(end) = object::at(status, &["state", "terminated"]) {
-            summary.reason = ended(end);
+        } else if let Some(end) = object::value_at(status, &["state", "terminated"]) {
+            summary.reason = exit_reason(end);
             if object::integer(end, &["exitCode"]) != 0 {
                 failed.clone_from(&summary.reason);
             }
-        } else if status["ready"] == true && object::at(status, &["state", "running"]).is_some() {
+        } else if status["ready"] == true && object::value_at(status, &["state", "running"]).is_some() {
             has_running = true;
             summary.ready += 1;
         }

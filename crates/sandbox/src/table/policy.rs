@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::age;
-use super::cell::View;
+use super::cell::RowObject;
 use crate::object;
 
-pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value> {
+pub(super) fn cell(view: &RowObject<'_>, plural: &str, column: &str) -> Option<Value> {
     Some(match (plural, column) {
         ("rolebindings" | "clusterrolebindings", column) => return binding(view, column),
-        ("poddisruptionbudgets", "Min Available") => either(view.at(&["spec", "minAvailable"])),
-        ("poddisruptionbudgets", "Max Unavailable") => either(view.at(&["spec", "maxUnavailable"])),
+        ("poddisruptionbudgets", "Min Available") => int_or_percent(view.at(&["spec", "minAvailable"])),
+        ("poddisruptionbudgets", "Max Unavailable") => int_or_percent(view.at(&["spec", "maxUnavailable"])),
         ("poddisruptionbudgets", "Allowed Disruptions") => view.count(&["status", "disruptionsAllowed"]),
         ("priorityclasses", "Value") => view.count(&["value"]),
         ("priorityclasses", "Global-Default") => view.flag(&["globalDefault"], false),
@@ -63,7 +63,7 @@ pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value>
 }
 
 /// A number, a percentage, or `N/A`.
-fn either(value: Option<&Value>) -> Value {
+fn int_or_percent(value: Option<&Value>) -> Value {
     match value {
         None => json!("N/A"),
         Some(Value::String(text)) => json!(text),
@@ -71,7 +71,7 @@ fn either(value: Option<&Value>) -> Value {
     }
 }
 
-fn binding(view: &View<'_>, column: &str) -> Option<Value> {
+fn binding(view: &RowObject<'_>, column: &str) -> Option<Value> {
     let subjects = |kind: &str| {
         let all = view.list(&["subjects"]).iter().filter(|one| one["kind"] == kind);
         let names: Vec<String> = all
@@ -91,13 +91,13 @@ fn binding(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn signing_request(view: &View<'_>, column: &str) -> Option<Value> {
+fn signing_request(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "SignerName" => view.text_or(&["spec", "signerName"], "<none>"),
         "Requestor" => json!(view.text(&["spec", "username"])),
         "RequestedDuration" => match view.at(&["spec", "expirationSeconds"]).and_then(Value::as_i64) {
             None => json!("<none>"),
-            Some(seconds) => json!(age::human(seconds)),
+            Some(seconds) => json!(age::format_age(seconds)),
         },
         "Condition" => {
             let is = |kind: &str| object::condition(view.object, kind).is_some();
@@ -118,7 +118,7 @@ fn signing_request(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn flow_schema(view: &View<'_>, column: &str) -> Option<Value> {
+fn flow_schema(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "PriorityLevel" => json!(view.text(&["spec", "priorityLevelConfiguration", "name"])),
         "MatchingPrecedence" => view.count(&["spec", "matchingPrecedence"]),
@@ -131,7 +131,7 @@ fn flow_schema(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn priority_level(view: &View<'_>, column: &str) -> Option<Value> {
+fn priority_level(view: &RowObject<'_>, column: &str) -> Option<Value> {
     let queuing = &["spec", "limited", "limitResponse", "queuing"];
     let of_queue = |field: &str| {
         let path = [queuing.as_slice(), &[field]].concat();

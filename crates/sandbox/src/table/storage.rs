@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::cell::View;
+use super::cell::RowObject;
 use crate::object;
 
-pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value> {
+pub(super) fn cell(view: &RowObject<'_>, plural: &str, column: &str) -> Option<Value> {
     match plural {
         "persistentvolumeclaims" => claim(view, column),
         "persistentvolumes" => volume(view, column),
@@ -18,7 +18,7 @@ pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value>
     }
 }
 
-fn phase(view: &View<'_>) -> Value {
+fn phase(view: &RowObject<'_>) -> Value {
     if object::is_deleting(view.object) {
         json!("Terminating")
     } else {
@@ -39,7 +39,7 @@ fn modes(list: &[Value]) -> String {
     short.join(",")
 }
 
-fn claim(view: &View<'_>, column: &str) -> Option<Value> {
+fn claim(view: &RowObject<'_>, column: &str) -> Option<Value> {
     let bound = !view.text(&["spec", "volumeName"]).is_empty();
     Some(match column {
         "Status" => phase(view),
@@ -54,7 +54,7 @@ fn claim(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn volume(view: &View<'_>, column: &str) -> Option<Value> {
+fn volume(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Capacity" => view.text_or(&["spec", "capacity", "storage"], "0"),
         "Access Modes" => json!(modes(view.list(&["spec", "accessModes"]))),
@@ -74,7 +74,7 @@ fn volume(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn class(view: &View<'_>, column: &str) -> Option<Value> {
+fn class(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Name" => {
             let marks = [
@@ -93,7 +93,7 @@ fn class(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn driver(view: &View<'_>, column: &str) -> Option<Value> {
+fn driver(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "AttachRequired" => view.flag(&["spec", "attachRequired"], true),
         "PodInfoOnMount" => view.flag(&["spec", "podInfoOnMount"], false),
@@ -114,7 +114,7 @@ fn driver(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn attachment(view: &View<'_>, column: &str) -> Option<Value> {
+fn attachment(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Attacher" => json!(view.text(&["spec", "attacher"])),
         "PV" => json!(view.text(&["spec", "source", "persistentVolumeName"])),

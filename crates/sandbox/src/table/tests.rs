@@ -5,9 +5,9 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use super::{Include, of};
-use crate::clock::Clock;
-use crate::registry::Registry;
+use super::{IncludeObject, table_of};
+use crate::clock::SandboxClock;
+use crate::registry::KindRegistry;
 
 const ROWS: &[u8] = include_bytes!("../../tests/tables/rows-1.36.jsonl.gz");
 
@@ -18,17 +18,17 @@ fn rows() -> Vec<Value> {
 }
 
 /// The row at a time; the server's clock may have been a second further.
-fn row(registry: &Registry, recorded: &Value, later: i64) -> Value {
+fn row(registry: &KindRegistry, recorded: &Value, later: i64) -> Value {
     let text = |field: &str| recorded[field].as_str().unwrap();
     let kind = registry.find(text("group"), text("version"), text("resource")).unwrap();
     let at: jiff::Timestamp = text("at").parse().unwrap();
-    let clock = Clock::starting_at((at + jiff::SignedDuration::from_secs(later)).into());
-    of(&clock, kind, &recorded["object"], Include::None)["rows"][0].clone()
+    let clock = SandboxClock::starting_at((at + jiff::SignedDuration::from_secs(later)).into());
+    table_of(&clock, kind, &recorded["object"], IncludeObject::None)["rows"][0].clone()
 }
 
 #[tokio::test(start_paused = true)]
 async fn rows_match_a_real_server() {
-    let registry = Registry::built_in();
+    let registry = KindRegistry::built_in();
     let recorded = rows();
     assert!(recorded.len() > 100);
     for one in &recorded {

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::age;
-use super::cell::{View, containers, labels_or_none, selector, selector_or_none};
+use super::cell::{RowObject, containers, labels_or_none, selector, selector_or_none};
 use crate::object;
 
-pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value> {
+pub(super) fn cell(view: &RowObject<'_>, plural: &str, column: &str) -> Option<Value> {
     let template: &[&str] = match plural {
         "cronjobs" => &["spec", "jobTemplate", "spec", "template", "spec"],
         _ => &["spec", "template", "spec"],
@@ -44,7 +44,7 @@ pub(super) fn cell(view: &View<'_>, plural: &str, column: &str) -> Option<Value>
     })
 }
 
-fn daemon_set(view: &View<'_>, column: &str) -> Option<Value> {
+fn daemon_set(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Desired" => view.count(&["status", "desiredNumberScheduled"]),
         "Current" => view.count(&["status", "currentNumberScheduled"]),
@@ -56,7 +56,7 @@ fn daemon_set(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn job(view: &View<'_>, column: &str) -> Option<Value> {
+fn job(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Status" => {
             let is = |kind: &&str| object::condition_is_true(view.object, kind);
@@ -80,13 +80,13 @@ fn job(view: &View<'_>, column: &str) -> Option<Value> {
             let ago = |path: &[&str]| view.clock.seconds_since(view.text(path));
             let start = ago(&["status", "startTime"]);
             let end = ago(&["status", "completionTime"]).unwrap_or(0);
-            json!(start.map(|start| age::human(start - end)).unwrap_or_default())
+            json!(start.map(|start| age::format_age(start - end)).unwrap_or_default())
         }
         _ => return None,
     })
 }
 
-fn cron_job(view: &View<'_>, column: &str) -> Option<Value> {
+fn cron_job(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Schedule" => json!(view.text(&["spec", "schedule"])),
         "Timezone" => view.text_or(&["spec", "timeZone"], "<none>"),
@@ -98,13 +98,13 @@ fn cron_job(view: &View<'_>, column: &str) -> Option<Value> {
         "Active" => json!(view.size(&["status", "active"])),
         "Last Schedule" => match view.text(&["status", "lastScheduleTime"]) {
             "" => json!("<none>"),
-            time => json!(view.since(time)),
+            time => json!(view.age_since(time)),
         },
         _ => return None,
     })
 }
 
-fn autoscaler(view: &View<'_>, column: &str) -> Option<Value> {
+fn autoscaler(view: &RowObject<'_>, column: &str) -> Option<Value> {
     Some(match column {
         "Reference" => {
             let target = &view.object["spec"]["scaleTargetRef"];
@@ -121,7 +121,7 @@ fn autoscaler(view: &View<'_>, column: &str) -> Option<Value> {
     })
 }
 
-fn targets(view: &View<'_>) -> String {
+fn targets(view: &RowObject<'_>) -> String {
     let specs = view.list(&["spec", "metrics"]);
     let statuses = view.list(&["status", "currentMetrics"]);
     let said: Vec<String> = specs

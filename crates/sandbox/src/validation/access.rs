@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::place::Place;
-use super::problems::{Problems, same};
+use super::field_cursor::FieldCursor;
+use super::validation_errors::{ValidationErrors, same};
 use super::{formats, selector};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(super) fn check_role(role: &Place, is_namespaced: bool, problems: &mut Problems) {
+pub(super) fn check_role(role: &FieldCursor, is_namespaced: bool, problems: &mut ValidationErrors) {
     for rule in role.at("rules").items() {
         let (verbs, urls) = (rule.at("verbs"), rule.at("nonResourceURLs"));
         if verbs.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn check_role(role: &Place, is_namespaced: bool, problems: &mut Probl
     }
 }
 
-pub(super) fn check_binding(binding: &Place, is_namespaced: bool, problems: &mut Problems) {
+pub(super) fn check_binding(binding: &FieldCursor, is_namespaced: bool, problems: &mut ValidationErrors) {
     let role = binding.at("roleRef");
     if !role.at("apiGroup").is(GROUP) {
         problems.not_supported(&role.at("apiGroup"), &[GROUP]);
@@ -62,7 +62,7 @@ pub(super) fn check_binding(binding: &Place, is_namespaced: bool, problems: &mut
     }
 }
 
-fn check_subject(subject: &Place, is_namespaced: bool, problems: &mut Problems) {
+fn check_subject(subject: &FieldCursor, is_namespaced: bool, problems: &mut ValidationErrors) {
     let (kind, name, group) = (subject.at("kind"), subject.at("name"), subject.at("apiGroup"));
     if name.is_empty() {
         problems.required(&name, "");
@@ -89,7 +89,7 @@ fn check_subject(subject: &Place, is_namespaced: bool, problems: &mut Problems) 
 }
 
 /// A binding never changes its role.
-pub(super) fn check_binding_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_binding_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     let role = new.at("roleRef");
     if !same(live.at("roleRef").value(), role.value()) {
         let part = |field: &str| Value::from(role.at(field).text());

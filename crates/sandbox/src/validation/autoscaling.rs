@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
+use super::field_cursor::FieldCursor;
 use super::formats;
-use super::place::Place;
-use super::problems::Problems;
+use super::validation_errors::ValidationErrors;
 use crate::quantity::Quantity;
 
 const METRICS: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-pub(super) fn check(object: &Place, problems: &mut Problems) {
+pub(super) fn check(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let (least, most) = (spec.at("minReplicas"), spec.at("maxReplicas"));
     if least.integer().is_some_and(|replicas| replicas < 1) {
@@ -41,7 +41,7 @@ pub(super) fn check(object: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_reference(target: &Place, problems: &mut Problems) {
+fn check_reference(target: &FieldCursor, problems: &mut ValidationErrors) {
     for field in ["kind", "name"] {
         let part = target.at(field);
         if part.is_empty() {
@@ -56,7 +56,7 @@ fn check_reference(target: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_metric(metric: &Place, problems: &mut Problems) {
+fn check_metric(metric: &FieldCursor, problems: &mut ValidationErrors) {
     let kind = metric.at("type");
     if kind.is_empty() {
         problems.required(&kind, "must specify a metric source type");
@@ -89,7 +89,7 @@ fn check_metric(metric: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_source(kind: &str, source: &Place, problems: &mut Problems) {
+fn check_source(kind: &str, source: &FieldCursor, problems: &mut ValidationErrors) {
     let target = source.at("target");
     let (value, average) = (target.at("value"), target.at("averageValue"));
     match kind {
@@ -139,7 +139,7 @@ fn check_source(kind: &str, source: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_target(target: &Place, problems: &mut Problems) {
+fn check_target(target: &FieldCursor, problems: &mut ValidationErrors) {
     let kind = target.at("type");
     if kind.is_empty() {
         problems.required(&kind, "must specify a metric target type");
@@ -160,7 +160,7 @@ fn check_target(target: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_rules(rules: &Place, problems: &mut Problems) {
+fn check_rules(rules: &FieldCursor, problems: &mut ValidationErrors) {
     let window = rules.at("stabilizationWindowSeconds");
     if window.number() < 0 {
         problems.invalid(&window, "must be greater than or equal to zero");

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::place::Place;
-use super::problems::{Problems, quoted, same};
+use super::field_cursor::FieldCursor;
+use super::validation_errors::{ValidationErrors, quoted, same};
 use super::{formats, metadata, pod, schedule, selector};
 use crate::selectors::LabelSelector;
 
 const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 const MOST_PARALLEL: i64 = 100_000;
 
-pub(super) fn check_job(job: &Place, problems: &mut Problems) {
+pub(super) fn check_job(job: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = job.at("spec");
     check_generated(job, &spec, problems);
     check_job_spec(&spec, problems);
@@ -29,7 +29,7 @@ pub(super) fn check_job(job: &Place, problems: &mut Problems) {
 }
 
 /// The selector that the server makes finds the pods of this job only.
-fn check_generated(job: &Place, spec: &Place, problems: &mut Problems) {
+fn check_generated(job: &FieldCursor, spec: &FieldCursor, problems: &mut ValidationErrors) {
     if spec.at("manualSelector").is_true() || !spec.has("selector") {
         return;
     }
@@ -57,7 +57,7 @@ fn check_generated(job: &Place, spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_selector(spec: &Place, problems: &mut Problems) {
+fn check_selector(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let selected = spec.at("selector");
     if !selected.is_set() {
         problems.required(&selected, "");
@@ -70,7 +70,7 @@ fn check_selector(spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_job_spec(spec: &Place, problems: &mut Problems) {
+fn check_job_spec(spec: &FieldCursor, problems: &mut ValidationErrors) {
     for field in [
         "parallelism",
         "completions",
@@ -113,7 +113,7 @@ fn check_job_spec(spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_mode(spec: &Place, problems: &mut Problems) {
+fn check_mode(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let mode = spec.at("completionMode");
     let (completions, parallelism) = (spec.at("completions"), spec.at("parallelism"));
     let (per_index, failed) = (spec.at("backoffLimitPerIndex"), spec.at("maxFailedIndexes"));
@@ -143,7 +143,7 @@ fn check_mode(spec: &Place, problems: &mut Problems) {
 }
 
 /// More completions than can be tracked one by one.
-fn check_many(spec: &Place, problems: &mut Problems) {
+fn check_many(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let (parallelism, failed) = (spec.at("parallelism"), spec.at("maxFailedIndexes"));
     if !failed.is_set() {
         problems.required(&failed, &format!("must be specified when completions is above {MOST_PARALLEL}"));
@@ -161,7 +161,7 @@ fn valid_values(values: &[&str]) -> String {
     format!("valid values: [{}]", quoted.join(" "))
 }
 
-fn check_failure_policy(spec: &Place, problems: &mut Problems) {
+fn check_failure_policy(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let rules = spec.at("podFailurePolicy.rules");
     if rules.len() > 20 {
         problems.too_many(&rules, 20);
@@ -189,7 +189,7 @@ fn check_failure_policy(spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_conditions(conditions: &Place, problems: &mut Problems) {
+fn check_conditions(conditions: &FieldCursor, problems: &mut ValidationErrors) {
     let statuses = ["False", "True", "Unknown"];
     if conditions.len() > 20 {
         problems.too_many(conditions, 20);
@@ -205,7 +205,7 @@ fn check_conditions(conditions: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_exit_codes(spec: &Place, codes: &Place, problems: &mut Problems) {
+fn check_exit_codes(spec: &FieldCursor, codes: &FieldCursor, problems: &mut ValidationErrors) {
     let (operator, name, values) = (codes.at("operator"), codes.at("containerName"), codes.at("values"));
     if operator.is_empty() {
         problems.required(&operator, &valid_values(&["In", "NotIn"]));
@@ -242,7 +242,7 @@ fn check_exit_codes(spec: &Place, codes: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_success_policy(spec: &Place, problems: &mut Problems) {
+fn check_success_policy(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let policy = spec.at("successPolicy");
     if !policy.is_set() {
         return;
@@ -274,32 +274,32 @@ fn check_success_policy(spec: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_job_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_job_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     let (before, after) = (live.at("spec"), new.at("spec"));
     check_job_spec(&after, problems);
     check_selector(&after, problems);
     let why = "field is immutable";
     let completions = after.at("completions");
     if !after.at("completionMode").is("Indexed") {
-        problems.check_kept(&before.at("completions"), &completions, why);
+        problems.check_unchanged(&before.at("completions"), &completions, why);
     } else if completions.is_set()
         && !same(before.at("completions").value(), completions.value())
         && completions.number() != after.at("parallelism").number()
     {
         problems.invalid(&completions, "can only be modified in tandem with spec.parallelism");
     }
-    problems.check_kept(&before.at("selector"), &after.at("selector"), why);
+    problems.check_unchanged(&before.at("selector"), &after.at("selector"), why);
     check_template_kept(&before, &after, problems);
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
-        problems.check_kept(&before.at(field), &after.at(field), why);
+        problems.check_unchanged(&before.at(field), &after.at(field), why);
     }
 }
 
 /// The template of a job stays; of one that waits to start, the places it may run may change.
-fn check_template_kept(before: &Place, after: &Place, problems: &mut Problems) {
+fn check_template_kept(before: &FieldCursor, after: &FieldCursor, problems: &mut ValidationErrors) {
     let template = after.at("template");
-    let closed = |spec: &Place| {
+    let closed = |spec: &FieldCursor| {
         let mut template = spec.at("template").value().clone();
         if before.at("suspend").is_true() {
             for (part, fields) in [
@@ -318,7 +318,11 @@ fn check_template_kept(before: &Place, after: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_cron_job(object: &Place, live: Option<&Place>, problems: &mut Problems) {
+pub(super) fn check_cron_job(
+    object: &FieldCursor,
+    live: Option<&FieldCursor>,
+    problems: &mut ValidationErrors,
+) {
     let spec = object.at("spec");
     let (text, zone) = (spec.at("schedule"), spec.at("timeZone"));
     if text.is_empty() {
@@ -349,7 +353,12 @@ pub(super) fn check_cron_job(object: &Place, live: Option<&Place>, problems: &mu
     }
 }
 
-fn check_schedule(text: &Place, zone: &Place, live: Option<&Place>, problems: &mut Problems) {
+fn check_schedule(
+    text: &FieldCursor,
+    zone: &FieldCursor,
+    live: Option<&FieldCursor>,
+    problems: &mut ValidationErrors,
+) {
     if let Err(why) = schedule::parse(text.text()) {
         problems.invalid(text, &why);
     }
@@ -362,7 +371,7 @@ fn check_schedule(text: &Place, zone: &Place, live: Option<&Place>, problems: &m
     }
 }
 
-fn check_zone(zone: &Place, problems: &mut Problems) {
+fn check_zone(zone: &FieldCursor, problems: &mut ValidationErrors) {
     if !zone.is_set() {
         return;
     }

@@ -3,16 +3,16 @@
 use base64::Engine as _;
 use serde_json::{Value, json};
 
+use super::field_cursor::FieldCursor;
 use super::formats;
-use super::place::Place;
-use super::problems::{Problems, same};
-use crate::status::FieldError;
+use super::validation_errors::{ValidationErrors, same};
+use crate::api_error::FieldError;
 
 /// The size limit of all values together.
 const MOST: usize = 1024 * 1024;
 const SEALED: &str = "field is immutable when `immutable` is set";
 
-pub(super) fn check_config_map(object: &Place, problems: &mut Problems) {
+pub(super) fn check_config_map(object: &FieldCursor, problems: &mut ValidationErrors) {
     let (data, binary) = (object.at("data"), object.at("binaryData"));
     let mut size = 0;
     for (key, value) in data.entries() {
@@ -36,7 +36,7 @@ pub(super) fn check_config_map(object: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_key(key: &str, value: &Place, problems: &mut Problems) {
+fn check_key(key: &str, value: &FieldCursor, problems: &mut ValidationErrors) {
     for message in formats::config_key(key) {
         problems.invalid_value(value, &json!(key), &message);
     }
@@ -46,7 +46,7 @@ fn decoded(text: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
 }
 
-pub(super) fn check_secret(object: &Place, problems: &mut Problems) {
+pub(super) fn check_secret(object: &FieldCursor, problems: &mut ValidationErrors) {
     let data = object.at("data");
     let mut size = 0;
     for (key, value) in data.entries() {
@@ -83,7 +83,7 @@ pub(super) fn check_secret(object: &Place, problems: &mut Problems) {
 }
 
 /// The credentials of a registry are a JSON object.
-fn check_json(value: &Place, problems: &mut Problems) {
+fn check_json(value: &FieldCursor, problems: &mut ValidationErrors) {
     if !value.is_set() {
         return problems.required(value, "");
     }
@@ -115,13 +115,18 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-pub(super) fn check_secret_update(live: &Place, new: &Place, problems: &mut Problems) {
-    problems.check_kept(&live.at("type"), &new.at("type"), "field is immutable");
+pub(super) fn check_secret_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
+    problems.check_unchanged(&live.at("type"), &new.at("type"), "field is immutable");
     check_sealed(live, new, &["data"], problems);
 }
 
 /// Objects with `immutable: true` never change again.
-pub(super) fn check_sealed(live: &Place, new: &Place, fields: &[&str], problems: &mut Problems) {
+pub(super) fn check_sealed(
+    live: &FieldCursor,
+    new: &FieldCursor,
+    fields: &[&str],
+    problems: &mut ValidationErrors,
+) {
     if !live.at("immutable").is_true() {
         return;
     }

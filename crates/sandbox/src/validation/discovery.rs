@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::place::Place;
-use super::problems::Problems;
+use super::field_cursor::FieldCursor;
 use super::service::check_endpoint_ip;
+use super::validation_errors::ValidationErrors;
 use super::{formats, metadata};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
-pub(super) fn check_endpoints(object: &Place, problems: &mut Problems) {
+pub(super) fn check_endpoints(object: &FieldCursor, problems: &mut ValidationErrors) {
     for subset in object.at("subsets").items() {
         let (ready, waiting, ports) =
             (subset.at("addresses"), subset.at("notReadyAddresses"), subset.at("ports"));
@@ -38,7 +38,7 @@ pub(super) fn check_endpoints(object: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_address(address: &Place, problems: &mut Problems) {
+fn check_address(address: &FieldCursor, problems: &mut ValidationErrors) {
     let (ip, host) = (address.at("ip"), address.at("hostname"));
     for message in formats::ip(ip.text()) {
         problems.invalid_value(&ip, &json!(ip.text()), &message);
@@ -49,7 +49,7 @@ fn check_address(address: &Place, problems: &mut Problems) {
     check_endpoint_ip(&ip, problems);
 }
 
-pub(super) fn check_slice(object: &Place, problems: &mut Problems) {
+pub(super) fn check_slice(object: &FieldCursor, problems: &mut ValidationErrors) {
     let kind = object.at("addressType");
     if kind.is_empty() {
         problems.required(&kind, "");
@@ -80,7 +80,7 @@ pub(super) fn check_slice(object: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_endpoint(endpoint: &Place, kind: &str, problems: &mut Problems) {
+fn check_endpoint(endpoint: &FieldCursor, kind: &str, problems: &mut ValidationErrors) {
     let addresses = endpoint.at("addresses");
     if addresses.is_empty() {
         problems.required(&addresses, "must contain at least 1 address");
@@ -106,7 +106,7 @@ fn check_endpoint(endpoint: &Place, kind: &str, problems: &mut Problems) {
     metadata::labels(&topology, problems);
 }
 
-pub(super) fn check_lease(object: &Place, problems: &mut Problems) {
+pub(super) fn check_lease(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let (seconds, moves) = (spec.at("leaseDurationSeconds"), spec.at("leaseTransitions"));
     if seconds.integer().is_some_and(|seconds| seconds <= 0) {
@@ -118,7 +118,7 @@ pub(super) fn check_lease(object: &Place, problems: &mut Problems) {
 }
 
 /// An event is where its object is.
-pub(super) fn check_event(object: &Place, involved: &str, problems: &mut Problems) {
+pub(super) fn check_event(object: &FieldCursor, involved: &str, problems: &mut ValidationErrors) {
     let place = object.at(involved);
     let (namespace, own) = (place.at("namespace"), object.at("metadata.namespace"));
     let expected = if namespace.is_empty() { "default" } else { namespace.text() };

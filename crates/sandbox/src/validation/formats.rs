@@ -3,14 +3,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::place::Place;
-use super::problems::Problems;
+use super::field_cursor::FieldCursor;
+use super::validation_errors::ValidationErrors;
 
 const LABEL_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const KEY_FORM: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
-type Wrong = Vec<String>;
+type FormatMessages = Vec<String>;
 
 fn is_low(letter: u8) -> bool {
     letter.is_ascii_lowercase() || letter.is_ascii_digit()
@@ -29,7 +29,7 @@ fn is_label(text: &str) -> bool {
     framed(text, is_low, |letter| is_low(letter) || letter == b'-')
 }
 
-fn too_long(text: &str, longest: usize, wrong: &mut Wrong) {
+fn too_long(text: &str, longest: usize, wrong: &mut FormatMessages) {
     if text.len() > longest {
         wrong.push(format!("must be no more than {longest} characters"));
     }
@@ -42,8 +42,8 @@ fn form(message: &str, form: &str, examples: &[&str]) -> String {
 }
 
 /// RFC 1123: the name of a namespace.
-pub(super) fn dns_label(text: &str) -> Wrong {
-    let mut wrong = Wrong::new();
+pub(super) fn dns_label(text: &str) -> FormatMessages {
+    let mut wrong = FormatMessages::new();
     too_long(text, 63, &mut wrong);
     if is_label(text) {
         return wrong;
@@ -58,8 +58,8 @@ pub(super) fn dns_label(text: &str) -> Wrong {
 }
 
 /// RFC 1123: the name of most objects.
-pub(super) fn dns_subdomain(text: &str) -> Wrong {
-    let mut wrong = Wrong::new();
+pub(super) fn dns_subdomain(text: &str) -> FormatMessages {
+    let mut wrong = FormatMessages::new();
     too_long(text, 253, &mut wrong);
     if !text.split('.').all(is_label) {
         let message = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
@@ -69,8 +69,8 @@ pub(super) fn dns_subdomain(text: &str) -> Wrong {
 }
 
 /// As [`dns_subdomain`], with underscores.
-pub(super) fn dns_search(text: &str) -> Wrong {
-    let mut wrong = Wrong::new();
+pub(super) fn dns_search(text: &str) -> FormatMessages {
+    let mut wrong = FormatMessages::new();
     too_long(text, 253, &mut wrong);
     let part = |part: &str| {
         let inner = |letter: u8| is_low(letter) || letter == b'-' || letter == b'_';
@@ -85,8 +85,8 @@ pub(super) fn dns_search(text: &str) -> Wrong {
 }
 
 /// `*.example.com`.
-pub(super) fn dns_wildcard(text: &str) -> Wrong {
-    let mut wrong = Wrong::new();
+pub(super) fn dns_wildcard(text: &str) -> FormatMessages {
+    let mut wrong = FormatMessages::new();
     too_long(text, 253, &mut wrong);
     if !text.strip_prefix("*.").is_some_and(|rest| rest.split('.').all(is_label)) {
         let message = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
@@ -96,14 +96,14 @@ pub(super) fn dns_wildcard(text: &str) -> Wrong {
 }
 
 /// A part of a path: anything but `.`, `..`, `/` and `%`.
-pub(super) fn path_segment(text: &str) -> Wrong {
+pub(super) fn path_segment(text: &str) -> FormatMessages {
     if text == "." || text == ".." {
         return vec![format!("may not be '{text}'")];
     }
     path_segment_prefix(text)
 }
 
-pub(super) fn path_segment_prefix(text: &str) -> Wrong {
+pub(super) fn path_segment_prefix(text: &str) -> FormatMessages {
     ["/", "%"]
         .iter()
         .filter(|one| text.contains(**one))
@@ -112,8 +112,8 @@ pub(super) fn path_segment_prefix(text: &str) -> Wrong {
 }
 
 /// `name`, or `prefix.example.com/name`: label keys, finalizers, resources.
-pub(super) fn qualified_name(text: &str) -> Wrong {
-    let mut wrong = Wrong::new();
+pub(super) fn qualified_name(text: &str) -> FormatMessages {
+    let mut wrong = FormatMessages::new();
     let message = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
     let examples = ["MyName", "my.name", "123-abc"];
     let name = match text.split_once('/') {
@@ -152,8 +152,8 @@ fn is_key(text: &str) -> bool {
     framed(text, outer, |letter| outer(letter) || b"-_.".contains(&letter))
 }
 
-pub(super) fn label_value(text: &str) -> Wrong {
-    let mut wrong = Wrong::new();
+pub(super) fn label_value(text: &str) -> FormatMessages {
+    let mut wrong = FormatMessages::new();
     if text.len() > 63 {
         wrong.push("must be no more than 63 bytes".to_owned());
     }
@@ -164,8 +164,8 @@ pub(super) fn label_value(text: &str) -> Wrong {
     wrong
 }
 
-pub(super) fn config_key(text: &str) -> Wrong {
-    let mut wrong = Wrong::new();
+pub(super) fn config_key(text: &str) -> FormatMessages {
+    let mut wrong = FormatMessages::new();
     too_long(text, 253, &mut wrong);
     let inner = |letter: u8| letter.is_ascii_alphanumeric() || b"-._".contains(&letter);
     if text.is_empty() || !text.bytes().all(inner) {
@@ -181,7 +181,7 @@ pub(super) fn config_key(text: &str) -> Wrong {
 }
 
 /// Anything that prints, but no `=`.
-pub(super) fn variable_name(text: &str) -> Wrong {
+pub(super) fn variable_name(text: &str) -> FormatMessages {
     if text.is_empty() {
         return vec!["environment variable name must be non-empty".to_owned()];
     }
@@ -191,11 +191,11 @@ pub(super) fn variable_name(text: &str) -> Wrong {
                 .to_owned(),
         ];
     }
-    Wrong::new()
+    FormatMessages::new()
 }
 
-pub(super) fn port_number(number: i64) -> Wrong {
-    if (1..=65_535).contains(&number) { Wrong::new() } else { vec![between(1, 65_535)] }
+pub(super) fn port_number(number: i64) -> FormatMessages {
+    if (1..=65_535).contains(&number) { FormatMessages::new() } else { vec![between(1, 65_535)] }
 }
 
 pub(super) fn between(least: i64, most: i64) -> String {
@@ -203,8 +203,8 @@ pub(super) fn between(least: i64, most: i64) -> String {
 }
 
 /// The name of a port: 15 letters, digits and single hyphens, with a letter among them.
-pub(super) fn port_name(text: &str) -> Wrong {
-    let mut wrong = Wrong::new();
+pub(super) fn port_name(text: &str) -> FormatMessages {
+    let mut wrong = FormatMessages::new();
     too_long(text, 15, &mut wrong);
     let rules: [(bool, &str); 4] = [
         (
@@ -224,17 +224,17 @@ pub(super) fn is_percent(text: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-pub(super) fn percent(text: &str) -> Wrong {
+pub(super) fn percent(text: &str) -> FormatMessages {
     if is_percent(text) {
-        return Wrong::new();
+        return FormatMessages::new();
     }
     let message = "a valid percent string must be a numeric string followed by an ending '%'";
     vec![form(message, "[0-9]+%", &["1%", "93%"])]
 }
 
-pub(super) fn header_name(text: &str) -> Wrong {
+pub(super) fn header_name(text: &str) -> FormatMessages {
     if !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'-') {
-        return Wrong::new();
+        return FormatMessages::new();
     }
     let message = "a valid HTTP header must consist of alphanumeric characters or '-'";
     vec![form(message, "[-A-Za-z0-9]+", &["X-Header-Name"])]
@@ -250,9 +250,9 @@ pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     Some(IpAddr::V4(Ipv4Addr::from(octets)))
 }
 
-pub(super) fn ip(text: &str) -> Wrong {
+pub(super) fn ip(text: &str) -> FormatMessages {
     if parse_ip(text).is_some() {
-        return Wrong::new();
+        return FormatMessages::new();
     }
     vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]
 }
@@ -266,9 +266,9 @@ pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
     Some((address, length))
 }
 
-pub(super) fn cidr(text: &str) -> Wrong {
+pub(super) fn cidr(text: &str) -> FormatMessages {
     if parse_cidr(text).is_some() {
-        return Wrong::new();
+        return FormatMessages::new();
     }
     vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()]
 }
@@ -285,7 +285,7 @@ pub(super) fn is_within(address: IpAddr, network: IpAddr, length: u8) -> bool {
 }
 
 /// `example.com/path`, as the managers of things are named.
-pub(super) fn check_prefixed_path(place: &Place, problems: &mut Problems) {
+pub(super) fn check_prefixed_path(place: &FieldCursor, problems: &mut ValidationErrors) {
     let text = place.text();
     if text.is_empty() {
         return problems.required(place, "");

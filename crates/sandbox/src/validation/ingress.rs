@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
+use super::field_cursor::FieldCursor;
 use super::formats;
-use super::place::Place;
-use super::problems::Problems;
+use super::validation_errors::ValidationErrors;
 
 /// Forbidden parts and endings of a path.
 const INVALID_PARTS: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 const INVALID_ENDS: &[&str] = &["/..", "/."];
 
-pub(super) fn check(object: &Place, problems: &mut Problems) {
+pub(super) fn check(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let (backend, rules) = (spec.at("defaultBackend"), spec.at("rules"));
     if rules.is_empty() && !backend.is_set() {
@@ -42,7 +42,7 @@ pub(super) fn check(object: &Place, problems: &mut Problems) {
 }
 
 /// The class in the annotation of old is the class of the spec.
-pub(super) fn check_new(object: &Place, problems: &mut Problems) {
+pub(super) fn check_new(object: &FieldCursor, problems: &mut ValidationErrors) {
     let annotations = object.at("metadata.annotations");
     let (annotated, class) =
         (annotations.key("kubernetes.io/ingress.class"), object.at("spec.ingressClassName"));
@@ -57,7 +57,7 @@ fn host_form(host: &str) -> Vec<String> {
     if host.contains('*') { formats::dns_wildcard(host) } else { formats::dns_subdomain(host) }
 }
 
-fn check_host(host: &Place, problems: &mut Problems) {
+fn check_host(host: &FieldCursor, problems: &mut ValidationErrors) {
     if host.is_empty() {
         return;
     }
@@ -67,7 +67,7 @@ fn check_host(host: &Place, problems: &mut Problems) {
     problems.invalid_each(host, host_form(host.text()));
 }
 
-fn check_paths(paths: &Place, problems: &mut Problems) {
+fn check_paths(paths: &FieldCursor, problems: &mut ValidationErrors) {
     if paths.is_empty() {
         problems.required(paths, "");
     }
@@ -96,7 +96,7 @@ fn check_paths(paths: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_backend(backend: &Place, problems: &mut Problems) {
+fn check_backend(backend: &FieldCursor, problems: &mut ValidationErrors) {
     let (service, resource) = (backend.at("service"), backend.at("resource"));
     let mut wrong = |why: &str| problems.invalid_value(backend, &json!(""), why);
     match (service.is_set(), resource.is_set()) {
@@ -107,7 +107,7 @@ fn check_backend(backend: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_service(backend: &Place, service: &Place, problems: &mut Problems) {
+fn check_service(backend: &FieldCursor, service: &FieldCursor, problems: &mut ValidationErrors) {
     let (name, port, number) = (service.at("name"), service.at("port.name"), service.at("port.number"));
     if name.is_empty() {
         problems.required(&name, "");
@@ -124,7 +124,7 @@ fn check_service(backend: &Place, service: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_resource(resource: &Place, problems: &mut Problems) {
+fn check_resource(resource: &FieldCursor, problems: &mut ValidationErrors) {
     let (group, kind, name) = (resource.at("apiGroup"), resource.at("kind"), resource.at("name"));
     if group.is_set() {
         problems.invalid_each(&group, formats::dns_subdomain(group.text()));
@@ -138,7 +138,7 @@ fn check_resource(resource: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_class(object: &Place, problems: &mut Problems) {
+pub(super) fn check_class(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let controller = spec.at("controller");
     if controller.len() > 250 {

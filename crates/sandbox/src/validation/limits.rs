@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
+use super::field_cursor::FieldCursor;
 use super::formats;
-use super::place::Place;
 use super::pod::{check_quantity_value, container_resource, is_standard_quota_resource, resource_name};
-use super::problems::Problems;
+use super::validation_errors::ValidationErrors;
 use crate::quantity::Quantity;
 
 const SCOPES: &[&str] = &[
@@ -21,7 +21,7 @@ const SCOPES: &[&str] = &[
 ];
 const PAIRS: &[(&str, &str)] = &[("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")];
 
-pub(super) fn check_quota(object: &Place, problems: &mut Problems) {
+pub(super) fn check_quota(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let hard = spec.at("hard");
     for (resource, amount) in hard.entries() {
@@ -62,7 +62,7 @@ fn scope_holds(scope: &str, resource: &str) -> bool {
     }
 }
 
-fn check_scope_selector(spec: &Place, problems: &mut Problems) {
+fn check_scope_selector(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let selector = spec.at("scopeSelector");
     let requirements = selector.at("matchExpressions");
     for requirement in requirements.items() {
@@ -100,8 +100,8 @@ fn check_scope_selector(spec: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_quota_update(live: &Place, new: &Place, problems: &mut Problems) {
-    let set = |object: &Place| {
+pub(super) fn check_quota_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
+    let set = |object: &FieldCursor| {
         let scopes = object.at("spec.scopes").value().as_array().cloned().unwrap_or_default();
         scopes.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect::<BTreeSet<_>>()
     };
@@ -110,7 +110,7 @@ pub(super) fn check_quota_update(live: &Place, new: &Place, problems: &mut Probl
     }
 }
 
-pub(super) fn check_limit_range(object: &Place, problems: &mut Problems) {
+pub(super) fn check_limit_range(object: &FieldCursor, problems: &mut ValidationErrors) {
     let mut kinds = BTreeSet::new();
     let spec = object.at("spec");
     for limit in spec.at("limits").items() {
@@ -130,7 +130,7 @@ pub(super) fn check_limit_range(object: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_limit(limit: &Place, problems: &mut Problems) {
+fn check_limit(limit: &FieldCursor, problems: &mut ValidationErrors) {
     let is_pod = limit.at("type").is("Pod");
     let mut resources = BTreeSet::new();
     for list in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
@@ -158,7 +158,7 @@ fn check_limit(limit: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_claim_limit(limit: &Place, problems: &mut Problems) {
+fn check_claim_limit(limit: &FieldCursor, problems: &mut ValidationErrors) {
     let has = |list: &str| limit.at(list).key("storage").is_set();
     if limit.at("type").is("PersistentVolumeClaim") && !has("min") && !has("max") {
         let why = "either minimum or maximum storage value is required, but neither was provided";
@@ -167,7 +167,7 @@ fn check_claim_limit(limit: &Place, problems: &mut Problems) {
 }
 
 /// `min ≤ defaultRequest ≤ default ≤ max`.
-fn check_order(limit: &Place, resource: &str, is_pod: bool, problems: &mut Problems) {
+fn check_order(limit: &FieldCursor, resource: &str, is_pod: bool, problems: &mut ValidationErrors) {
     let amount = |list: &str| {
         let is_left_out = is_pod && list.starts_with("default");
         Quantity::parse(limit.at(list).key(resource).text()).ok().filter(|_| !is_left_out)
@@ -207,7 +207,7 @@ fn check_order(limit: &Place, resource: &str, is_pod: bool, problems: &mut Probl
 
 const HIGHEST: i64 = 1_000_000_000;
 
-pub(super) fn check_priority(object: &Place, problems: &mut Problems) {
+pub(super) fn check_priority(object: &FieldCursor, problems: &mut ValidationErrors) {
     let (name, value) = (object.at("metadata.name"), object.at("value"));
     let known = match name.text() {
         "system-node-critical" => Some(2_000_001_000),
@@ -233,10 +233,10 @@ pub(super) fn check_priority(object: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_priority_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_priority_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     if live.at("value").number() != new.at("value").number() {
         problems.forbidden(&new.at("value"), "may not be changed in an update.");
     }
     let policy = "preemptionPolicy";
-    problems.check_kept(&live.at(policy), &new.at(policy), "field is immutable");
+    problems.check_unchanged(&live.at(policy), &new.at(policy), "field is immutable");
 }

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::place::Place;
-use super::problems::{Problems, same};
+use super::field_cursor::FieldCursor;
+use super::validation_errors::{ValidationErrors, same};
 use super::{formats, names};
 use crate::registry::ResourceKind;
 
 const ANNOTATIONS_MOST: usize = 256 * 1024;
 
-pub(super) fn label_name(name: &Place, problems: &mut Problems) {
+pub(super) fn label_name(name: &FieldCursor, problems: &mut ValidationErrors) {
     for message in formats::qualified_name(name.text()) {
         problems.invalid_value(name, &json!(name.text()), &message);
     }
 }
 
 /// Errors of labels have the path of the map, with the wrong key or value.
-pub(super) fn labels(labels: &Place, problems: &mut Problems) {
+pub(super) fn labels(labels: &FieldCursor, problems: &mut ValidationErrors) {
     for (key, value) in labels.entries() {
         for message in formats::qualified_name(key) {
             problems.invalid_value(labels, &json!(key), &message);
@@ -27,7 +27,7 @@ pub(super) fn labels(labels: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn annotations(annotations: &Place, problems: &mut Problems) {
+pub(super) fn annotations(annotations: &FieldCursor, problems: &mut ValidationErrors) {
     let mut size = 0;
     for (key, value) in annotations.entries() {
         for message in formats::qualified_name(&key.to_lowercase()) {
@@ -41,13 +41,13 @@ pub(super) fn annotations(annotations: &Place, problems: &mut Problems) {
 }
 
 /// The metadata of an object, by the rules of its kind.
-pub(super) fn check(kind: &ResourceKind, object: &Place, problems: &mut Problems) {
+pub(super) fn check(kind: &ResourceKind, object: &FieldCursor, problems: &mut ValidationErrors) {
     check_by(kind, object, |name, is_prefix| names::check(kind, name, is_prefix), problems);
     check_plain_finalizers(&object.at("metadata.finalizers"), problems);
 }
 
 /// Names without a domain belong to the server itself.
-fn check_plain_finalizers(finalizers: &Place, problems: &mut Problems) {
+fn check_plain_finalizers(finalizers: &FieldCursor, problems: &mut ValidationErrors) {
     for finalizer in finalizers.items() {
         let is_known = matches!(finalizer.text(), "kubernetes" | "orphan" | "foregroundDeletion");
         if !finalizer.text().contains('/') && !is_known {
@@ -58,7 +58,7 @@ fn check_plain_finalizers(finalizers: &Place, problems: &mut Problems) {
 }
 
 /// Validates the finalizers in a namespace's spec.
-pub(super) fn check_holds(namespace: &Place, problems: &mut Problems) {
+pub(super) fn check_spec_finalizers(namespace: &FieldCursor, problems: &mut ValidationErrors) {
     let finalizers = namespace.at("spec.finalizers");
     for finalizer in finalizers.items() {
         problems.invalid_each(&finalizer, formats::qualified_name(finalizer.text()));
@@ -67,7 +67,7 @@ pub(super) fn check_holds(namespace: &Place, problems: &mut Problems) {
 }
 
 /// As [`check`], by the rules for all kinds: a name is part of a path.
-pub(super) fn check_common(kind: &ResourceKind, object: &Place, problems: &mut Problems) {
+pub(super) fn check_common(kind: &ResourceKind, object: &FieldCursor, problems: &mut ValidationErrors) {
     let rule = |name: &str, is_prefix: bool| {
         if is_prefix { formats::path_segment_prefix(name) } else { formats::path_segment(name) }
     };
@@ -76,9 +76,9 @@ pub(super) fn check_common(kind: &ResourceKind, object: &Place, problems: &mut P
 
 fn check_by(
     kind: &ResourceKind,
-    object: &Place,
+    object: &FieldCursor,
     rule: impl Fn(&str, bool) -> Vec<String>,
-    problems: &mut Problems,
+    problems: &mut ValidationErrors,
 ) {
     let metadata = object.at("metadata");
     let (name, prefix) = (metadata.at("name"), metadata.at("generateName"));
@@ -101,13 +101,13 @@ fn check_by(
     check_finalizers(&metadata.at("finalizers"), problems);
 }
 
-fn check_rest(metadata: &Place, problems: &mut Problems) {
+fn check_rest(metadata: &FieldCursor, problems: &mut ValidationErrors) {
     labels(&metadata.at("labels"), problems);
     annotations(&metadata.at("annotations"), problems);
     check_owners(&metadata.at("ownerReferences"), problems);
 }
 
-fn check_owners(owners: &Place, problems: &mut Problems) {
+fn check_owners(owners: &FieldCursor, problems: &mut ValidationErrors) {
     let mut controller: Option<String> = None;
     for owner in owners.items() {
         let version = owner.at("apiVersion").text();
@@ -143,7 +143,7 @@ fn check_owners(owners: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_finalizers(finalizers: &Place, problems: &mut Problems) {
+fn check_finalizers(finalizers: &FieldCursor, problems: &mut ValidationErrors) {
     for finalizer in finalizers.items() {
         for message in formats::qualified_name(finalizer.text()) {
             problems.invalid_value(finalizers, finalizer.value(), &message);
@@ -157,13 +157,13 @@ fn check_finalizers(finalizers: &Place, problems: &mut Problems) {
 }
 
 /// The metadata of a change, by the rules of its kind.
-pub(super) fn check_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     check_common_update(live, new, problems);
     check_plain_finalizers(&new.at("metadata.finalizers"), problems);
 }
 
 /// The metadata of a change, by the rules for all kinds.
-pub(super) fn check_common_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_common_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     let (before, after) = (live.at("metadata"), new.at("metadata"));
     if before.has("deletionTimestamp") {
         check_no_new_finalizers(&before.at("finalizers"), &after.at("finalizers"), problems);
@@ -180,7 +180,7 @@ pub(super) fn check_common_update(live: &Place, new: &Place, problems: &mut Prob
 }
 
 /// An object that is being deleted takes no new finalizers.
-fn check_no_new_finalizers(before: &Place, after: &Place, problems: &mut Problems) {
+fn check_no_new_finalizers(before: &FieldCursor, after: &FieldCursor, problems: &mut ValidationErrors) {
     let mut added: Vec<&str> = after
         .items()
         .filter(|one| !before.items().any(|old| old.value() == one.value()))
@@ -191,7 +191,7 @@ fn check_no_new_finalizers(before: &Place, after: &Place, problems: &mut Problem
     }
     added.sort_unstable();
     added.dedup();
-    let added: Vec<String> = added.iter().map(|one| super::problems::quoted(one)).collect();
+    let added: Vec<String> = added.iter().map(|one| super::validation_errors::quoted(one)).collect();
     let why = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         added.join(", ")

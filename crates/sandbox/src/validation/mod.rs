@@ -1,7 +1,7 @@
 //! Validates objects of built-in kinds, with the server's messages in the server's order.
 //!
-//! Each family of kinds has a file of rules. A rule reads a [`Place`](place::Place), a value with its path, and adds
-//! to [`Problems`](problems::Problems). Rules expect objects with defaults filled in and never change them. Kinds
+//! Each family of kinds has a file of rules. A rule reads a [`FieldCursor`](field_cursor::FieldCursor), a value with its path, and adds
+//! to [`ValidationErrors`](validation_errors::ValidationErrors). Rules expect objects with defaults filled in and never change them. Kinds
 //! without rules of their own get only their metadata checked.
 
 mod access;
@@ -9,38 +9,38 @@ mod autoscaling;
 mod batch;
 mod config;
 mod discovery;
+mod field_cursor;
 mod formats;
 mod ingress;
 mod limits;
 mod metadata;
 mod names;
-mod place;
 mod pod;
 mod policy;
-mod problems;
 mod schedule;
 mod selector;
 mod service;
 mod storage;
+mod validation_errors;
 mod workload;
 
 use serde_json::Value;
 
+use crate::api_error::{ApiError, FieldError};
 use crate::custom;
 use crate::object;
 use crate::registry::ResourceKind;
-use crate::status::{ApiError, FieldError};
-use place::Place;
-use problems::Problems;
-use workload::Written;
+use field_cursor::FieldCursor;
+use validation_errors::ValidationErrors;
+use workload::WriteKind;
 
 /// A new object on its way to the store.
 pub(crate) fn check_new(kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
-    if kind.is(custom::DEFINITIONS) {
+    if kind.has_resource_name(custom::DEFINITIONS) {
         return check_definition(kind, None, new);
     }
-    let object = Place::root(new);
-    let mut problems = Problems::default();
+    let object = FieldCursor::root(new);
+    let mut problems = ValidationErrors::default();
     // some kinds leave their metadata to the rules for all
     if !matches!(kind.kind.as_str(), "PodDisruptionBudget" | "Event") {
         metadata::check(kind, &object, &mut problems);
@@ -56,9 +56,9 @@ pub(crate) fn check_new(kind: &ResourceKind, new: &Value) -> Result<(), ApiError
 /// Definitions of kinds have rules of their own, down to their names.
 fn check_definition(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> Result<(), ApiError> {
     custom::definition::readable(new)?;
-    let mut problems = Problems::default();
+    let mut problems = ValidationErrors::default();
     if let Some(live) = live {
-        let (before, after) = (Place::root(live), Place::root(new));
+        let (before, after) = (FieldCursor::root(live), FieldCursor::root(new));
         metadata::check_common_update(&before, &after, &mut problems);
         metadata::check_common_update(&before, &after, &mut problems);
     }
@@ -69,11 +69,11 @@ fn check_definition(kind: &ResourceKind, live: Option<&Value>, new: &Value) -> R
 
 /// A change of an object on its way to the store.
 pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Result<(), ApiError> {
-    if kind.is(custom::DEFINITIONS) {
+    if kind.has_resource_name(custom::DEFINITIONS) {
         return check_definition(kind, Some(live), new);
     }
-    let (before, after) = (Place::root(live), Place::root(new));
-    let mut problems = Problems::default();
+    let (before, after) = (FieldCursor::root(live), FieldCursor::root(new));
+    let mut problems = ValidationErrors::default();
     // once for all kinds, and once by the kind itself
     metadata::check_common(kind, &after, &mut problems);
     metadata::check_common_update(&before, &after, &mut problems);
@@ -85,16 +85,16 @@ pub(crate) fn check_update(kind: &ResourceKind, live: &Value, new: &Value) -> Re
 
 /// Validates the addresses that a service requests.
 pub(crate) fn service_addresses(service: &Value) -> Vec<FieldError> {
-    let mut problems = Problems::default();
-    service::check_addresses(&Place::root(service).at("spec"), None, &mut problems);
+    let mut problems = ValidationErrors::default();
+    service::check_addresses(&FieldCursor::root(service).at("spec"), None, &mut problems);
     problems.into_errors()
 }
 
-fn check_created(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
+fn check_created(kind: &ResourceKind, new: &FieldCursor, problems: &mut ValidationErrors) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment") => workload::check_deployment(new, problems),
         ("apps", "ReplicaSet") => workload::check_replica_set(new, problems),
-        ("apps", "StatefulSet") => workload::check_stateful_set(new, Written::New, problems),
+        ("apps", "StatefulSet") => workload::check_stateful_set(new, WriteKind::New, problems),
         ("apps", "DaemonSet") => workload::check_daemon_set(new, problems),
         ("", "Pod") => {
             pod::check_pod(new, problems);
@@ -123,7 +123,7 @@ fn check_created(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_created_rest(kind: &ResourceKind, new: &Place, problems: &mut Problems) {
+fn check_created_rest(kind: &ResourceKind, new: &FieldCursor, problems: &mut ValidationErrors) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "PersistentVolumeClaim") => storage::check_claim_spec(&new.at("spec"), problems),
         ("", "PersistentVolume") => storage::check_volume(new, problems),
@@ -140,7 +140,12 @@ fn check_created_rest(kind: &ResourceKind, new: &Place, problems: &mut Problems)
     }
 }
 
-fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut Problems) {
+fn check_changed(
+    kind: &ResourceKind,
+    live: &FieldCursor,
+    new: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment") => {
             workload::check_deployment(new, problems);
@@ -151,7 +156,7 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             workload::check_update(live, new, problems);
         }
         ("apps", "StatefulSet") => {
-            workload::check_stateful_set(new, Written::Changed, problems);
+            workload::check_stateful_set(new, WriteKind::Changed, problems);
             workload::check_stateful_set_update(live, new, problems);
         }
         ("apps", "DaemonSet") => {
@@ -183,7 +188,7 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             ingress::check(new, problems);
         }
         ("networking.k8s.io", "IngressClass") => {
-            problems.check_kept(
+            problems.check_unchanged(
                 &live.at("spec.controller"),
                 &new.at("spec.controller"),
                 "field is immutable",
@@ -214,7 +219,7 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
         }
         ("", "Namespace") => {
             metadata::check(kind, new, problems);
-            metadata::check_holds(new, problems);
+            metadata::check_spec_finalizers(new, problems);
         }
         ("", "PersistentVolume") => {
             // the server does it twice
@@ -243,7 +248,7 @@ fn check_changed(kind: &ResourceKind, live: &Place, new: &Place, problems: &mut 
             metadata::check(kind, new, problems);
             discovery::check_slice(new, problems);
             let field = "addressType";
-            problems.check_kept(&live.at(field), &new.at(field), "field is immutable");
+            problems.check_unchanged(&live.at(field), &new.at(field), "field is immutable");
         }
         ("coordination.k8s.io", "Lease") => discovery::check_lease(new, problems),
         _ => {}
@@ -254,7 +259,7 @@ fn refuse(kind: &ResourceKind, new: &Value, errors: &[FieldError]) -> Result<(),
     if errors.is_empty() {
         return Ok(());
     }
-    if kind.is("events.events.k8s.io") {
+    if kind.has_resource_name("events.events.k8s.io") {
         // the server holds events of both groups as those of the older one
         let older = ResourceKind { group: String::new(), ..kind.clone() };
         return Err(ApiError::invalid(&older, object::name(new), errors));

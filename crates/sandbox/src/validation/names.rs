@@ -4,7 +4,7 @@ use crate::registry::ResourceKind;
 use crate::validation::formats;
 
 /// The rule for a name, and is it the beginning of a name.
-type Rule = fn(&str) -> Vec<String>;
+type NameCheck = fn(&str) -> Vec<String>;
 
 /// Validates the name of an object of this kind; a prefix may end in a hyphen.
 pub(super) fn check(kind: &ResourceKind, name: &str, is_prefix: bool) -> Vec<String> {
@@ -25,7 +25,7 @@ fn is_path_rule(kind: &ResourceKind) -> bool {
     kind.group == "rbac.authorization.k8s.io"
 }
 
-fn rule_of(kind: &ResourceKind) -> Rule {
+fn rule_of(kind: &ResourceKind) -> NameCheck {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("rbac.authorization.k8s.io", _) => formats::path_segment,
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => formats::dns_label,

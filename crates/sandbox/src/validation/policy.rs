@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::place::Place;
-use super::problems::Problems;
+use super::field_cursor::FieldCursor;
+use super::validation_errors::ValidationErrors;
 use super::workload::{check_share, check_whole};
 use super::{formats, selector};
 
-pub(super) fn check_network_policy(object: &Place, problems: &mut Problems) {
+pub(super) fn check_network_policy(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     selector::check(&spec.at("podSelector"), problems);
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
@@ -29,7 +29,7 @@ pub(super) fn check_network_policy(object: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_policy_port(entry: &Place, problems: &mut Problems) {
+fn check_policy_port(entry: &FieldCursor, problems: &mut ValidationErrors) {
     let (protocol, port, end) = (entry.at("protocol"), entry.at("port"), entry.at("endPort"));
     problems.check_if_one_of(&protocol, &["TCP", "UDP", "SCTP"]);
     match port.value() {
@@ -56,7 +56,7 @@ fn check_policy_port(entry: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_peer(peer: &Place, problems: &mut Problems) {
+fn check_peer(peer: &FieldCursor, problems: &mut ValidationErrors) {
     let (pods, namespaces, block) =
         (peer.at("podSelector"), peer.at("namespaceSelector"), peer.at("ipBlock"));
     selector::check(&pods, problems);
@@ -72,7 +72,7 @@ fn check_peer(peer: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_block(block: &Place, problems: &mut Problems) {
+fn check_block(block: &FieldCursor, problems: &mut ValidationErrors) {
     let whole = block.at("cidr");
     if whole.is_empty() {
         return problems.required(&whole, "");
@@ -88,7 +88,7 @@ fn check_block(block: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_budget(object: &Place, problems: &mut Problems) {
+pub(super) fn check_budget(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let (least, most) = (spec.at("minAvailable"), spec.at("maxUnavailable"));
     if least.is_set() && most.is_set() {

@@ -1,11 +1,12 @@
 //! Validates the schedules of CronJobs: five fields, or a name such as `@hourly`.
 
 /// Name, least, most, names of values.
-type Bounds = (u32, u32, &'static [&'static str]);
+type CronFieldBounds = (u32, u32, &'static [&'static str]);
 
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-const FIELDS: [Bounds; 5] = [(0, 59, &[]), (0, 23, &[]), (1, 31, &[]), (1, 12, MONTHS), (0, 6, DAYS)];
+const FIELDS: [CronFieldBounds; 5] =
+    [(0, 59, &[]), (0, 23, &[]), (1, 31, &[]), (1, 12, MONTHS), (0, 6, DAYS)];
 const NAMES: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
 pub(super) fn parse(text: &str) -> Result<(), String> {
@@ -59,12 +60,12 @@ fn is_duration(text: &str) -> bool {
     !text.is_empty()
 }
 
-fn list(field: &str, bounds: &Bounds) -> Result<(), String> {
+fn list(field: &str, bounds: &CronFieldBounds) -> Result<(), String> {
     field.split(',').filter(|part| !part.is_empty()).try_for_each(|part| range(part, bounds))
 }
 
 /// `a`, `a-b`, `*`, each with `/step`.
-fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
+fn range(text: &str, bounds: &CronFieldBounds) -> Result<(), String> {
     let parts: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = parts[0].split('-').collect();
     let (least, most, _) = *bounds;
@@ -98,7 +99,7 @@ fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
     Ok(())
 }
 
-fn value(text: &str, (least, _, names): &Bounds) -> Result<u32, String> {
+fn value(text: &str, (least, _, names): &CronFieldBounds) -> Result<u32, String> {
     match names.iter().position(|name| text.eq_ignore_ascii_case(name)) {
         Some(at) => Ok(at as u32 + least),
         None => number(text),

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::place::Place;
-use super::problems::Problems;
+use super::field_cursor::FieldCursor;
+use super::validation_errors::ValidationErrors;
 use super::{formats, metadata};
 
-pub(super) fn check(selector: &Place, problems: &mut Problems) {
+pub(super) fn check(selector: &FieldCursor, problems: &mut ValidationErrors) {
     metadata::labels(&selector.at("matchLabels"), problems);
     for requirement in selector.at("matchExpressions").items() {
         check_operator(&requirement, problems);
@@ -20,7 +20,7 @@ pub(super) fn check(selector: &Place, problems: &mut Problems) {
 }
 
 /// Values are required for operators that use them, and forbidden elsewhere.
-pub(super) fn check_operator(requirement: &Place, problems: &mut Problems) {
+pub(super) fn check_operator(requirement: &FieldCursor, problems: &mut ValidationErrors) {
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {
         "In" | "NotIn" if values.is_empty() => {
@@ -35,19 +35,19 @@ pub(super) fn check_operator(requirement: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn is_empty(selector: &Place) -> bool {
+pub(super) fn is_empty(selector: &FieldCursor) -> bool {
     selector.at("matchLabels").is_empty() && selector.at("matchExpressions").is_empty()
 }
 
 /// Can the server make a selector of it?
-pub(super) fn is_usable(selector: &Place) -> bool {
-    let mut problems = Problems::default();
+pub(super) fn is_usable(selector: &FieldCursor) -> bool {
+    let mut problems = ValidationErrors::default();
     check(selector, &mut problems);
     problems.len() == 0
 }
 
 /// The label keys whose values a pod itself brings to a selector.
-pub(super) fn check_label_keys(owner: &Place, fields: &[&str], problems: &mut Problems) {
+pub(super) fn check_label_keys(owner: &FieldCursor, fields: &[&str], problems: &mut ValidationErrors) {
     let selector = owner.at("labelSelector");
     for field in fields {
         let keys = owner.at(field);

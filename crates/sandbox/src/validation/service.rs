@@ -4,35 +4,35 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::place::Place;
+use super::field_cursor::FieldCursor;
 use super::pod::check_port;
-use super::problems::Problems;
+use super::validation_errors::ValidationErrors;
 use super::{formats, metadata};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
-fn is_headless(spec: &Place) -> bool {
+fn is_headless(spec: &FieldCursor) -> bool {
     let addresses = spec.at("clusterIPs");
     addresses.len() == 1 && addresses.item(0).is("None")
 }
 
-fn is_balanced(spec: &Place) -> bool {
+fn is_balanced(spec: &FieldCursor) -> bool {
     spec.at("type").is("LoadBalancer")
 }
 
 /// Reached from outside the cluster.
-fn is_external(spec: &Place) -> bool {
+fn is_external(spec: &FieldCursor) -> bool {
     let kind = spec.at("type");
     is_balanced(spec) || kind.is("NodePort") || kind.is("ClusterIP") && !spec.at("externalIPs").is_empty()
 }
 
-fn needs_health_check(spec: &Place) -> bool {
+fn needs_health_check(spec: &FieldCursor) -> bool {
     is_balanced(spec) && spec.at("externalTrafficPolicy").is("Local")
 }
 
-pub(super) fn check(object: &Place, live: Option<&Place>, problems: &mut Problems) {
+pub(super) fn check(object: &FieldCursor, live: Option<&FieldCursor>, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     check_type(&spec, problems);
     let ports = spec.at("ports");
@@ -57,7 +57,7 @@ pub(super) fn check(object: &Place, live: Option<&Place>, problems: &mut Problem
     check_traffic(&spec, problems);
 }
 
-fn check_type(spec: &Place, problems: &mut Problems) {
+fn check_type(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let (kind, headless) = (spec.at("type"), is_headless(spec));
     if spec.at("ports").is_empty() && !headless && !kind.is("ExternalName") {
         problems.required(&spec.at("ports"), "");
@@ -88,10 +88,10 @@ fn check_type(spec: &Place, problems: &mut Problems) {
 }
 
 fn check_service_port<'v>(
-    port: &Place<'_, 'v>,
+    port: &FieldCursor<'_, 'v>,
     named: bool,
     names: &mut BTreeSet<&'v str>,
-    problems: &mut Problems,
+    problems: &mut ValidationErrors,
 ) {
     let (name, number) = (port.at("name"), port.at("port"));
     if !name.is_empty() {
@@ -113,7 +113,7 @@ fn check_service_port<'v>(
     }
 }
 
-fn check_affinity(spec: &Place, problems: &mut Problems) {
+fn check_affinity(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let affinity = spec.at("sessionAffinity");
     problems.check_one_of(&affinity, &["ClientIP", "None"]);
     let timeout = spec.at("sessionAffinityConfig.clientIP.timeoutSeconds");
@@ -122,7 +122,11 @@ fn check_affinity(spec: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_addresses(spec: &Place, live: Option<&Place>, problems: &mut Problems) {
+pub(super) fn check_addresses(
+    spec: &FieldCursor,
+    live: Option<&FieldCursor>,
+    problems: &mut ValidationErrors,
+) {
     if spec.at("type").is("ExternalName") {
         return;
     }
@@ -143,7 +147,7 @@ pub(super) fn check_addresses(spec: &Place, live: Option<&Place>, problems: &mut
     }
     let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
     problems.check_if_one_of(&spec.at("ipFamilyPolicy"), &policies);
-    let kept = |ip: &Place| {
+    let kept = |ip: &FieldCursor| {
         live.is_some_and(|live| live.at("spec.clusterIPs").items().any(|one| one.value() == ip.value()))
     };
     let before = problems.len();
@@ -176,7 +180,7 @@ pub(super) fn check_addresses(spec: &Place, live: Option<&Place>, problems: &mut
 }
 
 /// An address that a client can reach.
-pub(super) fn check_endpoint_ip(ip: &Place, problems: &mut Problems) {
+pub(super) fn check_endpoint_ip(ip: &FieldCursor, problems: &mut ValidationErrors) {
     let Some(address) = formats::parse_ip(ip.text()) else {
         return problems.invalid_value(ip, &json!(ip.text()), "must be a valid IP address");
     };
@@ -200,7 +204,7 @@ pub(super) fn check_endpoint_ip(ip: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_port_numbers(spec: &Place, problems: &mut Problems) {
+fn check_port_numbers(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let ports = spec.at("ports");
     if spec.at("type").is("ClusterIP") {
         for port in ports.items().filter(|port| port.at("nodePort").number() != 0) {
@@ -227,7 +231,7 @@ fn check_port_numbers(spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_balancer(object: &Place, problems: &mut Problems) {
+fn check_balancer(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let ranges = spec.called("LoadBalancerSourceRanges", spec.at("loadBalancerSourceRanges").value());
     if !ranges.is_empty() && !is_balanced(&spec) {
@@ -258,7 +262,7 @@ fn check_balancer(object: &Place, problems: &mut Problems) {
     check_class(&spec, problems);
 }
 
-fn check_class(spec: &Place, problems: &mut Problems) {
+fn check_class(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let class = spec.at("loadBalancerClass");
     if class.is_set() && is_balanced(spec) {
         metadata::label_name(&class, problems);
@@ -267,7 +271,7 @@ fn check_class(spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_traffic(spec: &Place, problems: &mut Problems) {
+fn check_traffic(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let (outside, check) = (spec.at("externalTrafficPolicy"), spec.at("healthCheckNodePort"));
     if is_external(spec) {
         problems.check_one_of(&outside, &["Cluster", "Local"]);
@@ -295,7 +299,7 @@ fn check_traffic(spec: &Place, problems: &mut Problems) {
 }
 
 /// Addresses, families and classes stay once they are set.
-pub(super) fn check_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     let (before, after) = (live.at("spec"), new.at("spec"));
     if !before.at("type").is("ExternalName") && !after.at("type").is("ExternalName") {
         let headless = (is_headless(&before), is_headless(&after));
@@ -319,7 +323,7 @@ pub(super) fn check_update(live: &Place, new: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_addresses_kept(before: &Place, after: &Place, problems: &mut Problems) {
+fn check_addresses_kept(before: &FieldCursor, after: &FieldCursor, problems: &mut ValidationErrors) {
     let (old, new) = (before.at("clusterIPs"), after.at("clusterIPs"));
     let mut changed = |at: usize, why: &str| problems.invalid_value(&new.item(at), new.value(), why);
     if old.len() == new.len() {
@@ -341,7 +345,7 @@ fn check_addresses_kept(before: &Place, after: &Place, problems: &mut Problems) 
     }
 }
 
-fn check_families_kept(before: &Place, after: &Place, problems: &mut Problems) {
+fn check_families_kept(before: &FieldCursor, after: &FieldCursor, problems: &mut ValidationErrors) {
     let (old, new) = (before.at("ipFamilies"), after.at("ipFamilies"));
     if old.len() == new.len() {
         for (old, family) in old.items().zip(new.items()) {

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::place::Place;
+use super::field_cursor::FieldCursor;
 use super::pod::check_quantity_value;
-use super::problems::{Problems, same, shown};
+use super::validation_errors::{ValidationErrors, same, shown};
 use super::{formats, selector};
 use crate::quantity::Quantity;
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-pub(super) fn check_driver_name(name: &Place, problems: &mut Problems) {
+pub(super) fn check_driver_name(name: &FieldCursor, problems: &mut ValidationErrors) {
     if name.is_empty() {
         return problems.required(name, "");
     }
@@ -21,7 +21,7 @@ pub(super) fn check_driver_name(name: &Place, problems: &mut Problems) {
 }
 
 /// The spec of a claim, or of the template of one.
-pub(super) fn check_claim_spec(spec: &Place, problems: &mut Problems) {
+pub(super) fn check_claim_spec(spec: &FieldCursor, problems: &mut ValidationErrors) {
     check_access_modes(&spec.at("accessModes"), problems);
     selector::check(&spec.at("selector"), problems);
     let requests = spec.at("resources.requests");
@@ -46,7 +46,7 @@ pub(super) fn check_claim_spec(spec: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_access_modes(modes: &Place, problems: &mut Problems) {
+pub(super) fn check_access_modes(modes: &FieldCursor, problems: &mut ValidationErrors) {
     if modes.is_empty() {
         problems.required(modes, "at least 1 access mode is required");
     }
@@ -62,7 +62,7 @@ pub(super) fn check_access_modes(modes: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_source(source: &Place, problems: &mut Problems) {
+fn check_source(source: &FieldCursor, problems: &mut ValidationErrors) {
     for field in ["name", "kind"] {
         if source.at(field).is_empty() {
             problems.required(&source.at(field), "");
@@ -80,10 +80,10 @@ fn check_source(source: &Place, problems: &mut Problems) {
 }
 
 /// Only its size may change, and the bound volume may be set.
-pub(super) fn check_claim_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_claim_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     let (before, after) = (live.at("spec"), new.at("spec"));
     let is_bound = new.at("status.phase").is("Bound");
-    let closed = |spec: &Place| {
+    let closed = |spec: &FieldCursor| {
         let mut spec = spec.value().clone();
         if let Some(fields) = spec.as_object_mut() {
             if before.at("volumeName").is_empty() {
@@ -103,7 +103,7 @@ pub(super) fn check_claim_update(live: &Place, new: &Place, problems: &mut Probl
         let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         problems.forbidden(&after, why);
     }
-    let size = |spec: &Place| Quantity::parse(spec.at("resources.requests.storage").text());
+    let size = |spec: &FieldCursor| Quantity::parse(spec.at("resources.requests.storage").text());
     let held = Quantity::parse(live.at("status.capacity.storage").text());
     if let (Ok(old), Ok(size)) = (size(&before), size(&after))
         && size.compare(&old).is_lt()
@@ -113,7 +113,7 @@ pub(super) fn check_claim_update(live: &Place, new: &Place, problems: &mut Probl
         problems.forbidden(&requests, "field can not be less than status.capacity");
     }
     let (mode, kept) = (after.at("volumeMode"), before.at("volumeMode"));
-    problems.check_kept(&kept, &new.called("volumeMode", mode.value()), "field is immutable");
+    problems.check_unchanged(&kept, &new.called("volumeMode", mode.value()), "field is immutable");
 }
 
 /// The kinds of storage that a volume can be.
@@ -142,7 +142,7 @@ const SOURCES: &[&str] = &[
     "csi",
 ];
 
-pub(super) fn check_volume(object: &Place, problems: &mut Problems) {
+pub(super) fn check_volume(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let modes = spec.at("accessModes");
     if modes.is_empty() {
@@ -179,7 +179,7 @@ pub(super) fn check_volume(object: &Place, problems: &mut Problems) {
     problems.check_if_one_of(&spec.at("volumeMode"), &["Block", "Filesystem"]);
 }
 
-fn check_volume_source(spec: &Place, problems: &mut Problems) {
+fn check_volume_source(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let mut sources = SOURCES.iter().filter(|source| spec.has(source));
     match sources.next() {
         None => problems.required(spec, "must specify a volume type"),
@@ -211,20 +211,20 @@ fn check_volume_source(spec: &Place, problems: &mut Problems) {
 }
 
 /// The storage behind a volume stays, and so does its mode.
-pub(super) fn check_volume_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_volume_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     let (before, after) = (live.at("spec"), new.at("spec"));
     if SOURCES.iter().any(|source| !same(before.at(source).value(), after.at(source).value())) {
         let why = "spec.persistentvolumesource is immutable after creation";
         problems.forbidden(&new.called("spec.persistentvolumesource", after.value()), why);
     }
-    problems.check_kept(
+    problems.check_unchanged(
         &before.at("volumeMode"),
         &new.called("volumeMode", after.at("volumeMode").value()),
         "field is immutable",
     );
 }
 
-pub(super) fn check_class(object: &Place, problems: &mut Problems) {
+pub(super) fn check_class(object: &FieldCursor, problems: &mut ValidationErrors) {
     let provisioner = object.at("provisioner");
     if provisioner.is_empty() {
         problems.required(&provisioner, "");
@@ -246,7 +246,7 @@ pub(super) fn check_class(object: &Place, problems: &mut Problems) {
 }
 
 /// Nothing that volumes were made by may change.
-pub(super) fn check_class_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(super) fn check_class_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     if !same(live.at("parameters").value(), new.at("parameters").value()) {
         problems.forbidden(&new.at("parameters"), "updates to parameters are forbidden.");
     }
@@ -258,5 +258,5 @@ pub(super) fn check_class_update(live: &Place, new: &Place, problems: &mut Probl
         problems.forbidden(&policy, "updates to reclaimPolicy are forbidden.");
     }
     let mode = "volumeBindingMode";
-    problems.check_kept(&live.at(mode), &new.at(mode), "field is immutable");
+    problems.check_unchanged(&live.at(mode), &new.at(mode), "field is immutable");
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::place::Place;
-use super::problems::{Problems, same};
+use super::field_cursor::FieldCursor;
+use super::validation_errors::{ValidationErrors, same};
 use super::{formats, pod, selector, storage};
 use crate::selectors::LabelSelector;
 
-pub(super) fn check_deployment(object: &Place, problems: &mut Problems) {
+pub(super) fn check_deployment(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     problems.check_not_negative(&spec.at("replicas"));
     check_selector(&spec, "deployment", problems);
@@ -22,7 +22,7 @@ pub(super) fn check_deployment(object: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_replica_set(object: &Place, problems: &mut Problems) {
+pub(super) fn check_replica_set(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     problems.check_not_negative(&spec.at("replicas"));
     problems.check_not_negative(&spec.at("minReadySeconds"));
@@ -31,7 +31,7 @@ pub(super) fn check_replica_set(object: &Place, problems: &mut Problems) {
     check_replicated(&spec, problems);
 }
 
-fn check_selector(spec: &Place, kind: &str, problems: &mut Problems) {
+fn check_selector(spec: &FieldCursor, kind: &str, problems: &mut ValidationErrors) {
     let selected = spec.at("selector");
     if !selected.is_set() {
         return problems.required(&selected, "");
@@ -43,7 +43,7 @@ fn check_selector(spec: &Place, kind: &str, problems: &mut Problems) {
 }
 
 /// The template of a Deployment or ReplicaSet.
-fn check_replicated(spec: &Place, problems: &mut Problems) {
+fn check_replicated(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let selected = spec.at("selector");
     if !selector::is_usable(&selected) {
         return problems.invalid(&selected, "invalid label selector");
@@ -54,7 +54,7 @@ fn check_replicated(spec: &Place, problems: &mut Problems) {
 }
 
 /// The selector finds the pods of the template. One that is missing finds nothing, an empty one all.
-fn check_match(spec: &Place, problems: &mut Problems) {
+fn check_match(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let (selected, labels) = (spec.at("selector"), spec.at("template.metadata.labels"));
     let matches = selected.is_set() && LabelSelector::of(selected.value()).matches_labels(labels.value());
     if !matches {
@@ -62,7 +62,7 @@ fn check_match(spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_runs_always(spec: &Place, kind: &str, problems: &mut Problems) {
+fn check_runs_always(spec: &FieldCursor, kind: &str, problems: &mut ValidationErrors) {
     let policy = spec.at("template.spec.restartPolicy");
     if !policy.is("Always") {
         problems.not_supported(&policy, &["Always"]);
@@ -73,7 +73,7 @@ fn check_runs_always(spec: &Place, kind: &str, problems: &mut Problems) {
     }
 }
 
-fn check_strategy(strategy: &Place, problems: &mut Problems) {
+fn check_strategy(strategy: &FieldCursor, problems: &mut ValidationErrors) {
     let rolling = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
         "Recreate" => {
@@ -101,7 +101,7 @@ fn check_strategy(strategy: &Place, problems: &mut Problems) {
 
 /// A strategy as the server's messages show it: by the names of its own types, with what they are
 /// when nothing was said.
-fn internal(strategy: &Place, fields: &[(&str, &str, Value)]) -> Value {
+fn internal(strategy: &FieldCursor, fields: &[(&str, &str, Value)]) -> Value {
     let rolling = strategy.at("rollingUpdate");
     let said = |field: &str, unsaid: &Value| {
         let place = rolling.at(field);
@@ -112,38 +112,38 @@ fn internal(strategy: &Place, fields: &[(&str, &str, Value)]) -> Value {
     json!({"RollingUpdate": rolling, "Type": strategy.at("type").text()})
 }
 
-fn internal_replaced(strategy: &Place) -> Value {
+fn internal_replaced(strategy: &FieldCursor) -> Value {
     let fields = [("MaxUnavailable", "maxUnavailable", json!(0)), ("MaxSurge", "maxSurge", json!(0))];
     internal(strategy, &fields)
 }
 
-fn internal_ordered(strategy: &Place) -> Value {
+fn internal_ordered(strategy: &FieldCursor) -> Value {
     let fields = [("Partition", "partition", json!(0)), ("MaxUnavailable", "maxUnavailable", Value::Null)];
     internal(strategy, &fields)
 }
 
 /// A number that is not negative, or a percentage.
-pub(super) fn check_share(share: &Place, problems: &mut Problems) {
+pub(super) fn check_share(share: &FieldCursor, problems: &mut ValidationErrors) {
     match share.value() {
         Value::String(text) => problems.invalid_each(share, formats::percent(text)),
         _ => problems.check_not_negative(share),
     }
 }
 
-pub(super) fn check_whole(part: &Place, problems: &mut Problems) {
+pub(super) fn check_whole(part: &FieldCursor, problems: &mut ValidationErrors) {
     if formats::is_percent(part.text()) && share(part) > 100 {
         problems.invalid(part, "must not be greater than 100%");
     }
 }
 
-fn share(share: &Place) -> i64 {
+fn share(share: &FieldCursor) -> i64 {
     match share.value() {
         Value::String(text) => text.trim_end_matches('%').parse().unwrap_or(0),
         number => number.as_i64().unwrap_or(0),
     }
 }
 
-pub(super) fn check_daemon_set(object: &Place, problems: &mut Problems) {
+pub(super) fn check_daemon_set(object: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let selected = spec.at("selector");
     selector::check(&selected, problems);
@@ -168,7 +168,7 @@ pub(super) fn check_daemon_set(object: &Place, problems: &mut Problems) {
     problems.check_not_negative(&spec.at("revisionHistoryLimit"));
 }
 
-fn check_daemon_update(rolling: &Place, problems: &mut Problems) {
+fn check_daemon_update(rolling: &FieldCursor, problems: &mut ValidationErrors) {
     let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
     check_share(&unavailable, problems);
     check_share(&surge, problems);
@@ -183,12 +183,12 @@ fn check_daemon_update(rolling: &Place, problems: &mut Problems) {
 
 /// A create or an update. An update skips some checks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Written {
+pub(super) enum WriteKind {
     New,
     Changed,
 }
 
-pub(super) fn check_stateful_set(object: &Place, written: Written, problems: &mut Problems) {
+pub(super) fn check_stateful_set(object: &FieldCursor, written: WriteKind, problems: &mut ValidationErrors) {
     let spec = object.at("spec");
     let policy = spec.at("podManagementPolicy");
     if !matches!(policy.text(), "OrderedReady" | "Parallel") {
@@ -200,7 +200,7 @@ pub(super) fn check_stateful_set(object: &Place, written: Written, problems: &mu
         problems.check_if_one_of(&retention.at(field), &["Retain", "Delete"]);
     }
     let claims = spec.at("volumeClaimTemplates");
-    if written == Written::New {
+    if written == WriteKind::New {
         for claim in claims.items() {
             storage::check_claim_spec(&claim.at("spec"), problems);
         }
@@ -209,7 +209,7 @@ pub(super) fn check_stateful_set(object: &Place, written: Written, problems: &mu
     problems.check_not_negative(&spec.at("minReadySeconds"));
     problems.check_not_negative(&spec.at("ordinals.start"));
     let service = spec.at("serviceName");
-    if written == Written::New && !service.is_empty() {
+    if written == WriteKind::New && !service.is_empty() {
         problems.invalid_each(&service, formats::dns_label(service.text()));
     }
     check_selector(&spec, "statefulset", problems);
@@ -229,7 +229,7 @@ pub(super) fn check_stateful_set(object: &Place, written: Written, problems: &mu
     check_runs_always(&spec, "StatefulSet", problems);
 }
 
-fn check_stateful_update(strategy: &Place, problems: &mut Problems) {
+fn check_stateful_update(strategy: &FieldCursor, problems: &mut ValidationErrors) {
     let rolling = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
         "RollingUpdate" => {
@@ -262,7 +262,7 @@ fn check_stateful_update(strategy: &Place, problems: &mut Problems) {
 }
 
 /// The template with the volumes that its pods will have from the claims of the set.
-fn with_claims(spec: &Place) -> Value {
+fn with_claims(spec: &FieldCursor) -> Value {
     let mut template = spec.at("template").value().clone();
     let claims = spec.at("volumeClaimTemplates");
     if let Some(fields) = template.get_mut("spec").and_then(Value::as_object_mut) {
@@ -293,8 +293,8 @@ fn with_claims(spec: &Place) -> Value {
 }
 
 /// Selectors stay.
-pub(super) fn check_update(live: &Place, new: &Place, problems: &mut Problems) {
-    problems.check_kept(&live.at("spec.selector"), &new.at("spec.selector"), "field is immutable");
+pub(super) fn check_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
+    problems.check_unchanged(&live.at("spec.selector"), &new.at("spec.selector"), "field is immutable");
 }
 
 /// Only these fields of a StatefulSet may change.
@@ -308,8 +308,12 @@ const OPEN: &[&str] = &[
     "minReadySeconds",
 ];
 
-pub(super) fn check_stateful_set_update(live: &Place, new: &Place, problems: &mut Problems) {
-    let closed = |object: &Place| {
+pub(super) fn check_stateful_set_update(
+    live: &FieldCursor,
+    new: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
+    let closed = |object: &FieldCursor| {
         let mut spec = object.at("spec").value().clone();
         if let Some(fields) = spec.as_object_mut() {
             fields.retain(|name, _| !OPEN.contains(&name.as_str()));

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{Caller, create};
-use crate::cluster::State;
+use super::{WriteCaller, create};
+use crate::cluster::SandboxState;
 
 /// Its namespaces, their service accounts, its nodes.
-pub(crate) fn bootstrap(state: &mut State) {
-    let caller = Caller::named("kube-apiserver");
+pub(crate) fn bootstrap(state: &mut SandboxState) {
+    let caller = WriteCaller::with_manager("kube-apiserver");
     let mut objects = Vec::new();
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         objects.push(("namespaces", "", json!({"metadata": {"name": name}})));

@@ -4,21 +4,21 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Caller, key, ownership};
-use crate::cluster::State;
+use super::{WriteCaller, object_key, ownership};
+use crate::api_error::{ApiError, FieldError};
+use crate::cluster::SandboxState;
 use crate::registry::ResourceKind;
-use crate::ssa::Operation;
-use crate::status::{ApiError, FieldError};
-use crate::store::Object;
+use crate::ssa::ManagerOperation;
+use crate::store::ParsedObject;
 use crate::{custom, defaults, faults, object, validation};
 
 pub(crate) fn create(
-    state: &mut State,
+    state: &mut SandboxState,
     kind: &ResourceKind,
     namespace: &str,
     mut new: Value,
-    caller: &Caller,
-) -> Result<Object, ApiError> {
+    caller: &WriteCaller,
+) -> Result<ParsedObject, ApiError> {
     prepare(state, kind, namespace, &mut new)?;
     if kind.is_custom() {
         object::drop_nulls_of_metadata(&mut new);
@@ -29,11 +29,11 @@ pub(crate) fn create(
     let empty = ownership::empty_lists(&new);
     defaults::fill(state, kind, &mut new)?;
     let now = state.clock.timestamp();
-    let writer = caller.writer(kind, Operation::Update, "");
+    let writer = caller.writer(kind, ManagerOperation::Update, "");
     if state.options.tracks_fields(kind) {
-        ownership::track_with(&empty, kind, &writer, &defaults::skeleton(kind), &mut new, &now);
+        ownership::track_with_empty_lists(&empty, kind, &writer, &defaults::skeleton(kind), &mut new, &now);
     }
-    complete(state, kind, &mut new, caller.dry_run)?;
+    default_and_validate(state, kind, &mut new, caller.dry_run)?;
     store(state, kind, new, caller.dry_run)
 }
 
@@ -42,7 +42,7 @@ const LONGEST_PREFIX: usize = 58;
 
 /// Identity and placement of an object that does not exist yet.
 pub(crate) fn prepare(
-    state: &mut State,
+    state: &mut SandboxState,
     kind: &ResourceKind,
     namespace: &str,
     new: &mut Value,
@@ -60,7 +60,7 @@ pub(crate) fn prepare(
     custom::refuse_new(kind, object::name(new))?;
     // what is no number is none
     if object::revision(new) > 0 {
-        return Err(ApiError::failed(
+        return Err(ApiError::stored_object_error(
             "resourceVersion should not be set on objects to be created".to_owned(),
         ));
     }
@@ -68,9 +68,9 @@ pub(crate) fn prepare(
         object::take(new, &["metadata", field]);
     }
     // what exists already will be refused, and draws nothing from the seed
-    let exists = state.store.at(&key(kind, namespace, object::name(new))).is_some();
+    let exists = state.store.object_at(&object_key(kind, namespace, object::name(new))).is_some();
     let uid = if exists { "unborn".to_owned() } else { state.seed.uid() };
-    if kind.is("limitranges") && object::name(new).is_empty() {
+    if kind.has_resource_name("limitranges") && object::name(new).is_empty() {
         // the one kind that needs no name
         object::set(new, &["metadata", "name"], uid.as_str());
     }
@@ -87,7 +87,7 @@ pub(crate) fn prepare(
 }
 
 /// Drops duplicate owner references with a warning.
-pub(super) fn dedupe_owners(new: &mut Value, caller: &Caller) {
+pub(super) fn dedupe_owners(new: &mut Value, caller: &WriteCaller) {
     let mut seen: HashSet<String> = HashSet::new();
     let (mut told, mut twice) = (HashSet::new(), Vec::new());
     let owners = new.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
@@ -109,38 +109,38 @@ pub(super) fn dedupe_owners(new: &mut Value, caller: &Caller) {
 }
 
 /// Sets defaults, admits and validates.
-pub(super) fn complete(
-    state: &mut State,
+pub(super) fn default_and_validate(
+    state: &mut SandboxState,
     kind: &ResourceKind,
     new: &mut Value,
     dry_run: bool,
 ) -> Result<(), ApiError> {
-    if faults::admit(state, kind, new) {
+    if faults::apply_webhooks(state, kind, new) {
         defaults::fill(state, kind, new)?;
     }
     defaults::admit(state, kind, new);
     defaults::allocate(state, kind, new, dry_run)?;
     validation::check_new(kind, new)?;
     let (name, namespace) = (object::name(new), object::namespace(new));
-    if state.store.at(&key(kind, namespace, name)).is_some() {
+    if state.store.object_at(&object_key(kind, namespace, name)).is_some() {
         return Err(ApiError::already_exists(kind, name));
     }
-    super::quota::check(state, kind, new)?;
-    defaults::settle(kind, new);
+    super::quota::check_limits(state, kind, new)?;
+    defaults::normalize_stored(kind, new);
     Ok(())
 }
 
 pub(super) fn store(
-    state: &mut State,
+    state: &mut SandboxState,
     kind: &ResourceKind,
     new: Value,
     dry_run: bool,
-) -> Result<Object, ApiError> {
+) -> Result<ParsedObject, ApiError> {
     if dry_run {
         return Ok(new.into());
     }
     let stored = state.store.put(&kind.resource(), new);
-    if kind.is("customresourcedefinitions.apiextensions.k8s.io") {
+    if kind.has_resource_name("customresourcedefinitions.apiextensions.k8s.io") {
         state.registry.define(&stored);
         state.store.wake(object::name(&stored));
     }
@@ -180,7 +180,7 @@ pub(super) fn check_type(kind: &ResourceKind, new: &mut Value) -> Result<(), Api
 }
 
 fn check_namespace(
-    state: &State,
+    state: &SandboxState,
     kind: &ResourceKind,
     namespace: &str,
     new: &mut Value,
@@ -199,7 +199,10 @@ fn check_namespace(
         return Err(ApiError::invalid(kind, object::name(new), &missing));
     }
     object::set(new, &["metadata", "namespace"], namespace);
-    let home = state.registry.resource("namespaces").and_then(|one| state.store.at(&key(one, "", namespace)));
+    let home = state
+        .registry
+        .resource("namespaces")
+        .and_then(|one| state.store.object_at(&object_key(one, "", namespace)));
     match home {
         None => Err(ApiError::namespace_not_found(namespace)),
         Some(home) if object::is_deleting(home) => {

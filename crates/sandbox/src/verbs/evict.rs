@@ -3,49 +3,49 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Caller, DeleteOptions, Update, delete, get};
-use crate::cluster::State;
+use super::{ObjectUpdate, RequestDeleteOptions, WriteCaller, delete, get};
+use crate::api_error::ApiError;
+use crate::cluster::SandboxState;
+use crate::controllers::disruption_condition;
 use crate::object;
 use crate::selectors::LabelSelector;
-use crate::status::ApiError;
-use crate::store::Object;
-use crate::wire::route::Target;
-use crate::workloads::disruption_condition;
+use crate::store::ParsedObject;
+use crate::wire::route::RequestTarget;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
-const SEVERAL: &str =
+const SEVERAL_BUDGETS: &str =
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-const VIOLATES: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+const BUDGET_VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 pub(crate) fn evict(
-    state: &mut State,
-    target: &Target,
+    state: &mut SandboxState,
+    target: &RequestTarget,
     eviction: &Value,
     dry_run: bool,
 ) -> Result<Value, ApiError> {
-    let pod_target = Target { subresource: String::new(), ..target.clone() };
+    let pod_target = RequestTarget { subresource: String::new(), ..target.clone() };
     let said = object::name(eviction);
     if !said.is_empty() && said != target.name {
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
     }
     let pod = get(state, &pod_target)?;
-    let mut options = DeleteOptions::of_body(&eviction["deleteOptions"])?;
+    let mut options = RequestDeleteOptions::of_body(&eviction["deleteOptions"])?;
     options.dry_run |= dry_run;
     // what does not run cannot be disrupted
     let runs = !matches!(object::text(&pod, &["status", "phase"]), Some("Pending" | "Succeeded" | "Failed"));
     if runs && !object::is_deleting(&pod) {
-        ask_budget(state, &pod, options.dry_run)?;
+        use_budget(state, &pod, options.dry_run)?;
     }
     if !options.dry_run && !object::is_deleting(&pod) {
-        note_target(state, &pod_target, &pod)?;
+        add_disruption_condition(state, &pod_target, &pod)?;
     }
     options.resource_version = None;
     delete(state, &pod_target, &options)?;
     Ok(json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
 }
 
-fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiError> {
-    let budgets: Vec<Object> = state
+fn use_budget(state: &mut SandboxState, pod: &ParsedObject, dry_run: bool) -> Result<(), ApiError> {
+    let budgets: Vec<ParsedObject> = state
         .store
         .selectors_matching(BUDGETS, pod)
         .filter(|budget| LabelSelector::of(&budget["spec"]["selector"]).matches(pod))
@@ -54,7 +54,7 @@ fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiE
     let budget = match budgets.as_slice() {
         [] => return Ok(()),
         [budget] => budget.clone(),
-        _ => return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", SEVERAL)),
+        _ => return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", SEVERAL_BUDGETS)),
     };
     let number = |field: &str| object::integer(&budget, &["status", field]);
     let always = object::text(&budget, &["spec", "unhealthyPodEvictionPolicy"]) == Some("AlwaysAllow");
@@ -67,11 +67,11 @@ fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiE
     let name = object::name(&budget);
     if number("observedGeneration") < object::generation(&budget) {
         let message = format!("The disruption budget {name} is still being processed by the server.");
-        return Err(violated(&message, Some(10)));
+        return Err(budget_error(&message, Some(10)));
     }
     if allowed <= 0 && number("currentHealthy") > number("desiredHealthy") {
         let message = format!("The disruption budget {name} does not allow evicting pods currently");
-        return Err(violated(&message, None));
+        return Err(budget_error(&message, None));
     }
     if allowed <= 0 {
         let message = format!(
@@ -79,7 +79,7 @@ fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiE
             number("desiredHealthy"),
             number("currentHealthy")
         );
-        return Err(violated(&message, None));
+        return Err(budget_error(&message, None));
     }
     if dry_run {
         return Ok(());
@@ -94,8 +94,8 @@ fn ask_budget(state: &mut State, pod: &Object, dry_run: bool) -> Result<(), ApiE
     write(state, BUDGETS, budget, new)
 }
 
-fn violated(why: &str, retry_after: Option<u32>) -> ApiError {
-    let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", VIOLATES);
+fn budget_error(why: &str, retry_after: Option<u32>) -> ApiError {
+    let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", BUDGET_VIOLATED);
     let mut details = json!({"causes": [{"reason": "DisruptionBudget", "message": why}]});
     if let Some(seconds) = retry_after {
         details["retryAfterSeconds"] = json!(seconds);
@@ -105,7 +105,11 @@ fn violated(why: &str, retry_after: Option<u32>) -> ApiError {
 }
 
 /// Adds the `DisruptionTarget` condition to the pod.
-fn note_target(state: &mut State, target: &Target, pod: &Object) -> Result<(), ApiError> {
+fn add_disruption_condition(
+    state: &mut SandboxState,
+    target: &RequestTarget,
+    pod: &ParsedObject,
+) -> Result<(), ApiError> {
     let mut new = (**pod).clone();
     let condition = json!({"type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": state.clock.timestamp(), "reason": "EvictionByEvictionAPI",
@@ -117,11 +121,11 @@ fn note_target(state: &mut State, target: &Target, pod: &Object) -> Result<(), A
     write(state, &target.kind.resource(), pod.clone(), new)
 }
 
-fn write(state: &mut State, resource: &str, live: Object, new: Value) -> Result<(), ApiError> {
+fn write(state: &mut SandboxState, resource: &str, live: ParsedObject, new: Value) -> Result<(), ApiError> {
     let Some(kind) = state.registry.resource(resource).cloned() else {
         return Err(ApiError::no_such_resource());
     };
-    let caller = Caller::named("kube-apiserver");
-    Update { live, new, subresource: "status".to_owned() }.tracked(state, &kind, &caller)?;
+    let caller = WriteCaller::with_manager("kube-apiserver");
+    ObjectUpdate { live, new, subresource: "status".to_owned() }.store_tracked(state, &kind, &caller)?;
     Ok(())
 }

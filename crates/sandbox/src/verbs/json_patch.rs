@@ -5,20 +5,20 @@
 
 use serde_json::Value;
 
-use crate::decoding::DEEPEST;
+use crate::api_error::ApiError;
+use crate::decoding::MAX_DEPTH;
 use crate::object;
-use crate::status::ApiError;
 
 /// The bytes that a patch may copy in total: copies of copies grow without bound.
-const MOST_COPIED: usize = 3 * 1024 * 1024;
+const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 /// Patches `object`; it is half patched when the patch does not fit.
 pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), ApiError> {
-    let mut growth = Growth::default();
+    let mut growth = PatchGrowth::default();
     for operation in operations {
-        if step(object, operation, &mut growth).is_none() {
+        if apply_operation(object, operation, &mut growth).is_none() {
             return Err(match growth.is_too_deep {
-                true => ApiError::not_simulated(format!("objects of more than {DEEPEST} levels")),
+                true => ApiError::not_simulated(format!("objects of more than {MAX_DEPTH} levels")),
                 false => ApiError::rejected_patch(),
             });
         }
@@ -28,43 +28,43 @@ pub(super) fn apply(object: &mut Value, operations: &[Value]) -> Result<(), ApiE
 
 /// How much a patch copies and how deep it nests.
 #[derive(Default)]
-struct Growth {
+struct PatchGrowth {
     copied: usize,
     is_too_deep: bool,
 }
 
-impl Growth {
+impl PatchGrowth {
     fn copy(&mut self, value: &Value) -> Option<Value> {
         self.copied += value.to_string().len();
-        (self.copied <= MOST_COPIED).then(|| value.clone())
+        (self.copied <= MAX_COPIED_BYTES).then(|| value.clone())
     }
 
     /// A value on its way to a place below `parents`.
-    fn fitting(&mut self, parents: &[String], value: Value) -> Option<Value> {
-        self.is_too_deep = parents.len() + 1 + object::depth(&value) > DEEPEST;
+    fn check_depth(&mut self, parents: &[String], value: Value) -> Option<Value> {
+        self.is_too_deep = parents.len() + 1 + object::depth(&value) > MAX_DEPTH;
         (!self.is_too_deep).then_some(value)
     }
 }
 
 /// `None`: it does not fit.
-fn step(object: &mut Value, operation: &Value, growth: &mut Growth) -> Option<()> {
+fn apply_operation(object: &mut Value, operation: &Value, growth: &mut PatchGrowth) -> Option<()> {
     let text = |field: &str| operation.get(field).and_then(Value::as_str);
     let said = operation.get("value").unwrap_or(&Value::Null);
-    let (parents, last) = split(text("path")?)?;
+    let (parents, last) = split_pointer(text("path")?)?;
     match text("op")? {
         "add" => {
-            let value = growth.fitting(&parents, said.clone())?;
-            add(find(object, &parents)?, &last, value)
+            let value = growth.check_depth(&parents, said.clone())?;
+            add(find_parent(object, &parents)?, &last, value)
         }
-        "remove" => remove(find(object, &parents)?, &last).map(drop),
+        "remove" => remove(find_parent(object, &parents)?, &last).map(drop),
         "replace" => {
-            let value = growth.fitting(&parents, said.clone())?;
-            match find(object, &parents)? {
+            let value = growth.check_depth(&parents, said.clone())?;
+            match find_parent(object, &parents)? {
                 Value::Object(fields) => {
                     fields.insert(last, value);
                 }
                 Value::Array(items) => {
-                    let place = place(&last, items.len())?;
+                    let place = list_index(&last, items.len())?;
                     *items.get_mut(place)? = value;
                 }
                 _ => return None,
@@ -72,17 +72,17 @@ fn step(object: &mut Value, operation: &Value, growth: &mut Growth) -> Option<()
             Some(())
         }
         "move" => {
-            let (parents_from, from) = split(text("from")?)?;
-            let moved = remove(find(object, &parents_from)?, &from)?;
-            add(find(object, &parents)?, &last, growth.fitting(&parents, moved)?)
+            let (parents_from, from) = split_pointer(text("from")?)?;
+            let moved = remove(find_parent(object, &parents_from)?, &from)?;
+            add(find_parent(object, &parents)?, &last, growth.check_depth(&parents, moved)?)
         }
         "copy" => {
-            let (parents_from, from) = split(text("from")?)?;
-            let copied = growth.copy(get(find(object, &parents_from)?, &from)?)?;
-            add(find(object, &parents)?, &last, growth.fitting(&parents, copied)?)
+            let (parents_from, from) = split_pointer(text("from")?)?;
+            let copied = growth.copy(get(find_parent(object, &parents_from)?, &from)?)?;
+            add(find_parent(object, &parents)?, &last, growth.check_depth(&parents, copied)?)
         }
         "test" => {
-            let found = get(find(object, &parents)?, &last)?;
+            let found = get(find_parent(object, &parents)?, &last)?;
             (found == said).then_some(())
         }
         _ => None,
@@ -90,18 +90,18 @@ fn step(object: &mut Value, operation: &Value, growth: &mut Growth) -> Option<()
 }
 
 /// The steps to the parent, and the last one.
-fn split(path: &str) -> Option<(Vec<String>, String)> {
+fn split_pointer(path: &str) -> Option<(Vec<String>, String)> {
     let steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
     let mut steps: Vec<String> = steps.collect();
     let last = steps.pop()?;
     Some((steps, last))
 }
 
-fn find<'o>(object: &'o mut Value, steps: &[String]) -> Option<&'o mut Value> {
+fn find_parent<'o>(object: &'o mut Value, steps: &[String]) -> Option<&'o mut Value> {
     let found = steps.iter().try_fold(object, |at, step| match at {
         Value::Object(fields) => fields.get_mut(step),
         Value::Array(items) => {
-            let place = place(step, items.len())?;
+            let place = list_index(step, items.len())?;
             items.get_mut(place)
         }
         _ => None,
@@ -110,7 +110,7 @@ fn find<'o>(object: &'o mut Value, steps: &[String]) -> Option<&'o mut Value> {
 }
 
 /// A place in a list; negative ones count from its end.
-fn place(step: &str, length: usize) -> Option<usize> {
+fn list_index(step: &str, length: usize) -> Option<usize> {
     let place: i64 = step.parse().ok()?;
     let size = usize::try_from(place.unsigned_abs()).ok()?;
     if place >= 0 { Some(size) } else { length.checked_sub(size) }
@@ -119,7 +119,7 @@ fn place(step: &str, length: usize) -> Option<usize> {
 fn get<'v>(parent: &'v Value, last: &str) -> Option<&'v Value> {
     match parent {
         Value::Object(fields) => Some(fields.get(last).unwrap_or(&Value::Null)),
-        Value::Array(items) => items.get(place(last, items.len())?),
+        Value::Array(items) => items.get(list_index(last, items.len())?),
         _ => None,
     }
 }
@@ -130,7 +130,7 @@ fn add(parent: &mut Value, last: &str, value: Value) -> Option<()> {
             fields.insert(last.to_owned(), value);
         }
         Value::Array(items) => {
-            let place = if last == "-" { items.len() } else { place(last, items.len() + 1)? };
+            let place = if last == "-" { items.len() } else { list_index(last, items.len() + 1)? };
             if place > items.len() {
                 return None;
             }
@@ -145,7 +145,7 @@ fn remove(parent: &mut Value, last: &str) -> Option<Value> {
     match parent {
         Value::Object(fields) => fields.shift_remove(last),
         Value::Array(items) => {
-            let place = place(last, items.len()).filter(|place| *place < items.len())?;
+            let place = list_index(last, items.len()).filter(|place| *place < items.len())?;
             Some(items.remove(place))
         }
         _ => None,
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn deep_objects_are_not_simulated() {
         let at = |levels: usize| json!({"op": "add", "path": "/a/x", "value": nested(levels)});
-        assert_eq!((refusal(&at(DEEPEST - 2), 1), refusal(&at(DEEPEST - 1), 1)), (200, 501));
+        assert_eq!((refusal(&at(MAX_DEPTH - 2), 1), refusal(&at(MAX_DEPTH - 1), 1)), (200, 501));
     }
 
     fn nested(levels: usize) -> Value {

@@ -4,29 +4,29 @@
 //! here depends on HTTP.
 
 mod bootstrap;
-mod caller;
 mod create;
 mod delete;
 mod evict;
 mod json_patch;
+mod list_page;
 mod ownership;
-mod page;
 mod patch;
 mod quota;
 mod read;
 mod scale;
 mod strategic;
 mod update;
+mod write_caller;
 
-pub(crate) use crate::wire::delete_options::{DeleteOptions, Propagation};
+pub(crate) use crate::wire::delete_options::{DeletionPropagation, RequestDeleteOptions};
 pub(crate) use bootstrap::bootstrap;
-pub(crate) use caller::{Caller, key};
 pub(crate) use create::{create, prepare};
-pub(crate) use delete::{Deleted, delete, delete_collection};
+pub(crate) use delete::{DeletedObject, delete, delete_collection};
 pub(crate) use evict::evict;
-pub(crate) use page::{list, page, selector, too_large};
-pub(crate) use patch::{Patch, patch};
+pub(crate) use list_page::{future_revision_error, list, page, request_selector};
+pub(crate) use patch::{PatchRequest, patch};
 pub(crate) use quota::usage as quota_usage;
-pub(crate) use read::{check_revision, get, stored};
+pub(crate) use read::{check_revision, get, stored_object};
 pub(crate) use scale::{ScaleChange, read_scale, write_scale};
-pub(crate) use update::{Update, update};
+pub(crate) use update::{ObjectUpdate, update};
+pub(crate) use write_caller::{WriteCaller, object_key};

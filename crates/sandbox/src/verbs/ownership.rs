@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::registry::ResourceKind;
-use crate::ssa::{self, ApplyError, Live, Write, Writer};
+use crate::ssa::{self, ApplyBase, ApplyError, FieldWrite, ManagedWriter};
 
 /// Records in `new` who owns what after a write.
-pub(super) fn track(kind: &ResourceKind, writer: &Writer, before: &Value, new: &mut Value, now: &str) {
-    through(kind, writer, now, |write| ssa::track(before, new, write));
+pub(super) fn track(kind: &ResourceKind, writer: &ManagedWriter, before: &Value, new: &mut Value, now: &str) {
+    with_field_write(kind, writer, now, |write| ssa::track(before, new, write));
 }
 
 /// The fields that are empty lists, which the server's types forget when they are stored, but not before.
@@ -20,10 +20,10 @@ pub(super) fn empty_lists(new: &Value) -> Vec<String> {
 }
 
 /// As [`track`], of an object that was sent with these empty lists.
-pub(super) fn track_with(
+pub(super) fn track_with_empty_lists(
     empty: &[String],
     kind: &ResourceKind,
-    writer: &Writer,
+    writer: &ManagedWriter,
     before: &Value,
     new: &mut Value,
     now: &str,
@@ -41,21 +41,26 @@ pub(super) fn track_with(
 /// Merges a configuration; `None` when the object stays as it is.
 pub(super) fn apply(
     kind: &ResourceKind,
-    writer: &Writer,
-    live: Live<'_>,
+    writer: &ManagedWriter,
+    live: ApplyBase<'_>,
     config: &Value,
     force: bool,
     now: &str,
 ) -> Result<Option<Value>, ApplyError> {
-    through(kind, writer, now, |write| ssa::apply(live, config, write, force))
+    with_field_write(kind, writer, now, |write| ssa::apply(live, config, write, force))
 }
 
-fn through<T>(kind: &ResourceKind, writer: &Writer, now: &str, write: impl FnOnce(&Write<'_>) -> T) -> T {
+fn with_field_write<T>(
+    kind: &ResourceKind,
+    writer: &ManagedWriter,
+    now: &str,
+    write: impl FnOnce(&FieldWrite<'_>) -> T,
+) -> T {
     let filter =
-        ssa::filter(&kind.group, &kind.kind, &writer.subresource, kind.has_status(), kind.is_custom());
-    write(&Write {
+        ssa::reset_filter(&kind.group, &kind.kind, &writer.subresource, kind.has_status(), kind.is_custom());
+    write(&FieldWrite {
         writer,
-        of: kind.merge_type(),
+        merge_type: kind.merge_type(),
         types: kind,
         filter: &filter,
         untracked: ssa::untracked(),

@@ -6,24 +6,24 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::cluster::State;
+use crate::api_error::ApiError;
+use crate::cluster::SandboxState;
+use crate::controllers::resource_requests;
 use crate::object;
 use crate::registry::ResourceKind;
-use crate::status::ApiError;
-use crate::store::Object;
-use crate::workloads::demand;
+use crate::store::ParsedObject;
 
 const QUOTAS: &str = "resourcequotas";
 
 /// Refuses a new object that exceeds a quota or bound of its namespace.
-pub(super) fn check(state: &State, kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
+pub(super) fn check_limits(state: &SandboxState, kind: &ResourceKind, new: &Value) -> Result<(), ApiError> {
     if !kind.namespaced {
         return Ok(());
     }
-    if kind.is("pods") {
+    if kind.has_resource_name("pods") {
         check_bounds(state, kind, new)?;
     }
-    let quotas: Vec<Object> = state
+    let quotas: Vec<ParsedObject> = state
         .store
         .list(QUOTAS, Some(object::namespace(new)))
         .filter(|quota| is_simulated(quota))
@@ -34,33 +34,38 @@ pub(super) fn check(state: &State, kind: &ResourceKind, new: &Value) -> Result<(
 
 fn is_simulated(quota: &Value) -> bool {
     object::list(quota, &["spec", "scopes"]).is_empty()
-        && object::at(quota, &["spec", "scopeSelector"]).is_none()
+        && object::value_at(quota, &["spec", "scopeSelector"]).is_none()
 }
 
-fn hard(quota: &Value) -> BTreeMap<&str, &Value> {
-    let hard = object::at(quota, &["spec", "hard"]).and_then(Value::as_object);
+fn hard_limits(quota: &Value) -> BTreeMap<&str, &Value> {
+    let hard = object::value_at(quota, &["spec", "hard"]).and_then(Value::as_object);
     hard.into_iter().flatten().map(|(name, limit)| (name.as_str(), limit)).collect()
 }
 
-fn check_quota(state: &State, kind: &ResourceKind, new: &Value, quota: &Value) -> Result<(), ApiError> {
+fn check_quota(
+    state: &SandboxState,
+    kind: &ResourceKind,
+    new: &Value,
+    quota: &Value,
+) -> Result<(), ApiError> {
     let resource = kind.resource();
     let refuse = |why: String| Err(ApiError::forbidden(kind, object::name(new), &why));
     let mut lacking = Vec::new();
     let mut exceeded: Vec<(String, String, String)> = Vec::new();
-    for (name, limit) in hard(quota) {
-        let Some(asked) = asked(&resource, new, name) else {
+    for (name, limit) in hard_limits(quota) {
+        let Some(asked) = requested_amount(&resource, new, name) else {
             if resource == "pods" && is_computed(name) {
                 lacking.push(name);
             }
             continue;
         };
-        let used = used(state, object::namespace(new), name);
-        let most = demand::thousandths(limit).unwrap_or(i128::MAX);
+        let used = used_amount(state, object::namespace(new), name);
+        let most = resource_requests::thousandths(limit).unwrap_or(i128::MAX);
         if asked > 0 && used + asked > most {
             exceeded.push((
-                format!("{name}={}", shown(asked, name)),
-                format!("{name}={}", shown(used, name)),
-                format!("{name}={}", shown(most, name)),
+                format!("{name}={}", format_amount(asked, name)),
+                format!("{name}={}", format_amount(used, name)),
+                format!("{name}={}", format_amount(most, name)),
             ));
         }
     }
@@ -89,11 +94,11 @@ fn containers_of(pod: &Value) -> String {
 }
 
 fn is_computed(name: &str) -> bool {
-    split(name).is_some()
+    pod_resource_of(name).is_some()
 }
 
 /// The list and the resource of a pod that a quota's name means.
-fn split(name: &str) -> Option<(&'static str, &str)> {
+fn pod_resource_of(name: &str) -> Option<(&'static str, &str)> {
     let resource = |text| matches!(text, "cpu" | "memory" | "ephemeral-storage");
     match name.split_once('.') {
         None if resource(name) => Some(("requests", name)),
@@ -104,7 +109,7 @@ fn split(name: &str) -> Option<(&'static str, &str)> {
 }
 
 /// The amount of a quota's resource that an object requests, in thousandths; `None` without a request.
-fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
+fn requested_amount(resource: &str, object: &Value, name: &str) -> Option<i128> {
     if name.strip_prefix("count/").unwrap_or(name) == resource {
         return Some(1000);
     }
@@ -113,18 +118,18 @@ fn asked(resource: &str, object: &Value, name: &str) -> Option<i128> {
             Some(if object["spec"]["type"] == "LoadBalancer" { 1000 } else { 0 })
         }
         ("persistentvolumeclaims", "requests.storage") => {
-            demand::thousandths(&object["spec"]["resources"]["requests"]["storage"])
+            resource_requests::thousandths(&object["spec"]["resources"]["requests"]["storage"])
         }
         ("pods", name) => {
-            let (list, resource) = split(name)?;
-            demand::of_pod(object, list, resource)
+            let (list, resource) = pod_resource_of(name)?;
+            resource_requests::requested_by_pod(object, list, resource)
         }
         _ => None,
     }
 }
 
 /// The amount of a quota's resource that the objects of a namespace use.
-fn used(state: &State, namespace: &str, name: &str) -> i128 {
+fn used_amount(state: &SandboxState, namespace: &str, name: &str) -> i128 {
     let resource = match name {
         "services.loadbalancers" => "services",
         "requests.storage" => "persistentvolumeclaims",
@@ -139,22 +144,22 @@ fn used(state: &State, namespace: &str, name: &str) -> i128 {
         .store
         .list(resource, Some(namespace))
         .filter(|object| name.starts_with("count/") || !ended(object))
-        .filter_map(|object| asked(resource, object, name))
+        .filter_map(|object| requested_amount(resource, object, name))
         .sum()
 }
 
 /// `status.used` of a quota.
-pub(crate) fn usage(state: &State, quota: &Value) -> Value {
-    let names = hard(quota);
+pub(crate) fn usage(state: &SandboxState, quota: &Value) -> Value {
+    let names = hard_limits(quota);
     let namespace = object::namespace(quota);
     names
         .into_keys()
-        .map(|name| (name.to_owned(), json!(shown(used(state, namespace, name), name))))
+        .map(|name| (name.to_owned(), json!(format_amount(used_amount(state, namespace, name), name))))
         .collect()
 }
 
 /// Thousandths as a quantity: whole, or in thousandths; memory in powers of 1024.
-fn shown(thousandths: i128, name: &str) -> String {
+fn format_amount(thousandths: i128, name: &str) -> String {
     if thousandths % 1000 != 0 {
         return format!("{thousandths}m");
     }
@@ -173,7 +178,7 @@ fn shown(thousandths: i128, name: &str) -> String {
 }
 
 /// The most and the least that LimitRanges allow a container.
-fn check_bounds(state: &State, kind: &ResourceKind, pod: &Value) -> Result<(), ApiError> {
+fn check_bounds(state: &SandboxState, kind: &ResourceKind, pod: &Value) -> Result<(), ApiError> {
     for range in state.store.list("limitranges", Some(object::namespace(pod))) {
         for limit in object::list(range, &["spec", "limits"]).iter().filter(|one| one["type"] == "Container")
         {
@@ -195,9 +200,9 @@ fn out_of_bounds(limit: &Value, container: &Value) -> Option<String> {
     for (side, word, list, one, is_out) in bounds {
         for (resource, bound) in limit[side].as_object().into_iter().flatten() {
             let said = &container["resources"][list][resource.as_str()];
-            let why = match demand::thousandths(said) {
+            let why = match resource_requests::thousandths(said) {
                 None => format!("no {one} is specified"),
-                Some(amount) if is_out(amount, demand::thousandths(bound)?) => {
+                Some(amount) if is_out(amount, resource_requests::thousandths(bound)?) => {
                     format!("{one} is {}", text(said))
                 }
                 Some(_) => continue,

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use super::{Caller, delete, key, ownership};
-use crate::cluster::State;
+use super::{WriteCaller, delete, object_key, ownership};
+use crate::api_error::{ApiError, FieldError};
+use crate::cluster::SandboxState;
 use crate::registry::ResourceKind;
 use crate::release;
-use crate::ssa::Operation;
-use crate::status::{ApiError, FieldError};
-use crate::store::Object;
+use crate::ssa::ManagerOperation;
+use crate::store::ParsedObject;
 use crate::wire::query;
-use crate::wire::route::Target;
+use crate::wire::route::RequestTarget;
 use crate::{custom, defaults, faults, object, validation};
 
 /// A change of an existing object, on its way to the store.
 #[derive(Debug)]
-pub(crate) struct Update {
-    pub(crate) live: Object,
+pub(crate) struct ObjectUpdate {
+    pub(crate) live: ParsedObject,
     pub(crate) new: Value,
     pub(crate) subresource: String,
 }
@@ -26,26 +26,26 @@ const MODIFIED: &str =
 
 /// `PUT`: the object afterwards, and whether it was created.
 pub(crate) fn update(
-    state: &mut State,
-    target: &Target,
+    state: &mut SandboxState,
+    target: &RequestTarget,
     mut new: Value,
-    caller: &Caller,
-) -> Result<(Object, bool), ApiError> {
+    caller: &WriteCaller,
+) -> Result<(ParsedObject, bool), ApiError> {
     let kind = &target.kind;
     super::create::check_type(kind, &mut new)?;
     check_identity(target, &mut new)?;
-    let live = super::read::live(state, kind, &target.namespace, &target.name);
+    let live = super::read::live_object(state, kind, &target.namespace, &target.name);
     if live.is_some() {
         custom::refuse_unconditional(kind, &new)?;
     }
     match live {
         Some(live) => {
-            let update = Update { live, new, subresource: target.subresource.clone() };
-            Ok((update.tracked(state, kind, caller)?, false))
+            let update = ObjectUpdate { live, new, subresource: target.subresource.clone() };
+            Ok((update.store_tracked(state, kind, caller)?, false))
         }
         None if may_create(kind) && target.subresource.is_empty() => {
             if !object::uid(&new).is_empty() {
-                return Err(other_uid(kind, &new, object::uid(&new), ""));
+                return Err(uid_conflict(kind, &new, object::uid(&new), ""));
             }
             for field in ["managedFields", "resourceVersion"] {
                 object::take(&mut new, &["metadata", field]);
@@ -68,7 +68,7 @@ fn may_create(kind: &ResourceKind) -> bool {
         || matches!(kind.kind.as_str(), "Service" | "Endpoints" | "Event" | "LimitRange" | "Lease")
 }
 
-pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), ApiError> {
+pub(super) fn check_identity(target: &RequestTarget, new: &mut Value) -> Result<(), ApiError> {
     let (name, namespace) = (object::name(new), object::namespace(new));
     if name.is_empty() {
         return Err(ApiError::bad_request(format!(
@@ -94,7 +94,7 @@ pub(super) fn check_identity(target: &Target, new: &mut Value) -> Result<(), Api
 }
 
 /// The object is not the one that the client means.
-pub(super) fn other_uid(kind: &ResourceKind, object: &Value, sent: &str, found: &str) -> ApiError {
+pub(super) fn uid_conflict(kind: &ResourceKind, object: &Value, sent: &str, found: &str) -> ApiError {
     let (home, name) = (object::namespace(object), object::name(object));
     let slash = if home.is_empty() { "" } else { "/" };
     let group = if kind.is_custom() { format!("{}/", kind.group) } else { String::new() };
@@ -109,23 +109,23 @@ pub(super) fn other_uid(kind: &ResourceKind, object: &Value, sent: &str, found: 
 pub(super) fn check_uid(kind: &ResourceKind, live: &Value, new: &Value) -> Result<(), ApiError> {
     let sent = object::uid(new);
     let is_same = sent.is_empty() || sent == object::uid(live);
-    if is_same { Ok(()) } else { Err(immutable(kind, live, "uid", &Value::from(sent))) }
+    if is_same { Ok(()) } else { Err(immutable_field_error(kind, live, "uid", &Value::from(sent))) }
 }
 
 /// Immutable metadata is validated twice and reported twice.
-fn immutable(kind: &ResourceKind, live: &Value, field: &str, sent: &Value) -> ApiError {
+fn immutable_field_error(kind: &ResourceKind, live: &Value, field: &str, sent: &Value) -> ApiError {
     let mistake = FieldError::invalid(format!("metadata.{field}"), sent, "field is immutable");
     ApiError::invalid(kind, object::name(live), &[mistake.clone(), mistake])
 }
 
-impl Update {
+impl ObjectUpdate {
     /// Writes the change; what it changes belongs to the caller.
-    pub(crate) fn tracked(
+    pub(crate) fn store_tracked(
         mut self,
-        state: &mut State,
+        state: &mut SandboxState,
         kind: &ResourceKind,
-        caller: &Caller,
-    ) -> Result<Object, ApiError> {
+        caller: &WriteCaller,
+    ) -> Result<ParsedObject, ApiError> {
         self.prepare(kind)?;
         if kind.is_custom() {
             object::drop_nulls_of_metadata(&mut self.new);
@@ -135,44 +135,45 @@ impl Update {
         super::create::dedupe_owners(&mut self.new, caller);
         let empty = ownership::empty_lists(&self.new);
         const MANAGED: &[&str] = &["metadata", "managedFields"];
-        let is_reset = object::at(&self.new, MANAGED).and_then(Value::as_array).is_some_and(Vec::is_empty);
+        let is_reset =
+            object::value_at(&self.new, MANAGED).and_then(Value::as_array).is_some_and(Vec::is_empty);
         defaults::fill(state, kind, &mut self.new)?;
         if is_reset {
             object::set(&mut self.new, MANAGED, Value::Array(Vec::new()));
         }
-        let writer = caller.writer(kind, Operation::Update, &self.subresource);
+        let writer = caller.writer(kind, ManagerOperation::Update, &self.subresource);
         let now = state.clock.timestamp();
         if state.options.tracks_fields(kind) {
-            ownership::track_with(&empty, kind, &writer, &self.live, &mut self.new, &now);
+            ownership::track_with_empty_lists(&empty, kind, &writer, &self.live, &mut self.new, &now);
         }
         self.commit(state, kind, caller)
     }
 
-    /// As [`tracked`](Self::tracked), of a copy of the live object in which a controller changed only the status,
+    /// As [`store_tracked`](Self::store_tracked), of a copy of the live object in which a controller changed only the status,
     /// or what it may change of the metadata: all else was settled and found good when it was written.
-    pub(crate) fn tracked_status(
+    pub(crate) fn store_tracked_status(
         mut self,
-        state: &mut State,
+        state: &mut SandboxState,
         kind: &ResourceKind,
-        caller: &Caller,
-    ) -> Result<Object, ApiError> {
+        caller: &WriteCaller,
+    ) -> Result<ParsedObject, ApiError> {
         if !defaults::has_plain_status(kind) {
-            return self.tracked(state, kind, caller);
+            return self.store_tracked(state, kind, caller);
         }
         defaults::fill_status(kind, &mut self.new)?;
-        let writer = caller.writer(kind, Operation::Update, &self.subresource);
+        let writer = caller.writer(kind, ManagerOperation::Update, &self.subresource);
         ownership::track(kind, &writer, &self.live, &mut self.new, &state.clock.timestamp());
         store(state, kind, self.live, self.new, caller)
     }
 
     /// Writes the result of an apply, whose ownership is settled already.
-    pub(super) fn settled(
+    pub(super) fn store_applied(
         mut self,
-        state: &mut State,
+        state: &mut SandboxState,
         kind: &ResourceKind,
-        caller: &Caller,
-    ) -> Result<Object, ApiError> {
-        let managed = object::at(&self.new, &["metadata", "managedFields"]).cloned();
+        caller: &WriteCaller,
+    ) -> Result<ParsedObject, ApiError> {
+        let managed = object::value_at(&self.new, &["metadata", "managedFields"]).cloned();
         let (sent, found) = (object::uid(&self.new), object::uid(&self.live));
         if sent != found {
             // no precondition of an apply: found once for all kinds, and once by the kind itself
@@ -194,7 +195,7 @@ impl Update {
         if !sent.is_empty()
             && let Err(why) = query::parse_unsigned(sent)
         {
-            return Err(ApiError::failed(why));
+            return Err(ApiError::stored_object_error(why));
         }
         if matches!(sent, "" | "0") && !may_overwrite(kind) {
             return Err(ApiError::no_revision(kind, &name));
@@ -209,20 +210,20 @@ impl Update {
         }
         let (sent, found) = (object::uid(&self.new), object::uid(&self.live));
         if !sent.is_empty() && sent != found {
-            return Err(other_uid(kind, &self.live, sent, found));
+            return Err(uid_conflict(kind, &self.live, sent, found));
         }
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-            let sent = object::at(&self.new, &["metadata", field]).filter(|sent| !sent.is_null());
+            let sent = object::value_at(&self.new, &["metadata", field]).filter(|sent| !sent.is_null());
             if let Some(sent) = sent
-                && Some(sent) != object::at(&self.live, &["metadata", field])
+                && Some(sent) != object::value_at(&self.live, &["metadata", field])
             {
-                return Err(immutable(kind, &self.live, field, sent));
+                return Err(immutable_field_error(kind, &self.live, field, sent));
             }
         }
         object::take(&mut self.new, &["metadata", "selfLink"]);
-        for field in KEPT {
+        for field in KEPT_METADATA {
             object::take(&mut self.new, &["metadata", field]);
-            if let Some(value) = object::at(&self.live, &["metadata", field]) {
+            if let Some(value) = object::value_at(&self.live, &["metadata", field]) {
                 object::set(&mut self.new, &["metadata", field], value.clone());
             }
         }
@@ -242,7 +243,7 @@ impl Update {
                         _ => "",
                     };
                     object::take(&mut metadata, &[fixed]);
-                    if let Some(value) = object::at(&kept, &["metadata", fixed]) {
+                    if let Some(value) = object::value_at(&kept, &["metadata", fixed]) {
                         metadata[fixed] = value.clone();
                     }
                     kept["metadata"] = metadata;
@@ -267,27 +268,32 @@ impl Update {
             }
             _ => {}
         }
-        if kind.is("services") {
+        if kind.has_resource_name("services") {
             defaults::keep_service(&self.live, &mut self.new);
         }
         Ok(())
     }
 
-    fn commit(self, state: &mut State, kind: &ResourceKind, caller: &Caller) -> Result<Object, ApiError> {
+    fn commit(
+        self,
+        state: &mut SandboxState,
+        kind: &ResourceKind,
+        caller: &WriteCaller,
+    ) -> Result<ParsedObject, ApiError> {
         let Self { live, mut new, subresource } = self;
-        if kind.is("namespaces") && subresource != "finalize" {
+        if kind.has_resource_name("namespaces") && subresource != "finalize" {
             // they have a door of their own, which is seen after it is settled who owns what
             object::take(&mut new, &["spec", "finalizers"]);
-            if let Some(finalizers) = object::at(&live, &["spec", "finalizers"]) {
+            if let Some(finalizers) = object::value_at(&live, &["spec", "finalizers"]) {
                 object::set(&mut new, &["spec", "finalizers"], finalizers.clone());
             }
         }
-        if subresource.is_empty() && faults::admit(state, kind, &mut new) {
+        if subresource.is_empty() && faults::apply_webhooks(state, kind, &mut new) {
             defaults::fill(state, kind, &mut new)?;
         }
         defaults::allocate(state, kind, &mut new, caller.dry_run)?;
-        if kind.is("daemonsets.apps") {
-            count_template(&live, &mut new);
+        if kind.has_resource_name("daemonsets.apps") {
+            count_template_change(&live, &mut new);
         }
         if kind.has_generation {
             let counts = subresource != "binding"
@@ -303,26 +309,26 @@ impl Update {
 
 /// Stores what is found good, when it is another than before.
 fn store(
-    state: &mut State,
+    state: &mut SandboxState,
     kind: &ResourceKind,
-    live: Object,
+    live: ParsedObject,
     mut new: Value,
-    caller: &Caller,
-) -> Result<Object, ApiError> {
+    caller: &WriteCaller,
+) -> Result<ParsedObject, ApiError> {
     if !state.options.release.tracks_subresources() {
         release::without_subresources(&mut new);
     }
-    if *live == new || same_but_times(&live, &new) {
+    if *live == new || differs_only_in_times(&live, &new) {
         return Ok(live);
     }
     if caller.dry_run {
         return Ok(new.into());
     }
-    if object::is_deleting(&new) && delete::may_vanish(kind, &new) {
+    if object::is_deleting(&new) && delete::is_removable(kind, &new) {
         // the last finalizer is gone: the answer is the object as it was
         let last = new.into();
-        state.store.remove(&key(kind, object::namespace(&live), object::name(&live)));
-        delete::forget(state, kind, &live);
+        state.store.remove(&object_key(kind, object::namespace(&live), object::name(&live)));
+        delete::after_removal(state, kind, &live);
         return Ok(last);
     }
     super::create::store(state, kind, new, false)
@@ -342,7 +348,7 @@ fn keeps_metadata(kind: &ResourceKind) -> bool {
         )
 }
 
-const KEPT: &[&str] = &[
+const KEPT_METADATA: &[&str] = &[
     "uid",
     "creationTimestamp",
     "generation",
@@ -352,7 +358,7 @@ const KEPT: &[&str] = &[
 ];
 
 /// A daemon set's annotation counts the changes of its template.
-fn count_template(live: &Value, new: &mut Value) {
+fn count_template_change(live: &Value, new: &mut Value) {
     let count = object::annotation(live, defaults::TEMPLATE_GENERATION)
         .and_then(|text| text.parse::<u64>().ok())
         .unwrap_or(1);
@@ -362,7 +368,7 @@ fn count_template(live: &Value, new: &mut Value) {
 }
 
 /// Does nothing differ but the times of managed fields? Such a write is none.
-fn same_but_times(live: &Value, new: &Value) -> bool {
+fn differs_only_in_times(live: &Value, new: &Value) -> bool {
     let rest_is_same = |value: &Value, other: &Value, but: &str| {
         let fields = value.as_object().into_iter().flatten();
         fields.filter(|(name, _)| *name != but).all(|(name, field)| other.get(name) == Some(field))
@@ -383,8 +389,8 @@ fn same_but_times(live: &Value, new: &Value) -> bool {
 
 /// The generation of a deployment counts its annotations too.
 fn changed_annotations(kind: &ResourceKind, live: &Value, new: &Value) -> bool {
-    let of = |value| object::at(value, &["metadata", "annotations"]);
-    kind.is("deployments.apps") && of(live) != of(new)
+    let of = |value| object::value_at(value, &["metadata", "annotations"]);
+    kind.has_resource_name("deployments.apps") && of(live) != of(new)
 }
 
 /// Everything but metadata and status counts as spec; so does the status of custom kinds that have

@@ -4,51 +4,51 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::selectors::Selector;
-use crate::status::ApiError;
+use crate::api_error::ApiError;
+use crate::selectors::RequestSelector;
 use crate::verbs;
+use crate::wire::content_negotiation::ResponseShape;
 use crate::wire::list_options;
-use crate::wire::negotiate::Shape;
-use crate::wire::query::Query;
-use crate::wire::route::Target;
+use crate::wire::query::QueryParameters;
+use crate::wire::route::RequestTarget;
 
 #[derive(Debug)]
 pub(crate) struct WatchRequest {
-    pub(super) target: Target,
-    pub(super) selector: Selector,
-    pub(super) shape: Shape,
-    pub(super) begin: Begin,
+    pub(super) target: RequestTarget,
+    pub(super) selector: RequestSelector,
+    pub(super) shape: ResponseShape,
+    pub(super) start: WatchStart,
     pub(super) bookmarks: bool,
     pub(super) timeout: Duration,
 }
 
 /// The revision at which a watch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begin {
+pub(super) enum WatchStart {
     /// The changes after a revision.
     After(u64),
     /// The changes from now on.
     Now,
     /// The present objects, in a state of at least this revision; perhaps with a mark at their end.
-    Present { at_least: u64, marked: bool },
+    Existing { at_least: u64, marked: bool },
 }
 
 /// A server ends watches without `timeoutSeconds` after 30 to 60 minutes.
-const LONGEST: Duration = Duration::from_secs(1800);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl WatchRequest {
     /// `streaming_lists`: whether there are any; `None`: the server has never heard of them.
     pub(crate) fn parse(
-        target: &Target,
-        query: &Query,
-        shape: Shape,
+        target: &RequestTarget,
+        query: &QueryParameters,
+        shape: ResponseShape,
         streaming_lists: Option<bool>,
     ) -> Result<Self, ApiError> {
         let selector = if target.name.is_empty() {
-            verbs::selector(&target.kind, query)?
+            verbs::request_selector(&target.kind, query)?
         } else {
             let one = format!("metadata.name={}", target.name);
-            Selector::parse(&target.kind, query.text("labelSelector"), &one)?
+            RequestSelector::parse(&target.kind, query.text("labelSelector"), &one)?
         };
         query.integer("limit")?;
         // less than no time is over at once
@@ -59,33 +59,33 @@ impl WatchRequest {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("resourceVersion: {why}"))
         })?;
         let begin = match (initial_events, asked) {
-            (true, at_least) => Begin::Present { at_least, marked: true },
-            (false, 0) if streaming_lists.is_some() && query.given("sendInitialEvents").is_some() => {
-                Begin::Now
+            (true, at_least) => WatchStart::Existing { at_least, marked: true },
+            (false, 0) if streaming_lists.is_some() && query.get("sendInitialEvents").is_some() => {
+                WatchStart::Now
             }
-            (false, 0) => Begin::Present { at_least: 0, marked: false },
-            (false, revision) => Begin::After(revision),
+            (false, 0) => WatchStart::Existing { at_least: 0, marked: false },
+            (false, revision) => WatchStart::After(revision),
         };
         Ok(Self {
             target: target.clone(),
             selector,
             shape,
-            begin,
+            start: begin,
             bookmarks: query.flag("allowWatchBookmarks"),
             // longer than any run, and far from the end of the clock
-            timeout: timeout.map_or(LONGEST, |seconds| Duration::from_secs(seconds.min(1 << 30))),
+            timeout: timeout.map_or(DEFAULT_TIMEOUT, |seconds| Duration::from_secs(seconds.min(1 << 30))),
         })
     }
 }
 
-impl Begin {
+impl WatchStart {
     /// A watch from a future revision gets no earlier changes.
     pub(super) fn skips(self, revision: u64) -> bool {
         matches!(self, Self::After(after) if revision <= after)
     }
 
     /// Is the start revision newer than the current one?
-    pub(super) fn is_ahead_of(self, current: u64) -> bool {
+    pub(super) fn is_after(self, current: u64) -> bool {
         matches!(self, Self::After(after) if current < after)
     }
 }

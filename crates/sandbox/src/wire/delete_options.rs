@@ -2,50 +2,50 @@
 
 use serde_json::Value;
 
-use super::query::{self, Query};
+use super::query::{self, QueryParameters};
+use crate::api_error::{ApiError, FieldError};
 use crate::object;
-use crate::status::{ApiError, FieldError};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Propagation {
+pub(crate) enum DeletionPropagation {
     /// By the finalizers of the object, else in the background.
     #[default]
-    Unsaid,
+    Unspecified,
     Background,
     Foreground,
     Orphan,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DeleteOptions {
+pub(crate) struct RequestDeleteOptions {
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
-    pub(crate) propagation: Propagation,
+    pub(crate) propagation: DeletionPropagation,
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) dry_run: bool,
 }
 
-impl DeleteOptions {
-    /// From a body that is a `DeleteOptions` or nothing of any kind.
+impl RequestDeleteOptions {
+    /// From a body that is a `RequestDeleteOptions` or nothing of any kind.
     pub(crate) fn of_body(body: &Value) -> Result<Self, ApiError> {
         check_types(body).map_err(ApiError::bad_request)?;
         let text = |path: &[&str]| object::text(body, path).map(str::to_owned);
         let dry_run: Vec<&str> = object::list(body, &["dryRun"]).iter().filter_map(Value::as_str).collect();
-        let orphan = object::at(body, &["orphanDependents"]).and_then(Value::as_bool);
+        let orphan = object::value_at(body, &["orphanDependents"]).and_then(Value::as_bool);
         let propagation = propagation(orphan, object::text(body, &["propagationPolicy"]), &dry_run)?;
         Ok(Self {
             uid: text(&["preconditions", "uid"]),
             resource_version: text(&["preconditions", "resourceVersion"]),
             propagation,
-            grace_seconds: object::at(body, &["gracePeriodSeconds"]).and_then(Value::as_i64),
+            grace_seconds: object::value_at(body, &["gracePeriodSeconds"]).and_then(Value::as_i64),
             dry_run: !dry_run.is_empty(),
         })
     }
 
-    pub(crate) fn of_query(query: &Query) -> Result<Self, ApiError> {
+    pub(crate) fn of_query(query: &QueryParameters) -> Result<Self, ApiError> {
         let grace_seconds = query.integer("gracePeriodSeconds")?;
-        let orphan = query.given("orphanDependents").map(|_| query.flag("orphanDependents"));
-        let propagation = propagation(orphan, query.given("propagationPolicy"), &[])?;
+        let orphan = query.get("orphanDependents").map(|_| query.flag("orphanDependents"));
+        let propagation = propagation(orphan, query.get("propagationPolicy"), &[])?;
         let dry_run = query.dry_run("DeleteOptions")?;
         Ok(Self { propagation, grace_seconds, dry_run, ..Self::default() })
     }
@@ -56,17 +56,17 @@ fn propagation(
     orphan: Option<bool>,
     policy: Option<&str>,
     dry_run: &[&str],
-) -> Result<Propagation, ApiError> {
+) -> Result<DeletionPropagation, ApiError> {
     let mut mistakes = Vec::new();
     if let (Some(_), Some(policy)) = (orphan, policy) {
         let why = "orphanDependents and deletionPropagation cannot be both set";
         mistakes.push(FieldError::invalid("propagationPolicy", &Value::from(policy), why));
     }
     let propagation = match (policy, orphan) {
-        (None, None) => Propagation::Unsaid,
-        (Some("Background"), _) | (None, Some(false)) => Propagation::Background,
-        (Some("Foreground"), _) => Propagation::Foreground,
-        (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
+        (None, None) => DeletionPropagation::Unspecified,
+        (Some("Background"), _) | (None, Some(false)) => DeletionPropagation::Background,
+        (Some("Foreground"), _) => DeletionPropagation::Foreground,
+        (Some("Orphan"), _) | (None, Some(true)) => DeletionPropagation::Orphan,
         (Some(other), _) => {
             mistakes.push(FieldError {
                 field: "propagationPolicy".to_owned(),
@@ -75,7 +75,7 @@ fn propagation(
                     "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
                 ),
             });
-            Propagation::Background
+            DeletionPropagation::Background
         }
     };
     mistakes.extend(query::unsupported_dry_run(dry_run));
@@ -99,7 +99,7 @@ const FIELDS: &[(&[&str], &str, &str)] = &[
 
 fn check_types(body: &Value) -> Result<(), String> {
     for (path, field, wanted) in FIELDS {
-        let Some(value) = object::at(body, path).filter(|value| !value.is_null()) else { continue };
+        let Some(value) = object::value_at(body, path).filter(|value| !value.is_null()) else { continue };
         let fits = match *wanted {
             "int64" => value.is_i64(),
             "bool" => value.is_boolean(),

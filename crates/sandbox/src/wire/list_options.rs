@@ -5,13 +5,13 @@ use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::json;
 
-use super::query::Query;
+use super::query::QueryParameters;
+use crate::api_error::{ApiError, FieldError};
 use crate::decoding;
-use crate::status::{ApiError, FieldError};
 
 /// The revision that a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum ListedRevision {
     /// The present one, which is this revision or a later one.
     NotOlderThan(u64),
     /// The one of this revision, for a first page.
@@ -25,17 +25,17 @@ pub(crate) struct ListOptions {
     pub(crate) limit: usize,
     /// The first key of the page, without the namespace of the list.
     pub(crate) start: String,
-    pub(crate) moment: Moment,
+    pub(crate) moment: ListedRevision,
 }
 
 /// Bits that are left over at the end do not matter.
-const LENIENT: GeneralPurpose =
+const LENIENT_BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
 impl ListOptions {
-    pub(crate) fn parse(query: &Query) -> Result<Self, ApiError> {
+    pub(crate) fn parse(query: &QueryParameters) -> Result<Self, ApiError> {
         let limit = query.integer("limit")?.filter(|limit| *limit > 0);
         query.integer("timeoutSeconds")?;
         check_list(query)?;
@@ -51,7 +51,8 @@ impl ListOptions {
                 ));
             }
             // a token with a negative revision continues at the current revision
-            let moment = u64::try_from(revision_of_page).map_or(Moment::NotOlderThan(0), Moment::Continued);
+            let moment = u64::try_from(revision_of_page)
+                .map_or(ListedRevision::NotOlderThan(0), ListedRevision::Continued);
             // with a zero the rest is answered whole
             let limit = if revision == "0" { usize::MAX } else { limit };
             return Ok(Self { limit, start, moment });
@@ -61,11 +62,11 @@ impl ListOptions {
         })?;
         let paged = limit < usize::MAX;
         let (limit, moment) = match query.text("resourceVersionMatch") {
-            "Exact" => (limit, Moment::Exact(at)),
+            "Exact" => (limit, ListedRevision::Exact(at)),
             // the watch cache answers these whole
-            _ if revision == "0" => (usize::MAX, Moment::NotOlderThan(0)),
-            "" if paged && at > 0 => (limit, Moment::Exact(at)),
-            _ => (limit, Moment::NotOlderThan(at)),
+            _ if revision == "0" => (usize::MAX, ListedRevision::NotOlderThan(0)),
+            "" if paged && at > 0 => (limit, ListedRevision::Exact(at)),
+            _ => (limit, ListedRevision::NotOlderThan(at)),
         };
         Ok(Self { limit, start: String::new(), moment })
     }
@@ -83,7 +84,7 @@ pub(crate) fn token_from(revision: i64, start: &str) -> String {
 
 /// The revision and the first key of a page. Errors are those of Go.
 fn read_token(token: &str) -> Result<(i64, String), String> {
-    let decoded = LENIENT.decode(token).map_err(|error| {
+    let decoded = LENIENT_BASE64.decode(token).map_err(|error| {
         let at = match error {
             base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
             base64::DecodeError::InvalidLength(length) => length.saturating_sub(1),
@@ -91,7 +92,7 @@ fn read_token(token: &str) -> Result<(i64, String), String> {
         };
         format!("illegal base64 data at input byte {at}")
     })?;
-    let content = decoding::any_json(&decoded)?;
+    let content = decoding::json_value(&decoded)?;
     if !content.is_object() {
         let found = decoding::noun(&content);
         return Err(format!("json: cannot unmarshal {found} into Go value of type storage.continueToken"));
@@ -125,7 +126,7 @@ fn read_token(token: &str) -> Result<(i64, String), String> {
     if clean { Ok((revision, key.to_owned())) } else { Err(start.to_owned()) }
 }
 
-fn check_list(query: &Query) -> Result<(), ApiError> {
+fn check_list(query: &QueryParameters) -> Result<(), ApiError> {
     let (wanted, revision) = (query.text("resourceVersionMatch"), query.text("resourceVersion"));
     let mut mistakes = Vec::new();
     if !wanted.is_empty() {
@@ -142,7 +143,7 @@ fn check_list(query: &Query) -> Result<(), ApiError> {
             mistakes.push(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
         }
     }
-    if query.given("sendInitialEvents").is_some() {
+    if query.get("sendInitialEvents").is_some() {
         let why = "sendInitialEvents is forbidden for list";
         mistakes.push(FieldError::forbidden("sendInitialEvents", why));
     }
@@ -150,8 +151,11 @@ fn check_list(query: &Query) -> Result<(), ApiError> {
 }
 
 /// Whether a watch starts with the existing objects; validates the related options.
-pub(crate) fn initial_events(query: &Query, streaming_lists: Option<bool>) -> Result<bool, ApiError> {
-    let sent = query.given("sendInitialEvents").filter(|_| streaming_lists.is_some());
+pub(crate) fn initial_events(
+    query: &QueryParameters,
+    streaming_lists: Option<bool>,
+) -> Result<bool, ApiError> {
+    let sent = query.get("sendInitialEvents").filter(|_| streaming_lists.is_some());
     let sent = sent.map(|_| query.flag("sendInitialEvents"));
     let streaming_lists = streaming_lists.unwrap_or_default();
     let wanted = query.text("resourceVersionMatch");
@@ -205,27 +209,31 @@ fn refuse(mistakes: &[FieldError]) -> Result<(), ApiError> {
 mod tests {
     use super::*;
 
-    fn check(query: &str, limit: usize, moment: Moment) {
-        let parsed = ListOptions::parse(&Query::parse(query)).unwrap();
+    fn check(query: &str, limit: usize, moment: ListedRevision) {
+        let parsed = ListOptions::parse(&QueryParameters::parse(query)).unwrap();
         assert_eq!((parsed.limit, parsed.moment), (limit, moment), "{query}");
     }
 
     #[test]
     fn which_state_a_list_shows() {
-        check("", usize::MAX, Moment::NotOlderThan(0));
-        check("limit=-1", usize::MAX, Moment::NotOlderThan(0));
-        check("limit=2", 2, Moment::NotOlderThan(0));
-        check("limit=2&resourceVersion=0", usize::MAX, Moment::NotOlderThan(0));
-        check("resourceVersion=7", usize::MAX, Moment::NotOlderThan(7));
-        check("resourceVersion=7&limit=2", 2, Moment::Exact(7));
-        check("resourceVersion=7&limit=2&resourceVersionMatch=NotOlderThan", 2, Moment::NotOlderThan(7));
-        check("resourceVersion=7&resourceVersionMatch=Exact", usize::MAX, Moment::Exact(7));
-        check(&format!("continue={}", token(7, "a/b")), usize::MAX, Moment::Continued(7));
-        check(&format!("continue={}", token(-1, "a/b")), usize::MAX, Moment::NotOlderThan(0));
+        check("", usize::MAX, ListedRevision::NotOlderThan(0));
+        check("limit=-1", usize::MAX, ListedRevision::NotOlderThan(0));
+        check("limit=2", 2, ListedRevision::NotOlderThan(0));
+        check("limit=2&resourceVersion=0", usize::MAX, ListedRevision::NotOlderThan(0));
+        check("resourceVersion=7", usize::MAX, ListedRevision::NotOlderThan(7));
+        check("resourceVersion=7&limit=2", 2, ListedRevision::Exact(7));
+        check(
+            "resourceVersion=7&limit=2&resourceVersionMatch=NotOlderThan",
+            2,
+            ListedRevision::NotOlderThan(7),
+        );
+        check("resourceVersion=7&resourceVersionMatch=Exact", usize::MAX, ListedRevision::Exact(7));
+        check(&format!("continue={}", token(7, "a/b")), usize::MAX, ListedRevision::Continued(7));
+        check(&format!("continue={}", token(-1, "a/b")), usize::MAX, ListedRevision::NotOlderThan(0));
     }
 
     fn check_refused(query: &str, expected: &str) {
-        let error = ListOptions::parse(&Query::parse(query)).unwrap_err();
+        let error = ListOptions::parse(&QueryParameters::parse(query)).unwrap_err();
         assert_eq!(error.message, expected, "{query}");
     }
 

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use crate::ssa::go;
-use crate::status::{ApiError, FieldError};
+use crate::api_error::{ApiError, FieldError};
+use crate::ssa::go_format;
 
 /// The parameters in the order they were sent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query {
+pub(crate) struct QueryParameters {
     parameters: Vec<(String, String)>,
 }
 
-impl Query {
+impl QueryParameters {
     /// Parameters that are badly encoded are as if they were not there.
     pub(crate) fn parse(text: &str) -> Self {
         let parameters = text
@@ -26,12 +26,12 @@ impl Query {
     }
 
     pub(crate) fn text(&self, name: &str) -> &str {
-        self.given(name).unwrap_or("")
+        self.get(name).unwrap_or("")
     }
 
     /// Present, and neither `0` nor `false`.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.given(name).is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
+        self.get(name).is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
     }
 
     fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
@@ -39,13 +39,13 @@ impl Query {
     }
 
     /// The text of a parameter, when the client sent it.
-    pub(crate) fn given(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str())
     }
 
     /// A number that may be negative; what is none is refused with Go's words.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
-        let Some(text) = self.given(name) else { return Ok(None) };
+        let Some(text) = self.get(name) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| {
             ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {}", why_no_number(text)))
         })
@@ -93,7 +93,7 @@ pub(crate) fn parse_unsigned(text: &str) -> Result<u64, String> {
         true => (None, "invalid syntax"),
         false => (text.parse().ok(), why_no_number(text)),
     };
-    number.ok_or_else(|| format!("strconv.ParseUint: parsing {}: {why}", go::quoted(text)))
+    number.ok_or_else(|| format!("strconv.ParseUint: parsing {}: {why}", go_format::quoted(text)))
 }
 
 fn why_no_number(text: &str) -> &'static str {

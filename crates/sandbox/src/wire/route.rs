@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::query::decode;
-use crate::registry::{Registry, ResourceKind};
+use crate::registry::{KindRegistry, ResourceKind};
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Route {
+pub(crate) enum ApiRoute {
     Version,
     /// `healthz`, `livez` or `readyz`.
     Health(&'static str),
@@ -22,11 +22,11 @@ pub(crate) enum Route {
         group: String,
         version: String,
     },
-    Resource(Target),
+    Resource(RequestTarget),
     /// The deprecated paths under `/watch/`: a list, or one object, to be watched.
-    Watch(Target),
+    Watch(RequestTarget),
     /// A list over all namespaces, where nothing is made.
-    Everywhere(Target),
+    AllNamespaces(RequestTarget),
     /// `/openapi/v3`
     OpenApi,
     /// `/openapi/v3/apis/<group>/<version>`
@@ -51,7 +51,7 @@ pub(crate) enum Route {
 
 /// A resource, one of its objects, or a subresource of that.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     pub(crate) kind: Arc<ResourceKind>,
     /// Empty for cluster-wide kinds, and for lists over all namespaces.
     pub(crate) namespace: String,
@@ -61,8 +61,8 @@ pub(crate) struct Target {
     pub(crate) subresource: String,
 }
 
-impl Route {
-    pub(crate) fn parse(path: &str, registry: &Registry) -> Self {
+impl ApiRoute {
+    pub(crate) fn parse(path: &str, registry: &KindRegistry) -> Self {
         let Some(path) = decode(path) else { return Self::Malformed };
         let inner = path.strip_prefix('/').unwrap_or(&path);
         let inner = inner.strip_suffix('/').unwrap_or(inner);
@@ -85,48 +85,48 @@ impl Route {
                 false => Self::Unknown,
             },
             ["apis", group, version] => Self::resources(registry, group, version),
-            ["api", version, rest @ ..] => Self::below(registry, "", version, rest),
-            ["apis", group, version, rest @ ..] => Self::below(registry, group, version, rest),
+            ["api", version, rest @ ..] => Self::group_route(registry, "", version, rest),
+            ["apis", group, version, rest @ ..] => Self::group_route(registry, group, version, rest),
             _ => Self::Unknown,
         }
     }
 
-    fn has_group(registry: &Registry, group: &str) -> bool {
+    fn has_group(registry: &KindRegistry, group: &str) -> bool {
         registry.all().any(|kind| kind.group == group)
     }
 
-    fn below(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Self {
+    fn group_route(registry: &KindRegistry, group: &str, version: &str, rest: &[&str]) -> Self {
         if !Self::has_group(registry, group) {
             return Self::Unknown;
         }
         match rest {
             ["watch"] => Self::NoTarget,
             ["watch", rest @ ..] => match Self::target(registry, group, version, rest) {
-                Self::Resource(target) | Self::Everywhere(target) if target.subresource.is_empty() => {
+                Self::Resource(target) | Self::AllNamespaces(target) if target.subresource.is_empty() => {
                     Self::Watch(target)
                 }
-                Self::Resource(_) | Self::Everywhere(_) => Self::UnknownResource,
+                Self::Resource(_) | Self::AllNamespaces(_) => Self::UnknownResource,
                 other => other,
             },
             rest => Self::target(registry, group, version, rest),
         }
     }
 
-    fn openapi(registry: &Registry, group: &str, version: &str) -> Self {
+    fn openapi(registry: &KindRegistry, group: &str, version: &str) -> Self {
         match Self::resources(registry, group, version) {
             Self::Resources { group, version } => Self::OpenApiDocument { group, version },
             _ => Self::NoDocument,
         }
     }
 
-    fn resources(registry: &Registry, group: &str, version: &str) -> Self {
+    fn resources(registry: &KindRegistry, group: &str, version: &str) -> Self {
         if registry.all().any(|kind| kind.group == group && kind.version == version) {
             return Self::Resources { group: group.to_owned(), version: version.to_owned() };
         }
         if Self::has_group(registry, group) { Self::UnknownResource } else { Self::Unknown }
     }
 
-    fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Self {
+    fn target(registry: &KindRegistry, group: &str, version: &str, rest: &[&str]) -> Self {
         let (namespace, rest) = match rest {
             // subresources of the namespace itself
             ["namespaces", _, "status" | "finalize"] | ["namespaces"] | ["namespaces", _] => (None, rest),
@@ -152,13 +152,13 @@ impl Route {
         {
             return Self::BadName(format!("Name parameter invalid: {name:?}: {why}"));
         }
-        let target = Target {
+        let target = RequestTarget {
             kind: kind.clone(),
             namespace: namespace.unwrap_or("").to_owned(),
             name: name.unwrap_or("").to_owned(),
             subresource: subresource.to_owned(),
         };
-        if everywhere { Self::Everywhere(target) } else { Self::Resource(target) }
+        if everywhere { Self::AllNamespaces(target) } else { Self::Resource(target) }
     }
 }
 

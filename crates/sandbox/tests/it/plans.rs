@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 use sandbox::{
-    ClusterEvent, Fault, FaultPlan, FaultRule, Mutation, RequestMatch, Sandbox, SandboxOptions, Trouble,
-    Webhook,
+    Fault, FaultEffect, FaultPlan, FaultRule, MutatingWebhook, PlannedClusterEvent, RequestMatch, Sandbox,
+    SandboxOptions, WebhookMutation,
 };
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn failing(fault: Fault) -> FaultPlan {
 }
 
 fn struck(sandbox: &Sandbox, name: &str) -> u64 {
-    sandbox.struck().get(name).copied().unwrap_or_default()
+    sandbox.fault_counts().get(name).copied().unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +74,7 @@ async fn fault_rule_follows_chance_and_window() {
 #[tokio::test(start_paused = true)]
 async fn answers_are_late() {
     let (sandbox, client) = instant();
-    let latency = Trouble::Latency { shortest: SECOND, longest: seconds(3) };
+    let latency = FaultEffect::Latency { shortest: SECOND, longest: seconds(3) };
     sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(RequestMatch::any(), latency)));
     let before = tokio::time::Instant::now();
     write(&client, "one", "1").await.unwrap();
@@ -87,7 +87,7 @@ async fn lists_are_stale() {
     for number in 0..10 {
         write(&client, "one", &number.to_string()).await.unwrap();
     }
-    let stale = FaultRule::new(RequestMatch::any().verb("list"), Trouble::StaleList { lag: 5 });
+    let stale = FaultRule::new(RequestMatch::any().verb("list"), FaultEffect::StaleList { lag: 5 });
     sandbox.set_faults(&FaultPlan::new(1).rule(stale));
     let list = config_maps(&client).list(&ListParams::default()).await.unwrap();
     let one = list.items.iter().find(|one| one.metadata.name.as_deref() == Some("one")).unwrap();
@@ -99,7 +99,7 @@ async fn lists_are_stale() {
 }
 
 /// What a watch of ConfigMaps says in two minutes while one object is written every ten seconds.
-async fn watched(trouble: Trouble, bookmarks: bool) -> Vec<String> {
+async fn watched(trouble: FaultEffect, bookmarks: bool) -> Vec<String> {
     let (sandbox, client) = instant();
     sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(RequestMatch::any().verb("watch"), trouble)));
     let parameters =
@@ -134,7 +134,7 @@ async fn torn(most: u64, seed: u64) -> usize {
     for name in ["one", "two", "three"] {
         write(&client, name, "1").await.unwrap();
     }
-    let torn = FaultRule::new(RequestMatch::any().verb("watch"), Trouble::WatchTorn { most });
+    let torn = FaultRule::new(RequestMatch::any().verb("watch"), FaultEffect::WatchTorn { most });
     sandbox.set_faults(&FaultPlan::new(seed).rule(torn));
     let parameters = WatchParams { send_initial_events: true, ..WatchParams::default() };
     let mut events = config_maps(&client).watch(&parameters, "").await.unwrap().boxed();
@@ -146,7 +146,7 @@ async fn torn(most: u64, seed: u64) -> usize {
             Err(_) => break,
         }
     }
-    assert_eq!(sandbox.struck()["watch-torn"], 1);
+    assert_eq!(sandbox.fault_counts()["watch-torn"], 1);
     told
 }
 
@@ -163,15 +163,15 @@ async fn a_list_breaks_in_its_middle() {
 #[tokio::test(start_paused = true)]
 async fn watches_are_disturbed() {
     let (shortest, longest) = (seconds(25), seconds(25));
-    assert_eq!(watched(Trouble::WatchCut { shortest, longest }, false).await, ["0", "1", "2", "cut"]);
-    assert_eq!(watched(Trouble::WatchExpired { shortest, longest }, false).await, ["0", "1", "2", "410"]);
-    assert_eq!(watched(Trouble::WatchSilent { shortest, longest }, false).await, ["0", "1", "2"]);
-    let twice = watched(Trouble::DuplicateEvents { per_mille: 1000 }, false).await;
+    assert_eq!(watched(FaultEffect::WatchCut { shortest, longest }, false).await, ["0", "1", "2", "cut"]);
+    assert_eq!(watched(FaultEffect::WatchExpired { shortest, longest }, false).await, ["0", "1", "2", "410"]);
+    assert_eq!(watched(FaultEffect::WatchSilent { shortest, longest }, false).await, ["0", "1", "2"]);
+    let twice = watched(FaultEffect::DuplicateEvents { per_mille: 1000 }, false).await;
     assert_eq!(twice[..4], ["0", "0", "1", "1"]);
     // the first comes with what is there already
     let place = |said: &[String]| (1..said.len()).find(|at| said[*at] == "bookmark").unwrap();
-    let calm = watched(Trouble::LateBookmarks { by: Duration::ZERO }, true).await;
-    let late = watched(Trouble::LateBookmarks { by: seconds(30) }, true).await;
+    let calm = watched(FaultEffect::LateBookmarks { by: Duration::ZERO }, true).await;
+    let late = watched(FaultEffect::LateBookmarks { by: seconds(30) }, true).await;
     assert!(place(&late) >= place(&calm) + 3, "{late:?} {calm:?}");
 }
 
@@ -192,8 +192,9 @@ async fn a_cluster_is_away_for_a_while() {
 async fn restored_cluster_equals_its_backup() {
     let (sandbox, client) = instant();
     let saved = write(&client, "one", "saved").await.unwrap();
-    let plan =
-        FaultPlan::new(1).event(seconds(1), ClusterEvent::BackUp).event(seconds(5), ClusterEvent::Restore);
+    let plan = FaultPlan::new(1)
+        .event(seconds(1), PlannedClusterEvent::BackUp)
+        .event(seconds(5), PlannedClusterEvent::Restore);
     sandbox.set_faults(&plan);
     tokio::time::sleep(seconds(2)).await;
     write(&client, "one", "lost").await.unwrap();
@@ -210,11 +211,12 @@ async fn restored_cluster_equals_its_backup() {
 #[tokio::test(start_paused = true)]
 async fn webhooks_change_written_objects() {
     let (sandbox, client) = instant();
-    let sidecar = Mutation::Sidecar { name: "proxy".to_owned(), image: "proxy:1".to_owned() };
-    let replicas = Mutation::Set { path: vec!["spec".to_owned(), "replicas".to_owned()], value: json!(1) };
+    let sidecar = WebhookMutation::Sidecar { name: "proxy".to_owned(), image: "proxy:1".to_owned() };
+    let replicas =
+        WebhookMutation::Set { path: vec!["spec".to_owned(), "replicas".to_owned()], value: json!(1) };
     let plan = FaultPlan::new(1)
-        .webhook(Webhook { resource: "pods".to_owned(), mutation: sidecar })
-        .webhook(Webhook { resource: "deployments.apps".to_owned(), mutation: replicas });
+        .webhook(MutatingWebhook { resource: "pods".to_owned(), mutation: sidecar })
+        .webhook(MutatingWebhook { resource: "deployments.apps".to_owned(), mutation: replicas });
     sandbox.set_faults(&plan);
     apply(&deployments(&client), "a", &deployment("web", 3, "web:1")).await.unwrap();
     tokio::time::sleep(seconds(30)).await;
@@ -230,7 +232,7 @@ async fn webhooks_change_written_objects() {
 async fn a_clock_is_off() {
     let options = SandboxOptions { epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::instant("test") };
     let (sandbox, client) = with(options);
-    sandbox.set_faults(&FaultPlan::new(1).event(SECOND, ClusterEvent::Skew(3600)));
+    sandbox.set_faults(&FaultPlan::new(1).event(SECOND, PlannedClusterEvent::Skew(3600)));
     tokio::time::sleep(seconds(2)).await;
     let made = write(&client, "one", "1").await.unwrap();
     let time = serde_json::to_value(made.metadata.creation_timestamp).unwrap();
@@ -256,8 +258,8 @@ async fn run(seed: u64) -> (String, u64) {
         log.push_str(&format!("{number} {written:?}\n"));
         tokio::time::sleep(SECOND).await;
     }
-    log.push_str(&format!("{:?}\n{:?}", sandbox.requests(), sandbox.struck()));
-    (log, sandbox.struck().values().sum())
+    log.push_str(&format!("{:?}\n{:?}", sandbox.requests(), sandbox.fault_counts()));
+    (log, sandbox.fault_counts().values().sum())
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,10 +276,10 @@ async fn answers_that_are_no_watch_come_whole() {
     let (sandbox, client) = instant();
     let (shortest, longest) = (Duration::ZERO, Duration::ZERO);
     for trouble in [
-        Trouble::WatchCut { shortest, longest },
-        Trouble::WatchSilent { shortest, longest },
-        Trouble::WatchExpired { shortest, longest },
-        Trouble::DuplicateEvents { per_mille: 1000 },
+        FaultEffect::WatchCut { shortest, longest },
+        FaultEffect::WatchSilent { shortest, longest },
+        FaultEffect::WatchExpired { shortest, longest },
+        FaultEffect::DuplicateEvents { per_mille: 1000 },
     ] {
         sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(RequestMatch::any(), trouble.clone())));
         let written = write(&client, "one", &format!("{trouble:?}")).await.map(|_| ());

@@ -7,19 +7,19 @@ use kube::api::ListParams;
 use kube::core::GroupVersionKind;
 use kube::discovery::ApiResource;
 use kube::{Api, Client, api::DynamicObject};
-use sandbox::{Pods, SandboxOptions};
+use sandbox::{PodMode, SandboxOptions};
 use serde_json::{Value, json};
 
 use crate::support::{apply, deployment, deployments, refused, with};
 
-fn options(pods: Pods) -> SandboxOptions {
+fn options(pods: PodMode) -> SandboxOptions {
     // other draws of the seed shall not matter
     let pod_start = (Duration::from_secs(2), Duration::from_secs(2));
     SandboxOptions { pods, pod_start, epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::default() }
 }
 
 /// Every status of every workload, and the endpoints, each half second of a minute.
-async fn minute(pods: Pods, objects: &[Value]) -> Vec<String> {
+async fn minute(pods: PodMode, objects: &[Value]) -> Vec<String> {
     let (_sandbox, client) = with(options(pods));
     for object in objects {
         let kind = object["kind"].as_str().unwrap();
@@ -55,7 +55,7 @@ async fn statuses(api: &Api<DynamicObject>) -> String {
 }
 
 async fn check(objects: &[Value]) {
-    let (stored, hidden) = (minute(Pods::Stored, objects).await, minute(Pods::Virtual, objects).await);
+    let (stored, hidden) = (minute(PodMode::Stored, objects).await, minute(PodMode::Virtual, objects).await);
     for (half_seconds, (left, right)) in stored.iter().zip(&hidden).enumerate() {
         assert_eq!(left, right, "look {half_seconds}");
     }
@@ -85,7 +85,7 @@ async fn sets_and_jobs_too() {
 
 #[tokio::test(start_paused = true)]
 async fn virtual_pods_return_not_simulated() {
-    let (_sandbox, client) = with(options(Pods::Virtual));
+    let (_sandbox, client) = with(options(PodMode::Virtual));
     apply(&deployments(&client), "test", &deployment("web", 1, "web:1")).await.unwrap();
     let pods: Api<Pod> = Api::default_namespaced(client);
     let status = refused(pods.list(&ListParams::default()).await);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::{Pods, Sandbox, SandboxOptions, Scenario};
+use sandbox::{PodMode, Sandbox, SandboxOptions, Scenario};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tutti::controller::ManifestOrigin;
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
             let start = Duration::from_secs(schedule.slow);
             SandboxOptions {
                 seed,
-                pods: Pods::Virtual,
+                pods: PodMode::Virtual,
                 pod_start: (start / 3, start),
                 ..SandboxOptions::instant(name)
             }

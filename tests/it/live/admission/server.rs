@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::{Method, Request};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use live::Cluster;
+use live::LiveCluster;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tutti::model::{GroupVersionKind, usual_plural};
@@ -56,7 +56,7 @@ fn path(object: &Value) -> String {
 }
 
 impl Server {
-    pub async fn of(cluster: &Cluster) -> Self {
+    pub async fn of(cluster: &LiveCluster) -> Self {
         let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
         let options = KubeConfigOptions { context: Some("admin".to_owned()), ..KubeConfigOptions::default() };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");

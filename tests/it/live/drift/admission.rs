@@ -9,7 +9,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use live::Cluster;
+use live::LiveCluster;
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl Webhook {
     }
 
     /// Has it called for Deployments and ConfigMaps of one namespace.
-    pub async fn register(&self, cluster: &Cluster, namespace: &str) {
+    pub async fn register(&self, cluster: &LiveCluster, namespace: &str) {
         let rules = json!([{"apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["UPDATE"],
             "resources": ["configmaps", "deployments"]}]);
         let configuration = json!({

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Map, Value, json};
 
 use super::super::support::{Scene, say};
@@ -120,7 +120,7 @@ fn row(scene: &str, index: usize, row: &Value) -> Row {
 }
 
 impl Row {
-    fn is_on(&self, cluster: &Cluster) -> bool {
+    fn is_on(&self, cluster: &LiveCluster) -> bool {
         let minor = cluster.version().split('.').nth(1).and_then(|minor| minor.parse().ok());
         minor.is_some_and(|minor: u64| minor >= self.since)
     }
@@ -131,7 +131,7 @@ impl Row {
         format!("/{served}/{namespace}{plural}/{}", self.name)
     }
 
-    async fn edit(&self, scene: &Scene, cluster: &Cluster) {
+    async fn edit(&self, scene: &Scene, cluster: &LiveCluster) {
         let patch = Value::from(self.edit.clone()).to_string();
         let kind = self.kind.1;
         let mut arguments = vec!["patch", kind, &self.name, "--type=json", "--patch", &patch];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use live::{Asked, Cluster};
+use live::{AuditedRequest, LiveCluster};
 use serde_json::{Value, json};
 
 use super::super::support::{Scene, configmap, deployment, say};
@@ -17,17 +17,17 @@ const QUIET: Duration = Duration::from_secs(5);
 
 /// One cluster, and the account that tutti has there.
 pub struct Counted {
-    pub cluster: &'static Cluster,
+    pub cluster: &'static LiveCluster,
     user: String,
     /// For `--cluster`.
     pub way: String,
 }
 
 impl Counted {
-    pub async fn new(scene: &Scene, cluster: &'static Cluster) -> Self {
+    pub async fn new(scene: &Scene, cluster: &'static LiveCluster) -> Self {
         let (name, namespace) = (cluster.name(), scene.name());
         let path = scene.folder().join(format!("{name}.yaml"));
-        let user = cluster.account(namespace, "tutti", &path).await.expect("an account");
+        let user = cluster.create_account(namespace, "tutti", &path).await.expect("an account");
         Self { cluster, user, way: format!("{name}={}#admin", path.display()) }
     }
 
@@ -37,8 +37,8 @@ impl Counted {
     }
 
     /// All that it asked; a watch when it is over.
-    pub fn all(&self) -> Vec<Asked> {
-        self.cluster.asked_by(&self.user).expect("an audit log")
+    pub fn all(&self) -> Vec<AuditedRequest> {
+        self.cluster.requests_of(&self.user).expect("an audit log")
     }
 
     /// After a start: waits until it has read this cluster again, and finds all well there. `before`: how much it had asked.
@@ -57,9 +57,10 @@ impl Counted {
 
     /// What it asked, but for what costs the same whatever happens to an object: watches, probes, pods of what is not
     /// healthy, and what the cluster serves, which other tests change meanwhile.
-    pub fn asked(&self) -> Vec<Asked> {
-        let is_counted =
-            |it: &Asked| it.verb != "watch" && it.resource != "pods" && !it.resource.starts_with('/');
+    pub fn asked(&self) -> Vec<AuditedRequest> {
+        let is_counted = |it: &AuditedRequest| {
+            it.verb != "watch" && it.resource != "pods" && !it.resource.starts_with('/')
+        };
         self.all().into_iter().filter(is_counted).collect()
     }
 }
@@ -71,14 +72,14 @@ fn said(object: &Value) -> Value {
     json!([object["data"], object["spec"], object["metadata"]["labels"], annotations])
 }
 
-pub fn is_about(asked: &Asked, kind: &str, name: &str) -> bool {
+pub fn is_about(asked: &AuditedRequest, kind: &str, name: &str) -> bool {
     let path = asked.uri.split('?').next().unwrap_or_default();
     path.ends_with(&format!("/{kind}/{name}"))
 }
 
 /// `patch configmaps`; with the status where it did not go through, but for what was looked for and is not there.
-pub fn named(asked: &[Asked]) -> Vec<String> {
-    let name = |it: &Asked| match it.status {
+pub fn named(asked: &[AuditedRequest]) -> Vec<String> {
+    let name = |it: &AuditedRequest| match it.status {
         200..300 | 404 => format!("{} {}", it.verb, it.resource),
         status => format!("{} {} {status}", it.verb, it.resource),
     };
@@ -91,7 +92,7 @@ fn signal(scene: &Scene, signal: &str) {
     assert!(Command::new("kill").args([signal, &id]).status().expect("kill starts").success());
 }
 
-async fn edit(scene: &Scene, row: &Row, cluster: &Cluster) {
+async fn edit(scene: &Scene, row: &Row, cluster: &LiveCluster) {
     for edit in &row.edits {
         let (arguments, input) = edit.of(row, scene.name());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use futures::future::join_all;
-use live::Cluster;
+use live::LiveCluster;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub struct Account {
 struct Member {
     /// What the repository calls it.
     name: &'static str,
-    server: &'static Cluster,
+    server: &'static LiveCluster,
     way: String,
 }
 
@@ -33,9 +33,9 @@ impl Account {
         Some(Self::on(scene, members).await)
     }
 
-    pub async fn on(scene: Scene, members: Vec<(&'static str, &'static Cluster)>) -> Self {
+    pub async fn on(scene: Scene, members: Vec<(&'static str, &'static LiveCluster)>) -> Self {
         scene.write_instance("poll: 1s\n  caps: {deletes: 100, deletePercent: 100}");
-        let of_member = |(name, server): (&'static str, &'static Cluster)| {
+        let of_member = |(name, server): (&'static str, &'static LiveCluster)| {
             let path = scene.folder().join(format!("{name}.yaml"));
             Member { name, server, way: format!("{name}={}#admin", path.display()) }
         };

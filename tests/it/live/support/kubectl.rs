@@ -1,11 +1,11 @@
 //! What kubectl makes of a manifest, to compare with what tutti makes of it.
 
-use live::Cluster;
+use live::LiveCluster;
 use serde_json::{Value, json};
 
 /// What `kubectl apply --server-side` makes of a manifest in this namespace where nothing of the name is: the server fills in its
 /// defaults, and nothing is stored. Under another name, as the one of the manifest is taken.
-pub async fn as_kubectl(cluster: &Cluster, namespace: &str, manifest: &Value) -> Value {
+pub async fn as_kubectl(cluster: &LiveCluster, namespace: &str, manifest: &Value) -> Value {
     let mut manifest = manifest.clone();
     let name = manifest["metadata"]["name"].as_str().expect("a name").to_owned();
     manifest["metadata"]["name"] = json!(format!("{name}-kubectl"));

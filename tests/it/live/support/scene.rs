@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use live::{Cluster, Gitea, Live};
+use live::{GiteaServer, LiveCluster, LiveEnvironment};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -24,8 +24,8 @@ const DOORS: [&str; 5] = ["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.
 /// Its name is that of the repository on the forge, of the instance, and of its namespace.
 pub struct Scene {
     name: &'static str,
-    live: &'static Live,
-    clusters: Vec<&'static Cluster>,
+    live: &'static LiveEnvironment,
+    clusters: Vec<&'static LiveCluster>,
     pub worktree: Worktree,
     tutti: Mutex<Option<Tutti>>,
     secrets: Mutex<Vec<(String, String)>>,
@@ -64,14 +64,14 @@ impl Scene {
     }
 
     /// On other servers than those that the tests share.
-    pub async fn on(live: &'static Live, name: &'static str) -> Self {
+    pub async fn on(live: &'static LiveEnvironment, name: &'static str) -> Self {
         Self::with(live, name, live.clusters().iter().collect(), None).await
     }
 
     async fn with(
-        live: &'static Live,
+        live: &'static LiveEnvironment,
         name: &'static str,
-        clusters: Vec<&'static Cluster>,
+        clusters: Vec<&'static LiveCluster>,
         servers: Option<Servers>,
     ) -> Self {
         let gitea = live.gitea().expect("the setup has one");
@@ -153,15 +153,15 @@ spec:
         self.name
     }
 
-    pub fn gitea(&self) -> &'static Gitea {
+    pub fn gitea(&self) -> &'static GiteaServer {
         self.live.gitea().expect("the setup has one")
     }
 
-    pub fn clusters(&self) -> &[&'static Cluster] {
+    pub fn clusters(&self) -> &[&'static LiveCluster] {
         &self.clusters
     }
 
-    pub fn cluster(&self, index: usize) -> &'static Cluster {
+    pub fn cluster(&self, index: usize) -> &'static LiveCluster {
         self.clusters[index]
     }
 
@@ -208,8 +208,9 @@ spec:
             ("TUTTI_SECRET_API".to_owned(), "a-token-of-the-whole-api".to_owned()),
         ];
         variables.extend(self.secrets.lock().iter().cloned());
-        if let Ok(Ok(helm)) = live::Helm::from_env() {
-            variables.push((::tutti::chart::RENDERER_VARIABLE.to_owned(), helm.render.display().to_string()));
+        if let Ok(Ok(helm)) = live::HelmPrograms::from_env() {
+            variables
+                .push((::tutti::chart::RENDERER_VARIABLE.to_owned(), helm.helm_render.display().to_string()));
         }
         variables
     }
@@ -304,7 +305,7 @@ spec:
     }
 
     /// The same of some clusters.
-    pub async fn says_of(&self, clusters: &[&Cluster], words: &[&str]) {
+    pub async fn says_of(&self, clusters: &[&LiveCluster], words: &[&str]) {
         for cluster in clusters {
             let name = cluster.name();
             let is_it = |line: &str| line.contains(name) && words.iter().all(|word| line.contains(word));
@@ -354,12 +355,12 @@ spec:
     }
 
     /// An object of the scene's namespace: `kind` is the path's (`apis/apps/v1/…/deployments`), short.
-    pub async fn object(&self, cluster: &Cluster, kind: &str, name: &str) -> Result<Value, String> {
+    pub async fn object(&self, cluster: &LiveCluster, kind: &str, name: &str) -> Result<Value, String> {
         cluster.get(&self.path(kind, name)).await.map_err(|error| error.to_string())
     }
 
     /// Objects of the scene's namespace, with a query such as `?labelSelector=…`.
-    pub async fn list(&self, cluster: &Cluster, kind: &str, query: &str) -> Vec<Value> {
+    pub async fn list(&self, cluster: &LiveCluster, kind: &str, query: &str) -> Vec<Value> {
         let answer = cluster.get(&self.path(kind, query)).await.expect("a list");
         answer["items"].as_array().cloned().unwrap_or_default()
     }
@@ -373,12 +374,12 @@ spec:
     }
 
     /// Objects of ours, by label.
-    pub async fn ours(&self, cluster: &Cluster, kind: &str) -> Vec<Value> {
+    pub async fn ours(&self, cluster: &LiveCluster, kind: &str) -> Vec<Value> {
         self.list(cluster, kind, &format!("?labelSelector=tutti.dev%2Fmanaged-by%3D{}", self.name)).await
     }
 
     /// kubectl's own word for it: all replicas of the Deployment are ready and run this image.
-    pub async fn ready(&self, cluster: &Cluster, deployment: &str, image: &str, replicas: u32) {
+    pub async fn ready(&self, cluster: &LiveCluster, deployment: &str, image: &str, replicas: u32) {
         let wanted = format!("{image} {replicas}/{replicas}");
         let template = "jsonpath={.spec.template.spec.containers[0].image} {.status.readyReplicas}/{.status.updatedReplicas}";
         let arguments = ["get", "deployment", deployment, "-n", self.name, "-o", template];

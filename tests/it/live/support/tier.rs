@@ -5,7 +5,7 @@ use std::env;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use live::{Cluster, Live, Setup, Tier};
+use live::{LiveCluster, LiveEnvironment, LiveSetup, Tier};
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How long a condition may take to come true. Generous: two cores carry four clusters, and a controller
@@ -13,7 +13,7 @@ use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The failure is kept too: one failed start is enough.
-static TIER: OnceCell<Result<Option<Live>, String>> = OnceCell::const_new();
+static TIER: OnceCell<Result<Option<LiveEnvironment>, String>> = OnceCell::const_new();
 
 /// Held for writing while API servers of the last two clusters are stopped.
 static LAST: RwLock<()> = RwLock::const_new(());
@@ -35,12 +35,12 @@ impl Servers {
 }
 
 /// `None` when it is not available, which was said; a failure to start fails the test.
-pub async fn tier() -> Option<&'static Live> {
+pub async fn tier() -> Option<&'static LiveEnvironment> {
     let started = TIER.get_or_init(async || start().await.map_err(|error| error.to_string())).await;
     started.as_ref().unwrap_or_else(|error| panic!("{error}")).as_ref()
 }
 
-async fn start() -> Result<Option<Live>, live::Error> {
+async fn start() -> Result<Option<LiveEnvironment>, live::Error> {
     let programs = match tokio::task::spawn_blocking(Tier::from_env).await.expect("no panic")? {
         Tier::Ready(programs) => programs,
         Tier::Absent(line) => {
@@ -49,8 +49,8 @@ async fn start() -> Result<Option<Live>, live::Error> {
         }
     };
     let begin = Instant::now();
-    let tier = Live::start(&programs, &Setup::new(4).with_old(1)).await?;
-    let versions: BTreeSet<&str> = tier.clusters().iter().map(Cluster::version).collect();
+    let tier = LiveEnvironment::start(&programs, &LiveSetup::new(4).with_old(1)).await?;
+    let versions: BTreeSet<&str> = tier.clusters().iter().map(LiveCluster::version).collect();
     let is_mandatory = env::var("TUTTI_LIVE").is_ok_and(|value| value == "1");
     assert!(!is_mandatory || versions.len() == 2, "two versions of Kubernetes are to run, not {versions:?}");
     say(&format!("live tests: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));

@@ -65,7 +65,7 @@ pub fn world<'a>(clusters: impl Iterator<Item = (&'a String, &'a Sandbox)>) -> W
 fn list(sandbox: &Sandbox, path: &str) -> Vec<Value> {
     let request = Request::get(path).body(Full::new(Bytes::new())).expect("a request");
     let answer = async {
-        let answer = sandbox.undisturbed().call(request).await.expect("an answer");
+        let answer = sandbox.without_faults().call(request).await.expect("an answer");
         answer.into_body().collect().await.expect("a body").to_bytes()
     };
     let bytes = answer.now_or_never().expect("it is answered at once");

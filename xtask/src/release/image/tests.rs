@@ -12,27 +12,31 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use self::image_root::RUN;
-use super::super::debian::Pin;
+use super::super::debian::PackagePin;
 use super::*;
 use crate::release::{build, read};
 
-fn package(files: &[(&str, Content)]) -> Package {
-    let pin =
-        Pin { name: "p".into(), version: "1".into(), architecture: "amd64".into(), sha256: String::new() };
+fn package(files: &[(&str, FileContent)]) -> DebianPackage {
+    let pin = PackagePin {
+        name: "p".into(),
+        version: "1".into(),
+        architecture: "amd64".into(),
+        sha256: String::new(),
+    };
     let files = files.iter().map(|(path, content)| ((*path).to_owned(), (0o644, content.clone()))).collect();
-    Package { pin, control: "Package: p\n".to_owned(), files }
+    DebianPackage { pin, control: "Package: p\n".to_owned(), files }
 }
 
 #[test]
 fn links_are_followed_within_a_package() {
-    let link = |target: &str| Content::Link(target.to_owned());
+    let link = |target: &str| FileContent::Link(target.to_owned());
     let packages = [package(&[
         ("lib64/loader", link("/lib/x/loader")),
         ("lib/x/loader", link("loader-2")),
-        ("lib/x/loader-2", Content::File(b"loader".to_vec())),
+        ("lib/x/loader-2", FileContent::File(b"loader".to_vec())),
         ("lib/x/circle", link("circle")),
     ])];
-    let found = |wanted: &str| find(&packages, |path| path == wanted).map(|(_, bytes)| bytes);
+    let found = |wanted: &str| find_file(&packages, |path| path == wanted).map(|(_, bytes)| bytes);
     assert_eq!(found("lib64/loader"), Some(b"loader".to_vec()));
     assert_eq!(found("lib/x/circle"), None);
     assert_eq!(found("lib/x/other"), None);
@@ -44,18 +48,18 @@ fn missing_library_or_version_is_named() {
     let folder = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
     let own = |name: &str| {
         let bytes = fs::read(format!("/{folder}/{name}")).unwrap();
-        (format!("{folder}/{name}"), Content::File(bytes))
+        (format!("{folder}/{name}"), FileContent::File(bytes))
     };
     let loader = if architecture == "amd64" { "ld-linux-x86-64.so.2" } else { "ld-linux-aarch64.so.1" };
     let (libc, loader) = (own("libc.so.6"), own(loader));
     let packages = [package(&[(libc.0.as_str(), libc.1), (loader.0.as_str(), loader.1)])];
     let lay = |library: &str, version: &str| {
-        let needs = Needs {
+        let needs = ElfRequirements {
             loader: None,
             libraries: [library.to_owned()].into(),
             versions: [(library.to_owned(), version.to_owned())].into(),
         };
-        let mut tree = Tree::default();
+        let mut tree = FileTree::default();
         libraries(&packages, &needs, architecture, &mut tree, &mut BTreeSet::new()).map(|()| tree)
     };
     assert!(lay("libc.so.6", "GLIBC_2.17").unwrap().get(&format!("{folder}/libc.so.6")).is_some());
@@ -110,13 +114,13 @@ fn output(program: &str, arguments: &[&str]) -> String {
     build::text(command).unwrap()
 }
 
-struct Unpacked {
+struct UnpackedImage {
     root: PathBuf,
     /// The image's, as `NAME=VALUE`.
     environment: Vec<String>,
 }
 
-impl Unpacked {
+impl UnpackedImage {
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", RUN, "sh"]).arg(&self.root).args(&self.environment);
@@ -154,8 +158,8 @@ impl Unpacked {
 }
 
 fn write_image(binary: &Path, out: &Path) -> String {
-    let programs = Programs { binary: Some(binary.to_owned()), any_size: true };
-    run(&Options { programs, out: out.to_owned(), tar: true, arch: None, update_pins: false }).unwrap();
+    let programs = ReleasePrograms { binary: Some(binary.to_owned()), any_size: true };
+    run(&ImageOptions { programs, out: out.to_owned(), tar: true, arch: None, update_pins: false }).unwrap();
     let index: Value = serde_json::from_slice(&read(&out.join("oci/index.json")).unwrap()).unwrap();
     index["manifests"][0]["digest"].as_str().unwrap().to_owned()
 }
@@ -229,7 +233,7 @@ fn image_runs_read_only_without_a_shell() {
     assert_eq!(process["args"], serde_json::json!(["/usr/bin/tutti", "run"]));
     let environment =
         process["env"].as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect();
-    let unpacked = Unpacked { root: at("bundle/rootfs"), environment };
+    let unpacked = UnpackedImage { root: at("bundle/rootfs"), environment };
     let mut expected: BTreeSet<String> =
         FILES.replace("MACHINE", std::env::consts::ARCH).split(' ').map(str::to_owned).collect();
     let mut found = unpacked.paths();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::schema::{self, is};
-use crate::status::FieldError;
+use crate::api_error::FieldError;
 
 /// Validates the embedded resources of an object, which is a resource itself.
 pub(super) fn below(schema: &Value, object: &Value) -> Vec<FieldError> {

@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use super::super::show::shown;
-use crate::status::FieldError;
+use super::super::message_text::value_text;
+use crate::api_error::FieldError;
 
 /// Errors, and the number of checks that passed: of alternatives that all fail, the one with the most passed checks is
 /// reported.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct SchemaFindings {
     pub(super) errors: Vec<FieldError>,
     pub(super) matches: usize,
 }
 
-impl Findings {
+impl SchemaFindings {
     pub(super) fn is_valid(&self) -> bool {
         self.errors.is_empty()
     }
@@ -33,12 +33,12 @@ impl Findings {
 
 /// A place: `base` is the whole's path, `name` the path within what is checked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'p> {
+pub(super) struct FindingPath<'p> {
     pub(super) base: &'p str,
     pub(super) name: &'p str,
 }
 
-impl Place<'_> {
+impl FindingPath<'_> {
     fn field(self) -> String {
         match (self.base, self.name.trim_start_matches('.')) {
             ("", "") => "<nil>".to_owned(),
@@ -49,7 +49,7 @@ impl Place<'_> {
     }
 
     pub(super) fn invalid(self, value: &Value, rule: &str) -> FieldError {
-        let message = format!("Invalid value: {}: {} in body {rule}", shown(value), self.name);
+        let message = format!("Invalid value: {}: {} in body {rule}", value_text(value), self.name);
         FieldError { field: self.field(), reason: "FieldValueInvalid", message }
     }
 
@@ -72,7 +72,7 @@ impl Place<'_> {
 
     pub(super) fn required(self, name: &str) -> FieldError {
         let name = format!("{}.{name}", self.name);
-        FieldError::required(Place { name: &name, ..self }.field(), "")
+        FieldError::required(FindingPath { name: &name, ..self }.field(), "")
     }
 
     pub(super) fn too_many(self, found: usize, most: i64) -> FieldError {
@@ -104,7 +104,11 @@ impl Place<'_> {
         FieldError {
             field: self.field(),
             reason: "FieldValueNotSupported",
-            message: format!("Unsupported value: {}: supported values: {}", shown(value), said.join(", ")),
+            message: format!(
+                "Unsupported value: {}: supported values: {}",
+                value_text(value),
+                said.join(", ")
+            ),
         }
     }
 }

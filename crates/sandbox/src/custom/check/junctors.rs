@@ -3,11 +3,16 @@
 use serde_json::Value;
 
 use super::super::schema::list;
-use super::findings::{Findings, Place};
+use super::findings::{FindingPath, SchemaFindings};
 use super::value::check as check_value;
 
-pub(super) fn check(place: Place<'_>, schema: &Value, new: &Value, old: Option<&Value>) -> Findings {
-    let mut found = Findings::default();
+pub(super) fn check(
+    place: FindingPath<'_>,
+    schema: &Value,
+    new: &Value,
+    old: Option<&Value>,
+) -> SchemaFindings {
+    let mut found = SchemaFindings::default();
     let run = |below: &Value| check_value(place.base, place.name, below, new, old);
     any_of(place, list(schema, "anyOf"), &run, &mut found);
     one_of(place, list(schema, "oneOf"), &run, &mut found);
@@ -21,11 +26,16 @@ pub(super) fn check(place: Place<'_>, schema: &Value, new: &Value, old: Option<&
     found
 }
 
-fn any_of(place: Place<'_>, all: &[Value], run: &dyn Fn(&Value) -> Findings, found: &mut Findings) {
+fn any_of(
+    place: FindingPath<'_>,
+    all: &[Value],
+    run: &dyn Fn(&Value) -> SchemaFindings,
+    found: &mut SchemaFindings,
+) {
     if all.is_empty() {
         return;
     }
-    let mut best: Option<Findings> = None;
+    let mut best: Option<SchemaFindings> = None;
     for below in all {
         let result = run(below);
         if result.is_valid() {
@@ -39,12 +49,17 @@ fn any_of(place: Place<'_>, all: &[Value], run: &dyn Fn(&Value) -> Findings, fou
     found.merge(best.unwrap_or_default());
 }
 
-fn one_of(place: Place<'_>, all: &[Value], run: &dyn Fn(&Value) -> Findings, found: &mut Findings) {
+fn one_of(
+    place: FindingPath<'_>,
+    all: &[Value],
+    run: &dyn Fn(&Value) -> SchemaFindings,
+    found: &mut SchemaFindings,
+) {
     if all.is_empty() {
         return;
     }
-    let mut best: Option<Findings> = None;
-    let mut first: Option<Findings> = None;
+    let mut best: Option<SchemaFindings> = None;
+    let mut first: Option<SchemaFindings> = None;
     let mut valid = 0;
     for below in all {
         let result = run(below);
@@ -66,7 +81,12 @@ fn one_of(place: Place<'_>, all: &[Value], run: &dyn Fn(&Value) -> Findings, fou
     found.merge(best.unwrap_or_default());
 }
 
-fn all_of(place: Place<'_>, all: &[Value], run: &dyn Fn(&Value) -> Findings, found: &mut Findings) {
+fn all_of(
+    place: FindingPath<'_>,
+    all: &[Value],
+    run: &dyn Fn(&Value) -> SchemaFindings,
+    found: &mut SchemaFindings,
+) {
     let mut valid = 0;
     for below in all {
         let result = run(below);

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::super::message_text::value_text;
 use super::super::schema::{self, list, text};
-use super::super::show::shown;
+use crate::api_error::FieldError;
 use crate::object;
-use crate::status::FieldError;
 
 pub(super) fn mistakes(schema: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -53,7 +53,7 @@ fn doubles(path: &str, items: &[Value], errors: &mut Vec<FieldError>) {
             errors.push(FieldError {
                 field: format!("{path}[{at}]"),
                 reason: "FieldValueDuplicate",
-                message: format!("Duplicate value: {}", shown(item)),
+                message: format!("Duplicate value: {}", value_text(item)),
             });
         }
     }

@@ -15,8 +15,8 @@ mod value;
 
 use serde_json::Value;
 
+use crate::api_error::FieldError;
 use crate::registry::ResourceKind;
-use crate::status::FieldError;
 
 pub(super) use embedded::mistakes as embedded;
 

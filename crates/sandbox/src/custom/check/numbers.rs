@@ -2,9 +2,9 @@
 
 use serde_json::{Number, Value};
 
+use super::super::message_text;
 use super::super::schema::{is, text};
-use super::super::show;
-use super::findings::{Findings, Place};
+use super::findings::{FindingPath, SchemaFindings};
 use super::{formats, value::types};
 
 /// Type and format of a value as read from JSON.
@@ -41,8 +41,8 @@ fn bound(schema: &Value, field: &str) -> Option<Number> {
     }
 }
 
-pub(super) fn check(place: Place<'_>, schema: &Value, value: &Value) -> Findings {
-    let mut found = Findings { errors: Vec::new(), matches: 1 };
+pub(super) fn check(place: FindingPath<'_>, schema: &Value, value: &Value) -> SchemaFindings {
+    let mut found = SchemaFindings { errors: Vec::new(), matches: 1 };
     if let Some(why) = out_of_range(schema, value) {
         found.add(place.general(&format!("Checked value must be of type {why} in {}", place.name)));
     }
@@ -56,7 +56,7 @@ pub(super) fn check(place: Place<'_>, schema: &Value, value: &Value) -> Findings
         let quotient = float(value) / cut(&factor);
         // a quotient that no whole number of 64 bits holds is not taken as whole
         if quotient != quotient.trunc() || quotient.abs() >= 9.2e18 {
-            let why = format!("should be a multiple of {}", show::number(cut(&factor)));
+            let why = format!("should be a multiple of {}", message_text::number(cut(&factor)));
             found.add(place.invalid(value, &why));
         }
     }
@@ -64,14 +64,14 @@ pub(super) fn check(place: Place<'_>, schema: &Value, value: &Value) -> Findings
         let (least, open) = (cut(&least), is(schema, "exclusiveMinimum"));
         if float(value) < least || (open && float(value) == least) {
             let than = if open { "greater than" } else { "greater than or equal to" };
-            found.add(place.invalid(value, &format!("should be {than} {}", show::number(least))));
+            found.add(place.invalid(value, &format!("should be {than} {}", message_text::number(least))));
         }
     }
     if let Some(most) = bound(schema, "maximum") {
         let (most, open) = (cut(&most), is(schema, "exclusiveMaximum"));
         if float(value) > most || (open && float(value) == most) {
             let than = if open { "less than" } else { "less than or equal to" };
-            found.add(place.invalid(value, &format!("should be {than} {}", show::number(most))));
+            found.add(place.invalid(value, &format!("should be {than} {}", message_text::number(most))));
         }
     }
     found

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::api_error::FieldError;
 use crate::custom::scale::{count, text};
 use crate::registry::ResourceKind;
-use crate::status::FieldError;
 
 pub(super) fn mistakes(kind: &ResourceKind, object: &Value) -> Vec<FieldError> {
     let Some(paths) = &kind.scale_paths else { return Vec::new() };

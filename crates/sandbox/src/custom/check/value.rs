@@ -4,13 +4,19 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::super::schema::{self, is, list, number, text};
-use super::findings::{Findings, Place};
+use super::findings::{FindingPath, SchemaFindings};
 use super::{formats, junctors, numbers};
 
 /// Validates `new` at `name` below `base`. A value equal to `old` passes.
-pub(super) fn check(base: &str, name: &str, schema: &Value, new: &Value, old: Option<&Value>) -> Findings {
-    let place = Place { base, name };
-    let mut found = Findings::default();
+pub(super) fn check(
+    base: &str,
+    name: &str,
+    schema: &Value,
+    new: &Value,
+    old: Option<&Value>,
+) -> SchemaFindings {
+    let place = FindingPath { base, name };
+    let mut found = SchemaFindings::default();
     if new.is_null() {
         found.merge(of_type(place, schema, new));
         found.merge(of_enum(place, schema, new));
@@ -18,13 +24,13 @@ pub(super) fn check(base: &str, name: &str, schema: &Value, new: &Value, old: Op
         run(place, schema, new, old, &mut found);
     }
     if !found.is_valid() && old == Some(new) {
-        return Findings::default();
+        return SchemaFindings::default();
     }
     found
 }
 
-fn run(place: Place<'_>, schema: &Value, new: &Value, old: Option<&Value>, found: &mut Findings) {
-    let mut step = |part: Findings| {
+fn run(place: FindingPath<'_>, schema: &Value, new: &Value, old: Option<&Value>, found: &mut SchemaFindings) {
+    let mut step = |part: SchemaFindings| {
         found.merge(part);
         found.matches += 1;
     };
@@ -58,12 +64,14 @@ pub(super) fn types(schema: &Value) -> Vec<&str> {
     Some(text(schema, "type")).filter(|one| !one.is_empty()).into_iter().collect()
 }
 
-fn of_type(place: Place<'_>, schema: &Value, value: &Value) -> Findings {
+fn of_type(place: FindingPath<'_>, schema: &Value, value: &Value) -> SchemaFindings {
     let wanted = types(schema);
     let format = formats::of(schema);
-    let failed =
-        |wanted: &str, found: &str| Findings { errors: vec![place.wrong_type(wanted, found)], matches: 0 };
-    let passed = || Findings { errors: Vec::new(), matches: 1 };
+    let failed = |wanted: &str, found: &str| SchemaFindings {
+        errors: vec![place.wrong_type(wanted, found)],
+        matches: 0,
+    };
+    let passed = || SchemaFindings { errors: Vec::new(), matches: 1 };
     if value.is_null() {
         return match wanted.is_empty() || is(schema, "nullable") {
             true => passed(),
@@ -84,7 +92,7 @@ fn of_type(place: Place<'_>, schema: &Value, value: &Value) -> Findings {
     if fits { passed() } else { failed(&wanted.join(","), found) }
 }
 
-fn of_text(place: Place<'_>, schema: &Value, value: &Value, text_of_it: &str) -> Findings {
+fn of_text(place: FindingPath<'_>, schema: &Value, value: &Value, text_of_it: &str) -> SchemaFindings {
     let length = text_of_it.chars().count() as i64;
     let pattern = text(schema, "pattern");
     let error = if let Some(most) = number(schema, "maxLength").filter(|most| length > *most) {
@@ -96,30 +104,30 @@ fn of_text(place: Place<'_>, schema: &Value, value: &Value, text_of_it: &str) ->
     } else {
         None
     };
-    Findings { errors: error.into_iter().collect(), matches: 0 }
+    SchemaFindings { errors: error.into_iter().collect(), matches: 0 }
 }
 
-fn of_format(place: Place<'_>, schema: &Value, text: &str) -> Findings {
+fn of_format(place: FindingPath<'_>, schema: &Value, text: &str) -> SchemaFindings {
     let format = formats::of(schema);
-    let mut found = Findings::default();
+    let mut found = SchemaFindings::default();
     if !formats::fits(format, text) {
         found.add(place.wrong_type(format, text));
     }
     found
 }
 
-fn of_enum(place: Place<'_>, schema: &Value, value: &Value) -> Findings {
+fn of_enum(place: FindingPath<'_>, schema: &Value, value: &Value) -> SchemaFindings {
     let allowed = list(schema, "enum");
     let same = |one: &Value| one == value || numbers::same(one, value);
-    let mut found = Findings::default();
+    let mut found = SchemaFindings::default();
     if !allowed.is_empty() && !allowed.iter().any(same) {
         found.add(place.not_supported(value, allowed));
     }
     found
 }
 
-fn of_items(place: Place<'_>, schema: &Value, items: &[Value], old: Option<&Value>) -> Findings {
-    let mut found = Findings::default();
+fn of_items(place: FindingPath<'_>, schema: &Value, items: &[Value], old: Option<&Value>) -> SchemaFindings {
+    let mut found = SchemaFindings::default();
     if let Some(below) = schema::items(schema) {
         for (at, item) in items.iter().enumerate() {
             let name = format!("{}[{at}]", place.name);
@@ -147,8 +155,13 @@ fn counterpart<'o>(schema: &Value, item: &Value, old: Option<&'o Value>) -> Opti
     old?.as_array()?.iter().find(same)
 }
 
-fn of_fields(place: Place<'_>, schema: &Value, fields: &Map<String, Value>, old: Option<&Value>) -> Findings {
-    let mut found = Findings::default();
+fn of_fields(
+    place: FindingPath<'_>,
+    schema: &Value,
+    fields: &Map<String, Value>,
+    old: Option<&Value>,
+) -> SchemaFindings {
+    let mut found = SchemaFindings::default();
     let size = fields.len() as i64;
     if let Some(least) = number(schema, "minProperties").filter(|least| size < *least) {
         let why = format!("should have at least {least} properties");

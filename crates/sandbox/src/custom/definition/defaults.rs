@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::api_error::FieldError;
 use crate::custom::schema::{self, is};
 use crate::custom::{check, prune};
-use crate::status::FieldError;
 
 /// The defaults of the schema at `path` that break it.
 pub(super) fn mistakes(shape: &Value, path: &str, is_root: bool) -> Vec<FieldError> {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{hoist, names, openapi, versions};
+use super::{names, openapi, shared_parts, versions};
+use crate::api_error::FieldError;
 use crate::custom::schema::{is, list, text};
-use crate::status::FieldError;
 
 pub(super) fn spec(new: &Value) -> Vec<FieldError> {
     let spec = &new["spec"];
@@ -31,7 +31,7 @@ pub(super) fn spec(new: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid("spec.version", &json!(first), &why));
     }
     errors.extend(names::requested(new));
-    if let Some(shared) = hoist::shared(new, hoist::SCHEMA) {
+    if let Some(shared) = shared_parts::shared_part(new, shared_parts::SCHEMA) {
         let with_status = all.iter().any(|version| version["subresources"].get("status").is_some());
         errors.extend(openapi::of_version(shared, "spec.validation", with_status));
     }

@@ -1,23 +1,23 @@
 //! CustomResourceDefinitions: defaults, validation, and features that the sandbox does not simulate.
 //!
 //! The server validates a definition in an older form, in which a part shared by all versions stands once
-//! (`spec.validation`). Paths in messages follow that form ([`hoist`]).
+//! (`spec.validation`). Paths in messages follow that form ([`shared_parts`]).
 
 mod defaults;
 mod fields;
-mod hoist;
 mod names;
 mod openapi;
 mod refusal;
 mod rules;
+mod shared_parts;
 mod structural;
 mod versions;
 
 use serde_json::{Value, json};
 
+use crate::api_error::{ApiError, FieldError};
 use crate::custom::schema;
 use crate::object::{self, set_default};
-use crate::status::{ApiError, FieldError};
 
 pub(crate) use refusal::refuse;
 pub(crate) use versions::warnings;
@@ -30,7 +30,7 @@ pub(crate) fn fill(new: &mut Value) {
         set_default(new, &["spec", "names", "singular"], kind.to_lowercase());
         set_default(new, &["spec", "names", "listKind"], format!("{kind}List"));
     }
-    let unsaid = object::at(new, &["spec", "preserveUnknownFields"]) == Some(&Value::Bool(false));
+    let unsaid = object::value_at(new, &["spec", "preserveUnknownFields"]) == Some(&Value::Bool(false));
     if unsaid {
         object::take(new, &["spec", "preserveUnknownFields"]);
     }
@@ -144,7 +144,7 @@ pub(crate) fn mistakes(live: Option<&Value>, new: &Value) -> Vec<FieldError> {
     errors.extend(names::accepted(new, &["status", "acceptedNames"]));
     errors.extend(versions::stored(new));
     errors.extend(names::approval(live, new));
-    if object::at(new, &["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)) {
+    if object::value_at(new, &["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)) {
         errors.push(FieldError::invalid(
             "spec.preserveUnknownFields",
             &Value::Bool(true),
@@ -157,8 +157,8 @@ pub(crate) fn mistakes(live: Option<&Value>, new: &Value) -> Vec<FieldError> {
 /// The body of a definition is of this shape, or no definition can be read from it.
 pub(crate) fn readable(new: &Value) -> Result<(), ApiError> {
     let shaped = new.get("spec").is_none_or(|spec| spec.is_object() || spec.is_null())
-        && object::at(new, &["spec", "versions"]).is_none_or(Value::is_array)
-        && object::at(new, &["spec", "names"]).is_none_or(Value::is_object);
+        && object::value_at(new, &["spec", "versions"]).is_none_or(Value::is_array)
+        && object::value_at(new, &["spec", "names"]).is_none_or(Value::is_object);
     let why = "CustomResourceDefinition in version \"v1\" cannot be handled as a CustomResourceDefinition: \
         json: cannot unmarshal the body into Go struct field CustomResourceDefinition.spec";
     if shaped { Ok(()) } else { Err(ApiError::bad_request(why)) }

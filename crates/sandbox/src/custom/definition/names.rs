@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::api_error::FieldError;
 use crate::custom::schema::text;
 use crate::object;
-use crate::status::FieldError;
 
 pub(super) const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -91,7 +91,7 @@ pub(super) fn requested(new: &Value) -> Vec<FieldError> {
 
 /// The names that are given are usable.
 pub(super) fn accepted(new: &Value, path: &[&str]) -> Vec<FieldError> {
-    let Some(names) = object::at(new, path) else { return Vec::new() };
+    let Some(names) = object::value_at(new, path) else { return Vec::new() };
     let base = path.join(".");
     let mut errors = Vec::new();
     for name in ["plural", "singular"] {
@@ -135,9 +135,9 @@ pub(super) fn immutable(live: &Value, new: &Value) -> Vec<FieldError> {
         .iter()
         .filter(|_| served)
         .chain(always)
-        .filter(|path| object::at(live, path) != object::at(new, path))
+        .filter(|path| object::value_at(live, path) != object::value_at(new, path))
         .map(|path| {
-            let value = object::at(new, path).cloned().unwrap_or_default();
+            let value = object::value_at(new, path).cloned().unwrap_or_default();
             FieldError::invalid(path.join("."), &value, "field is immutable")
         })
         .collect()

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::names::not_supported;
 use super::{defaults, rules, structural};
+use crate::api_error::FieldError;
 use crate::custom::schema::{self, is, list, text};
-use crate::status::FieldError;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
@@ -37,7 +37,7 @@ const AT_ROOT: &[&str] = &[
 
 /// Where in a schema we are, as far as defaults care.
 #[derive(Clone, Copy, Default)]
-struct Scope {
+struct DefaultsScope {
     no_defaults: Option<&'static str>,
     in_meta: bool,
 }
@@ -55,7 +55,7 @@ pub(super) fn of_version(version_schema: &Value, base: &str, with_status: bool) 
         errors.push(FieldError::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
     let mut general = Vec::new();
-    walk(shape, &path, Scope::default(), true, &mut general);
+    walk(shape, &path, DefaultsScope::default(), true, &mut general);
     if readable(shape) {
         let structural = structural::mistakes(shape, &path);
         if structural.is_empty() {
@@ -112,7 +112,7 @@ fn root_next_to_status(shape: &Value, path: &str) -> Option<FieldError> {
     odd.then(|| FieldError::invalid(path, shape, &why))
 }
 
-fn walk(shape: &Value, path: &str, scope: Scope, is_root: bool, errors: &mut Vec<FieldError>) {
+fn walk(shape: &Value, path: &str, scope: DefaultsScope, is_root: bool, errors: &mut Vec<FieldError>) {
     standard(shape, path, scope, errors);
     if is(shape, "uniqueItems") {
         let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
@@ -128,7 +128,7 @@ fn walk(shape: &Value, path: &str, scope: Scope, is_root: bool, errors: &mut Vec
         if let Some(more) = schema::additional(shape) {
             let forbidden = "inside additionalProperties applying to object metadata";
             let no_defaults = if scope.in_meta { Some(forbidden) } else { scope.no_defaults };
-            walk(more, &place, Scope { no_defaults, ..scope }, false, errors);
+            walk(more, &place, DefaultsScope { no_defaults, ..scope }, false, errors);
         }
     }
     for (name, below) in schema::properties(shape) {
@@ -170,7 +170,7 @@ fn walk(shape: &Value, path: &str, scope: Scope, is_root: bool, errors: &mut Vec
     rules::mistakes(shape, path, errors);
 }
 
-fn standard(shape: &Value, path: &str, scope: Scope, errors: &mut Vec<FieldError>) {
+fn standard(shape: &Value, path: &str, scope: DefaultsScope, errors: &mut Vec<FieldError>) {
     let kind = text(shape, "type");
     if !kind.is_empty() && !TYPES.contains(&kind) {
         errors.push(not_supported(format!("{path}.type"), kind, TYPES));

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::names::not_supported;
+use crate::api_error::FieldError;
 use crate::custom::rules;
 use crate::custom::schema::{is, list, text};
-use crate::status::FieldError;
 
 const REASONS: &[&str] =
     &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];

@@ -3,11 +3,11 @@
 use regex::Regex;
 use serde_json::{Value, json};
 
+use crate::api_error::FieldError;
 use crate::custom::schema::{self, is, list, text};
-use crate::status::FieldError;
 
 #[derive(Clone, Copy, PartialEq)]
-enum Level {
+enum SchemaLevel {
     Root,
     Item,
     Field,
@@ -18,29 +18,29 @@ const JUNCTORS: &[&str] = &["anyOf", "allOf", "oneOf"];
 /// The violations that make the schema at `path` non-structural, sorted by text.
 pub(super) fn mistakes(shape: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    invariants(shape, Level::Root, path, &mut errors);
+    invariants(shape, SchemaLevel::Root, path, &mut errors);
     completeness(shape, Some(shape), path, path, &mut errors);
     errors.sort_by_key(|one| format!("{}: {}", one.field, one.message));
     errors
 }
 
-fn invariants(shape: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+fn invariants(shape: &Value, level: SchemaLevel, path: &str, errors: &mut Vec<FieldError>) {
     if text(shape, "type") == "array" && schema::items(shape).is_none() {
         errors.push(FieldError::required(format!("{path}.items"), "must be specified"));
     }
     if let Some(items) = schema::items(shape) {
-        invariants(items, Level::Item, &format!("{path}.items"), errors);
+        invariants(items, SchemaLevel::Item, &format!("{path}.items"), errors);
     }
     for (name, below) in schema::properties(shape) {
-        invariants(below, Level::Field, &format!("{path}.properties[{name}]"), errors);
+        invariants(below, SchemaLevel::Field, &format!("{path}.properties[{name}]"), errors);
     }
     if schema::allows_more(shape) {
         let place = format!("{path}.additionalProperties");
-        if level == Level::Root {
+        if level == SchemaLevel::Root {
             errors.push(FieldError::forbidden(&place, "must not be used at the root"));
         }
         if let Some(more) = schema::additional(shape) {
-            invariants(more, Level::Field, &place, errors);
+            invariants(more, SchemaLevel::Field, &place, errors);
         }
     }
     extensions(shape, path, errors);
@@ -66,7 +66,7 @@ fn is_int_or_string(any_of: &[Value]) -> bool {
     any_of == [json!({"type": "integer"}), json!({"type": "string"})]
 }
 
-fn types(shape: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+fn types(shape: &Value, level: SchemaLevel, path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(shape, "type");
     let field = format!("{path}.type");
     let embedded = is(shape, "x-kubernetes-embedded-resource");
@@ -79,9 +79,9 @@ fn types(shape: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) 
         });
     } else if kind.is_empty() && !free {
         let what = match level {
-            Level::Root => "at the root",
-            Level::Item => "for specified array items",
-            Level::Field => "for specified object fields",
+            SchemaLevel::Root => "at the root",
+            SchemaLevel::Item => "for specified array items",
+            SchemaLevel::Field => "for specified object fields",
         };
         errors.push(FieldError::required(&field, &format!("must not be empty {what}")));
     }
@@ -89,7 +89,7 @@ fn types(shape: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) 
         let why = "must not be used if x-kubernetes-embedded-resource is set";
         errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), why));
     }
-    if level == Level::Root && !kind.is_empty() && kind != "object" {
+    if level == SchemaLevel::Root && !kind.is_empty() && kind != "object" {
         errors.push(FieldError::invalid(&field, &json!(kind), "must be object at the root"));
     }
     let keeps = is(shape, "x-kubernetes-preserve-unknown-fields");
@@ -99,8 +99,8 @@ fn types(shape: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn metadata(shape: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
-    let is_resource = level == Level::Root || is(shape, "x-kubernetes-embedded-resource");
+fn metadata(shape: &Value, level: SchemaLevel, path: &str, errors: &mut Vec<FieldError>) {
+    let is_resource = level == SchemaLevel::Root || is(shape, "x-kubernetes-embedded-resource");
     if !is_resource {
         return;
     }
@@ -123,7 +123,7 @@ fn metadata(shape: &Value, level: Level, path: &str, errors: &mut Vec<FieldError
         .into_iter()
         .flatten()
         .all(|(key, _)| matches!(key.as_str(), "type" | "properties" | "default"));
-    if level == Level::Root && !(names_only && plain) {
+    if level == SchemaLevel::Root && !(names_only && plain) {
         let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
         errors.push(FieldError::forbidden(place, why));
     }

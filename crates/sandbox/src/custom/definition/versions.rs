@@ -2,25 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::{fields, hoist, openapi};
+use super::{fields, openapi, shared_parts};
+use crate::api_error::FieldError;
 use crate::custom::schema::{self, list, text};
 use crate::object;
-use crate::status::FieldError;
 
 /// Validates the parts that only this version has.
 pub(super) fn own(definition: &Value, version: &Value, path: &str) -> Vec<FieldError> {
     let mut errors: Vec<FieldError> = fields::deprecation(version, path).into_iter().collect();
-    if let Some(own) = hoist::own(definition, version, hoist::SCHEMA) {
+    if let Some(own) = shared_parts::own_part(definition, version, shared_parts::SCHEMA) {
         let with_status = version["subresources"].get("status").is_some();
         errors.extend(openapi::of_version(own, &format!("{path}.schema"), with_status));
     }
-    if let Some(own) = hoist::own(definition, version, hoist::SUBRESOURCES) {
+    if let Some(own) = shared_parts::own_part(definition, version, shared_parts::SUBRESOURCES) {
         errors.extend(scale(own, &format!("{path}.subresources")));
     }
-    if let Some(own) = hoist::own(definition, version, hoist::COLUMNS) {
+    if let Some(own) = shared_parts::own_part(definition, version, shared_parts::COLUMNS) {
         errors.extend(columns(own, &format!("{path}.additionalPrinterColumns")));
     }
-    if let Some(own) = hoist::own(definition, version, hoist::SELECTABLE) {
+    if let Some(own) = shared_parts::own_part(definition, version, shared_parts::SELECTABLE) {
         let shape = &version["schema"]["openAPIV3Schema"];
         errors.extend(selectable(own, shape, &format!("{path}.selectableFields")));
     }
@@ -30,13 +30,13 @@ pub(super) fn own(definition: &Value, version: &Value, path: &str) -> Vec<FieldE
 /// Validates the parts that all versions share, except the schema.
 pub(super) fn shared(definition: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if let Some(shared) = hoist::shared(definition, hoist::SUBRESOURCES) {
+    if let Some(shared) = shared_parts::shared_part(definition, shared_parts::SUBRESOURCES) {
         errors.extend(scale(shared, "spec.subresources"));
     }
-    if let Some(shared) = hoist::shared(definition, hoist::COLUMNS) {
+    if let Some(shared) = shared_parts::shared_part(definition, shared_parts::COLUMNS) {
         errors.extend(columns(shared, "spec.additionalPrinterColumns"));
     }
-    if let Some(shared) = hoist::shared(definition, hoist::SELECTABLE) {
+    if let Some(shared) = shared_parts::shared_part(definition, shared_parts::SELECTABLE) {
         let shape = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         errors.extend(selectable(shared, shape, "spec.selectableFields"));
     }
@@ -53,7 +53,7 @@ pub(super) fn of_all(definition: &Value) -> Vec<FieldError> {
     let storage = versions.iter().filter(|version| version["storage"] == true).count();
     let mut errors = Vec::new();
     let mut refuse = |why: &str| {
-        errors.push(FieldError::invalid("spec.versions", &hoist::versions_shown(definition), why));
+        errors.push(FieldError::invalid("spec.versions", &shared_parts::versions_shown(definition), why));
     };
     if names.len() < before {
         refuse("must contain unique version names");

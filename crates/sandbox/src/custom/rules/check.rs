@@ -4,14 +4,14 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::evaluate::{Evaluation, Fault};
+use super::cost_meter::MAX_WRITE_COST;
+use super::evaluate::{RuleEvaluation, RuleFault};
 use super::log;
-use super::meter::OF_WRITE;
 use super::ratchet::{Ratchet, item_of_keys};
-use super::tree::{Node, Reason, Rule};
-use super::value::Val;
+use super::rule_tree::{RuleNode, RuleReason, SchemaRule};
+use super::value::RuleOperand;
+use crate::api_error::FieldError;
 use crate::custom::schema::{self, text};
-use crate::status::FieldError;
 
 /// Longer messages, and those with line breaks, are ignored.
 const LONGEST_MESSAGE: usize = 5 * 1024;
@@ -22,7 +22,7 @@ const NO_BUDGET: &str =
 
 /// The rule violations. If `mistakes` show that the object violates its schema, no rule is evaluated.
 pub(in crate::custom) fn check(
-    node: &Node,
+    node: &RuleNode,
     definition: &str,
     schema: &Value,
     live: Option<&Value>,
@@ -42,14 +42,20 @@ pub(in crate::custom) fn check(
     if mistakes.iter().any(blocks) {
         return vec![FieldError::invalid("<nil>", &Value::Null, BLOCKED)];
     }
-    let mut walk = Walk { definition, left: OF_WRITE, errors: Vec::new() };
-    let place =
-        Place { schema, path: "", new, old: live, is_whole: true, ratchet: Ratchet::of(schema, new, live) };
+    let mut walk = RuleWalk { definition, left: MAX_WRITE_COST, errors: Vec::new() };
+    let place = RuleValue {
+        schema,
+        path: "",
+        new,
+        old: live,
+        is_whole: true,
+        ratchet: Ratchet::of(schema, new, live),
+    };
     let _ = walk.value(node, place);
     walk.errors
 }
 
-struct Walk<'a> {
+struct RuleWalk<'a> {
     definition: &'a str,
     /// The remaining cost budget.
     left: u64,
@@ -58,7 +64,7 @@ struct Walk<'a> {
 
 /// A value of the object, where the walk is.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct RuleValue<'a> {
     schema: &'a Value,
     path: &'a str,
     new: &'a Value,
@@ -69,10 +75,10 @@ struct Place<'a> {
 }
 
 /// No further rule is evaluated.
-struct Stop;
+struct BudgetSpent;
 
-impl Walk<'_> {
-    fn value(&mut self, node: &Node, place: Place<'_>) -> Result<(), Stop> {
+impl RuleWalk<'_> {
+    fn value(&mut self, node: &RuleNode, place: RuleValue<'_>) -> Result<(), BudgetSpent> {
         if place.new.is_null() {
             return Ok(());
         }
@@ -96,7 +102,7 @@ impl Walk<'_> {
                     let ratchet = place.ratchet.key(name);
                     self.value(
                         below,
-                        Place { schema, path: &path, new: field, old, is_whole: false, ratchet },
+                        RuleValue { schema, path: &path, new: field, old, is_whole: false, ratchet },
                     )?;
                 }
                 Ok(())
@@ -105,7 +111,7 @@ impl Walk<'_> {
         }
     }
 
-    fn items(&mut self, node: &Node, place: Place<'_>, items: &[Value]) -> Result<(), Stop> {
+    fn items(&mut self, node: &RuleNode, place: RuleValue<'_>, items: &[Value]) -> Result<(), BudgetSpent> {
         let (Some(below), Some(schema)) = (&node.items, schema::items(place.schema)) else { return Ok(()) };
         let old = place
             .old
@@ -115,12 +121,12 @@ impl Walk<'_> {
             let old = old.and_then(|all| item_of_keys(place.schema, all, item));
             let path = format!("{}[{at}]", place.path);
             let ratchet = place.ratchet.index(at);
-            self.value(below, Place { schema, path: &path, new: item, old, is_whole: false, ratchet })?;
+            self.value(below, RuleValue { schema, path: &path, new: item, old, is_whole: false, ratchet })?;
         }
         Ok(())
     }
 
-    fn rule(&mut self, rule: &Rule, place: Place<'_>) -> Result<(), Stop> {
+    fn rule(&mut self, rule: &SchemaRule, place: RuleValue<'_>) -> Result<(), BudgetSpent> {
         let program = &rule.program;
         let Ok(expression) = &program.expression else { return Ok(()) };
         if program.uses_old && place.old.is_none() && !rule.has_optional_old {
@@ -128,17 +134,17 @@ impl Walk<'_> {
         }
         if self.left == 0 {
             self.refuse(place, NO_BUDGET);
-            return Err(Stop);
+            return Err(BudgetSpent);
         }
         let (own, old) = place.values();
         let plain_old = old.clone();
-        let old = if rule.has_optional_old { Some(Val::Optional(old.map(Rc::new))) } else { old };
-        let mut evaluation = Evaluation::new(own.clone(), old);
+        let old = if rule.has_optional_old { Some(RuleOperand::Optional(old.map(Rc::new))) } else { old };
+        let mut evaluation = RuleEvaluation::new(own.clone(), old);
         let found = evaluation.run(expression);
         self.spend(&evaluation, place)?;
         match found {
-            Ok(Val::Bool(true)) => return Ok(()),
-            Ok(Val::Bool(false)) => {}
+            Ok(RuleOperand::Bool(true)) => return Ok(()),
+            Ok(RuleOperand::Bool(false)) => {}
             Ok(other) => {
                 log::accepted(
                     self.definition,
@@ -147,24 +153,24 @@ impl Walk<'_> {
                 );
                 return Ok(());
             }
-            Err(Fault::Unsupported(why)) => {
+            Err(RuleFault::Unsupported(why)) => {
                 log::accepted(self.definition, &program.text, &why);
                 return Ok(());
             }
-            Err(Fault::Message(why)) => {
+            Err(RuleFault::Message(why)) => {
                 self.refuse(place, &format!("{why} evaluating rule: {}", rule.shown()));
                 return Ok(());
             }
-            Err(Fault::NoOverload) => {
+            Err(RuleFault::NoOverload) => {
                 let why = "'no such overload': call arguments did not match a supported operator, function or macro signature";
                 self.refuse(place, &format!("{why} for rule: {}", rule.shown()));
                 return Ok(());
             }
-            Err(Fault::Cost) => {
+            Err(RuleFault::Cost) => {
                 let why = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run \
                     due to call cost exceeds limit";
                 self.refuse(place, &format!("{why} for rule: {}", rule.shown()));
-                return Err(Stop);
+                return Err(BudgetSpent);
             }
         }
         if !program.uses_old && place.ratchet.is_unchanged() {
@@ -182,28 +188,28 @@ impl Walk<'_> {
     /// The result of the rule's message expression; `None` if it is unusable.
     fn message(
         &mut self,
-        rule: &Rule,
-        own: Val<'_>,
-        old: Option<Val<'_>>,
-        place: Place<'_>,
-    ) -> Result<Option<String>, Stop> {
+        rule: &SchemaRule,
+        own: RuleOperand<'_>,
+        old: Option<RuleOperand<'_>>,
+        place: RuleValue<'_>,
+    ) -> Result<Option<String>, BudgetSpent> {
         let Some(program) = &rule.message_expression else { return Ok(None) };
         let Ok(expression) = &program.expression else { return Ok(None) };
-        let mut evaluation = Evaluation::new(own, old);
+        let mut evaluation = RuleEvaluation::new(own, old);
         let said = evaluation.run(expression);
         self.spend(&evaluation, place)?;
         match said {
-            Ok(Val::Text(said)) => {
+            Ok(RuleOperand::Text(said)) => {
                 let said = said.trim();
                 let is_usable = !said.is_empty() && said.len() <= LONGEST_MESSAGE && !said.contains('\n');
                 Ok(is_usable.then(|| said.to_owned()))
             }
-            Err(Fault::Cost) => {
+            Err(RuleFault::Cost) => {
                 let why = "no further validation rules will be run due to call cost exceeds limit for messageExpression";
                 self.refuse(place, &format!("{why}: {:?}", program.text));
-                Err(Stop)
+                Err(BudgetSpent)
             }
-            Err(Fault::Unsupported(why)) => {
+            Err(RuleFault::Unsupported(why)) => {
                 log::without_message(self.definition, &program.text, &why);
                 Ok(None)
             }
@@ -211,7 +217,7 @@ impl Walk<'_> {
         }
     }
 
-    fn spend(&mut self, evaluation: &Evaluation<'_>, place: Place<'_>) -> Result<(), Stop> {
+    fn spend(&mut self, evaluation: &RuleEvaluation<'_>, place: RuleValue<'_>) -> Result<(), BudgetSpent> {
         match self.left.checked_sub(evaluation.meter.spent()) {
             Some(left) => {
                 self.left = left;
@@ -219,21 +225,21 @@ impl Walk<'_> {
             }
             None => {
                 self.refuse(place, NO_BUDGET);
-                Err(Stop)
+                Err(BudgetSpent)
             }
         }
     }
 
     /// An evaluation error shows the type instead of the value.
-    fn refuse(&mut self, place: Place<'_>, why: &str) {
+    fn refuse(&mut self, place: RuleValue<'_>, why: &str) {
         let kind = Value::from(text(place.schema, "type"));
         self.errors.push(FieldError::invalid(place.field(), &kind, why));
     }
 }
 
-impl<'a> Place<'a> {
-    fn values(self) -> (Val<'a>, Option<Val<'a>>) {
-        let value = |value| Val::of(value, self.schema, self.is_whole);
+impl<'a> RuleValue<'a> {
+    fn values(self) -> (RuleOperand<'a>, Option<RuleOperand<'a>>) {
+        let value = |value| RuleOperand::of(value, self.schema, self.is_whole);
         (value(self.new), self.old.map(value))
     }
 
@@ -264,15 +270,15 @@ fn joined(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-fn broken(rule: &Rule, place: Place<'_>, message: &str) -> FieldError {
+fn broken(rule: &SchemaRule, place: RuleValue<'_>, message: &str) -> FieldError {
     let field = match &rule.field_path {
         Some(below) => joined(place.path, below),
         None => place.field(),
     };
     match rule.reason {
-        Reason::Invalid => place.invalid(field, message),
-        Reason::Forbidden => FieldError::forbidden(field, message),
-        Reason::Required => FieldError::required(field, message),
-        Reason::Duplicate => place.duplicate(field),
+        RuleReason::Invalid => place.invalid(field, message),
+        RuleReason::Forbidden => FieldError::forbidden(field, message),
+        RuleReason::Required => FieldError::required(field, message),
+        RuleReason::Duplicate => place.duplicate(field),
     }
 }

@@ -8,9 +8,9 @@ use kube_cel::cel::Value as Cel;
 use kube_cel::cel::common::ast::CallExpr;
 use regex::{Regex, RegexBuilder};
 
-use super::evaluate::{Fault, Outcome, optional};
-use super::meter::{Meter, STEP};
-use super::value::Val;
+use super::cost_meter::{CostMeter, STEP};
+use super::evaluate::{RuleFault, RuleResult, optional};
+use super::value::RuleOperand;
 use super::{library, syntax};
 
 const NATIVE: &[&str] = &[
@@ -37,9 +37,9 @@ pub(super) fn is_native(call: &CallExpr) -> bool {
 }
 
 /// `optional.of(x)` and its kin.
-pub(super) fn of_optional<'a>(name: &str, arguments: &[Val<'a>]) -> Option<Val<'a>> {
+pub(super) fn of_optional<'a>(name: &str, arguments: &[RuleOperand<'a>]) -> Option<RuleOperand<'a>> {
     match (name, arguments) {
-        ("optional.none", []) => Some(Val::Optional(None)),
+        ("optional.none", []) => Some(RuleOperand::Optional(None)),
         ("optional.of", [one]) => Some(optional(Some(one.clone()))),
         ("optional.ofNonZeroValue", [one]) => Some(optional((!one.is_zero()).then(|| one.clone()))),
         _ => None,
@@ -48,73 +48,77 @@ pub(super) fn of_optional<'a>(name: &str, arguments: &[Val<'a>]) -> Option<Val<'
 
 pub(super) fn call<'a>(
     name: &str,
-    target: Option<&Val<'a>>,
-    arguments: &[Val<'a>],
-    meter: &mut Meter,
-) -> Outcome<'a> {
+    target: Option<&RuleOperand<'a>>,
+    arguments: &[RuleOperand<'a>],
+    meter: &mut CostMeter,
+) -> RuleResult<'a> {
     match (name, target, arguments) {
         ("size", Some(one), []) | ("size", None, [one]) => size(one, meter),
-        ("type", None, [one]) => Ok(Val::Type(one.type_name())),
+        ("type", None, [one]) => Ok(RuleOperand::Type(one.type_name())),
         ("dyn", None, [one]) => Ok(one.clone()),
-        ("startsWith", Some(Val::Text(text)), [Val::Text(part)]) => {
+        ("startsWith", Some(RuleOperand::Text(text)), [RuleOperand::Text(part)]) => {
             meter.charge_bytes(part.len())?;
-            Ok(Val::Bool(text.starts_with(&**part)))
+            Ok(RuleOperand::Bool(text.starts_with(&**part)))
         }
-        ("endsWith", Some(Val::Text(text)), [Val::Text(part)]) => {
+        ("endsWith", Some(RuleOperand::Text(text)), [RuleOperand::Text(part)]) => {
             meter.charge_bytes(part.len())?;
-            Ok(Val::Bool(text.ends_with(&**part)))
+            Ok(RuleOperand::Bool(text.ends_with(&**part)))
         }
-        ("contains", Some(Val::Text(text)), [Val::Text(part)]) => {
+        ("contains", Some(RuleOperand::Text(text)), [RuleOperand::Text(part)]) => {
             meter.charge_bytes(text.len() * part.len().div_ceil(10))?;
-            Ok(Val::Bool(text.contains(&**part)))
+            Ok(RuleOperand::Bool(text.contains(&**part)))
         }
-        ("matches", Some(Val::Text(text)), [Val::Text(pattern)])
-        | ("matches", None, [Val::Text(text), Val::Text(pattern)]) => matches(text, pattern, meter),
-        ("hasValue", Some(Val::Optional(inside)), []) => Ok(Val::Bool(inside.is_some())),
-        ("value", Some(Val::Optional(inside)), []) => match inside {
-            Some(inside) => Ok(Val::clone(inside)),
-            None => Err(Fault::Message("optional.none() dereference".to_owned())),
+        ("matches", Some(RuleOperand::Text(text)), [RuleOperand::Text(pattern)])
+        | ("matches", None, [RuleOperand::Text(text), RuleOperand::Text(pattern)]) => {
+            matches(text, pattern, meter)
+        }
+        ("hasValue", Some(RuleOperand::Optional(inside)), []) => Ok(RuleOperand::Bool(inside.is_some())),
+        ("value", Some(RuleOperand::Optional(inside)), []) => match inside {
+            Some(inside) => Ok(RuleOperand::clone(inside)),
+            None => Err(RuleFault::Message("optional.none() dereference".to_owned())),
         },
-        ("or", Some(one @ Val::Optional(inside)), [other @ Val::Optional(_)]) => {
+        ("or", Some(one @ RuleOperand::Optional(inside)), [other @ RuleOperand::Optional(_)]) => {
             Ok(if inside.is_some() { one.clone() } else { other.clone() })
         }
-        ("orValue", Some(Val::Optional(inside)), [other]) => {
-            Ok(inside.as_ref().map_or_else(|| other.clone(), |inside| Val::clone(inside)))
+        ("orValue", Some(RuleOperand::Optional(inside)), [other]) => {
+            Ok(inside.as_ref().map_or_else(|| other.clone(), |inside| RuleOperand::clone(inside)))
         }
-        ("string", None, [one]) if let Some(text) = text_of(one) => Ok(Val::made(text)),
-        ("bool", None, [one @ Val::Bool(_)]) => Ok(one.clone()),
-        ("bool", None, [Val::Text(text)]) => match &**text {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Val::Bool(false)),
-            _ => Err(Fault::Message("type conversion error from 'string' to 'bool'".to_owned())),
+        ("string", None, [one]) if let Some(text) = text_of(one) => Ok(RuleOperand::made(text)),
+        ("bool", None, [one @ RuleOperand::Bool(_)]) => Ok(one.clone()),
+        ("bool", None, [RuleOperand::Text(text)]) => match &**text {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(RuleOperand::Bool(true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(RuleOperand::Bool(false)),
+            _ => Err(RuleFault::Message("type conversion error from 'string' to 'bool'".to_owned())),
         },
-        ("int", None, [Val::Other(Cel::Timestamp(time))]) => Ok(Val::Int(time.timestamp())),
-        ("isQuantity", None, [Val::Text(text)]) if text.contains(char::is_whitespace) => Ok(Val::Bool(false)),
-        ("quantity", None, [Val::Text(text)]) if text.contains(char::is_whitespace) => {
-            Err(Fault::Message("quantities must match a regular expression".to_owned()))
+        ("int", None, [RuleOperand::Other(Cel::Timestamp(time))]) => Ok(RuleOperand::Int(time.timestamp())),
+        ("isQuantity", None, [RuleOperand::Text(text)]) if text.contains(char::is_whitespace) => {
+            Ok(RuleOperand::Bool(false))
+        }
+        ("quantity", None, [RuleOperand::Text(text)]) if text.contains(char::is_whitespace) => {
+            Err(RuleFault::Message("quantities must match a regular expression".to_owned()))
         }
         ("format", Some(text), [values]) => {
             let values = (0..values.len().unwrap_or_default()).map_while(|at| values.item(at));
             let is_text = |text: &str| text.split('%').skip(1).all(|verb| verb.starts_with('s'));
-            let writes_text = matches!(text, Val::Text(text) if is_text(text));
+            let writes_text = matches!(text, RuleOperand::Text(text) if is_text(text));
             let values = values.map(|value| match (text_of(&value), &value) {
-                (Some(text), _) => Val::made(text),
-                (None, Val::Double(number)) if writes_text => Val::made(number.to_string()),
+                (Some(text), _) => RuleOperand::made(text),
+                (None, RuleOperand::Double(number)) if writes_text => RuleOperand::made(number.to_string()),
                 _ => value,
             });
-            library::call(name, Some(text), &[Val::List(Rc::new(values.collect()))], meter)
+            library::call(name, Some(text), &[RuleOperand::List(Rc::new(values.collect()))], meter)
         }
-        _ if NATIVE.contains(&name) => Err(Fault::NoOverload),
+        _ if NATIVE.contains(&name) => Err(RuleFault::NoOverload),
         _ => library::call(name, target, arguments, meter),
     }
 }
 
 /// Conversions to text that differ between the library and a server.
-fn text_of(value: &Val<'_>) -> Option<String> {
+fn text_of(value: &RuleOperand<'_>) -> Option<String> {
     match value {
-        Val::Bool(truth) => Some(truth.to_string()),
-        Val::Other(Cel::Timestamp(time)) => Some(time.to_rfc3339().replace("+00:00", "Z")),
-        Val::Other(Cel::Duration(time)) => {
+        RuleOperand::Bool(truth) => Some(truth.to_string()),
+        RuleOperand::Other(Cel::Timestamp(time)) => Some(time.to_rfc3339().replace("+00:00", "Z")),
+        RuleOperand::Other(Cel::Duration(time)) => {
             #[expect(clippy::cast_precision_loss, reason = "seconds are written as a fraction, as in Go")]
             let seconds = time.num_nanoseconds()? as f64 / 1e9;
             Some(format!("{seconds}s"))
@@ -123,16 +127,16 @@ fn text_of(value: &Val<'_>) -> Option<String> {
     }
 }
 
-fn size<'a>(value: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
+fn size<'a>(value: &RuleOperand<'a>, meter: &mut CostMeter) -> RuleResult<'a> {
     let size = match value {
-        Val::Text(text) => {
+        RuleOperand::Text(text) => {
             meter.charge_bytes(text.len() / 10)?;
             text.chars().count()
         }
-        Val::Other(Cel::Bytes(bytes)) => bytes.len(),
-        other => other.len().ok_or(Fault::NoOverload)?,
+        RuleOperand::Other(Cel::Bytes(bytes)) => bytes.len(),
+        other => other.len().ok_or(RuleFault::NoOverload)?,
     };
-    Ok(Val::Int(i64::try_from(size).unwrap_or(i64::MAX)))
+    Ok(RuleOperand::Int(i64::try_from(size).unwrap_or(i64::MAX)))
 }
 
 /// The size limit of a compiled pattern, in bytes.
@@ -141,10 +145,10 @@ const LARGEST: usize = 1024 * 1024;
 const KEPT: usize = 200;
 
 thread_local! {
-    static PATTERNS: RefCell<HashMap<String, Result<Rc<Regex>, Fault>>> = RefCell::default();
+    static PATTERNS: RefCell<HashMap<String, Result<Rc<Regex>, RuleFault>>> = RefCell::default();
 }
 
-fn matches<'a>(text: &str, pattern: &str, meter: &mut Meter) -> Outcome<'a> {
+fn matches<'a>(text: &str, pattern: &str, meter: &mut CostMeter) -> RuleResult<'a> {
     let places = u64::try_from(pattern.len().div_ceil(4)).unwrap_or(u64::MAX);
     let length = u64::try_from(text.len() + 1).unwrap_or(u64::MAX);
     meter.charge(STEP.saturating_add(places.saturating_mul(length)))?;
@@ -157,13 +161,13 @@ fn matches<'a>(text: &str, pattern: &str, meter: &mut Meter) -> Outcome<'a> {
         }
         let made = RegexBuilder::new(&of_ascii(pattern)).size_limit(LARGEST).build();
         let made = made.map(Rc::new).map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => Fault::Unsupported("a pattern is too large".to_owned()),
-            _ => Fault::Message(format!("error parsing regexp: `{pattern}`")),
+            regex::Error::CompiledTooBig(_) => RuleFault::Unsupported("a pattern is too large".to_owned()),
+            _ => RuleFault::Message(format!("error parsing regexp: `{pattern}`")),
         });
         patterns.insert(pattern.to_owned(), made.clone());
         made
     });
-    Ok(Val::Bool(regex?.is_match(text)))
+    Ok(RuleOperand::Bool(regex?.is_match(text)))
 }
 
 /// The classes of Go know ASCII alone, those of Rust the letters and digits of all the world; and Rust has classes in

@@ -10,9 +10,9 @@ use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::objects::{Key, Map, OptionalValue};
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value as Cel};
 
-use super::evaluate::{Fault, Outcome};
-use super::meter::{Meter, STEP};
-use super::value::Val;
+use super::cost_meter::{CostMeter, STEP};
+use super::evaluate::{RuleFault, RuleResult};
+use super::value::RuleOperand;
 
 thread_local! {
     static FUNCTIONS: Context<'static> = Context::default().with_all();
@@ -46,12 +46,12 @@ pub(super) fn parsed(function: &str, text: &str) -> Option<Cel> {
 
 pub(super) fn call<'a>(
     name: &str,
-    target: Option<&Val<'a>>,
-    arguments: &[Val<'a>],
-    meter: &mut Meter,
-) -> Outcome<'a> {
+    target: Option<&RuleOperand<'a>>,
+    arguments: &[RuleOperand<'a>],
+    meter: &mut CostMeter,
+) -> RuleResult<'a> {
     if UNKNOWN.contains(&name) || arguments.len() >= PLACES.len() {
-        return Err(Fault::Unsupported(format!("there is no function `{name}`")));
+        return Err(RuleFault::Unsupported(format!("there is no function `{name}`")));
     }
     let target = target.map(|target| plain(target, meter)).transpose()?;
     let arguments = arguments.iter().map(|one| plain(one, meter)).collect::<Result<Vec<_>, _>>()?;
@@ -61,7 +61,7 @@ pub(super) fn call<'a>(
     Ok(value(made))
 }
 
-fn run(name: &str, target: Option<Cel>, arguments: Vec<Cel>) -> Result<Cel, Fault> {
+fn run(name: &str, target: Option<Cel>, arguments: Vec<Cel>) -> Result<Cel, RuleFault> {
     let call = call_of(name, target.is_some(), arguments.len());
     let answered = catch_unwind(AssertUnwindSafe(|| {
         FUNCTIONS.with(|functions| {
@@ -74,12 +74,17 @@ fn run(name: &str, target: Option<Cel>, arguments: Vec<Cel>) -> Result<Cel, Faul
     }));
     match answered {
         Ok(answered) => answered.map_err(|error| fault(&error)),
-        Err(_) => Err(Fault::Unsupported(format!("the function `{name}` gave up"))),
+        Err(_) => Err(RuleFault::Unsupported(format!("the function `{name}` gave up"))),
     }
 }
 
 /// The cost of functions that read their arguments repeatedly, or write more than they read.
-fn charge(name: &str, target: Option<&Cel>, arguments: &[Cel], meter: &mut Meter) -> Result<(), Fault> {
+fn charge(
+    name: &str,
+    target: Option<&Cel>,
+    arguments: &[Cel],
+    meter: &mut CostMeter,
+) -> Result<(), RuleFault> {
     let weights: Vec<u64> = target.into_iter().chain(arguments).map(weight).collect();
     let product = weights.iter().fold(1_u64, |product, one| product.saturating_mul(one + 1));
     let total = weights.iter().fold(0_u64, |total, one| total.saturating_add(*one));
@@ -141,77 +146,79 @@ fn weight(value: &Cel) -> u64 {
 }
 
 /// A copy for the crate.
-fn plain(value: &Val<'_>, meter: &mut Meter) -> Result<Cel, Fault> {
+fn plain(value: &RuleOperand<'_>, meter: &mut CostMeter) -> Result<Cel, RuleFault> {
     meter.charge(1)?;
     Ok(match value {
-        Val::Null => Cel::Null,
-        Val::Bool(truth) => Cel::Bool(*truth),
-        Val::Int(number) => Cel::Int(*number),
-        Val::UInt(number) => Cel::UInt(*number),
-        Val::Double(number) => Cel::Float(*number),
-        Val::Text(text) => {
+        RuleOperand::Null => Cel::Null,
+        RuleOperand::Bool(truth) => Cel::Bool(*truth),
+        RuleOperand::Int(number) => Cel::Int(*number),
+        RuleOperand::UInt(number) => Cel::UInt(*number),
+        RuleOperand::Double(number) => Cel::Float(*number),
+        RuleOperand::Text(text) => {
             meter.charge_bytes(text.len())?;
             Cel::String(Arc::new(text.to_string()))
         }
-        Val::Other(other) => other.clone(),
-        Val::Array { .. } | Val::List(_) => {
+        RuleOperand::Other(other) => other.clone(),
+        RuleOperand::Array { .. } | RuleOperand::List(_) => {
             let items = (0..value.len().unwrap_or_default()).map_while(|at| value.item(at));
             let items = items.map(|item| plain(&item, meter)).collect::<Result<Vec<_>, _>>()?;
             Cel::List(Arc::new(items))
         }
-        Val::Object(_) | Val::Map(_) => {
+        RuleOperand::Object(_) | RuleOperand::Map(_) => {
             let mut map = HashMap::new();
             for (name, value) in value.pairs().unwrap_or_default() {
                 let name = match name {
-                    Val::Text(text) => Key::String(Arc::new(text.to_string())),
-                    Val::Int(number) => Key::Int(number),
-                    Val::UInt(number) => Key::Uint(number),
-                    Val::Bool(truth) => Key::Bool(truth),
-                    _ => return Err(Fault::NoOverload),
+                    RuleOperand::Text(text) => Key::String(Arc::new(text.to_string())),
+                    RuleOperand::Int(number) => Key::Int(number),
+                    RuleOperand::UInt(number) => Key::Uint(number),
+                    RuleOperand::Bool(truth) => Key::Bool(truth),
+                    _ => return Err(RuleFault::NoOverload),
                 };
                 map.insert(name, plain(&value, meter)?);
             }
             Cel::Map(Map { map: Arc::new(map) })
         }
-        Val::Optional(_) | Val::Type(_) => return Err(Fault::NoOverload),
+        RuleOperand::Optional(_) | RuleOperand::Type(_) => return Err(RuleFault::NoOverload),
     })
 }
 
-pub(super) fn value<'a>(made: Cel) -> Val<'a> {
+pub(super) fn value<'a>(made: Cel) -> RuleOperand<'a> {
     match made {
-        Cel::Null => Val::Null,
-        Cel::Bool(truth) => Val::Bool(truth),
-        Cel::Int(number) => Val::Int(number),
-        Cel::UInt(number) => Val::UInt(number),
-        Cel::Float(number) => Val::Double(number),
-        Cel::String(text) => Val::made(text.as_str()),
-        Cel::List(items) => Val::List(Rc::new(items.iter().cloned().map(value).collect())),
+        Cel::Null => RuleOperand::Null,
+        Cel::Bool(truth) => RuleOperand::Bool(truth),
+        Cel::Int(number) => RuleOperand::Int(number),
+        Cel::UInt(number) => RuleOperand::UInt(number),
+        Cel::Float(number) => RuleOperand::Double(number),
+        Cel::String(text) => RuleOperand::made(text.as_str()),
+        Cel::List(items) => RuleOperand::List(Rc::new(items.iter().cloned().map(value).collect())),
         Cel::Map(map) => {
             let entry = |(key, item): (&Key, &Cel)| (value(Cel::from(key)), value(item.clone()));
-            Val::Map(Rc::new(map.map.iter().map(entry).collect()))
+            RuleOperand::Map(Rc::new(map.map.iter().map(entry).collect()))
         }
         Cel::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>() {
-            Some(inside) => Val::Optional(inside.value().cloned().map(|inside| Rc::new(value(inside)))),
-            None => Val::Other(Cel::Opaque(opaque)),
+            Some(inside) => {
+                RuleOperand::Optional(inside.value().cloned().map(|inside| Rc::new(value(inside))))
+            }
+            None => RuleOperand::Other(Cel::Opaque(opaque)),
         },
-        other => Val::Other(other),
+        other => RuleOperand::Other(other),
     }
 }
 
 /// In the words of a server.
-pub(super) fn fault(error: &ExecutionError) -> Fault {
+pub(super) fn fault(error: &ExecutionError) -> RuleFault {
     match error {
-        ExecutionError::NoSuchKey(key) => Fault::Message(format!("no such key: {key}")),
-        ExecutionError::FunctionError { message, .. } => Fault::Message(message.clone()),
-        ExecutionError::DivisionByZero(_) => Fault::Message("division by zero".to_owned()),
-        ExecutionError::RemainderByZero(_) => Fault::Message("modulus by zero".to_owned()),
-        ExecutionError::Overflow(..) => Fault::Message("integer overflow".to_owned()),
+        ExecutionError::NoSuchKey(key) => RuleFault::Message(format!("no such key: {key}")),
+        ExecutionError::FunctionError { message, .. } => RuleFault::Message(message.clone()),
+        ExecutionError::DivisionByZero(_) => RuleFault::Message("division by zero".to_owned()),
+        ExecutionError::RemainderByZero(_) => RuleFault::Message("modulus by zero".to_owned()),
+        ExecutionError::Overflow(..) => RuleFault::Message("integer overflow".to_owned()),
         ExecutionError::UndeclaredReference(name) => {
-            Fault::Unsupported(format!("there is no function `{name}`"))
+            RuleFault::Unsupported(format!("there is no function `{name}`"))
         }
         ExecutionError::InvalidArgumentCount { .. } | ExecutionError::MissingArgumentOrTarget => {
-            Fault::Unsupported("a function takes another number of arguments".to_owned())
+            RuleFault::Unsupported("a function takes another number of arguments".to_owned())
         }
-        _ => Fault::NoOverload,
+        _ => RuleFault::NoOverload,
     }
 }

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, Expr};
 
-use super::evaluate::{Evaluation, Fault, Outcome, optional};
-use super::meter::STEP;
+use super::cost_meter::STEP;
+use super::evaluate::{RuleEvaluation, RuleFault, RuleResult, optional};
 use super::syntax::is_name;
-use super::value::Val;
+use super::value::RuleOperand;
 
 /// The grammar expands loops with one variable ([`comprehension`]); these are the others.
 pub(super) fn is_macro(call: &CallExpr) -> bool {
@@ -21,33 +21,34 @@ pub(super) fn is_macro(call: &CallExpr) -> bool {
 }
 
 #[inline(never)]
-pub(super) fn run<'a>(evaluation: &mut Evaluation<'a>, call: &'a CallExpr) -> Outcome<'a> {
-    let target = call.target.as_deref().ok_or(Fault::NoOverload)?;
+pub(super) fn run<'a>(evaluation: &mut RuleEvaluation<'a>, call: &'a CallExpr) -> RuleResult<'a> {
+    let target = call.target.as_deref().ok_or(RuleFault::NoOverload)?;
     let range = evaluation.run(target)?;
     match (call.func_name.as_str(), &*call.args) {
         (name @ ("optMap" | "optFlatMap"), [variable, body]) => {
-            let Val::Optional(inside) = range else { return Err(Fault::NoOverload) };
-            let Some(inside) = inside else { return Ok(Val::Optional(None)) };
-            let found = with(evaluation, &[(variable, Val::clone(&inside))], body)?;
+            let RuleOperand::Optional(inside) = range else { return Err(RuleFault::NoOverload) };
+            let Some(inside) = inside else { return Ok(RuleOperand::Optional(None)) };
+            let found = with_variables(evaluation, &[(variable, RuleOperand::clone(&inside))], body)?;
             match (name, found) {
                 ("optMap", found) => Ok(optional(Some(found))),
-                (_, found @ Val::Optional(_)) => Ok(found),
-                _ => Err(Fault::NoOverload),
+                (_, found @ RuleOperand::Optional(_)) => Ok(found),
+                _ => Err(RuleFault::NoOverload),
             }
         }
         (name, [key, value, rest @ ..]) => {
-            let pairs = range.pairs().ok_or(Fault::NoOverload)?;
-            let bound = |(one, other): (Val<'a>, Val<'a>)| [(key, one), (value, other)];
+            let pairs = range.pairs().ok_or(RuleFault::NoOverload)?;
+            let bound = |(one, other): (RuleOperand<'a>, RuleOperand<'a>)| [(key, one), (value, other)];
             match (name, rest) {
-                ("all", [body]) => until(evaluation, pairs, bound, body, false),
-                ("exists", [body]) => until(evaluation, pairs, bound, body, true),
+                ("all", [body]) => any_turn_decides(evaluation, pairs, bound, body, false),
+                ("exists", [body]) => any_turn_decides(evaluation, pairs, bound, body, true),
                 ("existsOne" | "exists_one", [body]) => {
                     let mut found = 0;
                     for pair in pairs {
-                        found +=
-                            u32::from(with(evaluation, &bound(pair), body).and_then(|found| truth(&found))?);
+                        found += u32::from(
+                            with_variables(evaluation, &bound(pair), body).and_then(|found| truth(&found))?,
+                        );
                     }
-                    Ok(Val::Bool(found == 1))
+                    Ok(RuleOperand::Bool(found == 1))
                 }
                 ("transformList" | "transformMap", [filter @ .., body]) => {
                     let mut made = Vec::new();
@@ -56,40 +57,40 @@ pub(super) fn run<'a>(evaluation: &mut Evaluation<'a>, call: &'a CallExpr) -> Ou
                         let bound = bound(pair);
                         let is_kept = match filter {
                             [filter, ..] => {
-                                with(evaluation, &bound, filter).and_then(|found| truth(&found))?
+                                with_variables(evaluation, &bound, filter).and_then(|found| truth(&found))?
                             }
                             [] => true,
                         };
                         if is_kept {
-                            made.push((key, with(evaluation, &bound, body)?));
+                            made.push((key, with_variables(evaluation, &bound, body)?));
                         }
                     }
                     Ok(if name == "transformMap" {
-                        Val::Map(Rc::new(made))
+                        RuleOperand::Map(Rc::new(made))
                     } else {
-                        Val::List(Rc::new(made.into_iter().map(|(_, item)| item).collect()))
+                        RuleOperand::List(Rc::new(made.into_iter().map(|(_, item)| item).collect()))
                     })
                 }
-                _ => Err(Fault::NoOverload),
+                _ => Err(RuleFault::NoOverload),
             }
         }
-        _ => Err(Fault::NoOverload),
+        _ => Err(RuleFault::NoOverload),
     }
 }
 
-fn truth(value: &Val<'_>) -> Result<bool, Fault> {
+fn truth(value: &RuleOperand<'_>) -> Result<bool, RuleFault> {
     match value {
-        Val::Bool(truth) => Ok(*truth),
-        _ => Err(Fault::NoOverload),
+        RuleOperand::Bool(truth) => Ok(*truth),
+        _ => Err(RuleFault::NoOverload),
     }
 }
 
 /// The body with some variables.
-fn with<'a>(
-    evaluation: &mut Evaluation<'a>,
-    bound: &[(&'a IdedExpr, Val<'a>)],
+fn with_variables<'a>(
+    evaluation: &mut RuleEvaluation<'a>,
+    bound: &[(&'a IdedExpr, RuleOperand<'a>)],
     body: &'a IdedExpr,
-) -> Outcome<'a> {
+) -> RuleResult<'a> {
     let depth = evaluation.variables.len();
     for (name, value) in bound {
         if let Expr::Ident(name) = &name.expr {
@@ -102,38 +103,38 @@ fn with<'a>(
 }
 
 /// `all` and `exists`: one turn may decide, also after others that failed.
-fn until<'a, const N: usize>(
-    evaluation: &mut Evaluation<'a>,
-    pairs: Vec<(Val<'a>, Val<'a>)>,
-    bound: impl Fn((Val<'a>, Val<'a>)) -> [(&'a IdedExpr, Val<'a>); N],
+fn any_turn_decides<'a, const N: usize>(
+    evaluation: &mut RuleEvaluation<'a>,
+    pairs: Vec<(RuleOperand<'a>, RuleOperand<'a>)>,
+    bound: impl Fn((RuleOperand<'a>, RuleOperand<'a>)) -> [(&'a IdedExpr, RuleOperand<'a>); N],
     body: &'a IdedExpr,
     decides: bool,
-) -> Outcome<'a> {
+) -> RuleResult<'a> {
     let mut failed = None;
     for pair in pairs {
-        match with(evaluation, &bound(pair), body).and_then(|found| truth(&found)) {
-            Ok(found) if found == decides => return Ok(Val::Bool(decides)),
+        match with_variables(evaluation, &bound(pair), body).and_then(|found| truth(&found)) {
+            Ok(found) if found == decides => return Ok(RuleOperand::Bool(decides)),
             Ok(_) => {}
-            Err(Fault::Cost) => return Err(Fault::Cost),
+            Err(RuleFault::Cost) => return Err(RuleFault::Cost),
             Err(fault) => failed = failed.or(Some(fault)),
         }
     }
-    failed.map_or(Ok(Val::Bool(!decides)), Err)
+    failed.map_or(Ok(RuleOperand::Bool(!decides)), Err)
 }
 
 /// A loop as the grammar expands it.
 #[inline(never)]
 pub(super) fn comprehension<'a>(
-    evaluation: &mut Evaluation<'a>,
+    evaluation: &mut RuleEvaluation<'a>,
     given: &'a ComprehensionExpr,
-) -> Outcome<'a> {
+) -> RuleResult<'a> {
     let range = evaluation.run(&given.iter_range)?;
     let is_map = !range.is_list();
-    let pairs = range.pairs().ok_or(Fault::NoOverload)?;
+    let pairs = range.pairs().ok_or(RuleFault::NoOverload)?;
     let items = pairs.into_iter().map(|(key, value)| if is_map { key } else { value });
     let depth = evaluation.variables.len();
-    let found = match gathered(given) {
-        Some(step) => gather(evaluation, given, step, items),
+    let found = match list_append(given) {
+        Some(step) => append_each(evaluation, given, step, items),
         None => accumulate(evaluation, given, items),
     };
     evaluation.variables.truncate(depth);
@@ -142,12 +143,12 @@ pub(super) fn comprehension<'a>(
 
 /// The item that each iteration of `map` and `filter` appends, and its condition.
 #[derive(Clone, Copy)]
-struct Gathered<'a> {
+struct ListAppend<'a> {
     condition: Option<&'a IdedExpr>,
     added: &'a IdedExpr,
 }
 
-fn gathered(given: &ComprehensionExpr) -> Option<Gathered<'_>> {
+fn list_append(given: &ComprehensionExpr) -> Option<ListAppend<'_>> {
     let Expr::List(start) = &given.accu_init.expr else { return None };
     if !start.elements.is_empty() || !is_name(&given.result, &given.accu_var) {
         return None;
@@ -155,9 +156,9 @@ fn gathered(given: &ComprehensionExpr) -> Option<Gathered<'_>> {
     let Expr::Call(call) = &given.loop_step.expr else { return None };
     match (call.func_name.as_str(), &*call.args) {
         ("_?_:_", [condition, then, otherwise]) if is_name(otherwise, &given.accu_var) => {
-            Some(Gathered { condition: Some(condition), added: appended(then, &given.accu_var)? })
+            Some(ListAppend { condition: Some(condition), added: appended(then, &given.accu_var)? })
         }
-        _ => Some(Gathered { condition: None, added: appended(&given.loop_step, &given.accu_var)? }),
+        _ => Some(ListAppend { condition: None, added: appended(&given.loop_step, &given.accu_var)? }),
     }
 }
 
@@ -176,12 +177,12 @@ fn appended<'e>(step: &'e IdedExpr, list: &str) -> Option<&'e IdedExpr> {
 }
 
 /// Without a copy of the list for each turn.
-fn gather<'a>(
-    evaluation: &mut Evaluation<'a>,
+fn append_each<'a>(
+    evaluation: &mut RuleEvaluation<'a>,
     given: &'a ComprehensionExpr,
-    step: Gathered<'a>,
-    items: impl Iterator<Item = Val<'a>>,
-) -> Outcome<'a> {
+    step: ListAppend<'a>,
+    items: impl Iterator<Item = RuleOperand<'a>>,
+) -> RuleResult<'a> {
     let depth = evaluation.variables.len();
     let mut made = Vec::new();
     for item in items {
@@ -193,14 +194,14 @@ fn gather<'a>(
             made.push(evaluation.run(step.added)?);
         }
     }
-    Ok(Val::List(Rc::new(made)))
+    Ok(RuleOperand::List(Rc::new(made)))
 }
 
 fn accumulate<'a>(
-    evaluation: &mut Evaluation<'a>,
+    evaluation: &mut RuleEvaluation<'a>,
     given: &'a ComprehensionExpr,
-    items: impl Iterator<Item = Val<'a>>,
-) -> Outcome<'a> {
+    items: impl Iterator<Item = RuleOperand<'a>>,
+) -> RuleResult<'a> {
     let start = evaluation.run(&given.accu_init);
     let depth = evaluation.variables.len();
     evaluation.variables.push((&given.accu_var, start));
@@ -212,7 +213,7 @@ fn accumulate<'a>(
         evaluation.variables.push((&given.iter_var, Ok(item)));
         let next = evaluation.run(&given.loop_step);
         evaluation.variables.truncate(depth);
-        if matches!(next, Err(Fault::Cost)) {
+        if matches!(next, Err(RuleFault::Cost)) {
             return next;
         }
         evaluation.variables.push((&given.accu_var, next));

@@ -6,15 +6,20 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as Cel;
 
-use super::evaluate::{Fault, Outcome, no_such_key};
+use super::cost_meter::{CostMeter, STEP};
+use super::evaluate::{RuleFault, RuleResult, no_such_key};
 use super::library;
-use super::meter::{Meter, STEP};
-use super::value::Val;
+use super::value::RuleOperand;
 
-pub(super) fn binary<'a>(name: &str, left: &Val<'a>, right: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
+pub(super) fn binary<'a>(
+    name: &str,
+    left: &RuleOperand<'a>,
+    right: &RuleOperand<'a>,
+    meter: &mut CostMeter,
+) -> RuleResult<'a> {
     match name {
-        "_==_" => Ok(Val::Bool(equal(left, right, meter)?)),
-        "_!=_" => Ok(Val::Bool(!equal(left, right, meter)?)),
+        "_==_" => Ok(RuleOperand::Bool(equal(left, right, meter)?)),
+        "_!=_" => Ok(RuleOperand::Bool(!equal(left, right, meter)?)),
         "_<_" => ordered(left, right, meter, Ordering::is_lt),
         "_<=_" => ordered(left, right, meter, Ordering::is_le),
         "_>_" => ordered(left, right, meter, Ordering::is_gt),
@@ -22,32 +27,43 @@ pub(super) fn binary<'a>(name: &str, left: &Val<'a>, right: &Val<'a>, meter: &mu
         "@in" => within(left, right, meter),
         "_+_" => sum(left, right, meter),
         "_-_" | "_*_" | "_/_" | "_%_" => computed(name, left, right),
-        other => Err(Fault::Unsupported(format!("there is no operator `{other}`"))),
+        other => Err(RuleFault::Unsupported(format!("there is no operator `{other}`"))),
     }
 }
 
 /// Values of different types are not equal, but for numbers.
-pub(super) fn equal(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+pub(super) fn equal(
+    left: &RuleOperand<'_>,
+    right: &RuleOperand<'_>,
+    meter: &mut CostMeter,
+) -> Result<bool, RuleFault> {
     meter.charge(1)?;
     if left.is_list() && right.is_list() {
         return equal_lists(left, right, meter);
     }
     Ok(match (left, right) {
-        (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => true,
-        (Val::Bool(left), Val::Bool(right)) => left == right,
-        (Val::Text(left), Val::Text(right)) => {
+        (RuleOperand::Null, RuleOperand::Null)
+        | (RuleOperand::Optional(None), RuleOperand::Optional(None)) => true,
+        (RuleOperand::Bool(left), RuleOperand::Bool(right)) => left == right,
+        (RuleOperand::Text(left), RuleOperand::Text(right)) => {
             meter.charge_bytes(left.len().min(right.len()))?;
             **left == **right
         }
-        (Val::Type(left), Val::Type(right)) => left == right,
-        (Val::Optional(Some(left)), Val::Optional(Some(right))) => equal(left, right, meter)?,
-        (Val::Other(left), Val::Other(right)) => left == right,
-        (Val::Object(_) | Val::Map(_), Val::Object(_) | Val::Map(_)) => equal_maps(left, right, meter)?,
+        (RuleOperand::Type(left), RuleOperand::Type(right)) => left == right,
+        (RuleOperand::Optional(Some(left)), RuleOperand::Optional(Some(right))) => equal(left, right, meter)?,
+        (RuleOperand::Other(left), RuleOperand::Other(right)) => left == right,
+        (RuleOperand::Object(_) | RuleOperand::Map(_), RuleOperand::Object(_) | RuleOperand::Map(_)) => {
+            equal_maps(left, right, meter)?
+        }
         _ => compared_numbers(left, right) == Some(Ordering::Equal),
     })
 }
 
-fn equal_lists(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+fn equal_lists(
+    left: &RuleOperand<'_>,
+    right: &RuleOperand<'_>,
+    meter: &mut CostMeter,
+) -> Result<bool, RuleFault> {
     let (Some(length), Some(other)) = (left.len(), right.len()) else { return Ok(false) };
     if length != other {
         return Ok(false);
@@ -62,7 +78,7 @@ fn equal_lists(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<boo
         if !(is_loose
             && (0..length)
                 .map_while(|at| left.item(at))
-                .try_fold(false, |found, one| Ok::<_, Fault>(found || equal(&one, &other, meter)?))?)
+                .try_fold(false, |found, one| Ok::<_, RuleFault>(found || equal(&one, &other, meter)?))?)
         {
             return Ok(false);
         }
@@ -70,7 +86,11 @@ fn equal_lists(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<boo
     Ok(true)
 }
 
-fn equal_maps(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<bool, Fault> {
+fn equal_maps(
+    left: &RuleOperand<'_>,
+    right: &RuleOperand<'_>,
+    meter: &mut CostMeter,
+) -> Result<bool, RuleFault> {
     if left.len() != right.len() {
         return Ok(false);
     }
@@ -78,7 +98,7 @@ fn equal_maps(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<bool
         meter.charge(STEP)?;
         match index(right, &key, meter) {
             Ok(other) if equal(&value, &other, meter)? => {}
-            Err(Fault::Cost) => return Err(Fault::Cost),
+            Err(RuleFault::Cost) => return Err(RuleFault::Cost),
             _ => return Ok(false),
         }
     }
@@ -86,117 +106,129 @@ fn equal_maps(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<bool
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of different types compare as floats, as in CEL")]
-fn compared_numbers(left: &Val<'_>, right: &Val<'_>) -> Option<Ordering> {
+fn compared_numbers(left: &RuleOperand<'_>, right: &RuleOperand<'_>) -> Option<Ordering> {
     match (left, right) {
-        (Val::Int(left), Val::Int(right)) => Some(left.cmp(right)),
-        (Val::UInt(left), Val::UInt(right)) => Some(left.cmp(right)),
-        (Val::Double(left), Val::Double(right)) => left.partial_cmp(right),
-        (Val::Int(left), Val::UInt(right)) => {
+        (RuleOperand::Int(left), RuleOperand::Int(right)) => Some(left.cmp(right)),
+        (RuleOperand::UInt(left), RuleOperand::UInt(right)) => Some(left.cmp(right)),
+        (RuleOperand::Double(left), RuleOperand::Double(right)) => left.partial_cmp(right),
+        (RuleOperand::Int(left), RuleOperand::UInt(right)) => {
             Some(u64::try_from(*left).map_or(Ordering::Less, |left| left.cmp(right)))
         }
-        (Val::UInt(left), Val::Int(right)) => {
+        (RuleOperand::UInt(left), RuleOperand::Int(right)) => {
             Some(u64::try_from(*right).map_or(Ordering::Greater, |right| left.cmp(&right)))
         }
-        (Val::Int(left), Val::Double(right)) => (*left as f64).partial_cmp(right),
-        (Val::Double(left), Val::Int(right)) => left.partial_cmp(&(*right as f64)),
-        (Val::UInt(left), Val::Double(right)) => (*left as f64).partial_cmp(right),
-        (Val::Double(left), Val::UInt(right)) => left.partial_cmp(&(*right as f64)),
+        (RuleOperand::Int(left), RuleOperand::Double(right)) => (*left as f64).partial_cmp(right),
+        (RuleOperand::Double(left), RuleOperand::Int(right)) => left.partial_cmp(&(*right as f64)),
+        (RuleOperand::UInt(left), RuleOperand::Double(right)) => (*left as f64).partial_cmp(right),
+        (RuleOperand::Double(left), RuleOperand::UInt(right)) => left.partial_cmp(&(*right as f64)),
         _ => None,
     }
 }
 
-pub(super) fn compared(left: &Val<'_>, right: &Val<'_>, meter: &mut Meter) -> Result<Ordering, Fault> {
+pub(super) fn compared(
+    left: &RuleOperand<'_>,
+    right: &RuleOperand<'_>,
+    meter: &mut CostMeter,
+) -> Result<Ordering, RuleFault> {
     let found = match (left, right) {
-        (Val::Text(left), Val::Text(right)) => {
+        (RuleOperand::Text(left), RuleOperand::Text(right)) => {
             meter.charge_bytes(left.len().min(right.len()))?;
             Some(left.cmp(&**right))
         }
-        (Val::Bool(left), Val::Bool(right)) => Some(left.cmp(right)),
-        (Val::Other(Cel::Bytes(left)), Val::Other(Cel::Bytes(right))) => Some(left.cmp(right)),
-        (Val::Other(left), Val::Other(right)) => left.partial_cmp(right),
+        (RuleOperand::Bool(left), RuleOperand::Bool(right)) => Some(left.cmp(right)),
+        (RuleOperand::Other(Cel::Bytes(left)), RuleOperand::Other(Cel::Bytes(right))) => {
+            Some(left.cmp(right))
+        }
+        (RuleOperand::Other(left), RuleOperand::Other(right)) => left.partial_cmp(right),
         _ => compared_numbers(left, right),
     };
-    found.ok_or(Fault::NoOverload)
+    found.ok_or(RuleFault::NoOverload)
 }
 
 fn ordered<'a>(
-    left: &Val<'a>,
-    right: &Val<'a>,
-    meter: &mut Meter,
+    left: &RuleOperand<'a>,
+    right: &RuleOperand<'a>,
+    meter: &mut CostMeter,
     fits: fn(Ordering) -> bool,
-) -> Outcome<'a> {
+) -> RuleResult<'a> {
     match (left, right) {
-        (Val::Double(one), _) | (_, Val::Double(one)) if one.is_nan() => Ok(Val::Bool(false)),
-        _ => Ok(Val::Bool(fits(compared(left, right, meter)?))),
+        (RuleOperand::Double(one), _) | (_, RuleOperand::Double(one)) if one.is_nan() => {
+            Ok(RuleOperand::Bool(false))
+        }
+        _ => Ok(RuleOperand::Bool(fits(compared(left, right, meter)?))),
     }
 }
 
-fn within<'a>(one: &Val<'a>, all: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
+fn within<'a>(one: &RuleOperand<'a>, all: &RuleOperand<'a>, meter: &mut CostMeter) -> RuleResult<'a> {
     match all {
-        Val::Object(_) | Val::Map(_) => match index(all, one, meter) {
-            Err(Fault::Cost) => Err(Fault::Cost),
-            found => Ok(Val::Bool(found.is_ok())),
+        RuleOperand::Object(_) | RuleOperand::Map(_) => match index(all, one, meter) {
+            Err(RuleFault::Cost) => Err(RuleFault::Cost),
+            found => Ok(RuleOperand::Bool(found.is_ok())),
         },
-        Val::Array { .. } | Val::List(_) => {
+        RuleOperand::Array { .. } | RuleOperand::List(_) => {
             for at in 0..all.len().unwrap_or_default() {
                 if all.item(at).map(|item| equal(&item, one, meter)).transpose()? == Some(true) {
-                    return Ok(Val::Bool(true));
+                    return Ok(RuleOperand::Bool(true));
                 }
             }
-            Ok(Val::Bool(false))
+            Ok(RuleOperand::Bool(false))
         }
-        _ => Err(Fault::NoOverload),
+        _ => Err(RuleFault::NoOverload),
     }
 }
 
 /// Bytes of Go: `%v` of a key.
-fn shown(key: &Val<'_>) -> String {
+fn shown(key: &RuleOperand<'_>) -> String {
     match key {
-        Val::Text(text) => text.to_string(),
-        Val::Int(number) => number.to_string(),
-        Val::UInt(number) => number.to_string(),
-        Val::Bool(truth) => truth.to_string(),
+        RuleOperand::Text(text) => text.to_string(),
+        RuleOperand::Int(number) => number.to_string(),
+        RuleOperand::UInt(number) => number.to_string(),
+        RuleOperand::Bool(truth) => truth.to_string(),
         other => other.type_name().to_owned(),
     }
 }
 
 /// `list[0]`, `map['key']`
-pub(super) fn index<'a>(value: &Val<'a>, key: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
+pub(super) fn index<'a>(
+    value: &RuleOperand<'a>,
+    key: &RuleOperand<'a>,
+    meter: &mut CostMeter,
+) -> RuleResult<'a> {
     let found = match (value, key) {
-        (Val::Array { .. } | Val::List(_), key) => {
+        (RuleOperand::Array { .. } | RuleOperand::List(_), key) => {
             let at = match key {
-                Val::Int(at) => usize::try_from(*at).ok(),
-                Val::UInt(at) => usize::try_from(*at).ok(),
-                _ => return Err(Fault::NoOverload),
+                RuleOperand::Int(at) => usize::try_from(*at).ok(),
+                RuleOperand::UInt(at) => usize::try_from(*at).ok(),
+                _ => return Err(RuleFault::NoOverload),
             };
             let item = at.and_then(|at| value.item(at));
-            return item.ok_or_else(|| Fault::Message(format!("index out of bounds: {}", shown(key))));
+            return item.ok_or_else(|| RuleFault::Message(format!("index out of bounds: {}", shown(key))));
         }
-        (Val::Object(object), Val::Text(name)) => object.get(name),
-        (Val::Map(entries), key) => {
+        (RuleOperand::Object(object), RuleOperand::Text(name)) => object.get(name),
+        (RuleOperand::Map(entries), key) => {
             meter.charge(u64::try_from(entries.len()).unwrap_or(u64::MAX))?;
-            let same = |known: &Val<'_>| match (known, key) {
-                (Val::Text(known), Val::Text(key)) => **known == **key,
-                (Val::Bool(known), Val::Bool(key)) => known == key,
+            let same = |known: &RuleOperand<'_>| match (known, key) {
+                (RuleOperand::Text(known), RuleOperand::Text(key)) => **known == **key,
+                (RuleOperand::Bool(known), RuleOperand::Bool(key)) => known == key,
                 (known, key) => compared_numbers(known, key) == Some(Ordering::Equal),
             };
             entries.iter().rev().find(|(known, _)| same(known)).map(|(_, value)| value.clone())
         }
-        (Val::Object(_), _) => None,
-        _ => return Err(Fault::NoOverload),
+        (RuleOperand::Object(_), _) => None,
+        _ => return Err(RuleFault::NoOverload),
     };
     found.ok_or_else(|| no_such_key(&shown(key)))
 }
 
-fn sum<'a>(left: &Val<'a>, right: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
+fn sum<'a>(left: &RuleOperand<'a>, right: &RuleOperand<'a>, meter: &mut CostMeter) -> RuleResult<'a> {
     match (left, right) {
-        (Val::Text(left), Val::Text(right)) => {
+        (RuleOperand::Text(left), RuleOperand::Text(right)) => {
             meter.charge_bytes(left.len() + right.len())?;
-            Ok(Val::made([&**left, &**right].concat()))
+            Ok(RuleOperand::made([&**left, &**right].concat()))
         }
-        (Val::Other(Cel::Bytes(left)), Val::Other(Cel::Bytes(right))) => {
+        (RuleOperand::Other(Cel::Bytes(left)), RuleOperand::Other(Cel::Bytes(right))) => {
             meter.charge_bytes(left.len() + right.len())?;
-            Ok(Val::Other(Cel::Bytes(Arc::new([left.as_slice(), right].concat()))))
+            Ok(RuleOperand::Other(Cel::Bytes(Arc::new([left.as_slice(), right].concat()))))
         }
         (left, right) if left.is_list() && right.is_list() => joined(left, right, meter),
         _ => computed("_+_", left, right),
@@ -204,8 +236,8 @@ fn sum<'a>(left: &Val<'a>, right: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
 }
 
 /// Lists that are sets or maps are united.
-fn joined<'a>(left: &Val<'a>, right: &Val<'a>, meter: &mut Meter) -> Outcome<'a> {
-    let all = |list: &Val<'a>| {
+fn joined<'a>(left: &RuleOperand<'a>, right: &RuleOperand<'a>, meter: &mut CostMeter) -> RuleResult<'a> {
+    let all = |list: &RuleOperand<'a>| {
         (0..list.len().unwrap_or_default()).map_while(|at| list.item(at)).collect::<Vec<_>>()
     };
     let (mut items, added) = (all(left), all(right));
@@ -226,21 +258,21 @@ fn joined<'a>(left: &Val<'a>, right: &Val<'a>, meter: &mut Meter) -> Outcome<'a>
             None => items.push(item),
         }
     }
-    Ok(Val::List(Rc::new(items)))
+    Ok(RuleOperand::List(Rc::new(items)))
 }
 
 fn is_same_item(
-    one: &Val<'_>,
-    other: &Val<'_>,
+    one: &RuleOperand<'_>,
+    other: &RuleOperand<'_>,
     keys: &[serde_json::Value],
-    meter: &mut Meter,
-) -> Result<bool, Fault> {
+    meter: &mut CostMeter,
+) -> Result<bool, RuleFault> {
     if keys.is_empty() {
         return equal(one, other, meter);
     }
     for key in keys.iter().filter_map(serde_json::Value::as_str) {
-        let key = |item: &Val<'_>| match item {
-            Val::Object(object) => object.fields.get(key).cloned(),
+        let key = |item: &RuleOperand<'_>| match item {
+            RuleOperand::Object(object) => object.fields.get(key).cloned(),
             _ => None,
         };
         meter.charge(STEP)?;
@@ -251,16 +283,16 @@ fn is_same_item(
     Ok(true)
 }
 
-pub(super) fn negated<'a>(value: &Val<'a>) -> Outcome<'a> {
+pub(super) fn negated<'a>(value: &RuleOperand<'a>) -> RuleResult<'a> {
     match value {
-        Val::Int(number) => number.checked_neg().map(Val::Int).ok_or_else(overflow),
-        Val::Double(number) => Ok(Val::Double(-number)),
-        _ => Err(Fault::NoOverload),
+        RuleOperand::Int(number) => number.checked_neg().map(RuleOperand::Int).ok_or_else(overflow),
+        RuleOperand::Double(number) => Ok(RuleOperand::Double(-number)),
+        _ => Err(RuleFault::NoOverload),
     }
 }
 
-fn overflow() -> Fault {
-    Fault::Message("integer overflow".to_owned())
+fn overflow() -> RuleFault {
+    RuleFault::Message("integer overflow".to_owned())
 }
 
 /// An operation on two whole numbers of one type; nothing where it overflows.
@@ -277,31 +309,35 @@ macro_rules! whole {
     };
 }
 
-fn computed<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Outcome<'a> {
+fn computed<'a>(name: &str, left: &RuleOperand<'a>, right: &RuleOperand<'a>) -> RuleResult<'a> {
     match (left, right) {
-        (Val::Int(left), Val::Int(right)) => whole!(name, left, right).map(Val::Int).ok_or_else(overflow),
-        (Val::UInt(left), Val::UInt(right)) => whole!(name, left, right).map(Val::UInt).ok_or_else(overflow),
-        (Val::Double(left), Val::Double(right)) => match name {
-            "_+_" => Ok(Val::Double(left + right)),
-            "_-_" => Ok(Val::Double(left - right)),
-            "_*_" => Ok(Val::Double(left * right)),
-            "_/_" => Ok(Val::Double(left / right)),
-            _ => Err(Fault::NoOverload),
+        (RuleOperand::Int(left), RuleOperand::Int(right)) => {
+            whole!(name, left, right).map(RuleOperand::Int).ok_or_else(overflow)
+        }
+        (RuleOperand::UInt(left), RuleOperand::UInt(right)) => {
+            whole!(name, left, right).map(RuleOperand::UInt).ok_or_else(overflow)
+        }
+        (RuleOperand::Double(left), RuleOperand::Double(right)) => match name {
+            "_+_" => Ok(RuleOperand::Double(left + right)),
+            "_-_" => Ok(RuleOperand::Double(left - right)),
+            "_*_" => Ok(RuleOperand::Double(left * right)),
+            "_/_" => Ok(RuleOperand::Double(left / right)),
+            _ => Err(RuleFault::NoOverload),
         },
         // Times and durations.
-        (Val::Other(left), Val::Other(right)) => {
+        (RuleOperand::Other(left), RuleOperand::Other(right)) => {
             let (left, right) = (left.clone(), right.clone());
             let found = match name {
                 "_+_" => left + right,
                 "_-_" => left - right,
-                _ => return Err(Fault::NoOverload),
+                _ => return Err(RuleFault::NoOverload),
             };
             found.map(library::value).map_err(|error| library::fault(&error))
         }
-        _ => Err(Fault::NoOverload),
+        _ => Err(RuleFault::NoOverload),
     }
 }
 
-fn by_zero(name: &str) -> Fault {
-    Fault::Message(if name == "_/_" { "division by zero" } else { "modulus by zero" }.to_owned())
+fn by_zero(name: &str) -> RuleFault {
+    RuleFault::Message(if name == "_/_" { "division by zero" } else { "modulus by zero" }.to_owned())
 }

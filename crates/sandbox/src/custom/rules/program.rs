@@ -21,18 +21,18 @@ const STACK: usize = 64 * 1024 * 1024;
 /// Programs are shared by all clusters of a process: they have the same definitions.
 const SHARED: usize = 10_000;
 
-static PROGRAMS: LazyLock<Mutex<HashMap<String, Arc<Program>>>> = LazyLock::new(Mutex::default);
+static PROGRAMS: LazyLock<Mutex<HashMap<String, Arc<RuleProgram>>>> = LazyLock::new(Mutex::default);
 
 /// A text, and what can be evaluated of it.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct RuleProgram {
     pub(super) text: String,
     /// Or why it cannot be evaluated.
     pub(super) expression: Result<IdedExpr, String>,
     pub(super) uses_old: bool,
 }
 
-impl Program {
+impl RuleProgram {
     pub(super) fn of(text: &str) -> Arc<Self> {
         if let Some(known) = PROGRAMS.lock().get(text) {
             return Arc::clone(known);
@@ -57,11 +57,11 @@ impl Program {
 
 /// `None` when it is unknown.
 pub(in crate::custom) fn uses_old_value(text: &str) -> Option<bool> {
-    let program = Program::of(text);
+    let program = RuleProgram::of(text);
     program.expression.is_ok().then_some(program.uses_old)
 }
 
-impl PartialEq for Program {
+impl PartialEq for RuleProgram {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }

@@ -7,12 +7,12 @@ use crate::custom::schema::{self, list, text};
 /// A value, what it was, and its schema; or of its nearest parent that has an old value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ratchet<'a> {
-    current: Option<Pair<'a>>,
-    parent: Option<Pair<'a>>,
+    current: Option<RatchetPair<'a>>,
+    parent: Option<RatchetPair<'a>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pair<'a> {
+struct RatchetPair<'a> {
     schema: &'a Value,
     new: &'a Value,
     old: &'a Value,
@@ -20,7 +20,7 @@ struct Pair<'a> {
 
 impl<'a> Ratchet<'a> {
     pub(super) fn of(schema: &'a Value, new: &'a Value, old: Option<&'a Value>) -> Self {
-        Self { current: old.map(|old| Pair { schema, new, old }), parent: None }
+        Self { current: old.map(|old| RatchetPair { schema, new, old }), parent: None }
     }
 
     /// Of what stands below `name`.
@@ -43,11 +43,11 @@ impl<'a> Ratchet<'a> {
     }
 
     pub(super) fn is_unchanged(self) -> bool {
-        self.current.or(self.parent).is_some_and(Pair::is_same)
+        self.current.or(self.parent).is_some_and(RatchetPair::is_same)
     }
 }
 
-impl<'a> Pair<'a> {
+impl<'a> RatchetPair<'a> {
     fn key(self, name: &str) -> Option<Self> {
         let schema = schema::property(self.schema, name).or_else(|| schema::additional(self.schema))?;
         Some(Self { schema, new: self.new.get(name)?, old: self.old.get(name)? })

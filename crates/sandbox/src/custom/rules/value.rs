@@ -12,53 +12,53 @@ use super::library;
 use crate::custom::schema::{self, is, text};
 
 #[derive(Clone, Debug)]
-pub(super) enum Val<'a> {
+pub(super) enum RuleOperand<'a> {
     Null,
     Bool(bool),
     Int(i64),
     UInt(u64),
     Double(f64),
-    Text(Text<'a>),
+    Text(RuleText<'a>),
     /// Bytes, times, durations, and what libraries make: quantities, addresses.
     Other(Cel),
-    Object(Object<'a>),
+    Object(RuleObject<'a>),
     Array {
         items: &'a [Value],
         schema: &'a Value,
     },
-    List(Rc<Vec<Val<'a>>>),
-    Map(Rc<Vec<(Val<'a>, Val<'a>)>>),
-    Optional(Option<Rc<Val<'a>>>),
+    List(Rc<Vec<RuleOperand<'a>>>),
+    Map(Rc<Vec<(RuleOperand<'a>, RuleOperand<'a>)>>),
+    Optional(Option<Rc<RuleOperand<'a>>>),
     Type(&'static str),
 }
 
 /// A borrowed or computed text. Variables are read often, so a clone must be cheap.
 #[derive(Clone, Debug)]
-pub(super) enum Text<'a> {
-    Found(&'a str),
-    Made(Rc<str>),
+pub(super) enum RuleText<'a> {
+    Borrowed(&'a str),
+    Owned(Rc<str>),
 }
 
-impl Deref for Text<'_> {
+impl Deref for RuleText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
         match self {
-            Self::Found(text) => text,
-            Self::Made(text) => text,
+            Self::Borrowed(text) => text,
+            Self::Owned(text) => text,
         }
     }
 }
 
-impl Val<'_> {
+impl RuleOperand<'_> {
     pub(super) fn made(text: impl Into<Rc<str>>) -> Self {
-        Self::Text(Text::Made(text.into()))
+        Self::Text(RuleText::Owned(text.into()))
     }
 }
 
 /// A JSON object and its schema.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Object<'a> {
+pub(super) struct RuleObject<'a> {
     pub(super) fields: &'a Map<String, Value>,
     schema: &'a Value,
     is_resource: bool,
@@ -72,13 +72,13 @@ static METADATA: LazyLock<Value> = LazyLock::new(
     || json!({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}}),
 );
 
-impl<'a> Object<'a> {
+impl<'a> RuleObject<'a> {
     /// Names of fields are escaped in expressions, keys of maps are not.
     pub(super) fn is_map(self) -> bool {
         !self.is_resource && schema::properties(self.schema).next().is_none()
     }
 
-    pub(super) fn get(self, name: &str) -> Option<Val<'a>> {
+    pub(super) fn get(self, name: &str) -> Option<RuleOperand<'a>> {
         // As if it were not there.
         let value = self.fields.get(name).filter(|value| !value.is_null())?;
         let of_resource: Option<&'a Value> = match name {
@@ -87,11 +87,11 @@ impl<'a> Object<'a> {
             _ => None,
         };
         let declared = || schema::property(self.schema, name).or_else(|| schema::additional(self.schema));
-        Some(Val::of(value, of_resource.or_else(declared).unwrap_or(&UNDECLARED), false))
+        Some(RuleOperand::of(value, of_resource.or_else(declared).unwrap_or(&UNDECLARED), false))
     }
 }
 
-impl<'a> Val<'a> {
+impl<'a> RuleOperand<'a> {
     /// A value at its place in the schema; the whole object, and each embedded one, is a resource.
     pub(super) fn of(value: &'a Value, schema: &'a Value, is_whole: bool) -> Self {
         match value {
@@ -105,11 +105,13 @@ impl<'a> Val<'a> {
                 (_, Some(whole), _) => Self::UInt(whole),
                 (_, _, fraction) => Self::Double(fraction.unwrap_or(f64::NAN)),
             },
-            Value::String(said) => formatted(said, schema).map_or(Self::Text(Text::Found(said)), Self::Other),
+            Value::String(said) => {
+                formatted(said, schema).map_or(Self::Text(RuleText::Borrowed(said)), Self::Other)
+            }
             Value::Array(items) => Self::Array { items, schema },
             Value::Object(fields) => {
                 let is_resource = is_whole || is(schema, "x-kubernetes-embedded-resource");
-                Self::Object(Object { fields, schema, is_resource })
+                Self::Object(RuleObject { fields, schema, is_resource })
             }
         }
     }
@@ -161,7 +163,7 @@ impl<'a> Val<'a> {
         let index = |at: usize| Self::Int(i64::try_from(at).unwrap_or(i64::MAX));
         match self {
             Self::Object(object) => {
-                let key = |name: &'a String| Self::Text(Text::Found(name));
+                let key = |name: &'a String| Self::Text(RuleText::Borrowed(name));
                 Some(object.fields.keys().filter_map(|name| Some((key(name), object.get(name)?))).collect())
             }
             Self::Map(entries) => Some(entries.to_vec()),
@@ -229,8 +231,10 @@ mod tests {
 
     #[test]
     fn copy_of_a_made_text_shares_it() {
-        let made = Val::made("a".repeat(1000));
-        let (Val::Text(Text::Made(copy)), Val::Text(Text::Made(text))) = (made.clone(), made) else {
+        let made = RuleOperand::made("a".repeat(1000));
+        let (RuleOperand::Text(RuleText::Owned(copy)), RuleOperand::Text(RuleText::Owned(text))) =
+            (made.clone(), made)
+        else {
             panic!("two texts that were made");
         };
         assert!(Rc::ptr_eq(&copy, &text));

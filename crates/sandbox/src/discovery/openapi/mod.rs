@@ -9,7 +9,7 @@ mod schemas;
 
 use serde_json::{Map, Value, json};
 
-use crate::registry::{Registry, ResourceKind};
+use crate::registry::{KindRegistry, ResourceKind};
 use crate::schema::built_in;
 
 /// `api/v1` or `apis/apps/v1`.
@@ -18,7 +18,7 @@ fn prefix(group: &str, version: &str) -> String {
 }
 
 /// The documents that there are.
-pub(crate) fn index(registry: &Registry) -> Value {
+pub(crate) fn index(registry: &KindRegistry) -> Value {
     let mut paths = Map::new();
     for (group, versions) in registry.groups() {
         for version in versions {
@@ -31,7 +31,7 @@ pub(crate) fn index(registry: &Registry) -> Value {
 }
 
 /// The document of one group and version; `None` when it is not served.
-pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn document(registry: &KindRegistry, group: &str, version: &str) -> Option<Value> {
     let kinds: Vec<&ResourceKind> = registry
         .all()
         .filter(|kind| kind.group == group && kind.version == version)
@@ -43,12 +43,12 @@ pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Optio
     let server = built_in().server();
     let text = |field: &str| server[field].as_str().unwrap_or_default();
     let version_of_server = format!("{}.{}", text("major"), text("minor"));
-    let paths: Map<String, Value> = kinds.iter().flat_map(|kind| paths::of(kind)).collect();
+    let paths: Map<String, Value> = kinds.iter().flat_map(|kind| paths::kind_paths(kind)).collect();
     Some(json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": version_of_server},
         "paths": paths,
-        "components": {"schemas": schemas::of(&kinds, &paths, group, version)},
+        "components": {"schemas": schemas::referenced_schemas(&kinds, &paths, group, version)},
     }))
 }
 

@@ -11,7 +11,7 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
 /// The action of a request, with the server's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum OpenApiAction {
     List,
     Post,
     DeleteCollection,
@@ -21,7 +21,7 @@ pub(super) enum Action {
     Patch,
 }
 
-impl Action {
+impl OpenApiAction {
     pub(super) fn method(self) -> &'static str {
         match self {
             Self::List | Self::Get => "get",
@@ -52,7 +52,7 @@ impl Action {
 
 /// The kind of an operation.
 #[derive(Debug, Clone)]
-pub(super) struct Subject {
+pub(super) struct OperationSubject {
     /// Group, version and kind.
     pub(super) kind: Value,
     /// The definition of the kind, and of its list.
@@ -61,10 +61,10 @@ pub(super) struct Subject {
     pub(super) is_custom: bool,
 }
 
-pub(super) fn of(action: Action, subject: &Subject) -> Value {
+pub(super) fn operation_object(action: OpenApiAction, subject: &OperationSubject) -> Value {
     let answered = match action {
-        Action::List => subject.list.as_str(),
-        Action::Delete | Action::DeleteCollection => STATUS,
+        OpenApiAction::List => subject.list.as_str(),
+        OpenApiAction::Delete | OpenApiAction::DeleteCollection => STATUS,
         _ => subject.definition.as_str(),
     };
     let queries = built_in().parameters(action.name()).iter();
@@ -73,10 +73,10 @@ pub(super) fn of(action: Action, subject: &Subject) -> Value {
         .collect();
     let mut codes = vec![("200", "OK")];
     match action {
-        Action::Post => codes.extend([("201", "Created"), ("202", "Accepted")]),
-        Action::Put | Action::Patch => codes.push(("201", "Created")),
-        Action::Delete => codes.push(("202", "Accepted")),
-        Action::List | Action::Get | Action::DeleteCollection => {}
+        OpenApiAction::Post => codes.extend([("201", "Created"), ("202", "Accepted")]),
+        OpenApiAction::Put | OpenApiAction::Patch => codes.push(("201", "Created")),
+        OpenApiAction::Delete => codes.push(("202", "Accepted")),
+        OpenApiAction::List | OpenApiAction::Get | OpenApiAction::DeleteCollection => {}
     }
     let content = json!({"application/json": {"schema": reference(answered)},
         "application/yaml": {"schema": reference(answered)}});
@@ -92,16 +92,16 @@ pub(super) fn of(action: Action, subject: &Subject) -> Value {
     operation
 }
 
-fn body(action: Action, subject: &Subject) -> Option<Value> {
+fn body(action: OpenApiAction, subject: &OperationSubject) -> Option<Value> {
     match action {
-        Action::List | Action::Get => None,
-        Action::Post | Action::Put => {
+        OpenApiAction::List | OpenApiAction::Get => None,
+        OpenApiAction::Post | OpenApiAction::Put => {
             Some(json!({"content": {"*/*": {"schema": reference(&subject.definition)}}, "required": true}))
         }
-        Action::Delete | Action::DeleteCollection => {
+        OpenApiAction::Delete | OpenApiAction::DeleteCollection => {
             Some(json!({"content": {"*/*": {"schema": reference(OPTIONS)}}}))
         }
-        Action::Patch => {
+        OpenApiAction::Patch => {
             let mut kinds = vec!["application/apply-patch+yaml", "application/json-patch+json"];
             kinds.push("application/merge-patch+json");
             if !subject.is_custom {

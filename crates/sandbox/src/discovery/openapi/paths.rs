@@ -2,29 +2,35 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operation::{self, Action, Subject};
+use super::operation::{self, OpenApiAction, OperationSubject};
 use super::{prefix, schemas};
 use crate::registry::{ResourceKind, Subresource};
 use crate::schema::built_in;
 
-const COLLECTION: &[Action] = &[Action::List, Action::Post, Action::DeleteCollection];
-const ITEM: &[Action] = &[Action::Get, Action::Put, Action::Delete, Action::Patch];
-const PART: &[Action] = &[Action::Get, Action::Post, Action::Put, Action::Patch];
+const COLLECTION: &[OpenApiAction] =
+    &[OpenApiAction::List, OpenApiAction::Post, OpenApiAction::DeleteCollection];
+const ITEM: &[OpenApiAction] =
+    &[OpenApiAction::Get, OpenApiAction::Put, OpenApiAction::Delete, OpenApiAction::Patch];
+const SUBRESOURCE: &[OpenApiAction] =
+    &[OpenApiAction::Get, OpenApiAction::Post, OpenApiAction::Put, OpenApiAction::Patch];
 
-pub(super) fn of(kind: &ResourceKind) -> Vec<(String, Value)> {
+pub(super) fn kind_paths(kind: &ResourceKind) -> Vec<(String, Value)> {
     let prefix = prefix(&kind.group, &kind.version);
     let home = if kind.namespaced { "namespaces/{namespace}/" } else { "" };
     let collection = format!("/{prefix}/{home}{}", kind.plural);
     let own = subject(kind);
     let mut paths = Vec::new();
     if kind.namespaced {
-        paths.push((format!("/{prefix}/{}", kind.plural), item(&[Action::List], &kind.verbs, &own)));
+        paths.push((
+            format!("/{prefix}/{}", kind.plural),
+            path_item(&[OpenApiAction::List], &kind.verbs, &own),
+        ));
     }
-    paths.push((collection.clone(), item(COLLECTION, &kind.verbs, &own)));
-    paths.push((format!("{collection}/{{name}}"), item(ITEM, &kind.verbs, &own)));
+    paths.push((collection.clone(), path_item(COLLECTION, &kind.verbs, &own)));
+    paths.push((format!("{collection}/{{name}}"), path_item(ITEM, &kind.verbs, &own)));
     for part in &kind.subresources {
-        if let Some(subject) = subject_of_part(kind, part) {
-            let content = item(PART, &part.verbs, &subject);
+        if let Some(subject) = subresource_subject(kind, part) {
+            let content = path_item(SUBRESOURCE, &part.verbs, &subject);
             paths.push((format!("{collection}/{{name}}/{}", part.name), content));
         }
     }
@@ -44,9 +50,9 @@ pub(super) fn of(kind: &ResourceKind) -> Vec<(String, Value)> {
     paths
 }
 
-fn subject(kind: &ResourceKind) -> Subject {
+fn subject(kind: &ResourceKind) -> OperationSubject {
     let definition = schemas::name_of(kind);
-    Subject {
+    OperationSubject {
         kind: json!({"group": kind.group, "version": kind.version, "kind": kind.kind}),
         list: format!("{}.{}", definition.rsplit_once('.').map_or("", |(home, _)| home), kind.list_kind()),
         definition,
@@ -55,7 +61,7 @@ fn subject(kind: &ResourceKind) -> Subject {
 }
 
 /// The request and response kind of a subresource, which may be of another group; `None` for connections.
-fn subject_of_part(kind: &ResourceKind, part: &Subresource) -> Option<Subject> {
+fn subresource_subject(kind: &ResourceKind, part: &Subresource) -> Option<OperationSubject> {
     let own = subject(kind);
     let (group, version) = match part.version.as_str() {
         "" => (kind.group.as_str(), kind.version.as_str()),
@@ -64,7 +70,7 @@ fn subject_of_part(kind: &ResourceKind, part: &Subresource) -> Option<Subject> {
     if part.kind == kind.kind && group == kind.group {
         return Some(own);
     }
-    Some(Subject {
+    Some(OperationSubject {
         kind: json!({"group": group, "version": version, "kind": part.kind}),
         definition: built_in().name_of(group, version, &part.kind)?.to_owned(),
         ..own
@@ -72,11 +78,11 @@ fn subject_of_part(kind: &ResourceKind, part: &Subresource) -> Option<Subject> {
 }
 
 /// The operations of a path, as far as there are verbs for them.
-fn item(actions: &[Action], verbs: &[&str], subject: &Subject) -> Value {
+fn path_item(actions: &[OpenApiAction], verbs: &[&str], subject: &OperationSubject) -> Value {
     let operations: Map<String, Value> = actions
         .iter()
         .filter(|action| verbs.contains(&action.verb()))
-        .map(|action| (action.method().to_owned(), operation::of(*action, subject)))
+        .map(|action| (action.method().to_owned(), operation::operation_object(*action, subject)))
         .collect();
     Value::Object(operations)
 }

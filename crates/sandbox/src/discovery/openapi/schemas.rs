@@ -24,7 +24,7 @@ pub(super) fn name_of(kind: &ResourceKind) -> String {
 }
 
 /// Every definition that the paths refer to, and those that these refer to.
-pub(super) fn of(
+pub(super) fn referenced_schemas(
     kinds: &[&ResourceKind],
     paths: &Map<String, Value>,
     group: &str,
@@ -35,7 +35,7 @@ pub(super) fn of(
         let name = name_of(kind);
         let list = name.strip_suffix(&kind.kind).unwrap_or_default().to_owned() + &kind.list_kind();
         found.insert(list, list_of(kind, &name));
-        found.insert(name, custom(kind));
+        found.insert(name, custom_schema(kind));
     }
     let mut wanted = Vec::new();
     paths.values().chain(found.values()).for_each(|value| references(value, &mut wanted));
@@ -45,13 +45,13 @@ pub(super) fn of(
         }
         let Some(schema) = built_in().all().get(&name) else { continue };
         references(schema, &mut wanted);
-        found.insert(name, own(schema, group, version));
+        found.insert(name, own_group_schema(schema, group, version));
     }
     found
 }
 
 /// Request options are kinds of every group; a document lists only those of its own group.
-fn own(schema: &Value, group: &str, version: &str) -> Value {
+fn own_group_schema(schema: &Value, group: &str, version: &str) -> Value {
     let mut schema = schema.clone();
     if let Some(kinds) = schema.get_mut(KINDS).and_then(Value::as_array_mut)
         && kinds.len() > 1
@@ -73,7 +73,7 @@ fn references(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-fn custom(kind: &ResourceKind) -> Value {
+fn custom_schema(kind: &ResourceKind) -> Value {
     let mut schema = match kind.schema.as_deref() {
         Some(schema) if schema.is_object() => schema.clone(),
         _ => json!({"type": "object"}),

@@ -4,34 +4,34 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::declared::Declared;
-use super::steps::{Answer, Door, Refusal};
+use super::merge_schema::VectorSchema;
+use super::steps::{VectorRefusal, VectorResult, VectorWrite};
 use crate::schema;
-use crate::ssa::reset::Filter;
-use crate::ssa::{TypeRef, Types, untracked};
+use crate::ssa::reset_fields::FieldFilter;
+use crate::ssa::{TypeRef, VersionedMergeTypes, untracked};
 
-pub(super) struct Case<'c> {
+pub(super) struct VectorCase<'c> {
     line: &'c Value,
     of: TypeRef<'c>,
-    schema: Option<&'c Declared>,
+    schema: Option<&'c VectorSchema>,
     /// The level of field managers, not only that of merging.
     is_managed: bool,
 }
 
 /// Versions convert to each other unchanged, until they end.
-struct Versions<'s> {
+struct VectorVersions<'s> {
     of: TypeRef<'s>,
     ended: Vec<&'s str>,
 }
 
-impl Types for Versions<'_> {
-    fn of(&self, api_version: &str) -> Option<TypeRef<'_>> {
+impl VersionedMergeTypes for VectorVersions<'_> {
+    fn merge_type_at(&self, api_version: &str) -> Option<TypeRef<'_>> {
         (!self.ended.contains(&api_version)).then_some(self.of)
     }
 }
 
-impl<'c> Case<'c> {
-    pub(super) fn of(line: &'c Value, schemas: &'c BTreeMap<String, Declared>) -> Self {
+impl<'c> VectorCase<'c> {
+    pub(super) fn of(line: &'c Value, schemas: &'c BTreeMap<String, VectorSchema>) -> Self {
         let text = |of: &'c Value| of.as_str().unwrap();
         let kind = &line["type"];
         let schema = schemas.get(text(&line["schema"]));
@@ -51,7 +51,7 @@ impl<'c> Case<'c> {
     pub(super) fn run(&self) -> Result<usize, String> {
         let (mut object, mut managed) = (self.start(), json!([]));
         let steps = self.line["steps"].as_array().unwrap();
-        let mut versions = Versions { of: self.of, ended: Vec::new() };
+        let mut versions = VectorVersions { of: self.of, ended: Vec::new() };
         for (number, step) in steps.iter().enumerate() {
             versions.ended.extend(step["removedVersion"].as_str());
             if let (Some(name), Some(schema)) = (step["type"].as_str(), self.schema) {
@@ -99,12 +99,12 @@ impl<'c> Case<'c> {
     fn step(
         &self,
         step: &Value,
-        versions: &Versions<'_>,
+        versions: &VectorVersions<'_>,
         object: &Value,
         managed: &Value,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<VectorResult, VectorRefusal> {
         let filter = self.filter(step["subresource"].as_str().unwrap());
-        let door = Door {
+        let door = VectorWrite {
             step,
             of: versions.of,
             types: versions,
@@ -120,12 +120,12 @@ impl<'c> Case<'c> {
         }
     }
 
-    fn filter(&self, subresource: &str) -> Filter<'static> {
+    fn filter(&self, subresource: &str) -> FieldFilter<'static> {
         let kind = &self.line["type"];
-        let Some(wanted) = self.line.get("resetFields") else { return Filter::All };
+        let Some(wanted) = self.line.get("resetFields") else { return FieldFilter::All };
         let has_status = wanted.is_object();
         let (group, kind) = (kind["group"].as_str().unwrap(), kind["kind"].as_str().unwrap());
-        crate::ssa::filter(group, kind, subresource, has_status, false)
+        crate::ssa::reset_filter(group, kind, subresource, has_status, false)
     }
 
     /// Entries as the vectors write them, in the order that they do.

@@ -3,7 +3,7 @@
 //! `cargo xtask vectors` writes the answers; `tools/vectors/README.md` describes their format.
 
 mod case;
-mod declared;
+mod merge_schema;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::io::Read as _;
 
 use serde_json::Value;
 
-use case::Case;
-use declared::Declared;
+use case::VectorCase;
+use merge_schema::VectorSchema;
 
 const FILE: &[u8] = include_bytes!("../../../tests/vectors/ssa.jsonl.gz");
 
@@ -20,7 +20,7 @@ const FILE: &[u8] = include_bytes!("../../../tests/vectors/ssa.jsonl.gz");
 fn every_vector_has_upstreams_answer() {
     let mut text = String::new();
     flate2::read::GzDecoder::new(FILE).read_to_string(&mut text).unwrap();
-    let mut schemas: BTreeMap<String, Declared> = BTreeMap::new();
+    let mut schemas: BTreeMap<String, VectorSchema> = BTreeMap::new();
     let (mut wanted, mut cases, mut steps) = (0, 0, 0);
     let mut failures = Vec::new();
     for line in text.lines() {
@@ -28,10 +28,10 @@ fn every_vector_has_upstreams_answer() {
         if let Some(header) = line.get("header") {
             wanted = header["cases"].as_u64().unwrap();
         } else if let Some(schema) = line.get("schema").filter(|schema| schema.is_object()) {
-            schemas.insert(schema["name"].as_str().unwrap().to_owned(), Declared::of(schema));
+            schemas.insert(schema["name"].as_str().unwrap().to_owned(), VectorSchema::of(schema));
         } else {
             cases += 1;
-            match Case::of(&line, &schemas).run() {
+            match VectorCase::of(&line, &schemas).run() {
                 Ok(count) => steps += count,
                 Err(why) => failures.push(why),
             }

@@ -2,39 +2,42 @@
 
 use serde_json::{Value, json};
 
-use crate::ssa::conflict::Conflicts;
-use crate::ssa::managed::Managed;
-use crate::ssa::reset::Filter;
-use crate::ssa::track::tracked;
-use crate::ssa::validate::{Duplicates, Invalid, validate};
-use crate::ssa::{ApplyError, FieldSet, Live, Operation, TypeRef, Types, Write, Writer, apply};
+use crate::ssa::conflict::ApplyConflicts;
+use crate::ssa::managed_fields::ManagedFields;
+use crate::ssa::reset_fields::FieldFilter;
+use crate::ssa::update_tracking::entries_after_write;
+use crate::ssa::validate::{DuplicateItems, SchemaViolations, validate};
+use crate::ssa::{
+    ApplyBase, ApplyError, FieldSet, FieldWrite, ManagedWriter, ManagerOperation, TypeRef,
+    VersionedMergeTypes, apply,
+};
 
-pub(super) struct Door<'d> {
+pub(super) struct VectorWrite<'d> {
     pub(super) step: &'d Value,
     pub(super) of: TypeRef<'d>,
-    pub(super) types: &'d dyn Types,
-    pub(super) filter: &'d Filter<'d>,
+    pub(super) types: &'d dyn VersionedMergeTypes,
+    pub(super) filter: &'d FieldFilter<'d>,
     pub(super) untracked: FieldSet<'d>,
 }
 
-pub(super) struct Answer {
+pub(super) struct VectorResult {
     pub(super) object: Value,
     pub(super) managed: Vec<Value>,
 }
 
 #[derive(Debug)]
-pub(super) enum Refusal {
-    Invalid(Invalid),
-    Conflicts(Conflicts),
+pub(super) enum VectorRefusal {
+    Invalid(SchemaViolations),
+    Conflicts(ApplyConflicts),
     Other(String),
 }
 
-impl Refusal {
+impl VectorRefusal {
     pub(super) fn is(&self, theirs: &Value) -> bool {
         match self {
             Self::Conflicts(conflicts) => {
                 let mut ours: Vec<Value> = conflicts
-                    .each()
+                    .manager_paths()
                     .map(|(manager, path)| json!([format!("conflict with {manager}"), path]))
                     .collect();
                 let theirs_listed = theirs["conflicts"].as_array().into_iter().flatten();
@@ -58,32 +61,32 @@ impl Refusal {
 
     pub(super) fn shown(&self) -> Value {
         match self {
-            Self::Conflicts(conflicts) => json!(conflicts.each().collect::<Vec<_>>()),
+            Self::Conflicts(conflicts) => json!(conflicts.manager_paths().collect::<Vec<_>>()),
             Self::Invalid(invalid) => json!(invalid.to_string()),
             Self::Other(text) => json!(text),
         }
     }
 }
 
-impl Door<'_> {
+impl VectorWrite<'_> {
     fn text(&self, field: &str) -> &str {
         self.step[field].as_str().unwrap_or_default()
     }
 
-    fn writer(&self) -> Writer {
+    fn writer(&self) -> ManagedWriter {
         let is_update = self.text("operation") == "update";
-        Writer {
+        ManagedWriter {
             manager: self.text("manager").to_owned(),
-            operation: if is_update { Operation::Update } else { Operation::Apply },
+            operation: if is_update { ManagerOperation::Update } else { ManagerOperation::Apply },
             api_version: self.text("version").to_owned(),
             subresource: self.text("subresource").to_owned(),
         }
     }
 
-    fn write<'w>(&'w self, writer: &'w Writer) -> Write<'w> {
-        Write {
+    fn write<'w>(&'w self, writer: &'w ManagedWriter) -> FieldWrite<'w> {
+        FieldWrite {
             writer,
-            of: self.of,
+            merge_type: self.of,
             types: self.types,
             filter: self.filter,
             untracked: &self.untracked,
@@ -92,26 +95,31 @@ impl Door<'_> {
     }
 
     /// Merging and ownership alone.
-    pub(super) fn merge(&self, live: &Value, managed: &Value) -> Result<Answer, Refusal> {
+    pub(super) fn merge(&self, live: &Value, managed: &Value) -> Result<VectorResult, VectorRefusal> {
         let writer = self.writer();
         let write = self.write(&writer);
         let carrier = carrier(managed);
-        let managed = Managed::of(&carrier).unwrap();
+        let managed = ManagedFields::of(&carrier).unwrap();
         let said = &self.step["object"];
-        if writer.operation == Operation::Update {
-            validate(said, self.of, Duplicates::Allowed).map_err(Refusal::Invalid)?;
+        if writer.operation == ManagerOperation::Update {
+            validate(said, self.of, DuplicateItems::Allowed).map_err(VectorRefusal::Invalid)?;
             let managed = write.update(live, said, managed);
-            return Ok(Answer { object: said.clone(), managed: managed.encode() });
+            return Ok(VectorResult { object: said.clone(), managed: managed.encode() });
         }
-        validate(said, self.of, Duplicates::Refused).map_err(Refusal::Invalid)?;
+        validate(said, self.of, DuplicateItems::Refused).map_err(VectorRefusal::Invalid)?;
         let force = self.text("operation") == "force";
-        let applied = write.apply(live, said, managed, force).map_err(Refusal::Conflicts)?;
+        let applied = write.apply(live, said, managed, force).map_err(VectorRefusal::Conflicts)?;
         let object = applied.object.unwrap_or_else(|| live.clone());
-        Ok(Answer { object, managed: applied.managed.encode() })
+        Ok(VectorResult { object, managed: applied.managed.encode() })
     }
 
     /// All that field managers do.
-    pub(super) fn manage(&self, live: &Value, managed: &Value, skeleton: &Value) -> Result<Answer, Refusal> {
+    pub(super) fn manage(
+        &self,
+        live: &Value,
+        managed: &Value,
+        skeleton: &Value,
+    ) -> Result<VectorResult, VectorRefusal> {
         let writer = self.writer();
         let write = self.write(&writer);
         let mut live = live.clone();
@@ -119,26 +127,26 @@ impl Door<'_> {
             live["metadata"]["managedFields"] = carrier(managed)["metadata"]["managedFields"].clone();
         }
         let said = &self.step["object"];
-        let mut object = if writer.operation == Operation::Update {
-            let entries = tracked(&live, said, &write).map_err(Refusal::Invalid)?;
+        let mut object = if writer.operation == ManagerOperation::Update {
+            let entries = entries_after_write(&live, said, &write).map_err(VectorRefusal::Invalid)?;
             let mut object = said.clone();
             object["metadata"]["managedFields"] = Value::Array(entries);
             object
         } else {
             let force = self.text("operation") == "force";
-            let live_object = Live { object: Some(&live), skeleton };
+            let live_object = ApplyBase { object: Some(&live), skeleton };
             match apply(live_object, said, &write, force) {
                 Ok(object) => object.unwrap_or_else(|| live.clone()),
-                Err(ApplyError::Conflicts(conflicts)) => return Err(Refusal::Conflicts(conflicts)),
+                Err(ApplyError::Conflicts(conflicts)) => return Err(VectorRefusal::Conflicts(conflicts)),
                 Err(ApplyError::Config(invalid) | ApplyError::Live(invalid)) => {
-                    return Err(Refusal::Invalid(invalid));
+                    return Err(VectorRefusal::Invalid(invalid));
                 }
-                Err(other) => return Err(Refusal::Other(other.to_string())),
+                Err(other) => return Err(VectorRefusal::Other(other.to_string())),
             }
         };
         let managed = object["metadata"].as_object_mut().and_then(|one| one.shift_remove("managedFields"));
         let managed = managed.and_then(|entries| entries.as_array().cloned()).unwrap_or_default();
-        Ok(Answer { object, managed })
+        Ok(VectorResult { object, managed })
     }
 }
 

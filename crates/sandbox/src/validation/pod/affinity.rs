@@ -1,15 +1,15 @@
 //! Validates node and pod affinity.
 
-use super::Place;
+use super::FieldCursor;
 use crate::validation::formats;
 use crate::validation::metadata;
-use crate::validation::problems::Problems;
 use crate::validation::selector;
+use crate::validation::validation_errors::ValidationErrors;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-pub(super) fn check(affinity: &Place, problems: &mut Problems) {
+pub(super) fn check(affinity: &FieldCursor, problems: &mut ValidationErrors) {
     let nodes = affinity.at("nodeAffinity");
     if nodes.has(REQUIRED) {
         node_selector(&nodes.at(REQUIRED), problems);
@@ -30,14 +30,14 @@ pub(super) fn check(affinity: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_weight(term: &Place, problems: &mut Problems) {
+fn check_weight(term: &FieldCursor, problems: &mut ValidationErrors) {
     let weight = term.at("weight");
     if !(1..=100).contains(&weight.number()) {
         problems.invalid_value(&weight, &weight.number().into(), "must be in the range 1-100");
     }
 }
 
-pub(in crate::validation) fn node_selector(selector: &Place, problems: &mut Problems) {
+pub(in crate::validation) fn node_selector(selector: &FieldCursor, problems: &mut ValidationErrors) {
     let terms = selector.at("nodeSelectorTerms");
     if terms.is_empty() {
         return problems.required(&terms, "must have at least one node selector term");
@@ -45,13 +45,13 @@ pub(in crate::validation) fn node_selector(selector: &Place, problems: &mut Prob
     node_selector_terms_only(&terms, problems);
 }
 
-fn node_selector_terms_only(terms: &Place, problems: &mut Problems) {
+fn node_selector_terms_only(terms: &FieldCursor, problems: &mut ValidationErrors) {
     for term in terms.items() {
         node_selector_term(&term, false, problems);
     }
 }
 
-fn node_selector_term(term: &Place, any_value: bool, problems: &mut Problems) {
+fn node_selector_term(term: &FieldCursor, any_value: bool, problems: &mut ValidationErrors) {
     for requirement in term.at("matchExpressions").items() {
         let (operator, values) = (requirement.at("operator"), requirement.at("values"));
         if matches!(operator.text(), "Gt" | "Lt") {
@@ -88,7 +88,7 @@ fn node_selector_term(term: &Place, any_value: bool, problems: &mut Problems) {
     }
 }
 
-fn pod_term(term: &Place, problems: &mut Problems) {
+fn pod_term(term: &FieldCursor, problems: &mut ValidationErrors) {
     for field in ["labelSelector", "namespaceSelector"] {
         selector::check(&term.at(field), problems);
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Pod, environment, mount, network, probe, resources, security};
+use super::{PodValidation, environment, mount, network, probe, resources, security};
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
+use crate::validation::validation_errors::ValidationErrors;
 
-pub(super) fn check_all(pod: &Pod<'_, '_>, problems: &mut Problems) {
+pub(super) fn check_all(pod: &PodValidation<'_, '_>, problems: &mut ValidationErrors) {
     let containers = pod.spec.at("containers");
     let mut names = BTreeSet::new();
     if containers.is_empty() {
@@ -30,7 +30,11 @@ pub(super) fn check_all(pod: &Pod<'_, '_>, problems: &mut Problems) {
     }
 }
 
-fn check_unique<'v>(container: &Place<'_, 'v>, names: &mut BTreeSet<&'v str>, problems: &mut Problems) {
+fn check_unique<'v>(
+    container: &FieldCursor<'_, 'v>,
+    names: &mut BTreeSet<&'v str>,
+    problems: &mut ValidationErrors,
+) {
     let name = container.at("name");
     if !names.insert(name.text()) {
         problems.duplicate(&name, &json!(name.text()));
@@ -38,11 +42,11 @@ fn check_unique<'v>(container: &Place<'_, 'v>, names: &mut BTreeSet<&'v str>, pr
 }
 
 fn check_init<'v>(
-    pod: &Pod<'_, 'v>,
-    list: &Place,
-    container: &Place<'_, 'v>,
+    pod: &PodValidation<'_, 'v>,
+    list: &FieldCursor,
+    container: &FieldCursor<'_, 'v>,
     names: &mut BTreeSet<&'v str>,
-    problems: &mut Problems,
+    problems: &mut ValidationErrors,
 ) {
     check_restart_rules(container, problems);
     if container.at("name").is_empty() {
@@ -74,7 +78,7 @@ fn check_init<'v>(
     }
 }
 
-fn check_common(pod: &Pod<'_, '_>, container: &Place, problems: &mut Problems) {
+fn check_common(pod: &PodValidation<'_, '_>, container: &FieldCursor, problems: &mut ValidationErrors) {
     let name = container.at("name");
     if name.is_empty() {
         problems.required(&name, "");
@@ -95,7 +99,7 @@ fn check_common(pod: &Pod<'_, '_>, container: &Place, problems: &mut Problems) {
     security::check_container(pod, &container.at("securityContext"), problems);
 }
 
-fn check_resize(pod: &Pod<'_, '_>, policies: &Place, problems: &mut Problems) {
+fn check_resize(pod: &PodValidation<'_, '_>, policies: &FieldCursor, problems: &mut ValidationErrors) {
     let mut seen = BTreeSet::new();
     for policy in policies.items() {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
@@ -119,7 +123,7 @@ fn check_resize(pod: &Pod<'_, '_>, policies: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_restart_rules(container: &Place, problems: &mut Problems) {
+fn check_restart_rules(container: &FieldCursor, problems: &mut ValidationErrors) {
     let (policy, rules) = (container.at("restartPolicy"), container.at("restartPolicyRules"));
     if policy.is_set() {
         problems.check_if_one_of(&policy, &["Always", "Never", "OnFailure"]);
@@ -149,7 +153,7 @@ fn check_restart_rules(container: &Place, problems: &mut Problems) {
 }
 
 /// The claims for devices that a pod names.
-pub(super) fn check_claims(spec: &Place, problems: &mut Problems) {
+pub(super) fn check_claims(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let mut names = BTreeSet::new();
     for claim in spec.at("resourceClaims").items() {
         let name = claim.at("name");

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::Pod;
+use super::PodValidation;
 use super::resources::check_divisor;
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
+use crate::validation::validation_errors::ValidationErrors;
 
 const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
@@ -36,7 +36,7 @@ const RESOURCES: &[&str] = &[
     "requests.memory",
 ];
 
-pub(super) fn check(container: &Place, problems: &mut Problems) {
+pub(super) fn check(container: &FieldCursor, problems: &mut ValidationErrors) {
     for variable in container.at("env").items() {
         let name = variable.at("name");
         if name.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn check(container: &Place, problems: &mut Problems) {
     check_from(&container.at("envFrom"), problems);
 }
 
-fn check_source(variable: &Place, problems: &mut Problems) {
+fn check_source(variable: &FieldCursor, problems: &mut ValidationErrors) {
     let from = variable.at("valueFrom");
     if !from.is_set() {
         return;
@@ -80,7 +80,7 @@ fn check_source(variable: &Place, problems: &mut Problems) {
 }
 
 /// A field of the pod.
-pub(super) fn check_field(field: &Place, known: &[&str], problems: &mut Problems) {
+pub(super) fn check_field(field: &FieldCursor, known: &[&str], problems: &mut ValidationErrors) {
     let path = field.at("fieldPath");
     if field.at("apiVersion").is_empty() {
         return problems.required(&field.at("apiVersion"), "");
@@ -118,7 +118,7 @@ pub(super) fn check_field(field: &Place, known: &[&str], problems: &mut Problems
 }
 
 /// A resource of a container.
-pub(super) fn check_resource(resource: &Place, is_file: bool, problems: &mut Problems) {
+pub(super) fn check_resource(resource: &FieldCursor, is_file: bool, problems: &mut ValidationErrors) {
     let name = resource.at("resource");
     let is_huge = ["requests.hugepages-", "limits.hugepages-"].iter().any(|one| name.text().starts_with(one));
     if is_file && resource.at("containerName").is_empty() {
@@ -131,7 +131,7 @@ pub(super) fn check_resource(resource: &Place, is_file: bool, problems: &mut Pro
     check_divisor(resource, problems);
 }
 
-fn check_key(source: &Place, problems: &mut Problems) {
+fn check_key(source: &FieldCursor, problems: &mut ValidationErrors) {
     let (name, key) = (source.at("name"), source.at("key"));
     for message in formats::dns_subdomain(name.text()) {
         problems.invalid_value(&name, &json!(name.text()), &message);
@@ -143,7 +143,7 @@ fn check_key(source: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_file(source: &Place, problems: &mut Problems) {
+fn check_file(source: &FieldCursor, problems: &mut ValidationErrors) {
     let (key, volume, path) = (source.at("key"), source.at("volumeName"), source.at("path"));
     if key.is_empty() {
         problems.required(&key, "");
@@ -162,7 +162,7 @@ fn check_file(source: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_from(list: &Place, problems: &mut Problems) {
+fn check_from(list: &FieldCursor, problems: &mut ValidationErrors) {
     for from in list.items() {
         let prefix = from.at("prefix");
         if !prefix.is_empty() {
@@ -192,7 +192,7 @@ fn check_from(list: &Place, problems: &mut Problems) {
 }
 
 /// Variables from files need a volume of the pod.
-pub(super) fn check_file_volumes(pod: &Pod<'_, '_>, problems: &mut Problems) {
+pub(super) fn check_file_volumes(pod: &PodValidation<'_, '_>, problems: &mut ValidationErrors) {
     for list in ["initContainers", "containers"] {
         for container in pod.spec.at(list).items() {
             for variable in container.at("env").items() {

@@ -17,8 +17,8 @@ mod volume;
 
 use std::collections::BTreeSet;
 
-use super::place::Place;
-use super::problems::Problems;
+use super::field_cursor::FieldCursor;
+use super::validation_errors::ValidationErrors;
 use super::{formats, metadata};
 
 pub(super) use affinity::node_selector;
@@ -29,8 +29,8 @@ pub(super) use resources::{
 pub(super) use update::check_update;
 
 /// Shared lookups of the rules of one pod.
-struct Pod<'p, 'v> {
-    spec: &'p Place<'p, 'v>,
+struct PodValidation<'p, 'v> {
+    spec: &'p FieldCursor<'p, 'v>,
     /// Only a pod itself has a name; a template has none.
     name: Option<&'v str>,
     /// The volumes that have no mistake.
@@ -38,7 +38,7 @@ struct Pod<'p, 'v> {
     grace_seconds: Option<i64>,
 }
 
-impl<'v> Pod<'_, 'v> {
+impl<'v> PodValidation<'_, 'v> {
     fn volume(&self, name: &str) -> Option<&'v serde_json::Value> {
         let volumes = self.spec.at("volumes").value().as_array()?;
         volumes.iter().find(|one| one["name"] == name).filter(|_| self.volumes.contains(name))
@@ -50,7 +50,7 @@ impl<'v> Pod<'_, 'v> {
 }
 
 /// Validates a pod, with the rules that templates do not have.
-pub(super) fn check_pod(pod: &Place, problems: &mut Problems) {
+pub(super) fn check_pod(pod: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = pod.at("spec");
     check_spec(&spec, Some(pod.at("metadata.name").text()), problems);
     check_tokens(&spec, problems);
@@ -65,7 +65,7 @@ pub(super) fn check_pod(pod: &Place, problems: &mut Problems) {
 }
 
 /// Fields that must be empty when a pod is created.
-pub(super) fn check_new(pod: &Place, problems: &mut Problems) {
+pub(super) fn check_new(pod: &FieldCursor, problems: &mut ValidationErrors) {
     let spec = pod.at("spec");
     if !spec.at("ephemeralContainers").is_empty() {
         problems.forbidden(&spec.at("ephemeralContainers"), "cannot be set on create");
@@ -76,7 +76,7 @@ pub(super) fn check_new(pod: &Place, problems: &mut Problems) {
 }
 
 /// Tokens of a service account need a service account.
-fn check_tokens(spec: &Place, problems: &mut Problems) {
+fn check_tokens(spec: &FieldCursor, problems: &mut ValidationErrors) {
     if !spec.at("serviceAccountName").is_empty() {
         return;
     }
@@ -91,7 +91,7 @@ fn check_tokens(spec: &Place, problems: &mut Problems) {
 }
 
 /// The template of a workload.
-pub(super) fn check_template(template: &Place, problems: &mut Problems) {
+pub(super) fn check_template(template: &FieldCursor, problems: &mut ValidationErrors) {
     // the server leaves `metadata` out of these paths
     let labels = template.at("metadata.labels");
     metadata::labels(&template.called("labels", labels.value()), problems);
@@ -104,10 +104,10 @@ pub(super) fn check_template(template: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_spec(spec: &Place, name: Option<&str>, problems: &mut Problems) {
+fn check_spec(spec: &FieldCursor, name: Option<&str>, problems: &mut ValidationErrors) {
     let grace_seconds = spec.at("terminationGracePeriodSeconds").integer();
     let volumes = volume::check(&spec.at("volumes"), name, problems);
-    let pod = Pod { spec, name, volumes, grace_seconds };
+    let pod = PodValidation { spec, name, volumes, grace_seconds };
     container::check_claims(spec, problems);
     container::check_all(&pod, problems);
     resources::check_pod(&pod, problems);
@@ -134,7 +134,7 @@ fn check_spec(spec: &Place, name: Option<&str>, problems: &mut Problems) {
     environment::check_file_volumes(&pod, problems);
 }
 
-fn check_host_name(spec: &Place, problems: &mut Problems) {
+fn check_host_name(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let name = spec.at("hostnameOverride");
     if !name.is_set() {
         return;
@@ -151,7 +151,7 @@ fn check_host_name(spec: &Place, problems: &mut Problems) {
     problems.invalid_each(&name, formats::dns_subdomain(name.text()));
 }
 
-fn check_names(spec: &Place, problems: &mut Problems) {
+fn check_names(spec: &FieldCursor, problems: &mut ValidationErrors) {
     for field in ["serviceAccountName", "nodeName"] {
         let name = spec.at(field);
         if !name.is_empty() {
@@ -170,7 +170,7 @@ fn check_names(spec: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_scheduling_names(spec: &Place, problems: &mut Problems) {
+fn check_scheduling_names(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let class = spec.at("priorityClassName");
     if !class.is_empty() {
         problems.invalid_each(&class, formats::dns_subdomain(class.text()));

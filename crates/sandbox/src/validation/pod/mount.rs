@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Pod, volume};
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
+use super::{PodValidation, volume};
+use crate::validation::field_cursor::FieldCursor;
+use crate::validation::validation_errors::ValidationErrors;
 
-pub(super) fn check(pod: &Pod<'_, '_>, container: &Place, problems: &mut Problems) {
+pub(super) fn check(pod: &PodValidation<'_, '_>, container: &FieldCursor, problems: &mut ValidationErrors) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
     let mut paths = BTreeSet::new();
     for mount in mounts.items() {
@@ -36,7 +36,12 @@ pub(super) fn check(pod: &Pod<'_, '_>, container: &Place, problems: &mut Problem
     check_devices(pod, &mounts, &devices, problems);
 }
 
-fn check_options(container: &Place, mounts: &Place, mount: &Place, problems: &mut Problems) {
+fn check_options(
+    container: &FieldCursor,
+    mounts: &FieldCursor,
+    mount: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     // the server forgets the index in these paths
     let (within, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
     if !within.is_empty() {
@@ -69,7 +74,12 @@ fn check_options(container: &Place, mounts: &Place, mount: &Place, problems: &mu
     }
 }
 
-fn check_devices(pod: &Pod<'_, '_>, mounts: &Place, devices: &Place, problems: &mut Problems) {
+fn check_devices(
+    pod: &PodValidation<'_, '_>,
+    mounts: &FieldCursor,
+    devices: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for device in devices.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));

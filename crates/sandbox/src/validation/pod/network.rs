@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Pod;
+use super::PodValidation;
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
+use crate::validation::validation_errors::ValidationErrors;
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// A number from 1 to 65535, or the name of a port.
-pub(in crate::validation) fn check_port(port: &Place, problems: &mut Problems) {
+pub(in crate::validation) fn check_port(port: &FieldCursor, problems: &mut ValidationErrors) {
     match port.value() {
         Value::String(name) => problems.invalid_each(port, formats::port_name(name)),
         number => {
@@ -24,7 +24,7 @@ pub(in crate::validation) fn check_port(port: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_container_ports(ports: &Place, problems: &mut Problems) {
+pub(super) fn check_container_ports(ports: &FieldCursor, problems: &mut ValidationErrors) {
     let mut names = BTreeSet::new();
     for port in ports.items() {
         let (name, number, host) = (port.at("name"), port.at("containerPort"), port.at("hostPort"));
@@ -49,12 +49,12 @@ pub(super) fn check_container_ports(ports: &Place, problems: &mut Problems) {
 }
 
 /// No two ports of these containers take the same port of the host.
-pub(super) fn check_conflicts(containers: &Place, problems: &mut Problems) {
+pub(super) fn check_conflicts(containers: &FieldCursor, problems: &mut ValidationErrors) {
     check_conflicts_in(containers, containers, problems);
 }
 
 /// As [`check_conflicts`] for `some` of the containers, reported for the list `named`.
-pub(super) fn check_conflicts_in(named: &Place, some: &Place, problems: &mut Problems) {
+pub(super) fn check_conflicts_in(named: &FieldCursor, some: &FieldCursor, problems: &mut ValidationErrors) {
     let mut taken = BTreeSet::new();
     for (at, container) in some.items().enumerate() {
         let (container_at, ports) = (named.item(at), container.at("ports"));
@@ -75,7 +75,7 @@ pub(super) fn check_conflicts_in(named: &Place, some: &Place, problems: &mut Pro
 }
 
 /// In the host's network a port of the container is a port of the host.
-pub(super) fn check_host_ports(pod: &Pod<'_, '_>, problems: &mut Problems) {
+pub(super) fn check_host_ports(pod: &PodValidation<'_, '_>, problems: &mut ValidationErrors) {
     if !pod.spec.at("hostNetwork").is_true() {
         return;
     }
@@ -91,7 +91,7 @@ pub(super) fn check_host_ports(pod: &Pod<'_, '_>, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_dns(spec: &Place, problems: &mut Problems) {
+pub(super) fn check_dns(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let config = spec.at("dnsConfig");
     let servers = config.at("nameservers");
     if spec.at("dnsPolicy").is("None") {
@@ -132,7 +132,7 @@ pub(super) fn check_dns(spec: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_host_aliases(aliases: &Place, problems: &mut Problems) {
+pub(super) fn check_host_aliases(aliases: &FieldCursor, problems: &mut ValidationErrors) {
     for alias in aliases.items() {
         let ip = alias.at("ip");
         for message in formats::ip(ip.text()) {

@@ -2,12 +2,16 @@
 
 use serde_json::json;
 
-use super::{Pod, network};
+use super::{PodValidation, network};
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
+use crate::validation::validation_errors::ValidationErrors;
 
-pub(super) fn check_lifecycle(pod: &Pod<'_, '_>, container: &Place, problems: &mut Problems) {
+pub(super) fn check_lifecycle(
+    pod: &PodValidation<'_, '_>,
+    container: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     let lifecycle = container.at("lifecycle");
     for hook in ["postStart", "preStop"] {
         if lifecycle.has(hook) {
@@ -20,7 +24,11 @@ pub(super) fn check_lifecycle(pod: &Pod<'_, '_>, container: &Place, problems: &m
     }
 }
 
-pub(super) fn check_all(pod: &Pod<'_, '_>, container: &Place, problems: &mut Problems) {
+pub(super) fn check_all(
+    pod: &PodValidation<'_, '_>,
+    container: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = container.at(name);
         if !probe.is_set() {
@@ -38,7 +46,7 @@ pub(super) fn check_all(pod: &Pod<'_, '_>, container: &Place, problems: &mut Pro
     }
 }
 
-fn check(pod: &Pod<'_, '_>, probe: &Place, problems: &mut Problems) {
+fn check(pod: &PodValidation<'_, '_>, probe: &FieldCursor, problems: &mut ValidationErrors) {
     check_handler(pod, probe, &["exec", "httpGet", "tcpSocket", "grpc"], problems);
     for field in
         ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"]
@@ -52,7 +60,12 @@ fn check(pod: &Pod<'_, '_>, probe: &Place, problems: &mut Problems) {
 }
 
 /// Exactly one of these.
-fn check_handler(pod: &Pod<'_, '_>, owner: &Place, known: &[&str], problems: &mut Problems) {
+fn check_handler(
+    pod: &PodValidation<'_, '_>,
+    owner: &FieldCursor,
+    known: &[&str],
+    problems: &mut ValidationErrors,
+) {
     let mut handlers = known.iter().filter(|handler| owner.has(handler));
     match handlers.next() {
         None => problems.required(owner, "must specify a handler type"),
@@ -63,7 +76,12 @@ fn check_handler(pod: &Pod<'_, '_>, owner: &Place, known: &[&str], problems: &mu
     }
 }
 
-fn check_action(pod: &Pod<'_, '_>, kind: &str, action: &Place, problems: &mut Problems) {
+fn check_action(
+    pod: &PodValidation<'_, '_>,
+    kind: &str,
+    action: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     match kind {
         "exec" if action.at("command").is_empty() => problems.required(&action.at("command"), ""),
         "httpGet" => check_http(action, problems),
@@ -80,7 +98,7 @@ fn check_action(pod: &Pod<'_, '_>, kind: &str, action: &Place, problems: &mut Pr
     }
 }
 
-fn check_http(action: &Place, problems: &mut Problems) {
+fn check_http(action: &FieldCursor, problems: &mut ValidationErrors) {
     if action.at("path").is_empty() {
         problems.required(&action.at("path"), "");
     }

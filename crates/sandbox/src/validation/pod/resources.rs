@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::Pod;
+use super::PodValidation;
 use crate::quantity::Quantity;
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
+use crate::validation::validation_errors::ValidationErrors;
 
 const STANDARD: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 const QUOTA: &[&str] = &[
@@ -60,7 +60,11 @@ fn may_overcommit(resource: &str) -> bool {
     is_native(resource) && !is_huge(resource)
 }
 
-pub(in crate::validation) fn resource_name(resource: &str, place: &Place, problems: &mut Problems) -> bool {
+pub(in crate::validation) fn resource_name(
+    resource: &str,
+    place: &FieldCursor,
+    problems: &mut ValidationErrors,
+) -> bool {
     let wrong = formats::qualified_name(resource);
     let is_name = wrong.is_empty();
     for message in wrong {
@@ -74,7 +78,11 @@ pub(in crate::validation) fn resource_name(resource: &str, place: &Place, proble
     is_name
 }
 
-pub(in crate::validation) fn container_resource(resource: &str, place: &Place, problems: &mut Problems) {
+pub(in crate::validation) fn container_resource(
+    resource: &str,
+    place: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     resource_name(resource, place, problems);
     if !resource.contains('/') {
         if !STANDARD.contains(&resource) && !is_huge(resource) {
@@ -86,19 +94,23 @@ pub(in crate::validation) fn container_resource(resource: &str, place: &Place, p
     }
 }
 
-fn pod_resource(resource: &str, place: &Place, problems: &mut Problems) {
+fn pod_resource(resource: &str, place: &FieldCursor, problems: &mut ValidationErrors) {
     let is_supported = matches!(resource, "cpu" | "memory") || is_huge(resource);
     if resource_name(resource, place, problems) && !is_supported {
         problems.not_supported_value(place, &json!(resource), &["cpu", "hugepages-", "memory"]);
     }
 }
 
-fn quantity(place: &Place) -> Option<Quantity> {
+fn quantity(place: &FieldCursor) -> Option<Quantity> {
     Quantity::parse(place.text()).ok()
 }
 
 /// Not negative, and whole where there are no halves.
-pub(in crate::validation) fn check_quantity_value(resource: &str, place: &Place, problems: &mut Problems) {
+pub(in crate::validation) fn check_quantity_value(
+    resource: &str,
+    place: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     let Some(amount) = quantity(place) else { return };
     if amount.is_negative() {
         let why = "must be greater than or equal to 0";
@@ -122,12 +134,12 @@ pub(in crate::validation) fn check_quantity_value(resource: &str, place: &Place,
     }
 }
 
-pub(super) fn check_container(resources: &Place, spec: &Place, problems: &mut Problems) {
+pub(super) fn check_container(resources: &FieldCursor, spec: &FieldCursor, problems: &mut ValidationErrors) {
     check(resources, container_resource, problems);
     check_claims(&resources.at("claims"), spec, problems);
 }
 
-pub(super) fn check_pod(pod: &Pod<'_, '_>, problems: &mut Problems) {
+pub(super) fn check_pod(pod: &PodValidation<'_, '_>, problems: &mut ValidationErrors) {
     let resources = pod.spec.at("resources");
     if !resources.is_set() {
         return;
@@ -138,7 +150,11 @@ pub(super) fn check_pod(pod: &Pod<'_, '_>, problems: &mut Problems) {
     check(&resources, pod_resource, problems);
 }
 
-fn check(resources: &Place, check_name: fn(&str, &Place, &mut Problems), problems: &mut Problems) {
+fn check(
+    resources: &FieldCursor,
+    check_name: fn(&str, &FieldCursor, &mut ValidationErrors),
+    problems: &mut ValidationErrors,
+) {
     let (limits, requests) = (resources.at("limits"), resources.at("requests"));
     for (resource, limit) in limits.entries() {
         check_name(resource, &limit, problems);
@@ -160,7 +176,13 @@ fn check(resources: &Place, check_name: fn(&str, &Place, &mut Problems), problem
 }
 
 /// Requests are at most the limit; what cannot be overcommitted is requested as a whole.
-fn check_limit(resource: &str, request: &Place, limits: &Place, requests: &Place, problems: &mut Problems) {
+fn check_limit(
+    resource: &str,
+    request: &FieldCursor,
+    limits: &FieldCursor,
+    requests: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     let limit = limits.key(resource);
     if !limit.is_set() {
         if !may_overcommit(resource) {
@@ -180,7 +202,7 @@ fn check_limit(resource: &str, request: &Place, limits: &Place, requests: &Place
 }
 
 /// Huge pages come whole.
-fn check_huge(resource: &str, place: &Place, problems: &mut Problems) {
+fn check_huge(resource: &str, place: &FieldCursor, problems: &mut ValidationErrors) {
     let Some(size) = resource.strip_prefix("hugepages-").and_then(|size| Quantity::parse(size).ok()) else {
         return;
     };
@@ -192,7 +214,7 @@ fn check_huge(resource: &str, place: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_claims(claims: &Place, spec: &Place, problems: &mut Problems) {
+fn check_claims(claims: &FieldCursor, spec: &FieldCursor, problems: &mut ValidationErrors) {
     let named = spec.at("resourceClaims");
     for claim in claims.items() {
         let name = claim.at("name");
@@ -229,7 +251,7 @@ fn check_claims(claims: &Place, spec: &Place, problems: &mut Problems) {
 }
 
 /// The unit in which a variable or file holds a resource.
-pub(super) fn check_divisor(resource: &Place, problems: &mut Problems) {
+pub(super) fn check_divisor(resource: &FieldCursor, problems: &mut ValidationErrors) {
     let (name, divisor) = (resource.at("resource"), resource.at("divisor"));
     let Some(unit) = quantity(&divisor).filter(|unit| !unit.is_zero()) else { return };
     let sizes = ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];

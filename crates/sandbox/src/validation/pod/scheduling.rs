@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
 use crate::validation::metadata;
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
 use crate::validation::selector;
+use crate::validation::validation_errors::ValidationErrors;
 
-pub(super) fn check_gates(spec: &Place, problems: &mut Problems) {
+pub(super) fn check_gates(spec: &FieldCursor, problems: &mut ValidationErrors) {
     for gate in spec.at("readinessGates").items() {
         metadata::label_name(&gate.at("conditionType"), problems);
     }
@@ -26,8 +26,8 @@ pub(super) fn check_gates(spec: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_spread(constraints: &Place, problems: &mut Problems) {
-    let key_of = |constraint: &Place| {
+pub(super) fn check_spread(constraints: &FieldCursor, problems: &mut ValidationErrors) {
+    let key_of = |constraint: &FieldCursor| {
         format!("{{{}, {}}}", constraint.at("topologyKey").text(), constraint.at("whenUnsatisfiable").text())
     };
     for (at, constraint) in constraints.items().enumerate() {
@@ -54,7 +54,7 @@ pub(super) fn check_spread(constraints: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_domains(constraint: &Place, problems: &mut Problems) {
+fn check_domains(constraint: &FieldCursor, problems: &mut ValidationErrors) {
     let (domains, when) = (constraint.at("minDomains"), constraint.at("whenUnsatisfiable"));
     if !domains.is_set() {
         return;
@@ -68,7 +68,7 @@ fn check_domains(constraint: &Place, problems: &mut Problems) {
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) fn check_tolerations(tolerations: &Place, problems: &mut Problems) {
+pub(super) fn check_tolerations(tolerations: &FieldCursor, problems: &mut ValidationErrors) {
     for toleration in tolerations.items() {
         let (key, operator) = (toleration.at("key"), toleration.at("operator"));
         let (value, effect) = (toleration.at("value"), toleration.at("effect"));

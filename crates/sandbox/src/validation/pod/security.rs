@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Pod, volume};
+use super::{PodValidation, volume};
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
+use crate::validation::validation_errors::ValidationErrors;
 
 /// A user or group of Unix.
-fn check_id(id: &Place, problems: &mut Problems) {
+fn check_id(id: &FieldCursor, problems: &mut ValidationErrors) {
     let most = i64::from(i32::MAX);
     if id.integer().is_some_and(|number| !(0..=most).contains(&number)) {
         problems.invalid(id, &formats::between(0, most));
     }
 }
 
-pub(super) fn check_pod(spec: &Place, problems: &mut Problems) {
+pub(super) fn check_pod(spec: &FieldCursor, problems: &mut ValidationErrors) {
     let context = spec.at("securityContext");
     for field in ["fsGroup", "runAsUser", "runAsGroup"] {
         check_id(&context.at(field), problems);
@@ -38,7 +38,7 @@ pub(super) fn check_pod(spec: &Place, problems: &mut Problems) {
     problems.check_if_one_of(&context.at("seLinuxChangePolicy"), &["MountOption", "Recursive"]);
 }
 
-fn check_sysctls(spec: &Place, sysctls: &Place, problems: &mut Problems) {
+fn check_sysctls(spec: &FieldCursor, sysctls: &FieldCursor, problems: &mut ValidationErrors) {
     let mut seen = BTreeSet::new();
     for sysctl in sysctls.items() {
         let name = sysctl.at("name");
@@ -76,7 +76,7 @@ fn is_sysctl(name: &str) -> bool {
 }
 
 /// A profile of a kind, with a file only when it is of this machine.
-fn check_seccomp(profile: &Place, problems: &mut Problems) {
+fn check_seccomp(profile: &FieldCursor, problems: &mut ValidationErrors) {
     if !profile.is_set() {
         return;
     }
@@ -98,7 +98,7 @@ fn check_seccomp(profile: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_app_armor(profile: &Place, problems: &mut Problems) {
+fn check_app_armor(profile: &FieldCursor, problems: &mut ValidationErrors) {
     if !profile.is_set() {
         return;
     }
@@ -124,7 +124,11 @@ fn check_app_armor(profile: &Place, problems: &mut Problems) {
     }
 }
 
-pub(super) fn check_container(pod: &Pod<'_, '_>, context: &Place, problems: &mut Problems) {
+pub(super) fn check_container(
+    pod: &PodValidation<'_, '_>,
+    context: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     if !context.is_set() {
         return;
     }
@@ -154,7 +158,7 @@ pub(super) fn check_container(pod: &Pod<'_, '_>, context: &Place, problems: &mut
 }
 
 /// The context as the server's messages show it: by the names of its own types.
-fn internal(context: &Place) -> Value {
+fn internal(context: &FieldCursor) -> Value {
     let fields = [
         ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
         ("AppArmorProfile", "appArmorProfile"),
@@ -173,7 +177,7 @@ fn internal(context: &Place) -> Value {
 }
 
 /// Users of their own, and the host's namespaces, exclude each other.
-pub(super) fn check_host_users(spec: &Place, problems: &mut Problems) {
+pub(super) fn check_host_users(spec: &FieldCursor, problems: &mut ValidationErrors) {
     if spec.at("hostUsers").value() != &Value::Bool(false) {
         return;
     }
@@ -185,7 +189,7 @@ pub(super) fn check_host_users(spec: &Place, problems: &mut Problems) {
 }
 
 /// Windows has no use for most of Linux, and the other way round.
-pub(super) fn check_operating_system(pod: &Pod<'_, '_>, problems: &mut Problems) {
+pub(super) fn check_operating_system(pod: &PodValidation<'_, '_>, problems: &mut ValidationErrors) {
     let system = pod.spec.at("os");
     if !system.is_set() {
         return;

@@ -2,13 +2,17 @@
 
 use serde_json::{Value, json};
 
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
-use crate::validation::place::Place;
-use crate::validation::problems::{Problems, same};
+use crate::validation::validation_errors::{ValidationErrors, same};
 
 const OPEN: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-pub(in crate::validation) fn check_update(live: &Place, new: &Place, problems: &mut Problems) {
+pub(in crate::validation) fn check_update(
+    live: &FieldCursor,
+    new: &FieldCursor,
+    problems: &mut ValidationErrors,
+) {
     let (before, after) = (live.at("spec"), new.at("spec"));
     for list in ["containers", "initContainers"] {
         let containers = after.at(list);
@@ -37,7 +41,7 @@ pub(in crate::validation) fn check_update(live: &Place, new: &Place, problems: &
 }
 
 /// May the rest be validated?
-fn check_deadline(before: &Place, after: &Place, problems: &mut Problems) -> bool {
+fn check_deadline(before: &FieldCursor, after: &FieldCursor, problems: &mut ValidationErrors) -> bool {
     let most = i64::from(i32::MAX);
     match (before.integer(), after.integer()) {
         (_, Some(seconds)) if !(0..=most).contains(&seconds) => {
@@ -56,7 +60,7 @@ fn check_deadline(before: &Place, after: &Place, problems: &mut Problems) -> boo
     }
 }
 
-fn check_added(before: &Place, after: &Place, problems: &mut Problems) {
+fn check_added(before: &FieldCursor, after: &FieldCursor, problems: &mut ValidationErrors) {
     let kept = before.items().all(|old| {
         after.items().any(|new| {
             let mut old = old.value().clone();
@@ -74,7 +78,7 @@ fn check_added(before: &Place, after: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_gates(before: &Place, after: &Place, problems: &mut Problems) {
+fn check_gates(before: &FieldCursor, after: &FieldCursor, problems: &mut ValidationErrors) {
     for gate in after.items() {
         if !before.items().any(|old| old.value() == gate.value()) {
             let why = "only deletion is allowed, but found new scheduling gate '".to_owned()

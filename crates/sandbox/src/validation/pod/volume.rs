@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::environment::{FILE_FIELDS, check_field, check_resource};
 use crate::quantity::Quantity;
-use crate::validation::place::Place;
-use crate::validation::problems::Problems;
+use crate::validation::field_cursor::FieldCursor;
+use crate::validation::validation_errors::ValidationErrors;
 use crate::validation::{formats, metadata, storage};
 
 /// In the order of the server's own list.
@@ -47,9 +47,9 @@ const SOURCES: &[&str] = &[
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 pub(super) fn check<'v>(
-    volumes: &Place<'_, 'v>,
+    volumes: &FieldCursor<'_, 'v>,
     pod_name: Option<&str>,
-    problems: &mut Problems,
+    problems: &mut ValidationErrors,
 ) -> BTreeSet<&'v str> {
     let mut names = BTreeSet::new();
     for volume in volumes.items() {
@@ -72,7 +72,7 @@ pub(super) fn check<'v>(
 }
 
 /// Exactly one source; of several, the first is validated.
-fn check_sources(volume: &Place, pod_name: Option<&str>, problems: &mut Problems) {
+fn check_sources(volume: &FieldCursor, pod_name: Option<&str>, problems: &mut ValidationErrors) {
     let mut sources = SOURCES.iter().filter(|source| volume.has(source));
     match sources.next() {
         None => problems.required(volume, "must specify a volume type"),
@@ -90,7 +90,7 @@ fn check_sources(volume: &Place, pod_name: Option<&str>, problems: &mut Problems
     }
 }
 
-fn check_source(kind: &str, source: &Place, problems: &mut Problems) {
+fn check_source(kind: &str, source: &FieldCursor, problems: &mut ValidationErrors) {
     let mut required = |fields: &[&str]| {
         for field in fields.iter().filter(|field| source.at(field).is_empty()) {
             problems.required(&source.at(field), "");
@@ -154,7 +154,7 @@ fn check_source(kind: &str, source: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_host_path(source: &Place, problems: &mut Problems) {
+fn check_host_path(source: &FieldCursor, problems: &mut ValidationErrors) {
     let path = source.at("path");
     if path.is_empty() {
         return problems.required(&path, "");
@@ -165,20 +165,20 @@ fn check_host_path(source: &Place, problems: &mut Problems) {
     problems.check_if_one_of(&source.at("type"), &kinds);
 }
 
-fn check_mode(mode: &Place, problems: &mut Problems) {
+fn check_mode(mode: &FieldCursor, problems: &mut ValidationErrors) {
     if mode.integer().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         problems.invalid(mode, MODE);
     }
 }
 
-fn check_files(source: &Place, problems: &mut Problems) {
+fn check_files(source: &FieldCursor, problems: &mut ValidationErrors) {
     check_mode(&source.at("defaultMode"), problems);
     for item in source.at("items").items() {
         check_key_file(&item, problems);
     }
 }
 
-fn check_key_file(item: &Place, problems: &mut Problems) {
+fn check_key_file(item: &FieldCursor, problems: &mut ValidationErrors) {
     for field in ["key", "path"] {
         if item.at(field).is_empty() {
             problems.required(&item.at(field), "");
@@ -189,7 +189,7 @@ fn check_key_file(item: &Place, problems: &mut Problems) {
 }
 
 /// A file that holds a field of the pod, or a resource of a container.
-fn check_field_file(file: &Place, problems: &mut Problems) {
+fn check_field_file(file: &FieldCursor, problems: &mut ValidationErrors) {
     let path = file.at("path");
     if path.is_empty() {
         problems.required(&path, "");
@@ -210,28 +210,28 @@ fn check_field_file(file: &Place, problems: &mut Problems) {
 }
 
 /// A path below the volume.
-pub(super) fn check_relative(path: &Place, problems: &mut Problems) {
+pub(super) fn check_relative(path: &FieldCursor, problems: &mut ValidationErrors) {
     if path.text().starts_with('/') {
         problems.invalid(path, "must be a relative path");
     }
     check_no_steps_back(path, problems);
 }
 
-pub(super) fn check_no_steps_back(path: &Place, problems: &mut Problems) {
+pub(super) fn check_no_steps_back(path: &FieldCursor, problems: &mut ValidationErrors) {
     if path.text().split('/').any(|part| part == "..") {
         problems.invalid(path, "must not contain '..'");
     }
 }
 
 /// As [`check_relative`]; what begins with two dots belongs to the kubelet.
-fn check_file_path(path: &Place, problems: &mut Problems) {
+fn check_file_path(path: &FieldCursor, problems: &mut ValidationErrors) {
     check_relative(path, problems);
     if path.text().starts_with("..") && !path.text().starts_with("../") {
         problems.invalid(path, "must not start with '..'");
     }
 }
 
-fn check_projected(source: &Place, problems: &mut Problems) {
+fn check_projected(source: &FieldCursor, problems: &mut ValidationErrors) {
     check_mode(&source.at("defaultMode"), problems);
     let mut paths = BTreeSet::new();
     for projection in source.at("sources").items() {
@@ -278,7 +278,7 @@ fn check_projected(source: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_token(source: &Place, projection: &Place, problems: &mut Problems) {
+fn check_token(source: &FieldCursor, projection: &FieldCursor, problems: &mut ValidationErrors) {
     let token = projection.at("serviceAccountToken");
     if !token.is_set() {
         return;
@@ -299,7 +299,7 @@ fn check_token(source: &Place, projection: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_csi(source: &Place, problems: &mut Problems) {
+fn check_csi(source: &FieldCursor, problems: &mut ValidationErrors) {
     storage::check_driver_name(&source.at("driver"), problems);
     let secret = source.at("nodePublishSecretRef");
     let name = secret.at("name");
@@ -310,7 +310,7 @@ fn check_csi(source: &Place, problems: &mut Problems) {
     }
 }
 
-fn check_ephemeral(source: &Place, problems: &mut Problems) {
+fn check_ephemeral(source: &FieldCursor, problems: &mut ValidationErrors) {
     let template = source.at("volumeClaimTemplate");
     if !template.is_set() {
         return problems.required(&template, "");

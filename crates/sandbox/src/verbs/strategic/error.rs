@@ -3,9 +3,9 @@
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::decoding::in_go;
-use crate::schema::Declaration;
-use crate::status::ApiError;
+use crate::api_error::ApiError;
+use crate::decoding::go_value;
+use crate::schema::FieldDeclaration;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum StrategicError {
@@ -24,16 +24,16 @@ impl StrategicError {
             Value::Null => "%!s(<nil>)".to_owned(),
             Value::Bool(value) => format!("%!s(bool={value})"),
             Value::Number(number) => format!("%!s({}={number})", go_type(directive)),
-            other => in_go(other),
+            other => go_value(other),
         };
-        Self::Other(format!("unknown patch type: {said} in map: {}", in_go(&Value::Object(patch.clone()))))
+        Self::Other(format!("unknown patch type: {said} in map: {}", go_value(&Value::Object(patch.clone()))))
     }
 
     pub(super) fn no_merge_key(item: &Value, key: &str) -> Self {
-        Self::Other(format!("map: {} does not contain declared merge key: {key}", in_go(item)))
+        Self::Other(format!("map: {} does not contain declared merge key: {key}", go_value(item)))
     }
 
-    pub(super) fn no_field(at: Declaration<'_>, field: &str) -> Self {
+    pub(super) fn no_field(at: FieldDeclaration<'_>, field: &str) -> Self {
         let name = at.definition().and_then(|name| name.rsplit('.').next()).unwrap_or("");
         Self::Other(format!("unable to find api field in struct {name} for the json field {field:?}"))
     }

@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use super::error::{LIST, MAP, go_type};
-use super::{Fields, PATCH, StrategicError, merge_map, order};
-use crate::decoding::in_go;
-use crate::schema::Declaration;
+use super::{JsonFields, PATCH, StrategicError, merge_map, order};
+use crate::decoding::go_value;
+use crate::schema::FieldDeclaration;
 
 /// Merges the items of `patch` into `live`; with `deletes` it takes them out.
 pub(super) fn merge(
     live: Vec<Value>,
     patch: &mut [Value],
-    list: Option<Declaration<'_>>,
-    item: Option<Declaration<'_>>,
+    list: Option<FieldDeclaration<'_>>,
+    item: Option<FieldDeclaration<'_>>,
     deletes: bool,
 ) -> Result<Vec<Value>, StrategicError> {
     if live.is_empty() && patch.is_empty() {
@@ -21,15 +21,15 @@ pub(super) fn merge(
     if !are_maps(&live, patch)? {
         return Ok(match deletes {
             true => live.into_iter().filter(|one| !patch.contains(one)).collect(),
-            false => united(&live, patch),
+            false => merge_sets(&live, patch),
         });
     }
-    let Some(key) = list.and_then(Declaration::patch_merge_key) else {
-        let name = item.and_then(Declaration::definition).and_then(|name| name.rsplit('.').next());
+    let Some(key) = list.and_then(FieldDeclaration::patch_merge_key) else {
+        let name = item.and_then(FieldDeclaration::definition).and_then(|name| name.rsplit('.').next());
         let why = format!("cannot merge lists without merge key for {}", name.unwrap_or(""));
         return Err(StrategicError::Other(why));
     };
-    let (live, replaces) = directed(live, patch, key)?;
+    let (live, replaces) = apply_directives(live, patch, key)?;
     let plain: Vec<Value> = patch.iter().filter(|item| item.get(PATCH).is_none()).cloned().collect();
     if replaces {
         return order::interleave(Vec::new(), plain.clone(), &[], &plain, Some(key));
@@ -49,7 +49,7 @@ pub(super) fn are_maps(live: &[Value], patch: &[Value]) -> Result<bool, Strategi
         return Err(StrategicError::ListOfLists);
     }
     if all.any(|one| go_type(one) != go_type(first)) {
-        let list = |items: &[Value]| in_go(&Value::Array(items.to_vec()));
+        let list = |items: &[Value]| go_value(&Value::Array(items.to_vec()));
         let said = format!("[{} {}]", list(live), list(patch));
         return Err(StrategicError::Other(format!("list element types are not identical: {said}")));
     }
@@ -57,7 +57,7 @@ pub(super) fn are_maps(live: &[Value], patch: &[Value]) -> Result<bool, Strategi
 }
 
 /// A set: what the patch names comes in its order, and before what it does not know.
-fn united(live: &[Value], patch: &[Value]) -> Vec<Value> {
+fn merge_sets(live: &[Value], patch: &[Value]) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for one in live.iter().chain(patch) {
         if !all.contains(one) {
@@ -69,7 +69,11 @@ fn united(live: &[Value], patch: &[Value]) -> Vec<Value> {
 }
 
 /// Obeys the directives among the items of a patch. Does it replace the list?
-fn directed(mut live: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<Value>, bool), StrategicError> {
+fn apply_directives(
+    mut live: Vec<Value>,
+    patch: &[Value],
+    key: &str,
+) -> Result<(Vec<Value>, bool), StrategicError> {
     let mut replaces = false;
     for item in patch {
         let Some(directive) = item.get(PATCH) else { continue };
@@ -96,7 +100,7 @@ fn merge_items(
     mut live: Vec<Value>,
     patch: &mut [Value],
     key: &str,
-    declared: Option<Declaration<'_>>,
+    declared: Option<FieldDeclaration<'_>>,
 ) -> Result<Vec<Value>, StrategicError> {
     for change in patch.iter_mut().filter(|item| item.get(PATCH).is_none()) {
         let Some(value) = change.get(key).cloned() else {
@@ -139,7 +143,7 @@ pub(super) fn split(
     Ok((named, rest))
 }
 
-pub(super) fn fields_of(item: &Value) -> Result<&Fields, StrategicError> {
+pub(super) fn fields_of(item: &Value) -> Result<&JsonFields, StrategicError> {
     item.as_object().ok_or_else(|| StrategicError::wrong_type(MAP, item))
 }
 

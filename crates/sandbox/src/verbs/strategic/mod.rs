@@ -18,21 +18,21 @@ pub(super) use error::StrategicError;
 use serde_json::{Map, Value};
 
 use crate::object;
-use crate::schema::Declaration;
+use crate::schema::FieldDeclaration;
 
 const PATCH: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
 const DELETE: &str = "$deleteFromPrimitiveList/";
 const ORDER: &str = "$setElementOrder/";
 
-type Fields = Map<String, Value>;
+type JsonFields = Map<String, Value>;
 
 /// Merges the patch into `live`. Processed directives are removed from the patch, as on the server: error messages show
 /// the rest.
 pub(super) fn merge(
     live: &Value,
     patch: &mut Value,
-    declared: Declaration<'_>,
+    declared: FieldDeclaration<'_>,
 ) -> Result<Value, StrategicError> {
     let live = live.as_object().cloned().unwrap_or_default();
     let Some(patch) = patch.as_object_mut() else { return Ok(Value::Object(live)) };
@@ -40,17 +40,17 @@ pub(super) fn merge(
 }
 
 fn merge_map(
-    mut live: Fields,
-    patch: &mut Fields,
-    at: Option<Declaration<'_>>,
-) -> Result<Fields, StrategicError> {
+    mut live: JsonFields,
+    patch: &mut JsonFields,
+    at: Option<FieldDeclaration<'_>>,
+) -> Result<JsonFields, StrategicError> {
     if let Some(directive) = patch.get(PATCH) {
         return match directive.as_str() {
             Some("replace") => {
                 patch.shift_remove(PATCH);
                 Ok(patch.clone())
             }
-            Some("delete") => Ok(Fields::new()),
+            Some("delete") => Ok(JsonFields::new()),
             _ => Err(StrategicError::unknown_directive(directive, patch)),
         };
     }
@@ -100,20 +100,20 @@ fn merge_map(
 
 /// The declaration of a field and of its items; below what is not declared nothing is.
 fn lookup<'d>(
-    at: Option<Declaration<'d>>,
+    at: Option<FieldDeclaration<'d>>,
     key: &str,
-) -> Result<(Option<Declaration<'d>>, Option<Declaration<'d>>), StrategicError> {
+) -> Result<(Option<FieldDeclaration<'d>>, Option<FieldDeclaration<'d>>), StrategicError> {
     let Some(at) = at else { return Ok((None, None)) };
     match at.field(key) {
         Some(field) => Ok((Some(field), field.item())),
         // a map with free keys
-        None if at.fields().is_none() => Ok((at.value(), at.value().and_then(Declaration::item))),
+        None if at.fields().is_none() => Ok((at.value(), at.value().and_then(FieldDeclaration::item))),
         None => Err(StrategicError::no_field(at, key)),
     }
 }
 
 /// Drops the fields that `$retainKeys` does not name.
-fn retain(live: &mut Fields, patch: &mut Fields) -> Result<(), StrategicError> {
+fn retain(live: &mut JsonFields, patch: &mut JsonFields) -> Result<(), StrategicError> {
     let Some(kept) = patch.shift_remove(RETAIN) else { return Ok(()) };
     let Value::Array(kept) = kept else { return Err(StrategicError::RetainKeys) };
     let is_kept = |name: &str| kept.iter().any(|one| one == name);

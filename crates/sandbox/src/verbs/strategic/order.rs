@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use super::lists::{self, fields_of, items_of};
-use super::{Fields, ORDER, PATCH, StrategicError, drop_directives, lookup};
-use crate::decoding::in_go;
-use crate::schema::Declaration;
+use super::{JsonFields, ORDER, PATCH, StrategicError, drop_directives, lookup};
+use crate::decoding::go_value;
+use crate::schema::FieldDeclaration;
 
 /// Merges every list that has a wanted order, and takes it out of the patch.
 pub(super) fn apply(
-    live: &mut Fields,
-    patch: &mut Fields,
-    at: Option<Declaration<'_>>,
+    live: &mut JsonFields,
+    patch: &mut JsonFields,
+    at: Option<FieldDeclaration<'_>>,
 ) -> Result<(), StrategicError> {
     let directives: Vec<String> = patch.keys().filter(|name| name.starts_with(ORDER)).cloned().collect();
     for directive in directives {
@@ -21,7 +21,7 @@ pub(super) fn apply(
         let known = live.get(name).map(items_of).transpose()?.cloned();
         let sent = patch.get(name).map(items_of).transpose()?.cloned();
         let (list, item) = lookup(at, name)?;
-        let key = list.and_then(Declaration::patch_merge_key);
+        let key = list.and_then(FieldDeclaration::patch_merge_key);
         check(sent.as_deref().unwrap_or_default(), order, key)?;
         let change = patch.get_mut(name).and_then(Value::as_array_mut);
         let merged = match (&known, change) {
@@ -61,7 +61,7 @@ fn check(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Stra
         }
         loop {
             let Some(next) = wanted.next() else {
-                let list = |items: &[Value]| in_go(&Value::Array(items.to_vec()));
+                let list = |items: &[Value]| go_value(&Value::Array(items.to_vec()));
                 let (patch, order) = (list(patch), list(order));
                 return Err(StrategicError::Other(format!(
                     "The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n"
@@ -102,7 +102,7 @@ pub(super) fn interleave(
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (Some(left), Some(right)) => {
-                matches!((place(known, left, key), place(known, right, key)), (Some(left), Some(right)) if left < right)
+                matches!((order_index(known, left, key), order_index(known, right, key)), (Some(left), Some(right)) if left < right)
             }
         };
         all.extend(if rest_first { rest.next() } else { named.next() });
@@ -124,7 +124,7 @@ fn sorted(items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<Vec<V
     };
     let mut placed: Vec<(Option<usize>, Value)> = Vec::with_capacity(items.len());
     for item in items {
-        let own = place(order, &item, key);
+        let own = order_index(order, &item, key);
         let passes = |(other, _): &&(Option<usize>, Value)| match (own, *other) {
             (Some(own), Some(other)) => own < other,
             _ => true,
@@ -135,7 +135,7 @@ fn sorted(items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<Vec<V
     Ok(placed.into_iter().map(|(_, item)| item).chain(deleted).collect())
 }
 
-fn place(order: &[Value], item: &Value, key: Option<&str>) -> Option<usize> {
+fn order_index(order: &[Value], item: &Value, key: Option<&str>) -> Option<usize> {
     order.iter().position(|one| match key {
         Some(key) => one.get(key).is_some() && one.get(key) == item.get(key),
         None => one == item,

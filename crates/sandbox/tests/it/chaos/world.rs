@@ -52,7 +52,7 @@ pub async fn run(seed: u64) -> Result<String, String> {
     all.extend(list(&client, "apps", "ReplicaSet").await);
     check(&all, &promises)?;
     let mut text = log.text();
-    text.push_str(&format!("{:?}\n", sandbox.struck()));
+    text.push_str(&format!("{:?}\n", sandbox.fault_counts()));
     for record in sandbox.requests() {
         text.push_str(&format!("{record:?}\n"));
     }

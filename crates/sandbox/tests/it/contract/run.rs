@@ -131,7 +131,7 @@ fn report(checks: &[&Check], version: &str) {
 }
 
 /// The live tier's cluster, which lives as long as the third value.
-async fn real_server() -> Option<(Client, String, Option<live::Live>)> {
+async fn real_server() -> Option<(Client, String, Option<live::LiveEnvironment>)> {
     if let Ok(path) = std::env::var(SERVER) {
         let (client, version) = connect(path.as_ref()).await;
         return Some((client, version, None));
@@ -143,7 +143,8 @@ async fn real_server() -> Option<(Client, String, Option<live::Live>)> {
             return None;
         }
     };
-    let tier = live::Live::start(&programs, &live::Setup::new(1).without_gitea()).await.unwrap();
+    let tier =
+        live::LiveEnvironment::start(&programs, &live::LiveSetup::new(1).without_gitea()).await.unwrap();
     let cluster = tier.cluster(0);
     // Its watch caches then begin at the revision of today: whoever asks for the first one is told that it is forgotten.
     cluster.stop_server();

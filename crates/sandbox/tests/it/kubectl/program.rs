@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::{Listener, Sandbox, SandboxOptions};
+use sandbox::{Sandbox, SandboxListener, SandboxOptions};
 use tokio::process::Command;
 
 const SYSTEM: &str = "/usr/bin/kubectl";
@@ -26,7 +26,7 @@ pub struct Kubectl {
     program: PathBuf,
     pub home: tempfile::TempDir,
     kubeconfig: PathBuf,
-    _listener: Option<Listener>,
+    _listener: Option<SandboxListener>,
 }
 
 impl Kubectl {

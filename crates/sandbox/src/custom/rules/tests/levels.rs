@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{of_spec, said, thing};
+use crate::api_error::FieldError;
 use crate::custom::rules::check;
-use crate::status::FieldError;
 
 fn levels() -> Value {
     let rule = |rule: &str| json!([{"rule": rule}]);
@@ -95,7 +95,7 @@ fn messages_reasons_and_paths_are_reported() {
 #[test]
 fn invalid_objects_are_not_evaluated() {
     let schema = of_spec(&json!({"size": {"type": "integer"}}), &json!([{"rule": "self.size == 0"}]));
-    let node = super::Node::of("things.test.dev", &schema).unwrap();
+    let node = super::RuleNode::of("things.test.dev", &schema).unwrap();
     let new = thing(&json!({"size": 3}));
     let found = |mistake| {
         let errors = check(&node, "things.test.dev", &schema, None, &new, &[mistake]);
@@ -113,5 +113,5 @@ fn invalid_objects_are_not_evaluated() {
 #[test]
 fn schemas_without_rules_have_no_tree() {
     let schema = of_spec(&json!({"size": {"type": "integer"}}), &json!([]));
-    assert!(super::Node::of("things.test.dev", &schema).is_none());
+    assert!(super::RuleNode::of("things.test.dev", &schema).is_none());
 }

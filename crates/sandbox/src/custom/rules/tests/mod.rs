@@ -8,11 +8,11 @@ mod transitions;
 
 use serde_json::{Value, json};
 
-use super::{Node, check};
+use super::{RuleNode, check};
 
 /// The rule violations of an object, each as `field: message`.
 fn said(schema: &Value, old: Option<&Value>, new: &Value) -> Vec<String> {
-    let Some(node) = Node::of("things.test.dev", schema) else { return Vec::new() };
+    let Some(node) = RuleNode::of("things.test.dev", schema) else { return Vec::new() };
     let errors = check(&node, "things.test.dev", schema, old, new, &[]);
     errors.iter().map(|one| format!("{}: {}", one.field, one.message)).collect()
 }

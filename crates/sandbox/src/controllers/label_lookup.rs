@@ -1,0 +1,34 @@
+//! Finds services of a pod and pods of a selector through label indexes.
+
+use serde_json::Value;
+
+use super::controller_context::key_of;
+use super::service;
+use crate::cluster::SandboxState;
+use crate::object;
+use crate::selectors::LabelSelector;
+use crate::store::{ParsedObject, StoreKey};
+
+/// The services whose selector finds a pod, in the order of lists.
+pub(super) fn services_selecting(state: &SandboxState, pod: &Value) -> Vec<StoreKey> {
+    let labels = object::value_at(pod, &["metadata", "labels"]).unwrap_or(&Value::Null);
+    let finds = |service: &&ParsedObject| {
+        service::selector_of(service).is_some_and(|selector| LabelSelector::map_matches(selector, labels))
+    };
+    state
+        .store
+        .selectors_matching("services", pod)
+        .filter(finds)
+        .map(|service| key_of("services", service))
+        .collect()
+}
+
+/// The pods of a namespace that a selector finds, in the order of their names.
+pub(super) fn pods_selected_by(
+    state: &SandboxState,
+    namespace: &str,
+    selector: &LabelSelector,
+) -> Vec<ParsedObject> {
+    let found = state.store.list_labelled("pods", namespace, &selector.pairs());
+    found.filter(|pod| selector.matches(pod)).cloned().collect()
+}
