@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use goals::{at_most, figure};
-use program::{Program, all_run, free_port};
+use program::{TuttiProcess, all_run, free_port};
 use sandbox::{PodMode, RequestMatch, Sandbox, SandboxListener, SandboxOptions};
 use secrecy::SecretString;
 use support::forge::simulator::{BOT, REPOSITORY, Right, Simulator};
@@ -47,7 +47,7 @@ struct PullScene {
     simulator: Simulator,
     cluster: Sandbox,
     pushed: usize,
-    _program: Program,
+    _program: TuttiProcess,
     _listener: SandboxListener,
     _folder: TempDir,
 }
@@ -88,7 +88,7 @@ impl PullScene {
         program.arg("--state").arg(folder.path().join("state")).args(["--forge-host", "127.0.0.1"]);
         program.args(["--listen", &status.to_string(), "--hooks-listen", &hooks.to_string()]);
         program.env("TUTTI_SECRET_HOOK", SECRET).env("TUTTI_SECRET_FORGE", BOT);
-        let program = Program::start(&mut program);
+        let program = TuttiProcess::start(&mut program);
         all_run(status, APPS).await;
         let events = ["push", "create", "delete", "pull_request"].map(str::to_owned).to_vec();
         let url = format!("http://{hooks}/hooks/v1/gitea");
