@@ -40,7 +40,7 @@ fn of_helm(mut folders: Vec<PathBuf>) {
         folders =
             ["tests/fixtures/charts", "examples/helm-repo/charts"].map(|folder| root.join(folder)).to_vec();
     }
-    let mut summary = helm::Summary::default();
+    let mut summary = helm::ChartSummary::default();
     for folder in folders {
         helm::compare(&folder, &render, &command, &mut summary);
     }
