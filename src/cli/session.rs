@@ -1,7 +1,8 @@
 //! Starts the controller with everything around it: repository, poll and webhook wakeups, leader election, HTTP servers, pull
 //! requests, notifications, analyses, signals. All commands that need clusters run a [`Session`].
 
-use std::fmt;
+mod errors;
+
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -15,10 +16,11 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::errors::{RepositoryNotRead, RepositoryUnreadable, SourceError, exit_of, help_of};
 use super::connections::ClusterConnections;
-use super::exit::{self, Exit};
+use super::exit::Exit;
 use super::hook_secrets::HookSecrets;
-use super::leadership::{LeaderElection, LeaseLost};
+use super::leadership::LeaderElection;
 use super::output::tell;
 use super::process::ProcessSettings;
 use super::trigger_tokens::TriggerTokens;
@@ -28,18 +30,18 @@ use crate::api::{self, ApiState, ApiV1, DeliveryQueue, HooksState};
 use crate::chart::ChartHosts;
 use crate::cluster::HomeCluster;
 use crate::controller::{
-    self, ConfigHead, ControllerInputs, ControllerOutputs, ControllerSettings, LoadError, ManifestOrigin,
+    self, ConfigHead, ControllerInputs, ControllerOutputs, ControllerSettings, ManifestOrigin,
     RepositoryGrants, RunEnding, RunUntil,
 };
 use crate::fleet::Fleet;
-use crate::forge::{self, WebhookHint};
+use crate::forge::WebhookHint;
 use crate::manifest;
 use crate::metrics::Metrics;
 use crate::model::{DecryptionKeys, Digest, Instance, InstanceMode, redacted_address};
 use crate::notification;
 use crate::pulls;
 use crate::report::Overview;
-use crate::source::{self, ConfigRepository, ErrorKind, WatchControl};
+use crate::source::{self, ConfigRepository, WatchControl};
 
 /// Hints that may wait; further ones say the same.
 const MAX_PENDING_HINTS: usize = 1024;
@@ -559,75 +561,6 @@ async fn wait_for_signal() -> std::io::Result<()> {
     tokio::select! {
         result = tokio::signal::ctrl_c() => result,
         _ = terminate.recv() => Ok(()),
-    }
-}
-
-/// The repository could not be opened.
-#[derive(Debug)]
-pub struct SourceError(pub source::Error);
-
-/// The repository could not be read.
-#[derive(Debug)]
-pub struct RepositoryUnreadable(pub LoadError);
-
-/// The run ended before the repository was read.
-#[derive(Debug)]
-pub struct RepositoryNotRead {
-    interrupted: bool,
-}
-
-impl fmt::Display for RepositoryNotRead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.interrupted {
-            true => "stopped before the config repository was read",
-            false => "the config repository was not read in time; --timeout gives it more",
-        })
-    }
-}
-
-impl fmt::Display for SourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for RepositoryUnreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
-    }
-}
-
-impl std::error::Error for RepositoryNotRead {}
-impl std::error::Error for SourceError {}
-impl std::error::Error for RepositoryUnreadable {}
-
-fn error_kind(error: &anyhow::Error) -> Option<ErrorKind> {
-    let opened = error.downcast_ref::<SourceError>().map(|error| error.0.kind());
-    opened.or_else(|| error.downcast_ref::<RepositoryUnreadable>().map(|error| error.0.kind))
-}
-
-pub fn help_of(error: &anyhow::Error) -> Option<String> {
-    let opened = error.downcast_ref::<SourceError>().and_then(|error| error.0.help().map(ToOwned::to_owned));
-    let of_forge =
-        || error.downcast_ref::<forge::Error>().and_then(|error| error.help()).map(ToOwned::to_owned);
-    let unreadable = || error.downcast_ref::<RepositoryUnreadable>().and_then(|error| error.0.help.clone());
-    opened.or_else(unreadable).or_else(of_forge)
-}
-
-pub fn exit_of(error: &anyhow::Error) -> Exit {
-    if let Some(RepositoryNotRead { interrupted }) = error.downcast_ref() {
-        return if *interrupted { Exit::Interrupted } else { Exit::TimedOut };
-    }
-    if error.is::<LeaseLost>() {
-        return Exit::Denied;
-    }
-    if let Some(error) = error.downcast_ref::<forge::Error>() {
-        return exit::of_forge(error);
-    }
-    match error_kind(error) {
-        Some(ErrorKind::Authentication) => Exit::Denied,
-        Some(ErrorKind::Unreachable | ErrorKind::Transient) => Exit::Unreachable,
-        Some(ErrorKind::Configuration) | None => Exit::Configuration,
     }
 }
 

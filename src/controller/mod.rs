@@ -49,6 +49,7 @@ mod prune;
 mod queue_memory;
 mod registry;
 mod rollouts;
+mod run_ending;
 mod secrets;
 mod state;
 mod supervisor;

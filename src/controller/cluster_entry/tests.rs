@@ -2,11 +2,16 @@
 
 use serde_json::json;
 
+use std::num::NonZeroU64;
+
+use super::recording::keep_settled;
 use super::*;
 use crate::model::{
     AppId, ClusterState, Connection, Digest, Displacement, FieldOwnership, ForeignChanges, Location,
     SyncWave, TextPosition,
 };
+use crate::model::{LiveObject, OwnershipEvidence};
+use crate::plan::PruneCandidate;
 
 const UID: &str = "11111111-0000-0000-0000-000000000000";
 const ANOTHER: &str = "22222222-0000-0000-0000-000000000000";
