@@ -47,6 +47,13 @@ impl ControllerState {
         if !cancelled && outcome.admission.as_ref().map(Arc::as_ptr) == now_in_force {
             cluster.observation.verdicts.extend(outcome.judged);
         }
+        // An app whose render is not ready yet may create the namespace.
+        let is_namespace_expected = |error: &Error| {
+            let is_awaited =
+                |it: &Target| self.targets.get(it).is_some_and(|entry| entry.awaited().is_some());
+            matches!(error, Error::NamespaceMissing { .. })
+                && self.targets.targets_on(&target.cluster).iter().any(is_awaited)
+        };
         let mut failure = outcome.error.as_ref().map(to_failure);
         // An apply that only decides a doubt repairs nothing.
         let doubts: BTreeSet<ObjectId> = outcome
@@ -103,6 +110,15 @@ impl ControllerState {
                                 // The next plan handles it.
                                 continue;
                             }
+                        }
+                        if is_namespace_expected(&error) {
+                            let text = format!("{error}, and apps of this cluster are still being rendered");
+                            failure.get_or_insert(ReconcileFailure {
+                                text,
+                                lasting: false,
+                                ..to_failure(&error)
+                            });
+                            continue;
                         }
                         tracing::warn!(cluster = %target.cluster, app = %target.app, %error, "not applied");
                         let failure = failure.get_or_insert_with(|| {

@@ -96,6 +96,7 @@ mod secrets;
 mod seeds;
 mod shared_objects;
 mod shutdown;
+mod slow_renders;
 mod standing_by;
 mod statuses;
 mod supersede;
