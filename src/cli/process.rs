@@ -41,7 +41,7 @@ pub struct ProcessArgs {
     /// Host keys for an ssh repository
     #[arg(long, env = "TUTTI_KNOWN_HOSTS", value_name = "FILE")]
     pub known_hosts: Option<PathBuf>,
-    /// Folder for caches; safe to delete
+    /// Folder for the clone, waiting deliveries and sent notifications
     #[arg(long, env = "TUTTI_STATE", value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Folder that kubeconfig paths of Cluster files are relative to

@@ -4,15 +4,15 @@
 //! which order, and what the response means. A delete always carries the uid and the resourceVersion. Only this
 //! module names `kube::Client`.
 //!
-//! - `link`, `kubeconfig`, `login`, `credential`, `renewal`, `plug_in`, `proxy`: address and credential of a cluster;
+//! - `link`, `kubeconfig`, `login`, `credential`, `plug_in_renewal`, `plug_in`, `proxy`: address and credential of a cluster;
 //! - `transport`: HTTP/2 connections, shared by requests; watches have their own;
 //! - `discover`, `catalog`, `inventory`: the served kinds, and those with objects of ours;
-//! - `watch`, `watching`, `streams`: lists and watches. Only a whole list proves that an object is gone
-//!   (`WatchChange::Listed`);
-//! - `client`, `names`, `object`: single requests; `permit`, `fence`: the right to write, checked when bytes are
+//! - `watch`, `watch_loop`, `stream_support`: lists and watches. Only a whole list proves that an object is gone
+//!   (`WatchChange::ListEnded`);
+//! - `client`, `name_lookup`, `object`: single requests; `permit`, `fence`: the right to write, checked when bytes are
 //!   sent;
-//! - `bounds`, `budget`: limits of responses, for one cluster and for all;
-//! - `standing`: `Retry-After`, for the server or for one API group; `home`, `lease`, `stored`: the home cluster.
+//! - `response_bounds`, `budget`: limits of responses, for one cluster and for all;
+//! - `server_state`: `Retry-After`, for the server or for one API group; `home`, `lease`, `stored_kubeconfig`: the home cluster.
 
 mod agent;
 mod budget;

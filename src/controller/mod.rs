@@ -6,7 +6,7 @@
 //!
 //! Its state is a cache of Git and of the clusters: a restarted process decides the same.
 //!
-//! A turn costs what has happened since the turn before: `targets.rs` is the work queue of targets, `wanted.rs` indexes the
+//! A turn costs what has happened since the turn before: `targets.rs` is the work queue of targets, `desired_index.rs` indexes the
 //! rendered objects of a cluster. Retries: after a failed request 1 s, 2 s … 5 min, after a refusal 30 s, 1 min … 5 min, because
 //! no watch event reports that the obstacle is gone. A retry delay ends when the rendered objects, the apply settings or the
 //! refused object change, or when the cluster answers again.
@@ -202,33 +202,33 @@ pub async fn run(
             Instant::now().checked_add(timeout)
         }
     };
-    let mut world = ControllerState::new(settings, sender);
-    world.handle(Event::Wake);
+    let mut state = ControllerState::new(settings, sender);
+    state.handle(Event::Wake);
     let mut published = None;
 
     let ending = loop {
-        let wake = world.advance(Instant::now());
-        let next = publish(&mut world, &outputs, &mut published);
-        if let Some(ending) = world.ending() {
+        let wake = state.advance(Instant::now());
+        let next = publish(&mut state, &outputs, &mut published);
+        if let Some(ending) = state.ending() {
             break ending;
         }
         let wake = [wake, next, deadline].into_iter().flatten().min();
         tokio::select! {
             biased;
             () = inputs.stop.cancelled() => break RunEnding::Stopped,
-            () = inputs.elected.cancelled(), if world.is_standby() => world.handle(Event::Elected),
+            () = inputs.elected.cancelled(), if state.is_standby() => state.handle(Event::Elected),
             Some(event) = events.recv() => {
-                world.handle(event);
+                state.handle(event);
                 // Events that are in the queue already belong to the same turn.
                 while let Ok(event) = events.try_recv() {
-                    world.handle(event);
+                    state.handle(event);
                 }
             }
-            Some(hint) = inputs.hints.recv() => world.handle(Event::Hint(hint)),
+            Some(hint) = inputs.hints.recv() => state.handle(Event::Hint(hint)),
             Ok(()) = inputs.measurements.changed() => {
-                world.update_measurements(Arc::clone(&inputs.measurements.borrow_and_update()));
+                state.update_measurements(Arc::clone(&inputs.measurements.borrow_and_update()));
             }
-            Some(()) = inputs.wakes.recv() => world.handle(Event::Wake),
+            Some(()) = inputs.wakes.recv() => state.handle(Event::Wake),
             () = sleep_until(wake) => {
                 if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                     break RunEnding::TimedOut;
@@ -237,20 +237,20 @@ pub async fn run(
         }
     };
 
-    drain(&mut world, &mut events).await;
-    publish(&mut world, &outputs, &mut None);
-    world.flush(&mut events, FORGE_GRACE_PERIOD).await;
+    drain(&mut state, &mut events).await;
+    publish(&mut state, &outputs, &mut None);
+    state.flush(&mut events, FORGE_GRACE_PERIOD).await;
     let overview = Arc::clone(&outputs.overview.borrow());
     (ending, overview)
 }
 
 /// Starts nothing new, and lets work in progress end: a write is never interrupted between request and response.
-async fn drain(world: &mut ControllerState, events: &mut mpsc::Receiver<Event>) {
-    world.cancel();
+async fn drain(state: &mut ControllerState, events: &mut mpsc::Receiver<Event>) {
+    state.cancel();
     let give_up = Instant::now() + STOP_GRACE_PERIOD;
-    while world.is_busy() {
+    while state.is_busy() {
         tokio::select! {
-            Some(event) = events.recv() => world.handle(event),
+            Some(event) = events.recv() => state.handle(event),
             () = tokio::time::sleep_until(give_up) => {
                 tracing::warn!("requests are still under way after {STOP_GRACE_PERIOD:?}; they are left to the cluster");
                 return;
@@ -262,28 +262,28 @@ async fn drain(world: &mut ControllerState, events: &mut mpsc::Receiver<Event>) 
 /// Publishes the overview if the state has changed, or returns when it will. The overview covers everything, so a large fleet
 /// that changes all the time is not published at each change.
 fn publish(
-    world: &mut ControllerState,
+    state: &mut ControllerState,
     outputs: &ControllerOutputs,
     last: &mut Option<Instant>,
 ) -> Option<Instant> {
-    if !world.has_changed() {
+    if !state.has_changed() {
         return None;
     }
     let now = Instant::now();
-    if let Some(next) = last.map(|last| last + world.overview_interval()).filter(|next| *next > now) {
+    if let Some(next) = last.map(|last| last + state.overview_interval()).filter(|next| *next > now) {
         return Some(next);
     }
     *last = Some(now);
-    let overview = Arc::new(world.overview());
-    world.handle_published(&overview);
+    let overview = Arc::new(state.overview());
+    state.handle_published(&overview);
     outputs.overview.send_replace(overview);
     outputs.instance.send_if_modified(|known| {
-        let instance = world.instance();
+        let instance = state.instance();
         let changed = *known != instance;
         *known = instance;
         changed
     });
-    outputs.head.send_if_modified(|known| world.refresh_head(known));
+    outputs.head.send_if_modified(|known| state.refresh_head(known));
     None
 }
 

@@ -3,7 +3,7 @@
 //! A load waits for the first answer, so that a new process knows its clusters at once. The last answer stays while the home
 //! cluster does not answer: an unreachable registry is not an empty one.
 //!
-//! Registered clusters are an input of the fleet like files (`Snapshot::registered`). While the registry was never read, the
+//! Registered clusters are an input of the fleet like files (`Snapshot::registry`). While the registry was never read, the
 //! revision has an error, so nothing is deleted.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 //!
 //! A leader that sees another holder never leads again, because its state may be outdated: it exits, and its supervisor starts a
 //! new process as a standby. While the home cluster is unreachable the leader writes nothing; it continues if it renews first.
-//! `cli::leading` starts it.
+//! `cli::leadership` starts it.
 
 mod election;
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! - [`hub`] converts the versions of a kind to one;
 //! - [`schema`] has the JSON Schemas for editors;
 //! - [`find`] decides which files may hold manifests;
-//! - `meant` decides what an unreadable document blocks.
+//! - `unreadable` decides what an unreadable document blocks.
 //!
 //! The module reads no file, clock or cluster. An unknown or planned field, kind or value is a mistake.
 

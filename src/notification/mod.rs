@@ -4,9 +4,9 @@
 //! thread (a commit in a ring, a cluster, a promotion) and compare it with what was sent. There is no queue: a service that is
 //! down for an hour costs no memory and gets the last state.
 //!
-//! - `run` evaluates each overview once for all routes; `route` is the worker of one route;
-//! - `memory` is its file in the state folder: what was sent, and what was sent without an answer;
-//! - `words` writes the text, `service` the bytes for each vendor; `pace` limits the rate for each address.
+//! - `routes` evaluates each overview once for all routes; `route_worker` is the worker of one route;
+//! - `route_history` is its file in the state folder: what was sent, and what was sent without an answer;
+//! - `message_text` writes the text, `service` the bytes for each vendor; `rate_limiter` limits the rate for each address.
 //!
 //! `docs/reference/notifications.md` describes it for users.
 

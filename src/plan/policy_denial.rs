@@ -1,6 +1,6 @@
 //! Refuses writes that a policy denies.
 //!
-//! `reconcile/admission.rs` evaluates the policies and stores the verdicts in `Observation::judged`. A new head, a
+//! `reconcile/admission.rs` evaluates the policies and stores the verdicts in `Observation::verdicts`. A new head, a
 //! changed object or another applied state drops them. A denied write does not fail a rollout.
 
 use super::{PlanAction, StepReason};

@@ -1,8 +1,8 @@
 //! Handles hooks of charts and annotations: which are taken, their stage, and the names of runs.
 //!
 //! Three modules share the work. This one sets the stage of each object (`model::ObjectHook`), and names each Job and Pod after its
-//! whole release, so that name and hash identify a finished run. `plan::turns` orders writes, and early writes become waits.
-//! `plan::occasion` decides whether this is the first release. The controller does not know hooks: the end of a run is an
+//! whole release, so that name and hash identify a finished run. `plan::step_order` orders writes, and early writes become waits.
+//! `plan::release_phase` decides whether this is the first release. The controller does not know hooks: the end of a run is an
 //! event like any other.
 
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! Renders groups of templates: shipped ones in this process, others in workers, because a template may end its process.
 //!
 //! A worker receives templates and capabilities once and keeps them. It answers with texts and with the questions about the
-//! cluster, which `render::site` records. A render that ended its worker is repeated once with tags that report their lines
+//! cluster, which `render::cluster_facts` records. A render that ended its worker is repeated once with tags that report their lines
 //! (`trace/line_reports.rs`).
 
 use std::collections::BTreeMap;

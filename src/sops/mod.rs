@@ -8,7 +8,7 @@
 //!
 //! - `envelope` reads the `sops` map: recipients, and which values are encrypted;
 //! - `cipher` decrypts one value;
-//! - `walk` decrypts all of them and computes the MAC.
+//! - `decryption` decrypts all of them and computes the MAC.
 //!
 //! Equal texts and identities give equal documents. This module never writes a value into a message, calls no key service,
 //! keeps nothing, and never returns a file with a wrong MAC.

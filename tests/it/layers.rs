@@ -12,14 +12,13 @@ use scan::{Name, names};
 
 /// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
 /// know each other, but for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 34] = [
+const MODULES: [(u8, Purity, &str); 33] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Pure, "cel"),
     (1, Purity::Io, "child"),
     (1, Purity::Io, "source"),
     (1, Purity::Io, "forge"),
     (1, Purity::Io, "cluster"),
-    (1, Purity::Io, "journal"),
     (1, Purity::Io, "telemetry"),
     (1, Purity::Pure, "window"),
     (2, Purity::Io, "leader"),
@@ -124,6 +123,25 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.words)
     }
+}
+
+#[test]
+fn architecture_md_has_the_same_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the page");
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let layer = cells.next().filter(|layer| layer.ends_with(" pure") || layer.ends_with(" IO"))?;
+        Some(format!("{layer} {}", cells.next()?))
+    };
+    let listed: BTreeSet<String> = page.lines().filter_map(row).collect();
+    let word = |purity: Purity| if purity == Purity::Pure { "pure" } else { "IO" };
+    let known = MODULES.iter().map(|(layer, purity, name)| format!("{layer} {} `{name}`", word(*purity)));
+    assert_eq!(listed, known.collect());
+    let folders = fs::read_dir(root.join("src"))
+        .expect("src")
+        .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().is_dir()));
+    assert_eq!(folders.count(), MODULES.len());
 }
 
 #[test]

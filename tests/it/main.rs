@@ -70,6 +70,7 @@ mod old_servers;
 mod orphan;
 mod own_status;
 mod ownership;
+mod page_names;
 mod pages;
 mod partings;
 mod patience;

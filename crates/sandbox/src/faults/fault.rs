@@ -71,7 +71,7 @@ impl Fault {
         Self::Refusal { code: 422, reason: "Invalid", message: why.into() }
     }
 
-    /// The name under which [`Sandbox::struck`](crate::Sandbox::struck) counts it.
+    /// The name under which [`Sandbox::fault_counts`](crate::Sandbox::fault_counts) counts it.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Status { code, .. } | Self::Refusal { code, .. } => code.to_string(),

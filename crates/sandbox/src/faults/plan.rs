@@ -116,7 +116,7 @@ impl FaultRule {
 }
 
 impl FaultEffect {
-    /// The name under which [`Sandbox::struck`](crate::Sandbox::struck) counts it.
+    /// The name under which [`Sandbox::fault_counts`](crate::Sandbox::fault_counts) counts it.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Request(fault) => fault.name(),
