@@ -5,6 +5,7 @@ mod charts;
 mod deploy;
 mod helm_render;
 mod live;
+mod picture;
 mod release;
 mod schema;
 mod vectors;
@@ -37,6 +38,8 @@ enum XtaskCommand {
     /// Real clusters and a real Gitea on this machine
     #[command(subcommand)]
     Live(live::LiveCommand),
+    /// Draw the output of a command as a picture, for README.md
+    Picture(picture::PictureOptions),
     /// Read the kinds of a real server into the sandbox
     Schema(schema::SchemaOptions),
     /// Ask upstream's server-side apply for the answers that the sandbox is tested with (needs Go)
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         XtaskCommand::HelmRender(options) => helm_render::run(&options),
         XtaskCommand::Image(options) => release::image::run(&options),
         XtaskCommand::Live(command) => live::run(command),
+        XtaskCommand::Picture(options) => picture::run(&options),
         XtaskCommand::Schema(options) => schema::run(options),
         XtaskCommand::Vectors(options) => vectors::run(&options),
     };

@@ -290,7 +290,7 @@ fn read_without_places(manifest: &Value) -> String {
     let path = format!("{}app.yaml", native.unwrap_or("apps/x/"));
     let text = manifest.to_string();
     let read = format!("{:?}", read(&Snapshot::of_texts([(path.as_str(), text.as_str())])));
-    let position = r"Position \{ line: \d+, column: \d+ \}";
+    let position = r"TextPosition \{ line: \d+, column: \d+ \}";
     let place =
         format!(r#"Location \{{ file: "[^"]*", start: {position}, end: (None|Some\({position}\)) \}}"#);
     let some = regex::Regex::new(&format!(r"Some\({place}\)")).unwrap();
