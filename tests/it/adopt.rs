@@ -64,7 +64,7 @@ async fn planned(running: &Running) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_is_taken_over_and_its_pods_stay() {
+async fn adopted_deployment_keeps_its_pods() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&objects("default", "web"), &manifest);
     let bj1 = fleet.cluster("bj1");
@@ -137,7 +137,7 @@ async fn a_plan_says_what_a_takeover_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_plan_says_is_what_comes_of_it_whoever_made_it() {
+async fn adopt_plan_matches_result_for_any_manager() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let theirs = manifest
         .replace("{name: main,", "{name: main, workingDir: /srv,")
@@ -189,7 +189,7 @@ async fn what_a_plan_says_is_what_comes_of_it_whoever_made_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_of_nobody_knows_whom_keeps_its_volume() {
+async fn claim_of_unknown_origin_keeps_its_volume() {
     let claim = "\
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -214,7 +214,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cluster_would_not_let_go_is_refused_before_anything_is_written() {
+async fn adoption_of_immutable_fields_is_refused_before_writes() {
     let manifest = "\
 apiVersion: apps/v1
 kind: StatefulSet
@@ -241,7 +241,7 @@ spec:
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_controller_or_another_instance_has_stays_theirs() {
+async fn adoption_refuses_fields_of_controllers_and_other_instances() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest);
     let bj1 = fleet.cluster("bj1");
@@ -276,7 +276,7 @@ async fn what_a_controller_or_another_instance_has_stays_theirs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_its_maker_scaled_to_is_refused_before_anything_is_written() {
+async fn adoption_of_scaled_replicas_is_refused_before_writes() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest);
     let bj1 = fleet.cluster("bj1");
@@ -293,7 +293,7 @@ async fn what_its_maker_scaled_to_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_that_nobody_scaled_yet_stay_when_git_does_not_say_them() {
+async fn adoption_keeps_replicas_that_git_omits() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest.replace("  replicas: 2\n", ""));
     let bj1 = fleet.cluster("bj1");

@@ -151,13 +151,13 @@ async fn replicas_are_left_to_an_autoscaler_in_git() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_are_left_to_a_custom_autoscaler_in_git() {
+async fn replicas_are_left_to_a_custom_autoscaler() {
     check(SCALED_OBJECT, |name| SandboxOptions::instant(name), true).await;
 }
 
 /// Before 1.22 a write of the subresource leaves no trace: what is ours is sent as it is, whoever set it.
 #[tokio::test(start_paused = true)]
-async fn replicas_are_left_to_an_autoscaler_in_git_on_the_oldest_release() {
+async fn oldest_release_leaves_replicas_to_an_autoscaler() {
     check(SCALED_OBJECT, oldest, false).await;
 }
 
@@ -187,24 +187,24 @@ async fn check_unmarked(autoscaler: &'static str, options: fn(&str) -> SandboxOp
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_in_git() {
+async fn unmarked_object_keeps_replicas_of_git_autoscaler() {
     check_unmarked(AUTOSCALER, |name| SandboxOptions::instant(name), "repair").await;
     check_unmarked(SCALED_OBJECT, |name| SandboxOptions::instant(name), "repair").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_in_git_on_the_oldest_release() {
+async fn unmarked_object_keeps_autoscaler_replicas_on_oldest_release() {
     check_unmarked(SCALED_OBJECT, oldest, "repair").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_that_is_not_in_git() {
+async fn unmarked_object_keeps_replicas_of_foreign_autoscaler() {
     check_unmarked("", |name| SandboxOptions::instant(name), "repair").await;
 }
 
 /// A person's number is Git's all the same.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_loses_our_label_does_not_keep_the_number_of_a_person() {
+async fn unlabelled_object_does_not_keep_manual_replicas() {
     let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: ignore")).await;
     scene.scaled("kubectl", 7).await;
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
@@ -215,7 +215,7 @@ async fn an_object_that_loses_our_label_does_not_keep_the_number_of_a_person() {
 
 /// An autoscaler that scales after the object was looked at, and before its apply.
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_that_was_quicker_than_an_apply_keeps_its_number() {
+async fn autoscaler_write_before_apply_is_kept() {
     let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: repair")).await;
     let bj1 = scene.fleet.cluster("bj1");
     let applies = RequestMatch::any().verb("apply");
@@ -255,14 +255,14 @@ async fn check_quicker_than_a_repair(autoscaler: &'static str, options: fn(&str)
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_that_was_quicker_than_a_repair_keeps_its_number() {
+async fn autoscaler_write_before_repair_is_kept() {
     check_quicker_than_a_repair("", |name| SandboxOptions::instant(name)).await;
     check_quicker_than_a_repair(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
 }
 
 /// Where nothing tells who scaled, the number that is there is sent.
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_in_git_that_was_quicker_than_a_repair_keeps_its_number_on_the_oldest_release() {
+async fn oldest_release_keeps_autoscaler_write_before_repair() {
     check_quicker_than_a_repair(SCALED_OBJECT, oldest).await;
 }
 

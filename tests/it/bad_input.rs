@@ -90,7 +90,7 @@ async fn no_repository() {
 
 /// An instance that only observes begins to write if it counts as not there, and a ring that is lost is a value that changes.
 #[tokio::test(start_paused = true)]
-async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
+async fn mistake_in_instance_or_rings_writes_nothing() {
     let observe = INSTANCE.replace("spec: {}", "spec: {mode: observe}");
     for (path, text) in [("tutti.yaml", &*observe), ("rings.yaml", RINGS)] {
         for broken in [format!("{text}<<<<<<< HEAD\n"), text.replace("kind: ", "kind: x"), String::new()] {
@@ -159,7 +159,7 @@ async fn an_unknown_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistake_in_an_app_that_runs_leaves_it_as_it_is() {
+async fn mistake_in_running_app_changes_nothing() {
     let bad = component("web", "registry.example.com/web:2") + "  prot: 8080\n";
     check(
         &[("apps/web/app.yaml", Some(&bad))],
@@ -225,7 +225,7 @@ async fn a_cluster_that_refuses_the_credentials() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_ends_says_which_cluster_was_missing() {
+async fn ended_run_names_the_missing_cluster() {
     let fleet = fleet();
     fleet.cluster("gz1").set_down(true);
     let running =
@@ -290,7 +290,7 @@ async fn a_field_that_somebody_else_owns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_does_not_keep_the_others_from_being_repaired() {
+async fn refused_object_does_not_block_repairs() {
     let fleet = fleet();
     let running = fleet.start().await;
     let web = deployment("default", "side", "side", "registry.example.com/side:1");
@@ -318,7 +318,7 @@ async fn what_is_refused_does_not_keep_the_others_from_being_repaired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() {
+async fn schema_violation_is_refused_with_few_requests() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -332,7 +332,7 @@ async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() 
 
 /// The words of the refusal list what a variable may hold, `metadata.uid` too: that makes it no conflict, which would pass.
 #[tokio::test(start_paused = true)]
-async fn a_variable_of_what_it_cannot_hold_is_refused_for_good() {
+async fn invalid_variable_value_is_refused_for_good() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -168,7 +168,7 @@ async fn changed_objects_cost_one_patch_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_objects_cost_a_look_and_a_patch_each() {
+async fn new_objects_cost_one_get_and_patch_each() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -60,7 +60,7 @@ async fn version_on(fleet: &Fleet, cluster: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_comes_later_brings_what_it_is_for() {
+async fn later_definition_adds_the_objects_that_need_it() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml.j2", MONITOR)];
     let fleet = Fleet::new(&["bj1", "gz1"], &files);
     let running = fleet.start().await;
@@ -122,7 +122,7 @@ spec: {selector: {}}
 
 /// Its definition is deleted, and before that is known an app begins to want such an object, and brings the definition.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_goes_before_it_was_listed_holds_up_nobody_who_brings_it() {
+async fn kind_deleted_before_its_list_blocks_no_app() {
     let map = manifests::config_map("default", "always", "first");
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/always.yaml", map.as_str())];
     let fleet = Fleet::new(&["bj1"], &files);
@@ -145,7 +145,7 @@ async fn a_kind_that_goes_before_it_was_listed_holds_up_nobody_who_brings_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_gone_is_asked_for_no_longer_and_watched_again_when_it_is_back() {
+async fn deleted_kind_is_not_requested_until_it_returns() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml", ALWAYS_MONITOR)];
     let fleet = Fleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
@@ -178,7 +178,7 @@ async fn a_kind_that_is_gone_is_asked_for_no_longer_and_watched_again_when_it_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_is_written_to_once_it_has_said_what_it_is() {
+async fn cluster_gets_writes_after_its_version_is_known() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/version.yaml.j2", VERSION)];
     let declared = manifests::cluster("gz2").replace("spec: {", "spec: {version: v1.20.5, ");
     let files = [&files[..], &[("clusters/gz2.yaml", declared.as_str())]].concat();
@@ -202,7 +202,7 @@ async fn a_cluster_is_written_to_once_it_has_said_what_it_is() {
 
 /// A process that starts in that moment has never seen what is ours there.
 #[tokio::test(start_paused = true)]
-async fn what_is_ours_of_a_kind_that_was_hidden_at_the_start_is_found_and_goes() {
+async fn objects_of_kind_hidden_at_start_are_deleted() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml.j2", MONITOR)];
     let fleet = Fleet::with(&["bj1"], &files, |name| SandboxOptions {
         aggregated_discovery: false,
@@ -228,7 +228,7 @@ async fn what_is_ours_of_a_kind_that_was_hidden_at_the_start_is_found_and_goes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lost_its_definition_while_its_cluster_was_away_holds_up_nothing() {
+async fn lost_definition_on_offline_cluster_blocks_nothing() {
     let (app, map) = (manifests::objects("default", "metrics"), manifests::config_map("default", "one", "1"));
     let (other, own) = (manifests::objects("default", "other"), manifests::config_map("default", "own", "1"));
     let files = [
@@ -259,7 +259,7 @@ async fn what_lost_its_definition_while_its_cluster_was_away_holds_up_nothing() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_of_the_head_are_told_once_it_is_rendered() {
+async fn kinds_of_the_head_are_published_after_rendering() {
     let (app, kind) = (manifests::objects("default", "kinds"), service_monitors());
     let files = [("apps/kinds/app.yaml", &*app), ("apps/kinds/objects/kind.yaml", &*kind)];
     let fleet = Fleet::new(&["bj1"], &files);

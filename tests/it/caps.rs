@@ -59,7 +59,7 @@ async fn many_deletes_wait_until_they_are_approved() {
 
 /// The share is of what there is when a commit is read, and not of what went before by somebody's word.
 #[tokio::test(start_paused = true)]
-async fn to_take_back_an_approval_that_was_used_frees_nothing_else() {
+async fn removing_a_used_approval_frees_nothing_else() {
     let others = |number: usize| maps((0..number).map(|number| format!("other-{number}")));
     let (app, ten, five) = (objects("default", "others"), others(10), others(5));
     let path = "apps/others/objects/maps.yaml";
@@ -88,7 +88,7 @@ async fn to_take_back_an_approval_that_was_used_frees_nothing_else() {
 
 /// Whatever hides some of it for a while, or makes the rest fewer.
 #[tokio::test(start_paused = true)]
-async fn what_was_over_the_cap_goes_by_somebodys_word_alone() {
+async fn deletes_over_the_cap_need_an_approval() {
     let (fleet, running, _) = over_the_cap().await;
     let (app, maps) = ("apps/settings/app.yaml", MAPS);
     let settings = objects("default", "settings");
@@ -121,7 +121,7 @@ async fn what_was_over_the_cap_goes_by_somebodys_word_alone() {
 
 /// Six of twelve were approved, and went: the file is not needed any more, and the other six were never approved.
 #[tokio::test(start_paused = true)]
-async fn to_clean_up_an_approval_of_some_frees_no_others() {
+async fn removing_a_partial_approval_frees_no_others() {
     let fleet = settings(&[
         (MAPS, &numbered(0..MANY)),
         (STAY, &maps((0..60).map(|number| format!("stays-{number}")))),
@@ -148,7 +148,7 @@ async fn to_clean_up_an_approval_of_some_frees_no_others() {
 
 /// While a cluster cannot be read, what waits there is not forgotten.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_goes_away_frees_nothing_on_others() {
+async fn offline_cluster_frees_no_deletes_on_others() {
     let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
     let (eight, four) = (numbered(0..8), maps((0..4).map(|number| format!("more-{number}"))));
     let only_gz1 = objects("default", "more")
@@ -195,7 +195,7 @@ async fn an_approval_of_another_render_is_void() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_is_void_when_the_app_renders_to_something_else() {
+async fn approval_is_void_when_the_render_changes() {
     let (fleet, running, approval) = over_the_cap().await;
     let file = approval_to_yaml(&approval);
     fleet
@@ -226,7 +226,7 @@ async fn an_approval_of_some_frees_only_those() {
 
 /// A cluster that comes back brings more than the cap. Whoever looks anew, to approve that, sees only what is left.
 #[tokio::test(start_paused = true)]
-async fn what_waits_because_of_what_went_is_freed_by_no_other_commit_and_can_be_approved() {
+async fn deletes_of_returning_cluster_need_their_own_approval() {
     let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
     let all = numbered(0..4);
     let fleet =
@@ -260,7 +260,7 @@ async fn what_waits_because_of_what_went_is_freed_by_no_other_commit_and_can_be_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_does_not_make_the_cap_smaller() {
+async fn finished_deletes_do_not_shrink_the_cap() {
     // 20 % of 40 objects are 8, which go phase by phase.
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
     let maps: Vec<String> =
@@ -314,7 +314,7 @@ async fn seven_of_few() -> (Fleet, Revision) {
 
 /// The cap is the share of all clusters, also when one of few objects answers first.
 #[tokio::test(start_paused = true)]
-async fn the_cap_is_not_told_by_a_part_of_the_fleet() {
+async fn cap_needs_counts_of_the_whole_fleet() {
     let (fleet, revision) = seven_of_few().await;
     fleet.cluster("gz1").set_latency(Duration::from_secs(5));
     let running = fleet.start().await;
@@ -326,7 +326,7 @@ async fn the_cap_is_not_told_by_a_part_of_the_fleet() {
 
 /// The same, where the other cluster is away at the start.
 #[tokio::test(start_paused = true)]
-async fn the_cap_is_not_told_while_a_cluster_was_never_seen() {
+async fn cap_waits_for_clusters_never_seen() {
     let (fleet, revision) = seven_of_few().await;
     fleet.cluster("gz1").set_down(true);
     let running = fleet.start().await;
@@ -340,7 +340,7 @@ async fn the_cap_is_not_told_while_a_cluster_was_never_seen() {
 
 /// Of twelve, six wait for a cluster that is away: they were over the cap too.
 #[tokio::test(start_paused = true)]
-async fn to_approve_what_is_reachable_frees_nothing_on_a_cluster_that_comes_back() {
+async fn approval_frees_nothing_on_a_returning_cluster() {
     let app = objects("default", "settings").replace("spec: {", "spec: {prune: always, ");
     let files = [("apps/settings/app.yaml", app.as_str()), (MAPS, &numbered(0..6)), (STAY, &staying(30))];
     let fleet = Fleet::new(&["bj1", "gz1"], &files);
@@ -364,7 +364,7 @@ async fn to_approve_what_is_reachable_frees_nothing_on_a_cluster_that_comes_back
 
 /// A mistake that takes everything, and is mended in part.
 #[tokio::test(start_paused = true)]
-async fn to_place_a_part_of_an_app_again_frees_nothing() {
+async fn partial_placement_again_frees_nothing() {
     let app = objects("default", "settings");
     let nowhere =
         app.replace("spec: {", "spec: {placement: {clusters: {matchLabels: {environment: elsewhere}}}, ");
@@ -383,7 +383,7 @@ async fn to_place_a_part_of_an_app_again_frees_nothing() {
 
 /// What only an approval of before keeps over the cap is free when its file goes.
 #[tokio::test(start_paused = true)]
-async fn an_approval_whose_objects_are_gone_holds_others_up_until_its_file_goes() {
+async fn used_approval_holds_other_deletes_until_removed() {
     let others = |count| maps((0..count).map(|number| format!("other-{number}")));
     let app = objects("default", "others");
     let fleet = settings(&[
@@ -411,7 +411,7 @@ async fn an_approval_whose_objects_are_gone_holds_others_up_until_its_file_goes(
 
 /// What may not be listed for a while is hidden, and not gone.
 #[tokio::test(start_paused = true)]
-async fn what_was_over_the_cap_and_is_hidden_is_not_forgotten() {
+async fn hidden_objects_over_the_cap_stay_held() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: stays}\n";
     let fleet = settings(&[(MAPS, &numbered(0..MANY)), (STAY, secret)]);
     let running = fleet.start().await;

@@ -66,7 +66,7 @@ fn names(objects: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn lists_and_json_files_are_read_as_kubectl_reads_them() {
+fn lists_and_json_files_are_read_like_kubectl() {
     assert_eq!(lint("lists"), Vec::<Value>::new());
     let check = |app: &str, expected: &[&str]| assert_eq!(names(&rendered("lists", app)), expected, "{app}");
     check("plain", &["ConfigMap default/a", "ConfigMap default/b"]);
@@ -106,7 +106,7 @@ fn chart_runs_the_image_of_its_pod_set() {
 }
 
 #[test]
-fn value_that_a_chart_does_not_have_is_named() {
+fn value_missing_in_chart_is_named() {
     if !with_charts() {
         return;
     }
@@ -164,7 +164,7 @@ fn chart_pods_keep_their_labels() {
 }
 
 #[test]
-fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
+fn chart_custom_resource_gets_the_release_namespace() {
     if !with_charts() {
         return;
     }

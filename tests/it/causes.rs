@@ -83,7 +83,7 @@ async fn comes_to(manifest: &str, expected: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_that_exits_is_told_with_its_code() {
+async fn exited_container_is_reported_with_its_code() {
     let broken = deployment(json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/exit-code": "3"}));
     let fleet = fleet(&broken);
     let running = fleet.start().await;
@@ -102,7 +102,7 @@ async fn a_container_that_exits_is_told_with_its_code() {
 
 /// While it waits, while it runs, and when it has done so many times.
 #[tokio::test(start_paused = true)]
-async fn a_crash_loop_is_told_in_the_same_words_however_often_it_crashes() {
+async fn crash_loop_detail_is_stable() {
     let crashes = json!({"sim.tutti.dev/fail": "crash-loop"});
     let fleet = fleet(&deployment(crashes.clone()));
     let running = fleet.start().await;
@@ -132,7 +132,7 @@ async fn a_crash_loop_is_told_in_the_same_words_however_often_it_crashes() {
 
 /// Both Deployments have the tag that is not there: one of them is told, and stays told.
 #[tokio::test(start_paused = true)]
-async fn of_two_workloads_that_fail_one_is_told_on() {
+async fn one_of_two_failing_workloads_is_reported() {
     let broken = |name: &str| {
         let labels = json!({"app": name});
         let mut template = template(NO_IMAGE, json!({}), "Always");
@@ -166,7 +166,7 @@ fn definition_of_routes() -> String {
 
 /// A Deployment whose pods merely start has nothing to do with a route that is refused, nor has a pod of another workload.
 #[tokio::test(start_paused = true)]
-async fn what_pods_suffer_from_is_not_said_of_another_object() {
+async fn pod_failures_are_reported_for_their_workload_only() {
     let starts = deployment(json!({"sim.tutti.dev/fail": "readiness"}));
     let route = named("web", ROUTE, "HTTPRoute", json!({"hostnames": ["shop.example.com"]}));
     let both = format!("{starts}\n---\n{route}");
@@ -206,7 +206,7 @@ async fn what_pods_suffer_from_is_not_said_of_another_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_scheduler_says_is_told_and_fails_nothing_before_the_deadline() {
+async fn scheduler_message_fails_nothing_before_the_deadline() {
     let fleet = fleet(&deployment(json!({"sim.tutti.dev/fail": "unschedulable"})));
     let running = fleet.start().await;
     let words = "Unschedulable web-* (0/3 nodes are available: 3 Insufficient cpu.";
@@ -298,7 +298,7 @@ fn assert_seldom(lists: &[u64]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_crash_loop_are_listed_ever_more_seldom() {
+async fn crash_loop_pods_are_listed_with_backoff() {
     let fleet = fleet(&deployment(json!({"sim.tutti.dev/fail": "crash-loop"})));
     let running = fleet.start().await;
     running.until("a cause", |now| stands(now).starts_with("Degraded: CrashLoopBackOff")).await;
@@ -310,7 +310,7 @@ async fn pods_of_a_crash_loop_are_listed_ever_more_seldom() {
 
 /// Another commit every three seconds is a rollout that moves.
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_rollout_that_moves_are_not_listed() {
+async fn pods_of_progressing_rollout_are_not_listed() {
     let fleet = fleet(&deployment(json!({"sim.tutti.dev/fail": "crash-loop"})));
     let running = fleet.start().await;
     let lists = lists_of_pods(&fleet, async |second| {
@@ -327,7 +327,7 @@ async fn pods_of_a_rollout_that_moves_are_not_listed() {
 
 /// Healthy for two seconds of four: it is searched as if it were never healthy.
 #[tokio::test(start_paused = true)]
-async fn pods_of_what_is_healthy_now_and_then_are_listed_too() {
+async fn pods_of_flapping_workload_are_listed() {
     let fleet = fleet(&deployment(json!({})));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -359,7 +359,7 @@ async fn pods_of_a_healthy_workload_are_never_listed() {
 
 /// A quota, as an account that is not there or an admission webhook would do: no pod comes into being that could tell.
 #[tokio::test(start_paused = true)]
-async fn pods_that_may_not_be_made_are_told_by_their_event() {
+async fn uncreated_pods_are_reported_by_their_event() {
     let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
     let labels = json!({"matchLabels": {"app": "web"}});
     let template = |restarts: &str| template(IMAGE, json!({}), restarts);
@@ -403,7 +403,7 @@ async fn pods_that_may_not_be_made_are_told_by_their_event() {
 
 /// A server that does not tell of events for a while takes nothing away that is known.
 #[tokio::test(start_paused = true)]
-async fn a_refusal_stays_told_while_events_cannot_be_listed() {
+async fn refusal_stays_reported_while_events_are_unavailable() {
     let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
     let job = workload("batch/v1", "Job", json!({"template": template(IMAGE, json!({}), "Never")}));
     let fleet = fleet(&job);
@@ -440,7 +440,7 @@ async fn a_cause_that_is_searched_is_announced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_ends_waits_for_the_cause_of_its_failure() {
+async fn ending_run_waits_for_the_failure_cause() {
     let template = template(IMAGE, json!({"sim.tutti.dev/fail": "crash-loop"}), "Never");
     let job = workload("batch/v1", "Job", json!({"backoffLimit": 0, "template": template}));
     let stage = Stage::new(&[(APP, &objects("default", "web")), (MANIFEST, &job)]).await;
@@ -480,7 +480,7 @@ fn many(image: &str, crashes: Option<usize>) -> Vec<(String, String)> {
 
 /// The images of all change: little more is asked than is written, and the one that crashes is told soon.
 #[tokio::test(start_paused = true)]
-async fn a_rollout_of_many_asks_little_more_than_it_writes() {
+async fn large_rollout_reads_little_more_than_it_writes() {
     let files = many(IMAGE, None);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let fleet = Fleet::new(&["bj1"], &files);
@@ -511,7 +511,7 @@ async fn a_rollout_of_many_asks_little_more_than_it_writes() {
 
 /// All of one namespace are stuck: one list serves them all.
 #[tokio::test(start_paused = true)]
-async fn causes_of_many_in_one_namespace_take_few_lists() {
+async fn failures_in_one_namespace_need_few_lists() {
     let files: Vec<(String, String)> = (0..40)
         .flat_map(|number| {
             let name = format!("web-{number:03}");

@@ -72,7 +72,7 @@ fn files(_: &Fleet, _: &Guarded) -> String {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_renewed_in_its_file_is_shown_and_nothing_is_read_again() {
+async fn renewed_certificate_is_used_without_new_lists() {
     let scene = Scene::new(|fleet, door| {
         door.issue("first", YEAR).write(fleet.repository.path(), "us");
         files(fleet, door)
@@ -111,7 +111,7 @@ async fn a_certificate_that_is_renewed_in_its_file_is_shown_and_nothing_is_read_
 }
 
 #[tokio::test]
-async fn a_plug_in_that_brings_certificates_is_asked_for_another_when_one_is_refused() {
+async fn refused_certificate_is_requested_again_from_plug_in() {
     let scene = Scene::new(|fleet, door| {
         let folder = fleet.repository.path();
         give(folder, &door.issue("first", YEAR));
@@ -147,7 +147,7 @@ fn give(folder: &std::path::Path, pair: &Pair) {
 }
 
 #[tokio::test]
-async fn a_certificate_that_ends_soon_is_told_in_the_log_and_in_the_table_of_clusters() {
+async fn expiring_certificate_is_reported_in_log_and_table() {
     let log = Log::keep();
     let scene = Scene::new(|_, door| {
         use base64::Engine as _;
@@ -177,7 +177,7 @@ async fn a_certificate_that_ends_soon_is_told_in_the_log_and_in_the_table_of_clu
 }
 
 #[tokio::test]
-async fn the_name_and_the_authority_of_a_server_are_what_the_kubeconfig_says() {
+async fn server_name_and_authority_come_from_the_kubeconfig() {
     let cluster = Sandbox::new(SandboxOptions::instant("bj1"));
     let door = Guarded::open(&cluster).await;
     let folder = tempfile::tempdir().expect("a folder");

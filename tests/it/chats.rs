@@ -85,7 +85,7 @@ async fn feishu_takes_what_is_signed() {
 }
 
 #[tokio::test]
-async fn dingtalk_takes_what_is_signed_and_not_too_fast() {
+async fn dingtalk_takes_signed_messages_within_its_limit() {
     let chat = Chat::start().await;
     let right = chat.dingtalk(Some(SECRET));
     refused(&told(&chat, &chat.dingtalk(Some("wrong")), 0).await, "sign not match");

@@ -104,16 +104,16 @@ fn running(name: &str, minor: u32) -> SandboxOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cold_start_costs_one_look_at_each_kind_and_one_stream_of_each_in_use() {
+async fn cold_start_probes_kinds_and_streams_used_ones() {
     check(|name| running(name, 36), true, true).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cold_start_without_streams_costs_one_list_of_each_kind_in_use() {
+async fn cold_start_without_streams_lists_each_kind_once() {
     check(|name| running(name, 30), true, false).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cold_start_on_the_oldest_release_asks_each_group_for_its_kinds_once() {
+async fn oldest_release_cold_start_discovers_each_group_once() {
     check(|name| running(name, 20), false, false).await;
 }

@@ -58,13 +58,13 @@ async fn stays_while_it_is_wanted(holder: &str, kind: &str, name: &str, inside: 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_stays_while_anybody_wants_something_in_it() {
+async fn namespace_stays_while_objects_in_it_are_desired() {
     let inside = config_map("team", "inside", "first");
     stays_while_it_is_wanted(&namespace("team"), "Namespace", "team", &inside).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_stays_while_anybody_wants_an_object_of_it() {
+async fn definition_stays_while_its_objects_are_desired() {
     stays_while_it_is_wanted(
         &definition("example.com", "v1", "Menu"),
         "CustomResourceDefinition",

@@ -76,7 +76,7 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
 
 /// An operator takes its finalizer off its resources: without it they would be Terminating for ever.
 #[tokio::test(start_paused = true)]
-async fn an_operator_goes_when_its_resources_have_really_gone() {
+async fn operator_is_deleted_after_its_resources_are_gone() {
     let account = "\
 apiVersion: example.com/v1
 kind: Account
@@ -108,7 +108,7 @@ spec: {plan: small}
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_takes_its_claims_along_waits_for_a_word() {
+async fn stateful_set_that_deletes_claims_needs_an_approval() {
     let set = |policy: &str| {
         format!(
             "\

@@ -234,7 +234,7 @@ async fn values_of_secrets_are_never_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_writes_nothing_and_a_new_namespace_is_foreseen_as_rendered() {
+async fn diff_writes_nothing_and_renders_a_new_namespace() {
     let manifests =
         ["apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", &config_map("shop", "web", "one")]
             .join("---\n");

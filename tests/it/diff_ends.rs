@@ -48,7 +48,7 @@ impl Scene {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_on_its_way_out_is_told_as_what_waits() {
+async fn terminating_object_is_shown_as_waiting() {
     let manifests = |value: &str| {
         [config_map("default", "held", value), namespace("shop"), config_map("shop", "inside", "one")]
             .join("---\n")
@@ -84,7 +84,7 @@ async fn what_is_on_its_way_out_is_told_as_what_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_could_not_be_compared_is_a_failure_and_says_why() {
+async fn failed_comparison_is_reported_with_its_reason() {
     let manifests = |value: &str| config_map("default", "web", value);
     let scene = Scene::with("drift: repair", &manifests("one")).await;
     let (paused, two) = (app("drift: repair, paused: true"), manifests("two"));
@@ -117,7 +117,7 @@ fn stateful_set(label: &str, policy: &str, annotations: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_run_would_not_replace_is_told_as_refused() {
+async fn refused_replacement_is_shown_as_refused() {
     let keep = "tutti.dev/prune: keep";
     for (policy, annotations, refusal) in [
         (

@@ -41,7 +41,7 @@ async fn run(stage: &Stage, command: &[&str], external: Option<&str>) -> (String
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_way_to_show_a_difference_tells_a_value() {
+async fn no_diff_form_shows_secret_values() {
     let (before, after) = manifests();
     let web = app("adopt: true");
     let stage = Stage::new(&[("apps/web/app.yaml", &web), (MANIFESTS, &before)]).await;

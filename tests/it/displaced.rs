@@ -122,7 +122,7 @@ async fn other_variant_of_a_choice_is_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusal_that_remains_names_the_manager_and_force_takes_it() {
+async fn remaining_refusal_names_manager_and_force_takes_it() {
     let without = DEPLOYMENT.replace("          livenessProbe: {httpGet: {path: /, port: 80}}\n", "");
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &without)]);
     let running = fleet.start().await;

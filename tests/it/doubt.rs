@@ -25,7 +25,7 @@ fn maps(names: &[&str], value: &str) -> String {
 
 /// The caps hold over all that is managed, so nothing is deleted while one kind is not known.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_while_a_kind_cannot_be_listed() {
+async fn unlisted_kind_blocks_all_deletes() {
     let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
     let running = fleet.start().await;
@@ -50,7 +50,7 @@ async fn nothing_is_deleted_while_a_kind_cannot_be_listed() {
 
 /// A right that was not given there, or a conversion webhook that is down: it does not pass by itself.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_hides_a_kind_for_good_keeps_only_its_own_objects() {
+async fn cluster_that_hides_a_kind_keeps_its_objects() {
     let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
     // Of those that wait for health nothing goes anywhere before bj1 is well.
     let app = app.replace("spec: {", "spec: {prune: always, ");
@@ -82,7 +82,7 @@ async fn a_cluster_that_hides_a_kind_for_good_keeps_only_its_own_objects() {
 /// Somebody else's definition goes while the run waits for pods: an API that is missing for a moment may be back in the next, so
 /// nothing is deleted until that is sure. A run that ended meanwhile would leave the objects, and an exit code without a word.
 #[tokio::test(start_paused = true)]
-async fn a_run_to_the_end_waits_for_doubts_to_pass() {
+async fn run_to_the_end_waits_for_missing_kind() {
     let slow = |name: &str| SandboxOptions {
         pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
         ..SandboxOptions::instant(name)
@@ -113,7 +113,7 @@ async fn a_run_to_the_end_waits_for_doubts_to_pass() {
 
 /// As a webhook that hangs does it.
 #[tokio::test(start_paused = true)]
-async fn deletes_that_take_their_time_on_one_cluster_keep_no_other_waiting() {
+async fn slow_deletes_on_one_cluster_delay_no_other() {
     let names: Vec<String> = (0..40).map(|number| format!("map-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let instance = INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
@@ -134,7 +134,7 @@ async fn deletes_that_take_their_time_on_one_cluster_keep_no_other_waiting() {
 
 /// What was held back before is never written by the commit that lifts it: that says something else.
 #[tokio::test(start_paused = true)]
-async fn the_commit_that_ends_maintenance_writes_only_what_it_says() {
+async fn commit_that_ends_maintenance_writes_only_its_content() {
     let (app, first) = (objects("default", "web"), maps(&["one", "two"], "first"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
     let running = fleet.start().await;
@@ -195,18 +195,18 @@ async fn check_made_before(app: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_another_instance_makes_a_moment_before_stays_its_own() {
+async fn object_created_by_another_instance_is_not_adopted() {
     check_made_before(&objects("default", "web")).await;
 }
 
 /// Force takes fields, and no objects.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_another_instance_makes_a_moment_before_is_not_taken_by_force() {
+async fn force_does_not_take_newly_created_foreign_object() {
     check_made_before(&objects("default", "web").replace("spec: {", "spec: {force: true, ")).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_another_instance_makes_in_place_of_ours_is_not_taken_by_force() {
+async fn force_does_not_take_foreign_replacement_object() {
     let app = objects("default", "web").replace("spec: {", "spec: {force: true, ");
     let (first, second) = (maps(&["one"], "first"), maps(&["one"], "second"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
@@ -227,7 +227,7 @@ async fn an_object_that_another_instance_makes_in_place_of_ours_is_not_taken_by_
 
 /// A namespace that nobody renders carries no label of ours: no watch tells when it comes.
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_not_there_is_tried_again_and_not_hammered() {
+async fn missing_namespace_is_retried_with_few_requests() {
     let map = config_map("later", "web", "first");
     let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MAPS, &map)]);
     let bj1 = fleet.cluster("bj1");
@@ -250,7 +250,7 @@ async fn a_namespace_that_is_not_there_is_tried_again_and_not_hammered() {
 
 /// Its watch tells late that it is gone, and Git wants it back meanwhile.
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_is_not_called_healthy_before_its_watch_tells() {
+async fn deleted_object_is_unhealthy_until_its_watch_event() {
     let (app, both, one) =
         (objects("default", "web"), maps(&["one", "two"], "first"), maps(&["one"], "first"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &both)]);
@@ -277,7 +277,7 @@ async fn what_was_deleted_is_not_called_healthy_before_its_watch_tells() {
 
 /// The answer of its apply is heard after its watch told that it has gone, which no watch tells again.
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_by_hand_while_its_app_is_still_applied_comes_back() {
+async fn object_deleted_during_its_apply_is_created_again() {
     let (app, map) = (objects("default", "web"), maps(&["one"], "first"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &map), (OTHERS, SERVICE)]);
     let bj1 = fleet.cluster("bj1");
@@ -298,7 +298,7 @@ async fn what_is_deleted_by_hand_while_its_app_is_still_applied_comes_back() {
 
 /// Behind one kind may be a webhook that hangs, or a server of its own.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_never_answers_keeps_no_cluster_away() {
+async fn unresponsive_kind_keeps_no_cluster_offline() {
     let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
     let files = [("apps/settings/app.yaml", &*app), ("apps/settings/objects/one.yaml", &*map)];
     let fleet = Fleet::new(&["bj1"], &files);

@@ -106,7 +106,7 @@ async fn edits_of_people_are_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_set_and_set_back_is_ours_again() {
+async fn reverted_edit_returns_ownership_to_us() {
     let scene = Scene::new("repair").await;
     for value in ["two", "one"] {
         edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": value}}))
@@ -120,7 +120,7 @@ async fn what_is_set_and_set_back_is_ours_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_manager_applies_by_force_is_put_back() {
+async fn forced_apply_of_another_manager_is_reverted() {
     let scene = Scene::new("repair").await;
     live::apply_as(scene.cluster(), "helm", &config_map("default", "web", "two")).await;
     assert_eq!(scene.counted().await, ["2 apply configmaps"], "theirs and ours");
@@ -128,7 +128,7 @@ async fn what_another_manager_applies_by_force_is_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_scales_while_no_process_runs_is_put_back() {
+async fn manual_scaling_while_stopped_is_reverted() {
     let scene = Scene::new("repair").await;
     scene.running.stop().await;
     scale_as(scene.fleet.cluster("bj1"), "kubectl", "web", 7).await;
@@ -142,7 +142,7 @@ async fn a_person_who_scales_while_no_process_runs_is_put_back() {
 
 /// Nobody may write, so nobody finds out: it is not called as rendered.
 #[tokio::test(start_paused = true)]
-async fn an_edit_of_a_cluster_in_maintenance_while_no_process_ran_is_not_called_healthy() {
+async fn edit_during_maintenance_is_not_reported_healthy() {
     let scene = Scene::new("repair").await;
     scene.running.stop().await;
     let edit = json!({"data": {"value": "two"}});
@@ -156,7 +156,7 @@ async fn an_edit_of_a_cluster_in_maintenance_while_no_process_ran_is_not_called_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
+async fn manual_scaling_is_reverted_autoscaling_is_kept() {
     let scene = Scene::new("repair").await;
     scale_as(scene.cluster(), "kubectl", "web", 7).await;
     settle().await;
@@ -195,7 +195,7 @@ async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_scales_after_an_autoscaler_is_told() {
+async fn manual_scaling_after_an_autoscaler_is_reported() {
     let scene = Scene::new("report").await;
     scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
     let newer = manifests().replace("web:1", "web:2");
@@ -211,7 +211,7 @@ async fn a_person_who_scales_after_an_autoscaler_is_told() {
 
 /// How many replicas Git does not say, Git does not put back.
 #[tokio::test(start_paused = true)]
-async fn a_number_that_git_does_not_say_is_nobodys_drift() {
+async fn replicas_that_git_omits_are_no_drift() {
     let scene = Scene::new("repair").await;
     let without = manifests().replace("replicas: 2, ", "").replace("  replicas: 2\n", "");
     assert!(!without.contains("replicas"));
@@ -239,7 +239,7 @@ async fn managed_fields_that_are_cleared_are_written_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_label_taken_off_costs_one_read_and_one_apply() {
+async fn removed_label_costs_one_read_and_one_apply() {
     let scene = Scene::new("repair").await;
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     edit_as(scene.cluster(), "kubectl-label", ("ConfigMap", "web"), &off).await;
@@ -274,7 +274,7 @@ async fn what_is_not_ours_is_no_drift() {
 
 /// As who elects a leader by an annotation writes a ConfigMap: whether it is still ours is asked once a minute.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_somebody_writes_without_a_pause_costs_one_apply_a_minute() {
+async fn constant_foreign_writes_cost_one_apply_a_minute() {
     let scene = Scene::new("repair").await;
     let seconds = 600;
     for turn in 0..seconds / 2 {
@@ -295,7 +295,7 @@ async fn an_object_that_somebody_writes_without_a_pause_costs_one_apply_a_minute
 
 /// What somebody writes without a pause delays no other object of the app, and goes along with no commit.
 #[tokio::test(start_paused = true)]
-async fn the_doubts_about_two_objects_of_an_app_are_two() {
+async fn drift_checks_of_two_objects_are_independent() {
     let scene = Scene::new("repair").await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
@@ -315,7 +315,7 @@ async fn the_doubts_about_two_objects_of_an_app_are_two() {
 
 /// A doubt that was not decided, because a commit stopped what was under way, is asked about at once.
 #[tokio::test(start_paused = true)]
-async fn a_doubt_whose_apply_was_stopped_does_not_wait_its_minute() {
+async fn drift_check_after_stopped_apply_is_immediate() {
     let maps: String =
         (0..9).map(|it| config_map("default", &format!("m{it}"), "one")).collect::<Vec<_>>().join("---\n");
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: ignore")), (MANIFESTS, &maps)]);
@@ -359,7 +359,7 @@ async fn drift_that_is_reported_or_ignored_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changed_while_nobody_looked_is_put_back_and_nothing_else_is_written() {
+async fn changes_while_stopped_are_reverted_and_nothing_else() {
     let Scene { fleet, running } = Scene::new("repair").await;
     running.stop().await;
     edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
@@ -382,7 +382,7 @@ async fn what_changed_while_nobody_looked_is_put_back_and_nothing_else_is_writte
 /// After a restart nothing tells what was applied last to an object without our label, nor how many replicas are an autoscaler's:
 /// it is asked for whole, and once a look as long as nothing may be put back.
 #[tokio::test(start_paused = true)]
-async fn a_workload_that_lost_its_label_before_a_start_costs_one_read_a_look() {
+async fn label_lost_before_start_costs_one_read_each() {
     let Scene { fleet, running } = Scene::new("repair").await;
     // Somebody else's object is what keeps it looking.
     live::create_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "theirs", "one")).await;

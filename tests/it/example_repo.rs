@@ -159,7 +159,7 @@ fn renders_ten_times_to_the_same_bytes() {
 }
 
 #[test]
-fn the_app_set_of_the_seed_divides_as_it_says() {
+fn example_app_set_splits_into_its_pod_sets() {
     let snapshot = snapshot();
     let fleet = fleet(&snapshot);
     let assignment = schedule::schedule(&fleet);

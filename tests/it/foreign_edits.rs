@@ -259,7 +259,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_others_edit_git_comes_back_and_the_next_commit_rolls_out() {
+async fn random_edits_are_reverted_and_next_commit_applies() {
     let (wanted, seed) = (number("TUTTI_EDITS", 2000) as usize, number("TUTTI_EDITS_SEED", 1));
     let mut random = Draw::new(seed);
     let mut manifests = OBJECTS.to_owned();

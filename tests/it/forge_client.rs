@@ -244,7 +244,7 @@ async fn commit_of_a_person_shows_on_our_branch() {
 }
 
 #[tokio::test]
-async fn pull_request_of_a_fork_is_known_as_one() {
+async fn pull_request_of_a_fork_is_recognized() {
     let simulator = started().await;
     simulator.add_user("stranger", Right::Read);
     let number = simulator.pull_from_fork("stranger", "Mine", &[("other.yaml", Some("a: 3\n"))]);

@@ -109,7 +109,7 @@ async fn pull_request_is_planned_as_its_commits_are() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plan_of_a_pull_request_says_what_is_missing() {
+async fn plan_of_pull_request_explains_its_errors() {
     let case = Case::new().await;
     for (token, arguments, words, expected) in [
         (BOT, &["plan", "--pr", "99"][..], "platform/config has no pull request #99", 2),
@@ -130,7 +130,7 @@ async fn plan_of_a_pull_request_says_what_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn promotion_that_is_asked_for_opens_one_pull_request() {
+async fn requested_promotion_opens_one_pull_request() {
     let case = Case::new().await;
     let promote = async |version: &str| {
         case.run(&["promote", "pay", "--to", "prod", "--open", "--version", version]).await

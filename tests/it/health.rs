@@ -96,7 +96,7 @@ const EXPRESSION: &str = "health/example.com/Database.yaml";
 const SCRIPT: &str = "health/example.com/Cache/health.lua";
 
 #[tokio::test(start_paused = true)]
-async fn an_app_is_as_healthy_as_its_rules_say() {
+async fn app_health_follows_its_rules() {
     let fleet = fleet(&[(EXPRESSION, BY_EXPRESSION), (SCRIPT, BY_SCRIPT)]);
     let running = fleet.start().await;
     let waits = until(&running, "default/till", TargetPhase::Progressing).await;
@@ -120,7 +120,7 @@ async fn an_app_is_as_healthy_as_its_rules_say() {
 
 /// A ConfigMap is watched by its metadata; one with a rule is seen whole, from the commit that brings the rule.
 #[tokio::test(start_paused = true)]
-async fn a_rule_that_comes_changes_or_goes_judges_what_is_there_anew() {
+async fn changed_rule_reevaluates_existing_objects() {
     let rule = |wanted: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: HealthRule\nspec: {{current: \"data.value == '{wanted}'\"}}\n"
@@ -152,7 +152,7 @@ async fn a_rule_that_comes_changes_or_goes_judges_what_is_there_anew() {
 
 /// Scripts that never end, that take all memory, and that reach out: their own objects are Unknown, the others go on.
 #[tokio::test(start_paused = true)]
-async fn a_hostile_script_is_refused_and_others_go_on() {
+async fn hostile_script_is_refused_and_others_continue() {
     for (script, why) in [
         ("while true do end", "it ran for too long"),
         ("local t = {} while true do t[#t + 1] = string.rep('x', 1000000) end", "it needed too much memory"),
@@ -180,7 +180,7 @@ async fn a_hostile_script_is_refused_and_others_go_on() {
 
 /// A rule with a mistake is told, and its objects are Unknown; the rest of the repository goes on.
 #[tokio::test(start_paused = true)]
-async fn a_rule_with_a_mistake_holds_up_its_kind_only() {
+async fn invalid_rule_affects_its_kind_only() {
     let broken = BY_EXPRESSION.replace("== 'Up'", "==");
     let fleet = fleet(&[(EXPRESSION, &broken), (SCRIPT, BY_SCRIPT)]);
     let running = fleet.start().await;
@@ -226,7 +226,7 @@ async fn report_when_there(fleet: &Fleet, running: &Running) {
 
 /// A canary that is taken back: until its pod has gone, the counts are whole and both revisions are one.
 #[tokio::test(start_paused = true)]
-async fn a_canary_that_is_taken_back_is_not_done_while_its_pod_is_there() {
+async fn reverted_canary_is_progressing_until_its_pod_ends() {
     let set = |image: &str, partition: u32| {
         let labels = json!({"app": "db"});
         let template = json!({

@@ -94,7 +94,7 @@ async fn import_into(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_cluster_file_is_written_and_named_once() {
+async fn missing_cluster_file_is_written_once() {
     let fleet = with_workloads(&["bj1"]).await;
     let imported =
         import_into(&fleet, ManifestForm::AppSet, &[("tutti.yaml", INSTANCE)]).await.expect("an import");

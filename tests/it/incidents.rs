@@ -83,7 +83,7 @@ fn fleet_of_each_sort() -> Fleet {
 /// argo-cd #18480: the list of clusters failed once, a generator took that for no clusters at all, and every application was
 /// deleted, with what it had deployed.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_list_that_fails_is_no_empty_list() {
+async fn argo_18480_failed_list_is_not_empty() {
     let failing = |verb: &str| FaultRule::failing(RequestMatch::any().verb(verb), Fault::internal_error());
     let (lists, watches) = (failing("list"), failing("watch"));
     // Where streams fail, pages are tried: both must fail.
@@ -93,7 +93,7 @@ async fn argo_18480_a_list_that_fails_is_no_empty_list() {
 
 /// The same with lists that begin well: whoever stopped reading, and took what there was for all, would delete the rest.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_list_that_breaks_off_is_no_shorter_list() {
+async fn argo_18480_truncated_list_is_not_complete() {
     let watches = || RequestMatch::any().verb("watch");
     let torn = FaultRule::new(watches(), FaultEffect::WatchTorn { most: 2 });
     // What the cluster holds anything of is known by then.
@@ -125,7 +125,7 @@ async fn nothing_goes_meanwhile(cluster: &str, plan: &FaultPlan) {
 
 /// argo-cd #18480 once more, from the other side: the clusters are there, and a selector finds none of them.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_selector_that_fits_no_cluster_deletes_nothing() {
+async fn argo_18480_selector_without_clusters_deletes_nothing() {
     let placed = "spec: {placement: {clusters: {matchLabels: {environment: prod}}}, ";
     let fleet = fleet_with(&objects("default", "settings").replace("spec: {", placed));
     let running = fleet.start().await;
@@ -148,7 +148,7 @@ async fn argo_18480_a_selector_that_fits_no_cluster_deletes_nothing() {
 /// argo-cd #18480 as it was: what lists the clusters is a registry, and the process runs. A commit that does remove something
 /// comes meanwhile: that goes, everywhere, and no cluster is taken to be gone.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_registry_that_fails_registers_what_it_did() {
+async fn argo_18480_failing_registry_keeps_its_clusters() {
     let failing = || FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error());
     let watches = || RequestMatch::any().verb("watch");
     let cut = FaultEffect::WatchCut { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
@@ -187,7 +187,7 @@ async fn argo_18480_a_registry_that_fails_registers_what_it_did() {
 
 /// The same with a registry that is emptied, in truth or by mistake: nobody says that what runs there shall go.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_registry_that_is_empty_deletes_nothing() {
+async fn argo_18480_empty_registry_deletes_nothing() {
     let (scene, before) = registered().await;
     let fleet = &scene.fleet;
     let running = scene.start().await;
@@ -342,7 +342,7 @@ async fn argo_3484_manifests_that_are_deleted_by_mistake() {
 /// of it was not all. Here the stored repository lacks a file, at each start of a process another one, while the clusters are in
 /// trouble of their own; and the last commit does remove something.
 #[tokio::test(start_paused = true)]
-async fn argo_18780_a_repository_that_is_not_all_there_deletes_nothing() {
+async fn argo_18780_incomplete_repository_deletes_nothing() {
     let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -374,7 +374,7 @@ async fn argo_18780_a_repository_that_is_not_all_there_deletes_nothing() {
 /// The same when all is read and one app of it cannot be rendered: its objects are not unwanted, and what another app does no
 /// longer want waits.
 #[tokio::test(start_paused = true)]
-async fn argo_18780_an_app_that_cannot_be_rendered_deletes_nothing() {
+async fn argo_18780_failed_render_deletes_nothing() {
     // Where neither the health of an app nor a cap holds anything up.
     let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
     let always = |name: &str| objects("default", name).replace("spec: {", "spec: {prune: always, ");
@@ -439,7 +439,7 @@ fn in_trouble(seed: u64) -> FaultPlan {
 
 /// flux2 #3316: what deploys a set of objects was renamed, and all of them were deleted and made anew.
 #[tokio::test(start_paused = true)]
-async fn flux2_3316_an_app_that_is_renamed_keeps_everything() {
+async fn flux2_3316_renamed_app_keeps_everything() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -464,7 +464,7 @@ async fn flux2_3316_an_app_that_is_renamed_keeps_everything() {
 
 /// flux2 #3316 with a restart in between: the new name is known to a process that never saw the old one.
 #[tokio::test(start_paused = true)]
-async fn flux2_3316_an_app_that_is_renamed_while_nobody_looks() {
+async fn flux2_3316_app_renamed_while_stopped_keeps_everything() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -485,7 +485,7 @@ async fn flux2_3316_an_app_that_is_renamed_while_nobody_looks() {
 /// kubernetes #99003: what was applied on the client's side is applied on the server's; a field that the manifest drops later
 /// stays for ever, as the client still owns it. So it does with whatever program wrote it under its own name.
 #[tokio::test(start_paused = true)]
-async fn kubernetes_99003_a_field_that_is_dropped_after_an_adoption_goes() {
+async fn kubernetes_99003_field_dropped_after_adoption_is_removed() {
     let both = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {key: value, legacy: unused}\n";
     let adopting = objects("default", "settings").replace("spec: {", "spec: {adopt: true, ");
     for manager in ["kubectl-client-side-apply", "OpenAPI-Generator"] {

@@ -94,7 +94,7 @@ async fn assert_copies_stay(fleet: &Fleet) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_left_git_while_its_cluster_was_away_goes_whatever_its_kind() {
+async fn offline_removals_are_deleted_for_every_kind() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -110,7 +110,7 @@ async fn what_left_git_while_its_cluster_was_away_goes_whatever_its_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_left_git_while_nobody_looked_goes_whatever_its_kind() {
+async fn removals_while_stopped_are_deleted_for_every_kind() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -142,7 +142,7 @@ async fn revision(fleet: &Fleet, name: &str) -> u64 {
 
 /// A server that comes back may answer from a cache that is behind: what it knows nothing of is known to us.
 #[tokio::test(start_paused = true)]
-async fn what_was_known_is_asked_for_though_a_list_that_is_behind_shows_none() {
+async fn stale_empty_list_does_not_hide_known_objects() {
     let fleet = fleet();
     let before = revision(&fleet, "before").await;
     let running = fleet.start().await;
@@ -173,7 +173,7 @@ async fn what_was_known_is_asked_for_though_a_list_that_is_behind_shows_none() {
 /// Of a kind that we may list no longer, what is known is forgotten: its watch would ask for ever, and nothing be deleted before
 /// it is told.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_denied_holds_up_no_deletes_of_others() {
+async fn forbidden_kind_blocks_no_deletes_of_others() {
     let kept = SERVICES.replace("name: database,", "name: database, annotations: {tutti.dev/prune: keep},");
     let fleet = fleet();
     let begin = fleet.repository.commit("The Service is kept", &[(KEPT, Some(&kept))]);

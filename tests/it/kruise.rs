@@ -75,7 +75,7 @@ fn stands(cluster: &str, phase: TargetPhase) -> impl Fn(&Overview) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_moves_is_kept_until_the_new_one_has_its_pods() {
+async fn moving_set_stays_until_new_pods_are_ready() {
     let fleet = fleet();
     let running = fleet.start().await;
     let (here, there) = (fleet.cluster("bj1"), fleet.cluster("gz1"));

@@ -72,7 +72,7 @@ fn writes(cluster: &Sandbox) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn nothing_is_begun_over_a_connection_that_is_left_and_what_it_showed_deletes_nothing_elsewhere() {
+async fn replaced_connection_starts_no_write_and_no_delete() {
     let scene = Scene::new().await;
     let running = scene.fleet.start().await;
     running.converged(&scene.fleet.begin).await;
@@ -107,7 +107,7 @@ async fn nothing_is_begun_over_a_connection_that_is_left_and_what_it_showed_dele
 }
 
 #[tokio::test]
-async fn a_cluster_that_was_made_from_a_backup_is_taken_as_it_is() {
+async fn cluster_from_backup_is_reconciled_as_found() {
     let scene = Scene::new().await;
     let running = scene.fleet.start().await;
     running.converged(&scene.fleet.begin).await;

@@ -77,7 +77,7 @@ async fn the_commit_says_what_was_written_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_is_told_as_text_and_no_longer_than_it_may_be() {
+async fn log_line_is_plain_text_and_bounded() {
     comes_to("first\nsecond", "(exit 1: \"second\")").await;
     comes_to(&"x".repeat(10_240), &format!("(exit 1: \"{}…\")", "x".repeat(200))).await;
     comes_to(&"é".repeat(10_240), &format!("(exit 1: \"{}…\")", "é".repeat(200))).await;
@@ -88,7 +88,7 @@ async fn a_line_is_told_as_text_and_no_longer_than_it_may_be() {
 /// Nobody may read it, its node does not know the API server, there is none any more, its node does not answer: the cause stays what
 /// it is, the cluster Ready, and nobody asks again.
 #[tokio::test(start_paused = true)]
-async fn a_log_that_cannot_be_read_is_not_asked_for_again() {
+async fn unreadable_log_is_not_requested_again() {
     let gone = Fault::Refusal {
         code: 400,
         reason: "BadRequest",
@@ -114,7 +114,7 @@ async fn a_log_that_cannot_be_read_is_not_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_is_asked_about_once_however_often_it_comes() {
+async fn repeated_crash_requests_its_log_once() {
     let fleet = fleet(&crashing(3, "web:1", "no such table"));
     let running = fleet.start().await;
     assert_eq!(told(&running).await, "(exit 1: \"no such table\")");
@@ -149,7 +149,7 @@ async fn a_crash_is_asked_about_once_however_often_it_comes() {
 
 /// Ten minutes of ever other ends: it is told in the words of the first one, and no other line is asked for.
 #[tokio::test(start_paused = true)]
-async fn a_container_that_ends_otherwise_each_time_is_asked_about_once() {
+async fn container_with_changing_exits_requests_log_once() {
     let fleet = fleet(&crashing(1, "web:1", "no such table"));
     let running = fleet.start().await;
     told(&running).await;
@@ -192,7 +192,7 @@ async fn commands_show_it() {
 
 /// What the other app applied before may be mounted here, and cannot be known while it does not render.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_beside_an_app_that_cannot_be_rendered() {
+async fn log_is_withheld_beside_unrendered_app() {
     let (web, other) = (crashing(1, "web:1", "password is swordfish"), "apps/other/app.yaml");
     let files = [
         (APP, objects("default", "web")),

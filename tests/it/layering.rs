@@ -32,7 +32,7 @@ fn write(folder: &Path, path: &str, text: &str) {
 }
 
 #[test]
-fn a_patch_that_fits_nothing_is_told_once_and_one_that_fits_one_app_is_in_order() {
+fn unmatched_patch_is_reported_once() {
     let patch = |name: &str| {
         format!("target: {{kind: Deployment, name: {name}}}\nmerge: {{spec: {{paused: true}}}}\n")
     };
@@ -80,7 +80,7 @@ fn shipped(path: &str) -> String {
 }
 
 #[test]
-fn files_that_are_copied_out_render_to_the_same() {
+fn copied_layer_files_render_the_same() {
     let folder = repository(&[]);
     let render = || run(folder.path(), &["render", "-o", "json"]).0;
     let before = render();

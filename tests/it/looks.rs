@@ -110,7 +110,7 @@ async fn deletes_of_an_app_stand_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn how_apps_fare_does_not_matter_to_a_plan() {
+async fn app_health_does_not_change_plan_exit_code() {
     let web = component("web", "registry.example.com/web:broken-1");
     let strange = "return {status = 'Unknown', message = 'who knows'}";
     let (account, account_app) = (service_account("strange"), objects("default", "accounts"));
@@ -134,7 +134,7 @@ async fn how_apps_fare_does_not_matter_to_a_plan() {
 
 /// What was ours, and somebody set since, the commit takes back: the folder is shown to do the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_knows_what_was_applied_from_its_repository() {
+async fn worktree_plan_reads_applied_state_from_its_repository() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let edit = json!({"data": {"value": "somebody's"}});
@@ -169,7 +169,7 @@ fn an_approval_needs_some_digits() {
 }
 
 #[test]
-fn a_time_may_be_too_short_and_never_too_long() {
+fn short_timeout_fails_and_maximum_is_accepted() {
     let repository = embedded();
     for command in ["plan", "diff", "get"] {
         let (output, errors, code) = program::run(repository.path(), &[command, "--timeout", "0"]);

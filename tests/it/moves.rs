@@ -39,7 +39,7 @@ async fn a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
+async fn moved_app_is_healthy_before_old_copy_goes() {
     let fleet = fleet("bj1");
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -61,7 +61,7 @@ async fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
 
 /// Somebody who pauses a rollout holds the pods of a new Deployment back too: it is settled, and replaces nothing.
 #[tokio::test(start_paused = true)]
-async fn what_is_paused_before_its_pods_came_takes_over_from_nobody() {
+async fn paused_deployment_without_pods_replaces_nothing() {
     let fleet = fleet("bj1");
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -95,7 +95,7 @@ async fn what_is_paused_before_its_pods_came_takes_over_from_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_moves_to_a_cluster_that_is_away_stays() {
+async fn app_moving_to_offline_cluster_stays() {
     for clusters in ["bj1", "bj1, gz1"] {
         // New there, or there already: a cluster that does not answer may have lost everything.
         let fleet = fleet(clusters);
@@ -114,7 +114,7 @@ async fn an_app_that_moves_to_a_cluster_that_is_away_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_away_holds_up_what_may_come_to_it_and_nothing_else() {
+async fn offline_cluster_blocks_deletes_only_for_pending_replacements() {
     let maps = |names: &[&str]| {
         names.iter().map(|name| config_map("default", name, "first")).collect::<Vec<_>>().join("---\n")
     };

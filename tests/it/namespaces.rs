@@ -38,7 +38,7 @@ fn files_of(root: &Path) -> Vec<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
+async fn chart_custom_resource_gets_the_release_namespace() {
     let Some(helm) = helm() else { return };
     let root =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cases/custom-resource-in-chart");
@@ -54,7 +54,7 @@ async fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_resource_is_placed_by_the_definition_of_another_app() {
+async fn custom_resource_scope_comes_from_another_app() {
     let (shop, kinds) = (objects("default", "shop"), objects("default", "kinds"));
     let fleet = Fleet::new(
         &["bj1"],
@@ -89,7 +89,7 @@ async fn custom_resource_is_placed_by_the_definition_of_another_app() {
 }
 
 #[test]
-fn definition_of_another_app_is_known_without_a_cluster() {
+fn definition_of_another_app_needs_no_cluster() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -139,7 +139,7 @@ fn about_namespaces(fleet: &Fleet) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_namespace_is_refused_with_a_way_out_and_made_on_request() {
+async fn missing_namespace_is_refused_and_created_on_request() {
     let (web, maps) = (in_market("web", ""), format!("{}---\n{}", map("one"), map("two")));
     let fleet = Fleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &maps)]);
     let running = fleet.start().await;
@@ -201,7 +201,7 @@ async fn namespace(sandbox: &sandbox::Sandbox) -> Option<serde_json::Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn default_creates_namespaces_and_an_app_may_say_no() {
+async fn instance_default_creates_namespaces_unless_app_declines() {
     let (web, no) = (in_market("web", ""), in_market("web", ", createNamespace: false"));
     let file = map("one");
     let files = [("tutti.yaml", INSTANCE), ("apps/web/app.yaml", &no), ("apps/web/objects/maps.yaml", &file)];

@@ -85,7 +85,7 @@ async fn route_with_the_right_secret_is_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn service_that_refuses_or_is_unwell_has_its_exit_code() {
+async fn failing_service_has_its_own_exit_code() {
     let (chat, stage) = (Chat::start().await, stage().await);
     let (feishu, events) = (url(chat.feishu(None)), url(chat.generic(None)));
     for (route, url, key, fault, code, words) in [

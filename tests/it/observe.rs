@@ -92,7 +92,7 @@ async fn changes_and_deletes_are_planned_and_not_done() {
 
 /// What was only planned before is never written by the commit that ends it: that says something else.
 #[tokio::test(start_paused = true)]
-async fn the_commit_that_ends_observing_writes_only_what_it_says() {
+async fn commit_that_ends_observe_writes_only_its_content() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -111,7 +111,7 @@ async fn the_commit_that_ends_observing_writes_only_what_it_says() {
 
 /// Whatever Git says and whatever somebody does, until the mark goes.
 #[tokio::test(start_paused = true)]
-async fn an_app_that_is_unmanaged_or_paused_is_left_alone() {
+async fn unmanaged_or_paused_app_is_not_changed() {
     let app = objects("default", "settings");
     let unmanaged = app
         .replace("namespace: default}", "namespace: default, annotations: {tutti.dev/unmanaged: \"true\"}}");

@@ -97,7 +97,7 @@ async fn an_upgrade_stays_one_when_its_process_dies() {
 
 /// Its name has the version of its chart, and the finished Job of the version before was deleted.
 #[tokio::test(start_paused = true)]
-async fn run_of_the_installation_does_not_come_with_upgrades() {
+async fn install_hook_does_not_run_on_upgrades() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -115,7 +115,7 @@ async fn run_of_the_installation_does_not_come_with_upgrades() {
 
 /// Its Job was deleted by hand, and the first upgrade does nothing but to take away what says that the installation is over.
 #[tokio::test(start_paused = true)]
-async fn an_installation_stays_over_when_what_says_so_goes() {
+async fn install_stays_finished_when_its_record_is_removed() {
     let more: Vec<String> = ["a", "b"].map(|name| config_map("default", name, "x")).to_vec();
     let all = [&more[..], &[release("first")]].concat().join("---\n");
     let app = objects("default", "web");
@@ -142,7 +142,7 @@ async fn an_installation_stays_over_when_what_says_so_goes() {
 
 /// A chart makes the account of its Jobs as a hook, and goes on with it.
 #[tokio::test(start_paused = true)]
-async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
+async fn object_that_is_also_hook_is_kept() {
     let account = |more: &str| {
         format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: robot, namespace: default{more}}}\n")
     };
@@ -166,7 +166,7 @@ async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_when_the_first_release_has_come() {
+async fn finished_first_release_writes_nothing_more() {
     let fleet = fleet();
     let running = fleet.start().await;
     let overview = running.converged(&fleet.begin).await;

@@ -23,7 +23,7 @@ fn fleet() -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_down_at_the_start_does_not_stop_the_others() {
+async fn cluster_down_at_start_does_not_stop_others() {
     let fleet = fleet();
     fleet.cluster("gz1").set_down(true);
     let running = fleet.start().await;
@@ -44,7 +44,7 @@ async fn a_cluster_down_at_the_start_does_not_stop_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_was_away_catches_up_without_a_push() {
+async fn returning_cluster_catches_up_without_a_push() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -83,7 +83,7 @@ async fn a_cluster_that_was_away_catches_up_without_a_push() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_goes_down_between_two_writes_is_finished_later() {
+async fn cluster_down_between_writes_is_finished_later() {
     let fleet = fleet();
     let running = fleet.start().await;
     let gz1 = fleet.cluster("gz1").clone();
@@ -103,7 +103,7 @@ async fn a_cluster_that_goes_down_between_two_writes_is_finished_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_are_cut_are_taken_up_where_they_were() {
+async fn cut_watches_resume_at_their_revision() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -119,7 +119,7 @@ async fn watches_that_are_cut_are_taken_up_where_they_were() {
 
 /// A lookup that was asked before is answered after the cluster was given up: no write follows it.
 #[tokio::test(start_paused = true)]
-async fn what_is_under_way_when_a_cluster_is_given_up_writes_nothing() {
+async fn lookup_answered_after_disconnect_causes_no_write() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -144,7 +144,7 @@ async fn what_is_under_way_when_a_cluster_is_given_up_writes_nothing() {
 
 /// Its etcd is restored: it comes back as it was, with revisions that were seen already.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_comes_back_from_a_backup_is_brought_to_what_git_says() {
+async fn cluster_restored_from_backup_is_reconciled() {
     let fleet = fleet();
     let (path, two) = ("apps/settings/objects/two.yaml", config_map("default", "two", "first"));
     let running = fleet.start().await;

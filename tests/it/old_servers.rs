@@ -151,12 +151,12 @@ async fn check(served: &Served) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_oldest_release_is_reconciled_within_the_requests_of_the_newest() {
+async fn oldest_release_needs_no_more_requests_than_newest() {
     check(&OLDEST).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_without_aggregated_discovery_is_reconciled_within_the_requests_of_the_newest() {
+async fn legacy_discovery_needs_no_more_requests_than_newest() {
     check(&OLD).await;
 }
 
@@ -178,14 +178,14 @@ async fn told(options: fn(&str) -> SandboxOptions, object: &str, phase: TargetPh
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_came_later_is_refused_with_the_ones_that_are_served() {
+async fn unserved_version_is_refused_with_the_served_ones() {
     let detail = told(OLDEST.options, &OLD.disruption(), TargetPhase::Refused).await;
     assert!(detail.contains("policy/v1beta1"), "{detail}");
 }
 
 /// Before 1.22 nothing tells an autoscaler from a person: the number is left to others by a rule, or by an autoscaler in Git.
 #[tokio::test(start_paused = true)]
-async fn replicas_that_an_app_leaves_to_others_stay_theirs_on_the_oldest_release() {
+async fn ignored_replicas_stay_on_the_oldest_release() {
     let app = app("ignore: [{target: {kind: Deployment}, paths: [/spec/replicas]}]");
     let manifest = deployment("default", "web", "web", "web:1");
     let fleet = Fleet::with(&["bj1"], &[(APP, &app), (MANIFESTS, &manifest)], OLDEST.options);
@@ -234,7 +234,7 @@ async fn asked_of_maps(options: fn(&str) -> SandboxOptions) -> (Vec<String>, Vec
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_come_as_streams_where_there_are_any_and_are_asked_for_once_where_not() {
+async fn streaming_lists_are_tried_once_per_server() {
     // Whether there is anything of the kind is asked by a list of one.
     let (first, again) = asked_of_maps(|name| running(name, 36)).await;
     assert_eq!(

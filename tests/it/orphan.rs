@@ -52,7 +52,7 @@ fn managers(object: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_is_let_go_stays_and_is_nobodys() {
+async fn orphaned_app_keeps_objects_without_owner() {
     let fleet = fleet(&objects("default", "legacy"));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -101,7 +101,7 @@ async fn an_app_that_is_let_go_stays_and_is_nobodys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_never_prunes_leaves_its_objects_when_its_manifest_goes() {
+async fn app_with_prune_never_keeps_its_objects() {
     let fleet = fleet(&objects("default", "legacy").replace("spec: {", "spec: {prune: never, "));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

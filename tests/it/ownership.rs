@@ -83,7 +83,7 @@ async fn a_commit_takes_back_what_somebody_set_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_takes_back_what_was_set_while_nobody_looked() {
+async fn commit_reverts_edits_made_while_stopped() {
     let Scene { fleet, running } = Scene::with("drift: repair").await;
     running.stop().await;
     edit_as(fleet.cluster("bj1"), "kubectl-edit", MAP, &json!({"data": {"value": "two"}})).await;
@@ -98,7 +98,7 @@ async fn a_commit_takes_back_what_was_set_while_nobody_looked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_fields_in_conflict_only_those_that_were_never_ours_are_refused() {
+async fn conflict_refuses_only_fields_never_ours() {
     let scene = Scene::with("drift: ignore").await;
     edit_as(scene.cluster(), "kubectl-edit", MAP, &json!({"data": {"value": "two", "other": "theirs"}}))
         .await;
@@ -115,7 +115,7 @@ async fn of_several_fields_in_conflict_only_those_that_were_never_ours_are_refus
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_commit_that_is_gone_rendered_is_not_guessed() {
+async fn missing_last_applied_commit_is_not_guessed() {
     let scene = Scene::with("drift: ignore").await;
     // The cluster names a commit that the repository does not have.
     let mut theirs = scene.get("ConfigMap").await;
@@ -133,7 +133,7 @@ async fn what_a_commit_that_is_gone_rendered_is_not_guessed() {
 // ---- without the marks that say it is ours ----
 
 #[tokio::test(start_paused = true)]
-async fn what_is_ours_stays_ours_when_its_marks_are_taken_off_along_with_an_edit() {
+async fn removed_marks_with_edit_keep_our_ownership() {
     let label = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}, "data": {"value": "two"}});
     let marks = json!({
         "metadata": {"annotations": {"tutti.dev/hash": null, "tutti.dev/revision": null}},
@@ -156,7 +156,7 @@ async fn what_is_ours_stays_ours_when_its_marks_are_taken_off_along_with_an_edit
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_never_ours_is_not_taken_when_the_marks_are_taken_off() {
+async fn removed_marks_do_not_transfer_foreign_fields() {
     let scene = Scene::with("drift: repair").await;
     let theirs = json!({"metadata": {"annotations": {"tutti.dev/hash": null}}, "data": {"other": "theirs"}});
     edit_as(scene.cluster(), "kubectl-replace", MAP, &theirs).await;
@@ -220,7 +220,7 @@ async fn force_takes_what_was_never_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_instance_may_force_for_all_but_those_that_say_no() {
+async fn instance_force_excludes_apps_that_decline() {
     for (fields, phase) in [("drift: repair", TargetPhase::Running), ("force: false", TargetPhase::Refused)] {
         let scene = Scene::with(fields).await;
         edit_as(scene.cluster(), "helm", MAP, &json!({"data": {"other": "theirs"}})).await;
@@ -256,7 +256,7 @@ pub fn with_selector() -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_never_changes_is_refused_until_git_says_replace() {
+async fn immutable_field_is_refused_until_replace_is_set() {
     let scene = Scene::with("drift: repair").await;
     let before = scene.get("Deployment").await;
     scene.push("Another selector", &app("drift: repair"), &with_selector()).await;
@@ -289,7 +289,7 @@ async fn a_field_that_never_changes_is_refused_until_git_says_replace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_replaced_from_the_first_is_tried_as_a_change_first() {
+async fn replace_tries_a_change_first() {
     let scene = Scene::with("replace: true").await;
     scene.applied("Another selector", &app("replace: true"), &with_selector()).await;
     assert_eq!(
@@ -355,7 +355,7 @@ async fn an_annotation_replaces_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_that_could_not_be_created_again() {
+async fn object_that_cannot_be_recreated_is_not_deleted() {
     // One mistake more than the selector, and a policy that takes no new Deployments.
     for (manifests, is_denied) in
         [(with_selector().replace("replicas: 2", "replicas: -1"), false), (with_selector(), true)]
@@ -396,7 +396,7 @@ spec: {{accessModes: [ReadWriteOnce], storageClassName: late, resources: {{reque
 
 /// A claim that is not bound yet has no other size. It is never replaced, so only the cluster tells when it may change.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
+async fn unreplaceable_object_is_retried_as_a_change() {
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("replace: true")), (MANIFESTS, &claim("1Gi"))]);
     apply_as(fleet.cluster("bj1"), "admin", LATE_CLASS).await;
     let running = fleet.start().await;
@@ -422,7 +422,7 @@ async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_that_is_interrupted_is_finished_by_the_next_process() {
+async fn interrupted_replacement_is_finished_by_next_process() {
     let scene = Scene::with("replace: true").await;
     let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     edit_as(scene.cluster(), "operator", DEPLOYMENT, &held).await;
@@ -449,7 +449,7 @@ const IGNORED: &str = "force: true, ignore: [{target: {kind: Deployment}, paths:
                        /spec/template/spec/containers/name=main/image]}, {paths: [/data/value]}]";
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
+async fn ignored_field_belongs_to_whoever_sets_it() {
     let scene = Scene::with(IGNORED).await;
     assert_eq!(image_of(&scene.get("Deployment").await), "web:1", "until then it is what Git says");
     scene.fleet.forget_requests();
@@ -490,7 +490,7 @@ async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
 
 /// Replicas stand apart, and are left all the same where all of the spec is.
 #[tokio::test(start_paused = true)]
-async fn a_number_of_replicas_is_left_with_all_of_the_spec() {
+async fn ignored_spec_includes_replicas() {
     let scene = Scene::with("ignore: [{target: {kind: Deployment}, paths: [/spec]}]").await;
     scene.fleet.forget_requests();
     scale_as(scene.cluster(), "kubectl", "web", 5).await;
@@ -531,7 +531,7 @@ async fn all_other_fields_are_put_back_as_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_while_it_is_put_back_is_looked_at_again() {
+async fn object_changed_during_repair_is_read_again() {
     let scene = Scene::with(IGNORED).await;
     scene.fleet.forget_requests();
     let applies = RequestMatch::any().verb("apply").resource("deployments.apps");
@@ -548,7 +548,7 @@ async fn what_changes_while_it_is_put_back_is_looked_at_again() {
 
 /// What is left of a map without its one field is none of ours, or the next repair would take the field with it.
 #[tokio::test(start_paused = true)]
-async fn what_is_left_to_others_stays_theirs_when_all_was_sent_in_between() {
+async fn ignored_fields_stay_foreign_after_full_apply() {
     let scene = Scene::with("ignore: [{paths: [/data/value]}]").await;
     edit_as(scene.cluster(), "updater", MAP, &json!({"data": {"value": "theirs"}})).await;
     settle().await;
@@ -568,7 +568,7 @@ async fn what_is_left_to_others_stays_theirs_when_all_was_sent_in_between() {
 
 /// Whoever applies the same value has the field too: `force` is not for what is left to others.
 #[tokio::test(start_paused = true)]
-async fn what_is_left_to_others_is_not_forced_where_both_have_it() {
+async fn ignored_fields_with_shared_ownership_are_not_forced() {
     let scene = Scene::with(IGNORED).await;
     let same = config_map("default", "web", "one");
     apply_as(scene.cluster(), "helm", &same).await;
@@ -578,7 +578,7 @@ async fn what_is_left_to_others_is_not_forced_where_both_have_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_counts_from_its_commit_and_until_it_goes() {
+async fn ignore_rule_applies_from_its_commit_until_removed() {
     let scene = Scene::with("drift: repair").await;
     scene.applied("Leave the image to others", &app(IGNORED), &manifests()).await;
     assert_eq!(writes(&scene.fleet), Vec::<String>::new(), "only looked at anew");

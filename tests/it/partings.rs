@@ -72,7 +72,7 @@ async fn check_waits_for_gz1(gitea: &Gitea, fleet: &Fleet, removal: &Revision) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_from_a_cluster_that_is_away_is_not_called_done_by_a_process_that_never_saw_it() {
+async fn process_without_cluster_state_keeps_removal_pending() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let running = started(&fleet).await;
@@ -82,7 +82,7 @@ async fn what_is_taken_from_a_cluster_that_is_away_is_not_called_done_by_a_proce
 }
 
 #[tokio::test(start_paused = true)]
-async fn nor_where_it_was_taken_while_no_process_ran() {
+async fn removal_pushed_while_stopped_stays_pending() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let removal = fleet.repository.commit("No settings", &NO_SETTINGS);
@@ -92,7 +92,7 @@ async fn nor_where_it_was_taken_while_no_process_ran() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nor_by_the_process_after_the_one_that_knew_and_after_another_commit() {
+async fn removal_stays_pending_across_restart_and_commit() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let (running, removal) = removed(&gitea, &fleet).await;
@@ -104,7 +104,7 @@ async fn nor_by_the_process_after_the_one_that_knew_and_after_another_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_back_to_a_cluster_that_is_away_was_never_taken_from_it() {
+async fn app_restored_before_cluster_returns_keeps_objects() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     fleet.cluster("gz1").set_down(false);
@@ -121,7 +121,7 @@ async fn what_comes_back_to_a_cluster_that_is_away_was_never_taken_from_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_in_one_push_with_a_newer_commit_is_told_on_that() {
+async fn removal_is_reported_on_newest_commit_of_push() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     fleet.repository.commit("No settings", &NO_SETTINGS);
@@ -135,7 +135,7 @@ async fn what_came_in_one_push_with_a_newer_commit_is_told_on_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_an_earlier_process_told_is_not_taken_back() {
+async fn reported_failure_is_not_lifted_after_restart() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     fleet.cluster("gz1").set_down(false);
@@ -160,7 +160,7 @@ async fn a_failure_that_an_earlier_process_told_is_not_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
+async fn settled_run_waits_for_the_forge_answer() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let (running, removal) = removed(&gitea, &fleet).await;

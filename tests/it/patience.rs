@@ -48,7 +48,7 @@ async fn after_minutes(fleet: &Fleet, name: &str, minutes: &[u64]) -> Vec<usize>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_cluster_is_left_alone_for_as_long_as_it_asks() {
+async fn retry_after_delays_requests_to_one_cluster() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -74,7 +74,7 @@ async fn a_busy_cluster_is_left_alone_for_as_long_as_it_asks() {
 
 /// That other things of a cluster are read anew says nothing of what could not be written.
 #[tokio::test(start_paused = true)]
-async fn lists_do_not_cut_the_pauses_of_writes_short() {
+async fn lists_do_not_shorten_write_delays() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -97,7 +97,7 @@ async fn lists_do_not_cut_the_pauses_of_writes_short() {
 
 /// A list that is put off holds up no write.
 #[tokio::test(start_paused = true)]
-async fn whoever_puts_off_a_read_puts_off_nothing_else() {
+async fn throttled_list_delays_no_write() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -153,7 +153,7 @@ async fn a_sick_group_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_pass_is_tried_again_after_pauses_that_grow() {
+async fn temporary_failure_is_retried_with_growing_delays() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -176,7 +176,7 @@ async fn what_may_pass_is_tried_again_after_pauses_that_grow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_asked_about_ever_more_seldom_until_git_or_the_object_changes() {
+async fn refusal_is_retried_slowly_until_something_changes() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -217,7 +217,7 @@ async fn a_refusal_is_asked_about_ever_more_seldom_until_git_or_the_object_chang
 
 /// Each state is another request, and each of them is refused.
 #[tokio::test(start_paused = true)]
-async fn whoever_changes_what_is_refused_all_the_time_wakes_ever_more_seldom() {
+async fn changing_refused_object_triggers_backed_off_retries() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -239,7 +239,7 @@ async fn whoever_changes_what_is_refused_all_the_time_wakes_ever_more_seldom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_somebody_elses_is_looked_up_ever_more_seldom() {
+async fn foreign_object_is_looked_up_with_backoff() {
     let fleet = fleet();
     let bj1 = fleet.cluster("bj1");
     let maps = live::api(bj1, "ConfigMap", Some("default"));
@@ -264,7 +264,7 @@ async fn what_is_somebody_elses_is_looked_up_ever_more_seldom() {
 
 /// It was about to try again, and had looked up its object, when the cluster asked for a pause.
 #[tokio::test(start_paused = true)]
-async fn whoever_was_put_off_goes_on_with_the_pauses_of_before() {
+async fn throttled_retry_keeps_its_previous_backoff() {
     let fleet = fleet();
     let cluster = fleet.cluster("bj1");
     let lookups = || RequestMatch::any().verb("get").name("one");
@@ -292,7 +292,7 @@ async fn whoever_was_put_off_goes_on_with_the_pauses_of_before() {
 
 /// Eight apps, and eight objects of each, at a time.
 #[tokio::test(start_paused = true)]
-async fn a_slow_cluster_has_few_requests_to_answer_at_once() {
+async fn slow_cluster_gets_few_parallel_requests() {
     let maps: Vec<String> = (0..12).map(|number| format!("map-{number}")).collect();
     let files: Vec<(String, String)> = (0..12)
         .flat_map(|app| {
@@ -322,7 +322,7 @@ async fn a_slow_cluster_has_few_requests_to_answer_at_once() {
 
 /// Who takes over much asks much first: by dry runs, which are writes to a server.
 #[tokio::test(start_paused = true)]
-async fn what_is_looked_up_before_an_adoption_obeys_too() {
+async fn adoption_lookups_obey_the_limits() {
     let names: Vec<String> = (0..40).map(|number| format!("map-{number:02}")).collect();
     let maps: Vec<String> = names.iter().map(|name| config_map("default", name, "first")).collect();
     let app = objects("default", "one").replace("{files:", "{adopt: true, files:");
@@ -345,7 +345,7 @@ async fn what_is_looked_up_before_an_adoption_obeys_too() {
 
 /// What could not be looked up, as the server asked to be left alone, is looked up before anything of its app is written.
 #[tokio::test(start_paused = true)]
-async fn lookups_that_are_put_off_put_off_the_writes_of_their_app() {
+async fn throttled_lookups_delay_writes_of_their_app() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -26,7 +26,7 @@ fn write(folder: &Path, cluster: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn plug_ins_that_hang_hold_up_no_other_cluster() {
+async fn hanging_plug_ins_block_no_other_cluster() {
     // They are connected in this order: the one that works comes last.
     let names: Vec<String> = (0..HANGING).map(|number| format!("a{number}")).collect();
     let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -57,7 +57,7 @@ async fn plug_ins_that_hang_hold_up_no_other_cluster() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_of_what_a_plug_in_gets_and_prints() {
+async fn plug_in_input_and_output_are_not_logged() {
     let log = Log::keep_all();
     let app = objects("default", "settings");
     let one = config_map("default", "one", "first");

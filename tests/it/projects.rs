@@ -113,7 +113,7 @@ async fn wants_an_approval(running: &Running) -> tutti::model::Approval {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_that_is_removed_keeps_its_namespace_until_that_is_approved() {
+async fn removed_project_keeps_its_namespace_until_approved() {
     let (shop, instance) =
         (shop(), manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}"));
     let files = [("projects/shop.yaml", shop.as_str()), ("tutti.yaml", &instance)];
@@ -143,7 +143,7 @@ async fn a_project_that_is_removed_keeps_its_namespace_until_that_is_approved() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_with_mistakes_holds_its_apps_and_nobody_else() {
+async fn invalid_project_holds_only_its_own_apps() {
     let (shop, web, other) = (shop(), in_shop("web"), component("other", "o:1"));
     let files =
         [("projects/shop.yaml", shop.as_str()), ("apps/web/app.yaml", &web), ("apps/other/app.yaml", &other)];

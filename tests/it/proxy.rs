@@ -96,7 +96,7 @@ async fn a_cluster_is_reached_through_a_socks_proxy() {
 }
 
 #[tokio::test]
-async fn a_cluster_is_reached_through_the_proxy_of_its_kubeconfig() {
+async fn kubeconfig_proxy_url_is_used() {
     let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
     let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
     let (address, heads) = proxy().await;

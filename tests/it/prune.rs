@@ -40,7 +40,7 @@ pub(super) async fn a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_while_anything_is_wrong_in_the_repository() {
+async fn repository_errors_block_all_deletes() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -69,7 +69,7 @@ async fn nothing_is_deleted_while_anything_is_wrong_in_the_repository() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_while_a_template_does_not_render() {
+async fn template_errors_block_all_deletes() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -92,7 +92,7 @@ async fn nothing_is_deleted_while_a_template_does_not_render() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_away_loses_its_objects_when_it_is_back() {
+async fn returning_cluster_gets_its_deletes() {
     let app = objects("default", "settings");
     let fleet = Fleet::new(
         &["bj1", "gz1"],
@@ -223,7 +223,7 @@ async fn an_object_that_says_keep_stays() {
 
 /// While a process starts, the lists of a kind fail: what is left of it goes as soon as it can be listed.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_could_not_be_listed_at_the_start_is_listed_again() {
+async fn kind_unlisted_at_start_is_listed_again() {
     let errors = [(Fault::internal_error(), 3), (Fault::unauthorized(), 1)];
     for (fault, times) in errors {
         let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
@@ -262,7 +262,7 @@ async fn changed_meanwhile(change: serde_json::Value) -> (Fleet, Running) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_changed_while_it_was_deleted_is_read_again() {
+async fn object_changed_during_delete_is_read_again() {
     let (fleet, running) = changed_meanwhile(json!({"data": {"value": "second"}})).await;
     // One delete is answered with 409; what is read is still ours, and goes with its new version.
     let expected = ["2 delete configmaps", "1 get configmaps", "1 patch configmaps"];
@@ -274,7 +274,7 @@ async fn an_object_that_changed_while_it_was_deleted_is_read_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_says_keep_at_the_last_moment_stays() {
+async fn late_keep_mark_prevents_the_delete() {
     let keep = json!({"metadata": {"annotations": {"tutti.dev/prune": "keep"}}});
     let (fleet, running) = changed_meanwhile(keep).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 1);
@@ -284,7 +284,7 @@ async fn an_object_that_says_keep_at_the_last_moment_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_given_away_at_the_last_moment_stays() {
+async fn object_released_before_delete_stays() {
     let nobodys = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     let (fleet, _running) = changed_meanwhile(nobodys).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 1);

@@ -142,7 +142,7 @@ async fn registered_clusters_come_change_and_go() {
 
 /// Nobody who puts a cluster into maintenance waits for Git.
 #[tokio::test(start_paused = true)]
-async fn what_the_registry_says_holds_while_git_is_away() {
+async fn registry_state_applies_while_git_is_unavailable() {
     let log = Log::keep();
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
@@ -179,7 +179,7 @@ async fn what_the_registry_says_holds_while_git_is_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registry_costs_nothing_while_it_does_not_change() {
+async fn unchanged_registry_costs_nothing() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let running = scene.start().await;
@@ -199,7 +199,7 @@ async fn a_registry_costs_nothing_while_it_does_not_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_name_in_git_and_in_the_registry_git_is_used() {
+async fn git_wins_over_registry_for_equal_names() {
     let scene = Scene::new();
     scene.register("bj1", &[("zone", "bj")], kubeconfig("one")).await;
     scene.register("bj2", &[("zone", "bj")], json!({})).await;
@@ -228,7 +228,7 @@ async fn of_a_name_in_git_and_in_the_registry_git_is_used() {
 
 /// A process that starts while the home cluster is away does not know all clusters: it deletes nothing until it does.
 #[tokio::test(start_paused = true)]
-async fn while_the_registry_cannot_be_read_nothing_is_deleted() {
+async fn unreadable_registry_blocks_deletes() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let other = objects("default", "other");
@@ -302,7 +302,7 @@ async fn keep_token(home: &Sandbox) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_the_forge_that_is_gone_is_used_no_longer() {
+async fn removed_forge_token_is_used_no_longer() {
     let gitea = Gitea::start().await;
     let scene = with_token_at_home(&gitea);
     keep_token(&scene.home).await;
@@ -344,7 +344,7 @@ async fn a_token_of_the_forge_that_is_gone_is_used_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_away() {
+async fn forge_token_is_retried_while_home_is_offline() {
     let gitea = Gitea::start().await;
     let scene = with_token_at_home(&gitea);
     scene.home.set_down(true);

@@ -37,7 +37,7 @@ async fn a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_there_goes_in_reverse_over_all_apps() {
+async fn objects_are_removed_in_reverse_across_apps() {
     let (platform, settings) = (objects("infra", "platform"), objects("infra", "settings"));
     let web =
         component("web", "registry.example.com/web:1").replace("name: web", "name: web, namespace: infra");
@@ -143,7 +143,7 @@ async fn what_is_not_healthy_elsewhere_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stays_on_purpose_does_not_hold_up_the_end() {
+async fn kept_objects_do_not_block_removal() {
     let mut files = settings(2);
     files[1].1 = files[1].1.replace("name: map-1,", "name: map-1, annotations: {tutti.dev/prune: keep},");
     let fleet = fleet_of(&files);
@@ -158,7 +158,7 @@ async fn what_stays_on_purpose_does_not_hold_up_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_would_run_nowhere_waits_for_a_word() {
+async fn app_without_remaining_cluster_needs_an_approval() {
     let mut files = settings(2);
     files[0].1 = files[0].1.replace("spec: {", "spec: {placement: {clusters: {names: [gz1]}}, ");
     let fleet = fleet_of(&files);
@@ -194,7 +194,7 @@ async fn the_commit_says_when_it_is_done() {
 
 /// A cluster gets another name: its new file is there, and the old one says that it is removed. Or somebody copied a kubeconfig.
 #[tokio::test(start_paused = true)]
-async fn what_is_wanted_through_another_name_of_the_server_stays() {
+async fn objects_desired_under_another_cluster_name_stay() {
     for old in [removed(), manifests::cluster("gz1")] {
         let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
         let on_bj1 = app.replace("spec: {", "spec: {placement: {clusters: {names: [bj1]}}, ");

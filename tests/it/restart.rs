@@ -116,7 +116,7 @@ async fn undisturbed(second_too: bool) -> BTreeMap<String, String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn killed_between_any_two_writes_of_a_first_run() {
+async fn first_run_survives_kill_between_any_writes() {
     // 2 clusters: a namespace, two ConfigMaps, a Deployment and a Service.
     assert_eq!(killed_anywhere(0, &undisturbed(false).await).await, 10);
 }
@@ -128,7 +128,7 @@ async fn killed_between_any_two_writes_of_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_answer_was_lost_is_found_again_not_repeated() {
+async fn write_with_lost_answer_is_not_repeated() {
     let expected = undisturbed(false).await;
     for nth in 0..5 {
         let fleet = fleet(crate::support::manifests::INSTANCE);
@@ -144,7 +144,7 @@ async fn a_write_whose_answer_was_lost_is_found_again_not_repeated() {
 
 /// Its metadata, by which it is found again, does not say how it is; and the watch that would tell says nothing for a while.
 #[tokio::test(start_paused = true)]
-async fn what_is_found_again_is_healthy_only_when_it_says_so() {
+async fn rediscovered_object_is_healthy_only_by_its_status() {
     let service = |name: &str, sort: &str| {
         format!(
             "\

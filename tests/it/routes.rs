@@ -7,7 +7,7 @@ use crate::support::live;
 use crate::support::manifests::{RINGS, component};
 
 #[tokio::test(start_paused = true)]
-async fn the_ingress_of_a_component_comes_changes_and_goes() {
+async fn component_ingress_is_created_changed_and_deleted() {
     let plain = component("web", "registry.example.com/web:1");
     let routed =
         format!("{plain}  routes: [{{host: web.example.com, class: nginx, tls: {{secret: cert}}}}]\n");

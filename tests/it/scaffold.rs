@@ -90,7 +90,7 @@ fn everything_that_is_written_is_accepted_at_once() {
 }
 
 #[test]
-fn nothing_is_written_over_and_nothing_with_a_mistake() {
+fn existing_or_invalid_files_are_not_written() {
     let temporary = tempfile::tempdir().expect("a folder");
     let folder = temporary.path();
     succeeds(folder, "init");
@@ -174,7 +174,7 @@ fn tutti_becomes_an_app_of_its_repository() {
 }
 
 #[test]
-fn tutti_is_added_to_a_repository_that_has_its_cluster() {
+fn tutti_is_added_to_existing_repository() {
     let temporary = tempfile::tempdir().expect("a folder");
     let folder = temporary.path();
     succeeds(folder, "init");

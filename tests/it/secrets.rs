@@ -147,7 +147,7 @@ fn nor_when_something_is_wrong_with_it() {
 }
 
 #[test]
-fn variables_of_sops_that_cannot_be_read_are_no_identity() {
+fn unreadable_sops_variables_are_no_identity() {
     let stage = Stage::new("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
     std::fs::write(stage.path().join("plugin"), "AGE-PLUGIN-YUBIKEY-1\n").expect("write");
     for (variable, value, problem) in [
@@ -209,7 +209,7 @@ async fn clusters_get_it_opened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn statuses_and_the_overview_do_not_quote_what_a_cluster_refuses() {
+async fn statuses_do_not_quote_refused_secret_values() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, REFUSED);
     let running = start(&fleet).await;
@@ -221,7 +221,7 @@ async fn statuses_and_the_overview_do_not_quote_what_a_cluster_refuses() {
 
 /// A container of another app of the namespace, that writes down what it was given.
 #[tokio::test(start_paused = true)]
-async fn the_last_line_before_a_crash_is_told_without_what_is_encrypted() {
+async fn last_log_line_omits_encrypted_values() {
     let gitea = Gitea::start().await;
     let (instance, shop, web) = (gitea.instance(), objects("shop", "shop"), objects("shop", "web"));
     let line = "url https://canary-4f1d-hunter2@db, in base64 Y2FuYXJ5LTRmMWQtaHVudGVyMg==: no such table";

@@ -64,7 +64,7 @@ fn run(folder: &Path, repository: &TestRepository) -> Command {
 }
 
 #[test]
-fn a_run_ends_in_the_middle_of_a_rollout_and_when_idle() {
+fn sigterm_ends_busy_and_idle_runs() {
     let folder = tempfile::tempdir().expect("folder");
     let repository = TestRepository::empty();
     let (bj1, web) = (cluster("bj1"), component("web", "registry.example.com/web:1"));

@@ -35,7 +35,7 @@ fn elect(running: &Running, term: &LeaderTerm) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stands_by_writes_nothing_before_it_is_elected() {
+async fn standby_process_writes_nothing_before_election() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea);
     let (running, term) = stand_by(&fleet).await;
@@ -60,7 +60,7 @@ async fn what_stands_by_writes_nothing_before_it_is_elected() {
 
 /// What another process brought there is looked at by one that stands by, and neither written nor told again.
 #[tokio::test(start_paused = true)]
-async fn whoever_is_elected_goes_on_where_the_leader_was() {
+async fn elected_process_continues_the_leaders_work() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea);
     let leader = fleet.start().await;
@@ -98,7 +98,7 @@ async fn whoever_is_elected_goes_on_where_the_leader_was() {
 
 /// Its home cluster is away for a while: nothing is written meanwhile, and everything afterwards.
 #[tokio::test(start_paused = true)]
-async fn leader_without_a_term_writes_nothing_and_then_all_of_it() {
+async fn leader_writes_only_with_a_valid_term() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea);
     let (running, term) = stand_by(&fleet).await;

@@ -67,7 +67,7 @@ async fn success_is_final() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_missing_is_named_until_it_is_back() {
+async fn missing_cluster_is_named_until_it_returns() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     fleet.cluster("gz1").set_down(true);
@@ -83,7 +83,7 @@ async fn a_cluster_that_is_missing_is_named_until_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistake_is_told_on_the_commit_that_made_it_with_its_place() {
+async fn mistake_is_reported_on_its_commit_with_position() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     let running = fleet.start().await;
@@ -120,7 +120,7 @@ async fn held_back(path: &str, mend: &str, wrong: &str, change: (&str, &str), ex
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_on_a_cluster_whose_file_has_a_mistake_is_no_success() {
+async fn change_on_cluster_with_invalid_file_fails() {
     let mend = cluster("gz1");
     let wrong = format!("{mend}colour: red\n");
     let web = component("web", "registry.example.com/web:2");
@@ -132,7 +132,7 @@ async fn a_change_on_a_cluster_whose_file_has_a_mistake_is_no_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_an_app_that_has_a_mistake_is_no_success() {
+async fn change_of_invalid_app_fails() {
     let mend = component("web", "registry.example.com/web:1");
     let wrong = format!("{mend}  prot: 8080\n");
     let values = ("apps/web/layer/values.yaml", "replicas: 2\n");
@@ -142,7 +142,7 @@ async fn a_change_of_an_app_that_has_a_mistake_is_no_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_while_nothing_can_be_applied_is_no_success() {
+async fn change_beside_invalid_rings_fails() {
     let wrong = format!("{RINGS}colour: red\n");
     let web = component("web", "registry.example.com/web:2");
     let expected = "failure rings.yaml:5:1: unknown field `colour`";
@@ -151,7 +151,7 @@ async fn a_change_while_nothing_can_be_applied_is_no_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistake_in_the_instance_is_told_with_the_token_from_before() {
+async fn invalid_instance_is_reported_with_previous_token() {
     let gitea = Gitea::start().await;
     gitea.ask_for_token("s3cret");
     let folder = tempfile::tempdir().expect("a folder");
@@ -206,7 +206,7 @@ async fn a_restart_says_nothing_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_was_under_way_when_the_process_ended_is_told_to_its_end() {
+async fn commit_in_progress_at_exit_is_reported_later() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     fleet.cluster("gz1").set_down(true);
@@ -228,7 +228,7 @@ async fn a_commit_that_was_under_way_when_the_process_ended_is_told_to_its_end()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forge_that_is_down_holds_up_nothing_and_hears_it_later() {
+async fn unavailable_forge_blocks_nothing_and_is_updated_later() {
     let gitea = Gitea::start().await;
     gitea.set_down(true);
     let fleet = fleet(&gitea, &[]);

@@ -62,7 +62,7 @@ async fn the_older_revision_starts_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_pushes_at_once_only_the_last_is_brought() {
+async fn only_the_last_of_many_pushes_is_applied() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -83,7 +83,7 @@ async fn of_many_pushes_at_once_only_the_last_is_brought() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_older_commit_that_still_holds_for_another_app_is_told_to_its_end() {
+async fn older_commit_of_another_app_is_reported_completely() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea.instance());
     let bj1 = fleet.cluster("bj1");
@@ -130,7 +130,7 @@ async fn stuck(fleet: &Fleet) -> (Running, RequestMatch) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
+async fn re_added_app_waits_for_running_writes() {
     let fleet = fleet(INSTANCE);
     let bj1 = fleet.cluster("bj1");
     let (running, config) = stuck(&fleet).await;
@@ -154,7 +154,7 @@ async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_for_a_conflict_is_not_sent_again_once_git_says_otherwise() {
+async fn conflict_is_not_retried_after_git_changes() {
     let fleet = fleet(INSTANCE);
     let (bj1, path) = (fleet.cluster("bj1"), "apps/web/objects/web.yaml");
     let manifest = objects("default", "web")
@@ -205,12 +205,12 @@ async fn taken_back(path: &str, text: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_is_the_one_before_again_is_brought_to_its_end() {
+async fn reverted_head_is_applied_completely() {
     taken_back("apps/web/objects/web.yaml", &app("registry.example.com/web:2", "second")).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_is_brought_to_its_end_when_the_maintenance_that_stopped_it_is_taken_back() {
+async fn head_is_applied_after_maintenance_is_reverted() {
     let maintaining = cluster("bj1").replace("spec: {", "spec: {state: Maintaining, ");
     taken_back("clusters/bj1.yaml", &maintaining).await;
 }
@@ -235,31 +235,31 @@ async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_while_another_cluster_changed_is_not_tried_again_at_once() {
+async fn refusal_is_not_retried_when_another_cluster_changes() {
     let labelled = cluster("sh1").replace("environment: prod", "environment: prod, tier: front");
     assert_eq!(sent_after_a_refusal("clusters/sh1.yaml", &labelled).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_before_its_cluster_changed_is_tried_again_at_once() {
+async fn refusal_is_retried_when_its_cluster_changes() {
     let labelled = cluster("bj1").replace("environment: prod", "environment: prod, tier: front");
     assert_eq!(sent_after_a_refusal("clusters/bj1.yaml", &labelled).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_before_the_app_said_otherwise_is_tried_again_at_once() {
+async fn refusal_is_retried_when_its_app_changes() {
     let manifest = objects("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: ignore");
     assert_eq!(sent_after_a_refusal("apps/web/app.yaml", &manifest).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_before_the_instance_said_otherwise_is_tried_again_at_once() {
+async fn refusal_is_retried_when_the_instance_changes() {
     let ignoring = INSTANCE.replace("spec: {}", "spec: {defaults: {drift: ignore}}");
     assert_eq!(sent_after_a_refusal("tutti.yaml", &ignoring).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_older_revision_would_look_up_nobody_waits_for() {
+async fn lookups_of_older_revision_delay_nothing() {
     let maps = |value: &str| {
         let maps: Vec<String> =
             (0..40).map(|number| config_map("default", &format!("map-{number:02}"), value)).collect();

@@ -75,7 +75,7 @@ async fn says(fleet: &Fleet, running: &Running, phase: TargetPhase, words: &str)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wave_that_is_not_healthy_keeps_back_those_after_it() {
+async fn unhealthy_wave_holds_the_later_waves() {
     let fleet = fleet_of(&shop("store:broken", "first"));
     let running = fleet.start().await;
     says(&fleet, &running, TargetPhase::Degraded, "store").await;
@@ -131,7 +131,7 @@ fn slow(name: &str) -> SandboxOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wave_may_bring_the_kinds_of_the_next_one() {
+async fn wave_may_define_kinds_of_the_next() {
     let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
     let running = fleet.start().await;
     let mut overview = running.overview.clone();
@@ -169,7 +169,7 @@ fn phase_of(overview: &tutti::report::Overview) -> Option<TargetPhase> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_no_wave_brings_is_refused_in_the_end() {
+async fn kind_that_no_wave_defines_is_refused() {
     let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
     let running = fleet.start().await;
     says(&fleet, &running, TargetPhase::Refused, "the cluster does not serve example.com/v1/Account").await;
@@ -202,7 +202,7 @@ spec: {size: 1}
 
 /// What was not there when its app came, and has waited since, may be somebody's by the time its wave comes.
 #[tokio::test(start_paused = true)]
-async fn what_has_waited_is_looked_up_again_before_it_is_written() {
+async fn waiting_object_is_looked_up_before_its_write() {
     let fleet = fleet_of(&config_map("default", "zero", "first"));
     let bj1 = fleet.cluster("bj1");
     let at = Duration::from_secs(30);

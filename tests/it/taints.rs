@@ -49,7 +49,7 @@ async fn value(fleet: &Fleet, cluster: &str, name: &str) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_new_comes_to_a_cluster_with_no_schedule_and_what_is_there_goes_on() {
+async fn no_schedule_keeps_new_apps_out() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -100,7 +100,7 @@ async fn nothing_new_comes_to_a_cluster_with_no_schedule_and_what_is_there_goes_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_tolerate_no_execute_goes_and_comes_back() {
+async fn no_execute_removes_intolerant_apps_and_restores_them() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -122,7 +122,7 @@ async fn what_does_not_tolerate_no_execute_goes_and_comes_back() {
 
 /// The safeties of deletes hold: what would run nowhere waits for an approval.
 #[tokio::test(start_paused = true)]
-async fn what_would_run_nowhere_stays_until_it_is_approved() {
+async fn app_without_cluster_stays_until_approved() {
     let fleet = fleet();
     let only = app("only", ", placement: {clusters: {names: [bj2]}}");
     let map = config_map("default", "only", "first");
@@ -141,7 +141,7 @@ async fn what_would_run_nowhere_stays_until_it_is_approved() {
 
 /// An app that moves to a cluster which does not take it stays where it is.
 #[tokio::test(start_paused = true)]
-async fn the_old_place_is_kept_while_the_new_one_takes_nothing() {
+async fn old_cluster_is_kept_while_target_is_tainted() {
     let fleet = fleet();
     let only = app("only", ", placement: {clusters: {names: [bj1]}}");
     let map = config_map("default", "only", "first");

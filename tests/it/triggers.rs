@@ -99,7 +99,7 @@ async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>,
 }
 
 #[tokio::test]
-async fn build_of_drone_changes_the_pin_of_a_ring() {
+async fn drone_build_changes_the_pin_of_a_ring() {
     let (fleet, snapshot) = repository();
     let made = async |build: &Build, action: &str| {
         let hint = received("drone", build.drone(action, SECRET)).await;
@@ -128,7 +128,7 @@ async fn build_of_drone_changes_the_pin_of_a_ring() {
 }
 
 #[tokio::test]
-async fn step_of_woodpecker_changes_an_image_and_no_other_byte() {
+async fn woodpecker_step_changes_one_image_only() {
     let (fleet, snapshot) = repository();
     let hint = received("steps", Build::of_tag("shop/pay", 7, "1.8.0").woodpecker(SECRET)).await;
     let payload = hint.payload.expect("a payload");

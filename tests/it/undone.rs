@@ -47,7 +47,7 @@ async fn minutes(number: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_told() {
+async fn repeated_foreign_edits_are_reverted_with_backoff() {
     let log = Log::keep();
     let scene = Scene::with("drift: repair").await;
     let (cluster, warning) = (scene.cluster(), "somebody changes it again each time");
@@ -81,7 +81,7 @@ async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_t
 
 /// It does not hold up what is to be written beside it.
 #[tokio::test(start_paused = true)]
-async fn what_is_changed_beside_it_is_put_back_at_once() {
+async fn other_edits_of_the_object_are_reverted_immediately() {
     let scene = Scene::with("drift: repair").await;
     let cluster = scene.cluster();
     let theirs = json!({"spec": {"selector": {"app": "theirs"}}});
@@ -98,7 +98,7 @@ async fn what_is_changed_beside_it_is_put_back_at_once() {
 
 /// Whoever deletes it, or takes our label off it, is answered ever more seldom as well.
 #[tokio::test(start_paused = true)]
-async fn what_goes_each_time_is_made_again_ever_more_seldom() {
+async fn repeated_deletes_are_repaired_with_backoff() {
     for by_delete in [true, false] {
         let scene = Scene::with("drift: repair").await;
         let cluster = scene.cluster().clone();
@@ -124,7 +124,7 @@ async fn what_goes_each_time_is_made_again_ever_more_seldom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_fails_is_told_though_somebody_sets_a_field_again_each_time() {
+async fn failed_rollout_is_reported_despite_foreign_edits() {
     let gitea = Gitea::start().await;
     let manifest = |image: &str| {
         let web = deployment("default", "web", "web", image);
@@ -191,7 +191,7 @@ async fn overruled() -> Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_admission_keeps_changing_is_applied_once_and_told() {
+async fn field_changed_by_admission_is_applied_once() {
     let log = Log::keep();
     let scene = Scene::with("drift: repair").await;
     let (cluster, warning) = (scene.cluster(), "put back, and the cluster keeps other values");
@@ -243,7 +243,7 @@ async fn a_commit_ends_what_is_told_of_admission() {
 
 /// What the cluster keeps hides nothing else of the object.
 #[tokio::test(start_paused = true)]
-async fn a_number_that_a_person_sets_beside_is_put_back() {
+async fn manual_scaling_beside_admission_changes_is_reverted() {
     let scene = overruled().await;
     live::scale_as(scene.cluster(), "kubectl", "web", 0).await;
     minutes(1).await;

@@ -153,7 +153,7 @@ async fn one_that_was_removed_before_is_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_file_goes_before_it_is_empty_is_told_in_the_log() {
+async fn non_empty_removed_cluster_without_file_is_logged() {
     let mut manifests = Vec::new();
     for number in 0..12 {
         manifests.push(config_map("default", &format!("map-{number}"), "first"));
@@ -173,7 +173,7 @@ async fn one_whose_file_goes_before_it_is_empty_is_told_in_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_with_a_mistake_is_gone_when_it_is() {
+async fn invalid_cluster_file_counts_when_deleted() {
     let (fleet, running) = converged(&[]).await;
     for (mistake, words) in [("kind: Cluster\nmetadata: {name: gz1", "torn"), ("sepc: {}\n", "a field")] {
         let wrong = format!("{}{mistake}", manifests::cluster("gz1"));
@@ -231,7 +231,7 @@ async fn the_commit_says_so() {
 
 /// It is told where the cluster was told of before: in its ring, or outside of all.
 #[tokio::test(start_paused = true)]
-async fn the_commit_says_so_in_the_ring_of_the_cluster() {
+async fn cluster_ring_status_reports_the_missing_file() {
     let gitea = Gitea::start().await;
     let instance = gitea.instance();
     let outside = manifests::cluster("gz1").replace("environment: prod", "environment: test");
@@ -321,7 +321,7 @@ fn a_plan_of_the_folder_says_so() {
 
 /// A newer commit that mends what failed makes no success of it.
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_failed_stays_one_when_it_also_took_a_file_away() {
+async fn failed_commit_stays_failed_despite_missing_file() {
     let gitea = Gitea::start().await;
     let instance = gitea.instance();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;

@@ -89,7 +89,7 @@ impl Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_in_another_version_stays_the_same_object() {
+async fn new_version_keeps_the_object() {
     let scene = Scene::new().await;
     let (uid, _) = scene.menu().await;
     scene.fleet.forget_requests();
@@ -102,7 +102,7 @@ async fn an_object_in_another_version_stays_the_same_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_version_is_served_no_more_is_seen_in_another() {
+async fn object_of_unserved_version_is_read_in_another() {
     let scene = Scene::new().await;
     let (uid, _) = scene.menu().await;
     let only = definition(&[("v1beta1", false, false), ("v1", true, true)]);

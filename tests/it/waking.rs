@@ -43,7 +43,7 @@ async fn a_hint_is_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_that_is_ahead_of_the_repository_is_followed_up() {
+async fn early_hint_is_followed_until_the_commit_appears() {
     let text = component("web", "registry.example.com/web:1");
     let change: [Change<'_>; 1] = [("apps/web/app.yaml", Some(&text))];
     // Equal repositories have equal commits: the hook knows it before the repository does.
@@ -61,7 +61,7 @@ async fn a_hint_that_is_ahead_of_the_repository_is_followed_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_about_a_commit_that_never_comes_is_given_up() {
+async fn hint_about_unknown_commit_is_given_up() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -70,14 +70,14 @@ async fn drift_is_found_by_lists(minor: u32, fault: Fault, words: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_list_and_not_watch_finds_drift_by_lists() {
+async fn lists_find_drift_without_watch_permission() {
     drift_is_found_by_lists(31, Fault::forbidden(), "Forbidden").await;
     drift_is_found_by_lists(36, Fault::forbidden(), "Forbidden").await;
 }
 
 /// What a proxy does that keeps a stream until it ends.
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_never_begins_is_made_up_for_by_lists() {
+async fn lists_replace_a_watch_that_never_starts() {
     let hour = Duration::from_secs(3600);
     drift_is_found_by_lists(31, Fault::Delay(hour), "no answer within").await;
     drift_is_found_by_lists(36, Fault::Delay(hour), "no answer within").await;
@@ -85,7 +85,7 @@ async fn a_watch_that_never_begins_is_made_up_for_by_lists() {
 
 /// What was seen of a kind long ago is nothing that a delete elsewhere may rely on.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_can_be_listed_no_more_is_not_called_well() {
+async fn kind_that_fails_to_list_is_not_healthy() {
     let pages: fn(&str) -> SandboxOptions =
         |name| SandboxOptions::instant(name).running(Release::new(31).expect("a release"));
     let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));

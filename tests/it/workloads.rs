@@ -60,7 +60,7 @@ async fn every_shipped_layer_comes_to_healthy_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_version_of_a_job_is_a_new_job() {
+async fn new_version_creates_a_new_job() {
     let (name, text) = app("Job", "go", "task");
     let path = format!("apps/{name}/app.yaml");
     let fleet = Fleet::new(&["bj1"], &[(&path, &text)]);
