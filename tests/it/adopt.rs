@@ -1,4 +1,4 @@
-//! `adopt: true`: what people and deploy tools made becomes ours, and nothing else changes.
+//! `adopt: true`: objects that people and deploy tools created become ours, and nothing else changes.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn adopted_deployment_keeps_its_pods() {
     let words = refused(&running).await;
     assert!(words.ends_with("managed by kube-controller-manager, kubectl-client-side-apply; `adopt: true` in the app takes it over"), "{words}");
 
-    // As it is: nothing but the labels changes.
+    // Only the labels change.
     let revision =
         fleet.push(&running, "Adopt", &[(APP, Some(&adopting())), (MANIFESTS, Some(&with_more))]).await;
     running.converged(&revision).await;
@@ -94,7 +94,7 @@ async fn adopted_deployment_keeps_its_pods() {
         "a tool's book that would lie from now on"
     );
 
-    // What Git no longer says really goes, and without a restart.
+    // A field that Git drops is removed, without a restart.
     let revision = fleet.push(&running, "Less", &[(MANIFESTS, Some(&manifest))]).await;
     running.converged(&revision).await;
     assert_eq!(web(bj1).await["spec"]["minReadySeconds"], Value::Null);
@@ -142,7 +142,7 @@ async fn adopt_plan_matches_result_for_any_manager() {
     let theirs = manifest
         .replace("{name: main,", "{name: main, workingDir: /srv,")
         .replace("name: web, namespace", "name: web, finalizers: [example.com/held], namespace");
-    // A rollout is counted by its controller.
+    // The Deployment controller counts rollouts.
     let changed = |before: &Value, after: &Value| {
         let mut paths = takeover::changed_paths(before, after);
         paths.retain(|path| path != "metadata.annotations.deployment.kubernetes.io/revision");
@@ -176,7 +176,7 @@ async fn adopt_plan_matches_result_for_any_manager() {
         assert!(pods(bj1).await.iter().all(|pod| !pods_before.contains(pod)), "{manager}: it rolled");
         assert!(!managers(&after).contains(&"before-first-apply Update".to_owned()), "{after}");
 
-        // What nobody said is in nobody's way later.
+        // Fields without an owner cause no conflict later.
         let more = manifest
             .replace("{name: main,", "{name: main, terminationMessagePath: /dev/log,")
             .replace("name: web, namespace", "name: web, annotations: {example.com/mine: a}, namespace");
@@ -246,7 +246,7 @@ async fn adoption_refuses_fields_of_controllers_and_other_instances() {
     let fleet = fleet(&adopting(), &manifest);
     let bj1 = fleet.cluster("bj1");
     live::create_as(bj1, TOOL, &manifest).await;
-    // As an autoscaler does.
+    // An autoscaler writes like this.
     let scale = json!({"spec": {"replicas": 5}});
     let parameters =
         PatchParams { field_manager: Some("kube-controller-manager".to_owned()), ..PatchParams::default() };
@@ -259,7 +259,7 @@ async fn adoption_refuses_fields_of_controllers_and_other_instances() {
         "{words}"
     );
 
-    // Without replicas in Git it is scaled on as before.
+    // Without replicas in Git the autoscaler keeps its number.
     let unscaled = manifest.replace("  replicas: 2\n", "");
     let revision = fleet.push(&running, "No replicas", &[(MANIFESTS, Some(&unscaled))]).await;
     running.converged(&revision).await;
@@ -301,7 +301,7 @@ async fn adoption_keeps_replicas_that_git_omits() {
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     assert_eq!(web(bj1).await["spec"]["replicas"], 2);
-    // It is nobody's: whoever scales takes it.
+    // The field has no owner: the first writer takes it.
     assert!(
         !web(bj1).await["metadata"]["managedFields"].to_string().contains("f:replicas\":{}},\"f:template")
     );

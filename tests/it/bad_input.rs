@@ -1,5 +1,5 @@
-//! What people get wrong, and what clusters refuse: each with words that say what and where, and
-//! never with harm to the rest.
+//! Mistakes in the config repository and refusals by clusters: the message says what and where, and other
+//! objects are not affected.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::support::wires::Wires;
 
 const MAPS: &str = "apps/settings/objects/maps.yaml";
 
-/// Two apps that are in order, on two clusters.
+/// Two valid apps on two clusters.
 fn fleet() -> Fleet {
     let maps: String = ["one", "two"].map(|name| config_map("default", name, "first")).join("---\n");
     Fleet::new(
@@ -34,7 +34,7 @@ fn messages(overview: &Overview) -> Vec<String> {
     overview.diagnostics.iter().map(ToString::to_string).collect()
 }
 
-/// Why the settings are refused, once they are on both clusters.
+/// The detail of the settings app when both clusters refuse it.
 async fn refused_on_both(running: &Running) -> String {
     let is_refused =
         |now: &Overview| now.targets.iter().filter(|it| it.phase == TargetPhase::Refused).count() == 2;
@@ -42,7 +42,7 @@ async fn refused_on_both(running: &Running) -> String {
     target(&now, "bj1", "default/settings").detail.clone()
 }
 
-/// A refusal is looked at again now and then.
+/// A refused object is retried a few times in ten minutes.
 async fn is_not_hammered(fleet: &Fleet) {
     fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -50,8 +50,8 @@ async fn is_not_hammered(fleet: &Fleet) {
     assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
 }
 
-/// Brings a fleet in order, then commits a mistake together with a change of an app that is in
-/// order. The change goes through, the mistake is told, and nothing is deleted.
+/// Commits a mistake together with a change of a valid app. The change is applied, the mistake is reported,
+/// and nothing is deleted.
 async fn check(mistake: &[Change<'_>], expected: &[&str]) {
     let fleet = fleet();
     let running = fleet.start().await;
@@ -88,7 +88,7 @@ async fn no_repository() {
     assert!(error.help().is_some());
 }
 
-/// An instance that only observes begins to write if it counts as not there, and a ring that is lost is a value that changes.
+/// A lost instance file must not end observe mode; a lost ring changes a value.
 #[tokio::test(start_paused = true)]
 async fn mistake_in_instance_or_rings_writes_nothing() {
     let observe = INSTANCE.replace("spec: {}", "spec: {mode: observe}");
@@ -110,7 +110,7 @@ async fn mistake_in_instance_or_rings_writes_nothing() {
                 .await;
             tokio::time::sleep(Duration::from_secs(300)).await;
             assert_eq!(writes(&fleet), Vec::<String>::new(), "{path} {broken:?}");
-            // A process that starts with it finds nothing else.
+            // A process that starts with the mistake behaves the same.
             drop(running);
             let until = RunUntil::Settled { timeout: Duration::from_secs(60) };
             let running = fleet.start_with(&Wires::lasting(), |settings| settings.until = until).await;
@@ -265,7 +265,7 @@ async fn a_field_that_somebody_else_owns() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
-    // Somebody adds a field that we do not have, which is no drift; then Git wants it too.
+    // Another manager adds a field that Git lacks: no drift. Then Git adds it too.
     let extra =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {extra: theirs}\n";
     live::apply_as(fleet.cluster("bj1"), "kubectl", extra).await;
@@ -306,7 +306,7 @@ async fn refused_object_does_not_block_repairs() {
         .until("a refusal", |now| target(now, "bj1", "default/settings").phase == TargetPhase::Refused)
         .await;
 
-    // A Deployment comes after the ConfigMap that is refused.
+    // The Deployment comes after the refused ConfigMap.
     let images = web.replace("side:1", "side:9");
     live::apply_as(bj1, "kubectl", &images).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -330,7 +330,7 @@ async fn schema_violation_is_refused_with_few_requests() {
     is_not_hammered(&fleet).await;
 }
 
-/// The words of the refusal list what a variable may hold, `metadata.uid` too: that makes it no conflict, which would pass.
+/// The refusal lists `metadata.uid` among the supported fields. It must not be taken for a UID conflict, which is retried.
 #[tokio::test(start_paused = true)]
 async fn invalid_variable_value_is_refused_for_good() {
     let fleet = fleet();
@@ -349,7 +349,7 @@ async fn invalid_variable_value_is_refused_for_good() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_somebody_elses() {
     let fleet = fleet();
-    // With the very values that we would write: an apply would adopt it silently.
+    // The values are equal, so an apply would adopt the object without a conflict.
     live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "first")).await;
     fleet.forget_requests();
     let running = fleet.start().await;
@@ -367,7 +367,7 @@ async fn an_object_that_is_somebody_elses() {
     assert_eq!(fleet.cluster("bj1").count_requests(&touched), 0);
     assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some(), "its neighbour");
 
-    // It goes away, and nobody has to push.
+    // The foreign object is deleted; no push is needed.
     let maps = live::api(fleet.cluster("bj1"), "ConfigMap", Some("default"));
     maps.delete("one", &Default::default()).await.expect("delete");
     running.converged(&fleet.begin).await;

@@ -1,4 +1,4 @@
-//! Files of an Objects app beside the folder of the manifests (`--path`), and not in it.
+//! Files of an Objects app outside the manifest folder (`--path`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn app(files: &str) -> String {
     )
 }
 
-/// The manifests are in `config/`; what runs is beside its code.
+/// The manifests are in `config/`; the app's files are beside its source code.
 fn fleet(app: &str) -> Fleet {
     let repository = TestRepository::empty();
     let begin = repository.commit(

@@ -1,4 +1,4 @@
-//! The caps of deletes, and the approvals that lift them: never many at once without somebody's word.
+//! Delete caps and the approvals that lift them: many deletes at once need an approval.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::wires::Wires;
 const MAPS: &str = "apps/settings/objects/maps.yaml";
 const STAY: &str = "apps/settings/objects/stay.yaml";
 
-/// A fleet where a commit has taken away all of many objects.
+/// A fleet where one commit removes all of many objects.
 async fn over_the_cap() -> (Fleet, Running, Approval) {
     let fleet = settings(&[
         (MAPS, &numbered(0..MANY)),
@@ -57,7 +57,7 @@ async fn many_deletes_wait_until_they_are_approved() {
     assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/stays"]);
 }
 
-/// The share is of what there is when a commit is read, and not of what went before by somebody's word.
+/// The cap counts objects that exist when a commit is read, without earlier approved deletes.
 #[tokio::test(start_paused = true)]
 async fn removing_a_used_approval_frees_nothing_else() {
     let others = |number: usize| maps((0..number).map(|number| format!("other-{number}")));
@@ -86,7 +86,7 @@ async fn removing_a_used_approval_frees_nothing_else() {
     assert_eq!(waiting(&running.overview.borrow().clone()), 5);
 }
 
-/// Whatever hides some of it for a while, or makes the rest fewer.
+/// Deletes stay held while part of them is hidden for a while, or when the rest becomes fewer.
 #[tokio::test(start_paused = true)]
 async fn deletes_over_the_cap_need_an_approval() {
     let (fleet, running, _) = over_the_cap().await;
@@ -107,19 +107,19 @@ async fn deletes_over_the_cap_need_an_approval() {
     check(&[(app, Some(&settings))]).await;
     check(&[("tutti.yaml", Some(&observing))]).await;
     check(&[("tutti.yaml", Some(INSTANCE))]).await;
-    // Ten of the twelve are wanted again: the two that are left are fewer than the cap.
+    // Ten of the twelve are desired again: the remaining two are below the cap.
     check(&[(maps, Some(&numbered(2..MANY)))]).await;
     let now = running.overview.borrow().clone();
     assert_eq!(waiting(&now), 2);
     assert!(now.deletions[0].reason.starts_with("was over the cap before, waits for approval"), "{now:?}");
-    // What is wanted again begins anew.
+    // An object that was desired again starts over.
     check(&[(maps, Some(&numbered(0..MANY)))]).await;
     let revision = fleet.push(&running, "Two", &[(maps, Some(&numbered(2..MANY)))]).await;
     running.converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 2);
 }
 
-/// Six of twelve were approved, and went: the file is not needed any more, and the other six were never approved.
+/// Six of twelve were approved and deleted. Removing the file does not approve the other six.
 #[tokio::test(start_paused = true)]
 async fn removing_a_partial_approval_frees_no_others() {
     let fleet = settings(&[
@@ -146,7 +146,7 @@ async fn removing_a_partial_approval_frees_no_others() {
     assert_eq!(deletes(fleet.cluster("bj1")), MANY);
 }
 
-/// While a cluster cannot be read, what waits there is not forgotten.
+/// Deletes that wait on an unreadable cluster stay held.
 #[tokio::test(start_paused = true)]
 async fn offline_cluster_frees_no_deletes_on_others() {
     let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
@@ -224,7 +224,7 @@ async fn an_approval_of_some_frees_only_those() {
     assert_eq!(waiting(&running.overview.borrow().clone()), 6);
 }
 
-/// A cluster that comes back brings more than the cap. Whoever looks anew, to approve that, sees only what is left.
+/// A returning cluster adds more deletes than the cap. A new observe run offers an approval for the remaining ones.
 #[tokio::test(start_paused = true)]
 async fn deletes_of_returning_cluster_need_their_own_approval() {
     let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
@@ -261,7 +261,7 @@ async fn deletes_of_returning_cluster_need_their_own_approval() {
 
 #[tokio::test(start_paused = true)]
 async fn finished_deletes_do_not_shrink_the_cap() {
-    // 20 % of 40 objects are 8, which go phase by phase.
+    // 20 % of 40 objects are 8; they are deleted phase by phase.
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
     let maps: Vec<String> =
         (0..7).map(|number| config_map("default", &format!("web-{number}"), "first")).collect();
@@ -279,7 +279,7 @@ async fn finished_deletes_do_not_shrink_the_cap() {
     running.converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 8);
 
-    // And the next nine do not.
+    // The next nine are over the cap.
     fleet.push(&running, "Fewer", &[(MAPS, Some(&numbered(0..23)))]).await;
     running.until("deletes that wait", |now| waiting(now) == 9).await;
     a_while().await;
@@ -290,7 +290,7 @@ fn staying(count: usize) -> String {
     maps((0..count).map(|number| format!("stays-{number}")))
 }
 
-/// A cluster of few objects, of which a commit takes more than a fifth, beside one of many: no process runs.
+/// A commit removes more than a fifth of a small cluster's objects; another cluster has many. No process runs.
 async fn seven_of_few() -> (Fleet, Revision) {
     let here = |name: &str| {
         let place = format!("spec: {{placement: {{clusters: {{names: [{name}]}}}}, ");
@@ -312,7 +312,7 @@ async fn seven_of_few() -> (Fleet, Revision) {
     (fleet, revision)
 }
 
-/// The cap is the share of all clusters, also when one of few objects answers first.
+/// The cap is a share of all clusters, even if the small cluster answers first.
 #[tokio::test(start_paused = true)]
 async fn cap_needs_counts_of_the_whole_fleet() {
     let (fleet, revision) = seven_of_few().await;
@@ -324,7 +324,7 @@ async fn cap_needs_counts_of_the_whole_fleet() {
     assert_eq!(deletes(fleet.cluster("bj1")), 7);
 }
 
-/// The same, where the other cluster is away at the start.
+/// As above, with the other cluster offline at the start.
 #[tokio::test(start_paused = true)]
 async fn cap_waits_for_clusters_never_seen() {
     let (fleet, revision) = seven_of_few().await;
@@ -338,7 +338,7 @@ async fn cap_waits_for_clusters_never_seen() {
     assert_eq!(deletes(fleet.cluster("bj1")), 7);
 }
 
-/// Of twelve, six wait for a cluster that is away: they were over the cap too.
+/// Six of twelve objects are on an offline cluster: they count for the cap too.
 #[tokio::test(start_paused = true)]
 async fn approval_frees_nothing_on_a_returning_cluster() {
     let app = objects("default", "settings").replace("spec: {", "spec: {prune: always, ");
@@ -362,7 +362,7 @@ async fn approval_frees_nothing_on_a_returning_cluster() {
     assert_eq!(waiting(&running.overview.borrow().clone()), 6);
 }
 
-/// A mistake that takes everything, and is mended in part.
+/// A mistake removes all objects; the fix restores some of them.
 #[tokio::test(start_paused = true)]
 async fn partial_placement_again_frees_nothing() {
     let app = objects("default", "settings");
@@ -381,7 +381,7 @@ async fn partial_placement_again_frees_nothing() {
     assert_eq!(waiting(&running.overview.borrow().clone()), 2);
 }
 
-/// What only an approval of before keeps over the cap is free when its file goes.
+/// Objects held over the cap only by an earlier approval are freed when its file is removed.
 #[tokio::test(start_paused = true)]
 async fn used_approval_holds_other_deletes_until_removed() {
     let others = |count| maps((0..count).map(|number| format!("other-{number}")));
@@ -409,7 +409,7 @@ async fn used_approval_holds_other_deletes_until_removed() {
     assert_eq!(deletes(fleet.cluster("bj1")), MANY + 2);
 }
 
-/// What may not be listed for a while is hidden, and not gone.
+/// Objects that may not be listed for a while count as hidden, not deleted.
 #[tokio::test(start_paused = true)]
 async fn hidden_objects_over_the_cap_stay_held() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: stays}\n";

@@ -1,4 +1,4 @@
-//! Small repositories that showed a fault once (`tests/fixtures/cases`), each with what is right.
+//! Small repositories that once showed a fault (`tests/fixtures/cases`), each with the correct result.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ fn folder(case: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cases").join(case)
 }
 
-/// What `tutti lint -o json` finds.
+/// Findings of `tutti lint -o json`.
 fn lint(case: &str) -> Vec<Value> {
     let (output, errors, _) = program::run(&folder(case), &["lint", "-o", "json"]);
     assert_eq!(errors, "", "{case}");
     serde_json::from_str(&output).expect("JSON")
 }
 
-/// Code, message and place of each mistake.
+/// Code, position and message of each mistake.
 fn mistakes(case: &str) -> Vec<String> {
     let line = |found: &Value| {
         let (place, start) = (&found["location"], &found["location"]["start"]);
@@ -45,7 +45,7 @@ fn mistake_of_some_clusters_names_them() {
     assert_eq!(found[0]["clusters"], serde_json::json!(["three", "two"]));
 }
 
-/// Kind and name of each object that the repository renders to.
+/// The objects that an app of the repository renders to.
 fn rendered(case: &str, app: &str) -> Vec<Value> {
     let (output, errors, code) = program::run(&folder(case), &["render", app, "-o", "json"]);
     assert!(code == 0 && !errors.contains("error"), "{case}: {errors}");
@@ -75,12 +75,12 @@ fn lists_and_json_files_are_read_like_kubectl() {
     check("js", &["ConfigMap default/j"]);
 }
 
-/// Helm's programs; `None` where they are not built and need not be.
+/// Whether Helm's programs are built; fails where they are required.
 fn with_charts() -> bool {
     crate::charts::support::helm().is_some()
 }
 
-/// The image and replicas of each workload.
+/// Image and replicas of each workload.
 fn images(case: &str) -> Vec<String> {
     let of = |object: &Value| {
         let image = object.pointer("/spec/template/spec/containers/0/image").and_then(Value::as_str);
@@ -194,7 +194,7 @@ fn object_of_two_apps_names_both() {
     assert_eq!(found[0]["related"][0][0]["file"], "apps/a/o/ns.yaml");
 }
 
-/// The repository of a case, with one cluster of the test in place of its own.
+/// The repository of a case, with one embedded cluster in place of its own clusters.
 async fn stage(case: &str) -> program::Stage {
     let root = folder(case);
     let mut files = Vec::new();

@@ -1,7 +1,8 @@
-//! Clusters that know us by a client certificate: one that is renewed is shown from then on, and nothing is read again for it; one
-//! that ends is told of in time.
+//! Clusters with client certificates: a renewed certificate is used from then on without new lists; an expiring
+//! one is reported in time.
 //!
-//! On the clock of the machine, because such a cluster is reached through a socket; it is turned on where files are to be read again.
+//! These tests use the machine's clock, because the cluster is reached through a socket. They advance it where
+//! files are to be read again.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const ONE: &str = "apps/settings/objects/one.yaml";
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// One cluster behind a guarded door, and an app with one ConfigMap.
+/// One cluster behind a TLS listener, and an app with one ConfigMap.
 struct Scene {
     fleet: Fleet,
     cluster: Sandbox,
@@ -28,7 +29,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// `user`: of the kubeconfig.
+    /// `user` returns the user of the kubeconfig.
     async fn new(user: impl FnOnce(&Fleet, &Guarded) -> String) -> Self {
         let app = objects("default", "settings");
         let one = config_map("default", "one", "first");
@@ -41,7 +42,7 @@ impl Scene {
         Self { fleet, cluster, door }
     }
 
-    /// Commits another value, and waits until it is there; who wrote it.
+    /// Commits another value and waits until it is applied. Returns the certificate names of the writers.
     async fn changed_by(&self, running: &Running, value: &str) -> Vec<String> {
         let before = self.door.seen().len();
         let one = config_map("default", "one", value);
@@ -52,7 +53,7 @@ impl Scene {
         writes.map(|it| it.split(' ').next().expect("a guest").to_owned()).collect()
     }
 
-    /// Lists of ConfigMaps, and watches that begin with one.
+    /// Lists of ConfigMaps, and watches that begin with a list.
     fn lists(&self) -> usize {
         let is_list = |verb: &str, query: &str| verb == "list" || query.contains("sendInitialEvents=true");
         let requests = self.cluster.requests();
@@ -60,7 +61,7 @@ impl Scene {
     }
 }
 
-/// Until files are read again.
+/// Advances the clock until files are read again.
 async fn a_minute_passes() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(61)).await;
@@ -83,7 +84,7 @@ async fn renewed_certificate_is_used_without_new_lists() {
     assert_eq!(scene.changed_by(&running, "second").await, ["first"]);
     let lists = scene.lists();
 
-    // Its key is not there yet: nobody could use it.
+    // The key is still missing: the pair cannot be used yet.
     let Pair { certificate, key } = scene.door.issue("next", YEAR);
     let folder = scene.fleet.repository.path();
     std::fs::write(folder.join("us.crt"), certificate).expect("a file");
@@ -93,10 +94,10 @@ async fn renewed_certificate_is_used_without_new_lists() {
     a_minute_passes().await;
     assert_eq!(scene.changed_by(&running, "fourth").await, ["next"]);
 
-    // The one before may end now.
+    // The old certificate may expire now.
     scene.door.refuse("first");
     assert_eq!(scene.changed_by(&running, "fifth").await, ["next"]);
-    // Watches of before are told of what happens still.
+    // Watches that started earlier still report events.
     let maps = live::api(&scene.cluster, "ConfigMap", Some("default"));
     maps.delete("one", &kube::api::DeleteParams::default()).await.expect("deleted");
     for _ in 0..100 {
@@ -139,7 +140,7 @@ async fn refused_certificate_is_requested_again_from_plug_in() {
     running.stop().await;
 }
 
-/// What the plug-in prints.
+/// Writes the plug-in's output.
 fn give(folder: &std::path::Path, pair: &Pair) {
     let status = serde_json::json!({"clientCertificateData": pair.certificate, "clientKeyData": pair.key});
     let credential = serde_json::json!({"kind": "ExecCredential", "status": status});
@@ -162,7 +163,7 @@ async fn expiring_certificate_is_reported_in_log_and_table() {
     assert_eq!(log.count("the client certificate of user admin expires in 20d, at "), 1);
     running.stop().await;
 
-    // The binary reads no kubeconfig from inside of the repository.
+    // The binary refuses a kubeconfig inside the repository.
     let (folder, outside) =
         (scene.fleet.repository.path().to_owned(), tempfile::tempdir().expect("a folder"));
     std::fs::copy(folder.join("bj1.kubeconfig"), outside.path().join("bj1.kubeconfig")).expect("a copy");

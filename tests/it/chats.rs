@@ -1,4 +1,4 @@
-//! Messages to chats that check signatures and count: what comes of a right secret, a wrong one, too many, and a service that is unwell.
+//! Messages to chat services that check signatures and rates: correct and wrong secrets, limits, failing services.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn later(outcome: &SendOutcome, seconds: Option<u64>, words: &str) {
     assert!(why.contains(words), "{why}");
 }
 
-/// It may have arrived.
+/// The message may have arrived.
 #[track_caller]
 fn lost(outcome: &SendOutcome, words: &str) {
     let SendOutcome::Unconfirmed(why) = outcome else { panic!("{outcome:?}") };
@@ -115,7 +115,7 @@ async fn slack_changes_its_message_in_place() {
     let received = chat.received();
     assert_eq!(received[0].ts, received[1].ts);
     assert_eq!(received[1].body["text"], "✗ pay 1.8.1 → prod failed");
-    // One that a person deleted is posted anew, and has another name from then on.
+    // A message that a person deleted is posted again, under a new name.
     chat.delete(received[0].ts.as_deref().expect("a message"));
     let SendOutcome::Sent(Some(other)) = told_at(&chat, &right, 2, now, Some(&name)).await else {
         panic!("not sent")
@@ -177,7 +177,7 @@ async fn unwell_services_are_asked_again_later() {
         }
         assert!(chat.received().is_empty());
     }
-    // What was taken before the connection ended comes once more.
+    // The service received the message before the connection broke: it is sent again.
     chat.set_fault(Fault::TakesAndCuts);
     let target = chat.generic(Some(KEY));
     lost(&told(&chat, &target, 5).await, "does not answer");
@@ -187,7 +187,7 @@ async fn unwell_services_are_asked_again_later() {
     assert_eq!(ids, ["rollout/3f9c2d1/prod/5", "rollout/3f9c2d1/prod/5"]);
 }
 
-/// The clock jumps over the wait.
+/// The clock skips the timeout.
 #[tokio::test(start_paused = true)]
 async fn services_that_hang_are_left() {
     let chat = Chat::start().await;
@@ -199,7 +199,7 @@ async fn services_that_hang_are_left() {
 async fn errors_do_not_repeat_the_address() {
     let client = client().expect("a client");
     let now = Timestamp::now();
-    // Nobody listens there.
+    // No server listens there.
     let closed = ResolvedService::WeCom { url: "http://127.0.0.1:1/send?key=s3cr3t".into() };
     let plain = ResolvedService::WeCom { url: "http://example.com/send?key=s3cr3t".into() };
     for target in [closed, plain] {

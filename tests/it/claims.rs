@@ -1,4 +1,4 @@
-//! Claims whose storage class binds them when a pod uses them, in apps in which none does.
+//! Claims with a storage class that waits for the first consumer, in apps where no pod uses them.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ async fn once_ends_well_beside_an_unused_claim() {
     assert_eq!(target(&overview, "bj1", "default/web").detail, IDLE);
 }
 
-/// Its workload comes later: the claim is bound then, and the class is no longer of interest.
+/// The workload is added later: then the claim is bound and its class is not read any more.
 #[tokio::test(start_paused = true)]
 async fn a_used_claim_is_waited_for() {
     let fleet = fleet(&[claim("data"), deployment("replicas: 0")].concat()).await;
@@ -116,7 +116,7 @@ async fn a_used_claim_is_waited_for() {
     assert_eq!(class_reads(&fleet), 1);
 }
 
-/// Whose class cannot be read is on its way, as far as anybody knows.
+/// A claim whose class cannot be read counts as in progress.
 #[tokio::test(start_paused = true)]
 async fn without_its_class_a_claim_stays_in_progress() {
     let fleet = fleet(&claim("data")).await;

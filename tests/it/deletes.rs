@@ -1,4 +1,4 @@
-//! In which order an app goes, and what of it needs a person's word.
+//! Order of deletes when an app is removed, and the deletes that need an approval.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn fleet_of(shop: &str, more: &[(&str, &str)]) -> Fleet {
     Fleet::new(&["bj1"], &[&files[..], more].concat())
 }
 
-/// The app goes; what is deleted of it, request by request.
+/// Removes the app; returns the resource of each delete request.
 async fn goes(fleet: &Fleet, running: &Running) -> Vec<String> {
     fleet.forget_requests();
     let revision = fleet.push(running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
@@ -63,7 +63,7 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let mut order = goes(&fleet, &running).await;
-    // One phase.
+    // These belong to one phase.
     order[3..].sort();
     let expected =
         ["ingresses.networking.k8s.io", "deployments.apps", "services", "configmaps", "serviceaccounts"];
@@ -74,7 +74,7 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
     );
 }
 
-/// An operator takes its finalizer off its resources: without it they would be Terminating for ever.
+/// The operator removes its finalizer from its resources. Without it they would stay Terminating.
 #[tokio::test(start_paused = true)]
 async fn operator_is_deleted_after_its_resources_are_gone() {
     let account = "\

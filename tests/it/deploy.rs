@@ -1,6 +1,5 @@
-//! The chart of tutti and the manifests in `deploy/`, as tutti itself reads them: its own renderer makes these objects of the chart,
-//! its command line takes these settings, and an embedded cluster takes these objects. What Helm and promtool say of them,
-//! the tests of xtask hold.
+//! The chart of tutti and the manifests in `deploy/`: our renderer renders the chart to these manifests, the command line
+//! accepts the settings, and an embedded cluster accepts the objects. Tests of xtask check them with Helm and promtool.
 
 use std::collections::BTreeMap;
 use std::fs;

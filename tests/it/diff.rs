@@ -1,4 +1,4 @@
-//! `tutti diff`: what the clusters say an apply would change is what it then changes.
+//! `tutti diff`: its prediction equals the change that an apply makes.
 
 pub mod edits;
 
@@ -23,9 +23,9 @@ use edits::State;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
-/// Each foresees, applies and compares once.
+/// Each round predicts, applies and compares once.
 const ROUNDS: u64 = 200;
-/// Edits of a round, at most: one alone, and some that meet.
+/// At most this many edits per round.
 const MOST_EDITS: u64 = 4;
 
 fn once(settings: &mut ControllerSettings) {
@@ -42,7 +42,7 @@ async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut ControllerSettings)) -
     running.ended().await.1
 }
 
-/// By dry runs.
+/// Observes with dry runs.
 async fn look(fleet: &Fleet) -> Arc<Overview> {
     run_once(fleet, |settings| {
         settings.mode = Some(InstanceMode::Observe);
@@ -56,12 +56,12 @@ fn differences(overview: &Overview) -> Vec<ObjectDiff> {
     differences.map(|all| all.to_vec()).unwrap_or_default()
 }
 
-/// What an apply would change.
+/// The predicted changes.
 async fn foreseen(fleet: &Fleet) -> Vec<ObjectDiff> {
     differences(&*look(fleet).await)
 }
 
-/// All objects that edits may be of, without what the server and its controllers keep in them.
+/// All objects that edits may touch, without fields that the server and its controllers write.
 async fn objects_now(fleet: &Fleet) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for (kind, name) in edits::OBJECTS {
@@ -72,7 +72,7 @@ async fn objects_now(fleet: &Fleet) -> BTreeMap<String, Value> {
     found
 }
 
-/// Without what the server keeps for itself, and what changes with each apply or rollout.
+/// Without fields of the server, and fields that change with each apply or rollout.
 pub fn plain(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().expect("metadata");
     metadata.retain(|key, _| {
@@ -99,7 +99,7 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
         let fleet = Fleet::with(&["bj1"], &files, options);
         run_once(&fleet, |_| {}).await;
         for edit in 0..draw.within(1..MOST_EDITS + 1) {
-            // Somebody edits what is live, or Git, or both.
+            // Edits the live objects, Git, or both.
             if draw.chance(50) {
                 let (kind, name, patch) = state.live_edit(&mut draw);
                 edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, name), &patch).await;
@@ -142,7 +142,7 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
     }
 }
 
-/// Puts what was foreseen of one object where it was. Of a Secret it is only foreseen which values change: held to what they became.
+/// Writes the prediction for one object into `expected`. For a Secret only the names of changed values are predicted.
 pub fn foresee(
     expected: &mut BTreeMap<String, Value>,
     after: &BTreeMap<String, Value>,
@@ -175,7 +175,7 @@ pub fn foresee(
     }
 }
 
-/// Every field that Git says is so, whatever was edited behind its back.
+/// Asserts that every field of Git is live, whatever was edited.
 pub fn is_as_in_git(state: &State, now: &BTreeMap<String, Value>, namespace: &str, what: &str) {
     for ((kind, name), wanted) in state.wanted() {
         let live = now.get(&format!("{kind} {namespace}/{name}")).cloned().unwrap_or_default();
@@ -189,7 +189,7 @@ pub fn plain_or_null(object: &Value) -> Value {
     if object.is_null() { Value::Null } else { plain(object.clone()) }
 }
 
-/// Nothing is written, and what drifted is told all the same.
+/// Nothing is written, but drift is shown.
 #[tokio::test(start_paused = true)]
 async fn drift_that_is_only_reported_is_shown() {
     let reporting = objects("default", "web").replace("spec: {", "spec: {drift: report, ");

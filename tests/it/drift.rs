@@ -1,4 +1,4 @@
-//! What somebody else changes of what is applied: seen for nothing, put back by one apply, and nothing else is drift.
+//! Changes by others to applied fields: detected without requests, and reverted by one apply. Other changes are no drift.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ pub fn manifests() -> String {
     [&web, &map, SECRET, SERVICE].join("---\n")
 }
 
-/// One cluster on which all is as Git says.
+/// One cluster that matches Git.
 pub struct Scene {
     pub fleet: Fleet,
     pub running: Running,
 }
 
-/// The manifest of the app with further fields.
+/// The manifest of the app with additional fields.
 pub fn app(fields: &str) -> String {
     objects("default", "web").replace("spec: {", &format!("spec: {{{fields}, "))
 }
@@ -56,7 +56,7 @@ impl Scene {
         live::get(self.cluster(), kind, "default", "web").await.expect("it is there")
     }
 
-    /// What tutti asked for, after a while: reads of tests are not counted, their writes are.
+    /// Requests of tutti after some time. Reads by the test are not counted, its writes are.
     pub async fn counted(&self) -> Vec<String> {
         settle().await;
         self.fleet.counted()
@@ -72,7 +72,7 @@ pub async fn settle() {
     tokio::time::sleep(Duration::from_secs(20)).await;
 }
 
-/// An edit is seen, put back by one apply, and that is the end of it.
+/// An edit is detected and reverted by one apply, and nothing else happens.
 async fn check_repaired(kind: &str, field: &str, edit: Value) {
     let scene = Scene::new("repair").await;
     let before = scene.get(kind).await;
@@ -140,7 +140,7 @@ async fn manual_scaling_while_stopped_is_reverted() {
     assert_eq!(web["spec"]["replicas"], 2);
 }
 
-/// Nobody may write, so nobody finds out: it is not called as rendered.
+/// Nothing may be written, so ownership is unknown: the app is not reported as matching its render.
 #[tokio::test(start_paused = true)]
 async fn edit_during_maintenance_is_not_reported_healthy() {
     let scene = Scene::new("repair").await;
@@ -167,7 +167,7 @@ async fn manual_scaling_is_reverted_autoscaling_is_kept() {
     assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "the test's own");
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 5);
 
-    // A new version leaves its number alone too.
+    // A new version keeps the autoscaler's number too.
     let newer = manifests().replace("web:1", "web:2");
     let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
     scene.running.converged(&revision).await;
@@ -176,7 +176,7 @@ async fn manual_scaling_is_reverted_autoscaling_is_kept() {
     assert_eq!(live["spec"]["replicas"], 5);
     assert_eq!(live.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 
-    // A person's is Git's again, also after an autoscaler's was seen by an apply, or by a process that began.
+    // Manual scaling is reverted also after an apply or a new process saw an autoscaler's number.
     scale_as(scene.cluster(), "kubectl", "web", 0).await;
     settle().await;
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
@@ -209,7 +209,7 @@ async fn manual_scaling_after_an_autoscaler_is_reported() {
     assert_eq!(target.detail, "Deployment default/web: somebody scaled it; the app only reports drift");
 }
 
-/// How many replicas Git does not say, Git does not put back.
+/// Replicas that Git omits are not reverted.
 #[tokio::test(start_paused = true)]
 async fn replicas_that_git_omits_are_no_drift() {
     let scene = Scene::new("repair").await;
@@ -265,14 +265,14 @@ async fn what_is_not_ours_is_no_drift() {
     let api = live::api(scene.cluster(), "Deployment", Some("default"));
     api.patch_status("web", &PatchParams::default(), &Patch::Merge(&status)).await.expect("a status");
     assert_eq!(scene.counted().await, ["2 patch deployments.apps", "1 patch services"]);
-    // Of what is watched without its values only an apply can tell.
+    // For kinds that are watched by metadata, only an apply shows the values.
     scene.fleet.forget_requests();
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
     assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
     assert_eq!(scene.get("ConfigMap").await["metadata"]["annotations"]["example.com/note"], "seen");
 }
 
-/// As who elects a leader by an annotation writes a ConfigMap: whether it is still ours is asked once a minute.
+/// As a leader election by annotation does: ownership of the ConfigMap is checked once a minute.
 #[tokio::test(start_paused = true)]
 async fn constant_foreign_writes_cost_one_apply_a_minute() {
     let scene = Scene::new("repair").await;
@@ -287,20 +287,20 @@ async fn constant_foreign_writes_cost_one_apply_a_minute() {
     let applies: u64 = applies.parse().expect("a number");
     assert!((5..=seconds / 60 + 1).contains(&applies), "{counted:?}");
     assert_eq!(counted.len(), 2, "nothing else is asked: {counted:?}");
-    // A person's edit in between is found by the next one.
+    // An edit of a field is found by the next check.
     edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}})).await;
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
 }
 
-/// What somebody writes without a pause delays no other object of the app, and goes along with no commit.
+/// Constant writes to one object delay no other object of the app, and are part of no commit.
 #[tokio::test(start_paused = true)]
 async fn drift_checks_of_two_objects_are_independent() {
     let scene = Scene::new("repair").await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
     assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
-    // Again, and it waits for its minute.
+    // The second check waits for its minute.
     scene.fleet.forget_requests();
     let again = json!({"metadata": {"annotations": {"example.com/note": "again"}}});
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &again).await;
@@ -313,7 +313,7 @@ async fn drift_checks_of_two_objects_are_independent() {
     assert_eq!(writes(&scene.fleet), ["1 apply configmaps"]);
 }
 
-/// A doubt that was not decided, because a commit stopped what was under way, is asked about at once.
+/// A check that a new commit interrupted is repeated at once.
 #[tokio::test(start_paused = true)]
 async fn drift_check_after_stopped_apply_is_immediate() {
     let maps: String =
@@ -327,7 +327,7 @@ async fn drift_check_after_stopped_apply_is_immediate() {
     }
     settle().await;
     fleet.forget_requests();
-    // Eight are sent side by side; the ninth has not begun when it is stopped.
+    // Eight checks run in parallel; the ninth has not started when it is stopped.
     let applies = RequestMatch::any().verb("apply");
     bj1.fail_next(applies.clone(), 8, Fault::Delay(Duration::from_secs(20)));
     fleet.push(&running, "Repair", &[(APP, Some(&app("drift: repair")))]).await;
@@ -379,12 +379,12 @@ async fn changes_while_stopped_are_reverted_and_nothing_else() {
     assert_eq!(writes(&fleet), Vec::<String>::new());
 }
 
-/// After a restart nothing tells what was applied last to an object without our label, nor how many replicas are an autoscaler's:
-/// it is asked for whole, and once a look as long as nothing may be put back.
+/// After a restart the last apply of an object without our label is unknown, and so is the manager of its replicas:
+/// the object is read whole, once for each check while nothing may be reverted.
 #[tokio::test(start_paused = true)]
 async fn label_lost_before_start_costs_one_read_each() {
     let Scene { fleet, running } = Scene::new("repair").await;
-    // Somebody else's object is what keeps it looking.
+    // A foreign object causes the repeated checks.
     live::create_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "theirs", "one")).await;
     let more = manifests() + "---\n" + &config_map("default", "theirs", "one");
     let paused = app("drift: repair, paused: true");
@@ -394,7 +394,7 @@ async fn label_lost_before_start_costs_one_read_each() {
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     edit_as(fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
     let running = fleet.start().await;
-    // The looks are five minutes apart by then.
+    // By then the checks are five minutes apart.
     tokio::time::sleep(Duration::from_secs(1_200)).await;
     fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;

@@ -1,6 +1,6 @@
 //! `examples/repo` → `tests/golden/<cluster>/<namespace>.<app>.yaml`.
 //!
-//! `UPDATE_GOLDEN=1` writes the files anew; what changed is then for `git diff` to show.
+//! `UPDATE_GOLDEN=1` writes the files; `git diff` then shows the changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files of a folder, with paths relative to it.
+/// All files of a folder, by relative path.
 fn texts(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -101,7 +101,7 @@ fn renders_to_the_golden_files() {
     }
 }
 
-/// What each unit is without its numbers of pods: another content is a rollout.
+/// Content hashes of each unit without its pod counts: a new hash causes a rollout.
 fn contents() -> BTreeMap<String, String> {
     let snapshot = snapshot();
     let mut contents = BTreeMap::new();
@@ -115,7 +115,7 @@ fn contents() -> BTreeMap<String, String> {
     contents
 }
 
-/// Who upgrades tutti must know which of their apps begin a rollout by that alone.
+/// Before an upgrade of tutti, users must know which apps it rolls out.
 #[test]
 fn changed_templates_are_told_in_the_changelog() {
     let path = root().join("tests/golden-release.txt");

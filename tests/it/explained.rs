@@ -1,4 +1,4 @@
-//! `tutti plan --explain`: what is new in objects whose kind another app defines.
+//! `tutti plan --explain` for new objects whose kind another app defines.
 
 use crate::support::manifests::{definition, objects};
 use crate::support::program::Stage;

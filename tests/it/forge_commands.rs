@@ -88,7 +88,7 @@ async fn pull_request_is_planned_as_its_commits_are() {
     let two = config_map("default", "web", "two");
     case.simulator.push("li", "bump", "Change", &[(MANIFESTS, Some(&two))]);
     let number = case.open("bump").await.to_string();
-    // What came to the base since is no part of it.
+    // Commits that the base received since are not part of it.
     case.simulator.push("li", "main", "Other", &[("README.md", Some("words\n"))]);
     for form in ["table", "markdown", "json"] {
         let (said, told, code) = case.run(&["plan", "--pr", &number, "-o", form, "--exit-code"]).await;
@@ -155,7 +155,7 @@ async fn requested_promotion_opens_one_pull_request() {
     assert_eq!(text, "# What customers see.\nversion: v2 # since spring\n");
     let before = case.simulator.tip("main");
 
-    // Asked for again, it is the same one; nothing is pushed to what others pushed to.
+    // A second request opens no other one. Nothing is pushed to a branch that others pushed to.
     let (said, told, code) = promote("v3").await;
     assert!(code == 0 && said.starts_with("#1: promote(pay): v1 → v3 on prod\n"), "{said}{told}");
     let text = case.simulator.text(OF_PULL, PIN).expect("a file");
