@@ -1,4 +1,4 @@
-//! `tutti import`: live workloads become manifests, are adopted, and no pod notices.
+//! `tutti import`: live workloads become manifests and are adopted, and no pod restarts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::support::manifests::INSTANCE;
 
 const TOOL: &str = "kubectl-client-side-apply";
 
-/// As people write them over the years: own labels, sidecars, texts that look like templates.
+/// Manifests as people write them: own labels, sidecars, texts that look like templates.
 const WEB: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -73,7 +73,7 @@ async fn request(fleet: &Fleet, form: ManifestForm) -> ImportResult {
     import_into(fleet, form, &files).await.expect("an import")
 }
 
-/// What came of an import into a repository with these files.
+/// Result of an import into a repository with these files.
 async fn import_into(
     fleet: &Fleet,
     form: ManifestForm,
@@ -105,7 +105,7 @@ async fn missing_cluster_file_is_written_once() {
     assert!(imported.files.contains_key("clusters/bj1.yaml"));
     let written = imported.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let all: Vec<(&str, &str)> = [("tutti.yaml", INSTANCE)].into_iter().chain(written).collect();
-    // The second import finds it.
+    // The second import finds the file.
     let again = import_into(&fleet, ManifestForm::AppSet, &all).await.expect("an import");
     assert!(again.new_clusters.is_empty(), "{:?}", again.new_clusters);
 }
@@ -145,7 +145,7 @@ async fn with_workloads(clusters: &[&str]) -> Fleet {
     fleet
 }
 
-/// What must not change when it is adopted.
+/// State that adoption must not change.
 async fn state(fleet: &Fleet) -> BTreeMap<String, Vec<Value>> {
     let mut found = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {

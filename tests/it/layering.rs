@@ -1,4 +1,4 @@
-//! Layers through the real binary: patches, where fields come from, shipped files copied out.
+//! Layers through the real binary: patches, origins of fields, copied layer files.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Commands that look once and write nothing, as a person and a script use them: their words and exit codes.
+//! Commands that only read, for people and scripts: output and exit codes.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn maps(one: &str) -> String {
     [config_map("default", "one", one), config_map("default", "two", "first")].join("---\n")
 }
 
-/// An app of two ConfigMaps, and `more`, in the commit and in the folder. What is said of the first run, and its exit code.
+/// An app of two ConfigMaps, and `more`, in the commit and in the folder. Returns the first run's output and exit code.
 async fn stage(more: &[(&str, &str)]) -> (Stage, String, i32) {
     let (settings, maps) = (objects("default", "settings"), maps("first"));
     let mut files = vec![(SETTINGS, settings.as_str()), (MAPS, maps.as_str())];
@@ -132,7 +132,7 @@ async fn app_health_does_not_change_plan_exit_code() {
     assert!(begun.elapsed() < Duration::from_secs(45), "{:?}", begun.elapsed());
 }
 
-/// What was ours, and somebody set since, the commit takes back: the folder is shown to do the same.
+/// The commit reverts an edit of our field: the plan of the folder shows the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worktree_plan_reads_applied_state_from_its_repository() {
     let (stage, said, code) = stage(&[]).await;

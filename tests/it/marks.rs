@@ -1,4 +1,4 @@
-//! What other deploy tools write on objects for themselves counts here too.
+//! Annotations of other deploy tools have their effect here too.
 
 use std::path::PathBuf;
 

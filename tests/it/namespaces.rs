@@ -1,4 +1,4 @@
-//! Where objects go that say no namespace, or one that their kind does not have; and who makes a namespace that is missing.
+//! Namespaces of objects that give none, or one that does not fit their kind's scope; and creation of missing namespaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ async fn custom_resource_scope_comes_from_another_app() {
     running.converged(&fleet.begin).await;
     let sandbox = fleet.cluster("bj1");
     let before = live::get(sandbox, "Till", "default", "one").await.expect("it is there");
-    // What is served is asked for once more some seconds after a definition moved.
+    // Discovery is repeated some seconds after a definition changed.
     tokio::time::sleep(Duration::from_secs(60)).await;
     fleet.forget_requests();
     let revision = fleet.push(&running, "Nothing that is rendered", &[("README.md", Some("Shop\n"))]).await;
@@ -78,7 +78,7 @@ async fn custom_resource_scope_comes_from_another_app() {
     assert_eq!(fleet.counted(), Vec::<String>::new());
     running.stop().await;
 
-    // Another process knows nothing at first, and comes to the same.
+    // A new process starts without this knowledge and gets the same result.
     let running = fleet.start().await;
     running.converged(&revision).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
@@ -130,7 +130,7 @@ fn map(name: &str) -> String {
 const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {defaults: {createNamespace: true}}\n";
 const PROJECT: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: market}\nspec: {labels: {team: market}}\n";
 
-/// The requests about namespaces.
+/// Requests for namespaces.
 fn about_namespaces(fleet: &Fleet) -> Vec<String> {
     let records = fleet.requests().into_iter().map(|(_, record)| record);
     let of_one =
@@ -161,7 +161,7 @@ async fn missing_namespace_is_refused_and_created_on_request() {
     ];
     let revision = fleet.push(&running, "Two apps of one namespace", &changes).await;
     running.converged(&revision).await;
-    // Each app that found it missing asked once, however many objects it has.
+    // Each app that misses it sends one request, however many objects it has.
     assert_eq!(about_namespaces(&fleet), ["create ", "create "]);
     let writes = running.overview.borrow().writes.clone();
     assert_eq!((writes.created, writes.configured), (4, 0), "three maps and their namespace");
@@ -182,7 +182,7 @@ async fn missing_namespace_is_refused_and_created_on_request() {
     let now = namespace(sandbox).await.expect("nobody deletes it");
     assert_eq!(now["metadata"]["uid"], made["metadata"]["uid"]);
 
-    // Who manages it comes later.
+    // Another app manages it later.
     let revision = fleet.push(&running, "A project", &[("projects/market.yaml", Some(PROJECT))]).await;
     running.converged(&revision).await;
     let owned = namespace(sandbox).await.expect("it is there");

@@ -1,4 +1,4 @@
-//! What is logged of routes whose credentials cannot be read.
+//! Log lines about routes whose credentials cannot be read.
 
 use std::sync::Arc;
 use std::time::Duration;

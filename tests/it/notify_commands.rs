@@ -1,4 +1,4 @@
-//! `tutti notify test`, against chats that check signatures; what `tutti notify preview` refuses.
+//! `tutti notify test` against chat services that check signatures; errors of `tutti notify preview`.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use tutti::notification::service::ResolvedService;
@@ -43,7 +43,7 @@ async fn stage() -> Stage {
     .await
 }
 
-/// Both streams and the exit code of a test of a route. No credential is printed, whatever comes of it.
+/// Both streams and the exit code of a route test. No credential is printed.
 async fn tested(stage: &Stage, route: &str, url: &str, key: &str) -> (String, String, i32) {
     let command = ["notify", "test", route];
     let told = stage

@@ -1,4 +1,4 @@
-//! `mode: observe`: everything is planned and told, nothing is written.
+//! `mode: observe`: everything is planned and reported, nothing is written.
 
 use sandbox::RequestMatch;
 use tutti::plan::PlanAction;
@@ -90,7 +90,7 @@ async fn changes_and_deletes_are_planned_and_not_done() {
     assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);
 }
 
-/// What was only planned before is never written by the commit that ends it: that says something else.
+/// A commit that ends observe mode does not write changes that were only planned before.
 #[tokio::test(start_paused = true)]
 async fn commit_that_ends_observe_writes_only_its_content() {
     let fleet = fleet(INSTANCE);
@@ -109,7 +109,7 @@ async fn commit_that_ends_observe_writes_only_its_content() {
     assert_eq!(fleet.counted(), ["2 apply configmaps"], "the second version is never written");
 }
 
-/// Whatever Git says and whatever somebody does, until the mark goes.
+/// Commits and edits have no effect until the mark is removed.
 #[tokio::test(start_paused = true)]
 async fn unmanaged_or_paused_app_is_not_changed() {
     let app = objects("default", "settings");

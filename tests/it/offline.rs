@@ -1,4 +1,4 @@
-//! A cluster that does not answer: the others go on, and it catches up when it is back.
+//! A cluster that does not answer: the others continue, and it catches up later.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ async fn returning_cluster_catches_up_without_a_push() {
 
     fleet.forget_requests();
     fleet.cluster("gz1").set_down(false);
-    // Somebody deletes something before anybody has looked: only a full list shows it.
+    // An object is deleted before any watch runs: only a full list shows that.
     let services = live::api(fleet.cluster("gz1"), "Service", Some("default"));
     services.delete("web", &DeleteParams::default()).await.expect("delete");
     running.converged(&revision).await;
@@ -117,7 +117,7 @@ async fn cut_watches_resume_at_their_revision() {
     assert_eq!(fleet.counted(), ["3 apply deployments.apps"]);
 }
 
-/// A lookup that was asked before is answered after the cluster was given up: no write follows it.
+/// A lookup is answered after the connection was given up: no write follows.
 #[tokio::test(start_paused = true)]
 async fn lookup_answered_after_disconnect_causes_no_write() {
     let fleet = fleet();
@@ -142,7 +142,7 @@ async fn lookup_answered_after_disconnect_causes_no_write() {
     assert_eq!(writes(), 1);
 }
 
-/// Its etcd is restored: it comes back as it was, with revisions that were seen already.
+/// Its etcd is restored from a backup: resource versions that were already seen occur again.
 #[tokio::test(start_paused = true)]
 async fn cluster_restored_from_backup_is_reconciled() {
     let fleet = fleet();

@@ -1,5 +1,5 @@
-//! Who has which field: what was ours is taken back, what never was is refused or forced, what is left to others stays theirs,
-//! and what never changes is replaced where Git says so.
+//! Ownership of fields: our fields are taken back, foreign fields are refused or forced, ignored fields stay foreign,
+//! and immutable fields are replaced if Git allows it.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Scene {
         revision
     }
 
-    /// Pushes, and it goes through.
+    /// Pushes and waits until the commit is applied.
     async fn applied(&self, subject: &str, app: &str, manifests: &str) -> Revision {
         let revision = self.push(subject, app, manifests).await;
         self.running.converged(&revision).await;
@@ -75,7 +75,7 @@ async fn a_commit_takes_back_what_somebody_set_meanwhile() {
         let changed = with_value("three").replace("web:1", "web:2");
         let goes_on = if fields == "paused: true" { "paused: false" } else { fields };
         scene.applied("Change what was edited", &app(goes_on), &changed).await;
-        // Each is refused once, and then taken back.
+        // Each field is refused once and then taken back.
         assert_eq!(scene.counted().await, ["2 apply configmaps", "2 apply deployments.apps"], "{fields}");
         assert_eq!(scene.get("ConfigMap").await["data"]["value"], "three", "{fields}");
         assert_eq!(image_of(&scene.get("Deployment").await), "web:2", "{fields}");
@@ -117,7 +117,7 @@ async fn conflict_refuses_only_fields_never_ours() {
 #[tokio::test(start_paused = true)]
 async fn missing_last_applied_commit_is_not_guessed() {
     let scene = Scene::with("drift: ignore").await;
-    // The cluster names a commit that the repository does not have.
+    // The cluster names a commit that the repository lacks.
     let mut theirs = scene.get("ConfigMap").await;
     theirs["metadata"]["annotations"]["tutti.dev/revision"] = json!("0".repeat(40));
     let patch =
@@ -167,7 +167,7 @@ async fn removed_marks_do_not_transfer_foreign_fields() {
     assert!(detail.contains("conflict with \"kubectl-replace\" over .data.other"), "{detail}");
 }
 
-/// Made anew by somebody from a copy, with our label and without the marks of a commit: another object, and never ours.
+/// A person recreates the object from a copy, with our label and without our annotations: it is another object, not ours.
 #[tokio::test(start_paused = true)]
 async fn another_object_of_the_name_was_never_ours() {
     let scene = Scene::with("drift: repair").await;
@@ -227,7 +227,7 @@ async fn instance_force_excludes_apps_that_decline() {
         settle().await;
         scene.push("One more key", &app(fields), &with_data("other: \"ours\"")).await;
         assert_eq!(scene.told().0, TargetPhase::Refused, "{fields}: {}", scene.told().1);
-        // Its pause is long still.
+        // The app's retry delay is still long.
         let instance = INSTANCE.replace("spec: {}", "spec: {defaults: {force: true}}");
         scene.fleet.push(&scene.running, "Force", &[("tutti.yaml", Some(&instance))]).await;
         settle().await;
@@ -274,12 +274,12 @@ async fn immutable_field_is_refused_until_replace_is_set() {
     assert_eq!(
         scene.counted().await,
         [
-            // It is known already that it cannot change.
+            // It is known that the field is immutable.
             "1 apply deployments.apps",
-            // Asked by a dry run whether the new one would be taken.
+            // A dry run checks whether the new object is accepted.
             "1 create deployments.apps",
             "1 delete deployments.apps",
-            // Whether it is ours and keeps no data, and whether it is gone.
+            // One read checks ownership and data loss, another that the object is gone.
             "2 get deployments.apps",
         ]
     );
@@ -304,7 +304,7 @@ async fn replace_tries_a_change_first() {
     assert_eq!(scene.get("Deployment").await["spec"]["selector"]["matchLabels"]["app"], "other");
 }
 
-/// The server says `spec` and what else may change: the fields are found by comparing.
+/// The server names `spec` and all mutable fields: the changed field is found by comparison.
 #[tokio::test(start_paused = true)]
 async fn a_refused_stateful_set_names_its_fields() {
     let set = |service: &str, size: &str, image: &str| {
@@ -356,7 +356,7 @@ async fn an_annotation_replaces_one_object() {
 
 #[tokio::test(start_paused = true)]
 async fn object_that_cannot_be_recreated_is_not_deleted() {
-    // One mistake more than the selector, and a policy that takes no new Deployments.
+    // A second mistake beside the selector, and a policy that denies new Deployments.
     for (manifests, is_denied) in
         [(with_selector().replace("replicas: 2", "replicas: -1"), false), (with_selector(), true)]
     {
@@ -394,7 +394,7 @@ spec: {{accessModes: [ReadWriteOnce], storageClassName: late, resources: {{reque
     )
 }
 
-/// A claim that is not bound yet has no other size. It is never replaced, so only the cluster tells when it may change.
+/// An unbound claim cannot be resized. It is never replaced, so only the cluster decides when it may change.
 #[tokio::test(start_paused = true)]
 async fn unreplaceable_object_is_retried_as_a_change() {
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("replace: true")), (MANIFESTS, &claim("1Gi"))]);
@@ -465,7 +465,7 @@ async fn ignored_field_belongs_to_whoever_sets_it() {
     let version = || target(&scene.running.overview.borrow(), "bj1", "default/web").version.clone();
     assert_eq!(version(), "7", "what runs");
 
-    // A commit changes other fields, and what Git says of these: neither is taken back, whatever force says.
+    // A commit changes other fields and these: they are not taken back, even with force.
     scene.fleet.forget_requests();
     let changed = with_value("three")
         .replace("web:1", "web:2")
@@ -478,7 +478,7 @@ async fn ignored_field_belongs_to_whoever_sets_it() {
     assert_eq!(deployment["spec"]["minReadySeconds"], 1);
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "theirs");
 
-    // Nor is anything written by a process that starts now.
+    // A new process writes nothing either.
     let Scene { fleet, running } = scene;
     running.stop().await;
     fleet.forget_requests();
@@ -488,7 +488,7 @@ async fn ignored_field_belongs_to_whoever_sets_it() {
     assert_eq!(writes(&fleet), Vec::<String>::new());
 }
 
-/// Replicas stand apart, and are left all the same where all of the spec is.
+/// `replicas` is handled separately, and is ignored too if the whole spec is.
 #[tokio::test(start_paused = true)]
 async fn ignored_spec_includes_replicas() {
     let scene = Scene::with("ignore: [{target: {kind: Deployment}, paths: [/spec]}]").await;
@@ -539,14 +539,14 @@ async fn object_changed_during_repair_is_read_again() {
     let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
     edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &labels).await;
     settle().await;
-    // By force and bound to what was seen; then it asks whose the fields are, and takes them as they are now.
+    // The forced write is bound to the version that was read; after the conflict the fields are read and taken as they are.
     let expected = ["3 apply deployments.apps", "1 get deployments.apps", "1 patch deployments.apps"];
     assert_eq!(scene.counted().await, expected);
     assert_eq!(scene.get("Deployment").await["metadata"]["labels"]["tutti.dev/app"], "default.web");
     assert_eq!(scene.told().0, TargetPhase::Running);
 }
 
-/// What is left of a map without its one field is none of ours, or the next repair would take the field with it.
+/// An empty map without its ignored field is not ours, or the next repair would remove the field.
 #[tokio::test(start_paused = true)]
 async fn ignored_fields_stay_foreign_after_full_apply() {
     let scene = Scene::with("ignore: [{paths: [/data/value]}]").await;
@@ -566,7 +566,7 @@ async fn ignored_fields_stay_foreign_after_full_apply() {
     }
 }
 
-/// Whoever applies the same value has the field too: `force` is not for what is left to others.
+/// A manager that applies the same value owns the field too: `force` does not apply to ignored fields.
 #[tokio::test(start_paused = true)]
 async fn ignored_fields_with_shared_ownership_are_not_forced() {
     let scene = Scene::with(IGNORED).await;

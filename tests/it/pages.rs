@@ -1,8 +1,9 @@
-//! Every command of README, of getting started and of the how-to pages runs as it is written.
+//! Every command of README, getting started and the how-to pages runs as written.
 //!
-//! A block ```` ```sh ```` is run: all of a page in order, in one shell, in an empty folder. A block that cannot run here has
-//! `<!-- not run: REASON -->` on the line before it. A block ```` ```console ```` shows `$ COMMAND` and its output, and is not run.
-//! Of both, the subcommands and flags of `tutti` are checked. A block ```` ```text ```` is what the commands of the page print.
+//! A block ```` ```sh ```` is run: all blocks of a page in order, in one shell, in an empty folder. A block that
+//! cannot run here has `<!-- not run: REASON -->` on the line before it. A block ```` ```console ```` shows
+//! `$ COMMAND` and its output, and is not run. Subcommands and flags of `tutti` are checked in both. A block
+//! ```` ```text ```` is the output of the page's commands.
 
 mod blocks;
 mod shell;
@@ -12,7 +13,7 @@ use std::path::Path;
 
 use blocks::Kind;
 
-/// A test for each page, so that they run side by side.
+/// One test for each page, so that pages run in parallel.
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {
         const PAGES: &[&str] = &[$($path),*];
@@ -65,7 +66,7 @@ fn every_page_has_a_test() {
     assert_eq!(found, tested);
 }
 
-/// Prints them, so that a person sees what no test runs.
+/// Prints the commands that no test runs.
 #[test]
 fn commands_that_do_not_run_exist() {
     let mut faults = Vec::new();
@@ -117,7 +118,7 @@ fn unknown_commands_and_flags_are_seen() {
     check("cd x && tutti docter", Some("no such command"));
 }
 
-/// Runs a page of this text.
+/// Runs a page with this text.
 fn run(text: &str) {
     shell::run("page.md", text, &blocks::of(text));
 }

@@ -1,4 +1,4 @@
-//! Apps that leave a cluster of which this process has never read anything: nobody says that they are gone.
+//! Apps that leave a cluster which this process has never read: their removal is not reported as done.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const NO_SETTINGS: [(&str, Option<&str>); 2] = [(SETTINGS, None), (ONE, None)];
 const WORDS: [(&str, Option<&str>); 1] = [("README.md", Some("Nothing of it is rendered."))];
 const LEFT_ON_GZ1: &str = "pending 1 delete wait: gz1 does not answer, goes when it is back";
 
-/// An app of one object on two clusters, of which one does not answer any more.
+/// An app with one object on two clusters, one of them offline.
 async fn with_one_cluster_away(gitea: &Gitea) -> Fleet {
     away(gitea, &objects("default", "settings")).await
 }
@@ -37,7 +37,7 @@ async fn away(gitea: &Gitea, settings: &str) -> Fleet {
     fleet
 }
 
-/// A process that has read the one cluster, and given up on the other.
+/// A process that has read one cluster and found the other offline.
 async fn started(fleet: &Fleet) -> Running {
     let running = fleet.start().await;
     running
@@ -51,7 +51,7 @@ async fn started(fleet: &Fleet) -> Running {
     running
 }
 
-/// Such a process, and the commit that takes the app away, which waits.
+/// Such a process, and the commit that removes the app and waits.
 async fn removed(gitea: &Gitea, fleet: &Fleet) -> (Running, Revision) {
     let running = started(fleet).await;
     let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
@@ -59,7 +59,7 @@ async fn removed(gitea: &Gitea, fleet: &Fleet) -> (Running, Revision) {
     (running, removal)
 }
 
-/// It stays as it is until the cluster is back.
+/// The removal stays pending until the cluster returns.
 async fn check_waits_for_gz1(gitea: &Gitea, fleet: &Fleet, removal: &Revision) {
     gitea.until(removal, LEFT_ON_GZ1).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
@@ -149,7 +149,7 @@ async fn reported_failure_is_not_lifted_after_restart() {
     gitea.until(&mended, "success").await;
     running.stop().await;
     let before = gitea.said(&broken);
-    // This process cannot know that what the commit took away has gone, and then it can.
+    // This process cannot know that the removed objects are gone, until the cluster returns.
     fleet.cluster("gz1").set_down(true);
     let running = started(&fleet).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -172,7 +172,7 @@ async fn settled_run_waits_for_the_forge_answer() {
     while live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // It has nothing left to do but to tell the forge.
+    // Only the report to the forge is left.
     tokio::time::sleep(Duration::from_secs(1)).await;
     gitea.set_down(false);
     let (ending, _) = running.ended().await;

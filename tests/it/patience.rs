@@ -1,5 +1,5 @@
-//! What a cluster refuses or puts off is not hammered: `Retry-After` is obeyed, pauses grow, and whatever may have changed
-//! the answer ends a pause at once.
+//! Requests that a cluster refuses or throttles are not repeated at once: `Retry-After` is obeyed, delays grow, and a
+//! change that may affect the result ends a delay.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn applied(fleet: &Fleet, name: &str) -> usize {
     fleet.cluster("bj1").count_requests(&applies(name))
 }
 
-/// How many applies of an object there were after each of these minutes.
+/// Number of applies of an object after each of these minutes.
 async fn after_minutes(fleet: &Fleet, name: &str, minutes: &[u64]) -> Vec<usize> {
     let (mut counts, mut before) = (Vec::new(), 0);
     for minute in minutes {
@@ -58,7 +58,7 @@ async fn retry_after_delays_requests_to_one_cluster() {
     let first = fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(applied(&fleet, "one"), 1);
-    // Another app there waits too; the other cluster does not.
+    // Other apps of the cluster wait too; the other cluster does not.
     let second = fleet.push(&running, "Two", &[("apps/two/objects/two.yaml", Some(&two))]).await;
     tokio::time::sleep(Duration::from_secs(86)).await;
     assert_eq!((applied(&fleet, "one"), applied(&fleet, "two")), (1, 0));
@@ -72,7 +72,7 @@ async fn retry_after_delays_requests_to_one_cluster() {
     drop(first);
 }
 
-/// That other things of a cluster are read anew says nothing of what could not be written.
+/// New lists of the cluster do not end the delay of a refused write.
 #[tokio::test(start_paused = true)]
 async fn lists_do_not_shorten_write_delays() {
     let fleet = fleet();
@@ -95,7 +95,7 @@ async fn lists_do_not_shorten_write_delays() {
     assert!((5..=7).contains(&tries), "{tries} tries in a minute: after 1 s, 2 s, 4 s …");
 }
 
-/// A list that is put off holds up no write.
+/// A throttled list delays no write.
 #[tokio::test(start_paused = true)]
 async fn throttled_list_delays_no_write() {
     let fleet = fleet();
@@ -111,7 +111,7 @@ async fn throttled_list_delays_no_write() {
     assert_eq!(applied(&fleet, "one"), 1);
 }
 
-/// Behind a group that is not Kubernetes' own may be a server of its own.
+/// An API group outside Kubernetes may have its own server.
 #[tokio::test(start_paused = true)]
 async fn a_sick_group_holds_up_no_other() {
     let fleet = fleet();
@@ -134,7 +134,7 @@ async fn a_sick_group_holds_up_no_other() {
     let path = "apps/things/objects/thing.yaml";
     fleet.push(&running, "A thing", &[(path, Some(&second))]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // Of its own app neither.
+    // Other objects of the same app are not delayed either.
     let beside = config_map("default", "beside", "first");
     let another = thing("first").replace("name: thing", "name: another");
     let others = [
@@ -170,7 +170,7 @@ async fn temporary_failure_is_retried_with_growing_delays() {
     let now = running.overview.borrow().clone();
     assert_eq!(target(&now, "bj2", "default/one").phase, TargetPhase::Running);
 
-    // The server is well again: the next attempt finds out.
+    // The server recovers: the next attempt succeeds.
     running.until("it is well", |now| target(now, "bj1", "default/one").phase == TargetPhase::Running).await;
     running.converged(&revision).await;
 }
@@ -189,7 +189,7 @@ async fn refusal_is_retried_slowly_until_something_changes() {
     let counts = after_minutes(&fleet, "one", &[1, 10, 60]).await;
     assert!(counts[0] == 2 && counts[1] == 5 && (14..=16).contains(&counts[2]), "{counts:?}");
 
-    // Somebody changes it by hand.
+    // A manual change of the object ends the delay.
     let before = applied(&fleet, "one");
     let maps = live::api(bj1, "ConfigMap", Some("default"));
     let edit = Patch::Merge(json!({"data": {"value": "by hand"}}));
@@ -197,25 +197,25 @@ async fn refusal_is_retried_slowly_until_something_changes() {
     maps.patch("one", &by, &edit).await.expect("patched");
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(applied(&fleet, "one"), before + 1);
-    // A commit changes it.
+    // A commit that changes the object ends it.
     let one = config_map("default", "one", "third");
     fleet.push(&running, "Third", &[(ONE, Some(&one))]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(applied(&fleet, "one"), before + 2);
-    // A commit that changes something else does not.
+    // A commit that changes another object does not.
     let two = config_map("default", "two", "second");
     fleet.push(&running, "Another app", &[("apps/two/objects/two.yaml", Some(&two))]).await;
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(applied(&fleet, "one"), before + 2);
 
-    // The rights are there by now.
+    // The permission was granted meanwhile.
     maps.delete("one", &DeleteParams::default()).await.expect("deleted");
     running.until("it is back", |now| target(now, "bj1", "default/one").phase == TargetPhase::Running).await;
     let found = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(found["data"]["value"], "third");
 }
 
-/// Each state is another request, and each of them is refused.
+/// Each state needs another request, and each is refused.
 #[tokio::test(start_paused = true)]
 async fn changing_refused_object_triggers_backed_off_retries() {
     let fleet = fleet();
@@ -262,7 +262,7 @@ async fn foreign_object_is_looked_up_with_backoff() {
     running.converged(&fleet.begin).await;
 }
 
-/// It was about to try again, and had looked up its object, when the cluster asked for a pause.
+/// The retry had looked up its object when the cluster throttled it.
 #[tokio::test(start_paused = true)]
 async fn throttled_retry_keeps_its_previous_backoff() {
     let fleet = fleet();
@@ -290,7 +290,7 @@ async fn throttled_retry_keeps_its_previous_backoff() {
     assert_eq!(applied(&fleet, "one"), before.1 + 1);
 }
 
-/// Eight apps, and eight objects of each, at a time.
+/// Eight apps at a time, with eight objects each.
 #[tokio::test(start_paused = true)]
 async fn slow_cluster_gets_few_parallel_requests() {
     let maps: Vec<String> = (0..12).map(|number| format!("map-{number}")).collect();
@@ -320,7 +320,7 @@ async fn slow_cluster_gets_few_parallel_requests() {
     assert_eq!(bj1.count_requests(&all), 144);
 }
 
-/// Who takes over much asks much first: by dry runs, which are writes to a server.
+/// An adoption looks up many objects by dry runs, which are writes for the server.
 #[tokio::test(start_paused = true)]
 async fn adoption_lookups_obey_the_limits() {
     let names: Vec<String> = (0..40).map(|number| format!("map-{number:02}")).collect();
@@ -343,7 +343,7 @@ async fn adoption_lookups_obey_the_limits() {
     running.converged(&fleet.begin).await;
 }
 
-/// What could not be looked up, as the server asked to be left alone, is looked up before anything of its app is written.
+/// Objects whose lookup was throttled are looked up before anything of their app is written.
 #[tokio::test(start_paused = true)]
 async fn throttled_lookups_delay_writes_of_their_app() {
     let fleet = fleet();
@@ -351,7 +351,7 @@ async fn throttled_lookups_delay_writes_of_their_app() {
     running.converged(&fleet.begin).await;
     let cluster = fleet.cluster("bj1");
     let seconds = Duration::from_secs;
-    // Eight are asked for at once: one of them comes late, when the pause is over.
+    // Eight lookups run in parallel: one response comes late, after the delay.
     let of_new = RequestMatch::any().verb("get").resource("configmaps");
     cluster.fail_next(of_new.clone().name("m0"), 1, Fault::Delay(seconds(8)));
     cluster.fail_next(of_new, 7, Fault::Delay(seconds(2)));
@@ -367,6 +367,6 @@ async fn throttled_lookups_delay_writes_of_their_app() {
     running.converged(&revision).await;
     let of_many = fleet.requests().into_iter().filter(|(on, it)| on == "bj1" && it.name.starts_with('m'));
     let verbs: Vec<String> = of_many.map(|(_, it)| it.verb).collect();
-    // Eight of them twice: what was found is old by then.
+    // Eight are looked up twice: the first result is too old.
     assert_eq!(verbs, [vec!["get"; 18], vec!["apply"; 10]].concat());
 }

@@ -1,4 +1,4 @@
-//! `tutti plan --base A --head B`: Git against Git, without a cluster.
+//! `tutti plan --base A --head B` compares two commits without a cluster.
 
 use crate::support::manifests::{config_map, objects};
 use crate::support::program::Stage;

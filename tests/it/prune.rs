@@ -1,4 +1,4 @@
-//! Deleting: only what Git no longer wants, and only from a whole and valid view.
+//! Deletes: only objects that Git no longer has, and only from a complete and valid view.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) async fn names(sandbox: &Sandbox) -> Vec<String> {
     live::managed(sandbox).await.into_keys().collect()
 }
 
-/// Long enough for everything that would happen to have happened.
+/// Long enough for all expected and unexpected effects.
 pub(super) async fn a_while() {
     tokio::time::sleep(Duration::from_secs(120)).await;
 }
@@ -126,7 +126,7 @@ async fn a_manifest_that_moves_takes_its_object_along() {
     let before = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
     fleet.forget_requests();
 
-    // To another file of the same app: nothing at all happens.
+    // Moved to another file of the same app: nothing happens.
     let revision = fleet
         .push(
             &running,
@@ -140,7 +140,7 @@ async fn a_manifest_that_moves_takes_its_object_along() {
     running.converged(&revision).await;
     assert_eq!(fleet.counted(), Vec::<String>::new());
 
-    // To another app: its annotations change hands, and the object stays the same.
+    // Moved to another app: its annotations change, and the object stays the same.
     let revision = fleet
         .push(
             &running,
@@ -221,7 +221,7 @@ async fn an_object_that_says_keep_stays() {
     assert_eq!(names(fleet.cluster("bj1")).await.len(), 2);
 }
 
-/// While a process starts, the lists of a kind fail: what is left of it goes as soon as it can be listed.
+/// Lists of a kind fail while the process starts: its removed objects are deleted once it can be listed.
 #[tokio::test(start_paused = true)]
 async fn kind_unlisted_at_start_is_listed_again() {
     let errors = [(Fault::internal_error(), 3), (Fault::unauthorized(), 1)];
@@ -243,7 +243,7 @@ async fn kind_unlisted_at_start_is_listed_again() {
     }
 }
 
-/// Takes one map out of Git, and changes it in the cluster while its delete is under way.
+/// Removes one map from Git, and edits it in the cluster during its delete.
 async fn changed_meanwhile(change: serde_json::Value) -> (Fleet, Running) {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..2))]);
     let running = fleet.start().await;
@@ -264,7 +264,7 @@ async fn changed_meanwhile(change: serde_json::Value) -> (Fleet, Running) {
 #[tokio::test(start_paused = true)]
 async fn object_changed_during_delete_is_read_again() {
     let (fleet, running) = changed_meanwhile(json!({"data": {"value": "second"}})).await;
-    // One delete is answered with 409; what is read is still ours, and goes with its new version.
+    // One delete gets 409. The object that is then read is still ours, and is deleted with its new version.
     let expected = ["2 delete configmaps", "1 get configmaps", "1 patch configmaps"];
     let mut counted = fleet.counted();
     counted.sort_by_key(|line| line.split(' ').nth(1).map(ToOwned::to_owned));
