@@ -1,5 +1,5 @@
-//! Clusters that ConfigMaps of the home cluster register: they come, change and go while the process runs, and what is not
-//! known of them is no reason to delete anything.
+//! Clusters that ConfigMaps of the home cluster register: they are added, changed and removed while the process runs.
+//! Missing knowledge about them causes no deletes.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ metadata: {name: main}
 spec: {clusterRegistry: {configMaps: {namespace: default}}}
 ";
 
-/// On every cluster of the zone bj.
+/// On all clusters of the zone bj.
 const APP: &str = "\
 apiVersion: tutti.dev/v1alpha1
 kind: Objects
@@ -39,7 +39,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// bj1 has a file and no zone; bj2 and gz1 are there to be registered.
+    /// bj1 has a file and no zone; bj2 and gz1 can be registered.
     pub fn new() -> Self {
         let one = config_map("default", "one", "first");
         let files = [
@@ -100,14 +100,14 @@ async fn registered_clusters_come_change_and_go() {
     assert_eq!(phases(&now), ["bj2 default/settings Running"]);
     assert!(live::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.is_some());
 
-    // Another one comes, without a commit.
+    // Another cluster is added without a commit.
     scene.register("gz1", &[("zone", "bj")], kubeconfig("two")).await;
     running
         .until("gz1 too", |now| now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 2)
         .await;
     assert!(live::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some());
 
-    // It is given another kubeconfig: it connects anew, and nothing is written.
+    // It gets another kubeconfig: it connects again, and nothing is written.
     scene.fleet.forget_requests();
     scene.change("gz1", json!({"data": {"kubeconfig.yaml": "three"}})).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
@@ -115,7 +115,7 @@ async fn registered_clusters_come_change_and_go() {
     assert!(requests.iter().any(|(name, it)| name == "gz1" && it.verb == "list"), "{requests:?}");
     assert!(requests.iter().all(|(name, it)| name == "gz1" && !it.is_write()), "{requests:?}");
 
-    // It is in maintenance: what is changed by hand is not put back.
+    // It is in maintenance: manual changes are not reverted.
     scene.change("gz1", json!({"data": {"status": "Maintaining"}})).await;
     running.until("maintenance", |now| state(now, "gz1") == Some("Maintaining")).await;
     let maps = live::api(scene.fleet.cluster("gz1"), "ConfigMap", Some("default"));
@@ -130,7 +130,7 @@ async fn registered_clusters_come_change_and_go() {
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(value().await["data"]["value"], "first");
 
-    // It goes: what it runs is left as it is, and every report says so.
+    // It is removed: its objects stay, and every report says so.
     let registry = live::api(&scene.home, "ConfigMap", Some("default"));
     registry.delete("gz1", &DeleteParams::default()).await.expect("deleted");
     let now = running.until("gz1 dropped", |now| state(now, "gz1") == Some("Dropped")).await;
@@ -140,7 +140,7 @@ async fn registered_clusters_come_change_and_go() {
     running.stop().await;
 }
 
-/// Nobody who puts a cluster into maintenance waits for Git.
+/// Maintenance of a cluster does not depend on Git.
 #[tokio::test(start_paused = true)]
 async fn registry_state_applies_while_git_is_unavailable() {
     let log = Log::keep();
@@ -218,7 +218,7 @@ async fn git_wins_over_registry_for_equal_names() {
         "{told:?}"
     );
     tokio::time::sleep(Duration::from_secs(60)).await;
-    // The app wants the label that the file does not have.
+    // The app needs a label that the file lacks.
     for name in ["bj1", "bj2"] {
         let found = live::get(scene.fleet.cluster(name), "ConfigMap", "default", "one").await;
         assert!(found.is_none(), "{name}");
@@ -226,7 +226,7 @@ async fn git_wins_over_registry_for_equal_names() {
     running.stop().await;
 }
 
-/// A process that starts while the home cluster is away does not know all clusters: it deletes nothing until it does.
+/// A process that starts while the home cluster is offline does not know all clusters: it deletes nothing until it does.
 #[tokio::test(start_paused = true)]
 async fn unreadable_registry_blocks_deletes() {
     let scene = Scene::new();
@@ -266,7 +266,7 @@ async fn unreadable_registry_blocks_deletes() {
     let now = running.overview.borrow().clone();
     assert_eq!(target(&now, "bj2", "default/settings").phase, TargetPhase::Running);
 
-    // Away again: what it said last holds.
+    // Offline again: the last state applies.
     scene.home.set_down(true);
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(!running.overview.borrow().has_errors());
@@ -279,7 +279,7 @@ async fn unreadable_registry_blocks_deletes() {
     running.stop().await;
 }
 
-/// One app and a forge whose token the home cluster keeps.
+/// One app, and a forge whose token is stored in the home cluster.
 fn with_token_at_home(gitea: &Gitea) -> Scene {
     let reference = "config, credentials: {token: {secret: {namespace: default, name: forge, key: token}}}}";
     let instance = gitea.instance().replace("config}", reference);
@@ -321,7 +321,7 @@ async fn removed_forge_token_is_used_no_longer() {
     gitea.until(&change("second").await, "success").await;
     assert_eq!(log.count("the one from before is used"), 1);
 
-    // It answers, and there is none: no word is posted with the one from before.
+    // The home cluster answers without a token: no status is posted with the old one.
     scene.home.set_down(false);
     let secrets = live::api(&scene.home, "Secret", Some("default"));
     secrets.delete("forge", &DeleteParams::default()).await.expect("deleted");
@@ -332,7 +332,7 @@ async fn removed_forge_token_is_used_no_longer() {
     assert_eq!(gitea.posts().len(), posted, "{:?}", gitea.posts());
     assert!(log.count("commit statuses are not written") > 0);
 
-    // Nor while it does not answer again.
+    // Nor while the home cluster does not answer.
     scene.home.set_down(true);
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(gitea.posts().len(), posted, "{:?}", gitea.posts());
@@ -349,13 +349,13 @@ async fn forge_token_is_retried_while_home_is_offline() {
     let scene = with_token_at_home(&gitea);
     scene.home.set_down(true);
     let log = Log::keep();
-    // What is read is rendered.
+    // Commits that are read are rendered.
     let renders = || log.count("read the config repository");
     let running = scene.start().await;
     running.converged(&scene.fleet.begin).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(gitea.posts().is_empty(), "{:?}", gitea.posts());
-    // It alone was asked for, again and again.
+    // Only the token was requested, repeatedly.
     let asked = log.count("commit statuses are not written");
     assert!((4..=6).contains(&asked), "{asked}");
     assert_eq!(renders(), 1);
@@ -364,7 +364,7 @@ async fn forge_token_is_retried_while_home_is_offline() {
     keep_token(&scene.home).await;
     gitea.until(&scene.fleet.begin, "success").await;
     assert_eq!(renders(), 1);
-    // It is known now, and nobody asks before the next commit.
+    // The token is known now, and is not requested before the next commit.
     scene.home.reset_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(scene.home.requests().len(), 0, "{:?}", scene.home.requests());

@@ -1,4 +1,4 @@
-//! Commands about rollouts, by the real binary; `transcripts/rollout*.txt` show what they print.
+//! Rollout commands of the real binary; `transcripts/rollout*.txt` has their output.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -49,7 +49,7 @@ async fn app_sets_are_shown_as_they_change() {
             assert!(lines.any(has_it), "it ended without {word}");
         }
         until(&mut lines, "NAMESPACE  NAME  DESIRED  AVAILABLE  UNAVAILABLE  VERSION  STATUS   AGE");
-        // What runs is known before anything is shown.
+        // Running pods are known before the first output.
         let first = lines.next().expect("a line").expect("text");
         assert!(first.contains(" v3 ") && first.contains("Running"), "{first}");
         stage.run("sed -i s/v3/v4/ apps/bbcc/app.yaml && git commit -qam v4");

@@ -1,4 +1,4 @@
-//! `tutti init` and `tutti new`: what they write is accepted as it is, and runs.
+//! `tutti init` and `tutti new`: the written files pass lint and run.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn succeeds(folder: &Path, command: &str) -> String {
     output
 }
 
-/// Accepted after each step.
+/// Lint passes after each step.
 #[track_caller]
 fn writes(folder: &Path, command: &str, files: &[&str]) {
     let output = succeeds(folder, command);
@@ -161,7 +161,7 @@ fn tutti_becomes_an_app_of_its_repository() {
     let rights = succeeds(folder, "cluster rbac home --service-account tutti-system/tutti");
     assert!(rights.contains("resources: [namespaces]"), "{rights}");
 
-    // An embedded cluster takes all of it, and its pods are ready.
+    // An embedded cluster accepts all objects, and its pods are ready.
     let texts = crate::support::folders::read(folder);
     let changes: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     crate::support::repository::TestRepository::at(folder).commit("tutti", &changes);
@@ -194,7 +194,7 @@ fn tutti_is_added_to_existing_repository() {
     );
 }
 
-/// Commands that read Git alone.
+/// Commands that read only Git.
 #[test]
 fn routes_and_servers_are_listed() {
     let temporary = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Files encrypted with SOPS: they reach the clusters opened, and nothing else ever shows what is in them.
+//! Files encrypted with SOPS: clusters get them decrypted, and no output shows their content.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::support::wires::Wires;
 pub const KEY: &str = include_str!("../fixtures/sops/one.key");
 const OTHER_KEY: &str = include_str!("../fixtures/sops/two.key");
 pub const SECRET: &str = include_str!("../fixtures/sops/secret.yaml");
-/// A Service and a Secret that a cluster refuses for their values.
+/// A Service and a Secret whose values the cluster refuses.
 pub const REFUSED: &str = include_str!("../fixtures/sops/refused.yaml");
 /// Objects with values of the wrong type.
 const WRONG: &str = include_str!("../fixtures/sops/wrong.yaml");
@@ -27,7 +27,7 @@ const FILE: &str = "apps/shop/objects/secret.yaml";
 const NAMESPACE: (&str, &str) =
     ("apps/shop/objects/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n");
 
-/// What is encrypted in all of them, as it is and within base64 wherever it begins.
+/// The encrypted value, as text and at each offset in base64.
 const CANARIES: [&str; 4] =
     ["canary-4f1d-hunter2", "Y2FuYXJ5LTRmMWQtaHVudGVy", "NhbmFyeS00ZjFkLWh1bnRlc", "jYW5hcnktNGYxZC1odW50ZX"];
 
@@ -37,7 +37,7 @@ pub fn tells_nothing(what: &str, text: &str) {
         let found = text.lines().find(|line| line.contains(canary));
         assert_eq!(found, None, "{what} shows what is encrypted");
     }
-    // The identity itself.
+    // The identity.
     let identity = KEY.lines().find(|line| line.starts_with("AGE-")).expect("an identity");
     assert!(!text.contains(identity), "{what} shows the identity");
 }
@@ -74,7 +74,7 @@ impl Stage {
         self.folder.path()
     }
 
-    /// Runs with everything logged; what it printed, and its exit code.
+    /// Runs with full logging; returns output and exit code.
     fn run(&self, key: Option<&str>, arguments: &[&str]) -> (String, i32) {
         let mut command = program::tutti(self.path());
         command.env("RUST_LOG", "trace").args(arguments);
@@ -121,7 +121,7 @@ fn no_command_shows_what_is_encrypted() {
 
 #[test]
 fn nor_when_something_is_wrong_with_it() {
-    // A merge that loses what `sops` wrote below its documents.
+    // A merge dropped the lines that `sops` wrote below its documents.
     let lost = SECRET.split("\n---\n").map(|document| document.split("\nsops:\n").next().unwrap_or_default());
     let lost = lost.collect::<Vec<_>>().join("\n---\n") + "\n";
     let (said, code) = Stage::new(&lost).run(Some("key"), &["render", "--repo", "repo"]);
@@ -137,7 +137,7 @@ fn nor_when_something_is_wrong_with_it() {
     assert!(code == 3 && said.contains("error[E3302]"), "{code} {said}");
     let (said, code) = stage.run(None, &["render", "--repo", "repo"]);
     assert!(code != 0 && said.contains("error[E3301]"), "{code} {said}");
-    // Who checks a change need not be able to open it.
+    // Checking a change needs no decryption key.
     let (said, code) = stage.run(None, &["lint", "repo"]);
     assert!(code == 0 && said.contains("warning[E3301]"), "{code} {said}");
     std::fs::write(stage.path().join("key"), KEY.replace("AGE-SECRET-KEY-1", "AGE-SECRET-KEY-1Q"))
@@ -181,7 +181,7 @@ fn it_is_shown_to_whoever_asks_for_it() {
     assert!(!output.contains("sops:"), "{output}");
 }
 
-/// The controller with the identity, and a forge that it tells.
+/// The controller with the identity, and a forge for its statuses.
 async fn start(fleet: &Fleet) -> crate::support::fleet::Running {
     let keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
     fleet.start_with(&Wires::lasting(), |settings: &mut ControllerSettings| settings.keys = keys).await
@@ -219,7 +219,7 @@ async fn statuses_do_not_quote_refused_secret_values() {
     assert!(shown.contains("some of its values are encrypted"), "{shown}");
 }
 
-/// A container of another app of the namespace, that writes down what it was given.
+/// A container of another app in the namespace logs its Secret.
 #[tokio::test(start_paused = true)]
 async fn last_log_line_omits_encrypted_values() {
     let gitea = Gitea::start().await;

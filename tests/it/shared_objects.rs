@@ -1,4 +1,4 @@
-//! One object in two apps of one cluster: one app keeps it, the other is refused that object alone.
+//! One object in two apps of one cluster: one app keeps it, and the other is refused this object only.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ async fn plan_promises_what_the_owner_makes() {
     }
 }
 
-/// Whose the live object is decides, and not the order of the files; the newcomer gets it when the owner drops it.
+/// The live object's owner decides, not the order of the files. The second app gets it when the owner drops it.
 #[tokio::test]
 async fn newcomer_waits_until_owner_drops() {
     let (b, shop, first) = (objects("shop", "b"), namespace("shop"), config_map("m", "of b"));

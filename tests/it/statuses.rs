@@ -1,4 +1,4 @@
-//! What the commit says on the forge, word for word.
+//! Commit statuses on the forge, word for word.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn fleet(gitea: &Gitea, more: &[(&str, &str)]) -> Fleet {
     Fleet::new(&["bj1", "gz1"], &files)
 }
 
-/// What was said of a commit in the end, and but once.
+/// Asserts the last status of a commit, posted once.
 fn check(gitea: &Gitea, revision: &Revision, expected: &str) {
     assert_eq!(gitea.verdict(revision), expected);
 }
@@ -57,7 +57,7 @@ async fn success_is_final() {
     let running = fleet.start().await;
     gitea.until(&fleet.begin, "success").await;
     let posts = gitea.posts();
-    // A cluster that goes away later is not this commit's doing.
+    // A cluster that goes offline later does not affect this commit.
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
@@ -93,15 +93,14 @@ async fn mistake_is_reported_on_its_commit_with_position() {
     gitea.until(&revision, "failure").await;
     let expected = "failure apps/web/app.yaml:10:3: unknown field `prot` in `spec`";
     check(&gitea, &revision, expected);
-    // The next commit did not make it.
+    // The next commit did not introduce it.
     let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
     gitea.until(&words, "success").await;
     check(&gitea, &words, "success no change for this ring");
     check(&gitea, &revision, expected);
 }
 
-/// What a commit changes is held back by somebody else's mistake, and it is no success. The last word about it when that is
-/// mended.
+/// Another commit's mistake holds back the change, which fails. Returns the last status after the fix.
 async fn held_back(path: &str, mend: &str, wrong: &str, change: (&str, &str), expected: &str) -> String {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[("rings.yaml", RINGS), (path, mend)]);
@@ -127,7 +126,7 @@ async fn change_on_cluster_with_invalid_file_fails() {
     let expected =
         "failure gz1 default/web: error[E1201]: unknown field `colour` at clusters/gz1.yaml:5:1, 1/2 healthy";
     let last = held_back("clusters/gz1.yaml", &mend, &wrong, (WEB, &web), expected).await;
-    // What the other cluster lacked belongs to the commit that mended its file.
+    // The remaining change on the other cluster belongs to the commit that fixed its file.
     assert_eq!(last, "success 1 app healthy on 1 cluster");
 }
 
@@ -137,7 +136,7 @@ async fn change_of_invalid_app_fails() {
     let wrong = format!("{mend}  prot: 8080\n");
     let values = ("apps/web/layer/values.yaml", "replicas: 2\n");
     let expected = "failure bj1 default/web: error[E1201]: unknown field `prot` in `spec` at apps/web/app.yaml:10:3, 0/2 healthy";
-    // All of the app belongs to the commit that mended it.
+    // The whole app belongs to the commit that fixed it.
     assert_eq!(held_back(WEB, &mend, &wrong, values, expected).await, expected);
 }
 
@@ -191,7 +190,7 @@ async fn a_restart_says_nothing_again() {
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(gitea.posts(), posts);
 
-    // A failure that still stands is not said again either, and is lifted when it is mended.
+    // A lasting failure is not posted again, and succeeds once it is fixed.
     let bad = component("web", "registry.example.com/web:broken-1");
     let broken = fleet.push(&running, "A bad image", &[(WEB, Some(&bad))]).await;
     gitea.until(&broken, "failure").await;

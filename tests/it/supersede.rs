@@ -1,4 +1,4 @@
-//! A newer revision while an older one is still on its way.
+//! A newer revision arrives while an older one is being applied.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn the_older_revision_starts_nothing_more() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea.instance());
     let bj1 = fleet.cluster("bj1");
-    // The first revision gets stuck in its first phase, configuration; workloads come after it.
+    // The first revision blocks in its first phase, configuration; workloads come later.
     let config = RequestMatch::writes().resource("configmaps");
     bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(20)));
     let running = fleet.start().await;
@@ -46,13 +46,13 @@ async fn the_older_revision_starts_nothing_more() {
     running.converged(&revision).await;
     gitea.until(&revision, "success").await;
 
-    // The Deployment was never what the first revision said.
+    // The Deployment of the first revision was never applied.
     let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(web["metadata"]["generation"], 1);
     assert_eq!(web["metadata"]["annotations"]["tutti.dev/revision"], revision.as_str());
     assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
     assert_eq!(bj1.count_requests(&config), 2);
-    // What the first one wrote last is not told of the second.
+    // The last write of the first revision is not reported for the second.
     let writes = running.overview.borrow().writes.clone();
     assert_eq!((writes.created, writes.configured), (1, 1));
 
@@ -77,7 +77,7 @@ async fn only_the_last_of_many_pushes_is_applied() {
     running.converged(&revision).await;
     let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image").unwrap(), "registry.example.com/web:9");
-    // The first may have been on its way already; those between are never seen.
+    // The first may already be in progress; those between are never seen.
     let writes = fleet.cluster("bj1").count_requests(&RequestMatch::writes());
     assert!(writes <= 2, "{:?}", fleet.counted());
 }
@@ -112,7 +112,7 @@ async fn older_commit_of_another_app_is_reported_completely() {
     gitea.assert_nothing_repeated();
 }
 
-/// Waits until an apply of the ConfigMap is under way, and then some.
+/// Waits until an apply of the ConfigMap is in progress.
 async fn under_way(fleet: &Fleet, config: &RequestMatch) {
     while fleet.cluster("bj1").count_requests(config) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -120,7 +120,7 @@ async fn under_way(fleet: &Fleet, config: &RequestMatch) {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
-/// It starts, and its first write of a ConfigMap is answered after 25 s. And which writes that are.
+/// Starts; the first write of a ConfigMap takes 25 s. Returns a match for these writes.
 async fn stuck(fleet: &Fleet) -> (Running, RequestMatch) {
     let config = RequestMatch::writes().resource("configmaps");
     fleet.cluster("bj1").fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
@@ -175,7 +175,7 @@ async fn conflict_is_not_retried_after_git_changes() {
     running.converged(&revision).await;
     let map = live::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
     assert_eq!(map["data"]["value"], "third");
-    // One of the second commit and two of the third: refused, and taken back by force.
+    // One of the second commit and two of the third: refused, and then forced.
     let requests = fleet.requests();
     let applies =
         requests.iter().map(|(_, it)| it).filter(|it| it.verb == "apply" && it.resource == "configmaps");
@@ -183,7 +183,7 @@ async fn conflict_is_not_retried_after_git_changes() {
     assert_eq!(by_force, [false, false, true]);
 }
 
-/// While a commit is applied another one takes over, and is itself taken back.
+/// Another commit becomes the head while one is applied, and is itself reverted.
 async fn taken_back(path: &str, text: &str) {
     let fleet = fleet(INSTANCE);
     let bj1 = fleet.cluster("bj1");
@@ -215,7 +215,7 @@ async fn head_is_applied_after_maintenance_is_reverted() {
     taken_back("clusters/bj1.yaml", &maintaining).await;
 }
 
-/// A write to bj1 is refused after 25 s; meanwhile a commit changes `path`. How often it is sent within 10 s of the answer.
+/// A write to bj1 is refused after 25 s; a commit changes `path` meanwhile. Returns the sends within 10 s of the refusal.
 async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
     let fleet = Fleet::new(
         &["bj1", "sh1"],
@@ -284,7 +284,7 @@ async fn lookups_of_older_revision_delay_nothing() {
     let change = [("apps/settings/objects/maps.yaml", Some(&*second))];
     let revision = fleet.push(&running, "Second", &change).await;
     tokio::time::sleep(Duration::from_secs(75)).await;
-    // Eight side by side, each with two answers of half a minute: the newer revision begins with the same ones.
+    // Eight in parallel, each with two responses of half a minute: the newer revision starts with the same objects.
     let requests = fleet.requests().into_iter().filter(|(_, it)| it.verb == "get");
     let names: BTreeSet<String> = requests.map(|(_, it)| it.name).collect();
     assert!(names.contains("map-00") && names.iter().all(|name| name.as_str() < "map-08"), "{names:?}");

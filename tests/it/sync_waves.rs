@@ -1,4 +1,4 @@
-//! Objects of an app that come wave by wave, as their annotations say, and go the other way.
+//! Objects of an app are applied wave by wave, as annotated, and deleted in reverse.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::manifests::{self, config_map, deployment, objects};
 const APP: &str = "apps/shop/app.yaml";
 const MANIFESTS: &str = "apps/shop/objects/all.yaml";
 
-/// As Argo CD's users have it, and as ours.
+/// With the annotation of Argo CD, or with ours.
 fn in_wave(manifest: &str, annotation: &str, wave: i16) -> String {
     let place = format!("namespace: default, annotations: {{{annotation}: \"{wave}\"}}}}\n");
     let made = manifest.replacen("namespace: default}\n", &place, 1);
@@ -55,7 +55,7 @@ fn fleet_with(
     Fleet::with(clusters, &[&files[..], more].concat(), options)
 }
 
-/// What was applied or deleted of the shop, in this order.
+/// Applies and deletes of the shop's objects, in order.
 fn written(fleet: &Fleet) -> Vec<String> {
     let requests = fleet.requests().into_iter();
     let writes = requests.filter(|(_, it)| matches!(it.verb.as_str(), "apply" | "delete"));
@@ -69,7 +69,7 @@ async fn says(fleet: &Fleet, running: &Running, phase: TargetPhase, words: &str)
         shop.phase == phase && shop.detail.contains(words)
     };
     running.until(words, |now| !now.targets.is_empty() && is_said(now)).await;
-    // It stays so: nothing of what comes later is written.
+    // The state lasts: no later wave is written.
     tokio::time::sleep(Duration::from_secs(1_200)).await;
     assert!(is_said(&running.overview.borrow()), "{:?}", written(fleet));
 }
@@ -90,7 +90,7 @@ async fn unhealthy_wave_holds_the_later_waves() {
     fleet.push(&running, "Both change", &[(MANIFESTS, Some(&changed))]).await;
     says(&fleet, &running, TargetPhase::Degraded, "store").await;
     assert_eq!(written(&fleet), ["apply store"]);
-    // What is there as rendered waits for nothing.
+    // An object that exists as rendered waits for nothing.
     let bj1 = fleet.cluster("bj1");
     live::scale_as(bj1, "kubectl", "web", 5).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -113,7 +113,7 @@ async fn the_last_wave_goes_first() {
     assert_eq!(left.into_keys().collect::<Vec<_>>(), ["ConfigMap default/own"]);
 }
 
-/// An operator that takes a minute to start, and what it serves: nothing in Git defines that.
+/// An operator that starts in a minute, and an object of its kind: Git has no definition of it.
 fn operator_and_account() -> String {
     let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");
     let account = "\
@@ -176,7 +176,7 @@ async fn kind_that_no_wave_defines_is_refused() {
     assert_eq!(written(&fleet), ["apply operator"]);
 }
 
-/// Where kinds of several waves are missing, those of each are waited for when its turn comes, however long the one before took.
+/// Each wave waits for its own missing kinds, however long earlier waves took.
 #[tokio::test(start_paused = true)]
 async fn each_wave_is_given_time_for_its_kinds() {
     let widget = "\
@@ -200,7 +200,7 @@ spec: {size: 1}
     running.converged(&fleet.begin).await;
 }
 
-/// What was not there when its app came, and has waited since, may be somebody's by the time its wave comes.
+/// An object that was missing before its wave may have been created by others meanwhile.
 #[tokio::test(start_paused = true)]
 async fn waiting_object_is_looked_up_before_its_write() {
     let fleet = fleet_of(&config_map("default", "zero", "first"));
@@ -210,7 +210,7 @@ async fn waiting_object_is_looked_up_before_its_write() {
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     tokio::time::sleep(at).await;
-    // The first try does not reach the cluster, and the answer to the second is lost: only a lookup finds it.
+    // The first attempt does not reach the cluster and the second response is lost: only a lookup finds the object.
     let applies = || RequestMatch::any().verb("apply").name("first");
     bj1.fail_nth(applies(), 0, Fault::DropBefore);
     bj1.fail_nth(applies(), 1, Fault::DropAfter);
@@ -224,7 +224,7 @@ async fn waiting_object_is_looked_up_before_its_write() {
     assert_eq!(second["metadata"]["labels"], serde_json::Value::Null);
 }
 
-/// The waves of one app order nothing of another: an operator of a late wave goes after what it has to clean up.
+/// Waves order only objects of their own app: an operator in a late wave is deleted after the objects it cleans up.
 #[tokio::test(start_paused = true)]
 async fn a_removed_cluster_is_emptied_by_phases() {
     let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");

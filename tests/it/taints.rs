@@ -1,5 +1,5 @@
-//! Taints of clusters: what is new does not come (NoSchedule), what is there goes (NoExecute), and who tolerates them is left
-//! alone by both.
+//! Taints of clusters: new apps are kept out (NoSchedule), running apps are removed (NoExecute), apps with tolerations
+//! are not affected.
 
 use std::time::Duration;
 
@@ -86,13 +86,13 @@ async fn no_schedule_keeps_new_apps_out() {
     assert_eq!(value(&fleet, "bj2", "old").await.as_deref(), Some("second"));
     running.stop().await;
 
-    // Another process judges alike.
+    // A new process decides the same.
     let running = fleet.start().await;
     let now = running.converged(&revision).await;
     assert_eq!(target(&now, "bj2", "default/new").phase, TargetPhase::KeptOut);
     assert_eq!(target(&now, "bj2", "default/old").phase, TargetPhase::Running);
 
-    // It goes, and they come.
+    // The taint is removed: the apps are applied.
     let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
     running.converged(&lifted).await;
     assert_eq!(value(&fleet, "bj2", "new").await.as_deref(), Some("first"));
@@ -120,7 +120,7 @@ async fn no_execute_removes_intolerant_apps_and_restores_them() {
     running.stop().await;
 }
 
-/// The safeties of deletes hold: what would run nowhere waits for an approval.
+/// Delete safety applies: an app that would run nowhere waits for an approval.
 #[tokio::test(start_paused = true)]
 async fn app_without_cluster_stays_until_approved() {
     let fleet = fleet();
@@ -139,7 +139,7 @@ async fn app_without_cluster_stays_until_approved() {
     running.stop().await;
 }
 
-/// An app that moves to a cluster which does not take it stays where it is.
+/// An app that moves to a cluster that keeps it out stays where it is.
 #[tokio::test(start_paused = true)]
 async fn old_cluster_is_kept_while_target_is_tainted() {
     let fleet = fleet();

@@ -1,18 +1,18 @@
-//! The rules of the house that a compiler does not know.
+//! Rules for the source tree that the compiler does not check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Longest file, in lines.
+/// Lines of the longest file.
 const NONE_ABOVE: usize = 700;
 /// At least 90 of 100 files are not longer.
 const MOST_BELOW: usize = 400;
-/// Ratcheted down to 150 and never up.
+/// May only decrease, down to 150.
 const MEDIAN_BELOW: usize = 150;
 
-/// Folders of text that is written by hand. Of `tests` only the Rust files: data may hold anything.
+/// Folders with hand-written text. In `tests` only Rust files: data may contain anything.
 const FOLDERS: [&str; 9] =
     ["charts", "crates", "deploy", "docs", "examples", "src", "tests", "tools", "xtask"];
 
@@ -20,7 +20,7 @@ const DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SHORTCOMINGS.md", "LICENSE"];
 
 struct File {
-    /// From the root of the checkout, with `/`.
+    /// Relative to the checkout's root, with `/`.
     path: String,
     text: String,
 }
@@ -43,7 +43,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files of [`FOLDERS`] and of the root itself that are text written by hand.
+/// All hand-written text files of [`FOLDERS`] and of the root.
 fn files() -> Vec<File> {
     let mut paths: Vec<PathBuf> = entries(root()).into_iter().filter(|path| path.is_file()).collect();
     let mut folders: Vec<PathBuf> =
@@ -144,7 +144,7 @@ fn lines_end_where_their_text_ends() {
 
 #[test]
 fn nothing_is_left_to_do() {
-    // In two parts, or this file would find itself.
+    // Split, or this file would match.
     let banned = [
         concat!("todo", "!("),
         concat!("unimplemented", "!("),
@@ -205,14 +205,14 @@ fn dependencies_say_why() {
     none("dependencies without a comment", &found);
 }
 
-/// Dependencies of a manifest that have no comment: on their line, or on the line before.
+/// Dependencies of a manifest without a comment on their line or the line before.
 fn unexplained(manifest: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut inside = false;
     let mut before = "";
     for (index, line) in manifest.lines().enumerate() {
         if let Some(section) = line.strip_prefix('[') {
-            // Of the workspace only versions are kept; each crate says why it takes one.
+            // The workspace table only sets versions; each crate explains its dependencies.
             inside = section.trim_end_matches(']').ends_with("dependencies")
                 && section != "workspace.dependencies]";
         } else if inside
@@ -261,7 +261,7 @@ fn links_of_pages_lead_somewhere() {
     none("links that lead nowhere", &found);
 }
 
-/// Lines outside of fenced blocks, with their numbers.
+/// Lines outside fenced blocks, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -279,7 +279,7 @@ fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Names of headings, as a forge makes them.
+/// Heading anchors as a forge creates them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let lines = prose(text).map(|(_, line)| line).filter(|line| line.starts_with('#'));
     let headings = lines.map(|line| line.trim_start_matches('#'));
@@ -291,7 +291,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(name).collect()
 }
 
-/// A path as it is written in a page, from the root of the checkout.
+/// A link of a page, relative to the checkout's root.
 fn beside(page: &str, path: &str) -> String {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();

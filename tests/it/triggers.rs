@@ -1,4 +1,4 @@
-//! From what Drone and Woodpecker send to one changed line of a file, and steps of theirs that call a trigger.
+//! From deliveries of Drone and Woodpecker to one changed line of a file, and pipeline steps that call a trigger.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ fn repository() -> (Fleet, Snapshot) {
     (fleet, snapshot)
 }
 
-/// What a receiver makes of a delivery.
+/// The hint that a receiver reads from a delivery.
 async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>, String)) -> WebhookHint {
     let (sender, mut hints) = mpsc::channel(1);
     let state = HooksState::new(sender, Metrics::default());
@@ -139,7 +139,7 @@ async fn woodpecker_step_changes_one_image_only() {
     assert_eq!((commit.message.as_deref(), commit.author.as_deref()), (Some("Release 1.8.0"), Some("li")));
 }
 
-/// What a step of a pipeline sends, and how it ends.
+/// Request and result of a pipeline step.
 async fn step(variables: BTreeMap<&'static str, String>) -> (Value, (String, String, i32)) {
     let (sender, mut sent) = mpsc::channel::<Bytes>(1);
     let answer = async move |body: Bytes| {

@@ -1,4 +1,4 @@
-//! A remote whose branch goes back: a copy that is behind for a moment, or somebody who means it.
+//! A remote whose branch is reset: an outdated copy for a moment, or a deliberate reset.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::waking::hint;
 
 const WORDS: &str = "the branch does not go on from its last commit";
 
-/// A controller that reads a remote, and the two commits that it has read: the second one adds an object.
+/// A controller that has read two commits of a remote; the second adds an object.
 async fn two_commits() -> (Fleet, Running, tempfile::TempDir, [Revision; 2]) {
     let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
     let fleet =

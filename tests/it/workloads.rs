@@ -1,4 +1,4 @@
-//! Every type of workload, from the layers that the program ships to pods.
+//! All workload types, from shipped layers to pods.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ async fn every_shipped_layer_comes_to_healthy_objects() {
     let fleet = Fleet::new(&["bj1"], &files);
     let running = fleet.start().await;
     let cluster = fleet.cluster("bj1");
-    // All others are well, and these wait for the controller that OpenKruise would be.
+    // All others are healthy; these wait for the controller of OpenKruise.
     let waits = |it: &TargetReport| it.phase == TargetPhase::Progressing;
     let now = running
         .until("those of OpenKruise alone not healthy", |now| {
