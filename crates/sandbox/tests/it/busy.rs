@@ -1,4 +1,4 @@
-//! A busy cluster runs the same way twice: every byte of every watch, every request.
+//! A busy cluster gives the same run twice: every byte of every watch, and every request.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -35,7 +35,7 @@ async fn send(sandbox: &Sandbox, method: Method, path: &str, body: &Value) -> Op
     answer.ok().map(|answer| answer.status())
 }
 
-/// Watches for ever; what was seen is kept by watch.
+/// Watches forever; stores the received bytes by watch.
 async fn watch(sandbox: Sandbox, number: usize, seen: Seen) {
     let path = format!("{}?watch=true&allowWatchBookmarks=true", WATCHED[number]);
     loop {

@@ -1,4 +1,4 @@
-//! Discovery, legacy and aggregated, gives the same kinds.
+//! Legacy and aggregated discovery return the same kinds.
 
 use kube::discovery::{Discovery, Scope};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
-//! Pods that fail, in the words of a kubelet and a scheduler.
+//! Failing pods, with the texts of a kubelet and a scheduler.
 //!
-//! The sandbox alone: no real kubelet is asked, here or in the contract (the kubelets of the live tier
-//! are played too), so reasons, back-offs and messages are as true as whoever wrote them down.
+//! Only the sandbox: neither these tests nor the contract use a real kubelet (those of the live tier are simulated too), so
+//! reasons, back-offs and messages are as correct as their source.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn options() -> SandboxOptions {
     }
 }
 
-/// `phase`, then of each container what it does, its restarts, and how it ended before.
+/// `phase`, and for each container its state, restarts and last termination.
 fn of_pod(object: &Value) -> String {
     let status = &object["status"];
     let mut parts = vec![status["phase"].as_str().unwrap_or("").to_owned()];
@@ -207,7 +207,7 @@ async fn scheduling_gate_holds_a_pod_until_removed() {
     assert_eq!(api.get("one").await.unwrap().status.unwrap().phase.as_deref(), Some("Running"));
 }
 
-/// Pods tell when their time is over, not when somebody asked for it.
+/// The deletion timestamp is the end of the grace period, not the time of the delete.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_ends_says_when() {
     let (_sandbox, client) = with(options());
@@ -244,7 +244,7 @@ async fn a_slow_end_takes_the_whole_grace_period() {
     );
 }
 
-/// `reason xcount: message` of the events about a pod, in the order in which they were first told.
+/// `reason xcount: message` of a pod's events, in the order of their first occurrence.
 async fn events(client: &Client) -> Vec<String> {
     let api: Api<Event> = Api::default_namespaced(client.clone());
     let mut events = api.list(&ListParams::default()).await.unwrap().items;
@@ -272,7 +272,7 @@ async fn pod_lifecycle_events_expire() {
             "Failed x3: Error: ImagePullBackOff"
         ]
     );
-    // with nothing left to tell, nothing is kept
+    // without events nothing is stored
     let api: Api<Pod> = Api::default_namespaced(client.clone());
     api.delete("one", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2 * 3600)).await;

@@ -1,4 +1,4 @@
-//! Clusters that are down, requests that fail.
+//! Unreachable clusters and failing requests.
 
 use futures::StreamExt;
 use kube::api::{PostParams, WatchParams};
