@@ -107,7 +107,7 @@ async fn adopted_deployment_keeps_its_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_says_what_a_takeover_changes() {
+async fn plan_shows_the_changes_of_an_adoption() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let check = async |theirs: &str, expected: &str| {
         let fleet = fleet(&adopting(), &manifest);
@@ -308,7 +308,7 @@ async fn adoption_keeps_replicas_that_git_omits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_of_unknown_origin_are_overruled() {
+async fn adoption_overwrites_fields_of_unknown_origin() {
     let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
     let bj1 = fleet.cluster("bj1");
     live::create_as(bj1, "Mozilla", &config_map("default", "one", "theirs")).await;
@@ -319,7 +319,7 @@ async fn fields_of_unknown_origin_are_overruled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_controller_made_is_not_taken_over() {
+async fn objects_of_controllers_are_not_adopted() {
     let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
     let bj1 = fleet.cluster("bj1");
     let owner = live::create_as(bj1, TOOL, &config_map("default", "maker", "a")).await;
@@ -337,7 +337,7 @@ async fn what_a_controller_made_is_not_taken_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_does_not_quote_what_is_encrypted() {
+async fn refused_adoption_does_not_quote_encrypted_values() {
     let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
     let bj1 = fleet.cluster("bj1");
     let service = |of_type: &str| {

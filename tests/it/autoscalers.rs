@@ -146,7 +146,7 @@ async fn check(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, sa
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_are_left_to_an_autoscaler_in_git() {
+async fn autoscaler_in_git_keeps_its_replicas() {
     check(AUTOSCALER, |name| SandboxOptions::instant(name), true).await;
 }
 
@@ -268,7 +268,7 @@ async fn oldest_release_keeps_autoscaler_write_before_repair() {
 
 /// The embedded cluster's own autoscaler runs.
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_that_scales_is_in_nobodys_way() {
+async fn autoscaling_causes_no_repairs() {
     let scene = Scene::new(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
     for (load, image) in [("6", "web:2"), ("3", "web:3")] {
         let wish = json!({"metadata": {"annotations": {"sim.tutti.dev/replicas": load}}});

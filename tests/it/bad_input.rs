@@ -75,7 +75,7 @@ async fn check(mistake: &[Change<'_>], expected: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_repository() {
+async fn missing_repository_is_reported() {
     let folder = tempfile::tempdir().expect("folder");
     let mut options = TestRepository::empty().options();
     options.url = folder.path().display().to_string();
@@ -125,7 +125,7 @@ async fn mistake_in_instance_or_rings_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repository_without_a_commit() {
+async fn repository_without_commits_is_reported() {
     let fleet = fleet();
     let empty = TestRepository::empty();
     let origin = ManifestOrigin::Repository(empty.open().await);
@@ -140,7 +140,7 @@ async fn a_repository_without_a_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn yaml_that_is_none() {
+async fn invalid_yaml_is_reported() {
     check(
         &[("apps/bad/app.yaml", Some("apiVersion: tutti.dev/v1alpha1\nkind: {Component\n"))],
         &["error[E1102]: invalid YAML: did not find expected ',' or '}' at apps/bad/app.yaml:3:1"],
@@ -149,7 +149,7 @@ async fn yaml_that_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_field() {
+async fn unknown_field_is_reported() {
     let bad = component("bad", "registry.example.com/bad:1") + "  prot: 8080\n";
     check(
         &[("apps/bad/app.yaml", Some(&bad))],
@@ -169,7 +169,7 @@ async fn mistake_in_running_app_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_template_variable() {
+async fn unknown_template_variable_is_reported() {
     check(
         &[("apps/web/layer/more.yaml.j2", Some("# A comment.\nname: {{ app.nmae }}\n"))],
         &["error[E3002]: app.nmae is undefined in apps/web/layer/more.yaml.j2 at apps/web/layer/more.yaml.j2:2:10"],
@@ -178,12 +178,12 @@ async fn an_unknown_template_variable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_template_that_is_none() {
+async fn invalid_template_is_reported() {
     check(&[("apps/web/layer/more.yaml.j2", Some("{% if app.name %}\nname: x\n"))], &["error[E3001]: apps/web/layer/more.yaml.j2 is not a template: unexpected end of input, expected end of block at apps/web/layer/more.yaml.j2:1:18"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_manifests_with_one_name() {
+async fn duplicate_manifest_name_is_reported() {
     check(
         &[("apps/second/app.yaml", Some(&component("web", "registry.example.com/other:1")))],
         &["error[E2001]: the app default/web has a manifest already, at apps/web/app.yaml:3:18 at apps/second/app.yaml:3:18"],
@@ -192,7 +192,7 @@ async fn two_manifests_with_one_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_without_its_kubeconfig() {
+async fn missing_kubeconfig_is_reported() {
     let fleet = fleet();
     let running = fleet.start().await;
     let revision = fleet.push(&running, "A third", &[("clusters/hk1.yaml", Some(&cluster("hk1")))]).await;
@@ -210,7 +210,7 @@ async fn a_cluster_without_its_kubeconfig() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_refuses_the_credentials() {
+async fn refused_credentials_are_reported() {
     let fleet = fleet();
     fleet.cluster("gz1").fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
     let running = fleet.start().await;
@@ -244,7 +244,7 @@ async fn ended_run_names_the_missing_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_never_changes() {
+async fn immutable_field_change_is_refused() {
     let fleet = fleet();
     let running = fleet.start().await;
     let first = deployment("default", "db", "db", "registry.example.com/db:1");
@@ -261,7 +261,7 @@ async fn a_field_that_never_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_somebody_else_owns() {
+async fn foreign_field_is_refused() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -347,7 +347,7 @@ async fn invalid_variable_value_is_refused_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_somebody_elses() {
+async fn foreign_object_is_refused_until_deleted() {
     let fleet = fleet();
     // The values are equal, so an apply would adopt the object without a conflict.
     live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "first")).await;

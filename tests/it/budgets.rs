@@ -30,7 +30,7 @@ fn fleet() -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_changed_costs_nothing() {
+async fn unchanged_fleet_costs_no_requests() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -41,7 +41,7 @@ async fn nothing_changed_costs_nothing() {
 
 /// An idle process sends twelve probes a minute and renews each watch once in four minutes.
 #[tokio::test(start_paused = true)]
-async fn nothing_changed_costs_probes_and_renewals_of_watches() {
+async fn idle_process_sends_only_probes_and_watches() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -78,7 +78,7 @@ async fn nothing_changed_costs_probes_and_renewals_of_watches() {
 
 /// Events of a watch show that its cluster answers.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_whose_watches_deliver_is_hardly_probed() {
+async fn busy_watches_replace_probes() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -108,7 +108,7 @@ fn renders(log: &Log) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_changes_nothing_rendered_costs_nothing() {
+async fn commit_without_rendered_changes_sends_no_requests() {
     let log = Log::keep_all();
     let fleet = fleet();
     let running = fleet.start().await;
@@ -208,7 +208,7 @@ async fn many_new_objects_cost_one_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_to_prune_cost_one_delete_each() {
+async fn removed_objects_cost_one_delete_each() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -84,7 +84,7 @@ async fn later_definition_adds_the_objects_that_need_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_is_replaced_deletes_nothing() {
+async fn replaced_definition_deletes_nothing() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/guarded.yaml.j2", GUARDED)];
     let fleet = Fleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");

@@ -34,7 +34,7 @@ fn waiting(overview: &Overview) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_deletes_wait_until_they_are_approved() {
+async fn many_deletes_wait_for_an_approval() {
     let (fleet, running, approval) = over_the_cap().await;
     assert_eq!(approval.objects.len(), MANY);
     let now = running.overview.borrow().clone();
@@ -182,7 +182,7 @@ async fn offline_cluster_frees_no_deletes_on_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_another_render_is_void() {
+async fn approval_of_another_render_is_void() {
     let (fleet, running, mut approval) = over_the_cap().await;
     approval.rendered = Digest::of(b"something else");
     let file = approval_to_yaml(&approval);
@@ -214,7 +214,7 @@ async fn approval_is_void_when_the_render_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_some_frees_only_those() {
+async fn partial_approval_frees_only_its_objects() {
     let (fleet, running, mut approval) = over_the_cap().await;
     approval.objects.truncate(6);
     let file = approval_to_yaml(&approval);

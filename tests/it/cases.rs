@@ -29,12 +29,12 @@ fn mistakes(case: &str) -> Vec<String> {
 }
 
 #[test]
-fn selector_that_lost_its_value_is_refused() {
+fn selector_without_value_is_refused() {
     assert_eq!(mistakes("emptied-selector"), ["E1202 apps/a/app.yaml:11:7 `names` has no value"]);
 }
 
 #[test]
-fn mistake_of_some_clusters_names_them() {
+fn mistake_names_its_clusters() {
     let found = lint("label-missing-on-some");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
@@ -145,7 +145,7 @@ fn layer_values_reach_charts_only_on_request() {
 }
 
 #[test]
-fn definition_that_two_subcharts_bring_is_one() {
+fn definition_in_two_subcharts_is_merged() {
     if !with_charts() {
         return;
     }
@@ -220,7 +220,7 @@ async fn stage(case: &str) -> program::Stage {
 }
 
 #[tokio::test]
-async fn one_run_makes_what_its_own_definitions_allow() {
+async fn one_run_creates_definitions_and_their_objects() {
     if !with_charts() {
         return;
     }
@@ -232,7 +232,7 @@ async fn one_run_makes_what_its_own_definitions_allow() {
 }
 
 #[tokio::test]
-async fn hook_of_upgrades_waits_for_the_first_upgrade() {
+async fn upgrade_hook_waits_for_the_first_upgrade() {
     if !with_charts() {
         return;
     }

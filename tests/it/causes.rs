@@ -221,7 +221,7 @@ async fn scheduler_message_fails_nothing_before_the_deadline() {
 
 /// Scaled from 2 to 5 while an old pod with many restarts misses a probe: the commit does not fail.
 #[tokio::test(start_paused = true)]
-async fn restarts_of_long_ago_fail_no_commit() {
+async fn old_restarts_fail_no_commit() {
     let plain = deployment(json!({}));
     let fleet = fleet(&plain);
     let running = fleet.start().await;
@@ -424,7 +424,7 @@ async fn refusal_stays_reported_while_events_are_unavailable() {
 
 /// A Job fails immediately and the server lists pods slowly: the cause exists but is not known yet.
 #[tokio::test(start_paused = true)]
-async fn a_cause_that_is_searched_is_announced() {
+async fn pending_search_for_a_cause_is_shown() {
     let template = template(IMAGE, json!({"sim.tutti.dev/fail": "crash-loop"}), "Never");
     let fleet = fleet(&workload("batch/v1", "Job", json!({"backoffLimit": 0, "template": template})));
     let namespace = Some("default".to_owned());
@@ -542,7 +542,7 @@ async fn failures_in_one_namespace_need_few_lists() {
 
 /// A quota prevents all pods of a namespace: one list of events serves them all.
 #[tokio::test(start_paused = true)]
-async fn events_about_many_take_few_lists() {
+async fn events_of_many_objects_need_few_lists() {
     let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
     let files: Vec<(String, String)> = (0..40)
         .flat_map(|number| {

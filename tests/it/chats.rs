@@ -67,7 +67,7 @@ fn lost(outcome: &SendOutcome, words: &str) {
 }
 
 #[tokio::test]
-async fn feishu_takes_what_is_signed() {
+async fn feishu_accepts_signed_messages() {
     let chat = Chat::start().await;
     let right = chat.feishu(Some(SECRET));
     assert_eq!(told(&chat, &right, 0).await, SendOutcome::Sent(None));
@@ -85,7 +85,7 @@ async fn feishu_takes_what_is_signed() {
 }
 
 #[tokio::test]
-async fn dingtalk_takes_signed_messages_within_its_limit() {
+async fn dingtalk_accepts_signed_messages_within_its_limit() {
     let chat = Chat::start().await;
     let right = chat.dingtalk(Some(SECRET));
     refused(&told(&chat, &chat.dingtalk(Some("wrong")), 0).await, "sign not match");
@@ -105,7 +105,7 @@ async fn dingtalk_takes_signed_messages_within_its_limit() {
 }
 
 #[tokio::test]
-async fn slack_changes_its_message_in_place() {
+async fn slack_message_is_updated_in_place() {
     let chat = Chat::start().await;
     let right = chat.slack(TOKEN);
     refused(&told(&chat, &chat.slack("xoxb-wrong"), 0).await, "invalid_auth");
@@ -130,7 +130,7 @@ async fn slack_changes_its_message_in_place() {
 }
 
 #[tokio::test]
-async fn slack_says_how_long_to_wait() {
+async fn slack_retry_after_is_obeyed() {
     let chat = Chat::start().await;
     let right = chat.slack(TOKEN);
     for number in 0..60 {
@@ -140,7 +140,7 @@ async fn slack_says_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn other_programs_take_what_is_signed() {
+async fn generic_webhook_accepts_signed_messages() {
     let chat = Chat::start().await;
     let right = chat.generic(Some(KEY));
     assert_eq!(told(&chat, &right, 7).await, SendOutcome::Sent(None));
@@ -155,7 +155,7 @@ async fn other_programs_take_what_is_signed() {
 }
 
 #[tokio::test]
-async fn unwell_services_are_asked_again_later() {
+async fn failing_services_are_retried_later() {
     let chat = Chat::start().await;
     for target in
         [chat.feishu(Some(SECRET)), chat.dingtalk(Some(SECRET)), chat.slack(TOKEN), chat.generic(Some(KEY))]
@@ -189,14 +189,14 @@ async fn unwell_services_are_asked_again_later() {
 
 /// The clock skips the timeout.
 #[tokio::test(start_paused = true)]
-async fn services_that_hang_are_left() {
+async fn hanging_services_time_out() {
     let chat = Chat::start().await;
     chat.set_fault(Fault::Hangs);
     lost(&told(&chat, &chat.feishu(Some(SECRET)), 0).await, "feishu does not answer");
 }
 
 #[tokio::test]
-async fn errors_do_not_repeat_the_address() {
+async fn errors_hide_the_address() {
     let client = client().expect("a client");
     let now = Timestamp::now();
     // No server listens there.
@@ -211,7 +211,7 @@ async fn errors_do_not_repeat_the_address() {
 
 #[cfg(not(feature = "mail"))]
 #[tokio::test]
-async fn builds_without_mail_say_so() {
+async fn build_without_mail_reports_it() {
     let client = client().expect("a client");
     let target = ResolvedService::Email {
         url: "smtps://li:pw@mail.example.com".into(),

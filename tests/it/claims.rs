@@ -83,7 +83,7 @@ async fn an_unused_claim_is_suspended_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn once_ends_well_beside_an_unused_claim() {
+async fn run_once_succeeds_with_an_unused_claim() {
     let fleet = fleet(&claim("data")).await;
     let settled = |settings: &mut tutti::controller::ControllerSettings| {
         settings.until = RunUntil::Settled { timeout: Duration::from_secs(60) };
@@ -96,7 +96,7 @@ async fn once_ends_well_beside_an_unused_claim() {
 
 /// The workload is added later: then the claim is bound and its class is not read any more.
 #[tokio::test(start_paused = true)]
-async fn a_used_claim_is_waited_for() {
+async fn used_claim_is_waited_for() {
     let fleet = fleet(&[claim("data"), deployment("replicas: 0")].concat()).await;
     let running = fleet.start().await;
     settle().await;
@@ -118,7 +118,7 @@ async fn a_used_claim_is_waited_for() {
 
 /// A claim whose class cannot be read counts as in progress.
 #[tokio::test(start_paused = true)]
-async fn without_its_class_a_claim_stays_in_progress() {
+async fn claim_with_unreadable_class_stays_in_progress() {
     let fleet = fleet(&claim("data")).await;
     let reads = RequestMatch::any().verb("get").resource("storageclasses.storage.k8s.io");
     fleet.cluster("bj1").fail_next(reads, 3, Fault::forbidden());

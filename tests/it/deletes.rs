@@ -41,7 +41,7 @@ fn deleted(fleet: &Fleet) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_goes_phase_by_phase_in_reverse() {
+async fn app_is_deleted_phase_by_phase_in_reverse() {
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
     let others = "\
 apiVersion: v1
@@ -144,7 +144,7 @@ spec:
 }
 
 #[tokio::test(start_paused = true)]
-async fn delete_that_waits_names_what_is_not_well() {
+async fn waiting_delete_names_the_unhealthy_objects() {
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
     let (paused, map) =
         (web.replacen("  replicas", "  paused: true\n  replicas", 1), config_map("default", "old", "1"));

@@ -87,7 +87,7 @@ pub fn plain(mut object: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_foreseen_is_what_an_apply_changes() {
+async fn diff_predicts_the_changes_of_an_apply() {
     check_foreseen(0..ROUNDS, |name| SandboxOptions::instant(name)).await;
 }
 
@@ -191,7 +191,7 @@ pub fn plain_or_null(object: &Value) -> Value {
 
 /// Nothing is written, but drift is shown.
 #[tokio::test(start_paused = true)]
-async fn drift_that_is_only_reported_is_shown() {
+async fn diff_shows_reported_drift() {
     let reporting = objects("default", "web").replace("spec: {", "spec: {drift: report, ");
     for manifest in [config_map("default", "web", "one"), deployment("default", "web", "web", "web:1")] {
         let fleet = Fleet::new(&["bj1"], &[(APP, &reporting), (MANIFESTS, &manifest)]);
@@ -217,7 +217,7 @@ async fn drift_that_is_only_reported_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_of_secrets_are_never_told() {
+async fn diff_hides_secret_values() {
     let secret = |password: &str| {
         format!(
             "apiVersion: v1\nkind: Secret\nmetadata: {{name: web, namespace: default}}\nstringData: {{password: {password}, user: me}}\n"

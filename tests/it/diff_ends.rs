@@ -154,7 +154,7 @@ async fn refused_replacement_is_shown_as_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_shows_differences_hides_no_refusal() {
+async fn external_diff_program_hides_no_refusal() {
     let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
     let stranger = config_map("default", "theirs", "one");
     live::create_as(&scene.0.sandbox, "kubectl", &stranger).await;
@@ -174,7 +174,7 @@ async fn a_program_that_shows_differences_hides_no_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_let_go_is_told() {
+async fn orphaned_objects_are_shown() {
     let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
     let release = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: hand-over}\nspec: {app: default/web, action: orphan}\n";
     scene.commit(&[(APP, None), (MANIFESTS, None), ("approvals/web.yaml", Some(release))]);

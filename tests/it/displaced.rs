@@ -80,7 +80,7 @@ async fn check(name: &str, kind: &str, edit: impl Fn(&Value) -> Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_key_of_a_list_is_put_back() {
+async fn renamed_list_key_is_reverted() {
     check(
         "port of a Service",
         "Service",
@@ -94,7 +94,7 @@ async fn changed_key_of_a_list_is_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_variant_of_a_choice_is_put_back() {
+async fn switched_union_variant_is_reverted() {
     check("probe", "Deployment", |live| {
         of_container(live, |spec| {
             spec["containers"][0]["livenessProbe"] = json!({"tcpSocket": {"port": 80}});

@@ -95,7 +95,7 @@ async fn check_repaired(kind: &str, field: &str, edit: Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn edits_of_people_are_put_back() {
+async fn manual_edits_are_reverted() {
     check_repaired("ConfigMap", "/data", json!({"data": {"value": "two"}})).await;
     check_repaired("ConfigMap", "/data", json!({"data": {"value": null}})).await;
     check_repaired("Secret", "/data", json!({"data": {"password": "dHdv"}})).await;
@@ -229,7 +229,7 @@ async fn replicas_that_git_omits_are_no_drift() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn managed_fields_that_are_cleared_are_written_again() {
+async fn cleared_managed_fields_are_restored() {
     let scene = Scene::new("repair").await;
     let cleared = json!({"metadata": {"managedFields": [{}]}});
     edit_as(scene.cluster(), "anybody", ("ConfigMap", "web"), &cleared).await;
@@ -247,7 +247,7 @@ async fn removed_label_costs_one_read_and_one_apply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_deleted_by_hand_is_made_again() {
+async fn manually_deleted_object_is_recreated() {
     let scene = Scene::new("repair").await;
     let api = live::api(scene.cluster(), "ConfigMap", Some("default"));
     api.delete("web", &DeleteParams::default()).await.expect("deleted");
@@ -255,7 +255,7 @@ async fn an_object_deleted_by_hand_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_ours_is_no_drift() {
+async fn foreign_fields_are_no_drift() {
     let scene = Scene::new("repair").await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     for kind in ["Deployment", "Service"] {
@@ -340,7 +340,7 @@ async fn drift_check_after_stopped_apply_is_immediate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drift_that_is_reported_or_ignored_stays() {
+async fn reported_or_ignored_drift_stays() {
     for (drift, phase) in [("report", TargetPhase::OutOfSync), ("ignore", TargetPhase::Running)] {
         let scene = Scene::new(drift).await;
         edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))

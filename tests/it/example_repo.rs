@@ -69,7 +69,7 @@ fn files(rendered: &[RenderedTarget]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn has_no_mistakes_and_no_warnings() {
+fn example_has_no_mistakes_or_warnings() {
     let fleet = fleet(&snapshot());
     assert!(fleet.is_valid());
     assert_eq!(fleet.diagnostics.iter().map(told).collect::<Vec<_>>(), Vec::<String>::new());
@@ -77,7 +77,7 @@ fn has_no_mistakes_and_no_warnings() {
 }
 
 #[test]
-fn renders_to_the_golden_files() {
+fn example_renders_to_the_golden_files() {
     let snapshot = snapshot();
     let rendered = files(&all(&fleet(&snapshot), &snapshot));
     let golden = root().join("tests/golden");
@@ -117,7 +117,7 @@ fn contents() -> BTreeMap<String, String> {
 
 /// Before an upgrade of tutti, users must know which apps it rolls out.
 #[test]
-fn changed_templates_are_told_in_the_changelog() {
+fn changelog_lists_changed_templates() {
     let path = root().join("tests/golden-release.txt");
     let now = contents();
     if std::env::var_os("UPDATE_RELEASE").is_some() {
@@ -147,7 +147,7 @@ fn changed_templates_are_told_in_the_changelog() {
 }
 
 #[test]
-fn renders_ten_times_to_the_same_bytes() {
+fn rendering_is_deterministic() {
     let once = || {
         let snapshot = snapshot();
         files(&all(&fleet(&snapshot), &snapshot))

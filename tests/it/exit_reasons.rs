@@ -40,7 +40,7 @@ async fn each_exit_code_comes_with_its_reason() {
 
 /// A delete that waits for a person: no app is unhealthy, and the table shows nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delete_that_waits_is_the_reason() {
+async fn waiting_delete_is_the_exit_reason() {
     let app = objects("default", "web");
     let stage = Stage::new(&[
         (APP, &app),

@@ -61,33 +61,33 @@ async fn check(fault: Fault, step: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_breaks_before_the_request() {
+async fn connection_lost_before_request_converges() {
     check(Fault::DropBefore, 2).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_breaks_before_the_answer() {
+async fn connection_lost_before_response_converges() {
     check(Fault::DropAfter, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stumbles() {
+async fn server_error_converges() {
     check(Fault::internal_error(), 3).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_busy() {
+async fn busy_server_converges() {
     check(Fault::too_many_requests(2), 3).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_takes_too_long() {
+async fn slow_response_converges() {
     check(Fault::Delay(Duration::from_secs(45)), 2).await;
 }
 
 /// A workload does not start with the old configuration.
 #[tokio::test(start_paused = true)]
-async fn what_comes_later_waits_for_what_failed() {
+async fn later_phase_waits_for_the_failed_object() {
     let web =
         [config_map("default", "web", "first"), deployment("default", "web", "web", "web:1")].join("---\n");
     let files = [("apps/web/app.yaml", objects("default", "web")), ("apps/web/objects/web.yaml", web)];

@@ -53,7 +53,7 @@ async fn opened(simulator: &Simulator, branch: &str, version: u8) -> (u64, Revis
 }
 
 #[tokio::test]
-async fn promotion_goes_its_whole_road() {
+async fn promotion_pull_request_is_opened_and_merged() {
     let simulator = started().await;
     let (bot, li, root) = (simulator.client(BOT), simulator.client("li"), simulator.client("root"));
     assert_eq!(bot.who_am_i().await.expect("a user").login, BOT);
@@ -125,7 +125,7 @@ async fn promotion_goes_its_whole_road() {
 }
 
 #[tokio::test]
-async fn lists_are_read_to_their_end() {
+async fn all_pages_of_lists_are_read() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
     for version in 2..7 {
@@ -176,7 +176,7 @@ async fn huge_pull_request_hides_no_other() {
 }
 
 #[tokio::test]
-async fn files_that_changed_meanwhile_are_conflicts() {
+async fn concurrent_file_changes_are_conflicts() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
     let read = bump(&simulator, BRANCH, 2);
@@ -215,7 +215,7 @@ async fn files_that_changed_meanwhile_are_conflicts() {
 }
 
 #[tokio::test]
-async fn commit_of_a_person_shows_on_our_branch() {
+async fn foreign_commit_on_our_branch_is_detected() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
     let (number, head) = opened(&simulator, BRANCH, 2).await;
@@ -320,7 +320,7 @@ async fn failures_say_whether_to_try_again() {
 }
 
 #[tokio::test]
-async fn statuses_are_read_as_every_version_has_them() {
+async fn statuses_of_all_forge_versions_are_read() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
     let head = simulator.tip("main").expect("a tip");

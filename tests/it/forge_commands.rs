@@ -83,7 +83,7 @@ spec:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pull_request_is_planned_as_its_commits_are() {
+async fn plan_of_pull_request_equals_plan_of_commits() {
     let case = Case::new().await;
     let two = config_map("default", "web", "two");
     case.simulator.push("li", "bump", "Change", &[(MANIFESTS, Some(&two))]);

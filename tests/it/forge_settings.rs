@@ -12,7 +12,7 @@ async fn started() -> Simulator {
 }
 
 #[tokio::test]
-async fn rights_are_read_by_administrators() {
+async fn only_administrators_read_permissions() {
     let simulator = started().await;
     simulator.add_user("reader", Right::Read);
     simulator.add_user("stranger", Right::None);
@@ -46,7 +46,7 @@ async fn rights_are_read_by_administrators() {
 }
 
 #[tokio::test]
-async fn webhooks_are_signed_and_surprise() {
+async fn webhooks_are_created_and_signed() {
     let simulator = started().await;
     let (bot, root) = (simulator.client(BOT), simulator.client("root"));
     let (url, mut arrived) = door().await;

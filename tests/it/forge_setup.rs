@@ -111,7 +111,7 @@ async fn second_setup_changes_nothing() {
 }
 
 #[tokio::test]
-async fn settings_of_people_stay() {
+async fn setup_keeps_settings_of_people() {
     let case = Case::new("").await;
     let root = case.simulator.client("root");
     root.create_protection("main", &["ci".to_owned()]).await.expect("a rule");
@@ -130,7 +130,7 @@ async fn settings_of_people_stay() {
 }
 
 #[tokio::test]
-async fn forge_commands_end_with_the_reason() {
+async fn forge_commands_report_why_they_fail() {
     let case = Case::new("").await;
     let (_, errors, code) = case.run_as("nobody", &["check"]).await;
     assert_eq!(code, 5, "{errors}");

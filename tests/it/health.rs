@@ -199,7 +199,7 @@ async fn invalid_rule_affects_its_kind_only() {
 
 /// Examples in `docs/reference/health.md` name their file in the first line.
 #[test]
-fn the_examples_of_the_docs_are_rules() {
+fn documented_examples_are_valid_rules() {
     let page = include_str!("../../docs/reference/health.md");
     let blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
     let example = |(_, text): (&'static str, &'static str)| {

@@ -22,7 +22,7 @@ struct Score {
 }
 
 #[test]
-fn our_own_scripts_decide_as_they_say() {
+fn our_scripts_match_their_expectations() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/health");
     let (scripts, score) = try_all(&root);
     assert_eq!(score.wrong, Vec::<String>::new());
@@ -38,7 +38,7 @@ fn our_own_scripts_decide_as_they_say() {
 
 /// A wrong expectation must fail, or the other tests prove nothing.
 #[test]
-fn a_wrong_case_is_noticed() {
+fn wrong_expectation_is_detected() {
     let folder = tempfile::tempdir().expect("a folder");
     let kind = folder.path().join("example.com/Cache");
     fs::create_dir_all(kind.join("testdata")).expect("created");
@@ -58,7 +58,7 @@ fn a_wrong_case_is_noticed() {
 }
 
 #[test]
-fn published_scripts_decide_as_published() {
+fn published_scripts_match_their_expectations() {
     let Some(root) = std::env::var_os("TUTTI_HEALTH_CASES").map(PathBuf::from) else {
         // Written to standard error directly: the test runner hides captured output of a passing test.
         let line = "##### PUBLISHED HEALTH SCRIPTS WERE NOT TRIED: set TUTTI_HEALTH_CASES=DIR #####";

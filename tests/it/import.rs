@@ -111,7 +111,7 @@ async fn missing_cluster_file_is_written_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_cluster_file_is_said_once() {
+async fn broken_cluster_file_is_reported_once() {
     let fleet = with_workloads(&["bj1"]).await;
     let broken = crate::support::manifests::cluster("bj1").replace("connection", "conection");
     for (file, text) in
@@ -189,7 +189,7 @@ async fn adopt(fleet: &Fleet, imported: &ImportResult) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_form_is_adopted_and_no_pod_notices() {
+async fn every_form_is_adopted_without_pod_restarts() {
     for form in [ManifestForm::AppSet, ManifestForm::Component, ManifestForm::Objects] {
         let fleet = with_workloads(&["bj1"]).await;
         let imported = request(&fleet, form).await;

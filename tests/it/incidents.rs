@@ -235,7 +235,7 @@ fn states(now: &Overview) -> Vec<String> {
 /// applications of many clusters were deleted. Here an app renders an object only where a kind is served, and discovery fails,
 /// in a running process and in new ones. A commit meanwhile removes a map.
 #[tokio::test(start_paused = true)]
-async fn argo_16284_a_server_that_fails_loses_nothing() {
+async fn argo_16284_failing_server_loses_nothing() {
     let (app, web) = (objects("default", "settings"), component("web", "registry.example.com/web:1"));
     let metrics = objects("default", "metrics").replace("*.yaml", "*");
     let files = [
@@ -307,7 +307,7 @@ metadata: {name: always}
 
 /// argo-cd #3484: manifests were deleted by mistake, by a person or automation, and automatic pruning followed immediately.
 #[tokio::test(start_paused = true)]
-async fn argo_3484_manifests_that_are_deleted_by_mistake() {
+async fn argo_3484_mass_manifest_deletion_waits() {
     let many: Vec<String> = (0..12).map(|number| format!("map-{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let fleet = fleet();

@@ -57,7 +57,7 @@ async fn comes_to(line: &str, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_commit_says_what_was_written_last() {
+async fn commit_status_has_the_last_log_line() {
     let gitea = Gitea::start().await;
     let manifest = crashing(1, "web:1", "\u{1b}[1;31mFATAL\u{1b}[0m:\tno such table");
     let files = [("tutti.yaml", gitea.instance()), (APP, objects("default", "web")), (MANIFEST, manifest)];
@@ -173,7 +173,7 @@ async fn container_with_changing_exits_requests_log_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_show_it() {
+async fn commands_show_the_last_log_line() {
     let (web, manifest) = (objects("default", "web"), crashing(1, "web:1", "no such table"));
     let stage = Stage::new(&[(APP, &web), (MANIFEST, &manifest)]).await;
     for command in [

@@ -53,7 +53,7 @@ fn unmatched_patch_is_reported_once() {
 }
 
 #[test]
-fn a_line_is_traced_to_what_it_reaches() {
+fn trace_lists_the_objects_of_a_line() {
     let own = "# of one app\nreplicas: 4\n";
     let folder = repository(&[
         ("apps/web/layer/values.yaml", own),

@@ -127,7 +127,7 @@ impl fmt::Display for Violation {
 }
 
 #[test]
-fn modules_name_only_what_they_may() {
+fn modules_respect_their_layers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut violations = Vec::new();
     for path in rust_files(&root.join("src")) {
@@ -281,14 +281,14 @@ mod checked {
     }
 
     #[test]
-    fn downward_is_fine() {
+    fn downward_uses_are_allowed() {
         check("src/plan/compute.rs", "use crate::{health, model::{AppId, Kind}};\nuse super::Action;\n", &[]);
         check("src/cli/run.rs", "use crate::{api, plan};\nuse kube::Client;\nuse sandbox::Fleet;\n", &[]);
         check("src/main.rs", "fn main() { tutti::cli::main() }", &[]);
     }
 
     #[test]
-    fn upward_and_sideways_are_named_with_their_line() {
+    fn upward_and_sideways_uses_are_reported() {
         check(
             "src/plan/compute.rs",
             "//! A story.\n\nuse crate::model::Kind;\nuse crate::promotion::Gate;\n",
@@ -407,7 +407,7 @@ mod checked {
     }
 
     #[test]
-    fn the_table_is_in_order() {
+    fn module_table_is_sorted() {
         assert!(MODULES.is_sorted_by_key(|(layer, _, _)| *layer));
     }
 }

@@ -42,7 +42,7 @@ fn service_account(name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deletes_that_are_held_are_told() {
+async fn held_deletes_are_shown() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let one = config_map("default", "one", "first");
@@ -64,7 +64,7 @@ async fn deletes_that_are_held_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_that_are_held_are_told() {
+async fn held_writes_are_shown() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let check = async |why: &str, bj1: &str, app: &str| {
@@ -85,7 +85,7 @@ async fn writes_that_are_held_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mistakes_are_not_nothing_to_do() {
+async fn mistakes_are_no_empty_plan() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let broken = format!("{INSTANCE}<<<<<<< HEAD\n");
@@ -97,7 +97,7 @@ async fn mistakes_are_not_nothing_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deletes_of_an_app_stand_together() {
+async fn deletes_of_an_app_are_grouped() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     stage.repository.commit("Others", &[(MAPS, Some(&config_map("default", "three", "first")))]);
@@ -156,7 +156,7 @@ fn embedded() -> TestRepository {
 }
 
 #[test]
-fn an_approval_needs_some_digits() {
+fn approval_needs_a_minimum_of_digits() {
     let repository = embedded();
     for digest in ["", "abc", "what"] {
         let (_, errors, code) = program::run(repository.path(), &["approve", digest, "--commit"]);
@@ -185,7 +185,7 @@ fn short_timeout_fails_and_maximum_is_accepted() {
 }
 
 #[test]
-fn who_reads_no_further_changes_no_exit_code() {
+fn closed_output_does_not_change_exit_code() {
     let repository = embedded();
     let check = |arguments: &[&str], close: fn(&mut Child), expected: i32| {
         let mut program = tutti(repository.path());

@@ -67,7 +67,7 @@ async fn scrape_until(address: SocketAddr, line: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scrape_counts_what_was_done() {
+async fn scrape_counts_applied_changes() {
     let (mut arena, hooks, status) = start().await;
     assert_eq!(deliver(hooks, SECRET, 1).await.expect("an answer").0, 202);
     assert_eq!(deliver(hooks, "wrong", 2).await.expect("an answer").0, 401);
@@ -125,7 +125,7 @@ async fn scrape_is_open_metrics_as_documented() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn full_readiness_says_how_each_part_stands() {
+async fn full_readiness_reports_each_part() {
     let (_arena, _, status) = start().await;
     assert!(get(status, "/ready").await.0.starts_with("http/1.1 200"));
     let (head, body) = get(status, "/ready?full").await;

@@ -82,13 +82,13 @@ fn check(repository: &str, classes: usize) {
 }
 
 #[test]
-fn each_is_told_once_where_it_is() {
+fn each_mistake_is_reported_once_with_position() {
     check("mistakes", 60);
     check("mistakes-instance", 3);
 }
 
 #[test]
-fn in_words() {
+fn mistake_messages_match_the_expected_file() {
     for repository in ["mistakes", "mistakes-instance"] {
         let (output, errors, code) = program::run(&fixtures(), &["lint", repository]);
         assert_eq!((output.as_str(), code), ("", 2));
@@ -102,7 +102,7 @@ fn in_words() {
 
 /// Mistakes of other apps do not affect it.
 #[test]
-fn what_is_right_is_rendered() {
+fn valid_apps_are_rendered() {
     let (output, _, _) =
         program::run(&fixtures(), &["render", "shop/checkout", "--repo", "mistakes", "-o", "json"]);
     let objects: Vec<Value> = serde_json::from_str(&output).expect("JSON");

@@ -216,7 +216,7 @@ async fn instance_default_creates_namespaces_unless_app_declines() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_of_others_is_not_touched() {
+async fn foreign_namespace_is_not_changed() {
     let (web, file) = (in_market("web", ", createNamespace: true"), map("one"));
     let fleet = Fleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &file)]);
     let sandbox = fleet.cluster("bj1");

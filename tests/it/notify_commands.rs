@@ -64,7 +64,7 @@ fn url(target: ResolvedService) -> SecretString {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn route_with_the_right_secret_is_heard() {
+async fn route_with_correct_secret_delivers() {
     let (chat, stage) = (Chat::start().await, stage().await);
     let feishu = url(chat.feishu(None));
     let (said, told, code) = tested(&stage, "shop-feishu", feishu.expose_secret(), SECRET).await;
@@ -110,7 +110,7 @@ async fn failing_service_has_its_own_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn route_or_credential_that_is_wrong_sends_nothing() {
+async fn wrong_route_or_credential_sends_nothing() {
     let (chat, stage) = (Chat::start().await, stage().await);
     let events = url(chat.generic(None));
     for (route, url, key, words) in [
@@ -146,7 +146,7 @@ async fn first_commit_has_no_preview() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commit_with_a_mistake_is_a_message_too() {
+async fn commit_with_a_mistake_has_a_preview() {
     let stage = stage().await;
     stage.repository.commit("Break", &[("apps/web/app.yaml", Some("kind: [\n"))]);
     let (said, told, code) = stage.run(&["notify", "preview", "--commit", "main", "--route", "events"]).await;

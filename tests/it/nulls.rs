@@ -42,7 +42,7 @@ top:
 ";
 
 #[tokio::test(start_paused = true)]
-async fn objects_with_nulls_cost_nothing_at_rest() {
+async fn objects_with_nulls_cause_no_requests() {
     let (shop, kinds) = (objects("default", "shop"), objects("default", "kinds"));
     let map = config_map("default", "one", "first");
     let fleet = Fleet::new(

@@ -32,7 +32,7 @@ fn intents(overview: &tutti::report::Overview, app: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_look_plans_and_writes_nothing() {
+async fn first_observe_run_plans_without_writes() {
     let fleet = fleet(&observing_instance());
     live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "two", "theirs")).await;
     fleet.forget_requests();
@@ -62,7 +62,7 @@ async fn a_first_look_plans_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_and_deletes_are_planned_and_not_done() {
+async fn changes_and_deletes_are_only_planned() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -63,7 +63,7 @@ async fn killed(fleet: &Fleet, revision: &Revision, writes: usize) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_installation_stays_one_when_its_process_dies() {
+async fn killed_installation_continues_as_installation() {
     for writes in 0.. {
         let fleet = fleet();
         let died = killed(&fleet, &fleet.begin, writes).await;
@@ -76,7 +76,7 @@ async fn an_installation_stays_one_when_its_process_dies() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upgrade_stays_one_when_its_process_dies() {
+async fn killed_upgrade_continues_as_upgrade() {
     for writes in 0.. {
         let fleet = fleet();
         let running = fleet.start().await;

@@ -161,7 +161,7 @@ async fn legacy_discovery_needs_no_more_requests_than_newest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_release_is_reconciled_within_these_requests() {
+async fn newest_release_needs_only_these_requests() {
     check(&NEWEST).await;
 }
 

@@ -143,7 +143,7 @@ async fn app_with_prune_never_keeps_its_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_let_go_from_doubt_either() {
+async fn unknown_state_orphans_nothing() {
     let fleet = fleet(&objects("default", "legacy"));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -62,7 +62,7 @@ fn image_of(deployment: &Value) -> &Value {
 // ---- what was ours ----
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_takes_back_what_somebody_set_meanwhile() {
+async fn commit_reverts_concurrent_edits() {
     for fields in ["drift: ignore", "drift: report", "paused: true"] {
         let scene = Scene::with(if fields == "paused: true" { "drift: repair" } else { fields }).await;
         if fields == "paused: true" {
@@ -169,7 +169,7 @@ async fn removed_marks_do_not_transfer_foreign_fields() {
 
 /// A person recreates the object from a copy, with our label and without our annotations: it is another object, not ours.
 #[tokio::test(start_paused = true)]
-async fn another_object_of_the_name_was_never_ours() {
+async fn recreated_object_is_not_ours() {
     let scene = Scene::with("drift: repair").await;
     let copy = scene.get("ConfigMap").await;
     scene.push("Stop", &app("paused: true"), &manifests()).await;
@@ -193,7 +193,7 @@ async fn another_object_of_the_name_was_never_ours() {
 // ---- force ----
 
 #[tokio::test(start_paused = true)]
-async fn force_takes_what_was_never_ours() {
+async fn force_takes_foreign_fields() {
     let annotated = with_data("other: \"ours\"").replace(
         "kind: ConfigMap\nmetadata: {",
         "kind: ConfigMap\nmetadata: {annotations: {tutti.dev/force: \"true\"}, ",
@@ -306,7 +306,7 @@ async fn replace_tries_a_change_first() {
 
 /// The server names `spec` and all mutable fields: the changed field is found by comparison.
 #[tokio::test(start_paused = true)]
-async fn a_refused_stateful_set_names_its_fields() {
+async fn refused_stateful_set_names_its_changed_fields() {
     let set = |service: &str, size: &str, image: &str| {
         format!(
             "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: web, namespace: default}}\nspec:\n  \
@@ -337,7 +337,7 @@ async fn a_refused_stateful_set_names_its_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotation_replaces_one_object() {
+async fn replace_annotation_applies_to_one_object() {
     let sealed = manifests().replace("kind: ConfigMap\n", "kind: ConfigMap\nimmutable: true\n");
     let annotated = |value: &str| {
         sealed.replace("value: \"one\"", &format!("value: {value:?}")).replace(
@@ -502,7 +502,7 @@ async fn ignored_spec_includes_replicas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_still_ours_of_them_follows_git() {
+async fn ignored_fields_without_foreign_writes_follow_git() {
     let scene = Scene::with(IGNORED).await;
     let changed = with_value("three").replace("web:1", "web:2");
     scene.applied("Release 2", &app(IGNORED), &changed).await;
@@ -512,7 +512,7 @@ async fn what_is_still_ours_of_them_follows_git() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_other_fields_are_put_back_as_ever() {
+async fn fields_that_are_not_ignored_are_reverted() {
     let scene = Scene::with(IGNORED).await;
     let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
     edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &image("web:7")).await;

@@ -68,7 +68,7 @@ fn every_page_has_a_test() {
 
 /// Prints the commands that no test runs.
 #[test]
-fn commands_that_do_not_run_exist() {
+fn unrun_commands_exist() {
     let mut faults = Vec::new();
     for path in PAGES {
         let text = fs::read_to_string(root().join(path)).expect("a page");
@@ -92,7 +92,7 @@ fn commands_that_do_not_run_exist() {
 }
 
 #[test]
-fn blocks_that_no_test_would_see_are_refused() {
+fn blocks_without_a_test_are_refused() {
     let check =
         |text: &str, expected: &[&str]| assert_eq!(blocks::faults(&blocks::of(text)), expected, "{text}");
     check("```sh\ntutti lint\n```\n```text\n1 app\n```\n```\n a ─▶ b\n```\n```yaml\na: b\n```\n", &[]);
@@ -108,7 +108,7 @@ fn blocks_that_no_test_would_see_are_refused() {
 }
 
 #[test]
-fn unknown_commands_and_flags_are_seen() {
+fn unknown_commands_and_flags_are_found() {
     let check = |command: &str, expected: Option<&str>| {
         assert_eq!(shell::unknown_words(command).next().as_deref(), expected, "{command}");
     };
@@ -131,6 +131,6 @@ fn failing_command_is_named_by_its_line() {
 
 #[test]
 #[should_panic(expected = "page.md: not printed:\nline 7: two\nbut:\none 1.5 s\n")]
-fn output_that_is_not_printed_is_named() {
+fn missing_output_is_named() {
     run("# A page\n```sh\necho one 1.5 s\n```\n```text\none 2 s\ntwo\n…\n```\n");
 }

@@ -181,7 +181,7 @@ async fn settled_run_waits_for_the_forge_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistake_elsewhere_ends_nothing() {
+async fn mistake_in_another_app_keeps_removal_pending() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let running = started(&fleet).await;
@@ -201,7 +201,7 @@ async fn a_mistake_elsewhere_ends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_never_pruned_holds_up_nothing() {
+async fn unpruned_app_does_not_block_success() {
     let gitea = Gitea::start().await;
     let never = objects("default", "settings").replace("spec: {", "spec: {prune: never, ");
     assert!(never.contains("prune: never"));

@@ -113,7 +113,7 @@ async fn throttled_list_delays_no_write() {
 
 /// An API group outside Kubernetes may have its own server.
 #[tokio::test(start_paused = true)]
-async fn a_sick_group_holds_up_no_other() {
+async fn failing_api_group_delays_no_other() {
     let fleet = fleet();
     let running = fleet.start().await;
     let thing = |value: &str| {

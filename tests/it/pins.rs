@@ -20,7 +20,7 @@ async fn image(fleet: &Fleet, cluster: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pin_rolls_out_on_its_ring_alone() {
+async fn pin_rolls_out_only_in_its_ring() {
     let web = component("web", "registry.example.com/web:1");
     let pin = "# What runs in prod.\nversion: '1'\n";
     let files =

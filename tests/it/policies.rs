@@ -19,7 +19,7 @@ fn shipped() -> Fleet {
 }
 
 #[test]
-fn shipped_policies_keep_to_their_examples() {
+fn shipped_policies_match_their_examples() {
     let fleet = shipped();
     let errors: Vec<_> = fleet.diagnostics.iter().filter(|it| it.is_error()).collect();
     assert!(errors.is_empty(), "{errors:?}");

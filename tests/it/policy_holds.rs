@@ -140,7 +140,7 @@ async fn new_policy_leaves_live_objects_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn update_is_judged_with_object_before_it() {
+async fn update_is_evaluated_with_the_old_object() {
     let rule = policy(
         "forward",
         "deny",
@@ -168,7 +168,7 @@ async fn update_is_judged_with_object_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replacement_asks_about_delete_and_create() {
+async fn replacement_is_evaluated_as_delete_and_create() {
     for operation in ["DELETE", "CREATE"] {
         let scene = Scene::with("replace: true").await;
         let uid = async || scene.get("Deployment").await["metadata"]["uid"].clone();
@@ -188,7 +188,7 @@ async fn replacement_asks_about_delete_and_create() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn update_that_removes_a_label_is_judged() {
+async fn label_removal_is_evaluated_as_an_update() {
     let of_core = "matchConstraints: {";
     let labelled = maps(&[("b", "3")]).replace("name: b,", "name: b, labels: {tier: kept},");
     for (selector, expression) in [
@@ -213,7 +213,7 @@ async fn update_that_removes_a_label_is_judged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_evaluated_is_held() {
+async fn object_with_failing_expression_is_held() {
     let missing = policy("labelled", "deny", "CREATE, UPDATE", "object.metadata.labels.team == 'a'", "x");
     let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&missing));
     let running = fleet.start().await;
@@ -309,7 +309,7 @@ async fn denied_delete_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_write_is_judged_once() {
+async fn each_write_is_evaluated_once() {
     let log = Log::keep();
     let rules = [even(), policy("told", "warn", "CREATE, UPDATE", "false", "hear")].join("---\n");
     let fleet = fleet_of(INSTANCE, &[("a", "2"), ("b", "3")], Some(&rules));
@@ -327,7 +327,7 @@ async fn each_write_is_judged_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_looks_sees_denied_writes() {
+async fn observe_mode_shows_denied_writes() {
     let fleet = fleet_of(INSTANCE, &[("a", "2"), ("b", "3")], Some(&even()));
     let looking = fleet.start_with(&Wires::lasting(), observing).await;
     refused(&looking, &fleet.begin, "ConfigMap default/b: policy even denies it: odd").await;

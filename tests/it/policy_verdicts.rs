@@ -62,7 +62,7 @@ async fn denied_object_is_an_error_at_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plan_judges_what_changes() {
+async fn plan_evaluates_changed_objects() {
     let stage = stage(&[("a", "red", 2), ("b", "green", 2), ("c", "blue", 1)]).await;
     let maps = config_maps(&[("a", "red", 1), ("b", "green", 2)]);
     stage.repository.commit("Change", &[(MANIFESTS, Some(maps.as_str()))]);
@@ -89,7 +89,7 @@ async fn plan_judges_what_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_policy_is_judged_against_everything() {
+async fn new_policy_is_evaluated_for_all_objects() {
     let app = objects("default", "web");
     let stage = Stage::new(&[(APP, &app), (MANIFESTS, &config_maps(&[("a", "green", 1)]))]).await;
     stage.repository.commit("Rules", &[(POLICY, Some(RULES))]);

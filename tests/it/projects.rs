@@ -32,7 +32,7 @@ async fn namespaces(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_that_is_added_reaches_all_clusters() {
+async fn added_project_reaches_all_clusters() {
     let fleet = Fleet::new(&["bj1", "gz1"], &[("projects/pay.yaml", &project("pay", ""))]);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -71,7 +71,7 @@ async fn a_project_that_is_added_reaches_all_clusters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_added_gets_all_projects() {
+async fn added_cluster_gets_all_projects() {
     let (shop, pay, web) = (shop(), project("pay", "clusters: {names: [bj*]}"), in_shop("web"));
     let files =
         [("projects/shop.yaml", shop.as_str()), ("projects/pay.yaml", &pay), ("apps/web/app.yaml", &web)];

@@ -87,7 +87,7 @@ async fn asked_through(listener: &SandboxListener, proxy: &str) {
 }
 
 #[tokio::test]
-async fn a_cluster_is_reached_through_a_socks_proxy() {
+async fn kubeconfig_socks_proxy_is_used() {
     let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
     let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
     let (address, places) = socks().await;

@@ -114,7 +114,7 @@ async fn returning_cluster_gets_its_deletes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manifest_that_moves_takes_its_object_along() {
+async fn moved_manifest_keeps_its_object() {
     let other = objects("default", "other");
     let fleet = settings(&[
         ("apps/settings/objects/maps.yaml", &numbered(0..2)),
@@ -160,7 +160,7 @@ async fn a_manifest_that_moves_takes_its_object_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_old_goes_when_the_new_is_healthy() {
+async fn old_object_is_deleted_after_new_is_healthy() {
     let blue = deployment("default", "web-blue", "web-blue", "registry.example.com/web:1");
     let fleet = settings(&[("apps/settings/objects/web.yaml", &blue)]);
     let running = fleet.start().await;
@@ -189,7 +189,7 @@ async fn the_old_goes_when_the_new_is_healthy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_goes_takes_its_objects_along() {
+async fn removed_app_deletes_its_objects() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -206,7 +206,7 @@ async fn an_app_that_goes_takes_its_objects_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_says_keep_stays() {
+async fn object_with_keep_annotation_stays() {
     let kept = config_map("default", "kept", "first")
         .replace("name: kept,", "name: kept, annotations: {tutti.dev/prune: keep},");
     let fleet = settings(&[

@@ -91,7 +91,7 @@ fn state<'a>(overview: &'a Overview, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn registered_clusters_come_change_and_go() {
+async fn registered_clusters_are_added_changed_and_removed() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let running = scene.start().await;

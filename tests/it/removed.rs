@@ -104,7 +104,7 @@ fn fleet_of(files: &[(String, String)]) -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cap_holds_here_too() {
+async fn delete_cap_applies_to_removed_clusters() {
     let fleet = fleet_of(&settings(12));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -123,7 +123,7 @@ async fn the_cap_holds_here_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_healthy_elsewhere_stays() {
+async fn deletes_wait_for_health_on_other_clusters() {
     let fleet = fleet_of(&settings(2));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -172,7 +172,7 @@ async fn app_without_remaining_cluster_needs_an_approval() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_commit_says_when_it_is_done() {
+async fn commit_status_reports_completed_removal() {
     let gitea = Gitea::start().await;
     let mut files = settings(2);
     files.push(("tutti.yaml".to_owned(), gitea.instance()));

@@ -122,7 +122,7 @@ async fn first_run_survives_kill_between_any_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn killed_between_any_two_writes_of_a_change() {
+async fn change_survives_kill_between_any_writes() {
     // 2 clusters: one ConfigMap added, one changed, one deleted; a Deployment changed.
     assert_eq!(killed_anywhere(1, &undisturbed(true).await).await, 8);
 }

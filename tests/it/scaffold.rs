@@ -30,7 +30,7 @@ fn writes(folder: &Path, command: &str, files: &[&str]) {
 }
 
 #[test]
-fn everything_that_is_written_is_accepted_at_once() {
+fn written_files_pass_lint() {
     let temporary = tempfile::tempdir().expect("a folder");
     let outside = temporary.path();
     succeeds(
@@ -137,7 +137,7 @@ fn the_quick_start_of_the_readme_works() {
 }
 
 #[test]
-fn tutti_becomes_an_app_of_its_repository() {
+fn tutti_can_manage_its_own_installation() {
     let temporary = tempfile::tempdir().expect("a folder");
     let outside = temporary.path();
     let command = "init config --install https://gitea.corp/platform/config.git";

@@ -110,7 +110,7 @@ impl Stage {
 }
 
 #[test]
-fn no_command_shows_what_is_encrypted() {
+fn commands_hide_encrypted_values() {
     let stage = Stage::new(SECRET);
     let all = stage.run_all(Some("key"));
     let codes: Vec<i32> = all.iter().map(|(_, code)| *code).collect();
@@ -120,7 +120,7 @@ fn no_command_shows_what_is_encrypted() {
 }
 
 #[test]
-fn nor_when_something_is_wrong_with_it() {
+fn invalid_encrypted_files_are_not_shown() {
     // A merge dropped the lines that `sops` wrote below its documents.
     let lost = SECRET.split("\n---\n").map(|document| document.split("\nsops:\n").next().unwrap_or_default());
     let lost = lost.collect::<Vec<_>>().join("\n---\n") + "\n";
@@ -166,7 +166,7 @@ fn unreadable_sops_variables_are_no_identity() {
 }
 
 #[test]
-fn it_is_shown_to_whoever_asks_for_it() {
+fn decrypted_values_are_shown_on_request() {
     let stage = Stage::new(SECRET);
     let (output, _, code) = program::told(
         &program::tutti(stage.path())
@@ -194,7 +194,7 @@ fn fleet(gitea: &Gitea, secret: &str) -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clusters_get_it_opened() {
+async fn clusters_get_decrypted_values() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, SECRET);
     let running = start(&fleet).await;

@@ -74,7 +74,7 @@ fn sigterm_ends_busy_and_idle_runs() {
 }
 
 #[test]
-fn the_demo_takes_its_folder_along() {
+fn demo_removes_its_folder() {
     let folder = tempfile::tempdir().expect("folder");
     let mut command = program::tutti(folder.path());
     command.arg("demo").env("TMPDIR", folder.path());

@@ -25,7 +25,7 @@ fn check(gitea: &Gitea, revision: &Revision, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_run_a_bad_image_and_back() {
+async fn statuses_of_first_run_failure_and_revert() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     let running = fleet.start().await;
@@ -178,7 +178,7 @@ async fn each_ring_has_its_own_context() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_says_nothing_again() {
+async fn restart_posts_no_status_again() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     let running = fleet.start().await;
@@ -242,7 +242,7 @@ async fn unavailable_forge_blocks_nothing_and_is_updated_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_beside_reported_drift_names_the_drift() {
+async fn status_names_reported_drift() {
     let gitea = Gitea::start().await;
     let (instance, path) = (gitea.instance(), "apps/web/objects/maps.yaml");
     let reporting = objects("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: report");

@@ -28,7 +28,7 @@ fn fleet(instance: &str) -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_older_revision_starts_nothing_more() {
+async fn superseded_revision_starts_no_new_writes() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea.instance());
     let bj1 = fleet.cluster("bj1");

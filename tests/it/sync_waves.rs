@@ -101,7 +101,7 @@ async fn unhealthy_wave_holds_the_later_waves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_wave_goes_first() {
+async fn last_wave_is_deleted_first() {
     let fleet = fleet_of(&shop("store:1", "first"));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -178,7 +178,7 @@ async fn kind_that_no_wave_defines_is_refused() {
 
 /// Each wave waits for its own missing kinds, however long earlier waves took.
 #[tokio::test(start_paused = true)]
-async fn each_wave_is_given_time_for_its_kinds() {
+async fn each_wave_waits_for_its_own_kinds() {
     let widget = "\
 apiVersion: example.org/v1
 kind: Widget
@@ -226,7 +226,7 @@ async fn waiting_object_is_looked_up_before_its_write() {
 
 /// Waves order only objects of their own app: an operator in a late wave is deleted after the objects it cleans up.
 #[tokio::test(start_paused = true)]
-async fn a_removed_cluster_is_emptied_by_phases() {
+async fn removed_cluster_is_emptied_by_phases() {
     let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");
     let account = "\
 apiVersion: example.com/v1

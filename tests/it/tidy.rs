@@ -127,7 +127,7 @@ fn oversized_files_are_found() {
 }
 
 #[test]
-fn lines_end_where_their_text_ends() {
+fn lines_have_no_trailing_whitespace() {
     let mut found = Vec::new();
     for file in files() {
         for (line, text) in file.lines() {
@@ -143,7 +143,7 @@ fn lines_end_where_their_text_ends() {
 }
 
 #[test]
-fn nothing_is_left_to_do() {
+fn no_leftover_macros_or_markers() {
     // Split, or this file would match.
     let banned = [
         concat!("todo", "!("),
@@ -156,7 +156,7 @@ fn nothing_is_left_to_do() {
 }
 
 #[test]
-fn no_paths_of_a_machine() {
+fn no_machine_specific_paths() {
     let banned =
         [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
     none("a path that exists on one machine only", &places(|_| true, &banned));
@@ -175,7 +175,7 @@ fn places(wanted: impl Fn(&File) -> bool, banned: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn modules_tell_their_story() {
+fn modules_have_module_docs() {
     let found: Vec<String> = files()
         .into_iter()
         .filter(|file| file.is_rust() && !file.is_test() && !file.text.starts_with("//!"))
@@ -185,7 +185,7 @@ fn modules_tell_their_story() {
 }
 
 #[test]
-fn documents_are_there() {
+fn required_documents_exist() {
     let missing = |document: &&&str| !fs::metadata(root().join(document)).is_ok_and(|file| file.len() > 0);
     let missing: Vec<String> =
         DOCUMENTS.iter().filter(missing).map(|document| (*document).to_owned()).collect();
@@ -193,7 +193,7 @@ fn documents_are_there() {
 }
 
 #[test]
-fn dependencies_say_why() {
+fn dependencies_have_comments() {
     let found: Vec<String> = files()
         .into_iter()
         .filter(|file| file.path.ends_with("Cargo.toml"))
@@ -229,14 +229,14 @@ fn unexplained(manifest: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn unexplained_dependencies_are_found() {
+fn uncommented_dependencies_are_found() {
     let manifest = "[package]\nname = \"x\"\n[dependencies]\na = \"1\" # why\nb = \"1\"\n# why\nc = { version = \"1\" }\n\
                     [workspace.dependencies]\nd = \"1\"\n[target.'cfg(unix)'.dev-dependencies]\ne = \"1\"\n";
     assert_eq!(unexplained(manifest), [(5, "b".to_owned()), (11, "e".to_owned())]);
 }
 
 #[test]
-fn links_of_pages_lead_somewhere() {
+fn page_links_have_targets() {
     let pages: Vec<File> = files()
         .into_iter()
         .filter(|file| {
@@ -306,7 +306,7 @@ fn beside(page: &str, path: &str) -> String {
 }
 
 #[test]
-fn link_that_leads_nowhere_is_seen() {
+fn broken_link_is_detected() {
     let text = "# A `b` c\n[x](other.md#a-b-c)\n```\n[no](x)\n```\n[y](https://example.com) [z](#a-b-c)\n";
     assert_eq!(links(text).collect::<Vec<_>>(), [(2, "other.md#a-b-c"), (6, "#a-b-c")]);
     assert_eq!(anchors(text), BTreeSet::from(["a-b-c".to_owned()]));

@@ -73,7 +73,7 @@ async fn spans_of_a_run_reach_the_collector() {
 
 #[cfg(not(feature = "otlp"))]
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_feature_is_told_once() {
+async fn missing_feature_is_reported_once() {
     let mut arena = Arena::new().await;
     arena.run(&[], |command| {
         command.env(VARIABLE, "http://127.0.0.1:4318");

@@ -227,7 +227,7 @@ fn schema() {
 
 /// The example's files name the files that `tutti schema --out` writes.
 #[test]
-fn schemas_have_the_addresses_that_the_example_names() {
+fn written_schemas_match_the_example_paths() {
     let stage = Stage::new();
     let (_, errors, code) = program::run(stage.folder.path(), &["schema", "--out", "schemas"]);
     assert_eq!((errors.as_str(), code), ("", 0));

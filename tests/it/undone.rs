@@ -227,7 +227,7 @@ async fn field_changed_by_admission_is_applied_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_ends_what_is_told_of_admission() {
+async fn new_commit_clears_the_admission_report() {
     let scene = overruled().await;
     // A commit for another object does not.
     let other = manifests().replace("{value: \"one\"}", "{value: \"two\"}");

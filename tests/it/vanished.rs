@@ -72,7 +72,7 @@ async fn untouched(fleet: &Fleet, before: &BTreeMap<String, Value>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_goes_while_the_process_runs() {
+async fn deleted_file_is_reported_while_running() {
     let log = Log::keep();
     let (fleet, running) = converged(&[]).await;
     let before = live::managed(fleet.cluster("gz1")).await;
@@ -99,7 +99,7 @@ async fn a_file_that_goes_while_the_process_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_goes_while_no_process_runs() {
+async fn file_deleted_while_stopped_changes_nothing() {
     let (fleet, running) = converged(&[]).await;
     running.stop().await;
     let before = live::managed(fleet.cluster("gz1")).await;
@@ -118,7 +118,7 @@ async fn a_file_that_goes_while_no_process_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_moves_is_none_that_goes() {
+async fn moved_cluster_file_is_not_reported() {
     let (fleet, running) = converged(&[]).await;
     let gz1 = manifests::cluster("gz1");
     let moved = [(GZ1, None), ("clusters/south/all.yaml", Some(gz1.as_str()))];
@@ -138,7 +138,7 @@ async fn a_file_that_moves_is_none_that_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_removed_before_is_not_told() {
+async fn emptied_cluster_is_not_reported() {
     let (fleet, running) = converged(&[]).await;
     let revision = fleet.push(&running, "Remove gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.converged(&revision).await;
@@ -198,7 +198,7 @@ async fn look_at_broken(fleet: &Fleet) -> Overview {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_commit_says_so() {
+async fn commit_status_reports_deleted_cluster_file() {
     let gitea = Gitea::start().await;
     let instance = gitea.instance();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
@@ -258,7 +258,7 @@ fn is_post(post: &crate::support::forge::Posted, commit: &Revision, text: &str) 
 
 /// With many clusters only the first names are listed.
 #[tokio::test(start_paused = true)]
-async fn many_are_counted() {
+async fn many_deleted_files_are_counted() {
     let gitea = Gitea::start().await;
     let instance = gitea.instance();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
@@ -299,7 +299,7 @@ fn embedded() -> (Vec<(&'static str, String)>, TestRepository, Revision) {
 
 /// Before there is a commit.
 #[test]
-fn a_plan_of_the_folder_says_so() {
+fn worktree_plan_reports_deleted_cluster_file() {
     let (files, repository, begin) = embedded();
     let write = |path: &str, content: &str| repository.write(path, content);
     files.iter().filter(|(path, _)| *path != GZ1).for_each(|(path, content)| write(path, content));

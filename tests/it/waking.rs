@@ -32,7 +32,7 @@ pub fn hint(after: Option<&Revision>) -> WebhookHint {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_is_enough() {
+async fn webhook_hint_triggers_a_fetch() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -70,7 +70,7 @@ async fn new_object_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_of_others_stays_as_it_is() {
+async fn foreign_object_is_not_changed() {
     let (fleet, running) = started(Some(&json!({"owner": "eve"}))).await;
     let now = running.overview.borrow().clone();
     let web = target(&now, "bj1", "default/web");

@@ -177,7 +177,7 @@ async fn replaced_connections_share_the_limit_of_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn apps_that_return_wait_for_their_task() {
+async fn re_added_apps_wait_for_their_task() {
     let apps = apps(2 * LIMIT);
     let fleet = fleet(&apps);
     let (running, writes) = start_slow(&fleet).await;

@@ -20,7 +20,7 @@ fn app(workload: &str, language: &str, run_type: &str) -> (String, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_shipped_layer_comes_to_healthy_objects() {
+async fn every_shipped_layer_becomes_healthy() {
     let mut files: BTreeMap<String, String> = BTreeMap::from([
         ("apps/kruise/app.yaml".to_owned(), objects("default", "kruise")),
         ("apps/kruise/objects/definition.yaml".to_owned(), kruise::definition("CloneSet")),

@@ -54,7 +54,7 @@ pub fn writes(fleet: &Fleet) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn revoked_permit_lets_no_write_out() {
+async fn revoked_permit_stops_all_writes() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea);
     let (running, permit) = start(&fleet).await;

@@ -99,7 +99,7 @@ async fn a_deployment_becomes_available_on_every_cluster() {
 }
 
 #[tokio::test]
-async fn pods_fail_as_their_annotations_say() {
+async fn pods_fail_as_annotated() {
     let Some(tier) = tier().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("failures").await.unwrap();
@@ -247,7 +247,7 @@ async fn slow_pod_uses_its_whole_grace_period() {
 }
 
 #[tokio::test]
-async fn an_api_server_stops_and_comes_back() {
+async fn api_server_stops_and_starts_again() {
     let Some(tier) = tier().await else { return };
     // Tests of the other cluster run meanwhile: a third cluster would need half a gigabyte.
     let _second_cluster = SECOND_CLUSTER.lock().await;

@@ -101,7 +101,7 @@ async fn hour(seed: u64) -> (Vec<Vec<u8>>, Vec<RequestRecord>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_gives_the_same_hour() {
+async fn same_seed_gives_same_requests_and_events() {
     let (first, second) = (hour(3).await, hour(3).await);
     let requests = first.1.iter().zip(&second.1).enumerate();
     assert_eq!(requests.into_iter().find(|(_, (left, right))| left != right), None);

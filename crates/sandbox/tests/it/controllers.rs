@@ -92,7 +92,7 @@ fn workload(kind: &str, image: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_is_replaced_from_the_top() {
+async fn stateful_set_updates_highest_ordinal_first() {
     let (_sandbox, client) = with(options());
     let seen = Seen::of(&client, "apps", "StatefulSet", of_stateful_set).await;
     let api: Api<StatefulSet> = Api::default_namespaced(client.clone());
@@ -287,7 +287,7 @@ async fn late_job_waits_for_its_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_job_goes_with_its_pods() {
+async fn expired_job_is_deleted_with_its_pods() {
     check_job(
         json!({}),
         json!({"completionMode": "Indexed", "ttlSecondsAfterFinished": 9}),
@@ -304,7 +304,7 @@ async fn an_expired_job_goes_with_its_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_of_another_manager_is_left_alone() {
+async fn externally_managed_job_is_not_changed() {
     check_job(json!({}), json!({"managedBy": "example.com/queue"}), &["0 0 0, 0+0 uncounted, 0 0"]).await;
 }
 

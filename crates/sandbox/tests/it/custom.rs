@@ -134,7 +134,7 @@ async fn taken_name_is_rejected_until_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_definition_goes_after_its_objects() {
+async fn deleted_definition_ends_after_its_objects() {
     let (_sandbox, client) = instant();
     let api = definitions(&client);
     defined(&client, &json!({})).await;
@@ -279,7 +279,7 @@ async fn watches_end_with_the_definition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn paths_to_replicas_may_not_be_endless() {
+async fn overlong_replica_paths_are_refused() {
     let (_sandbox, client) = instant();
     let mut scaled = version("v1", true, &json!({}));
     let path = |steps: usize| format!(".spec{}", ".a".repeat(steps));
@@ -293,7 +293,7 @@ async fn paths_to_replicas_may_not_be_endless() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_makes_no_other_kind() {
+async fn patch_cannot_change_the_kind() {
     let (_sandbox, client) = instant();
     defined(&client, &json!({"size": {"type": "integer"}})).await;
     let api = widgets(&client, "v1");

@@ -40,7 +40,7 @@ fn pod(name: &str, spec: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_period_without_end() {
+async fn endless_grace_period_is_survived() {
     let (_sandbox, client) = cluster();
     let api: Api<Pod> = Api::default_namespaced(client.clone());
     let mut slow = pod("slow", json!({"terminationGracePeriodSeconds": i64::MAX}));
@@ -61,7 +61,7 @@ async fn a_grace_period_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_and_clocks_without_end() {
+async fn endless_jobs_and_times_are_survived() {
     let (_sandbox, client) = cluster();
     let api: Api<Job> = Api::default_namespaced(client.clone());
     let template =
@@ -106,7 +106,7 @@ async fn jobs_and_clocks_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shares_and_annotations_without_bounds() {
+async fn unbounded_percentages_and_annotations_are_survived() {
     let (_sandbox, client) = cluster();
     let api = deployments(&client);
     let mut web = deployment("web", 3, "web:1");
@@ -148,7 +148,7 @@ async fn shares_and_annotations_without_bounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_any_machine_has() {
+async fn excessive_resources_are_survived() {
     let (_sandbox, client) = cluster();
     let quotas: Api<ResourceQuota> = Api::default_namespaced(client.clone());
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "all"},

@@ -102,7 +102,7 @@ async fn a_crash_loop_backs_off_longer_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn out_of_memory() {
+async fn out_of_memory_kill_is_reported() {
     check(
         failing("oom"),
         &[
@@ -120,13 +120,13 @@ async fn out_of_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn never_ready() {
+async fn never_ready_pod_stays_unready() {
     check(failing("readiness"), &["Pending", "Pending, main ContainerCreating 0", "Running, main running 0"])
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn evicted_by_its_node() {
+async fn node_eviction_is_reported() {
     check(failing("evict"), &["Pending", "Pending, main ContainerCreating 0", "Failed, main Error 0"]).await;
 }
 
@@ -180,7 +180,7 @@ async fn check_unschedulable(pod: Value, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_node_will_do() {
+async fn unschedulable_pod_reports_its_reason() {
     let mut big = pod(json!({}));
     big["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "100"}});
     let expected = "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
@@ -209,7 +209,7 @@ async fn scheduling_gate_holds_a_pod_until_removed() {
 
 /// The deletion timestamp is the end of the grace period, not the time of the delete.
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_ends_says_when() {
+async fn deletion_timestamp_is_end_of_grace_period() {
     let (_sandbox, client) = with(options());
     let api = make(&client, pod(json!({"sim.tutti.dev/slow-terminate": "true"}))).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -224,7 +224,7 @@ async fn a_pod_that_ends_says_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_end_takes_the_whole_grace_period() {
+async fn slow_pod_uses_its_whole_grace_period() {
     let (_sandbox, client) = with(options());
     let api = make(&client, pod(json!({"sim.tutti.dev/slow-terminate": "true"}))).await;
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -151,7 +151,7 @@ async fn torn(most: u64, seed: u64) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_breaks_in_its_middle() {
+async fn torn_list_breaks_in_the_middle() {
     assert_eq!(torn(0, 1).await, 0);
     let mut found = std::collections::BTreeSet::new();
     for seed in 0..20 {
@@ -176,7 +176,7 @@ async fn watches_are_disturbed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_is_away_for_a_while() {
+async fn cluster_is_down_for_a_while() {
     let (sandbox, client) = instant();
     sandbox.set_faults(&FaultPlan::new(1).down(seconds(10)..seconds(20)));
     let mut reached = Vec::new();
@@ -229,7 +229,7 @@ async fn webhooks_change_written_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_is_off() {
+async fn clock_skew_shifts_timestamps() {
     let options = SandboxOptions { epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::instant("test") };
     let (sandbox, client) = with(options);
     sandbox.set_faults(&FaultPlan::new(1).event(SECOND, PlannedClusterEvent::Skew(3600)));
@@ -272,7 +272,7 @@ async fn one_seed_gives_the_same_faults() {
 
 /// A rule for all requests disturbs only the watches among them.
 #[tokio::test(start_paused = true)]
-async fn answers_that_are_no_watch_come_whole() {
+async fn watch_faults_affect_only_watches() {
     let (sandbox, client) = instant();
     let (shortest, longest) = (Duration::ZERO, Duration::ZERO);
     for trouble in [

@@ -80,7 +80,7 @@ async fn old_releases_have_no_openapi_v3() {
 }
 
 #[tokio::test]
-async fn the_oldest_release_wants_the_protocol_of_ports() {
+async fn oldest_release_requires_port_protocol_in_apply() {
     let service = |port: Value| {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
             "spec": {"selector": {"app": "web"}, "ports": [port]}})

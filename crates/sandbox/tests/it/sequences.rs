@@ -115,7 +115,7 @@ async fn a_deployment_is_created_updated_and_rolled_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recreated_deployment_is_away_meanwhile() {
+async fn recreated_deployment_is_unavailable_meanwhile() {
     let (_sandbox, client) = with(options());
     let seen = Seen::of(&client, "apps", "Deployment", of_deployment).await;
     let api = deployments(&client);

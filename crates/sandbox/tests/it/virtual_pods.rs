@@ -70,7 +70,7 @@ async fn workload_status_matches_stored_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sets_and_jobs_too() {
+async fn status_of_sets_and_jobs_matches_too() {
     let mut set = deployment("db", 3, "db:1");
     set["kind"] = json!("StatefulSet");
     set["spec"]["serviceName"] = json!("db");

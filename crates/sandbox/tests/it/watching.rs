@@ -77,7 +77,7 @@ async fn metadata_only() {
 
 /// A watch whose history was compacted starts over and has the same objects in the end.
 #[tokio::test(start_paused = true)]
-async fn compaction_and_cuts_are_survived() {
+async fn watcher_survives_compaction_and_cuts() {
     let (sandbox, client) = instant();
     let api = config_maps(&client);
     let (store, writer) = kube::runtime::reflector::store::<ConfigMap>();
@@ -123,7 +123,7 @@ async fn bookmarks(api: &Api<ConfigMap>, from: &str) -> usize {
 
 /// A current bookmark would take the client back behind its own resource version.
 #[tokio::test(start_paused = true)]
-async fn a_watch_from_the_future_gets_no_bookmarks() {
+async fn watch_from_future_revision_gets_no_bookmarks() {
     let (_sandbox, client) = instant();
     let api = config_maps(&client);
     tokio::time::sleep(Duration::from_secs(60)).await;

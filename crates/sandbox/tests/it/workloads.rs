@@ -29,7 +29,7 @@ fn workload(kind: &str, image: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_goes_in_order() {
+async fn stateful_set_scales_in_order() {
     let (_sandbox, client) = with(SandboxOptions::default());
     let api: Api<StatefulSet> = Api::default_namespaced(client.clone());
     let mut object = workload("StatefulSet", "db:1");
@@ -121,7 +121,7 @@ async fn jobs_complete_or_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_knows_its_ready_pods() {
+async fn service_endpoints_have_ready_pods() {
     let (_sandbox, client) = with(SandboxOptions::default());
     let services: Api<Service> = Api::default_namespaced(client.clone());
     let service = json!({"apiVersion": "v1", "kind": "Service",
