@@ -1,4 +1,4 @@
-//! `adopt: true`: what people and deploy tools made becomes ours, and nothing else changes.
+//! `adopt: true`: objects that people and deploy tools created become ours, and nothing else changes.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn planned(running: &Running) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_is_taken_over_and_its_pods_stay() {
+async fn adopted_deployment_keeps_its_pods() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&objects("default", "web"), &manifest);
     let bj1 = fleet.cluster("bj1");
@@ -78,7 +78,7 @@ async fn a_deployment_is_taken_over_and_its_pods_stay() {
     let words = refused(&running).await;
     assert!(words.ends_with("managed by kube-controller-manager, kubectl-client-side-apply; `adopt: true` in the app takes it over"), "{words}");
 
-    // As it is: nothing but the labels changes.
+    // Only the labels change.
     let revision =
         fleet.push(&running, "Adopt", &[(APP, Some(&adopting())), (MANIFESTS, Some(&with_more))]).await;
     running.converged(&revision).await;
@@ -94,7 +94,7 @@ async fn a_deployment_is_taken_over_and_its_pods_stay() {
         "a tool's book that would lie from now on"
     );
 
-    // What Git no longer says really goes, and without a restart.
+    // A field that Git drops is removed, without a restart.
     let revision = fleet.push(&running, "Less", &[(MANIFESTS, Some(&manifest))]).await;
     running.converged(&revision).await;
     assert_eq!(web(bj1).await["spec"]["minReadySeconds"], Value::Null);
@@ -107,7 +107,7 @@ async fn a_deployment_is_taken_over_and_its_pods_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_says_what_a_takeover_changes() {
+async fn plan_shows_the_changes_of_an_adoption() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let check = async |theirs: &str, expected: &str| {
         let fleet = fleet(&adopting(), &manifest);
@@ -137,12 +137,12 @@ async fn a_plan_says_what_a_takeover_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_plan_says_is_what_comes_of_it_whoever_made_it() {
+async fn adopt_plan_matches_result_for_any_manager() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let theirs = manifest
         .replace("{name: main,", "{name: main, workingDir: /srv,")
         .replace("name: web, namespace", "name: web, finalizers: [example.com/held], namespace");
-    // A rollout is counted by its controller.
+    // The Deployment controller counts rollouts.
     let changed = |before: &Value, after: &Value| {
         let mut paths = takeover::changed_paths(before, after);
         paths.retain(|path| path != "metadata.annotations.deployment.kubernetes.io/revision");
@@ -176,7 +176,7 @@ async fn what_a_plan_says_is_what_comes_of_it_whoever_made_it() {
         assert!(pods(bj1).await.iter().all(|pod| !pods_before.contains(pod)), "{manager}: it rolled");
         assert!(!managers(&after).contains(&"before-first-apply Update".to_owned()), "{after}");
 
-        // What nobody said is in nobody's way later.
+        // Fields without an owner cause no conflict later.
         let more = manifest
             .replace("{name: main,", "{name: main, terminationMessagePath: /dev/log,")
             .replace("name: web, namespace", "name: web, annotations: {example.com/mine: a}, namespace");
@@ -189,7 +189,7 @@ async fn what_a_plan_says_is_what_comes_of_it_whoever_made_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_of_nobody_knows_whom_keeps_its_volume() {
+async fn claim_of_unknown_origin_keeps_its_volume() {
     let claim = "\
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -214,7 +214,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cluster_would_not_let_go_is_refused_before_anything_is_written() {
+async fn adoption_of_immutable_fields_is_refused_before_writes() {
     let manifest = "\
 apiVersion: apps/v1
 kind: StatefulSet
@@ -241,12 +241,12 @@ spec:
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_controller_or_another_instance_has_stays_theirs() {
+async fn adoption_refuses_fields_of_controllers_and_other_instances() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest);
     let bj1 = fleet.cluster("bj1");
     live::create_as(bj1, TOOL, &manifest).await;
-    // As an autoscaler does.
+    // An autoscaler writes like this.
     let scale = json!({"spec": {"replicas": 5}});
     let parameters =
         PatchParams { field_manager: Some("kube-controller-manager".to_owned()), ..PatchParams::default() };
@@ -259,7 +259,7 @@ async fn what_a_controller_or_another_instance_has_stays_theirs() {
         "{words}"
     );
 
-    // Without replicas in Git it is scaled on as before.
+    // Without replicas in Git the autoscaler keeps its number.
     let unscaled = manifest.replace("  replicas: 2\n", "");
     let revision = fleet.push(&running, "No replicas", &[(MANIFESTS, Some(&unscaled))]).await;
     running.converged(&revision).await;
@@ -276,7 +276,7 @@ async fn what_a_controller_or_another_instance_has_stays_theirs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_its_maker_scaled_to_is_refused_before_anything_is_written() {
+async fn adoption_of_scaled_replicas_is_refused_before_writes() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest);
     let bj1 = fleet.cluster("bj1");
@@ -293,7 +293,7 @@ async fn what_its_maker_scaled_to_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_that_nobody_scaled_yet_stay_when_git_does_not_say_them() {
+async fn adoption_keeps_replicas_that_git_omits() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest.replace("  replicas: 2\n", ""));
     let bj1 = fleet.cluster("bj1");
@@ -301,14 +301,14 @@ async fn replicas_that_nobody_scaled_yet_stay_when_git_does_not_say_them() {
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     assert_eq!(web(bj1).await["spec"]["replicas"], 2);
-    // It is nobody's: whoever scales takes it.
+    // The field has no owner: the first writer takes it.
     assert!(
         !web(bj1).await["metadata"]["managedFields"].to_string().contains("f:replicas\":{}},\"f:template")
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_of_unknown_origin_are_overruled() {
+async fn adoption_overwrites_fields_of_unknown_origin() {
     let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
     let bj1 = fleet.cluster("bj1");
     live::create_as(bj1, "Mozilla", &config_map("default", "one", "theirs")).await;
@@ -319,7 +319,7 @@ async fn fields_of_unknown_origin_are_overruled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_controller_made_is_not_taken_over() {
+async fn objects_of_controllers_are_not_adopted() {
     let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
     let bj1 = fleet.cluster("bj1");
     let owner = live::create_as(bj1, TOOL, &config_map("default", "maker", "a")).await;
@@ -337,7 +337,7 @@ async fn what_a_controller_made_is_not_taken_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_does_not_quote_what_is_encrypted() {
+async fn refused_adoption_does_not_quote_encrypted_values() {
     let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
     let bj1 = fleet.cluster("bj1");
     let service = |of_type: &str| {

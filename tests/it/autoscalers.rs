@@ -1,4 +1,4 @@
-//! The number of replicas where an autoscaler in Git targets the workload: its, and no drift.
+//! Replicas of a workload that an autoscaler in Git targets: the autoscaler's number is no drift.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::fleet::{Fleet, Running};
 use crate::support::live::{self, scale_as};
 use crate::support::manifests::{definition, deployment, objects};
 
-/// Without metrics it leaves the number as it is.
+/// Without metrics the autoscaler keeps the number of replicas.
 const AUTOSCALER: &str = "\
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -22,7 +22,7 @@ spec:
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
 ";
 
-/// One of KEDA: it has an autoscaler made, which scales as any other.
+/// KEDA creates an autoscaler for it.
 const SCALED_OBJECT: &str = "\
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -42,7 +42,7 @@ fn manifests(autoscaler: &str, image: &str, replicas: u32) -> String {
     if autoscaler.is_empty() { web } else { [web.as_str(), autoscaler].join("---\n") }
 }
 
-/// A Deployment and what scales it, both as Git says.
+/// A Deployment and its autoscaler, both as in Git.
 struct Scene {
     fleet: Fleet,
     running: Running,
@@ -70,7 +70,7 @@ impl Scene {
         live::get(self.fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there")
     }
 
-    /// Whether the number is in our entry.
+    /// Whether our managed fields entry has the replicas.
     async fn is_ours(&self) -> bool {
         let web = self.web().await;
         let entries = web["metadata"]["managedFields"].as_array().expect("entries").iter();
@@ -79,7 +79,7 @@ impl Scene {
             .any(|entry| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some())
     }
 
-    /// With our label, and with an entry.
+    /// Whether the object has our label and our entry.
     async fn is_marked(&self) -> bool {
         let web = self.web().await;
         let entries = web["metadata"]["managedFields"].as_array().expect("entries");
@@ -87,7 +87,7 @@ impl Scene {
             && entries.iter().any(|entry| entry["manager"] == "tutti-main")
     }
 
-    /// Somebody scales: nobody puts it back.
+    /// Scales the Deployment; nothing reverts it.
     async fn scaled(&self, manager: &str, replicas: i64) {
         self.fleet.forget_requests();
         scale_as(self.fleet.cluster("bj1"), manager, "web", replicas).await;
@@ -96,7 +96,7 @@ impl Scene {
         assert_eq!(self.web().await["spec"]["replicas"], replicas, "{manager}");
     }
 
-    /// A commit of another image, which says another number of replicas too.
+    /// A commit with another image and another number of replicas.
     async fn released(&self, image: &str, replicas: u32) {
         self.fleet.forget_requests();
         let newer = manifests(self.autoscaler, image, replicas);
@@ -108,7 +108,7 @@ impl Scene {
         assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!(image)));
     }
 
-    /// Nor does the next process, which has seen nothing of it.
+    /// A new process does not revert the number either.
     async fn restarted(self) -> Self {
         let Self { fleet, running, autoscaler } = self;
         running.stop().await;
@@ -124,20 +124,20 @@ impl Scene {
 async fn check(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, says_who: bool) {
     let scene = Scene::new(autoscaler, options).await;
     assert!(scene.is_ours().await);
-    // It is ours until somebody scales, and sent as it is: what Git says by now is for the autoscaler to change.
+    // Before the first scale our entry has the replicas, and each apply sends the live number.
     scene.released("web:2", 3).await;
     assert_eq!(scene.web().await["spec"]["replicas"], 2);
     assert!(scene.is_ours().await);
 
     scene.scaled("kube-controller-manager", 5).await;
-    // Where nothing tells that it was the autoscaler it stays in our entry.
+    // If no manager is recorded for the scale, our entry keeps the replicas.
     assert_eq!(scene.is_ours().await, !says_who);
     let scene = scene.restarted().await;
     scene.released("web:3", 3).await;
     assert_eq!(scene.web().await["spec"]["replicas"], 5);
     assert_eq!(scene.is_ours().await, !says_who);
 
-    // A person who scales by hand answers to the autoscaler, not to Git.
+    // Manual scaling is corrected by the autoscaler, not by tutti.
     scene.scaled("kubectl", 7).await;
     let scene = scene.restarted().await;
     scene.released("web:4", 4).await;
@@ -146,22 +146,22 @@ async fn check(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, sa
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_are_left_to_an_autoscaler_in_git() {
+async fn autoscaler_in_git_keeps_its_replicas() {
     check(AUTOSCALER, |name| SandboxOptions::instant(name), true).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_are_left_to_a_custom_autoscaler_in_git() {
+async fn replicas_are_left_to_a_custom_autoscaler() {
     check(SCALED_OBJECT, |name| SandboxOptions::instant(name), true).await;
 }
 
-/// Before 1.22 a write of the subresource leaves no trace: what is ours is sent as it is, whoever set it.
+/// Before 1.22 the API server does not record writes of subresources: the live number is sent.
 #[tokio::test(start_paused = true)]
-async fn replicas_are_left_to_an_autoscaler_in_git_on_the_oldest_release() {
+async fn oldest_release_leaves_replicas_to_an_autoscaler() {
     check(SCALED_OBJECT, oldest, false).await;
 }
 
-/// What takes our marks off an object says nothing of its number: neither the label, nor all of `managedFields`.
+/// An object can lose our label or all of `managedFields`; its replicas stay.
 async fn check_unmarked(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, drift: &str) {
     for marks in [
         json!({"labels": {"tutti.dev/managed-by": null}}),
@@ -187,24 +187,24 @@ async fn check_unmarked(autoscaler: &'static str, options: fn(&str) -> SandboxOp
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_in_git() {
+async fn unmarked_object_keeps_replicas_of_git_autoscaler() {
     check_unmarked(AUTOSCALER, |name| SandboxOptions::instant(name), "repair").await;
     check_unmarked(SCALED_OBJECT, |name| SandboxOptions::instant(name), "repair").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_in_git_on_the_oldest_release() {
+async fn unmarked_object_keeps_autoscaler_replicas_on_oldest_release() {
     check_unmarked(SCALED_OBJECT, oldest, "repair").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_loses_our_marks_keeps_the_number_of_an_autoscaler_that_is_not_in_git() {
+async fn unmarked_object_keeps_replicas_of_foreign_autoscaler() {
     check_unmarked("", |name| SandboxOptions::instant(name), "repair").await;
 }
 
-/// A person's number is Git's all the same.
+/// Manual scaling is reverted.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_loses_our_label_does_not_keep_the_number_of_a_person() {
+async fn unlabelled_object_does_not_keep_manual_replicas() {
     let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: ignore")).await;
     scene.scaled("kubectl", 7).await;
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
@@ -213,9 +213,9 @@ async fn an_object_that_loses_our_label_does_not_keep_the_number_of_a_person() {
     assert_eq!(scene.web().await["spec"]["replicas"], 2);
 }
 
-/// An autoscaler that scales after the object was looked at, and before its apply.
+/// The autoscaler scales between the lookup of the object and its apply.
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_that_was_quicker_than_an_apply_keeps_its_number() {
+async fn autoscaler_write_before_apply_is_kept() {
     let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: repair")).await;
     let bj1 = scene.fleet.cluster("bj1");
     let applies = RequestMatch::any().verb("apply");
@@ -232,7 +232,7 @@ async fn an_autoscaler_that_was_quicker_than_an_apply_keeps_its_number() {
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 }
 
-/// As above, before what puts back something else of the object.
+/// The autoscaler scales before a repair of another field.
 async fn check_quicker_than_a_repair(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) {
     let scene = Scene::with(autoscaler, options, &drift::app("drift: repair")).await;
     assert!(scene.is_ours().await);
@@ -255,20 +255,20 @@ async fn check_quicker_than_a_repair(autoscaler: &'static str, options: fn(&str)
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_that_was_quicker_than_a_repair_keeps_its_number() {
+async fn autoscaler_write_before_repair_is_kept() {
     check_quicker_than_a_repair("", |name| SandboxOptions::instant(name)).await;
     check_quicker_than_a_repair(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
 }
 
-/// Where nothing tells who scaled, the number that is there is sent.
+/// If no manager is recorded for the scale, the live number is sent.
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_in_git_that_was_quicker_than_a_repair_keeps_its_number_on_the_oldest_release() {
+async fn oldest_release_keeps_autoscaler_write_before_repair() {
     check_quicker_than_a_repair(SCALED_OBJECT, oldest).await;
 }
 
-/// The autoscaler of the cluster itself is at work.
+/// The embedded cluster's own autoscaler runs.
 #[tokio::test(start_paused = true)]
-async fn an_autoscaler_that_scales_is_in_nobodys_way() {
+async fn autoscaling_causes_no_repairs() {
     let scene = Scene::new(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
     for (load, image) in [("6", "web:2"), ("3", "web:3")] {
         let wish = json!({"metadata": {"annotations": {"sim.tutti.dev/replicas": load}}});

@@ -1,5 +1,5 @@
-//! What people get wrong, and what clusters refuse: each with words that say what and where, and
-//! never with harm to the rest.
+//! Mistakes in the config repository and refusals by clusters: the message says what and where, and other
+//! objects are not affected.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::support::wires::Wires;
 
 const MAPS: &str = "apps/settings/objects/maps.yaml";
 
-/// Two apps that are in order, on two clusters.
+/// Two valid apps on two clusters.
 fn fleet() -> Fleet {
     let maps: String = ["one", "two"].map(|name| config_map("default", name, "first")).join("---\n");
     Fleet::new(
@@ -34,7 +34,7 @@ fn messages(overview: &Overview) -> Vec<String> {
     overview.diagnostics.iter().map(ToString::to_string).collect()
 }
 
-/// Why the settings are refused, once they are on both clusters.
+/// The detail of the settings app when both clusters refuse it.
 async fn refused_on_both(running: &Running) -> String {
     let is_refused =
         |now: &Overview| now.targets.iter().filter(|it| it.phase == TargetPhase::Refused).count() == 2;
@@ -42,7 +42,7 @@ async fn refused_on_both(running: &Running) -> String {
     target(&now, "bj1", "default/settings").detail.clone()
 }
 
-/// A refusal is looked at again now and then.
+/// A refused object is retried a few times in ten minutes.
 async fn is_not_hammered(fleet: &Fleet) {
     fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -50,8 +50,8 @@ async fn is_not_hammered(fleet: &Fleet) {
     assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
 }
 
-/// Brings a fleet in order, then commits a mistake together with a change of an app that is in
-/// order. The change goes through, the mistake is told, and nothing is deleted.
+/// Commits a mistake together with a change of a valid app. The change is applied, the mistake is reported,
+/// and nothing is deleted.
 async fn check(mistake: &[Change<'_>], expected: &[&str]) {
     let fleet = fleet();
     let running = fleet.start().await;
@@ -75,7 +75,7 @@ async fn check(mistake: &[Change<'_>], expected: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_repository() {
+async fn missing_repository_is_reported() {
     let folder = tempfile::tempdir().expect("folder");
     let mut options = TestRepository::empty().options();
     options.url = folder.path().display().to_string();
@@ -88,9 +88,9 @@ async fn no_repository() {
     assert!(error.help().is_some());
 }
 
-/// An instance that only observes begins to write if it counts as not there, and a ring that is lost is a value that changes.
+/// A lost instance file must not end observe mode; a lost ring changes a value.
 #[tokio::test(start_paused = true)]
-async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
+async fn mistake_in_instance_or_rings_writes_nothing() {
     let observe = INSTANCE.replace("spec: {}", "spec: {mode: observe}");
     for (path, text) in [("tutti.yaml", &*observe), ("rings.yaml", RINGS)] {
         for broken in [format!("{text}<<<<<<< HEAD\n"), text.replace("kind: ", "kind: x"), String::new()] {
@@ -110,7 +110,7 @@ async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
                 .await;
             tokio::time::sleep(Duration::from_secs(300)).await;
             assert_eq!(writes(&fleet), Vec::<String>::new(), "{path} {broken:?}");
-            // A process that starts with it finds nothing else.
+            // A process that starts with the mistake behaves the same.
             drop(running);
             let until = RunUntil::Settled { timeout: Duration::from_secs(60) };
             let running = fleet.start_with(&Wires::lasting(), |settings| settings.until = until).await;
@@ -125,7 +125,7 @@ async fn a_slip_in_the_instance_or_in_the_rings_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repository_without_a_commit() {
+async fn repository_without_commits_is_reported() {
     let fleet = fleet();
     let empty = TestRepository::empty();
     let origin = ManifestOrigin::Repository(empty.open().await);
@@ -140,7 +140,7 @@ async fn a_repository_without_a_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn yaml_that_is_none() {
+async fn invalid_yaml_is_reported() {
     check(
         &[("apps/bad/app.yaml", Some("apiVersion: tutti.dev/v1alpha1\nkind: {Component\n"))],
         &["error[E1102]: invalid YAML: did not find expected ',' or '}' at apps/bad/app.yaml:3:1"],
@@ -149,7 +149,7 @@ async fn yaml_that_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_field() {
+async fn unknown_field_is_reported() {
     let bad = component("bad", "registry.example.com/bad:1") + "  prot: 8080\n";
     check(
         &[("apps/bad/app.yaml", Some(&bad))],
@@ -159,7 +159,7 @@ async fn an_unknown_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistake_in_an_app_that_runs_leaves_it_as_it_is() {
+async fn mistake_in_running_app_changes_nothing() {
     let bad = component("web", "registry.example.com/web:2") + "  prot: 8080\n";
     check(
         &[("apps/web/app.yaml", Some(&bad))],
@@ -169,7 +169,7 @@ async fn a_mistake_in_an_app_that_runs_leaves_it_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_template_variable() {
+async fn unknown_template_variable_is_reported() {
     check(
         &[("apps/web/layer/more.yaml.j2", Some("# A comment.\nname: {{ app.nmae }}\n"))],
         &["error[E3002]: app.nmae is undefined in apps/web/layer/more.yaml.j2 at apps/web/layer/more.yaml.j2:2:10"],
@@ -178,12 +178,12 @@ async fn an_unknown_template_variable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_template_that_is_none() {
+async fn invalid_template_is_reported() {
     check(&[("apps/web/layer/more.yaml.j2", Some("{% if app.name %}\nname: x\n"))], &["error[E3001]: apps/web/layer/more.yaml.j2 is not a template: unexpected end of input, expected end of block at apps/web/layer/more.yaml.j2:1:18"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_manifests_with_one_name() {
+async fn duplicate_manifest_name_is_reported() {
     check(
         &[("apps/second/app.yaml", Some(&component("web", "registry.example.com/other:1")))],
         &["error[E2001]: the app default/web has a manifest already, at apps/web/app.yaml:3:18 at apps/second/app.yaml:3:18"],
@@ -192,7 +192,7 @@ async fn two_manifests_with_one_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_without_its_kubeconfig() {
+async fn missing_kubeconfig_is_reported() {
     let fleet = fleet();
     let running = fleet.start().await;
     let revision = fleet.push(&running, "A third", &[("clusters/hk1.yaml", Some(&cluster("hk1")))]).await;
@@ -210,7 +210,7 @@ async fn a_cluster_without_its_kubeconfig() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_refuses_the_credentials() {
+async fn refused_credentials_are_reported() {
     let fleet = fleet();
     fleet.cluster("gz1").fail_next(RequestMatch::any(), 1_000_000, Fault::unauthorized());
     let running = fleet.start().await;
@@ -225,7 +225,7 @@ async fn a_cluster_that_refuses_the_credentials() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_ends_says_which_cluster_was_missing() {
+async fn ended_run_names_the_missing_cluster() {
     let fleet = fleet();
     fleet.cluster("gz1").set_down(true);
     let running =
@@ -244,7 +244,7 @@ async fn a_run_that_ends_says_which_cluster_was_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_never_changes() {
+async fn immutable_field_change_is_refused() {
     let fleet = fleet();
     let running = fleet.start().await;
     let first = deployment("default", "db", "db", "registry.example.com/db:1");
@@ -261,11 +261,11 @@ async fn a_field_that_never_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_somebody_else_owns() {
+async fn foreign_field_is_refused() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
-    // Somebody adds a field that we do not have, which is no drift; then Git wants it too.
+    // Another manager adds a field that Git lacks: no drift. Then Git adds it too.
     let extra =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {extra: theirs}\n";
     live::apply_as(fleet.cluster("bj1"), "kubectl", extra).await;
@@ -290,7 +290,7 @@ async fn a_field_that_somebody_else_owns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_does_not_keep_the_others_from_being_repaired() {
+async fn refused_object_does_not_block_repairs() {
     let fleet = fleet();
     let running = fleet.start().await;
     let web = deployment("default", "side", "side", "registry.example.com/side:1");
@@ -306,7 +306,7 @@ async fn what_is_refused_does_not_keep_the_others_from_being_repaired() {
         .until("a refusal", |now| target(now, "bj1", "default/settings").phase == TargetPhase::Refused)
         .await;
 
-    // A Deployment comes after the ConfigMap that is refused.
+    // The Deployment comes after the refused ConfigMap.
     let images = web.replace("side:1", "side:9");
     live::apply_as(bj1, "kubectl", &images).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -318,7 +318,7 @@ async fn what_is_refused_does_not_keep_the_others_from_being_repaired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() {
+async fn schema_violation_is_refused_with_few_requests() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -330,9 +330,9 @@ async fn what_the_schema_of_a_kind_does_not_allow_is_refused_and_not_hammered() 
     is_not_hammered(&fleet).await;
 }
 
-/// The words of the refusal list what a variable may hold, `metadata.uid` too: that makes it no conflict, which would pass.
+/// The refusal lists `metadata.uid` among the supported fields. It must not be taken for a UID conflict, which is retried.
 #[tokio::test(start_paused = true)]
-async fn a_variable_of_what_it_cannot_hold_is_refused_for_good() {
+async fn invalid_variable_value_is_refused_for_good() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -347,9 +347,9 @@ async fn a_variable_of_what_it_cannot_hold_is_refused_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_somebody_elses() {
+async fn foreign_object_is_refused_until_deleted() {
     let fleet = fleet();
-    // With the very values that we would write: an apply would adopt it silently.
+    // The values are equal, so an apply would adopt the object without a conflict.
     live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "first")).await;
     fleet.forget_requests();
     let running = fleet.start().await;
@@ -367,7 +367,7 @@ async fn an_object_that_is_somebody_elses() {
     assert_eq!(fleet.cluster("bj1").count_requests(&touched), 0);
     assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some(), "its neighbour");
 
-    // It goes away, and nobody has to push.
+    // The foreign object is deleted; no push is needed.
     let maps = live::api(fleet.cluster("bj1"), "ConfigMap", Some("default"));
     maps.delete("one", &Default::default()).await.expect("delete");
     running.converged(&fleet.begin).await;

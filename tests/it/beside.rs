@@ -1,4 +1,4 @@
-//! Files of an Objects app beside the folder of the manifests (`--path`), and not in it.
+//! Files of an Objects app outside the manifest folder (`--path`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn app(files: &str) -> String {
     )
 }
 
-/// The manifests are in `config/`; what runs is beside its code.
+/// The manifests are in `config/`; the app's files are beside its source code.
 fn fleet(app: &str) -> Fleet {
     let repository = TestRepository::empty();
     let begin = repository.commit(
@@ -46,7 +46,7 @@ async fn start(fleet: &Fleet) -> Running {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_beside_the_folder_roll_out_and_are_pruned() {
+async fn files_outside_the_folder_are_applied_and_pruned() {
     let fleet = fleet(&app("../../../services/*/map.yaml"));
     let cluster = fleet.cluster("bj1");
     let running = start(&fleet).await;
@@ -74,7 +74,7 @@ async fn files_beside_the_folder_roll_out_and_are_pruned() {
 }
 
 #[test]
-fn lint_reads_them_and_refuses_what_leaves_the_repository() {
+fn lint_refuses_files_outside_the_repository() {
     let lint = |files: &str| {
         let fleet = fleet(&app(files));
         let path = fleet.repository.path();

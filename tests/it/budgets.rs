@@ -1,4 +1,4 @@
-//! How many requests a change costs: the table "Budgets" of the engine's design, counted.
+//! Number of requests that a change costs: the table "Budgets" of the engine's design.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn fleet() -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_changed_costs_nothing() {
+async fn unchanged_fleet_costs_no_requests() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -39,15 +39,15 @@ async fn nothing_changed_costs_nothing() {
     assert_eq!(fleet.counted(), Vec::<String>::new());
 }
 
-/// What an idle process may ask for: twelve probes a minute, and each watch anew once in four minutes.
+/// An idle process sends twelve probes a minute and renews each watch once in four minutes.
 #[tokio::test(start_paused = true)]
-async fn nothing_changed_costs_probes_and_renewals_of_watches() {
+async fn idle_process_sends_only_probes_and_watches() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     fleet.forget_requests();
     let (minute, window) = (60, 240);
-    // The second in which each was asked for, by cluster and what.
+    // The seconds of each request, by cluster and resource.
     let mut asked: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
     for second in 0..30 * minute {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -68,7 +68,7 @@ async fn nothing_changed_costs_probes_and_renewals_of_watches() {
         assert!(most(probes, minute) <= 12 && probes.len() > 300, "{} probes of {cluster}", probes.len());
     }
     let watches: Vec<_> = asked.iter().filter(|((_, what), _)| what.starts_with("watch ")).collect();
-    // Deployments, Services, ConfigMaps, and what tells what is served.
+    // Deployments, Services and ConfigMaps, and the two kinds that describe the served API.
     assert_eq!(watches.len(), CLUSTERS.len() * 5, "{:?}", asked.keys());
     for (what, times) in &watches {
         assert!(most(times, window) == 1 && times.len() >= 5, "{what:?}: {times:?}");
@@ -76,9 +76,9 @@ async fn nothing_changed_costs_probes_and_renewals_of_watches() {
     assert_eq!(asked.len(), watches.len() + CLUSTERS.len(), "{:?}", asked.keys());
 }
 
-/// A watch that delivers says that its cluster answers.
+/// Events of a watch show that its cluster answers.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_whose_watches_deliver_is_hardly_probed() {
+async fn busy_watches_replace_probes() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -93,14 +93,14 @@ async fn a_cluster_whose_watches_deliver_is_hardly_probed() {
         fleet.cluster(name).count_requests(&probes)
     });
     assert!((3..=5).contains(&probes[0]) && probes[1] > 20, "{probes:?} in two minutes");
-    // A server that falls silent then is found out hardly later than any other.
+    // A cluster that stops answering is still detected about as fast.
     fleet.cluster("bj1").set_down(true);
     let since = tokio::time::Instant::now();
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     assert!(since.elapsed() < Duration::from_secs(25), "after {:?}", since.elapsed());
 }
 
-/// How many renders were made, each time that anything was to be rendered.
+/// Renders per log line of a rendering run.
 fn renders(log: &Log) -> Vec<usize> {
     let text = log.text();
     let numbers = text.lines().filter_map(|line| line.split_once(" made=")).map(|(_, number)| number);
@@ -108,7 +108,7 @@ fn renders(log: &Log) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_changes_nothing_rendered_costs_nothing() {
+async fn commit_without_rendered_changes_sends_no_requests() {
     let log = Log::keep_all();
     let fleet = fleet();
     let running = fleet.start().await;
@@ -130,7 +130,7 @@ async fn a_commit_that_changes_nothing_rendered_costs_nothing() {
     assert_eq!(fleet.counted(), Vec::<String>::new());
     assert_eq!(renders(&log)[before.len()..], [0, 0]);
 
-    // Where each line stands is part of what is rendered: that is done once again, for all clusters, and nobody is asked.
+    // Line numbers are part of a render: it is repeated once for all clusters, without requests.
     let commented = format!("# Who owns this: the web team.\n{plain}");
     let revision = fleet.push(&running, "Say who owns it", &[("apps/web/app.yaml", Some(&commented))]).await;
     running.converged(&revision).await;
@@ -163,12 +163,12 @@ async fn changed_objects_cost_one_patch_each() {
     let newer = component("web", "registry.example.com/web:2");
     let revision = fleet.push(&running, "Release 2", &[("apps/web/app.yaml", Some(&newer))]).await;
     running.converged(&revision).await;
-    // A rollout is watched; its pods would be listed only if it did not get healthy.
+    // A rollout is watched. Its pods are listed only if it does not become healthy.
     assert_eq!(fleet.counted(), ["4 apply deployments.apps"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_objects_cost_a_look_and_a_patch_each() {
+async fn new_objects_cost_one_get_and_patch_each() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -182,7 +182,7 @@ async fn new_objects_cost_a_look_and_a_patch_each() {
     assert!(fleet.requests().iter().filter(|(_, it)| it.verb == "get").all(|(_, it)| it.metadata_only));
 }
 
-/// Many names are asked for by one list; one that is taken is looked at all the same, and is refused.
+/// Many new names are looked up by one list. A taken name is also read, and refused.
 #[tokio::test(start_paused = true)]
 async fn many_new_objects_cost_one_list() {
     let fleet = fleet();
@@ -203,12 +203,12 @@ async fn many_new_objects_cost_one_list() {
     let overview = running.until("one is refused, all others are there", refused).await;
     let detail = &target(&overview, "bj1", "default/settings").detail;
     assert!(detail.contains("many-77"), "{detail}");
-    // One on each cluster, and a look at the name that is taken.
+    // One list on each cluster, and one read of the taken name.
     assert_eq!(fleet.counted(), ["399 apply configmaps", "1 get configmaps", "4 list configmaps"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_to_prune_cost_one_delete_each() {
+async fn removed_objects_cost_one_delete_each() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

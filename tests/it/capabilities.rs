@@ -1,4 +1,4 @@
-//! What a cluster says of itself goes into what is rendered for it, and nothing is applied before it was heard.
+//! Cluster version and API resources are inputs of a render. Nothing is applied before they are known.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn version_on(fleet: &Fleet, cluster: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_comes_later_brings_what_it_is_for() {
+async fn later_definition_adds_the_objects_that_need_it() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml.j2", MONITOR)];
     let fleet = Fleet::new(&["bj1", "gz1"], &files);
     let running = fleet.start().await;
@@ -69,7 +69,7 @@ async fn a_definition_that_comes_later_brings_what_it_is_for() {
     assert_eq!(live::names(bj1, "ConfigMap").await.iter().filter(|name| *name == "always").count(), 1);
     fleet.forget_requests();
 
-    // Somebody else installs it: no commit, no object of ours.
+    // Another tool installs the definition: no commit, no object of ours.
     live::apply_as(bj1, "helm", &service_monitors()).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let after = running.converged(&fleet.begin).await;
@@ -84,7 +84,7 @@ async fn a_definition_that_comes_later_brings_what_it_is_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_is_replaced_deletes_nothing() {
+async fn replaced_definition_deletes_nothing() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/guarded.yaml.j2", GUARDED)];
     let fleet = Fleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
@@ -97,7 +97,7 @@ async fn a_definition_that_is_replaced_deletes_nothing() {
     let definitions = live::api(bj1, "CustomResourceDefinition", None);
     let parameters = DeleteParams::default();
     let remove = || definitions.delete("servicemonitors.monitoring.coreos.com", &parameters);
-    // Long enough that it is asked in between.
+    // Longer than the interval between two discoveries.
     remove().await.expect("deleted");
     tokio::time::sleep(Duration::from_millis(900)).await;
     live::apply_as(bj1, "helm", &service_monitors()).await;
@@ -107,7 +107,7 @@ async fn a_definition_that_is_replaced_deletes_nothing() {
     let written: Vec<_> = fleet.requests().into_iter().filter(|(_, it)| it.verb == "delete").collect();
     assert_eq!(written.len(), 1, "the definition: {written:?}");
 
-    // One that stays away takes with it what is made only where it is.
+    // If the definition stays away, the objects that depend on it are deleted.
     remove().await.expect("deleted");
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(live::get(bj1, "ConfigMap", "default", "guarded").await.is_none());
@@ -120,9 +120,9 @@ metadata: {name: web, namespace: default}
 spec: {selector: {}}
 ";
 
-/// Its definition is deleted, and before that is known an app begins to want such an object, and brings the definition.
+/// The definition is deleted. Before discovery sees that, an app adds such an object and the definition.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_goes_before_it_was_listed_holds_up_nobody_who_brings_it() {
+async fn kind_deleted_before_its_list_blocks_no_app() {
     let map = manifests::config_map("default", "always", "first");
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/always.yaml", map.as_str())];
     let fleet = Fleet::new(&["bj1"], &files);
@@ -145,7 +145,7 @@ async fn a_kind_that_goes_before_it_was_listed_holds_up_nobody_who_brings_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_gone_is_asked_for_no_longer_and_watched_again_when_it_is_back() {
+async fn deleted_kind_is_not_requested_until_it_returns() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml", ALWAYS_MONITOR)];
     let fleet = Fleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
@@ -156,7 +156,7 @@ async fn a_kind_that_is_gone_is_asked_for_no_longer_and_watched_again_when_it_is
     let definitions = live::api(bj1, "CustomResourceDefinition", None);
     let name = "servicemonitors.monitoring.coreos.com";
     definitions.delete(name, &DeleteParams::default()).await.expect("deleted");
-    // Before that is known, its objects are looked up in vain.
+    // Until discovery sees the deletion, lookups of its objects fail.
     let is_without = |now: &Overview| {
         let target = target(now, "bj1", "default/metrics");
         target.phase == TargetPhase::Refused
@@ -170,7 +170,7 @@ async fn a_kind_that_is_gone_is_asked_for_no_longer_and_watched_again_when_it_is
 
     live::apply_as(bj1, "helm", &service_monitors()).await;
     running.converged(&fleet.begin).await;
-    // It is seen again: what somebody does to it is put back.
+    // The kind is watched again: a manual delete is repaired.
     let monitors = live::api(bj1, "ServiceMonitor", Some("default"));
     monitors.delete("web", &DeleteParams::default()).await.expect("deleted");
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -178,7 +178,7 @@ async fn a_kind_that_is_gone_is_asked_for_no_longer_and_watched_again_when_it_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_is_written_to_once_it_has_said_what_it_is() {
+async fn cluster_gets_writes_after_its_version_is_known() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/version.yaml.j2", VERSION)];
     let declared = manifests::cluster("gz2").replace("spec: {", "spec: {version: v1.20.5, ");
     let files = [&files[..], &[("clusters/gz2.yaml", declared.as_str())]].concat();
@@ -200,9 +200,9 @@ async fn a_cluster_is_written_to_once_it_has_said_what_it_is() {
     assert_eq!((writes("bj1"), writes("gz1"), writes("gz2")), (1, 1, 1), "never with what was guessed");
 }
 
-/// A process that starts in that moment has never seen what is ours there.
+/// A process that starts at that moment has not seen our objects of the kind.
 #[tokio::test(start_paused = true)]
-async fn what_is_ours_of_a_kind_that_was_hidden_at_the_start_is_found_and_goes() {
+async fn objects_of_kind_hidden_at_start_are_deleted() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml.j2", MONITOR)];
     let fleet = Fleet::with(&["bj1"], &files, |name| SandboxOptions {
         aggregated_discovery: false,
@@ -228,7 +228,7 @@ async fn what_is_ours_of_a_kind_that_was_hidden_at_the_start_is_found_and_goes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lost_its_definition_while_its_cluster_was_away_holds_up_nothing() {
+async fn lost_definition_on_offline_cluster_blocks_nothing() {
     let (app, map) = (manifests::objects("default", "metrics"), manifests::config_map("default", "one", "1"));
     let (other, own) = (manifests::objects("default", "other"), manifests::config_map("default", "own", "1"));
     let files = [
@@ -259,7 +259,7 @@ async fn what_lost_its_definition_while_its_cluster_was_away_holds_up_nothing() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_of_the_head_are_told_once_it_is_rendered() {
+async fn kinds_of_the_head_are_published_after_rendering() {
     let (app, kind) = (manifests::objects("default", "kinds"), service_monitors());
     let files = [("apps/kinds/app.yaml", &*app), ("apps/kinds/objects/kind.yaml", &*kind)];
     let fleet = Fleet::new(&["bj1"], &files);

@@ -1,4 +1,4 @@
-//! The caps of deletes, and the approvals that lift them: never many at once without somebody's word.
+//! Delete caps and the approvals that lift them: many deletes at once need an approval.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::wires::Wires;
 const MAPS: &str = "apps/settings/objects/maps.yaml";
 const STAY: &str = "apps/settings/objects/stay.yaml";
 
-/// A fleet where a commit has taken away all of many objects.
+/// A fleet where one commit removes all of many objects.
 async fn over_the_cap() -> (Fleet, Running, Approval) {
     let fleet = settings(&[
         (MAPS, &numbered(0..MANY)),
@@ -34,7 +34,7 @@ fn waiting(overview: &Overview) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_deletes_wait_until_they_are_approved() {
+async fn many_deletes_wait_for_an_approval() {
     let (fleet, running, approval) = over_the_cap().await;
     assert_eq!(approval.objects.len(), MANY);
     let now = running.overview.borrow().clone();
@@ -57,9 +57,9 @@ async fn many_deletes_wait_until_they_are_approved() {
     assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/stays"]);
 }
 
-/// The share is of what there is when a commit is read, and not of what went before by somebody's word.
+/// The cap counts objects that exist when a commit is read, without earlier approved deletes.
 #[tokio::test(start_paused = true)]
-async fn to_take_back_an_approval_that_was_used_frees_nothing_else() {
+async fn removing_a_used_approval_frees_nothing_else() {
     let others = |number: usize| maps((0..number).map(|number| format!("other-{number}")));
     let (app, ten, five) = (objects("default", "others"), others(10), others(5));
     let path = "apps/others/objects/maps.yaml";
@@ -86,9 +86,9 @@ async fn to_take_back_an_approval_that_was_used_frees_nothing_else() {
     assert_eq!(waiting(&running.overview.borrow().clone()), 5);
 }
 
-/// Whatever hides some of it for a while, or makes the rest fewer.
+/// Deletes stay held while part of them is hidden for a while, or when the rest becomes fewer.
 #[tokio::test(start_paused = true)]
-async fn what_was_over_the_cap_goes_by_somebodys_word_alone() {
+async fn deletes_over_the_cap_need_an_approval() {
     let (fleet, running, _) = over_the_cap().await;
     let (app, maps) = ("apps/settings/app.yaml", MAPS);
     let settings = objects("default", "settings");
@@ -107,21 +107,21 @@ async fn what_was_over_the_cap_goes_by_somebodys_word_alone() {
     check(&[(app, Some(&settings))]).await;
     check(&[("tutti.yaml", Some(&observing))]).await;
     check(&[("tutti.yaml", Some(INSTANCE))]).await;
-    // Ten of the twelve are wanted again: the two that are left are fewer than the cap.
+    // Ten of the twelve are desired again: the remaining two are below the cap.
     check(&[(maps, Some(&numbered(2..MANY)))]).await;
     let now = running.overview.borrow().clone();
     assert_eq!(waiting(&now), 2);
     assert!(now.deletions[0].reason.starts_with("was over the cap before, waits for approval"), "{now:?}");
-    // What is wanted again begins anew.
+    // An object that was desired again starts over.
     check(&[(maps, Some(&numbered(0..MANY)))]).await;
     let revision = fleet.push(&running, "Two", &[(maps, Some(&numbered(2..MANY)))]).await;
     running.converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 2);
 }
 
-/// Six of twelve were approved, and went: the file is not needed any more, and the other six were never approved.
+/// Six of twelve were approved and deleted. Removing the file does not approve the other six.
 #[tokio::test(start_paused = true)]
-async fn to_clean_up_an_approval_of_some_frees_no_others() {
+async fn removing_a_partial_approval_frees_no_others() {
     let fleet = settings(&[
         (MAPS, &numbered(0..MANY)),
         (STAY, &maps((0..60).map(|number| format!("stays-{number}")))),
@@ -146,9 +146,9 @@ async fn to_clean_up_an_approval_of_some_frees_no_others() {
     assert_eq!(deletes(fleet.cluster("bj1")), MANY);
 }
 
-/// While a cluster cannot be read, what waits there is not forgotten.
+/// Deletes that wait on an unreadable cluster stay held.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_goes_away_frees_nothing_on_others() {
+async fn offline_cluster_frees_no_deletes_on_others() {
     let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
     let (eight, four) = (numbered(0..8), maps((0..4).map(|number| format!("more-{number}"))));
     let only_gz1 = objects("default", "more")
@@ -182,7 +182,7 @@ async fn a_cluster_that_goes_away_frees_nothing_on_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_another_render_is_void() {
+async fn approval_of_another_render_is_void() {
     let (fleet, running, mut approval) = over_the_cap().await;
     approval.rendered = Digest::of(b"something else");
     let file = approval_to_yaml(&approval);
@@ -195,7 +195,7 @@ async fn an_approval_of_another_render_is_void() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_is_void_when_the_app_renders_to_something_else() {
+async fn approval_is_void_when_the_render_changes() {
     let (fleet, running, approval) = over_the_cap().await;
     let file = approval_to_yaml(&approval);
     fleet
@@ -214,7 +214,7 @@ async fn an_approval_is_void_when_the_app_renders_to_something_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_some_frees_only_those() {
+async fn partial_approval_frees_only_its_objects() {
     let (fleet, running, mut approval) = over_the_cap().await;
     approval.objects.truncate(6);
     let file = approval_to_yaml(&approval);
@@ -224,9 +224,9 @@ async fn an_approval_of_some_frees_only_those() {
     assert_eq!(waiting(&running.overview.borrow().clone()), 6);
 }
 
-/// A cluster that comes back brings more than the cap. Whoever looks anew, to approve that, sees only what is left.
+/// A returning cluster adds more deletes than the cap. A new observe run offers an approval for the remaining ones.
 #[tokio::test(start_paused = true)]
-async fn what_waits_because_of_what_went_is_freed_by_no_other_commit_and_can_be_approved() {
+async fn deletes_of_returning_cluster_need_their_own_approval() {
     let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
     let all = numbered(0..4);
     let fleet =
@@ -260,8 +260,8 @@ async fn what_waits_because_of_what_went_is_freed_by_no_other_commit_and_can_be_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_does_not_make_the_cap_smaller() {
-    // 20 % of 40 objects are 8, which go phase by phase.
+async fn finished_deletes_do_not_shrink_the_cap() {
+    // 20 % of 40 objects are 8; they are deleted phase by phase.
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
     let maps: Vec<String> =
         (0..7).map(|number| config_map("default", &format!("web-{number}"), "first")).collect();
@@ -279,7 +279,7 @@ async fn what_is_deleted_does_not_make_the_cap_smaller() {
     running.converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 8);
 
-    // And the next nine do not.
+    // The next nine are over the cap.
     fleet.push(&running, "Fewer", &[(MAPS, Some(&numbered(0..23)))]).await;
     running.until("deletes that wait", |now| waiting(now) == 9).await;
     a_while().await;
@@ -290,7 +290,7 @@ fn staying(count: usize) -> String {
     maps((0..count).map(|number| format!("stays-{number}")))
 }
 
-/// A cluster of few objects, of which a commit takes more than a fifth, beside one of many: no process runs.
+/// A commit removes more than a fifth of a small cluster's objects; another cluster has many. No process runs.
 async fn seven_of_few() -> (Fleet, Revision) {
     let here = |name: &str| {
         let place = format!("spec: {{placement: {{clusters: {{names: [{name}]}}}}, ");
@@ -312,9 +312,9 @@ async fn seven_of_few() -> (Fleet, Revision) {
     (fleet, revision)
 }
 
-/// The cap is the share of all clusters, also when one of few objects answers first.
+/// The cap is a share of all clusters, even if the small cluster answers first.
 #[tokio::test(start_paused = true)]
-async fn the_cap_is_not_told_by_a_part_of_the_fleet() {
+async fn cap_needs_counts_of_the_whole_fleet() {
     let (fleet, revision) = seven_of_few().await;
     fleet.cluster("gz1").set_latency(Duration::from_secs(5));
     let running = fleet.start().await;
@@ -324,9 +324,9 @@ async fn the_cap_is_not_told_by_a_part_of_the_fleet() {
     assert_eq!(deletes(fleet.cluster("bj1")), 7);
 }
 
-/// The same, where the other cluster is away at the start.
+/// As above, with the other cluster offline at the start.
 #[tokio::test(start_paused = true)]
-async fn the_cap_is_not_told_while_a_cluster_was_never_seen() {
+async fn cap_waits_for_clusters_never_seen() {
     let (fleet, revision) = seven_of_few().await;
     fleet.cluster("gz1").set_down(true);
     let running = fleet.start().await;
@@ -338,9 +338,9 @@ async fn the_cap_is_not_told_while_a_cluster_was_never_seen() {
     assert_eq!(deletes(fleet.cluster("bj1")), 7);
 }
 
-/// Of twelve, six wait for a cluster that is away: they were over the cap too.
+/// Six of twelve objects are on an offline cluster: they count for the cap too.
 #[tokio::test(start_paused = true)]
-async fn to_approve_what_is_reachable_frees_nothing_on_a_cluster_that_comes_back() {
+async fn approval_frees_nothing_on_a_returning_cluster() {
     let app = objects("default", "settings").replace("spec: {", "spec: {prune: always, ");
     let files = [("apps/settings/app.yaml", app.as_str()), (MAPS, &numbered(0..6)), (STAY, &staying(30))];
     let fleet = Fleet::new(&["bj1", "gz1"], &files);
@@ -362,9 +362,9 @@ async fn to_approve_what_is_reachable_frees_nothing_on_a_cluster_that_comes_back
     assert_eq!(waiting(&running.overview.borrow().clone()), 6);
 }
 
-/// A mistake that takes everything, and is mended in part.
+/// A mistake removes all objects; the fix restores some of them.
 #[tokio::test(start_paused = true)]
-async fn to_place_a_part_of_an_app_again_frees_nothing() {
+async fn partial_placement_again_frees_nothing() {
     let app = objects("default", "settings");
     let nowhere =
         app.replace("spec: {", "spec: {placement: {clusters: {matchLabels: {environment: elsewhere}}}, ");
@@ -381,9 +381,9 @@ async fn to_place_a_part_of_an_app_again_frees_nothing() {
     assert_eq!(waiting(&running.overview.borrow().clone()), 2);
 }
 
-/// What only an approval of before keeps over the cap is free when its file goes.
+/// Objects held over the cap only by an earlier approval are freed when its file is removed.
 #[tokio::test(start_paused = true)]
-async fn an_approval_whose_objects_are_gone_holds_others_up_until_its_file_goes() {
+async fn used_approval_holds_other_deletes_until_removed() {
     let others = |count| maps((0..count).map(|number| format!("other-{number}")));
     let app = objects("default", "others");
     let fleet = settings(&[
@@ -409,9 +409,9 @@ async fn an_approval_whose_objects_are_gone_holds_others_up_until_its_file_goes(
     assert_eq!(deletes(fleet.cluster("bj1")), MANY + 2);
 }
 
-/// What may not be listed for a while is hidden, and not gone.
+/// Objects that may not be listed for a while count as hidden, not deleted.
 #[tokio::test(start_paused = true)]
-async fn what_was_over_the_cap_and_is_hidden_is_not_forgotten() {
+async fn hidden_objects_over_the_cap_stay_held() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: stays}\n";
     let fleet = settings(&[(MAPS, &numbered(0..MANY)), (STAY, secret)]);
     let running = fleet.start().await;

@@ -1,4 +1,4 @@
-//! Small repositories that showed a fault once (`tests/fixtures/cases`), each with what is right.
+//! Small repositories that once showed a fault (`tests/fixtures/cases`), each with the correct result.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ fn folder(case: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cases").join(case)
 }
 
-/// What `tutti lint -o json` finds.
+/// Findings of `tutti lint -o json`.
 fn lint(case: &str) -> Vec<Value> {
     let (output, errors, _) = program::run(&folder(case), &["lint", "-o", "json"]);
     assert_eq!(errors, "", "{case}");
     serde_json::from_str(&output).expect("JSON")
 }
 
-/// Code, message and place of each mistake.
+/// Code, position and message of each mistake.
 fn mistakes(case: &str) -> Vec<String> {
     let line = |found: &Value| {
         let (place, start) = (&found["location"], &found["location"]["start"]);
@@ -29,12 +29,12 @@ fn mistakes(case: &str) -> Vec<String> {
 }
 
 #[test]
-fn selector_that_lost_its_value_is_refused() {
+fn selector_without_value_is_refused() {
     assert_eq!(mistakes("emptied-selector"), ["E1202 apps/a/app.yaml:11:7 `names` has no value"]);
 }
 
 #[test]
-fn mistake_of_some_clusters_names_them() {
+fn mistake_names_its_clusters() {
     let found = lint("label-missing-on-some");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
@@ -45,7 +45,7 @@ fn mistake_of_some_clusters_names_them() {
     assert_eq!(found[0]["clusters"], serde_json::json!(["three", "two"]));
 }
 
-/// Kind and name of each object that the repository renders to.
+/// The objects that an app of the repository renders to.
 fn rendered(case: &str, app: &str) -> Vec<Value> {
     let (output, errors, code) = program::run(&folder(case), &["render", app, "-o", "json"]);
     assert!(code == 0 && !errors.contains("error"), "{case}: {errors}");
@@ -66,7 +66,7 @@ fn names(objects: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn lists_and_json_files_are_read_as_kubectl_reads_them() {
+fn lists_and_json_files_are_read_like_kubectl() {
     assert_eq!(lint("lists"), Vec::<Value>::new());
     let check = |app: &str, expected: &[&str]| assert_eq!(names(&rendered("lists", app)), expected, "{app}");
     check("plain", &["ConfigMap default/a", "ConfigMap default/b"]);
@@ -75,12 +75,12 @@ fn lists_and_json_files_are_read_as_kubectl_reads_them() {
     check("js", &["ConfigMap default/j"]);
 }
 
-/// Helm's programs; `None` where they are not built and need not be.
+/// Whether Helm's programs are built; fails where they are required.
 fn with_charts() -> bool {
     crate::charts::support::helm().is_some()
 }
 
-/// The image and replicas of each workload.
+/// Image and replicas of each workload.
 fn images(case: &str) -> Vec<String> {
     let of = |object: &Value| {
         let image = object.pointer("/spec/template/spec/containers/0/image").and_then(Value::as_str);
@@ -106,7 +106,7 @@ fn chart_runs_the_image_of_its_pod_set() {
 }
 
 #[test]
-fn value_that_a_chart_does_not_have_is_named() {
+fn value_missing_in_chart_is_named() {
     if !with_charts() {
         return;
     }
@@ -145,7 +145,7 @@ fn layer_values_reach_charts_only_on_request() {
 }
 
 #[test]
-fn definition_that_two_subcharts_bring_is_one() {
+fn definition_in_two_subcharts_is_merged() {
     if !with_charts() {
         return;
     }
@@ -164,7 +164,7 @@ fn chart_pods_keep_their_labels() {
 }
 
 #[test]
-fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
+fn chart_custom_resource_gets_the_release_namespace() {
     if !with_charts() {
         return;
     }
@@ -194,7 +194,7 @@ fn object_of_two_apps_names_both() {
     assert_eq!(found[0]["related"][0][0]["file"], "apps/a/o/ns.yaml");
 }
 
-/// The repository of a case, with one cluster of the test in place of its own.
+/// The repository of a case, with one embedded cluster in place of its own clusters.
 async fn stage(case: &str) -> program::Stage {
     let root = folder(case);
     let mut files = Vec::new();
@@ -220,7 +220,7 @@ async fn stage(case: &str) -> program::Stage {
 }
 
 #[tokio::test]
-async fn one_run_makes_what_its_own_definitions_allow() {
+async fn one_run_creates_definitions_and_their_objects() {
     if !with_charts() {
         return;
     }
@@ -232,7 +232,7 @@ async fn one_run_makes_what_its_own_definitions_allow() {
 }
 
 #[tokio::test]
-async fn hook_of_upgrades_waits_for_the_first_upgrade() {
+async fn upgrade_hook_waits_for_the_first_upgrade() {
     if !with_charts() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What the pods of a workload suffer from, in the words of its app: from the cluster to the overview of an instance that runs.
+//! Causes of pod failures: from the cluster to the detail of the app in the overview of a running instance.
 #![expect(clippy::needless_pass_by_value, reason = "cases are written with the values in place")]
 
 use std::iter;
@@ -17,10 +17,10 @@ use crate::support::program::Stage;
 const APP: &str = "apps/web/app.yaml";
 const MANIFEST: &str = "apps/web/objects/all.yaml";
 const IMAGE: &str = "registry.example.com/web:1";
-/// A tag that the embedded registry does not have.
+/// A tag that the embedded registry lacks.
 const NO_IMAGE: &str = "registry.example.com/web:broken";
 
-/// Pods whose containers fare as these annotations of the embedded clusters say.
+/// A pod template whose annotations set how containers fail on the embedded clusters.
 fn template(image: &str, annotations: Value, restarts: &str) -> Value {
     json!({
         "metadata": {"labels": {"app": "web"}, "annotations": annotations},
@@ -38,7 +38,7 @@ fn named(name: &str, api_version: &str, kind: &str, spec: Value) -> String {
 }
 
 fn deployment(annotations: Value) -> String {
-    // Chosen by an expression alone.
+    // The selector has only an expression.
     let selector =
         json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "website"]}]});
     let template = template(IMAGE, annotations, "Always");
@@ -49,7 +49,7 @@ fn fleet(manifest: &str) -> Fleet {
     Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFEST, manifest)])
 }
 
-/// `Phase: detail` of the app, with the part of a pod's name that is random as `*`.
+/// `Phase: detail` of the app; the random part of a pod's name is `*`.
 fn stands(now: &Overview) -> String {
     let Some(web) = now.targets.first() else { return String::new() };
     let words: Vec<&str> =
@@ -57,7 +57,7 @@ fn stands(now: &Overview) -> String {
     format!("{}: {}", web.phase.as_str(), words.join(" "))
 }
 
-/// The words of the app stay what they are, up to the names of pods, for so long.
+/// Checks that the detail stays the same, except for pod names, for this many seconds.
 async fn stays(running: &Running, expected: &str, seconds: u64) {
     let (words, mut seen) = (target(&running.overview.borrow(), "bj1", "default/web").detail.clone(), None);
     assert!(words.contains(expected), "{words}");
@@ -83,7 +83,7 @@ async fn comes_to(manifest: &str, expected: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_that_exits_is_told_with_its_code() {
+async fn exited_container_is_reported_with_its_code() {
     let broken = deployment(json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/exit-code": "3"}));
     let fleet = fleet(&broken);
     let running = fleet.start().await;
@@ -92,7 +92,7 @@ async fn a_container_that_exits_is_told_with_its_code() {
             stands(now) == "Degraded: CrashLoopBackOff web-* (exit 3: \"fatal: simulated crash\")"
         })
         .await;
-    // Between two attempts it runs, and the words stay.
+    // The container runs between two attempts; the detail stays.
     let moved = running.until("others", |now| !stands(now).starts_with("Degraded: "));
     assert!(tokio::time::timeout(Duration::from_secs(300), moved).await.is_err());
     let revision = fleet.push(&running, "Mended", &[(MANIFEST, Some(&deployment(json!({}))))]).await;
@@ -100,15 +100,15 @@ async fn a_container_that_exits_is_told_with_its_code() {
     assert_eq!(target(&now, "bj1", "default/web").detail, "");
 }
 
-/// While it waits, while it runs, and when it has done so many times.
+/// The detail is the same while the container waits, while it runs, and after many crashes.
 #[tokio::test(start_paused = true)]
-async fn a_crash_loop_is_told_in_the_same_words_however_often_it_crashes() {
+async fn crash_loop_detail_is_stable() {
     let crashes = json!({"sim.tutti.dev/fail": "crash-loop"});
     let fleet = fleet(&deployment(crashes.clone()));
     let running = fleet.start().await;
     running.until("a cause", is_degraded).await;
     stays(&running, "(exit 1: \"fatal: simulated crash\")", 600).await;
-    // The one pod that is told goes, and so do its words.
+    // The reported pod is deleted, and its cause with it.
     let gone = target(&running.overview.borrow(), "bj1", "default/web").detail.clone();
     let pods = live::api(fleet.cluster("bj1"), "Pod", Some("default"));
     let names = live::names(fleet.cluster("bj1"), "Pod").await;
@@ -130,9 +130,9 @@ async fn a_crash_loop_is_told_in_the_same_words_however_often_it_crashes() {
     running.stop().await;
 }
 
-/// Both Deployments have the tag that is not there: one of them is told, and stays told.
+/// Both Deployments use a missing tag. One of them is reported, and stays reported.
 #[tokio::test(start_paused = true)]
-async fn of_two_workloads_that_fail_one_is_told_on() {
+async fn one_of_two_failing_workloads_is_reported() {
     let broken = |name: &str| {
         let labels = json!({"app": name});
         let mut template = template(NO_IMAGE, json!({}), "Always");
@@ -164,9 +164,9 @@ fn definition_of_routes() -> String {
     .to_string()
 }
 
-/// A Deployment whose pods merely start has nothing to do with a route that is refused, nor has a pod of another workload.
+/// Starting pods of a Deployment are no cause for a refused route; nor are pods of another workload.
 #[tokio::test(start_paused = true)]
-async fn what_pods_suffer_from_is_not_said_of_another_object() {
+async fn pod_failures_are_reported_for_their_workload_only() {
     let starts = deployment(json!({"sim.tutti.dev/fail": "readiness"}));
     let route = named("web", ROUTE, "HTTPRoute", json!({"hostnames": ["shop.example.com"]}));
     let both = format!("{starts}\n---\n{route}");
@@ -197,7 +197,7 @@ async fn what_pods_suffer_from_is_not_said_of_another_object() {
     routes.patch("web", &PatchParams::default(), &accepted("False")).await.expect("a status");
     running.until("a refused route", is_degraded).await;
     stays(&running, "HTTPRoute default/web: parent front: NotAllowedByListeners", 60).await;
-    // The route is taken: the pods are what is left.
+    // The route is accepted: only the pods remain.
     routes.patch("web", &PatchParams::default(), &accepted("True")).await.expect("a status");
     running
         .until("pods", |now| told(now).is_some_and(|it| it.starts_with("Progressing NotReady web-")))
@@ -206,7 +206,7 @@ async fn what_pods_suffer_from_is_not_said_of_another_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_scheduler_says_is_told_and_fails_nothing_before_the_deadline() {
+async fn scheduler_message_fails_nothing_before_the_deadline() {
     let fleet = fleet(&deployment(json!({"sim.tutti.dev/fail": "unschedulable"})));
     let running = fleet.start().await;
     let words = "Unschedulable web-* (0/3 nodes are available: 3 Insufficient cpu.";
@@ -219,9 +219,9 @@ async fn what_the_scheduler_says_is_told_and_fails_nothing_before_the_deadline()
     running.until("the deadline", |now| says(now, "Degraded")).await;
 }
 
-/// Scaled from 2 to 5 while an old pod, with a long life of restarts, misses a probe: nothing of it is a failure of the commit.
+/// Scaled from 2 to 5 while an old pod with many restarts misses a probe: the commit does not fail.
 #[tokio::test(start_paused = true)]
-async fn restarts_of_long_ago_fail_no_commit() {
+async fn old_restarts_fail_no_commit() {
     let plain = deployment(json!({}));
     let fleet = fleet(&plain);
     let running = fleet.start().await;
@@ -276,7 +276,7 @@ async fn jobs_replica_sets_and_pods_have_causes_too() {
     comes_to(&pod, &[&format!("Degraded: ImagePullBackOff web ({NO_IMAGE})")]).await;
 }
 
-/// In which tenths of a second of ten minutes pods were listed, while somebody does something every second.
+/// Times of pod lists within ten minutes, in tenths of a second. `hands` runs every second.
 async fn lists_of_pods(fleet: &Fleet, hands: impl AsyncFn(u64)) -> Vec<u64> {
     let cluster = fleet.cluster("bj1");
     let listed = || cluster.count_requests(&RequestMatch::any().verb("list").resource("pods"));
@@ -298,7 +298,7 @@ fn assert_seldom(lists: &[u64]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_crash_loop_are_listed_ever_more_seldom() {
+async fn crash_loop_pods_are_listed_with_backoff() {
     let fleet = fleet(&deployment(json!({"sim.tutti.dev/fail": "crash-loop"})));
     let running = fleet.start().await;
     running.until("a cause", |now| stands(now).starts_with("Degraded: CrashLoopBackOff")).await;
@@ -308,9 +308,9 @@ async fn pods_of_a_crash_loop_are_listed_ever_more_seldom() {
     assert!(lists.windows(2).all(|pair| pair[1] - pair[0] <= 605), "{lists:?}");
 }
 
-/// Another commit every three seconds is a rollout that moves.
+/// A new commit every three seconds keeps the rollout moving.
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_rollout_that_moves_are_not_listed() {
+async fn pods_of_progressing_rollout_are_not_listed() {
     let fleet = fleet(&deployment(json!({"sim.tutti.dev/fail": "crash-loop"})));
     let running = fleet.start().await;
     let lists = lists_of_pods(&fleet, async |second| {
@@ -325,9 +325,9 @@ async fn pods_of_a_rollout_that_moves_are_not_listed() {
     assert!(lists.len() <= 5, "{lists:?}");
 }
 
-/// Healthy for two seconds of four: it is searched as if it were never healthy.
+/// Healthy for two seconds of four: searched as if it were never healthy.
 #[tokio::test(start_paused = true)]
-async fn pods_of_what_is_healthy_now_and_then_are_listed_too() {
+async fn pods_of_flapping_workload_are_listed() {
     let fleet = fleet(&deployment(json!({})));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -357,9 +357,9 @@ async fn pods_of_a_healthy_workload_are_never_listed() {
     assert_eq!(lists_of_pods(&fleet, async |_| {}).await, Vec::<u64>::new());
 }
 
-/// A quota, as an account that is not there or an admission webhook would do: no pod comes into being that could tell.
+/// A quota prevents pods, as a missing account or an admission webhook would: no pod can show the cause.
 #[tokio::test(start_paused = true)]
-async fn pods_that_may_not_be_made_are_told_by_their_event() {
+async fn uncreated_pods_are_reported_by_their_event() {
     let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
     let labels = json!({"matchLabels": {"app": "web"}});
     let template = |restarts: &str| template(IMAGE, json!({}), restarts);
@@ -393,7 +393,7 @@ async fn pods_that_may_not_be_made_are_told_by_their_event() {
             .expect("deleted");
         let now = running.converged(&fleet.begin).await;
         assert_eq!(target(&now, "bj1", "default/web").detail, "", "{kind}");
-        // Of what has its pods nothing is asked.
+        // Events of workloads that have their pods are not read.
         let before = events();
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(events(), before, "{kind}");
@@ -401,9 +401,9 @@ async fn pods_that_may_not_be_made_are_told_by_their_event() {
     }
 }
 
-/// A server that does not tell of events for a while takes nothing away that is known.
+/// A known cause stays while events cannot be listed.
 #[tokio::test(start_paused = true)]
-async fn a_refusal_stays_told_while_events_cannot_be_listed() {
+async fn refusal_stays_reported_while_events_are_unavailable() {
     let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
     let job = workload("batch/v1", "Job", json!({"template": template(IMAGE, json!({}), "Never")}));
     let fleet = fleet(&job);
@@ -422,9 +422,9 @@ async fn a_refusal_stays_told_while_events_cannot_be_listed() {
     running.stop().await;
 }
 
-/// A Job that fails at once, and a server that takes its time to list pods: there is a cause, it is only not known yet.
+/// A Job fails immediately and the server lists pods slowly: the cause exists but is not known yet.
 #[tokio::test(start_paused = true)]
-async fn a_cause_that_is_searched_is_announced() {
+async fn pending_search_for_a_cause_is_shown() {
     let template = template(IMAGE, json!({"sim.tutti.dev/fail": "crash-loop"}), "Never");
     let fleet = fleet(&workload("batch/v1", "Job", json!({"backoffLimit": 0, "template": template})));
     let namespace = Some("default".to_owned());
@@ -440,7 +440,7 @@ async fn a_cause_that_is_searched_is_announced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_ends_waits_for_the_cause_of_its_failure() {
+async fn ending_run_waits_for_the_failure_cause() {
     let template = template(IMAGE, json!({"sim.tutti.dev/fail": "crash-loop"}), "Never");
     let job = workload("batch/v1", "Job", json!({"backoffLimit": 0, "template": template}));
     let stage = Stage::new(&[(APP, &objects("default", "web")), (MANIFEST, &job)]).await;
@@ -454,7 +454,7 @@ async fn a_run_that_ends_waits_for_the_cause_of_its_failure() {
 
 const MANY: usize = 200;
 
-/// A Deployment with one pod, in an app of its own.
+/// A Deployment with one pod, in its own app.
 fn one_pod(name: &str, image: &str, annotations: Value) -> String {
     let labels = json!({"app": name});
     let mut template = template(image, annotations, "Always");
@@ -463,7 +463,7 @@ fn one_pod(name: &str, image: &str, annotations: Value) -> String {
     named(name, "apps/v1", "Deployment", spec)
 }
 
-/// Files of `MANY` apps; the one of this number crashes.
+/// Files of `MANY` apps; the app of the given number crashes.
 fn many(image: &str, crashes: Option<usize>) -> Vec<(String, String)> {
     let files = (0..MANY).flat_map(|number| {
         let name = format!("web-{number:03}");
@@ -478,9 +478,9 @@ fn many(image: &str, crashes: Option<usize>) -> Vec<(String, String)> {
     files.collect()
 }
 
-/// The images of all change: little more is asked than is written, and the one that crashes is told soon.
+/// All images change: few more reads than writes, and the crash is reported soon.
 #[tokio::test(start_paused = true)]
-async fn a_rollout_of_many_asks_little_more_than_it_writes() {
+async fn large_rollout_reads_little_more_than_it_writes() {
     let files = many(IMAGE, None);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let fleet = Fleet::new(&["bj1"], &files);
@@ -509,9 +509,9 @@ async fn a_rollout_of_many_asks_little_more_than_it_writes() {
     running.stop().await;
 }
 
-/// All of one namespace are stuck: one list serves them all.
+/// All apps of one namespace fail: one list serves them all.
 #[tokio::test(start_paused = true)]
-async fn causes_of_many_in_one_namespace_take_few_lists() {
+async fn failures_in_one_namespace_need_few_lists() {
     let files: Vec<(String, String)> = (0..40)
         .flat_map(|number| {
             let name = format!("web-{number:03}");
@@ -540,9 +540,9 @@ async fn causes_of_many_in_one_namespace_take_few_lists() {
     running.stop().await;
 }
 
-/// A quota keeps all of a namespace from their pods: what is said of them comes by one list too.
+/// A quota prevents all pods of a namespace: one list of events serves them all.
 #[tokio::test(start_paused = true)]
-async fn events_about_many_take_few_lists() {
+async fn events_of_many_objects_need_few_lists() {
     let quota = named("none", "v1", "ResourceQuota", json!({"hard": {"pods": "0"}}));
     let files: Vec<(String, String)> = (0..40)
         .flat_map(|number| {

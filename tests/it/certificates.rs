@@ -1,7 +1,8 @@
-//! Clusters that know us by a client certificate: one that is renewed is shown from then on, and nothing is read again for it; one
-//! that ends is told of in time.
+//! Clusters with client certificates: a renewed certificate is used from then on without new lists; an expiring
+//! one is reported in time.
 //!
-//! On the clock of the machine, because such a cluster is reached through a socket; it is turned on where files are to be read again.
+//! These tests use the machine's clock, because the cluster is reached through a socket. They advance it where
+//! files are to be read again.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const ONE: &str = "apps/settings/objects/one.yaml";
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// One cluster behind a guarded door, and an app with one ConfigMap.
+/// One cluster behind a TLS listener, and an app with one ConfigMap.
 struct Scene {
     fleet: Fleet,
     cluster: Sandbox,
@@ -28,7 +29,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// `user`: of the kubeconfig.
+    /// `user` returns the user of the kubeconfig.
     async fn new(user: impl FnOnce(&Fleet, &Guarded) -> String) -> Self {
         let app = objects("default", "settings");
         let one = config_map("default", "one", "first");
@@ -41,7 +42,7 @@ impl Scene {
         Self { fleet, cluster, door }
     }
 
-    /// Commits another value, and waits until it is there; who wrote it.
+    /// Commits another value and waits until it is applied. Returns the certificate names of the writers.
     async fn changed_by(&self, running: &Running, value: &str) -> Vec<String> {
         let before = self.door.seen().len();
         let one = config_map("default", "one", value);
@@ -52,7 +53,7 @@ impl Scene {
         writes.map(|it| it.split(' ').next().expect("a guest").to_owned()).collect()
     }
 
-    /// Lists of ConfigMaps, and watches that begin with one.
+    /// Lists of ConfigMaps, and watches that begin with a list.
     fn lists(&self) -> usize {
         let is_list = |verb: &str, query: &str| verb == "list" || query.contains("sendInitialEvents=true");
         let requests = self.cluster.requests();
@@ -60,7 +61,7 @@ impl Scene {
     }
 }
 
-/// Until files are read again.
+/// Advances the clock until files are read again.
 async fn a_minute_passes() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(61)).await;
@@ -72,7 +73,7 @@ fn files(_: &Fleet, _: &Guarded) -> String {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_renewed_in_its_file_is_shown_and_nothing_is_read_again() {
+async fn renewed_certificate_is_used_without_new_lists() {
     let scene = Scene::new(|fleet, door| {
         door.issue("first", YEAR).write(fleet.repository.path(), "us");
         files(fleet, door)
@@ -83,7 +84,7 @@ async fn a_certificate_that_is_renewed_in_its_file_is_shown_and_nothing_is_read_
     assert_eq!(scene.changed_by(&running, "second").await, ["first"]);
     let lists = scene.lists();
 
-    // Its key is not there yet: nobody could use it.
+    // The key is still missing: the pair cannot be used yet.
     let Pair { certificate, key } = scene.door.issue("next", YEAR);
     let folder = scene.fleet.repository.path();
     std::fs::write(folder.join("us.crt"), certificate).expect("a file");
@@ -93,10 +94,10 @@ async fn a_certificate_that_is_renewed_in_its_file_is_shown_and_nothing_is_read_
     a_minute_passes().await;
     assert_eq!(scene.changed_by(&running, "fourth").await, ["next"]);
 
-    // The one before may end now.
+    // The old certificate may expire now.
     scene.door.refuse("first");
     assert_eq!(scene.changed_by(&running, "fifth").await, ["next"]);
-    // Watches of before are told of what happens still.
+    // Watches that started earlier still report events.
     let maps = live::api(&scene.cluster, "ConfigMap", Some("default"));
     maps.delete("one", &kube::api::DeleteParams::default()).await.expect("deleted");
     for _ in 0..100 {
@@ -111,7 +112,7 @@ async fn a_certificate_that_is_renewed_in_its_file_is_shown_and_nothing_is_read_
 }
 
 #[tokio::test]
-async fn a_plug_in_that_brings_certificates_is_asked_for_another_when_one_is_refused() {
+async fn refused_certificate_is_requested_again_from_plug_in() {
     let scene = Scene::new(|fleet, door| {
         let folder = fleet.repository.path();
         give(folder, &door.issue("first", YEAR));
@@ -139,7 +140,7 @@ async fn a_plug_in_that_brings_certificates_is_asked_for_another_when_one_is_ref
     running.stop().await;
 }
 
-/// What the plug-in prints.
+/// Writes the plug-in's output.
 fn give(folder: &std::path::Path, pair: &Pair) {
     let status = serde_json::json!({"clientCertificateData": pair.certificate, "clientKeyData": pair.key});
     let credential = serde_json::json!({"kind": "ExecCredential", "status": status});
@@ -147,7 +148,7 @@ fn give(folder: &std::path::Path, pair: &Pair) {
 }
 
 #[tokio::test]
-async fn a_certificate_that_ends_soon_is_told_in_the_log_and_in_the_table_of_clusters() {
+async fn expiring_certificate_is_reported_in_log_and_table() {
     let log = Log::keep();
     let scene = Scene::new(|_, door| {
         use base64::Engine as _;
@@ -162,7 +163,7 @@ async fn a_certificate_that_ends_soon_is_told_in_the_log_and_in_the_table_of_clu
     assert_eq!(log.count("the client certificate of user admin expires in 20d, at "), 1);
     running.stop().await;
 
-    // The binary reads no kubeconfig from inside of the repository.
+    // The binary refuses a kubeconfig inside the repository.
     let (folder, outside) =
         (scene.fleet.repository.path().to_owned(), tempfile::tempdir().expect("a folder"));
     std::fs::copy(folder.join("bj1.kubeconfig"), outside.path().join("bj1.kubeconfig")).expect("a copy");
@@ -177,7 +178,7 @@ async fn a_certificate_that_ends_soon_is_told_in_the_log_and_in_the_table_of_clu
 }
 
 #[tokio::test]
-async fn the_name_and_the_authority_of_a_server_are_what_the_kubeconfig_says() {
+async fn server_name_and_authority_come_from_the_kubeconfig() {
     let cluster = Sandbox::new(SandboxOptions::instant("bj1"));
     let door = Guarded::open(&cluster).await;
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,7 +1,7 @@
-//! Charts, rendered by the real renderer: the same objects as `helm template`, and limits that hold.
+//! Charts rendered by the real renderer: the same objects as `helm template`, and enforced limits.
 //!
-//! These tests need the programs of `tools/helm-render` and follow the rule of the live tier: loud when those are not
-//! built, mandatory with `TUTTI_LIVE=1`.
+//! These tests need the programs of `tools/helm-render`. As in the live tier, missing programs are printed, and
+//! are a failure with `TUTTI_LIVE=1`.
 
 mod apps;
 pub(crate) mod by_hand;

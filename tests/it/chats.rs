@@ -1,4 +1,4 @@
-//! Messages to chats that check signatures and count: what comes of a right secret, a wrong one, too many, and a service that is unwell.
+//! Messages to chat services that check signatures and rates: correct and wrong secrets, limits, failing services.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn later(outcome: &SendOutcome, seconds: Option<u64>, words: &str) {
     assert!(why.contains(words), "{why}");
 }
 
-/// It may have arrived.
+/// The message may have arrived.
 #[track_caller]
 fn lost(outcome: &SendOutcome, words: &str) {
     let SendOutcome::Unconfirmed(why) = outcome else { panic!("{outcome:?}") };
@@ -67,7 +67,7 @@ fn lost(outcome: &SendOutcome, words: &str) {
 }
 
 #[tokio::test]
-async fn feishu_takes_what_is_signed() {
+async fn feishu_accepts_signed_messages() {
     let chat = Chat::start().await;
     let right = chat.feishu(Some(SECRET));
     assert_eq!(told(&chat, &right, 0).await, SendOutcome::Sent(None));
@@ -85,7 +85,7 @@ async fn feishu_takes_what_is_signed() {
 }
 
 #[tokio::test]
-async fn dingtalk_takes_what_is_signed_and_not_too_fast() {
+async fn dingtalk_accepts_signed_messages_within_its_limit() {
     let chat = Chat::start().await;
     let right = chat.dingtalk(Some(SECRET));
     refused(&told(&chat, &chat.dingtalk(Some("wrong")), 0).await, "sign not match");
@@ -105,7 +105,7 @@ async fn dingtalk_takes_what_is_signed_and_not_too_fast() {
 }
 
 #[tokio::test]
-async fn slack_changes_its_message_in_place() {
+async fn slack_message_is_updated_in_place() {
     let chat = Chat::start().await;
     let right = chat.slack(TOKEN);
     refused(&told(&chat, &chat.slack("xoxb-wrong"), 0).await, "invalid_auth");
@@ -115,7 +115,7 @@ async fn slack_changes_its_message_in_place() {
     let received = chat.received();
     assert_eq!(received[0].ts, received[1].ts);
     assert_eq!(received[1].body["text"], "✗ pay 1.8.1 → prod failed");
-    // One that a person deleted is posted anew, and has another name from then on.
+    // A message that a person deleted is posted again, under a new name.
     chat.delete(received[0].ts.as_deref().expect("a message"));
     let SendOutcome::Sent(Some(other)) = told_at(&chat, &right, 2, now, Some(&name)).await else {
         panic!("not sent")
@@ -130,7 +130,7 @@ async fn slack_changes_its_message_in_place() {
 }
 
 #[tokio::test]
-async fn slack_says_how_long_to_wait() {
+async fn slack_retry_after_is_obeyed() {
     let chat = Chat::start().await;
     let right = chat.slack(TOKEN);
     for number in 0..60 {
@@ -140,7 +140,7 @@ async fn slack_says_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn other_programs_take_what_is_signed() {
+async fn generic_webhook_accepts_signed_messages() {
     let chat = Chat::start().await;
     let right = chat.generic(Some(KEY));
     assert_eq!(told(&chat, &right, 7).await, SendOutcome::Sent(None));
@@ -155,7 +155,7 @@ async fn other_programs_take_what_is_signed() {
 }
 
 #[tokio::test]
-async fn unwell_services_are_asked_again_later() {
+async fn failing_services_are_retried_later() {
     let chat = Chat::start().await;
     for target in
         [chat.feishu(Some(SECRET)), chat.dingtalk(Some(SECRET)), chat.slack(TOKEN), chat.generic(Some(KEY))]
@@ -177,7 +177,7 @@ async fn unwell_services_are_asked_again_later() {
         }
         assert!(chat.received().is_empty());
     }
-    // What was taken before the connection ended comes once more.
+    // The service received the message before the connection broke: it is sent again.
     chat.set_fault(Fault::TakesAndCuts);
     let target = chat.generic(Some(KEY));
     lost(&told(&chat, &target, 5).await, "does not answer");
@@ -187,19 +187,19 @@ async fn unwell_services_are_asked_again_later() {
     assert_eq!(ids, ["rollout/3f9c2d1/prod/5", "rollout/3f9c2d1/prod/5"]);
 }
 
-/// The clock jumps over the wait.
+/// The clock skips the timeout.
 #[tokio::test(start_paused = true)]
-async fn services_that_hang_are_left() {
+async fn hanging_services_time_out() {
     let chat = Chat::start().await;
     chat.set_fault(Fault::Hangs);
     lost(&told(&chat, &chat.feishu(Some(SECRET)), 0).await, "feishu does not answer");
 }
 
 #[tokio::test]
-async fn errors_do_not_repeat_the_address() {
+async fn errors_hide_the_address() {
     let client = client().expect("a client");
     let now = Timestamp::now();
-    // Nobody listens there.
+    // No server listens there.
     let closed = ResolvedService::WeCom { url: "http://127.0.0.1:1/send?key=s3cr3t".into() };
     let plain = ResolvedService::WeCom { url: "http://example.com/send?key=s3cr3t".into() };
     for target in [closed, plain] {
@@ -211,7 +211,7 @@ async fn errors_do_not_repeat_the_address() {
 
 #[cfg(not(feature = "mail"))]
 #[tokio::test]
-async fn builds_without_mail_say_so() {
+async fn build_without_mail_reports_it() {
     let client = client().expect("a client");
     let target = ResolvedService::Email {
         url: "smtps://li:pw@mail.example.com".into(),

@@ -1,4 +1,4 @@
-//! Claims whose storage class binds them when a pod uses them, in apps in which none does.
+//! Claims with a storage class that waits for the first consumer, in apps where no pod uses them.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn an_unused_claim_is_suspended_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn once_ends_well_beside_an_unused_claim() {
+async fn run_once_succeeds_with_an_unused_claim() {
     let fleet = fleet(&claim("data")).await;
     let settled = |settings: &mut tutti::controller::ControllerSettings| {
         settings.until = RunUntil::Settled { timeout: Duration::from_secs(60) };
@@ -94,9 +94,9 @@ async fn once_ends_well_beside_an_unused_claim() {
     assert_eq!(target(&overview, "bj1", "default/web").detail, IDLE);
 }
 
-/// Its workload comes later: the claim is bound then, and the class is no longer of interest.
+/// The workload is added later: then the claim is bound and its class is not read any more.
 #[tokio::test(start_paused = true)]
-async fn a_used_claim_is_waited_for() {
+async fn used_claim_is_waited_for() {
     let fleet = fleet(&[claim("data"), deployment("replicas: 0")].concat()).await;
     let running = fleet.start().await;
     settle().await;
@@ -116,9 +116,9 @@ async fn a_used_claim_is_waited_for() {
     assert_eq!(class_reads(&fleet), 1);
 }
 
-/// Whose class cannot be read is on its way, as far as anybody knows.
+/// A claim whose class cannot be read counts as in progress.
 #[tokio::test(start_paused = true)]
-async fn without_its_class_a_claim_stays_in_progress() {
+async fn claim_with_unreadable_class_stays_in_progress() {
     let fleet = fleet(&claim("data")).await;
     let reads = RequestMatch::any().verb("get").resource("storageclasses.storage.k8s.io");
     fleet.cluster("bj1").fail_next(reads, 3, Fault::forbidden());

@@ -1,5 +1,5 @@
-//! What a process asks when it starts beside a fleet that is as Git says: what each cluster serves, whether there is anything
-//! of ours of each kind, and the kinds in use once. Not a request more.
+//! Requests of a process that starts when the fleet matches Git: discovery, one probe of each kind for our objects,
+//! and one list of each kind in use. No request more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::support::manifests::{component, config_map, objects};
 
 type Counts = BTreeMap<String, usize>;
 
-/// What the cluster serves that can be managed, as `deployments.apps`, told by another client. Events are not looked for.
+/// Resources the cluster serves that tutti can manage, as `deployments.apps`, read by another client. Events are left out.
 async fn searched(sandbox: &Sandbox) -> BTreeSet<String> {
     let client = kube::Client::new(sandbox.service(), "default");
     let served = Discovery::new(client).run().await.expect("what is served");
@@ -30,7 +30,7 @@ async fn searched(sandbox: &Sandbox) -> BTreeSet<String> {
         .collect()
 }
 
-/// Group and version of everything that is served, as paths.
+/// Paths of all served API versions.
 async fn versions(sandbox: &Sandbox) -> Vec<String> {
     let client = kube::Client::new(sandbox.service(), "default");
     let groups = client.list_api_groups().await.expect("groups").groups;
@@ -38,7 +38,7 @@ async fn versions(sandbox: &Sandbox) -> Vec<String> {
     named.map(|version| format!("get /apis/{}", version.group_version)).collect()
 }
 
-/// Everything that was asked until the first probe.
+/// All requests until the first probe.
 async fn asked(options: fn(&str) -> SandboxOptions) -> (Fleet, Counts) {
     let (web, settings) = (component("web", "registry.example.com/web:1"), objects("default", "settings"));
     let maps = ["one", "two"].map(|name| config_map("default", name, "first")).join("---\n");
@@ -65,7 +65,7 @@ async fn asked(options: fn(&str) -> SandboxOptions) -> (Fleet, Counts) {
     (fleet, counts)
 }
 
-/// Deployments, Services and ConfigMaps; and the two kinds that tell what is served.
+/// Deployments, Services, ConfigMaps, and the two kinds that describe the served API.
 const WATCHED: [&str; 5] = [
     "apiservices.apiregistration.k8s.io",
     "configmaps",
@@ -104,16 +104,16 @@ fn running(name: &str, minor: u32) -> SandboxOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cold_start_costs_one_look_at_each_kind_and_one_stream_of_each_in_use() {
+async fn cold_start_probes_kinds_and_streams_used_ones() {
     check(|name| running(name, 36), true, true).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cold_start_without_streams_costs_one_list_of_each_kind_in_use() {
+async fn cold_start_without_streams_lists_each_kind_once() {
     check(|name| running(name, 30), true, false).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cold_start_on_the_oldest_release_asks_each_group_for_its_kinds_once() {
+async fn oldest_release_cold_start_discovers_each_group_once() {
     check(|name| running(name, 20), false, false).await;
 }

@@ -1,5 +1,5 @@
-//! What holds others: with a namespace goes what is in it, with a definition what it defines. So neither goes while anybody
-//! wants such an object, whether or not that is there yet.
+//! Namespaces and definitions: deleting one deletes its objects. So neither is deleted while an app desires such an
+//! object, whether it exists yet or not.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ fn deletes(sandbox: &Sandbox) -> usize {
     sandbox.count_requests(&RequestMatch::any().verb("delete"))
 }
 
-/// One app gives it up, and somebody approves that in the commit in which another app begins to want something in it, which
-/// cannot be applied for the moment. It goes when nobody wants that any more.
+/// One app drops the holder, and the delete is approved in a commit in which another app adds an object in it that
+/// cannot be applied yet. The holder is deleted once no app desires an object in it.
 async fn stays_while_it_is_wanted(holder: &str, kind: &str, name: &str, inside: &str) {
     let (holders, users) = (objects("default", "holder"), objects("default", "user"));
     let (one, two) = (config_map("default", "one", "first"), config_map("default", "two", "first"));
@@ -58,13 +58,13 @@ async fn stays_while_it_is_wanted(holder: &str, kind: &str, name: &str, inside: 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_stays_while_anybody_wants_something_in_it() {
+async fn namespace_stays_while_objects_in_it_are_desired() {
     let inside = config_map("team", "inside", "first");
     stays_while_it_is_wanted(&namespace("team"), "Namespace", "team", &inside).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_stays_while_anybody_wants_an_object_of_it() {
+async fn definition_stays_while_its_objects_are_desired() {
     stays_while_it_is_wanted(
         &definition("example.com", "v1", "Menu"),
         "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-//! In which order an app goes, and what of it needs a person's word.
+//! Order of deletes when an app is removed, and the deletes that need an approval.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn fleet_of(shop: &str, more: &[(&str, &str)]) -> Fleet {
     Fleet::new(&["bj1"], &[&files[..], more].concat())
 }
 
-/// The app goes; what is deleted of it, request by request.
+/// Removes the app; returns the resource of each delete request.
 async fn goes(fleet: &Fleet, running: &Running) -> Vec<String> {
     fleet.forget_requests();
     let revision = fleet.push(running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
@@ -41,7 +41,7 @@ fn deleted(fleet: &Fleet) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_goes_phase_by_phase_in_reverse() {
+async fn app_is_deleted_phase_by_phase_in_reverse() {
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
     let others = "\
 apiVersion: v1
@@ -63,7 +63,7 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let mut order = goes(&fleet, &running).await;
-    // One phase.
+    // These belong to one phase.
     order[3..].sort();
     let expected =
         ["ingresses.networking.k8s.io", "deployments.apps", "services", "configmaps", "serviceaccounts"];
@@ -74,9 +74,9 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
     );
 }
 
-/// An operator takes its finalizer off its resources: without it they would be Terminating for ever.
+/// The operator removes its finalizer from its resources. Without it they would stay Terminating.
 #[tokio::test(start_paused = true)]
-async fn an_operator_goes_when_its_resources_have_really_gone() {
+async fn operator_is_deleted_after_its_resources_are_gone() {
     let account = "\
 apiVersion: example.com/v1
 kind: Account
@@ -108,7 +108,7 @@ spec: {plan: small}
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_takes_its_claims_along_waits_for_a_word() {
+async fn stateful_set_that_deletes_claims_needs_an_approval() {
     let set = |policy: &str| {
         format!(
             "\
@@ -144,7 +144,7 @@ spec:
 }
 
 #[tokio::test(start_paused = true)]
-async fn delete_that_waits_names_what_is_not_well() {
+async fn waiting_delete_names_the_unhealthy_objects() {
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
     let (paused, map) =
         (web.replacen("  replicas", "  paused: true\n  replicas", 1), config_map("default", "old", "1"));

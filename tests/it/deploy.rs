@@ -1,6 +1,5 @@
-//! The chart of tutti and the manifests in `deploy/`, as tutti itself reads them: its own renderer makes these objects of the chart,
-//! its command line takes these settings, and an embedded cluster takes these objects. What Helm and promtool say of them,
-//! the tests of xtask hold.
+//! The chart of tutti and the manifests in `deploy/`: our renderer renders the chart to these manifests, the command line
+//! accepts the settings, and an embedded cluster accepts the objects. Tests of xtask check them with Helm and promtool.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,7 +46,7 @@ fn manifest(kind_and_name: &str) -> Value {
 }
 
 #[test]
-fn own_renderer_makes_the_manifests_of_the_chart() {
+fn chart_renders_to_the_deploy_manifests() {
     let Some(helm) = helm() else { return };
     let chart = folder(&root().join("charts/tutti"));
     let check = |values: Value, expected: BTreeMap<String, Value>| {
@@ -69,7 +68,7 @@ fn own_renderer_makes_the_manifests_of_the_chart() {
 }
 
 #[test]
-fn own_renderer_holds_values_to_the_schema() {
+fn chart_values_are_checked_against_the_schema() {
     let Some(helm) = helm() else { return };
     let chart = folder(&root().join("charts/tutti"));
     let error = engine(&helm, ChartRenderLimits::default()).render(&request(&chart, json!({"replica": 3})));
@@ -78,7 +77,7 @@ fn own_renderer_holds_values_to_the_schema() {
 }
 
 #[test]
-fn command_line_takes_what_the_deployment_gives_it() {
+fn command_line_accepts_the_deployment_arguments() {
     let temporary = tempfile::tempdir().expect("a folder");
     let (help, _, _) = program::run(temporary.path(), &["run", "--help"]);
     let deployment = manifest("Deployment tutti");
@@ -104,7 +103,7 @@ fn command_line_takes_what_the_deployment_gives_it() {
 }
 
 #[test]
-fn command_line_takes_the_settings() {
+fn command_line_accepts_the_settings() {
     let temporary = tempfile::tempdir().expect("a folder");
     let place = temporary.path();
     let repository = TestRepository::empty();
@@ -127,7 +126,7 @@ fn command_line_takes_the_settings() {
 }
 
 #[test]
-fn chart_knows_only_settings_that_there_are() {
+fn chart_has_only_existing_settings() {
     let schema = fs::read_to_string(root().join("charts/tutti/values.schema.json")).expect("a file");
     let schema: Value = serde_json::from_str(&schema).expect("JSON");
     let settings = schema["properties"]["settings"]["properties"].as_object().expect("settings");

@@ -1,4 +1,4 @@
-//! `tutti diff`: what the clusters say an apply would change is what it then changes.
+//! `tutti diff`: its prediction equals the change that an apply makes.
 
 pub mod edits;
 
@@ -23,9 +23,9 @@ use edits::State;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
-/// Each foresees, applies and compares once.
+/// Each round predicts, applies and compares once.
 const ROUNDS: u64 = 200;
-/// Edits of a round, at most: one alone, and some that meet.
+/// At most this many edits per round.
 const MOST_EDITS: u64 = 4;
 
 fn once(settings: &mut ControllerSettings) {
@@ -42,7 +42,7 @@ async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut ControllerSettings)) -
     running.ended().await.1
 }
 
-/// By dry runs.
+/// Observes with dry runs.
 async fn look(fleet: &Fleet) -> Arc<Overview> {
     run_once(fleet, |settings| {
         settings.mode = Some(InstanceMode::Observe);
@@ -56,12 +56,12 @@ fn differences(overview: &Overview) -> Vec<ObjectDiff> {
     differences.map(|all| all.to_vec()).unwrap_or_default()
 }
 
-/// What an apply would change.
+/// The predicted changes.
 async fn foreseen(fleet: &Fleet) -> Vec<ObjectDiff> {
     differences(&*look(fleet).await)
 }
 
-/// All objects that edits may be of, without what the server and its controllers keep in them.
+/// All objects that edits may touch, without fields that the server and its controllers write.
 async fn objects_now(fleet: &Fleet) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for (kind, name) in edits::OBJECTS {
@@ -72,7 +72,7 @@ async fn objects_now(fleet: &Fleet) -> BTreeMap<String, Value> {
     found
 }
 
-/// Without what the server keeps for itself, and what changes with each apply or rollout.
+/// Without fields of the server, and fields that change with each apply or rollout.
 pub fn plain(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().expect("metadata");
     metadata.retain(|key, _| {
@@ -87,7 +87,7 @@ pub fn plain(mut object: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_foreseen_is_what_an_apply_changes() {
+async fn diff_predicts_the_changes_of_an_apply() {
     check_foreseen(0..ROUNDS, |name| SandboxOptions::instant(name)).await;
 }
 
@@ -99,7 +99,7 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
         let fleet = Fleet::with(&["bj1"], &files, options);
         run_once(&fleet, |_| {}).await;
         for edit in 0..draw.within(1..MOST_EDITS + 1) {
-            // Somebody edits what is live, or Git, or both.
+            // Edits the live objects, Git, or both.
             if draw.chance(50) {
                 let (kind, name, patch) = state.live_edit(&mut draw);
                 edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, name), &patch).await;
@@ -142,7 +142,7 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
     }
 }
 
-/// Puts what was foreseen of one object where it was. Of a Secret it is only foreseen which values change: held to what they became.
+/// Writes the prediction for one object into `expected`. For a Secret only the names of changed values are predicted.
 pub fn foresee(
     expected: &mut BTreeMap<String, Value>,
     after: &BTreeMap<String, Value>,
@@ -175,7 +175,7 @@ pub fn foresee(
     }
 }
 
-/// Every field that Git says is so, whatever was edited behind its back.
+/// Asserts that every field of Git is live, whatever was edited.
 pub fn is_as_in_git(state: &State, now: &BTreeMap<String, Value>, namespace: &str, what: &str) {
     for ((kind, name), wanted) in state.wanted() {
         let live = now.get(&format!("{kind} {namespace}/{name}")).cloned().unwrap_or_default();
@@ -189,9 +189,9 @@ pub fn plain_or_null(object: &Value) -> Value {
     if object.is_null() { Value::Null } else { plain(object.clone()) }
 }
 
-/// Nothing is written, and what drifted is told all the same.
+/// Nothing is written, but drift is shown.
 #[tokio::test(start_paused = true)]
-async fn drift_that_is_only_reported_is_shown() {
+async fn diff_shows_reported_drift() {
     let reporting = objects("default", "web").replace("spec: {", "spec: {drift: report, ");
     for manifest in [config_map("default", "web", "one"), deployment("default", "web", "web", "web:1")] {
         let fleet = Fleet::new(&["bj1"], &[(APP, &reporting), (MANIFESTS, &manifest)]);
@@ -217,7 +217,7 @@ async fn drift_that_is_only_reported_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_of_secrets_are_never_told() {
+async fn diff_hides_secret_values() {
     let secret = |password: &str| {
         format!(
             "apiVersion: v1\nkind: Secret\nmetadata: {{name: web, namespace: default}}\nstringData: {{password: {password}, user: me}}\n"
@@ -234,7 +234,7 @@ async fn values_of_secrets_are_never_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_writes_nothing_and_a_new_namespace_is_foreseen_as_rendered() {
+async fn diff_writes_nothing_and_renders_a_new_namespace() {
     let manifests =
         ["apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", &config_map("shop", "web", "one")]
             .join("---\n");

@@ -1,4 +1,4 @@
-//! What `tutti diff` says where it can show no difference, and the number it ends with.
+//! `tutti diff` where no difference can be shown, and its exit codes.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
@@ -13,7 +13,7 @@ use crate::support::repository::Change;
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 
-/// A cluster that the binary has brought to what Git says.
+/// A cluster to which the binary has applied the repository.
 struct Scene(Stage);
 
 impl Scene {
@@ -38,7 +38,7 @@ impl Scene {
         self.run(&["diff", "--exit-code", "--timeout", "20"], None).await
     }
 
-    /// Hangs on a finalizer, and is being deleted.
+    /// Adds a finalizer and deletes the object.
     async fn terminate(&self, kind: &str, namespace: Option<&str>, name: &str) {
         let api = live::api(&self.0.sandbox, kind, namespace);
         let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
@@ -48,7 +48,7 @@ impl Scene {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_on_its_way_out_is_told_as_what_waits() {
+async fn terminating_object_is_shown_as_waiting() {
     let manifests = |value: &str| {
         [config_map("default", "held", value), namespace("shop"), config_map("shop", "inside", "one")]
             .join("---\n")
@@ -62,7 +62,7 @@ async fn what_is_on_its_way_out_is_told_as_what_waits() {
         "~ default/web  ConfigMap default/held  on bj1: waits, it is being deleted\n1 object waiting\n";
     let (stdout, stderr, code) = scene.diff().await;
     assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
-    // It will not be what the commit says before it is gone.
+    // The object matches the commit only after it is gone.
     scene.commit(&[(MANIFESTS, Some(&manifests("two")))]);
     let (stdout, stderr, code) = scene.diff().await;
     assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
@@ -84,7 +84,7 @@ async fn what_is_on_its_way_out_is_told_as_what_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_could_not_be_compared_is_a_failure_and_says_why() {
+async fn failed_comparison_is_reported_with_its_reason() {
     let manifests = |value: &str| config_map("default", "web", value);
     let scene = Scene::with("drift: repair", &manifests("one")).await;
     let (paused, two) = (app("drift: repair, paused: true"), manifests("two"));
@@ -96,7 +96,7 @@ async fn what_could_not_be_compared_is_a_failure_and_says_why() {
         assert!(stdout.contains(expected), "no {expected:?} in {stdout}");
     };
 
-    // It passes, and is asked again.
+    // The failure is temporary: a retry succeeds.
     scene.0.sandbox.fail_next(get(), 1, Fault::unavailable());
     check("20", 0, "1 difference in 1 object").await;
     let cause = "! default/web on bj1: not compared, failed to look up ConfigMap default/web";
@@ -106,7 +106,7 @@ async fn what_could_not_be_compared_is_a_failure_and_says_why() {
     }
 }
 
-/// A set whose pods have one label, and whose claims go with it or stay.
+/// A set whose pods have one label, and whose claims are deleted with it or kept.
 fn stateful_set(label: &str, policy: &str, annotations: &str) -> String {
     format!(
         "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: web, namespace: default, annotations: {{{annotations}}}}}\n\
@@ -117,7 +117,7 @@ fn stateful_set(label: &str, policy: &str, annotations: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_run_would_not_replace_is_told_as_refused() {
+async fn refused_replacement_is_shown_as_refused() {
     let keep = "tutti.dev/prune: keep";
     for (policy, annotations, refusal) in [
         (
@@ -143,25 +143,25 @@ async fn what_a_run_would_not_replace_is_told_as_refused() {
         assert!(stdout.contains(words), "no {words:?} in {stdout}{stderr}");
         assert_eq!(code, if refusal.is_some() { 3 } else { 1 }, "{stdout}");
         assert_eq!(stdout.contains("created anew"), refusal.is_none(), "{stdout}");
-        // Two equal files would say nothing of it.
+        // The two files would be equal.
         let (stdout, stderr, code) = scene.run(&["diff"], Some("diff -r")).await;
         assert_eq!((stderr.contains(words), code), (true, if refusal.is_some() { 3 } else { 0 }), "{stderr}");
         assert_eq!(stdout.contains("app: two"), refusal.is_none(), "{stdout}");
-        // So says the run.
+        // The run reports the same.
         let (_, stderr, code) = scene.run(&["run", "--once", "--timeout", "30"], None).await;
         assert_eq!(code, if refusal.is_some() { 3 } else { 0 }, "{stderr}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_shows_differences_hides_no_refusal() {
+async fn external_diff_program_hides_no_refusal() {
     let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
     let stranger = config_map("default", "theirs", "one");
     live::create_as(&scene.0.sandbox, "kubectl", &stranger).await;
     let manifests =
         [config_map("default", "web", "two"), config_map("default", "theirs", "two")].join("---\n");
     scene.commit(&[(MANIFESTS, Some(&manifests))]);
-    // The second fails, and so does the command.
+    // The second command fails, and so does the whole command.
     for (external, code) in [("diff -r", 3), ("false-friend", 2)] {
         let (stdout, stderr, ended) = scene.run(&["diff"], Some(external)).await;
         assert_eq!(ended, code, "{stdout}{stderr}");
@@ -174,7 +174,7 @@ async fn a_program_that_shows_differences_hides_no_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_let_go_is_told() {
+async fn orphaned_objects_are_shown() {
     let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
     let release = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: hand-over}\nspec: {app: default/web, action: orphan}\n";
     scene.commit(&[(APP, None), (MANIFESTS, None), ("approvals/web.yaml", Some(release))]);

@@ -1,4 +1,4 @@
-//! `tutti diff` of Secrets: every way to show it says that values change, and never what they are.
+//! `tutti diff` of Secrets: every output form shows which values change, and never the values.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn secret(name: &str, rest: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: default}}\n{rest}\n")
 }
 
-/// Before and after: written otherwise, of another type, a value that goes, one that somebody else wrote and we take over.
+/// Before and after: another notation, another type, a removed value, and a value taken from another manager.
 fn manifests() -> (String, String) {
     let before = [
         secret("rewritten", "stringData: {password: hunter2-one}"),
@@ -41,7 +41,7 @@ async fn run(stage: &Stage, command: &[&str], external: Option<&str>) -> (String
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_way_to_show_a_difference_tells_a_value() {
+async fn no_diff_form_shows_secret_values() {
     let (before, after) = manifests();
     let web = app("adopt: true");
     let stage = Stage::new(&[("apps/web/app.yaml", &web), (MANIFESTS, &before)]).await;

@@ -1,4 +1,4 @@
-//! A changed key of a list, or another variant of a choice: what was ours is put back, and the next commit rolls out.
+//! An edit that renames a list key or switches to another variant of a union: it is reverted, and the next commit applies.
 
 use std::time::Duration;
 
@@ -32,17 +32,17 @@ spec:
           lifecycle: {preStop: {exec: {command: [stop]}}}
 ";
 
-/// What Git says of the object.
+/// The fields of the object that Git sets.
 fn said(object: &Value) -> Value {
     let mut spec = object["spec"].clone();
-    // The cluster numbers them.
+    // The cluster allocates these.
     for field in ["clusterIP", "clusterIPs"] {
         spec.as_object_mut().expect("a map").remove(field);
     }
     spec
 }
 
-/// The edit of the first container, or of the pods, as a merge patch of the whole Deployment.
+/// The edited pod spec as a merge patch of the whole Deployment.
 fn of_container(live: &Value, change: impl Fn(&mut Value)) -> Value {
     let mut spec = live.pointer("/spec/template/spec").expect("a spec").clone();
     change(&mut spec);
@@ -66,8 +66,8 @@ async fn check(name: &str, kind: &str, edit: impl Fn(&Value) -> Value) {
     let counted = fleet.counted();
     let of_resource = counted.iter().filter(|it| it.ends_with(resource));
     let asked: u32 = of_resource.filter_map(|it| it.split(' ').next()?.parse::<u32>().ok()).sum();
-    // The edit and the read of this test; what is taken, and an apply. The controllers write the status of a Deployment meanwhile, so that
-    // one round may be lost: a write that is refused, and a read.
+    // The edit and the read of this test, the takeover read, and an apply. Controllers write the Deployment's status
+    // meanwhile, so one round may conflict: a refused write and a read more.
     let most = if kind == "Service" { 4 } else { 6 };
     assert!((4..=most).contains(&asked), "{name}: {counted:?}");
     let next = manifests
@@ -80,7 +80,7 @@ async fn check(name: &str, kind: &str, edit: impl Fn(&Value) -> Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_key_of_a_list_is_put_back() {
+async fn renamed_list_key_is_reverted() {
     check(
         "port of a Service",
         "Service",
@@ -94,7 +94,7 @@ async fn changed_key_of_a_list_is_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_variant_of_a_choice_is_put_back() {
+async fn switched_union_variant_is_reverted() {
     check("probe", "Deployment", |live| {
         of_container(live, |spec| {
             spec["containers"][0]["livenessProbe"] = json!({"tcpSocket": {"port": 80}});
@@ -122,7 +122,7 @@ async fn other_variant_of_a_choice_is_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusal_that_remains_names_the_manager_and_force_takes_it() {
+async fn remaining_refusal_names_manager_and_force_takes_it() {
     let without = DEPLOYMENT.replace("          livenessProbe: {httpGet: {path: /, port: 80}}\n", "");
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &without)]);
     let running = fleet.start().await;
@@ -139,7 +139,7 @@ async fn refusal_that_remains_names_the_manager_and_force_takes_it() {
     let now = running
         .until("a refusal", |now| target(now, "bj1", "default/web").phase == TargetPhase::Refused)
         .await;
-    // One read, whatever is looked for in it.
+    // One read for all lookups.
     let counted = fleet.counted();
     let of_deployments: Vec<_> = counted.iter().filter(|it| it.ends_with("deployments.apps")).collect();
     assert_eq!(of_deployments, ["1 apply deployments.apps", "1 get deployments.apps"]);

@@ -1,4 +1,4 @@
-//! What is not known, or known no longer, writes nothing and deletes nothing.
+//! Unknown or outdated state causes no writes and no deletes.
 
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ fn maps(names: &[&str], value: &str) -> String {
     names.iter().map(|name| config_map("default", name, value)).collect::<Vec<_>>().join("---\n")
 }
 
-/// The caps hold over all that is managed, so nothing is deleted while one kind is not known.
+/// Caps count all managed objects, so nothing is deleted while one kind is unknown.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_while_a_kind_cannot_be_listed() {
+async fn unlisted_kind_blocks_all_deletes() {
     let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
     let running = fleet.start().await;
@@ -48,11 +48,11 @@ async fn nothing_is_deleted_while_a_kind_cannot_be_listed() {
     assert_eq!(bj1.count_requests(&deletes), 2, "both go as soon as it is known");
 }
 
-/// A right that was not given there, or a conversion webhook that is down: it does not pass by itself.
+/// A missing permission or a failing conversion webhook: the kind does not become readable by itself.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_hides_a_kind_for_good_keeps_only_its_own_objects() {
+async fn cluster_that_hides_a_kind_keeps_its_objects() {
     let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
-    // Of those that wait for health nothing goes anywhere before bj1 is well.
+    // With health checks nothing is deleted anywhere before bj1 is healthy.
     let app = app.replace("spec: {", "spec: {prune: always, ");
     let fleet = Fleet::new(&["bj1", "gz1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
     let running = fleet.start().await;
@@ -79,10 +79,10 @@ async fn a_cluster_that_hides_a_kind_for_good_keeps_only_its_own_objects() {
     assert_eq!(bj1.count_requests(&deletes), 0, "what is there is not known");
 }
 
-/// Somebody else's definition goes while the run waits for pods: an API that is missing for a moment may be back in the next, so
-/// nothing is deleted until that is sure. A run that ended meanwhile would leave the objects, and an exit code without a word.
+/// A foreign definition is deleted while the run waits for pods. An API must stay missing for several seconds before it
+/// counts as removed, so nothing is deleted until then. A run that ended earlier would leave the objects and exit with 0.
 #[tokio::test(start_paused = true)]
-async fn a_run_to_the_end_waits_for_doubts_to_pass() {
+async fn run_to_the_end_waits_for_missing_kind() {
     let slow = |name: &str| SandboxOptions {
         pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
         ..SandboxOptions::instant(name)
@@ -111,9 +111,9 @@ async fn a_run_to_the_end_waits_for_doubts_to_pass() {
     assert_eq!(live::get(bj1, "ConfigMap", "default", "two").await, None);
 }
 
-/// As a webhook that hangs does it.
+/// A hanging webhook would have this effect.
 #[tokio::test(start_paused = true)]
-async fn deletes_that_take_their_time_on_one_cluster_keep_no_other_waiting() {
+async fn slow_deletes_on_one_cluster_delay_no_other() {
     let names: Vec<String> = (0..40).map(|number| format!("map-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let instance = INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
@@ -132,9 +132,9 @@ async fn deletes_that_take_their_time_on_one_cluster_keep_no_other_waiting() {
     assert_eq!(bj1.count_requests(&deletes), 39);
 }
 
-/// What was held back before is never written by the commit that lifts it: that says something else.
+/// A commit that ends maintenance does not write the changes that were held back by it.
 #[tokio::test(start_paused = true)]
-async fn the_commit_that_ends_maintenance_writes_only_what_it_says() {
+async fn commit_that_ends_maintenance_writes_only_its_content() {
     let (app, first) = (objects("default", "web"), maps(&["one", "two"], "first"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
     let running = fleet.start().await;
@@ -168,7 +168,7 @@ fn of_another_instance(value: &str) -> String {
     map.to_string()
 }
 
-/// It is refused, and stays as it was written.
+/// The object is refused and not changed.
 async fn check_untouched(fleet: &Fleet, running: &Running, theirs: &serde_json::Value) {
     let seen =
         running.until("refused", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
@@ -179,7 +179,7 @@ async fn check_untouched(fleet: &Fleet, running: &Running, theirs: &serde_json::
     assert_eq!(after["metadata"]["resourceVersion"], theirs["metadata"]["resourceVersion"], "untouched");
 }
 
-/// Between our look and our apply another instance was quicker.
+/// Another instance creates the object between our lookup and our apply.
 async fn check_made_before(app: &str) {
     let first = maps(&["one"], "first");
     let fleet = Fleet::new(&["bj1"], &[(APP, app), (MAPS, &first)]);
@@ -195,18 +195,18 @@ async fn check_made_before(app: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_another_instance_makes_a_moment_before_stays_its_own() {
+async fn object_created_by_another_instance_is_not_adopted() {
     check_made_before(&objects("default", "web")).await;
 }
 
-/// Force takes fields, and no objects.
+/// Force takes over fields, not objects.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_another_instance_makes_a_moment_before_is_not_taken_by_force() {
+async fn force_does_not_take_newly_created_foreign_object() {
     check_made_before(&objects("default", "web").replace("spec: {", "spec: {force: true, ")).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_another_instance_makes_in_place_of_ours_is_not_taken_by_force() {
+async fn force_does_not_take_foreign_replacement_object() {
     let app = objects("default", "web").replace("spec: {", "spec: {force: true, ");
     let (first, second) = (maps(&["one"], "first"), maps(&["one"], "second"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
@@ -225,9 +225,9 @@ async fn an_object_that_another_instance_makes_in_place_of_ours_is_not_taken_by_
     check_untouched(&fleet, &running, &theirs).await;
 }
 
-/// A namespace that nobody renders carries no label of ours: no watch tells when it comes.
+/// A namespace that is not rendered has no label of ours: no watch event reports its creation.
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_not_there_is_tried_again_and_not_hammered() {
+async fn missing_namespace_is_retried_with_few_requests() {
     let map = config_map("later", "web", "first");
     let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MAPS, &map)]);
     let bj1 = fleet.cluster("bj1");
@@ -248,9 +248,9 @@ async fn a_namespace_that_is_not_there_is_tried_again_and_not_hammered() {
     assert_eq!(bj1.count_requests(&applies), tries + 1, "the next try");
 }
 
-/// Its watch tells late that it is gone, and Git wants it back meanwhile.
+/// The delete event arrives late, and Git desires the object again meanwhile.
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_is_not_called_healthy_before_its_watch_tells() {
+async fn deleted_object_is_unhealthy_until_its_watch_event() {
     let (app, both, one) =
         (objects("default", "web"), maps(&["one", "two"], "first"), maps(&["one"], "first"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &both)]);
@@ -275,9 +275,9 @@ async fn what_was_deleted_is_not_called_healthy_before_its_watch_tells() {
     assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_some(), "it is back");
 }
 
-/// The answer of its apply is heard after its watch told that it has gone, which no watch tells again.
+/// The apply's response arrives after the delete event, which is not repeated.
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_by_hand_while_its_app_is_still_applied_comes_back() {
+async fn object_deleted_during_its_apply_is_created_again() {
     let (app, map) = (objects("default", "web"), maps(&["one"], "first"));
     let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &map), (OTHERS, SERVICE)]);
     let bj1 = fleet.cluster("bj1");
@@ -296,9 +296,9 @@ async fn what_is_deleted_by_hand_while_its_app_is_still_applied_comes_back() {
     assert_eq!(bj1.count_requests(&applies), 2, "once at first, once again");
 }
 
-/// Behind one kind may be a webhook that hangs, or a server of its own.
+/// A kind may depend on a hanging webhook or an aggregated API server.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_never_answers_keeps_no_cluster_away() {
+async fn unresponsive_kind_keeps_no_cluster_offline() {
     let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
     let files = [("apps/settings/app.yaml", &*app), ("apps/settings/objects/one.yaml", &*map)];
     let fleet = Fleet::new(&["bj1"], &files);
@@ -310,7 +310,7 @@ async fn a_kind_that_never_answers_keeps_no_cluster_away() {
     running.converged(&fleet.begin).await;
     let detail = running.overview.borrow().clusters[0].detail.clone();
     assert_eq!(detail, "coordination.k8s.io/v1/Lease cannot be listed: nothing is deleted");
-    // It stays so, and nothing else of it suffers.
+    // The kind stays unavailable; other objects of the cluster are not affected.
     let map = config_map("default", "one", "second");
     let change = [("apps/settings/objects/one.yaml", Some(&*map))];
     let revision = fleet.push(&running, "A change", &change).await;

@@ -1,4 +1,4 @@
-//! What somebody else changes of what is applied: seen for nothing, put back by one apply, and nothing else is drift.
+//! Changes by others to applied fields: detected without requests, and reverted by one apply. Other changes are no drift.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ pub fn manifests() -> String {
     [&web, &map, SECRET, SERVICE].join("---\n")
 }
 
-/// One cluster on which all is as Git says.
+/// One cluster that matches Git.
 pub struct Scene {
     pub fleet: Fleet,
     pub running: Running,
 }
 
-/// The manifest of the app with further fields.
+/// The manifest of the app with additional fields.
 pub fn app(fields: &str) -> String {
     objects("default", "web").replace("spec: {", &format!("spec: {{{fields}, "))
 }
@@ -56,7 +56,7 @@ impl Scene {
         live::get(self.cluster(), kind, "default", "web").await.expect("it is there")
     }
 
-    /// What tutti asked for, after a while: reads of tests are not counted, their writes are.
+    /// Requests of tutti after some time. Reads by the test are not counted, its writes are.
     pub async fn counted(&self) -> Vec<String> {
         settle().await;
         self.fleet.counted()
@@ -72,7 +72,7 @@ pub async fn settle() {
     tokio::time::sleep(Duration::from_secs(20)).await;
 }
 
-/// An edit is seen, put back by one apply, and that is the end of it.
+/// An edit is detected and reverted by one apply, and nothing else happens.
 async fn check_repaired(kind: &str, field: &str, edit: Value) {
     let scene = Scene::new("repair").await;
     let before = scene.get(kind).await;
@@ -95,7 +95,7 @@ async fn check_repaired(kind: &str, field: &str, edit: Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn edits_of_people_are_put_back() {
+async fn manual_edits_are_reverted() {
     check_repaired("ConfigMap", "/data", json!({"data": {"value": "two"}})).await;
     check_repaired("ConfigMap", "/data", json!({"data": {"value": null}})).await;
     check_repaired("Secret", "/data", json!({"data": {"password": "dHdv"}})).await;
@@ -106,7 +106,7 @@ async fn edits_of_people_are_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_set_and_set_back_is_ours_again() {
+async fn reverted_edit_returns_ownership_to_us() {
     let scene = Scene::new("repair").await;
     for value in ["two", "one"] {
         edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": value}}))
@@ -120,7 +120,7 @@ async fn what_is_set_and_set_back_is_ours_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_manager_applies_by_force_is_put_back() {
+async fn forced_apply_of_another_manager_is_reverted() {
     let scene = Scene::new("repair").await;
     live::apply_as(scene.cluster(), "helm", &config_map("default", "web", "two")).await;
     assert_eq!(scene.counted().await, ["2 apply configmaps"], "theirs and ours");
@@ -128,7 +128,7 @@ async fn what_another_manager_applies_by_force_is_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_scales_while_no_process_runs_is_put_back() {
+async fn manual_scaling_while_stopped_is_reverted() {
     let scene = Scene::new("repair").await;
     scene.running.stop().await;
     scale_as(scene.fleet.cluster("bj1"), "kubectl", "web", 7).await;
@@ -140,9 +140,9 @@ async fn a_person_who_scales_while_no_process_runs_is_put_back() {
     assert_eq!(web["spec"]["replicas"], 2);
 }
 
-/// Nobody may write, so nobody finds out: it is not called as rendered.
+/// Nothing may be written, so ownership is unknown: the app is not reported as matching its render.
 #[tokio::test(start_paused = true)]
-async fn an_edit_of_a_cluster_in_maintenance_while_no_process_ran_is_not_called_healthy() {
+async fn edit_during_maintenance_is_not_reported_healthy() {
     let scene = Scene::new("repair").await;
     scene.running.stop().await;
     let edit = json!({"data": {"value": "two"}});
@@ -156,7 +156,7 @@ async fn an_edit_of_a_cluster_in_maintenance_while_no_process_ran_is_not_called_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
+async fn manual_scaling_is_reverted_autoscaling_is_kept() {
     let scene = Scene::new("repair").await;
     scale_as(scene.cluster(), "kubectl", "web", 7).await;
     settle().await;
@@ -167,7 +167,7 @@ async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
     assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "the test's own");
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 5);
 
-    // A new version leaves its number alone too.
+    // A new version keeps the autoscaler's number too.
     let newer = manifests().replace("web:1", "web:2");
     let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
     scene.running.converged(&revision).await;
@@ -176,7 +176,7 @@ async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
     assert_eq!(live["spec"]["replicas"], 5);
     assert_eq!(live.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 
-    // A person's is Git's again, also after an autoscaler's was seen by an apply, or by a process that began.
+    // Manual scaling is reverted also after an apply or a new process saw an autoscaler's number.
     scale_as(scene.cluster(), "kubectl", "web", 0).await;
     settle().await;
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
@@ -195,7 +195,7 @@ async fn a_person_who_scales_is_put_back_an_autoscaler_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_scales_after_an_autoscaler_is_told() {
+async fn manual_scaling_after_an_autoscaler_is_reported() {
     let scene = Scene::new("report").await;
     scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
     let newer = manifests().replace("web:1", "web:2");
@@ -209,9 +209,9 @@ async fn a_person_who_scales_after_an_autoscaler_is_told() {
     assert_eq!(target.detail, "Deployment default/web: somebody scaled it; the app only reports drift");
 }
 
-/// How many replicas Git does not say, Git does not put back.
+/// Replicas that Git omits are not reverted.
 #[tokio::test(start_paused = true)]
-async fn a_number_that_git_does_not_say_is_nobodys_drift() {
+async fn replicas_that_git_omits_are_no_drift() {
     let scene = Scene::new("repair").await;
     let without = manifests().replace("replicas: 2, ", "").replace("  replicas: 2\n", "");
     assert!(!without.contains("replicas"));
@@ -229,7 +229,7 @@ async fn a_number_that_git_does_not_say_is_nobodys_drift() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn managed_fields_that_are_cleared_are_written_again() {
+async fn cleared_managed_fields_are_restored() {
     let scene = Scene::new("repair").await;
     let cleared = json!({"metadata": {"managedFields": [{}]}});
     edit_as(scene.cluster(), "anybody", ("ConfigMap", "web"), &cleared).await;
@@ -239,7 +239,7 @@ async fn managed_fields_that_are_cleared_are_written_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_label_taken_off_costs_one_read_and_one_apply() {
+async fn removed_label_costs_one_read_and_one_apply() {
     let scene = Scene::new("repair").await;
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     edit_as(scene.cluster(), "kubectl-label", ("ConfigMap", "web"), &off).await;
@@ -247,7 +247,7 @@ async fn a_label_taken_off_costs_one_read_and_one_apply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_deleted_by_hand_is_made_again() {
+async fn manually_deleted_object_is_recreated() {
     let scene = Scene::new("repair").await;
     let api = live::api(scene.cluster(), "ConfigMap", Some("default"));
     api.delete("web", &DeleteParams::default()).await.expect("deleted");
@@ -255,7 +255,7 @@ async fn an_object_deleted_by_hand_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_ours_is_no_drift() {
+async fn foreign_fields_are_no_drift() {
     let scene = Scene::new("repair").await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     for kind in ["Deployment", "Service"] {
@@ -265,16 +265,16 @@ async fn what_is_not_ours_is_no_drift() {
     let api = live::api(scene.cluster(), "Deployment", Some("default"));
     api.patch_status("web", &PatchParams::default(), &Patch::Merge(&status)).await.expect("a status");
     assert_eq!(scene.counted().await, ["2 patch deployments.apps", "1 patch services"]);
-    // Of what is watched without its values only an apply can tell.
+    // For kinds that are watched by metadata, only an apply shows the values.
     scene.fleet.forget_requests();
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
     assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
     assert_eq!(scene.get("ConfigMap").await["metadata"]["annotations"]["example.com/note"], "seen");
 }
 
-/// As who elects a leader by an annotation writes a ConfigMap: whether it is still ours is asked once a minute.
+/// As a leader election by annotation does: ownership of the ConfigMap is checked once a minute.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_somebody_writes_without_a_pause_costs_one_apply_a_minute() {
+async fn constant_foreign_writes_cost_one_apply_a_minute() {
     let scene = Scene::new("repair").await;
     let seconds = 600;
     for turn in 0..seconds / 2 {
@@ -287,20 +287,20 @@ async fn an_object_that_somebody_writes_without_a_pause_costs_one_apply_a_minute
     let applies: u64 = applies.parse().expect("a number");
     assert!((5..=seconds / 60 + 1).contains(&applies), "{counted:?}");
     assert_eq!(counted.len(), 2, "nothing else is asked: {counted:?}");
-    // A person's edit in between is found by the next one.
+    // An edit of a field is found by the next check.
     edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}})).await;
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
 }
 
-/// What somebody writes without a pause delays no other object of the app, and goes along with no commit.
+/// Constant writes to one object delay no other object of the app, and are part of no commit.
 #[tokio::test(start_paused = true)]
-async fn the_doubts_about_two_objects_of_an_app_are_two() {
+async fn drift_checks_of_two_objects_are_independent() {
     let scene = Scene::new("repair").await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
     assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
-    // Again, and it waits for its minute.
+    // The second check waits for its minute.
     scene.fleet.forget_requests();
     let again = json!({"metadata": {"annotations": {"example.com/note": "again"}}});
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &again).await;
@@ -313,9 +313,9 @@ async fn the_doubts_about_two_objects_of_an_app_are_two() {
     assert_eq!(writes(&scene.fleet), ["1 apply configmaps"]);
 }
 
-/// A doubt that was not decided, because a commit stopped what was under way, is asked about at once.
+/// A check that a new commit interrupted is repeated at once.
 #[tokio::test(start_paused = true)]
-async fn a_doubt_whose_apply_was_stopped_does_not_wait_its_minute() {
+async fn drift_check_after_stopped_apply_is_immediate() {
     let maps: String =
         (0..9).map(|it| config_map("default", &format!("m{it}"), "one")).collect::<Vec<_>>().join("---\n");
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: ignore")), (MANIFESTS, &maps)]);
@@ -327,7 +327,7 @@ async fn a_doubt_whose_apply_was_stopped_does_not_wait_its_minute() {
     }
     settle().await;
     fleet.forget_requests();
-    // Eight are sent side by side; the ninth has not begun when it is stopped.
+    // Eight checks run in parallel; the ninth has not started when it is stopped.
     let applies = RequestMatch::any().verb("apply");
     bj1.fail_next(applies.clone(), 8, Fault::Delay(Duration::from_secs(20)));
     fleet.push(&running, "Repair", &[(APP, Some(&app("drift: repair")))]).await;
@@ -340,7 +340,7 @@ async fn a_doubt_whose_apply_was_stopped_does_not_wait_its_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drift_that_is_reported_or_ignored_stays() {
+async fn reported_or_ignored_drift_stays() {
     for (drift, phase) in [("report", TargetPhase::OutOfSync), ("ignore", TargetPhase::Running)] {
         let scene = Scene::new(drift).await;
         edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
@@ -359,7 +359,7 @@ async fn drift_that_is_reported_or_ignored_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changed_while_nobody_looked_is_put_back_and_nothing_else_is_written() {
+async fn changes_while_stopped_are_reverted_and_nothing_else() {
     let Scene { fleet, running } = Scene::new("repair").await;
     running.stop().await;
     edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
@@ -379,12 +379,12 @@ async fn what_changed_while_nobody_looked_is_put_back_and_nothing_else_is_writte
     assert_eq!(writes(&fleet), Vec::<String>::new());
 }
 
-/// After a restart nothing tells what was applied last to an object without our label, nor how many replicas are an autoscaler's:
-/// it is asked for whole, and once a look as long as nothing may be put back.
+/// After a restart the last apply of an object without our label is unknown, and so is the manager of its replicas:
+/// the object is read whole, once for each check while nothing may be reverted.
 #[tokio::test(start_paused = true)]
-async fn a_workload_that_lost_its_label_before_a_start_costs_one_read_a_look() {
+async fn label_lost_before_start_costs_one_read_each() {
     let Scene { fleet, running } = Scene::new("repair").await;
-    // Somebody else's object is what keeps it looking.
+    // A foreign object causes the repeated checks.
     live::create_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "theirs", "one")).await;
     let more = manifests() + "---\n" + &config_map("default", "theirs", "one");
     let paused = app("drift: repair, paused: true");
@@ -394,7 +394,7 @@ async fn a_workload_that_lost_its_label_before_a_start_costs_one_read_a_look() {
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     edit_as(fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
     let running = fleet.start().await;
-    // The looks are five minutes apart by then.
+    // By then the checks are five minutes apart.
     tokio::time::sleep(Duration::from_secs(1_200)).await;
     fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;

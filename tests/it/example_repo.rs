@@ -1,6 +1,6 @@
 //! `examples/repo` → `tests/golden/<cluster>/<namespace>.<app>.yaml`.
 //!
-//! `UPDATE_GOLDEN=1` writes the files anew; what changed is then for `git diff` to show.
+//! `UPDATE_GOLDEN=1` writes the files; `git diff` then shows the changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files of a folder, with paths relative to it.
+/// All files of a folder, by relative path.
 fn texts(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -69,7 +69,7 @@ fn files(rendered: &[RenderedTarget]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn has_no_mistakes_and_no_warnings() {
+fn example_has_no_mistakes_or_warnings() {
     let fleet = fleet(&snapshot());
     assert!(fleet.is_valid());
     assert_eq!(fleet.diagnostics.iter().map(told).collect::<Vec<_>>(), Vec::<String>::new());
@@ -77,7 +77,7 @@ fn has_no_mistakes_and_no_warnings() {
 }
 
 #[test]
-fn renders_to_the_golden_files() {
+fn example_renders_to_the_golden_files() {
     let snapshot = snapshot();
     let rendered = files(&all(&fleet(&snapshot), &snapshot));
     let golden = root().join("tests/golden");
@@ -101,7 +101,7 @@ fn renders_to_the_golden_files() {
     }
 }
 
-/// What each unit is without its numbers of pods: another content is a rollout.
+/// Content hashes of each unit without its pod counts: a new hash causes a rollout.
 fn contents() -> BTreeMap<String, String> {
     let snapshot = snapshot();
     let mut contents = BTreeMap::new();
@@ -115,9 +115,9 @@ fn contents() -> BTreeMap<String, String> {
     contents
 }
 
-/// Who upgrades tutti must know which of their apps begin a rollout by that alone.
+/// Before an upgrade of tutti, users must know which apps it rolls out.
 #[test]
-fn changed_templates_are_told_in_the_changelog() {
+fn changelog_lists_changed_templates() {
     let path = root().join("tests/golden-release.txt");
     let now = contents();
     if std::env::var_os("UPDATE_RELEASE").is_some() {
@@ -147,7 +147,7 @@ fn changed_templates_are_told_in_the_changelog() {
 }
 
 #[test]
-fn renders_ten_times_to_the_same_bytes() {
+fn rendering_is_deterministic() {
     let once = || {
         let snapshot = snapshot();
         files(&all(&fleet(&snapshot), &snapshot))
@@ -159,7 +159,7 @@ fn renders_ten_times_to_the_same_bytes() {
 }
 
 #[test]
-fn the_app_set_of_the_seed_divides_as_it_says() {
+fn example_app_set_splits_into_its_pod_sets() {
     let snapshot = snapshot();
     let fleet = fleet(&snapshot);
     let assignment = schedule::schedule(&fleet);

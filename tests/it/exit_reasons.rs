@@ -1,14 +1,14 @@
-//! A `run --once` that does not end with 0 says why in its last line.
+//! A `run --once` with an exit code other than 0 gives the reason in its last line.
 
 use crate::support::manifests::{config_map, objects};
 use crate::support::program::Stage;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
-/// Nothing provisions it.
+/// No provisioner serves the claim.
 const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: default}\n\
                      spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n";
-/// Its namespace is not there.
+/// The namespace does not exist.
 const HOMELESS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: nowhere}\n";
 
 async fn check(files: &[(&str, &str)], arguments: &[&str], expected: (i32, &str)) {
@@ -38,9 +38,9 @@ async fn each_exit_code_comes_with_its_reason() {
     check(&[good], &["--cluster", "bj1=nowhere", "--timeout", "5"], (6, "No such file")).await;
 }
 
-/// What waits for a person: no app is unwell, and the matrix shows nothing.
+/// A delete that waits for a person: no app is unhealthy, and the table shows nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delete_that_waits_is_the_reason() {
+async fn waiting_delete_is_the_exit_reason() {
     let app = objects("default", "web");
     let stage = Stage::new(&[
         (APP, &app),

@@ -1,4 +1,4 @@
-//! `tutti plan --explain`: what is new in objects whose kind another app defines.
+//! `tutti plan --explain` for new objects whose kind another app defines.
 
 use crate::support::manifests::{definition, objects};
 use crate::support::program::Stage;
@@ -6,7 +6,7 @@ use crate::support::program::Stage;
 const TILL: &str = "apps/shop/objects/till.yaml";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plan_explains_objects_of_a_kind_that_another_app_defines() {
+async fn plan_explains_objects_of_kinds_from_other_apps() {
     let till = "apiVersion: x.io/v1\nkind: Till\nmetadata: {name: a}\nspec: {place: door}\n";
     let (kinds, shop) = (objects("default", "kinds"), objects("default", "shop"));
     let tills = definition("x.io", "v1", "Till");

@@ -1,4 +1,4 @@
-//! Any one request fails, in any way: it converges all the same, to the same state.
+//! One request fails, in each possible way: the result is the same state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn fleet() -> Fleet {
     )
 }
 
-/// A first run and a change, with one fault. The final state, and how many requests there were.
+/// A first run and a change, with one fault. Returns the final state and the number of requests.
 async fn run(skip: usize, fault: Option<Fault>) -> (BTreeMap<String, String>, usize) {
     let fleet = fleet();
     let bj1 = fleet.cluster("bj1");
@@ -41,7 +41,7 @@ async fn run(skip: usize, fault: Option<Fault>) -> (BTreeMap<String, String>, us
     let revision =
         fleet.push(&running, "Second", &[(MAPS, Some(&maps)), ("apps/web/app.yaml", Some(&web))]).await;
     running.converged(&revision).await;
-    // Long enough for a watch that was lost to be missed.
+    // Long enough to detect a lost watch.
     tokio::time::sleep(Duration::from_secs(60)).await;
     running.converged(&revision).await;
     let requests = bj1.requests().len();
@@ -61,33 +61,33 @@ async fn check(fault: Fault, step: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_breaks_before_the_request() {
+async fn connection_lost_before_request_converges() {
     check(Fault::DropBefore, 2).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_breaks_before_the_answer() {
+async fn connection_lost_before_response_converges() {
     check(Fault::DropAfter, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stumbles() {
+async fn server_error_converges() {
     check(Fault::internal_error(), 3).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_busy() {
+async fn busy_server_converges() {
     check(Fault::too_many_requests(2), 3).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_takes_too_long() {
+async fn slow_response_converges() {
     check(Fault::Delay(Duration::from_secs(45)), 2).await;
 }
 
-/// A workload does not start with the configuration of before.
+/// A workload does not start with the old configuration.
 #[tokio::test(start_paused = true)]
-async fn what_comes_later_waits_for_what_failed() {
+async fn later_phase_waits_for_the_failed_object() {
     let web =
         [config_map("default", "web", "first"), deployment("default", "web", "web", "web:1")].join("---\n");
     let files = [("apps/web/app.yaml", objects("default", "web")), ("apps/web/objects/web.yaml", web)];
@@ -96,7 +96,7 @@ async fn what_comes_later_waits_for_what_failed() {
     let writes = |resource: &str| bj1.count_requests(&RequestMatch::writes().resource(resource));
     bj1.fail_next(RequestMatch::writes().resource("configmaps"), 2, Fault::forbidden());
     let running = fleet.start().await;
-    // The second try comes after 30 s, the third after a minute more.
+    // The second try comes after 30 s, the third after another minute.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!((writes("configmaps"), writes("deployments.apps")), (2, 0));
     running.converged(&fleet.begin).await;

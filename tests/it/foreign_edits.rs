@@ -1,6 +1,7 @@
-//! Random edits by somebody else: what Git says comes back, what stood in its place goes, and the next commit rolls out.
+//! Random edits by another manager: the values of Git return, foreign values in their place go, and the next commit
+//! applies.
 //!
-//! `TUTTI_EDITS` says how many, `TUTTI_EDITS_SEED` with which seed.
+//! `TUTTI_EDITS` is the number of edits, `TUTTI_EDITS_SEED` the seed.
 
 use std::time::Duration;
 
@@ -16,10 +17,10 @@ use crate::support::live;
 const OBJECTS: &str = include_str!("../fixtures/foreign_edits/objects.yaml");
 const DEFINITION: &str = include_str!("../fixtures/foreign_edits/definition.yaml");
 
-/// Every so many rounds there is a commit.
+/// A commit follows every this many rounds.
 const ROUNDS_A_COMMIT: usize = 10;
 
-/// The fields by which a server merges the items of a list.
+/// The merge keys of lists.
 const KEYS: [(&str, &str); 10] = [
     ("containers", "name"),
     ("initContainers", "name"),
@@ -41,7 +42,7 @@ fn key_of(list: &str, item: &Value) -> Option<&'static str> {
     KEYS.iter().find(|(name, _)| *name == list).map(|(_, key)| *key)
 }
 
-/// Other variants of what may be there once.
+/// Other variants of a union.
 fn variants(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "httpGet" | "tcpSocket" | "exec" | "grpc" => &[
@@ -64,17 +65,17 @@ fn variants(name: &str) -> &'static [(&'static str, &'static str)] {
 enum Edit {
     Replace,
     Delete,
-    /// Of the key of an item.
+    /// Renames the key of a list item.
     RenameItem,
-    /// Of a key of labels or data.
+    /// Renames a key of labels or data.
     RenameKey,
     Switch,
 }
 
-/// A way from the object to a value: names, and indexes of what Git says.
+/// Path from the object to a value: field names, and indexes in the list of Git.
 type Way = Vec<Value>;
 
-/// All values that Git says, with the ways to them.
+/// Collects the paths of all values in Git.
 fn ways(value: &Value, way: &mut Way, found: &mut Vec<Way>) {
     if !way.is_empty() {
         found.push(way.clone());
@@ -98,7 +99,7 @@ fn ways(value: &Value, way: &mut Way, found: &mut Vec<Way>) {
     }
 }
 
-/// The item of the live list that is that item of Git.
+/// Index of the live item for an item of Git.
 fn live_index(list: &str, items: &[Value], live: &[Value], index: usize) -> Option<usize> {
     let item = items.get(index)?;
     match key_of(list, item) {
@@ -107,7 +108,7 @@ fn live_index(list: &str, items: &[Value], live: &[Value], index: usize) -> Opti
     }
 }
 
-/// Does the edit at the end of the way; whether there was anything to do.
+/// Makes the edit at the end of the path. Returns whether there was something to edit.
 fn edit(random: &mut Draw, kind: Edit, said: &Value, live: &mut Value, way: &[Value]) -> bool {
     let Some((step, rest)) = way.split_first() else { return false };
     if let Some(name) = step.as_str() {
@@ -187,7 +188,7 @@ fn edit_item(kind: Edit, list: &str, items: &mut Vec<Value>, place: usize) -> bo
     }
 }
 
-/// What of an object Git can say: without what servers and controllers write.
+/// The parts of an object that Git can set: without fields of servers and controllers.
 fn comparable(object: &Value) -> Value {
     let mut object = object.clone();
     let map = object.as_object_mut().expect("a map");
@@ -197,7 +198,7 @@ fn comparable(object: &Value) -> Value {
     object
 }
 
-/// Whether the object says all that Git says; lists by their keys.
+/// Whether the live object contains all fields of Git; lists are matched by key.
 fn says(live: &Value, said: &Value, list: &str) -> bool {
     match (live, said) {
         (Value::Object(live), Value::Object(said)) => {
@@ -215,7 +216,7 @@ fn says(live: &Value, said: &Value, list: &str) -> bool {
 struct Object {
     kind: String,
     name: String,
-    /// As Git says it.
+    /// The object in Git.
     said: Value,
     ways: Vec<Way>,
 }
@@ -241,7 +242,7 @@ fn objects(text: &str) -> Vec<Object> {
         .collect()
 }
 
-/// As `kubectl edit` does it: the whole object is written. Whether the server took it.
+/// Writes the whole object, as `kubectl edit` does. Returns whether the server accepted it.
 async fn write(fleet: &Fleet, object: &Object, change: impl FnOnce(&mut Value) -> bool) -> bool {
     let api = live::api(fleet.cluster("bj1"), &object.kind, Some("default"));
     let mut now = serde_json::to_value(api.get(&object.name).await.expect("it is there")).expect("JSON");
@@ -259,7 +260,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_others_edit_git_comes_back_and_the_next_commit_rolls_out() {
+async fn random_edits_are_reverted_and_next_commit_applies() {
     let (wanted, seed) = (number("TUTTI_EDITS", 2000) as usize, number("TUTTI_EDITS_SEED", 1));
     let mut random = Draw::new(seed);
     let mut manifests = OBJECTS.to_owned();
@@ -290,7 +291,7 @@ async fn whatever_others_edit_git_comes_back_and_the_next_commit_rolls_out() {
         for object in &objects {
             let before = comparable(&get(object).await);
             let kind = random.of(&kinds);
-            // Not every way leads to something of that kind.
+            // Not every path leads to a value of that kind.
             for _ in 0..40 {
                 let way = random.of(&object.ways);
                 let mut was_changed = false;

@@ -1,5 +1,5 @@
-//! The client of the forge against the simulator: pull requests, comments, reviews and files of a repository that is a
-//! real one, with what a Gitea does that surprises.
+//! The forge client against the simulator: pull requests, comments, reviews and files of a real repository, with
+//! surprising behaviour of Gitea.
 
 use tutti::forge::{
     CommitStatus, CommitStatusState, FileChange, FileCommit, ForgeErrorKind, Label, MergeMethod, NewPull,
@@ -19,7 +19,7 @@ async fn started() -> Simulator {
     simulator
 }
 
-/// The pin with another version, on a branch of its own.
+/// The pin with another version, on its own branch.
 fn bump(simulator: &Simulator, branch: &str, version: u8) -> FileCommit {
     FileCommit {
         branch: branch.to_owned(),
@@ -43,7 +43,7 @@ fn new_pull(branch: &str, labels: &[&str]) -> NewPull {
     }
 }
 
-/// A branch with a pull request; its number and its head.
+/// A branch with a pull request; returns its number and its head.
 async fn opened(simulator: &Simulator, branch: &str, version: u8) -> (u64, Revision) {
     let bot = simulator.client(BOT);
     let head = bot.commit_files(&bump(simulator, branch, version)).await.expect("a commit");
@@ -53,7 +53,7 @@ async fn opened(simulator: &Simulator, branch: &str, version: u8) -> (u64, Revis
 }
 
 #[tokio::test]
-async fn promotion_goes_its_whole_road() {
+async fn promotion_pull_request_is_opened_and_merged() {
     let simulator = started().await;
     let (bot, li, root) = (simulator.client(BOT), simulator.client("li"), simulator.client("root"));
     assert_eq!(bot.who_am_i().await.expect("a user").login, BOT);
@@ -91,7 +91,7 @@ async fn promotion_goes_its_whole_road() {
     let comments = bot.comments(pull.number).await.expect("comments");
     assert!(comments.len() == 1 && comments[0].body == "second" && comments[0].author == BOT, "{comments:?}");
 
-    // The gate is still closed, then the head is another one.
+    // The gate is still closed; then the head changes.
     let refused = bot.merge_pull(pull.number, MergeMethod::Merge, &head).await.expect_err("no status");
     assert!(refused.is_transient() && refused.kind() == ForgeErrorKind::NotMergeable, "{refused:?}");
     assert!(refused.to_string().contains("required status checks"), "{refused}");
@@ -125,7 +125,7 @@ async fn promotion_goes_its_whole_road() {
 }
 
 #[tokio::test]
-async fn lists_are_read_to_their_end() {
+async fn all_pages_of_lists_are_read() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
     for version in 2..7 {
@@ -143,7 +143,7 @@ async fn lists_are_read_to_their_end() {
         let found = (
             bot.pulls_open().await.expect("pull requests").len(),
             bot.labels().await.expect("labels").len(),
-            // Gitea has no pages for them, and answers the same to each.
+            // Gitea does not page these, and returns the same list for each page.
             bot.comments(1).await.expect("comments").len(),
             bot.reviews(1).await.expect("reviews").len(),
         );
@@ -176,7 +176,7 @@ async fn huge_pull_request_hides_no_other() {
 }
 
 #[tokio::test]
-async fn files_that_changed_meanwhile_are_conflicts() {
+async fn concurrent_file_changes_are_conflicts() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
     let read = bump(&simulator, BRANCH, 2);
@@ -215,7 +215,7 @@ async fn files_that_changed_meanwhile_are_conflicts() {
 }
 
 #[tokio::test]
-async fn commit_of_a_person_shows_on_our_branch() {
+async fn foreign_commit_on_our_branch_is_detected() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
     let (number, head) = opened(&simulator, BRANCH, 2).await;
@@ -229,7 +229,7 @@ async fn commit_of_a_person_shows_on_our_branch() {
     let commits = bot.branch_commits("main", BRANCH).await.expect("commits");
     let ours: Vec<bool> = commits.iter().map(|commit| commit.is_by(BOT)).collect();
     assert_eq!(ours, [false, true]);
-    // The approval is of the old head.
+    // The approval is for the old head.
     assert!(approved(&pushed).await.is_empty());
     assert!(approved(&head).await.is_empty(), "it is stale");
     simulator.review("li", number, "APPROVED");
@@ -244,7 +244,7 @@ async fn commit_of_a_person_shows_on_our_branch() {
 }
 
 #[tokio::test]
-async fn pull_request_of_a_fork_is_known_as_one() {
+async fn pull_request_of_a_fork_is_recognized() {
     let simulator = started().await;
     simulator.add_user("stranger", Right::Read);
     let number = simulator.pull_from_fork("stranger", "Mine", &[("other.yaml", Some("a: 3\n"))]);
@@ -252,11 +252,11 @@ async fn pull_request_of_a_fork_is_known_as_one() {
     let pull = bot.pull(number).await.expect("an answer").expect("a pull request");
     assert!(pull.head.is_fork, "{pull:?}");
     assert_eq!(pull.head.repository.as_deref(), Some("stranger/config"));
-    // Its head is in our repository all the same.
+    // Its head is in our repository too.
     let repository = git2::Repository::open_bare(simulator.path()).expect("a repository");
     let id = repository.refname_to_id(&pull.head_reference()).expect("a reference");
     assert_eq!(id.to_string(), pull.head.revision.as_str());
-    // A branch of the same name is another one.
+    // A branch with the same name is a different branch.
     assert_eq!(bot.pulls_of_branch(&pull.head.reference).await, Ok(Vec::new()));
 }
 
@@ -277,7 +277,7 @@ async fn parallel_merges_wait_for_each_other() {
     assert!(busy.is_transient() && busy.to_string().contains("try again later"), "{busy}");
     bot.merge_pull(second, MergeMethod::Merge, &second_head).await.expect("merged");
     simulator.set_quirks(|quirks| quirks.checks_late = 0);
-    // Its file is what the first has changed: that never passes.
+    // The first merge changed the same file: the conflict is permanent.
     for _ in 0..3 {
         let error = bot.merge_pull(third, MergeMethod::Merge, &third_head).await.expect_err("a conflict");
         assert_eq!(error.kind(), ForgeErrorKind::NotMergeable, "{error}");
@@ -308,7 +308,7 @@ async fn failures_say_whether_to_try_again() {
     let tutti::forge::Error::RateLimited { retry_after, .. } = limited else { panic!("{limited}") };
     assert_eq!(retry_after.map(|after| after.as_secs()), Some(7));
     assert_eq!(bot.pulls_open().await, Ok(Vec::new()));
-    // It was done, and nobody heard of it: to do it again is a conflict.
+    // The write succeeded but its response was lost: a repeat is a conflict.
     simulator.fail_next("POST /api/v1/repos/platform/config/contents", 1, Fault::LostAnswer);
     let commit = bump(&simulator, BRANCH, 2);
     assert!(bot.commit_files(&commit).await.expect_err("lost").is_transient());
@@ -320,7 +320,7 @@ async fn failures_say_whether_to_try_again() {
 }
 
 #[tokio::test]
-async fn statuses_are_read_as_every_version_has_them() {
+async fn statuses_of_all_forge_versions_are_read() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
     let head = simulator.tip("main").expect("a tip");

@@ -83,12 +83,12 @@ spec:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pull_request_is_planned_as_its_commits_are() {
+async fn plan_of_pull_request_equals_plan_of_commits() {
     let case = Case::new().await;
     let two = config_map("default", "web", "two");
     case.simulator.push("li", "bump", "Change", &[(MANIFESTS, Some(&two))]);
     let number = case.open("bump").await.to_string();
-    // What came to the base since is no part of it.
+    // Commits that the base received since are not part of it.
     case.simulator.push("li", "main", "Other", &[("README.md", Some("words\n"))]);
     for form in ["table", "markdown", "json"] {
         let (said, told, code) = case.run(&["plan", "--pr", &number, "-o", form, "--exit-code"]).await;
@@ -109,7 +109,7 @@ async fn pull_request_is_planned_as_its_commits_are() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plan_of_a_pull_request_says_what_is_missing() {
+async fn plan_of_pull_request_explains_its_errors() {
     let case = Case::new().await;
     for (token, arguments, words, expected) in [
         (BOT, &["plan", "--pr", "99"][..], "platform/config has no pull request #99", 2),
@@ -130,7 +130,7 @@ async fn plan_of_a_pull_request_says_what_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn promotion_that_is_asked_for_opens_one_pull_request() {
+async fn requested_promotion_opens_one_pull_request() {
     let case = Case::new().await;
     let promote = async |version: &str| {
         case.run(&["promote", "pay", "--to", "prod", "--open", "--version", version]).await
@@ -155,7 +155,7 @@ async fn promotion_that_is_asked_for_opens_one_pull_request() {
     assert_eq!(text, "# What customers see.\nversion: v2 # since spring\n");
     let before = case.simulator.tip("main");
 
-    // Asked for again, it is the same one; nothing is pushed to what others pushed to.
+    // A second request opens no other one. Nothing is pushed to a branch that others pushed to.
     let (said, told, code) = promote("v3").await;
     assert!(code == 0 && said.starts_with("#1: promote(pay): v1 → v3 on prod\n"), "{said}{told}");
     let text = case.simulator.text(OF_PULL, PIN).expect("a file");

@@ -1,4 +1,4 @@
-//! The client of the forge against the simulator: rights, branch rules and webhooks.
+//! The forge client against the simulator: permissions, branch rules and webhooks.
 
 use tutti::forge::{ForgeErrorKind, NewHook, Permission};
 
@@ -12,7 +12,7 @@ async fn started() -> Simulator {
 }
 
 #[tokio::test]
-async fn rights_are_read_by_administrators() {
+async fn only_administrators_read_permissions() {
     let simulator = started().await;
     simulator.add_user("reader", Right::Read);
     simulator.add_user("stranger", Right::None);
@@ -46,7 +46,7 @@ async fn rights_are_read_by_administrators() {
 }
 
 #[tokio::test]
-async fn webhooks_are_signed_and_surprise() {
+async fn webhooks_are_created_and_signed() {
     let simulator = started().await;
     let (bot, root) = (simulator.client(BOT), simulator.client("root"));
     let (url, mut arrived) = door().await;
@@ -73,7 +73,7 @@ async fn webhooks_are_signed_and_surprise() {
     let (event, body) = arrived.recv().await.expect("a delivery");
     assert_eq!((event.as_str(), body["commit_id"].as_str()), ("pull_request_approved", Some("")));
 
-    // A status wakes nobody, or everybody who wants pushes.
+    // A status event is sent to nobody, or to all receivers of pushes.
     bot.post_status(&head, &success("tutti/gate")).await.expect("a status");
     simulator.set_quirks(|quirks| quirks.statuses_loop_back = true);
     bot.post_status(&head, &success("tutti/validate")).await.expect("a status");
@@ -85,7 +85,7 @@ async fn webhooks_are_signed_and_surprise() {
     assert!(simulator.deliveries().iter().all(|it| it.code == Some(202)), "signed");
 }
 
-/// An address that takes what is signed with `s3cr3t`, and hands out the event's name and the body.
+/// A receiver that accepts deliveries signed with `s3cr3t`, and returns event name and body.
 async fn door() -> (String, tokio::sync::mpsc::UnboundedReceiver<(String, serde_json::Value)>) {
     use axum::http::{HeaderMap, StatusCode};
     use axum::routing::post;

@@ -14,7 +14,7 @@ struct Case {
 }
 
 impl Case {
-    /// `root` is the administrator; tutti itself comes as [`BOT`], whose token is the login.
+    /// `root` is the administrator. tutti uses [`BOT`], whose token equals the login.
     async fn new(more: &str) -> Self {
         let simulator = Simulator::start(&[("a.yaml", Some("a: 1\n"))]).await;
         simulator.add_user("root", Right::Admin);
@@ -101,7 +101,7 @@ async fn second_setup_changes_nothing() {
     assert_eq!(report["items"][2]["state"], "ok", "{output}");
     assert!(!output.contains("s3cr3t"));
 
-    // Another secret needs another hook.
+    // A new secret needs a new hook.
     let before = root.hooks().await.expect("hooks").remove(0).id;
     let anew: Vec<&str> = SETUP.into_iter().chain(["--new-secret"]).collect();
     let (output, _, code) = case.run(&anew).await;
@@ -111,7 +111,7 @@ async fn second_setup_changes_nothing() {
 }
 
 #[tokio::test]
-async fn settings_of_people_stay() {
+async fn setup_keeps_settings_of_people() {
     let case = Case::new("").await;
     let root = case.simulator.client("root");
     root.create_protection("main", &["ci".to_owned()]).await.expect("a rule");
@@ -130,7 +130,7 @@ async fn settings_of_people_stay() {
 }
 
 #[tokio::test]
-async fn forge_commands_end_with_the_reason() {
+async fn forge_commands_report_why_they_fail() {
     let case = Case::new("").await;
     let (_, errors, code) = case.run_as("nobody", &["check"]).await;
     assert_eq!(code, 5, "{errors}");
@@ -138,7 +138,7 @@ async fn forge_commands_end_with_the_reason() {
         errors.contains("the token was refused") && errors.contains("help: check the token's scopes"),
         "{errors}"
     );
-    // The right to write is not enough to see webhooks.
+    // Write permission is not enough to read webhooks.
     let (_, errors, code) = case.run_as(BOT, &["check"]).await;
     assert_eq!(code, 5, "{errors}");
     let (_, errors, code) = case.run(&["setup", "--hooks-url", "https://x/hooks/v1/gitea"]).await;

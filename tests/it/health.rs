@@ -1,4 +1,4 @@
-//! Health rules of the repository: objects of custom kinds are judged by them, from the watch to the overview.
+//! Health rules of the repository judge objects of custom kinds, from the watch to the overview.
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -60,7 +60,7 @@ fn custom(kind: &str, name: &str) -> String {
     format!("---\n{object}\n")
 }
 
-/// What its controller would write.
+/// Sets the status that the kind's controller would write.
 async fn report(fleet: &Fleet, kind: &str, name: &str, phase: &str) {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", kind));
     let client = kube::Client::new(fleet.cluster("bj1").service(), "default");
@@ -69,7 +69,7 @@ async fn report(fleet: &Fleet, kind: &str, name: &str, phase: &str) {
     api.patch(name, &PatchParams::default(), &patch).await.expect("patched");
 }
 
-/// Waits until an app stands so, and gives the words.
+/// Waits until the app is in the phase, and returns its detail.
 async fn until(running: &Running, app: &str, phase: TargetPhase) -> String {
     let name = format!("{app} {}", phase.as_str());
     let stands = |now: &Overview| now.targets.iter().any(|it| it.app.to_string() == app && it.phase == phase);
@@ -96,7 +96,7 @@ const EXPRESSION: &str = "health/example.com/Database.yaml";
 const SCRIPT: &str = "health/example.com/Cache/health.lua";
 
 #[tokio::test(start_paused = true)]
-async fn an_app_is_as_healthy_as_its_rules_say() {
+async fn app_health_follows_its_rules() {
     let fleet = fleet(&[(EXPRESSION, BY_EXPRESSION), (SCRIPT, BY_SCRIPT)]);
     let running = fleet.start().await;
     let waits = until(&running, "default/till", TargetPhase::Progressing).await;
@@ -118,9 +118,9 @@ async fn an_app_is_as_healthy_as_its_rules_say() {
     running.converged(&fleet.begin).await;
 }
 
-/// A ConfigMap is watched by its metadata; one with a rule is seen whole, from the commit that brings the rule.
+/// ConfigMaps are watched by metadata. With a rule they are watched whole, from the commit that adds the rule.
 #[tokio::test(start_paused = true)]
-async fn a_rule_that_comes_changes_or_goes_judges_what_is_there_anew() {
+async fn changed_rule_reevaluates_existing_objects() {
     let rule = |wanted: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: HealthRule\nspec: {{current: \"data.value == '{wanted}'\"}}\n"
@@ -150,9 +150,9 @@ async fn a_rule_that_comes_changes_or_goes_judges_what_is_there_anew() {
     assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.is_some());
 }
 
-/// Scripts that never end, that take all memory, and that reach out: their own objects are Unknown, the others go on.
+/// Scripts that never end, use all memory, or access the system: their objects are Unknown, others are judged.
 #[tokio::test(start_paused = true)]
-async fn a_hostile_script_is_refused_and_others_go_on() {
+async fn hostile_script_is_refused_and_others_continue() {
     for (script, why) in [
         ("while true do end", "it ran for too long"),
         ("local t = {} while true do t[#t + 1] = string.rep('x', 1000000) end", "it needed too much memory"),
@@ -178,9 +178,9 @@ async fn a_hostile_script_is_refused_and_others_go_on() {
     }
 }
 
-/// A rule with a mistake is told, and its objects are Unknown; the rest of the repository goes on.
+/// A rule with a mistake is reported and its objects are Unknown; the rest of the repository continues.
 #[tokio::test(start_paused = true)]
-async fn a_rule_with_a_mistake_holds_up_its_kind_only() {
+async fn invalid_rule_affects_its_kind_only() {
     let broken = BY_EXPRESSION.replace("== 'Up'", "==");
     let fleet = fleet(&[(EXPRESSION, &broken), (SCRIPT, BY_SCRIPT)]);
     let running = fleet.start().await;
@@ -197,9 +197,9 @@ async fn a_rule_with_a_mistake_holds_up_its_kind_only() {
     assert_eq!(told, ["E2081"]);
 }
 
-/// Those of `docs/reference/health.md` name their file in their first line.
+/// Examples in `docs/reference/health.md` name their file in the first line.
 #[test]
-fn the_examples_of_the_docs_are_rules() {
+fn documented_examples_are_valid_rules() {
     let page = include_str!("../../docs/reference/health.md");
     let blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
     let example = |(_, text): (&'static str, &'static str)| {
@@ -224,9 +224,9 @@ async fn report_when_there(fleet: &Fleet, running: &Running) {
     report(fleet, "Cache", "sessions", "Up").await;
 }
 
-/// A canary that is taken back: until its pod has gone, the counts are whole and both revisions are one.
+/// A reverted canary: until its pod is gone, the counts are complete and both revisions are equal.
 #[tokio::test(start_paused = true)]
-async fn a_canary_that_is_taken_back_is_not_done_while_its_pod_is_there() {
+async fn reverted_canary_is_progressing_until_its_pod_ends() {
     let set = |image: &str, partition: u32| {
         let labels = json!({"app": "db"});
         let template = json!({

@@ -1,7 +1,7 @@
-//! Health scripts in the form in which they are published: a folder of `<group>/<Kind>/health.lua`, each with a `health_test.yaml` that
-//! says what objects in `testdata/` come to.
+//! Health scripts in their published form: a folder of `<group>/<Kind>/health.lua`, each with a `health_test.yaml` that
+//! gives the expected health of objects in `testdata/`.
 //!
-//! Those in `tests/fixtures/health` are our own, in the manner of the ecosystem's, and always tried. Published ones are not here:
+//! Scripts in `tests/fixtures/health` are our own and always run. Published scripts are not part of this repository:
 //! `TUTTI_HEALTH_CASES=DIR` names a folder of them.
 
 use std::fs;
@@ -16,19 +16,19 @@ use tutti::model::HealthStatus;
 #[derive(Default)]
 struct Score {
     right: usize,
-    /// What is being deleted is Terminating whatever its script says.
+    /// An object with a deletion timestamp is Terminating, whatever its script returns.
     terminating: usize,
     wrong: Vec<String>,
 }
 
 #[test]
-fn our_own_scripts_decide_as_they_say() {
+fn our_scripts_match_their_expectations() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/health");
     let (scripts, score) = try_all(&root);
     assert_eq!(score.wrong, Vec::<String>::new());
     assert!(scripts >= 12, "{scripts} scripts");
     for folder in kinds(&root) {
-        // Each says of some object that it is well, on its way, and broken.
+        // Each script has a healthy, a progressing and a degraded object.
         let cases = fs::read_to_string(folder.join("health_test.yaml")).expect("cases");
         for status in ["Healthy", "Progressing", "Degraded"] {
             assert!(cases.contains(&format!("status: {status}")), "{}: {status}", folder.display());
@@ -36,9 +36,9 @@ fn our_own_scripts_decide_as_they_say() {
     }
 }
 
-/// A script that decides otherwise than it says must be noticed, or the other tests tell nothing.
+/// A wrong expectation must fail, or the other tests prove nothing.
 #[test]
-fn a_wrong_case_is_noticed() {
+fn wrong_expectation_is_detected() {
     let folder = tempfile::tempdir().expect("a folder");
     let kind = folder.path().join("example.com/Cache");
     fs::create_dir_all(kind.join("testdata")).expect("created");
@@ -58,9 +58,9 @@ fn a_wrong_case_is_noticed() {
 }
 
 #[test]
-fn published_scripts_decide_as_published() {
+fn published_scripts_match_their_expectations() {
     let Some(root) = std::env::var_os("TUTTI_HEALTH_CASES").map(PathBuf::from) else {
-        // Straight to standard error: the test runner keeps what it captures of a test that passes.
+        // Written to standard error directly: the test runner hides captured output of a passing test.
         let line = "##### PUBLISHED HEALTH SCRIPTS WERE NOT TRIED: set TUTTI_HEALTH_CASES=DIR #####";
         writeln!(std::io::stderr(), "{line}").expect("a standard error");
         return;
@@ -76,7 +76,7 @@ fn kinds(root: &Path) -> Vec<PathBuf> {
     folders(root).iter().flat_map(|group| folders(group)).collect()
 }
 
-/// How many scripts there are, and what they say.
+/// The number of scripts, and their results.
 fn try_all(root: &Path) -> (usize, Score) {
     let kinds = kinds(root);
     let sources: Vec<RuleSource> = kinds.iter().filter_map(|folder| rule(folder)).collect();
@@ -146,7 +146,7 @@ fn judge(rules: &HealthRules, folder: &Path, score: &mut Score) {
     }
 }
 
-/// Of several documents the first that is one.
+/// The first document that is an object.
 fn first_object(text: &str) -> Option<Value> {
     let documents = serde_yaml::Deserializer::from_str(text);
     documents.filter_map(|document| Value::deserialize(document).ok()).find(Value::is_object)

@@ -1,4 +1,4 @@
-//! `tutti import`: live workloads become manifests, are adopted, and no pod notices.
+//! `tutti import`: live workloads become manifests and are adopted, and no pod restarts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::support::manifests::INSTANCE;
 
 const TOOL: &str = "kubectl-client-side-apply";
 
-/// As people write them over the years: own labels, sidecars, texts that look like templates.
+/// Manifests as people write them: own labels, sidecars, texts that look like templates.
 const WEB: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -73,7 +73,7 @@ async fn request(fleet: &Fleet, form: ManifestForm) -> ImportResult {
     import_into(fleet, form, &files).await.expect("an import")
 }
 
-/// What came of an import into a repository with these files.
+/// Result of an import into a repository with these files.
 async fn import_into(
     fleet: &Fleet,
     form: ManifestForm,
@@ -94,7 +94,7 @@ async fn import_into(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_cluster_file_is_written_and_named_once() {
+async fn missing_cluster_file_is_written_once() {
     let fleet = with_workloads(&["bj1"]).await;
     let imported =
         import_into(&fleet, ManifestForm::AppSet, &[("tutti.yaml", INSTANCE)]).await.expect("an import");
@@ -105,13 +105,13 @@ async fn a_missing_cluster_file_is_written_and_named_once() {
     assert!(imported.files.contains_key("clusters/bj1.yaml"));
     let written = imported.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let all: Vec<(&str, &str)> = [("tutti.yaml", INSTANCE)].into_iter().chain(written).collect();
-    // The second import finds it.
+    // The second import finds the file.
     let again = import_into(&fleet, ManifestForm::AppSet, &all).await.expect("an import");
     assert!(again.new_clusters.is_empty(), "{:?}", again.new_clusters);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_cluster_file_is_said_once() {
+async fn broken_cluster_file_is_reported_once() {
     let fleet = with_workloads(&["bj1"]).await;
     let broken = crate::support::manifests::cluster("bj1").replace("connection", "conection");
     for (file, text) in
@@ -145,7 +145,7 @@ async fn with_workloads(clusters: &[&str]) -> Fleet {
     fleet
 }
 
-/// What must not change when it is adopted.
+/// State that adoption must not change.
 async fn state(fleet: &Fleet) -> BTreeMap<String, Vec<Value>> {
     let mut found = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
@@ -189,7 +189,7 @@ async fn adopt(fleet: &Fleet, imported: &ImportResult) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_form_is_adopted_and_no_pod_notices() {
+async fn every_form_is_adopted_without_pod_restarts() {
     for form in [ManifestForm::AppSet, ManifestForm::Component, ManifestForm::Objects] {
         let fleet = with_workloads(&["bj1"]).await;
         let imported = request(&fleet, form).await;

@@ -1,4 +1,4 @@
-//! Accidents of other systems, each as the scenario that it was: here nothing goes.
+//! Incidents of other systems, each as its scenario: here nothing is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn maps(names: &[&str]) -> String {
     names.iter().map(|name| config_map("default", name, "first")).collect::<Vec<_>>().join("---\n")
 }
 
-/// Two clusters, each with two maps, a Deployment and a Service: few enough that no cap helps.
+/// Two clusters, each with two maps, a Deployment and a Service: few enough that no cap applies.
 fn fleet_with(app: &str) -> Fleet {
     Fleet::new(
         &["bj1", "gz1"],
@@ -34,7 +34,7 @@ fn fleet() -> Fleet {
     fleet_with(&objects("default", "settings"))
 }
 
-/// What identifies every object of ours, on all clusters: equal means that nothing was deleted and made anew.
+/// UIDs of all our objects on all clusters: equal UIDs mean that nothing was recreated.
 async fn identities(fleet: &Fleet) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
@@ -50,13 +50,13 @@ fn deletes(fleet: &Fleet) -> usize {
     fleet.clusters.values().map(|sandbox| sandbox.count_requests(&delete)).sum()
 }
 
-/// The names of all objects that were asked to go, also those whose delete failed.
+/// Names of all objects with a delete request, also a failed one.
 fn deleted(fleet: &Fleet) -> BTreeSet<String> {
     let all = fleet.clusters.values().flat_map(Sandbox::requests);
     all.filter(|it| it.verb == "delete").map(|it| it.name).collect()
 }
 
-/// Everything that was there is there still, but for these.
+/// Asserts that exactly these objects are gone.
 async fn assert_all_but(fleet: &Fleet, gone: &[&str], before: &BTreeMap<String, Value>) {
     let mut expected = before.clone();
     expected.retain(|id, _| !gone.iter().any(|gone| id.ends_with(&format!("/{gone}"))));
@@ -69,7 +69,7 @@ async fn a_while() {
     tokio::time::sleep(Duration::from_secs(180)).await;
 }
 
-/// The same, on servers that stream their lists and on those that do not.
+/// The same fleet, one cluster with streaming lists and one without.
 fn fleet_of_each_sort() -> Fleet {
     let options: fn(&str) -> SandboxOptions = |name| {
         let minor = if name == "gz1" { 36 } else { 31 };
@@ -80,23 +80,23 @@ fn fleet_of_each_sort() -> Fleet {
     Fleet::with(&["bj1", "gz1"], &[(APP, &app), (MAPS, &maps(&["one", "two"])), (WEB, &web)], options)
 }
 
-/// argo-cd #18480: the list of clusters failed once, a generator took that for no clusters at all, and every application was
-/// deleted, with what it had deployed.
+/// argo-cd #18480: listing the clusters failed once, a generator took that for an empty list, and every application was
+/// deleted with its objects.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_list_that_fails_is_no_empty_list() {
+async fn argo_18480_failed_list_is_not_empty() {
     let failing = |verb: &str| FaultRule::failing(RequestMatch::any().verb(verb), Fault::internal_error());
     let (lists, watches) = (failing("list"), failing("watch"));
-    // Where streams fail, pages are tried: both must fail.
+    // After a failed stream, pages are tried: both must fail.
     nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(lists.clone()).rule(watches)).await;
     nothing_goes_meanwhile("bj1", &FaultPlan::new(1).rule(lists)).await;
 }
 
-/// The same with lists that begin well: whoever stopped reading, and took what there was for all, would delete the rest.
+/// As above with lists that break off: a partial list taken for a complete one would delete the rest.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_list_that_breaks_off_is_no_shorter_list() {
+async fn argo_18480_truncated_list_is_not_complete() {
     let watches = || RequestMatch::any().verb("watch");
     let torn = FaultRule::new(watches(), FaultEffect::WatchTorn { most: 2 });
-    // What the cluster holds anything of is known by then.
+    // By then it is known which kinds have objects on the cluster.
     let later = Duration::from_secs(1)..Duration::from_secs(3600);
     let pages = FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error()).within(later);
     nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(torn).rule(pages.clone())).await;
@@ -105,7 +105,7 @@ async fn argo_18480_a_list_that_breaks_off_is_no_shorter_list() {
     nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(silent).rule(pages)).await;
 }
 
-/// A commit that does delete something, seen by a new process while one cluster is in such trouble.
+/// A commit deletes an object; a new process applies it while one cluster has these faults.
 async fn nothing_goes_meanwhile(cluster: &str, plan: &FaultPlan) {
     let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
@@ -123,9 +123,9 @@ async fn nothing_goes_meanwhile(cluster: &str, plan: &FaultPlan) {
     assert_eq!((deletes(&fleet), identities(&fleet).await.len()), (2, before.len() - 2));
 }
 
-/// argo-cd #18480 once more, from the other side: the clusters are there, and a selector finds none of them.
+/// argo-cd #18480 with existing clusters and a selector that matches none of them.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_selector_that_fits_no_cluster_deletes_nothing() {
+async fn argo_18480_selector_without_clusters_deletes_nothing() {
     let placed = "spec: {placement: {clusters: {matchLabels: {environment: prod}}}, ";
     let fleet = fleet_with(&objects("default", "settings").replace("spec: {", placed));
     let running = fleet.start().await;
@@ -145,10 +145,10 @@ async fn argo_18480_a_selector_that_fits_no_cluster_deletes_nothing() {
     assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
 }
 
-/// argo-cd #18480 as it was: what lists the clusters is a registry, and the process runs. A commit that does remove something
-/// comes meanwhile: that goes, everywhere, and no cluster is taken to be gone.
+/// argo-cd #18480 as it happened: the clusters come from a registry, and the process runs. A commit deletes an object
+/// meanwhile: it is deleted everywhere, and no cluster counts as removed.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_registry_that_fails_registers_what_it_did() {
+async fn argo_18480_failing_registry_keeps_its_clusters() {
     let failing = || FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error());
     let watches = || RequestMatch::any().verb("watch");
     let cut = FaultEffect::WatchCut { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
@@ -156,9 +156,9 @@ async fn argo_18480_a_registry_that_fails_registers_what_it_did() {
         FaultEffect::WatchExpired { shortest: Duration::from_secs(1), longest: Duration::from_secs(5) };
     let streams = FaultRule::failing(watches(), Fault::unavailable());
     let troubles = [
-        // It is lost and cannot be listed again.
+        // The watch is lost and the list fails.
         FaultPlan::new(1).rule(failing()).rule(streams).rule(FaultRule::new(watches(), expired.clone())),
-        // It is listed again and again, and never whole.
+        // Each list breaks off.
         FaultPlan::new(2)
             .rule(failing())
             .rule(FaultRule::new(watches(), expired))
@@ -185,9 +185,9 @@ async fn argo_18480_a_registry_that_fails_registers_what_it_did() {
     }
 }
 
-/// The same with a registry that is emptied, in truth or by mistake: nobody says that what runs there shall go.
+/// As above with a registry that is emptied, on purpose or not: no objects are deleted.
 #[tokio::test(start_paused = true)]
-async fn argo_18480_a_registry_that_is_empty_deletes_nothing() {
+async fn argo_18480_empty_registry_deletes_nothing() {
     let (scene, before) = registered().await;
     let fleet = &scene.fleet;
     let running = scene.start().await;
@@ -201,7 +201,7 @@ async fn argo_18480_a_registry_that_is_empty_deletes_nothing() {
     running.until("dropped", dropped).await;
     a_while().await;
     assert_eq!((deletes(fleet), identities(fleet).await), (0, before.clone()));
-    // It was a mistake.
+    // The registry is restored.
     for name in ["bj2", "gz1"] {
         scene.register(name, &[("zone", "bj")], kubeconfig("one")).await;
     }
@@ -210,7 +210,7 @@ async fn argo_18480_a_registry_that_is_empty_deletes_nothing() {
     assert_all_but(fleet, &["two"], &before).await;
 }
 
-/// Two clusters of a registry, with two maps each; what identifies these.
+/// Two registered clusters with two maps each, and the UIDs of the maps.
 async fn registered() -> (Scene, BTreeMap<String, Value>) {
     let mut scene = Scene::new();
     for name in ["bj2", "gz1"] {
@@ -231,11 +231,11 @@ fn states(now: &Overview) -> Vec<String> {
     now.clusters.iter().map(|it| format!("{} {}", it.name, it.state)).collect()
 }
 
-/// argo-cd #16284: the database behind an API server was full; requests failed, what was wanted came back with less in it, and
-/// the applications of many clusters were deleted. Here an app makes something only where a kind is served, and the servers fail
-/// to say so, in a running process and in ones that start then. A release comes meanwhile, and removes a map.
+/// argo-cd #16284: the database of an API server was full. Requests failed, desired state came back incomplete, and
+/// applications of many clusters were deleted. Here an app renders an object only where a kind is served, and discovery fails,
+/// in a running process and in new ones. A commit meanwhile removes a map.
 #[tokio::test(start_paused = true)]
-async fn argo_16284_a_server_that_fails_loses_nothing() {
+async fn argo_16284_failing_server_loses_nothing() {
     let (app, web) = (objects("default", "settings"), component("web", "registry.example.com/web:1"));
     let metrics = objects("default", "metrics").replace("*.yaml", "*");
     let files = [
@@ -245,7 +245,7 @@ async fn argo_16284_a_server_that_fails_loses_nothing() {
         ("apps/metrics/app.yaml", &metrics),
         ("apps/metrics/objects/guarded.yaml.j2", GUARDED),
     ];
-    // One of them says what it serves group by group.
+    // One of the clusters has legacy discovery, group by group.
     let options: fn(&str) -> SandboxOptions = |name| match name {
         "gz1" => SandboxOptions::instant(name),
         _ => SandboxOptions { aggregated_discovery: false, ..SandboxOptions::instant(name) }
@@ -260,7 +260,7 @@ async fn argo_16284_a_server_that_fails_loses_nothing() {
     running.converged(&fleet.begin).await;
     let before = identities(&fleet).await;
     assert!(before.contains_key("bj1 ConfigMap default/guarded"), "{before:?}");
-    // Deletes are refused too, but not in the first seconds, in which a mistake would be made.
+    // Deletes fail too, except in the first seconds, when a mistake would be made.
     let full = "etcdserver: mvcc: database space exceeded";
     let refusal = Fault::Refusal { code: 500, reason: "InternalError", message: full.to_owned() };
     let any = RequestMatch::any;
@@ -292,7 +292,7 @@ async fn argo_16284_a_server_that_fails_loses_nothing() {
     assert_all_but(&fleet, &["two"], &before).await;
 }
 
-/// Where a kind of another's is served.
+/// Rendered where a foreign kind is served.
 const GUARDED: &str = "\
 {% if cluster.capabilities is has('monitoring.coreos.com/v1/ServiceMonitor') %}
 apiVersion: v1
@@ -305,9 +305,9 @@ kind: ConfigMap
 metadata: {name: always}
 ";
 
-/// argo-cd #3484: automation, or a person, deleted manifests by mistake, and automatic pruning followed at once.
+/// argo-cd #3484: manifests were deleted by mistake, by a person or automation, and automatic pruning followed immediately.
 #[tokio::test(start_paused = true)]
-async fn argo_3484_manifests_that_are_deleted_by_mistake() {
+async fn argo_3484_mass_manifest_deletion_waits() {
     let many: Vec<String> = (0..12).map(|number| format!("map-{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let fleet = fleet();
@@ -317,7 +317,7 @@ async fn argo_3484_manifests_that_are_deleted_by_mistake() {
     a_while().await;
     let (before, deleted) = (identities(&fleet).await, deletes(&fleet));
 
-    // All apps at once: far more than a commit may delete.
+    // All apps at once: far over the cap.
     let text: Vec<(&str, String)> = vec![
         (APP, objects("default", "settings")),
         (MAPS, maps(&many)),
@@ -327,7 +327,7 @@ async fn argo_3484_manifests_that_are_deleted_by_mistake() {
     fleet.push(&running, "Clean up", &gone).await;
     let now = running.until("wishes for approvals", |now| now.approvals_wanted.len() == 2).await;
     assert_eq!(now.deletions.iter().filter(|deletion| deletion.waits).count(), before.len());
-    // A file of one app that holds nothing any more.
+    // A file of one app becomes empty.
     let files: Vec<_> = text.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
     fleet.push(&running, "Revert", &files).await;
     fleet.push(&running, "An empty file", &[(MAPS, Some("# nothing\n"))]).await;
@@ -338,11 +338,11 @@ async fn argo_3484_manifests_that_are_deleted_by_mistake() {
     assert_eq!((deletes(&fleet), identities(&fleet).await), (deleted, before));
 }
 
-/// argo-cd #18780: applications of many clusters were deleted within seconds, though nobody had said so in Git: what was read
-/// of it was not all. Here the stored repository lacks a file, at each start of a process another one, while the clusters are in
-/// trouble of their own; and the last commit does remove something.
+/// argo-cd #18780: applications of many clusters were deleted within seconds without a change in Git, because Git was read
+/// incompletely. Here the stored repository lacks another file at each start, while the clusters have faults; and the last
+/// commit does remove an object.
 #[tokio::test(start_paused = true)]
-async fn argo_18780_a_repository_that_is_not_all_there_deletes_nothing() {
+async fn argo_18780_incomplete_repository_deletes_nothing() {
     let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -371,11 +371,11 @@ async fn argo_18780_a_repository_that_is_not_all_there_deletes_nothing() {
     assert_all_but(&fleet, &["two"], &before).await;
 }
 
-/// The same when all is read and one app of it cannot be rendered: its objects are not unwanted, and what another app does no
-/// longer want waits.
+/// As above when everything is read and one app cannot be rendered: its objects stay desired, and deletes of other apps
+/// wait.
 #[tokio::test(start_paused = true)]
-async fn argo_18780_an_app_that_cannot_be_rendered_deletes_nothing() {
-    // Where neither the health of an app nor a cap holds anything up.
+async fn argo_18780_failed_render_deletes_nothing() {
+    // No health check and no cap holds the deletes.
     let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
     let always = |name: &str| objects("default", name).replace("spec: {", "spec: {prune: always, ");
     let (settings, extras) = (always("settings"), always("extras"));
@@ -394,7 +394,7 @@ async fn argo_18780_an_app_that_cannot_be_rendered_deletes_nothing() {
     let mut running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let before = identities(&fleet).await;
-    // A value that nothing sets, in place of what is there.
+    // An undefined value replaces the existing one.
     let (template, undefined) =
         ("apps/extras/objects/extra.yaml.j2", extra.replace("\"first\"", "{{ nobody.sets.this }}"));
     let (templates, fewer) = (extras.replace("*.yaml", "*"), maps(&["one"]));
@@ -424,7 +424,7 @@ async fn argo_18780_an_app_that_cannot_be_rendered_deletes_nothing() {
     assert_all_but(&fleet, &["two"], &before).await;
 }
 
-/// Clusters answer late, with the past, seldom, or not at all.
+/// The clusters respond late, with old state, rarely, or not at all.
 fn in_trouble(seed: u64) -> FaultPlan {
     let (any, second) = (RequestMatch::any, Duration::from_secs(1));
     FaultPlan::new(seed)
@@ -437,15 +437,15 @@ fn in_trouble(seed: u64) -> FaultPlan {
         .down(second * 40..second * 70)
 }
 
-/// flux2 #3316: what deploys a set of objects was renamed, and all of them were deleted and made anew.
+/// flux2 #3316: the resource that deploys a set of objects was renamed, and all objects were deleted and recreated.
 #[tokio::test(start_paused = true)]
-async fn flux2_3316_an_app_that_is_renamed_keeps_everything() {
+async fn flux2_3316_renamed_app_keeps_everything() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let before = identities(&fleet).await;
     let renamed = objects("default", "configuration");
-    // Its objects move along, to other files.
+    // Its objects move to other files.
     let (one, two) = (maps(&["one"]), maps(&["two"]));
     let changes = [
         (APP, None),
@@ -462,9 +462,9 @@ async fn flux2_3316_an_app_that_is_renamed_keeps_everything() {
     assert_eq!(one["metadata"]["annotations"]["tutti.dev/app"], "default/configuration");
 }
 
-/// flux2 #3316 with a restart in between: the new name is known to a process that never saw the old one.
+/// flux2 #3316 with a restart between: the new process has never seen the old name.
 #[tokio::test(start_paused = true)]
-async fn flux2_3316_an_app_that_is_renamed_while_nobody_looks() {
+async fn flux2_3316_app_renamed_while_stopped_keeps_everything() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -472,7 +472,7 @@ async fn flux2_3316_an_app_that_is_renamed_while_nobody_looks() {
     let before = identities(&fleet).await;
     let renamed = objects("default", "configuration");
     let revision = fleet.repository.commit("Another name", &[(APP, Some(&renamed))]);
-    // One of the clusters comes later, so that the app is renamed on one and not yet on the other.
+    // One cluster becomes reachable later, so the app is renamed on one cluster first.
     fleet.cluster("gz1").set_down(true);
     let running = fleet.start().await;
     a_while().await;
@@ -482,10 +482,10 @@ async fn flux2_3316_an_app_that_is_renamed_while_nobody_looks() {
     assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
 }
 
-/// kubernetes #99003: what was applied on the client's side is applied on the server's; a field that the manifest drops later
-/// stays for ever, as the client still owns it. So it does with whatever program wrote it under its own name.
+/// kubernetes #99003: client-side applied objects move to server-side apply. A field that the manifest drops later stays,
+/// because the client's manager still owns it. The same happens with any other manager.
 #[tokio::test(start_paused = true)]
-async fn kubernetes_99003_a_field_that_is_dropped_after_an_adoption_goes() {
+async fn kubernetes_99003_field_dropped_after_adoption_is_removed() {
     let both = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {key: value, legacy: unused}\n";
     let adopting = objects("default", "settings").replace("spec: {", "spec: {adopt: true, ");
     for manager in ["kubectl-client-side-apply", "OpenAPI-Generator"] {

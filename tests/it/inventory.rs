@@ -1,4 +1,4 @@
-//! What of a cluster is ours is found again by every connection, also what is of a kind that nobody renders any more.
+//! Each connection finds all our objects of a cluster again, also of kinds that are no longer rendered.
 
 use sandbox::{Fault, FaultEffect, FaultPlan, FaultRule, RequestMatch};
 
@@ -9,7 +9,7 @@ use crate::support::manifests::{self, component, objects};
 const EXTERNAL: &str = "apps/external/objects/all.yaml";
 const KEPT: &str = "apps/external/objects/kept.yaml";
 
-/// Kinds of which controllers make many more than anybody writes. The Service has no selector: its addresses are ours.
+/// Kinds of which controllers create many objects. The Service has no selector: we own its endpoints.
 const ALL: &str = "\
 apiVersion: v1
 kind: Endpoints
@@ -51,7 +51,7 @@ const NAMES: [(&str, &str); 5] = [
     ("ReplicaSet", "bare"),
 ];
 
-/// How often a connection tries to list a kind.
+/// Attempts of a connection to list a kind.
 const TRIES: usize = 3;
 
 const SERVICES: &str = "\
@@ -70,7 +70,7 @@ fn fleet() -> Fleet {
             ("apps/external/app.yaml", &objects("default", "external")),
             (EXTERNAL, ALL),
             (KEPT, SERVICES),
-            // Its Endpoints and slices are made by controllers, with the labels of its Service.
+            // Controllers create its Endpoints and slices, with the labels of its Service.
             ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
         ],
     )
@@ -94,7 +94,7 @@ async fn assert_copies_stay(fleet: &Fleet) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_left_git_while_its_cluster_was_away_goes_whatever_its_kind() {
+async fn offline_removals_are_deleted_for_every_kind() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -110,7 +110,7 @@ async fn what_left_git_while_its_cluster_was_away_goes_whatever_its_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_left_git_while_nobody_looked_goes_whatever_its_kind() {
+async fn removals_while_stopped_are_deleted_for_every_kind() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -121,7 +121,7 @@ async fn what_left_git_while_nobody_looked_goes_whatever_its_kind() {
     assert_eq!(still_there(&fleet).await, [""; 0]);
     assert_copies_stay(&fleet).await;
 
-    // Copies alone are not watched.
+    // Kinds with copies only are not watched.
     running.stop().await;
     fleet.forget_requests();
     let running = fleet.start().await;
@@ -133,16 +133,16 @@ async fn what_left_git_while_nobody_looked_goes_whatever_its_kind() {
     assert_eq!(watched("services"), 1);
 }
 
-/// A mark of the time in the cluster's own count.
+/// The cluster's current resource version.
 async fn revision(fleet: &Fleet, name: &str) -> u64 {
     let mark = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default}}}}");
     let mark = live::create_as(fleet.cluster("bj1"), "somebody", &mark).await;
     mark["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).expect("a number")
 }
 
-/// A server that comes back may answer from a cache that is behind: what it knows nothing of is known to us.
+/// A restored server may answer from an outdated cache: objects that it lacks are remembered by tutti.
 #[tokio::test(start_paused = true)]
-async fn what_was_known_is_asked_for_though_a_list_that_is_behind_shows_none() {
+async fn stale_empty_list_does_not_hide_known_objects() {
     let fleet = fleet();
     let before = revision(&fleet, "before").await;
     let running = fleet.start().await;
@@ -153,7 +153,7 @@ async fn what_was_known_is_asked_for_though_a_list_that_is_behind_shows_none() {
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
     running.until("the commit", |now| now.revision.as_ref() == Some(&revision)).await;
-    // Of leases first nothing can be said, then what was true before there was any; of replica sets that at once.
+    // Lists of leases first fail, then return old state without any; lists of replica sets do the latter at once.
     let lists = |resource: &str| RequestMatch::any().verb("list").resource(resource);
     let (leases, sets) = (lists("leases.coordination.k8s.io"), lists("replicasets.apps"));
     bj1.fail_next(leases.clone(), TRIES, Fault::internal_error());
@@ -170,10 +170,10 @@ async fn what_was_known_is_asked_for_though_a_list_that_is_behind_shows_none() {
     assert_copies_stay(&fleet).await;
 }
 
-/// Of a kind that we may list no longer, what is known is forgotten: its watch would ask for ever, and nothing be deleted before
-/// it is told.
+/// Known objects of a kind that may no longer be listed are forgotten: the watch would retry forever and block all
+/// deletes.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_denied_holds_up_no_deletes_of_others() {
+async fn forbidden_kind_blocks_no_deletes_of_others() {
     let kept = SERVICES.replace("name: database,", "name: database, annotations: {tutti.dev/prune: keep},");
     let fleet = fleet();
     let begin = fleet.repository.commit("The Service is kept", &[(KEPT, Some(&kept))]);

@@ -1,4 +1,4 @@
-//! Sets of OpenKruise: healthy when their controller says that the pods are there, and not when they are stored.
+//! Sets of OpenKruise are healthy when their controller reports ready pods, not when they are stored.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::manifests::objects;
 const APP: &str = "apps/web/app.yaml";
 const SET: &str = "apps/web/objects/set.yaml";
 
-/// The app `web`, placed on these clusters.
+/// The app `web` on these clusters.
 fn on(clusters: &str) -> String {
     objects("default", "web")
         .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{clusters}]}}}}, "))
@@ -48,10 +48,10 @@ fn fleet() -> Fleet {
     Fleet::new(&["bj1", "gz1"], &files)
 }
 
-/// A pod that the controller would have made of the set.
+/// Creates a pod as the controller of the set would.
 async fn make_pod(sandbox: &Sandbox, image: &str) {
     let set = live::get(sandbox, "CloneSet", "default", "web").await.expect("the set");
-    // As short as newer versions write it.
+    // Newer versions write the short hash.
     let revision = kruise::revision(&set).rsplit_once('-').expect("two parts").1.to_owned();
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -63,7 +63,7 @@ async fn make_pod(sandbox: &Sandbox, image: &str) {
     live::api(sandbox, "Pod", Some("default")).create(&PostParams::default(), &pod).await.expect("created");
 }
 
-/// Whether `web` stands so on a cluster.
+/// Whether `web` is in the phase on the cluster.
 fn stands(cluster: &str, phase: TargetPhase) -> impl Fn(&Overview) -> bool {
     move |now| {
         let web = now
@@ -75,7 +75,7 @@ fn stands(cluster: &str, phase: TargetPhase) -> impl Fn(&Overview) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_moves_is_kept_until_the_new_one_has_its_pods() {
+async fn moving_set_stays_until_new_pods_are_ready() {
     let fleet = fleet();
     let running = fleet.start().await;
     let (here, there) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
@@ -94,7 +94,7 @@ async fn a_set_that_moves_is_kept_until_the_new_one_has_its_pods() {
     let reason = "no longer rendered, goes when its app is healthy on gz1";
     let is_kept = |now: &Overview| now.deletions.iter().any(|it| it.reason.starts_with(reason));
     running.until("a delete that waits", is_kept).await;
-    // Nobody has looked at the new set yet.
+    // No controller has processed the new set yet.
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(live::get(here, "CloneSet", "default", "web").await.is_some());
 

@@ -1,8 +1,8 @@
-//! A kubeconfig that leads elsewhere by now: nothing more is written where it led before, and nothing that was seen there decides
-//! what is deleted where it leads.
+//! A kubeconfig that changes to another cluster: nothing more is written to the old cluster, and its state decides no
+//! delete on the new one.
 //!
-//! On the clock of the machine, because what a kubeconfig leads to is reached through a socket; it is turned on where a kubeconfig
-//! is to be read again.
+//! These tests use the machine's clock, because the cluster is reached through a socket. They advance it where a
+//! kubeconfig is to be read again.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::support::manifests::{config_map, objects};
 const ONE: &str = "apps/settings/objects/one.yaml";
 const TWO: &str = "apps/settings/objects/two.yaml";
 
-/// One cluster, reached by a kubeconfig in a file.
+/// One cluster with a kubeconfig file.
 struct Scene {
     fleet: Fleet,
     cluster: Sandbox,
@@ -47,7 +47,7 @@ async fn door(cluster: &Sandbox) -> SandboxListener {
     cluster.listen(([127, 0, 0, 1], 0).into()).await.expect("a port")
 }
 
-/// Until every kubeconfig was read again.
+/// Advances the clock until all kubeconfigs are read again.
 async fn minutes_pass() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(400)).await;
@@ -72,12 +72,12 @@ fn writes(cluster: &Sandbox) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn nothing_is_begun_over_a_connection_that_is_left_and_what_it_showed_deletes_nothing_elsewhere() {
+async fn replaced_connection_starts_no_write_and_no_delete() {
     let scene = Scene::new().await;
     let running = scene.fleet.start().await;
     running.converged(&scene.fleet.begin).await;
 
-    // The next one takes its time to answer.
+    // The next lookup is slow.
     let silent = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = format!("https://{}", silent.local_addr().expect("an address"));
     scene.lead_to(&scene._door.kubeconfig().replace(&scene._door.url(), &address));
@@ -91,7 +91,7 @@ async fn nothing_is_begun_over_a_connection_that_is_left_and_what_it_showed_dele
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(writes(&scene.cluster), Vec::<String>::new());
 
-    // Another cluster, where somebody has a `two` of the same name.
+    // Another cluster, with a foreign `two` of the same name.
     let other = Sandbox::new(SandboxOptions::instant("bj1"));
     live::create_as(&other, "somebody", &config_map("default", "two", "theirs")).await;
     other.reset_requests();
@@ -107,7 +107,7 @@ async fn nothing_is_begun_over_a_connection_that_is_left_and_what_it_showed_dele
 }
 
 #[tokio::test]
-async fn a_cluster_that_was_made_from_a_backup_is_taken_as_it_is() {
+async fn cluster_from_backup_is_reconciled_as_found() {
     let scene = Scene::new().await;
     let running = scene.fleet.start().await;
     running.converged(&scene.fleet.begin).await;

@@ -1,4 +1,4 @@
-//! What a container wrote before it crashed, behind how it ended: on the commit, in the commands, and never more than is asked for.
+//! The last log line of a crashed container, shown after its exit reason: on the commit, in commands, and with few requests.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::program::Stage;
 const APP: &str = "apps/web/app.yaml";
 const MANIFEST: &str = "apps/web/objects/all.yaml";
 
-/// A Deployment whose containers crash, and write this before.
+/// A Deployment whose containers write this line and crash.
 fn crashing(replicas: u32, image: &str, line: &str) -> String {
     let annotations = json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/log": line});
     let template = json!({
@@ -41,7 +41,7 @@ fn is_degraded(now: &Overview) -> bool {
     now.targets.first().is_some_and(|it| it.phase == TargetPhase::Degraded)
 }
 
-/// What is behind the name of the pod, once the app is Degraded.
+/// The text after the pod's name, when the app is Degraded.
 async fn told(running: &Running) -> String {
     let now = running.until("a cause", is_degraded).await;
     let detail = &target(&now, "bj1", "default/web").detail;
@@ -57,7 +57,7 @@ async fn comes_to(line: &str, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_commit_says_what_was_written_last() {
+async fn commit_status_has_the_last_log_line() {
     let gitea = Gitea::start().await;
     let manifest = crashing(1, "web:1", "\u{1b}[1;31mFATAL\u{1b}[0m:\tno such table");
     let files = [("tutti.yaml", gitea.instance()), (APP, objects("default", "web")), (MANIFEST, manifest)];
@@ -77,7 +77,7 @@ async fn the_commit_says_what_was_written_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_is_told_as_text_and_no_longer_than_it_may_be() {
+async fn log_line_is_plain_text_and_bounded() {
     comes_to("first\nsecond", "(exit 1: \"second\")").await;
     comes_to(&"x".repeat(10_240), &format!("(exit 1: \"{}…\")", "x".repeat(200))).await;
     comes_to(&"é".repeat(10_240), &format!("(exit 1: \"{}…\")", "é".repeat(200))).await;
@@ -85,10 +85,10 @@ async fn a_line_is_told_as_text_and_no_longer_than_it_may_be() {
     comes_to(" \u{1b}[0m ", "(exit 1)").await;
 }
 
-/// Nobody may read it, its node does not know the API server, there is none any more, its node does not answer: the cause stays what
-/// it is, the cluster Ready, and nobody asks again.
+/// The log may be forbidden, gone, or on a node that does not answer: the cause stays, the cluster is Ready, and the
+/// log is not requested again.
 #[tokio::test(start_paused = true)]
-async fn a_log_that_cannot_be_read_is_not_asked_for_again() {
+async fn unreadable_log_is_not_requested_again() {
     let gone = Fault::Refusal {
         code: 400,
         reason: "BadRequest",
@@ -114,7 +114,7 @@ async fn a_log_that_cannot_be_read_is_not_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_is_asked_about_once_however_often_it_comes() {
+async fn repeated_crash_requests_its_log_once() {
     let fleet = fleet(&crashing(3, "web:1", "no such table"));
     let running = fleet.start().await;
     assert_eq!(told(&running).await, "(exit 1: \"no such table\")");
@@ -128,7 +128,7 @@ async fn a_crash_is_asked_about_once_however_often_it_comes() {
     tokio::time::sleep(Duration::from_secs(1_800)).await;
     assert_eq!(fleet.cluster("bj1").count_requests(&logs()), 0);
 
-    // Another release is another crash, though it ends in the same way.
+    // A new release has a new crash, even with the same exit.
     let manifest = crashing(3, "web:2", "no such column");
     let revision = fleet.push(&running, "Another", &[(MANIFEST, Some(&manifest))]).await;
     let is_told = |now: &Overview| {
@@ -136,7 +136,7 @@ async fn a_crash_is_asked_about_once_however_often_it_comes() {
             && target(now, "bj1", "default/web").detail.contains("no such column")
     };
     running.until("another line", is_told).await;
-    // One whose pod is made anew is, too.
+    // A recreated pod has a new crash too.
     tokio::time::sleep(Duration::from_secs(60)).await;
     fleet.forget_requests();
     let pods = live::api(fleet.cluster("bj1"), "Pod", Some("default"));
@@ -147,9 +147,9 @@ async fn a_crash_is_asked_about_once_however_often_it_comes() {
     assert!((1..=3).contains(&fleet.cluster("bj1").count_requests(&logs())));
 }
 
-/// Ten minutes of ever other ends: it is told in the words of the first one, and no other line is asked for.
+/// Ten minutes of changing exits: the first line stays, and no other log is requested.
 #[tokio::test(start_paused = true)]
-async fn a_container_that_ends_otherwise_each_time_is_asked_about_once() {
+async fn container_with_changing_exits_requests_log_once() {
     let fleet = fleet(&crashing(1, "web:1", "no such table"));
     let running = fleet.start().await;
     told(&running).await;
@@ -173,7 +173,7 @@ async fn a_container_that_ends_otherwise_each_time_is_asked_about_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_show_it() {
+async fn commands_show_the_last_log_line() {
     let (web, manifest) = (objects("default", "web"), crashing(1, "web:1", "no such table"));
     let stage = Stage::new(&[(APP, &web), (MANIFEST, &manifest)]).await;
     for command in [
@@ -184,15 +184,15 @@ async fn commands_show_it() {
     ] {
         let (stdout, stderr, _) = stage.run(command).await;
         let said = format!("{stdout}{stderr}").replace("\\\"", "\"");
-        // By then it may have restarted so often that this is counted.
+        // By then it may have restarted so often that restarts are counted.
         let has_line = said.contains("(exit 1") && said.contains(": \"no such table\")");
         assert!(has_line, "{command:?}: {said}");
     }
 }
 
-/// What the other app applied before may be mounted here, and cannot be known while it does not render.
+/// A Secret that the other app applied before may be mounted here; its values are unknown while that app does not render.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_beside_an_app_that_cannot_be_rendered() {
+async fn log_is_withheld_beside_unrendered_app() {
     let (web, other) = (crashing(1, "web:1", "password is swordfish"), "apps/other/app.yaml");
     let files = [
         (APP, objects("default", "web")),

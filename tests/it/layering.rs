@@ -1,4 +1,4 @@
-//! Layers through the real binary: patches, where fields come from, shipped files copied out.
+//! Layers through the real binary: patches, origins of fields, copied layer files.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn write(folder: &Path, path: &str, text: &str) {
 }
 
 #[test]
-fn a_patch_that_fits_nothing_is_told_once_and_one_that_fits_one_app_is_in_order() {
+fn unmatched_patch_is_reported_once() {
     let patch = |name: &str| {
         format!("target: {{kind: Deployment, name: {name}}}\nmerge: {{spec: {{paused: true}}}}\n")
     };
@@ -53,7 +53,7 @@ fn a_patch_that_fits_nothing_is_told_once_and_one_that_fits_one_app_is_in_order(
 }
 
 #[test]
-fn a_line_is_traced_to_what_it_reaches() {
+fn trace_lists_the_objects_of_a_line() {
     let own = "# of one app\nreplicas: 4\n";
     let folder = repository(&[
         ("apps/web/layer/values.yaml", own),
@@ -80,7 +80,7 @@ fn shipped(path: &str) -> String {
 }
 
 #[test]
-fn files_that_are_copied_out_render_to_the_same() {
+fn copied_layer_files_render_the_same() {
     let folder = repository(&[]);
     let render = || run(folder.path(), &["render", "-o", "json"]).0;
     let before = render();

@@ -1,5 +1,5 @@
-//! The layers: a module names only modules on earlier lines of the table, a pure module only pure
-//! ones and nothing that does IO, and each heavy library has one module that knows it.
+//! Module layers: a module names only modules on earlier lines of the table; a pure module names only pure modules and
+//! does no IO; each heavy library has one module that uses it.
 
 mod scan;
 
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use scan::{Name, names};
 
-/// Line by line the table of the architecture: layer, purity, module. Modules of one layer do not
-/// know each other, but for [`NEIGHBOURS`].
+/// The table of the architecture, line by line: layer, purity, module. Modules of one layer do not name each other,
+/// except for [`NEIGHBOURS`].
 const MODULES: [(u8, Purity, &str); 33] = [
     (0, Purity::Pure, "model"),
     (1, Purity::Pure, "cel"),
@@ -46,15 +46,15 @@ const MODULES: [(u8, Purity, &str); 33] = [
     (13, Purity::Io, "api"),
     (13, Purity::Io, "notification"),
     (14, Purity::Io, "pulls"),
-    // Layer 15, `cli`, wires everything and is bound by nothing here but its place at the end.
+    // Layer 15, `cli`, wires everything; its only rule is to be last.
 ];
 
 const WIRING: &str = "cli";
 
-/// Modules of one layer that may be named by another of the same layer: (who, whom).
+/// Pairs of modules in one layer: the first may name the second.
 const NEIGHBOURS: [(&str, &str); 0] = [];
 
-/// What a pure module does not name, and with it whatever is inside.
+/// Paths that a pure module does not name, including everything below them.
 const IO: [&str; 25] = [
     "axum",
     "git2",
@@ -69,13 +69,13 @@ const IO: [&str; 25] = [
     "reqwest",
     "std::env",
     "std::fs",
-    // To write into memory (`std::io::Write`) is none.
+    // Writing to memory (`std::io::Write`) is no IO.
     "std::io::stderr",
     "std::io::stdin",
     "std::io::stdout",
     "std::net",
     "std::process",
-    // Threads that end where they begin (`scope`) change nothing of what comes out.
+    // Scoped threads (`scope`) do not change the result.
     "std::thread::current",
     "std::thread::sleep",
     "std::thread::spawn",
@@ -85,7 +85,7 @@ const IO: [&str; 25] = [
     "tower",
 ];
 
-/// Libraries that only one module knows, beside the wiring.
+/// Libraries that only these modules and the wiring use.
 const HOMES: [(&str, &[&str]); 14] = [
     ("git2", &["source"]),
     ("kube", &["cluster"]),
@@ -104,7 +104,7 @@ const HOMES: [(&str, &[&str]); 14] = [
     ("anyhow", &[]),
 ];
 
-/// The API simulator: tests and the wiring know it, and it knows nothing of this program.
+/// The API simulator: tests and the wiring use it, and it does not depend on this program.
 const SANDBOX: &str = "sandbox";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn architecture_md_has_the_same_table() {
 }
 
 #[test]
-fn modules_name_only_what_they_may() {
+fn modules_respect_their_layers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut violations = Vec::new();
     for path in rust_files(&root.join("src")) {
@@ -204,7 +204,7 @@ fn objection(module: &str, path: &[String], name: &Name) -> Option<String> {
     {
         return Some(format!("{module} is pure and names {io}"));
     }
-    // Tests fake a peer with whatever library does it.
+    // Tests may fake a peer with any library.
     if name.in_test {
         return None;
     }
@@ -220,7 +220,7 @@ fn objection(module: &str, path: &[String], name: &Name) -> Option<String> {
 }
 
 fn forbidden_module(module: &str, other: &str) -> Option<String> {
-    // A helper macro or item of the crate's root is no module.
+    // A macro or item of the crate's root is no module.
     if module == other || module == WIRING {
         return None;
     }
@@ -244,7 +244,7 @@ fn place(module: &str) -> Option<(usize, u8, Purity)> {
     Some((line, layer, purity))
 }
 
-/// The top-level module that a path leads to: from `crate`, `tutti`, or by enough `super`.
+/// The top-level module of a path that starts with `crate`, `tutti`, or enough `super`.
 fn named_module(path: &[String], name: &Name) -> Option<String> {
     let supers = name.path.iter().take_while(|part| *part == "super").count();
     let depth = path.len() + usize::from(name.in_inline_module);
@@ -288,7 +288,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The check itself: made-up files with what it must say of them.
+/// Tests of the check: invented files with the expected violations.
 mod checked {
     use super::{MODULES, check_file, check_simulator};
 
@@ -299,14 +299,14 @@ mod checked {
     }
 
     #[test]
-    fn downward_is_fine() {
+    fn downward_uses_are_allowed() {
         check("src/plan/compute.rs", "use crate::{health, model::{AppId, Kind}};\nuse super::Action;\n", &[]);
         check("src/cli/run.rs", "use crate::{api, plan};\nuse kube::Client;\nuse sandbox::Fleet;\n", &[]);
         check("src/main.rs", "fn main() { tutti::cli::main() }", &[]);
     }
 
     #[test]
-    fn upward_and_sideways_are_named_with_their_line() {
+    fn upward_and_sideways_uses_are_reported() {
         check(
             "src/plan/compute.rs",
             "//! A story.\n\nuse crate::model::Kind;\nuse crate::promotion::Gate;\n",
@@ -425,7 +425,7 @@ mod checked {
     }
 
     #[test]
-    fn the_table_is_in_order() {
+    fn module_table_is_sorted() {
         assert!(MODULES.is_sorted_by_key(|(layer, _, _)| *layer));
     }
 }

@@ -1,8 +1,8 @@
-//! The binary itself against real API servers and a real Gitea: what a platform team would see.
+//! The binary against real API servers and a real Gitea.
 //!
-//! Each test has a config repository, an instance name and a namespace of its own, all of the same name, so
-//! that tests share the clusters without meeting. A test that stops API servers has the last two clusters for
-//! itself meanwhile ([`support::Scene::alone`]).
+//! Each test has its own config repository, instance name and namespace, all with the same name, so tests share the
+//! clusters without conflicts. A test that stops API servers uses the last two clusters alone meanwhile
+//! ([`support::Scene::alone`]).
 
 mod admission;
 mod adopt;

@@ -1,4 +1,4 @@
-//! Commands that look once and write nothing, as a person and a script use them: their words and exit codes.
+//! Commands that only read, for people and scripts: output and exit codes.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn maps(one: &str) -> String {
     [config_map("default", "one", one), config_map("default", "two", "first")].join("---\n")
 }
 
-/// An app of two ConfigMaps, and `more`, in the commit and in the folder. What is said of the first run, and its exit code.
+/// An app of two ConfigMaps, and `more`, in the commit and in the folder. Returns the first run's output and exit code.
 async fn stage(more: &[(&str, &str)]) -> (Stage, String, i32) {
     let (settings, maps) = (objects("default", "settings"), maps("first"));
     let mut files = vec![(SETTINGS, settings.as_str()), (MAPS, maps.as_str())];
@@ -42,7 +42,7 @@ fn service_account(name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deletes_that_are_held_are_told() {
+async fn held_deletes_are_shown() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let one = config_map("default", "one", "first");
@@ -64,7 +64,7 @@ async fn deletes_that_are_held_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_that_are_held_are_told() {
+async fn held_writes_are_shown() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let check = async |why: &str, bj1: &str, app: &str| {
@@ -85,7 +85,7 @@ async fn writes_that_are_held_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mistakes_are_not_nothing_to_do() {
+async fn mistakes_are_no_empty_plan() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let broken = format!("{INSTANCE}<<<<<<< HEAD\n");
@@ -97,7 +97,7 @@ async fn mistakes_are_not_nothing_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deletes_of_an_app_stand_together() {
+async fn deletes_of_an_app_are_grouped() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     stage.repository.commit("Others", &[(MAPS, Some(&config_map("default", "three", "first")))]);
@@ -110,7 +110,7 @@ async fn deletes_of_an_app_stand_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn how_apps_fare_does_not_matter_to_a_plan() {
+async fn app_health_does_not_change_plan_exit_code() {
     let web = component("web", "registry.example.com/web:broken-1");
     let strange = "return {status = 'Unknown', message = 'who knows'}";
     let (account, account_app) = (service_account("strange"), objects("default", "accounts"));
@@ -132,9 +132,9 @@ async fn how_apps_fare_does_not_matter_to_a_plan() {
     assert!(begun.elapsed() < Duration::from_secs(45), "{:?}", begun.elapsed());
 }
 
-/// What was ours, and somebody set since, the commit takes back: the folder is shown to do the same.
+/// The commit reverts an edit of our field: the plan of the folder shows the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_knows_what_was_applied_from_its_repository() {
+async fn worktree_plan_reads_applied_state_from_its_repository() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let edit = json!({"data": {"value": "somebody's"}});
@@ -156,7 +156,7 @@ fn embedded() -> TestRepository {
 }
 
 #[test]
-fn an_approval_needs_some_digits() {
+fn approval_needs_a_minimum_of_digits() {
     let repository = embedded();
     for digest in ["", "abc", "what"] {
         let (_, errors, code) = program::run(repository.path(), &["approve", digest, "--commit"]);
@@ -169,7 +169,7 @@ fn an_approval_needs_some_digits() {
 }
 
 #[test]
-fn a_time_may_be_too_short_and_never_too_long() {
+fn short_timeout_fails_and_maximum_is_accepted() {
     let repository = embedded();
     for command in ["plan", "diff", "get"] {
         let (output, errors, code) = program::run(repository.path(), &[command, "--timeout", "0"]);
@@ -185,7 +185,7 @@ fn a_time_may_be_too_short_and_never_too_long() {
 }
 
 #[test]
-fn who_reads_no_further_changes_no_exit_code() {
+fn closed_output_does_not_change_exit_code() {
     let repository = embedded();
     let check = |arguments: &[&str], close: fn(&mut Child), expected: i32| {
         let mut program = tutti(repository.path());

@@ -1,4 +1,4 @@
-//! What other deploy tools write on objects for themselves counts here too.
+//! Annotations of other deploy tools have their effect here too.
 
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ async fn objects_with_keep_marks_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mark_on_the_live_object_keeps_it() {
+async fn keep_mark_on_live_object_prevents_delete() {
     let app = objects("default", "settings");
     let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
     let both = format!("{}---\n{}", map("one"), map("two"));
@@ -94,7 +94,7 @@ fn lint_names_each_mark_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_of_argo_run_in_their_place() {
+async fn argo_hooks_run_in_their_phase() {
     let hook = |stage: &str| format!("argocd.argoproj.io/hook: {stage}");
     let all = |image: &str| {
         [

@@ -19,7 +19,7 @@ metadata: {name: main}
 spec: {receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}]}]}
 ";
 
-/// A process that has brought what it found to its cluster, and where it listens: for webhooks, and for scrapes.
+/// A process that has applied its repository, with its addresses for webhooks and for scrapes.
 async fn start() -> (Arena, SocketAddr, SocketAddr) {
     let mut arena = Arena::new().await;
     arena.repository.commit("A receiver", &[("tutti.yaml", Some(INSTANCE))]);
@@ -43,7 +43,7 @@ async fn listens(arena: &Arena) -> (SocketAddr, SocketAddr) {
     panic!("it does not listen:\n{}", arena.log());
 }
 
-/// The head and the body of an answer.
+/// Head and body of a response.
 async fn get(address: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let request = format!("GET {path} HTTP/1.1\r\nhost: tutti\r\n\r\n");
@@ -54,7 +54,7 @@ async fn get(address: SocketAddr, path: &str) -> (String, String) {
     (head.to_lowercase(), body.to_owned())
 }
 
-/// Scrapes until a line is there: what is counted follows what is seen on the cluster.
+/// Scrapes until the line appears: counters follow the watch events.
 async fn scrape_until(address: SocketAddr, line: &str) -> String {
     for _ in 0..200 {
         let (_, text) = get(address, "/metrics").await;
@@ -67,11 +67,11 @@ async fn scrape_until(address: SocketAddr, line: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scrape_counts_what_was_done() {
+async fn scrape_counts_applied_changes() {
     let (mut arena, hooks, status) = start().await;
     assert_eq!(deliver(hooks, SECRET, 1).await.expect("an answer").0, 202);
     assert_eq!(deliver(hooks, "wrong", 2).await.expect("an answer").0, 401);
-    // What the process found at its start is not measured; this one it sees come.
+    // Rollouts found at the start are not measured; this one happens while the process runs.
     arena.converges().await;
     let text = scrape_until(status, "tutti_commit_to_converged_seconds_count 1").await;
     for line in [
@@ -97,7 +97,7 @@ async fn scrape_counts_what_was_done() {
     assert!(value("process_resident_memory_bytes") > 1e6);
 }
 
-/// What no unit test sees: a process that runs exposes what is documented, and nothing else.
+/// Unit tests cannot see this: a running process exposes exactly the documented metrics.
 #[tokio::test(flavor = "multi_thread")]
 async fn scrape_is_open_metrics_as_documented() {
     let (_arena, hooks, status) = start().await;
@@ -113,7 +113,7 @@ async fn scrape_is_open_metrics_as_documented() {
         .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
         .filter(|(_, rest)| ["gauge", "counter", "histogram"].iter().any(|kind| rest.starts_with(kind)));
     let mut documented: BTreeSet<&str> = rows.map(|(name, _)| name).collect();
-    // It has no forge, and no route of notifications.
+    // It has no forge and no notification routes.
     assert!(documented.remove("tutti_forge_requests_total"));
     assert!(documented.remove("tutti_notifications_total"));
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
@@ -125,7 +125,7 @@ async fn scrape_is_open_metrics_as_documented() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn full_readiness_says_how_each_part_stands() {
+async fn full_readiness_reports_each_part() {
     let (_arena, _, status) = start().await;
     assert!(get(status, "/ready").await.0.starts_with("http/1.1 200"));
     let (head, body) = get(status, "/ready?full").await;

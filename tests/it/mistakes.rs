@@ -1,7 +1,7 @@
-//! A repository with a mistake of every class: each is told once, where it is, and nothing else is.
+//! A repository with a mistake of every class: each is reported once, at its place, and nothing else is reported.
 //!
-//! Whoever seeds a mistake marks its line: `# mistake: E1201`. So places and codes are held by hand, and the words by
-//! `tests/fixtures/mistakes.expected.txt`; `UPDATE_GOLDEN=1` writes that anew.
+//! The line of a mistake has the comment `# mistake: E1201`, which fixes places and codes. Messages are in
+//! `tests/fixtures/mistakes.expected.txt`; `UPDATE_GOLDEN=1` writes that file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ fn fixtures() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// All files of a folder, by their path in it.
+/// All files of a folder, by relative path.
 fn files(root: &Path) -> BTreeMap<String, String> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -35,7 +35,7 @@ fn files(root: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// What the marks say.
+/// Mistakes according to the comments.
 fn seeded(repository: &str) -> Vec<Mistake> {
     let mut found = Vec::new();
     for (file, text) in files(&fixtures().join(repository)) {
@@ -49,7 +49,7 @@ fn seeded(repository: &str) -> Vec<Mistake> {
     found
 }
 
-/// What `tutti lint` says.
+/// Mistakes according to `tutti lint`.
 fn told(repository: &str) -> Vec<Mistake> {
     let (output, errors, code) = program::run(&fixtures(), &["lint", repository, "-o", "json"]);
     assert_eq!((errors.as_str(), code), ("", 2));
@@ -82,13 +82,13 @@ fn check(repository: &str, classes: usize) {
 }
 
 #[test]
-fn each_is_told_once_where_it_is() {
+fn each_mistake_is_reported_once_with_position() {
     check("mistakes", 60);
     check("mistakes-instance", 3);
 }
 
 #[test]
-fn in_words() {
+fn mistake_messages_match_the_expected_file() {
     for repository in ["mistakes", "mistakes-instance"] {
         let (output, errors, code) = program::run(&fixtures(), &["lint", repository]);
         assert_eq!((output.as_str(), code), ("", 2));
@@ -100,9 +100,9 @@ fn in_words() {
     }
 }
 
-/// Its neighbours' mistakes are not its own.
+/// Mistakes of other apps do not affect it.
 #[test]
-fn what_is_right_is_rendered() {
+fn valid_apps_are_rendered() {
     let (output, _, _) =
         program::run(&fixtures(), &["render", "shop/checkout", "--repo", "mistakes", "-o", "json"]);
     let objects: Vec<Value> = serde_json::from_str(&output).expect("JSON");

@@ -1,5 +1,5 @@
-//! What moves is never gone in between: between apps it changes hands, between clusters it is healthy there before it goes
-//! here.
+//! Moves without a gap: between apps an object changes its owner; between clusters the new copy is healthy before the
+//! old one is deleted.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::manifests::{config_map, deployment, objects};
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 
-/// The app `web`, placed on these clusters.
+/// The app `web` on these clusters.
 fn on(clusters: &str) -> String {
     objects("default", "web")
         .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{clusters}]}}}}, "))
@@ -39,7 +39,7 @@ async fn a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
+async fn moved_app_is_healthy_before_old_copy_goes() {
     let fleet = fleet("bj1");
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -59,9 +59,9 @@ async fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
     assert_eq!(names(fleet.cluster("gz1")).await, ["Deployment default/web"]);
 }
 
-/// Somebody who pauses a rollout holds the pods of a new Deployment back too: it is settled, and replaces nothing.
+/// A paused rollout creates no pods of a new Deployment: it is settled, but replaces nothing.
 #[tokio::test(start_paused = true)]
-async fn what_is_paused_before_its_pods_came_takes_over_from_nobody() {
+async fn paused_deployment_without_pods_replaces_nothing() {
     let fleet = fleet("bj1");
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -83,7 +83,7 @@ async fn what_is_paused_before_its_pods_came_takes_over_from_nobody() {
     running.converged(&revision).await;
     assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
 
-    // Paused where it runs, it has its pods, and what leaves another cluster may go.
+    // Paused after its pods started, it replaces the copy on another cluster.
     let both = fleet.push(&running, "To both", &[(APP, Some(&on("bj1, gz1")))]).await;
     running.converged(&both).await;
     let paused = web("1").replace("spec:\n  replicas", "spec:\n  paused: true\n  replicas");
@@ -95,9 +95,9 @@ async fn what_is_paused_before_its_pods_came_takes_over_from_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_moves_to_a_cluster_that_is_away_stays() {
+async fn app_moving_to_offline_cluster_stays() {
     for clusters in ["bj1", "bj1, gz1"] {
-        // New there, or there already: a cluster that does not answer may have lost everything.
+        // New on the cluster or not: a cluster that does not answer may have lost everything.
         let fleet = fleet(clusters);
         let running = fleet.start().await;
         running.converged(&fleet.begin).await;
@@ -114,7 +114,7 @@ async fn an_app_that_moves_to_a_cluster_that_is_away_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_away_holds_up_what_may_come_to_it_and_nothing_else() {
+async fn offline_cluster_blocks_deletes_only_for_pending_replacements() {
     let maps = |names: &[&str]| {
         names.iter().map(|name| config_map("default", name, "first")).collect::<Vec<_>>().join("---\n")
     };
@@ -125,19 +125,19 @@ async fn a_cluster_that_is_away_holds_up_what_may_come_to_it_and_nothing_else() 
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
 
-    // Everything that is left was on gz1 when it was seen last.
+    // All remaining objects were on gz1 when it was last read.
     fleet.push(&running, "Without one", &[(MANIFESTS, Some(&maps(&["two", "three"])))]).await;
     a_while().await;
     assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/three", "ConfigMap default/two"]);
 
-    // `four` is not: it may be what replaces `two`.
+    // `four` was not: it may replace `two`.
     let revision =
         fleet.push(&running, "Four for two", &[(MANIFESTS, Some(&maps(&["three", "four"])))]).await;
     a_while().await;
     let all = ["ConfigMap default/four", "ConfigMap default/three", "ConfigMap default/two"];
     assert_eq!(names(fleet.cluster("bj1")).await, all);
 
-    // A process that never saw gz1 knows nothing of it.
+    // A new process has never read gz1.
     running.stop().await;
     let running = fleet.start().await;
     a_while().await;

@@ -1,4 +1,4 @@
-//! Where objects go that say no namespace, or one that their kind does not have; and who makes a namespace that is missing.
+//! Namespaces of objects that give none, or one that does not fit their kind's scope; and creation of missing namespaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn files_of(root: &Path) -> Vec<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
+async fn chart_custom_resource_gets_the_release_namespace() {
     let Some(helm) = helm() else { return };
     let root =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cases/custom-resource-in-chart");
@@ -54,7 +54,7 @@ async fn custom_resource_of_a_chart_gets_the_namespace_of_its_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_resource_is_placed_by_the_definition_of_another_app() {
+async fn custom_resource_scope_comes_from_another_app() {
     let (shop, kinds) = (objects("default", "shop"), objects("default", "kinds"));
     let fleet = Fleet::new(
         &["bj1"],
@@ -69,7 +69,7 @@ async fn custom_resource_is_placed_by_the_definition_of_another_app() {
     running.converged(&fleet.begin).await;
     let sandbox = fleet.cluster("bj1");
     let before = live::get(sandbox, "Till", "default", "one").await.expect("it is there");
-    // What is served is asked for once more some seconds after a definition moved.
+    // Discovery is repeated some seconds after a definition changed.
     tokio::time::sleep(Duration::from_secs(60)).await;
     fleet.forget_requests();
     let revision = fleet.push(&running, "Nothing that is rendered", &[("README.md", Some("Shop\n"))]).await;
@@ -78,7 +78,7 @@ async fn custom_resource_is_placed_by_the_definition_of_another_app() {
     assert_eq!(fleet.counted(), Vec::<String>::new());
     running.stop().await;
 
-    // Another process knows nothing at first, and comes to the same.
+    // A new process starts without this knowledge and gets the same result.
     let running = fleet.start().await;
     running.converged(&revision).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
@@ -89,7 +89,7 @@ async fn custom_resource_is_placed_by_the_definition_of_another_app() {
 }
 
 #[test]
-fn definition_of_another_app_is_known_without_a_cluster() {
+fn definition_of_another_app_needs_no_cluster() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -130,7 +130,7 @@ fn map(name: &str) -> String {
 const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {defaults: {createNamespace: true}}\n";
 const PROJECT: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: market}\nspec: {labels: {team: market}}\n";
 
-/// The requests about namespaces.
+/// Requests for namespaces.
 fn about_namespaces(fleet: &Fleet) -> Vec<String> {
     let records = fleet.requests().into_iter().map(|(_, record)| record);
     let of_one =
@@ -139,7 +139,7 @@ fn about_namespaces(fleet: &Fleet) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_namespace_is_refused_with_a_way_out_and_made_on_request() {
+async fn missing_namespace_is_refused_and_created_on_request() {
     let (web, maps) = (in_market("web", ""), format!("{}---\n{}", map("one"), map("two")));
     let fleet = Fleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &maps)]);
     let running = fleet.start().await;
@@ -161,7 +161,7 @@ async fn missing_namespace_is_refused_with_a_way_out_and_made_on_request() {
     ];
     let revision = fleet.push(&running, "Two apps of one namespace", &changes).await;
     running.converged(&revision).await;
-    // Each app that found it missing asked once, however many objects it has.
+    // Each app that misses it sends one request, however many objects it has.
     assert_eq!(about_namespaces(&fleet), ["create ", "create "]);
     let writes = running.overview.borrow().writes.clone();
     assert_eq!((writes.created, writes.configured), (4, 0), "three maps and their namespace");
@@ -182,7 +182,7 @@ async fn missing_namespace_is_refused_with_a_way_out_and_made_on_request() {
     let now = namespace(sandbox).await.expect("nobody deletes it");
     assert_eq!(now["metadata"]["uid"], made["metadata"]["uid"]);
 
-    // Who manages it comes later.
+    // Another app manages it later.
     let revision = fleet.push(&running, "A project", &[("projects/market.yaml", Some(PROJECT))]).await;
     running.converged(&revision).await;
     let owned = namespace(sandbox).await.expect("it is there");
@@ -201,7 +201,7 @@ async fn namespace(sandbox: &sandbox::Sandbox) -> Option<serde_json::Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn default_creates_namespaces_and_an_app_may_say_no() {
+async fn instance_default_creates_namespaces_unless_app_declines() {
     let (web, no) = (in_market("web", ""), in_market("web", ", createNamespace: false"));
     let file = map("one");
     let files = [("tutti.yaml", INSTANCE), ("apps/web/app.yaml", &no), ("apps/web/objects/maps.yaml", &file)];
@@ -216,7 +216,7 @@ async fn default_creates_namespaces_and_an_app_may_say_no() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_of_others_is_not_touched() {
+async fn foreign_namespace_is_not_changed() {
     let (web, file) = (in_market("web", ", createNamespace: true"), map("one"));
     let fleet = Fleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &file)]);
     let sandbox = fleet.cluster("bj1");

@@ -1,4 +1,4 @@
-//! What is logged of routes whose credentials cannot be read.
+//! Log lines about routes whose credentials cannot be read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn route(name: &str, variable: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn route_whose_variable_is_not_set_is_off() {
+async fn route_without_its_variable_is_disabled() {
     let log = Log::keep();
     let (unset, withheld) = (route("unset", "TUTTI_SECRET_OF_NOBODY"), route("withheld", "PATH"));
     let snapshot = Snapshot::of_texts([

@@ -1,4 +1,4 @@
-//! `tutti notify test`, against chats that check signatures; what `tutti notify preview` refuses.
+//! `tutti notify test` against chat services that check signatures; errors of `tutti notify preview`.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use tutti::notification::service::ResolvedService;
@@ -43,7 +43,7 @@ async fn stage() -> Stage {
     .await
 }
 
-/// Both streams and the exit code of a test of a route. No credential is printed, whatever comes of it.
+/// Both streams and the exit code of a route test. No credential is printed.
 async fn tested(stage: &Stage, route: &str, url: &str, key: &str) -> (String, String, i32) {
     let command = ["notify", "test", route];
     let told = stage
@@ -64,7 +64,7 @@ fn url(target: ResolvedService) -> SecretString {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn route_with_the_right_secret_is_heard() {
+async fn route_with_correct_secret_delivers() {
     let (chat, stage) = (Chat::start().await, stage().await);
     let feishu = url(chat.feishu(None));
     let (said, told, code) = tested(&stage, "shop-feishu", feishu.expose_secret(), SECRET).await;
@@ -85,7 +85,7 @@ async fn route_with_the_right_secret_is_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn service_that_refuses_or_is_unwell_has_its_exit_code() {
+async fn failing_service_has_its_own_exit_code() {
     let (chat, stage) = (Chat::start().await, stage().await);
     let (feishu, events) = (url(chat.feishu(None)), url(chat.generic(None)));
     for (route, url, key, fault, code, words) in [
@@ -110,7 +110,7 @@ async fn service_that_refuses_or_is_unwell_has_its_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn route_or_credential_that_is_wrong_sends_nothing() {
+async fn wrong_route_or_credential_sends_nothing() {
     let (chat, stage) = (Chat::start().await, stage().await);
     let events = url(chat.generic(None));
     for (route, url, key, words) in [
@@ -146,7 +146,7 @@ async fn first_commit_has_no_preview() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commit_with_a_mistake_is_a_message_too() {
+async fn commit_with_a_mistake_has_a_preview() {
     let stage = stage().await;
     stage.repository.commit("Break", &[("apps/web/app.yaml", Some("kind: [\n"))]);
     let (said, told, code) = stage.run(&["notify", "preview", "--commit", "main", "--route", "events"]).await;

@@ -1,4 +1,4 @@
-//! Objects that keep nulls are at rest once they are applied.
+//! Applied objects with nulls cause no further requests.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ top:
 ";
 
 #[tokio::test(start_paused = true)]
-async fn objects_with_nulls_cost_nothing_at_rest() {
+async fn objects_with_nulls_cause_no_requests() {
     let (shop, kinds) = (objects("default", "shop"), objects("default", "kinds"));
     let map = config_map("default", "one", "first");
     let fleet = Fleet::new(
@@ -62,11 +62,11 @@ async fn objects_with_nulls_cost_nothing_at_rest() {
     assert_eq!(till.get("top"), Some(&json!(null)));
     fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(1800)).await;
-    // Which kinds are served is asked now and then.
+    // Served kinds are read now and then.
     let of_objects = |it: &String| !it.contains("get /api");
     assert_eq!(fleet.counted().into_iter().filter(of_objects).collect::<Vec<_>>(), Vec::<String>::new());
 
-    // A new commit of another object writes that one alone; so does a process that starts anew nothing at all.
+    // A new commit with another object writes only that one; a new process writes nothing.
     let second = config_map("default", "one", "second");
     let revision =
         fleet.push(&running, "Another value", &[("apps/shop/objects/map.yaml", Some(&second))]).await;

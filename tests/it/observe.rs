@@ -1,4 +1,4 @@
-//! `mode: observe`: everything is planned and told, nothing is written.
+//! `mode: observe`: everything is planned and reported, nothing is written.
 
 use sandbox::RequestMatch;
 use tutti::plan::PlanAction;
@@ -32,7 +32,7 @@ fn intents(overview: &tutti::report::Overview, app: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_look_plans_and_writes_nothing() {
+async fn first_observe_run_plans_without_writes() {
     let fleet = fleet(&observing_instance());
     live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "two", "theirs")).await;
     fleet.forget_requests();
@@ -62,7 +62,7 @@ async fn a_first_look_plans_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_and_deletes_are_planned_and_not_done() {
+async fn changes_and_deletes_are_only_planned() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -90,9 +90,9 @@ async fn changes_and_deletes_are_planned_and_not_done() {
     assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);
 }
 
-/// What was only planned before is never written by the commit that ends it: that says something else.
+/// A commit that ends observe mode does not write changes that were only planned before.
 #[tokio::test(start_paused = true)]
-async fn the_commit_that_ends_observing_writes_only_what_it_says() {
+async fn commit_that_ends_observe_writes_only_its_content() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -109,9 +109,9 @@ async fn the_commit_that_ends_observing_writes_only_what_it_says() {
     assert_eq!(fleet.counted(), ["2 apply configmaps"], "the second version is never written");
 }
 
-/// Whatever Git says and whatever somebody does, until the mark goes.
+/// Commits and edits have no effect until the mark is removed.
 #[tokio::test(start_paused = true)]
-async fn an_app_that_is_unmanaged_or_paused_is_left_alone() {
+async fn unmanaged_or_paused_app_is_not_changed() {
     let app = objects("default", "settings");
     let unmanaged = app
         .replace("namespace: default}", "namespace: default, annotations: {tutti.dev/unmanaged: \"true\"}}");

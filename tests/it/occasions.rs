@@ -1,4 +1,4 @@
-//! Hooks of the first release alone and of those after it, with processes that die in the middle of either.
+//! Hooks of the first release and of upgrades, with processes that are killed during either.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub fn job(name: &str, hook: &str) -> String {
     )
 }
 
-/// A check before upgrades, a migration before every release, data for the first one.
+/// A check before upgrades, a migration before each release, and data for the first one.
 fn release(value: &str) -> String {
     [
         job("check", "pre-upgrade"),
@@ -37,7 +37,7 @@ fn fleet() -> Fleet {
     Fleet::new(&["bj1"], &[(APP, &app), (ALL, &all)])
 }
 
-/// What the manifest calls them.
+/// Hook names without their suffix.
 async fn runs(fleet: &Fleet) -> BTreeSet<String> {
     let names = live::names(fleet.cluster("bj1"), "Job").await;
     names.iter().map(|name| name.split('-').next().unwrap_or_default().to_owned()).collect()
@@ -47,7 +47,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Kills the process that brings a commit after so many writes; the next one ends its work. Whether it died.
+/// Kills the process that applies a commit after this many writes; the next process finishes. Returns whether it was killed.
 async fn killed(fleet: &Fleet, revision: &Revision, writes: usize) -> bool {
     let wires = Wires::dying_after(writes);
     let doomed = fleet.start_with(&wires, |_| {}).await;
@@ -63,7 +63,7 @@ async fn killed(fleet: &Fleet, revision: &Revision, writes: usize) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_installation_stays_one_when_its_process_dies() {
+async fn killed_installation_continues_as_installation() {
     for writes in 0.. {
         let fleet = fleet();
         let died = killed(&fleet, &fleet.begin, writes).await;
@@ -76,7 +76,7 @@ async fn an_installation_stays_one_when_its_process_dies() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upgrade_stays_one_when_its_process_dies() {
+async fn killed_upgrade_continues_as_upgrade() {
     for writes in 0.. {
         let fleet = fleet();
         let running = fleet.start().await;
@@ -95,9 +95,9 @@ async fn an_upgrade_stays_one_when_its_process_dies() {
     }
 }
 
-/// Its name has the version of its chart, and the finished Job of the version before was deleted.
+/// The hook's name has the chart version, and its finished Job of the previous version was deleted.
 #[tokio::test(start_paused = true)]
-async fn run_of_the_installation_does_not_come_with_upgrades() {
+async fn install_hook_does_not_run_on_upgrades() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -113,9 +113,9 @@ async fn run_of_the_installation_does_not_come_with_upgrades() {
     }
 }
 
-/// Its Job was deleted by hand, and the first upgrade does nothing but to take away what says that the installation is over.
+/// The Job was deleted by hand, and the first upgrade only removes the objects that record the finished installation.
 #[tokio::test(start_paused = true)]
-async fn an_installation_stays_over_when_what_says_so_goes() {
+async fn install_stays_finished_when_its_record_is_removed() {
     let more: Vec<String> = ["a", "b"].map(|name| config_map("default", name, "x")).to_vec();
     let all = [&more[..], &[release("first")]].concat().join("---\n");
     let app = objects("default", "web");
@@ -140,9 +140,9 @@ async fn an_installation_stays_over_when_what_says_so_goes() {
     }
 }
 
-/// A chart makes the account of its Jobs as a hook, and goes on with it.
+/// A chart may create the ServiceAccount of its Jobs as a hook, and keep it as an object.
 #[tokio::test(start_paused = true)]
-async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
+async fn object_that_is_also_hook_is_kept() {
     let account = |more: &str| {
         format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: robot, namespace: default{more}}}\n")
     };
@@ -158,7 +158,7 @@ async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
         .map(|(_, request)| request.resource)
         .collect();
     let release = ["serviceaccounts", "jobs.batch", "configmaps", "deployments.apps", "jobs.batch"];
-    // The last two say that the installation is over.
+    // The last two record the finished installation.
     assert_eq!(applied, [&release[..], &["configmaps", "deployments.apps"]].concat());
     let robot =
         live::get(fleet.cluster("bj1"), "ServiceAccount", "default", "robot").await.expect("it is there");
@@ -166,7 +166,7 @@ async fn what_is_hook_and_object_comes_before_the_runs_and_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_when_the_first_release_has_come() {
+async fn finished_first_release_writes_nothing_more() {
     let fleet = fleet();
     let running = fleet.start().await;
     let overview = running.converged(&fleet.begin).await;
@@ -180,7 +180,7 @@ async fn nothing_is_written_when_the_first_release_has_come() {
     assert_eq!(skipped, ["a hook of upgrades, and this is the first release here"]);
     running.stop().await;
 
-    // Neither the next process nor a commit that changes nothing of it.
+    // Neither a new process nor a commit without changes writes anything.
     fleet.forget_requests();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -188,7 +188,7 @@ async fn nothing_is_written_when_the_first_release_has_come() {
     running.converged(&words).await;
     assert!(fleet.requests().iter().all(|(_, it)| !it.is_write()), "{:?}", fleet.requests());
 
-    // An edit by hand is put back without a hook.
+    // A manual edit is reverted without a hook.
     let scaled = serde_json::json!({"spec": {"replicas": 7}});
     live::edit_as(fleet.cluster("bj1"), "kubectl", ("Deployment", "web"), &scaled).await;
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;

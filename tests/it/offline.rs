@@ -1,4 +1,4 @@
-//! A cluster that does not answer: the others go on, and it catches up when it is back.
+//! A cluster that does not answer: the others continue, and it catches up later.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn fleet() -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_down_at_the_start_does_not_stop_the_others() {
+async fn cluster_down_at_start_does_not_stop_others() {
     let fleet = fleet();
     fleet.cluster("gz1").set_down(true);
     let running = fleet.start().await;
@@ -44,7 +44,7 @@ async fn a_cluster_down_at_the_start_does_not_stop_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_was_away_catches_up_without_a_push() {
+async fn returning_cluster_catches_up_without_a_push() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -71,7 +71,7 @@ async fn a_cluster_that_was_away_catches_up_without_a_push() {
 
     fleet.forget_requests();
     fleet.cluster("gz1").set_down(false);
-    // Somebody deletes something before anybody has looked: only a full list shows it.
+    // An object is deleted before any watch runs: only a full list shows that.
     let services = live::api(fleet.cluster("gz1"), "Service", Some("default"));
     services.delete("web", &DeleteParams::default()).await.expect("delete");
     running.converged(&revision).await;
@@ -83,7 +83,7 @@ async fn a_cluster_that_was_away_catches_up_without_a_push() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_goes_down_between_two_writes_is_finished_later() {
+async fn cluster_down_between_writes_is_finished_later() {
     let fleet = fleet();
     let running = fleet.start().await;
     let gz1 = fleet.cluster("gz1").clone();
@@ -103,7 +103,7 @@ async fn a_cluster_that_goes_down_between_two_writes_is_finished_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_are_cut_are_taken_up_where_they_were() {
+async fn cut_watches_resume_at_their_revision() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -117,9 +117,9 @@ async fn watches_that_are_cut_are_taken_up_where_they_were() {
     assert_eq!(fleet.counted(), ["3 apply deployments.apps"]);
 }
 
-/// A lookup that was asked before is answered after the cluster was given up: no write follows it.
+/// A lookup is answered after the connection was given up: no write follows.
 #[tokio::test(start_paused = true)]
-async fn what_is_under_way_when_a_cluster_is_given_up_writes_nothing() {
+async fn lookup_answered_after_disconnect_causes_no_write() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -142,9 +142,9 @@ async fn what_is_under_way_when_a_cluster_is_given_up_writes_nothing() {
     assert_eq!(writes(), 1);
 }
 
-/// Its etcd is restored: it comes back as it was, with revisions that were seen already.
+/// Its etcd is restored from a backup: resource versions that were already seen occur again.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_comes_back_from_a_backup_is_brought_to_what_git_says() {
+async fn cluster_restored_from_backup_is_reconciled() {
     let fleet = fleet();
     let (path, two) = ("apps/settings/objects/two.yaml", config_map("default", "two", "first"));
     let running = fleet.start().await;

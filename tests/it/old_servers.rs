@@ -1,4 +1,4 @@
-//! Clusters of older releases of Kubernetes: the same reconcile, within the same requests.
+//! Clusters with older releases of Kubernetes: the same reconcile, with the same requests.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn running(name: &str, minor: u32) -> SandboxOptions {
     SandboxOptions::instant(name).running(Release::new(minor).expect("a release"))
 }
 
-/// What of the versions of its kinds a release serves.
+/// API versions that a release serves.
 struct Served {
     options: fn(&str) -> SandboxOptions,
     disruption: &'static str,
@@ -91,7 +91,7 @@ async fn check(served: &Served) {
     let has = async |kind: &str| live::get(bj1, kind, "default", "web").await.expect("it is there");
     assert_eq!(has("Service").await["spec"]["ports"][0]["protocol"], "TCP");
 
-    // Nothing changes, for a long time.
+    // Nothing changes for a long time.
     fleet.forget_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(fleet.counted(), Vec::<String>::new());
@@ -118,7 +118,7 @@ async fn check(served: &Served) {
         let after = has(kind).await;
         assert_eq!((&after["data"], &after["spec"]), (&before["data"], &before["spec"]), "{kind}");
     }
-    // A person who scales.
+    // Manual scaling.
     fleet.forget_requests();
     scale_as(bj1, "kubectl", "web", 7).await;
     settle().await;
@@ -136,7 +136,7 @@ async fn check(served: &Served) {
     settle().await;
     assert_eq!(fleet.counted(), ["1 delete poddisruptionbudgets.policy"]);
 
-    // Who starts anew finds all of it, also what Git does not say any more.
+    // A new process finds all objects, also those that left Git.
     running.stop().await;
     fleet.forget_requests();
     let fewer = without(&["PodDisruptionBudget", "CronJob"]);
@@ -151,21 +151,21 @@ async fn check(served: &Served) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_oldest_release_is_reconciled_within_the_requests_of_the_newest() {
+async fn oldest_release_needs_no_more_requests_than_newest() {
     check(&OLDEST).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_without_aggregated_discovery_is_reconciled_within_the_requests_of_the_newest() {
+async fn legacy_discovery_needs_no_more_requests_than_newest() {
     check(&OLD).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_release_is_reconciled_within_these_requests() {
+async fn newest_release_needs_only_these_requests() {
     check(&NEWEST).await;
 }
 
-/// One app of one object; what its target says then.
+/// One app with one object; returns the detail of its target in the phase.
 async fn told(options: fn(&str) -> SandboxOptions, object: &str, phase: TargetPhase) -> String {
     let fleet = Fleet::with(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, object)], options);
     let running = fleet.start().await;
@@ -178,14 +178,14 @@ async fn told(options: fn(&str) -> SandboxOptions, object: &str, phase: TargetPh
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_came_later_is_refused_with_the_ones_that_are_served() {
+async fn unserved_version_is_refused_with_the_served_ones() {
     let detail = told(OLDEST.options, &OLD.disruption(), TargetPhase::Refused).await;
     assert!(detail.contains("policy/v1beta1"), "{detail}");
 }
 
-/// Before 1.22 nothing tells an autoscaler from a person: the number is left to others by a rule, or by an autoscaler in Git.
+/// Before 1.22 no field shows whether an autoscaler or a person scaled: an ignore rule or an autoscaler in Git decides.
 #[tokio::test(start_paused = true)]
-async fn replicas_that_an_app_leaves_to_others_stay_theirs_on_the_oldest_release() {
+async fn ignored_replicas_stay_on_the_oldest_release() {
     let app = app("ignore: [{target: {kind: Deployment}, paths: [/spec/replicas]}]");
     let manifest = deployment("default", "web", "web", "web:1");
     let fleet = Fleet::with(&["bj1"], &[(APP, &app), (MANIFESTS, &manifest)], OLDEST.options);
@@ -201,7 +201,7 @@ async fn replicas_that_an_app_leaves_to_others_stay_theirs_on_the_oldest_release
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 }
 
-/// What a fleet asks of ConfigMaps at its start, and after its server has forgotten what its watches have seen.
+/// Requests for ConfigMaps at the start, and after the server compacted its watch history.
 async fn asked_of_maps(options: fn(&str) -> SandboxOptions) -> (Vec<String>, Vec<String>) {
     let map = config_map("default", "one", "first");
     let fleet = Fleet::with(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &map)], options);
@@ -225,7 +225,7 @@ async fn asked_of_maps(options: fn(&str) -> SandboxOptions) -> (Vec<String>, Vec
     bj1.cut_watches();
     settle().await;
     let again = of_maps();
-    // The watches go on: what is done there now is seen.
+    // The watches continue: a new edit is seen.
     edit_as(bj1, "kubectl-edit", ("ConfigMap", "one"), &json!({"data": {"value": "by hand"}})).await;
     settle().await;
     let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("it is there");
@@ -234,17 +234,17 @@ async fn asked_of_maps(options: fn(&str) -> SandboxOptions) -> (Vec<String>, Vec
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_come_as_streams_where_there_are_any_and_are_asked_for_once_where_not() {
-    // Whether there is anything of the kind is asked by a list of one.
+async fn streaming_lists_are_tried_once_per_server() {
+    // One list with limit 1 shows whether the kind has objects.
     let (first, again) = asked_of_maps(|name| running(name, 36)).await;
     assert_eq!(
         (first, again),
         (vec!["1 list configmaps".into(), "1 stream configmaps".into()], vec!["1 stream configmaps".into()])
     );
-    // Older servers are not asked at all.
+    // Older servers are not asked for streams.
     let (first, again) = asked_of_maps(|name| running(name, 31)).await;
     assert_eq!((first, again), (vec!["2 list configmaps".into()], vec!["1 list configmaps".into()]));
-    // Of 1.33, some refuse.
+    // Some servers of 1.33 refuse them.
     let (first, again) =
         asked_of_maps(|name| SandboxOptions { streaming_lists: false, ..running(name, 33) }).await;
     assert_eq!(

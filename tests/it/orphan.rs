@@ -1,4 +1,4 @@
-//! What leaves the repository and stays in the cluster.
+//! Objects that leave the repository and stay in the cluster.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const MANIFESTS: &str = "apps/legacy/objects/all.yaml";
 
 fn fleet(app: &str) -> Fleet {
     let web = deployment("default", "web", "web", "registry.example.com/web:1");
-    // What people say of an object goes with all that is ours.
+    // Annotations by people are removed with all our metadata.
     let said =
         "annotations: {tutti.dev/prune: keep, tutti.dev/force: 'true', tutti.dev/replace: 'true'}, name: map";
     let map = config_map("default", "map", "first").replace("name: map", said);
@@ -52,7 +52,7 @@ fn managers(object: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_is_let_go_stays_and_is_nobodys() {
+async fn orphaned_app_keeps_objects_without_owner() {
     let fleet = fleet(&objects("default", "legacy"));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -65,7 +65,7 @@ async fn an_app_that_is_let_go_stays_and_is_nobodys() {
 
     let gone = [(APP, None), (MANIFESTS, None), (APPROVAL, Some(RELEASE))];
     let revision = fleet.repository.commit("Hand it over", &gone);
-    // Seen before anything is done.
+    // The plan shows it before it happens.
     let looking = fleet.start_with(&Wires::lasting(), observing).await;
     let now = looking.until("what is let go", |now| now.deletions.len() == 2).await;
     let words = "no longer rendered, stays and is no longer managed, as hand-over-legacy says";
@@ -82,7 +82,7 @@ async fn an_app_that_is_let_go_stays_and_is_nobodys() {
         ["1 get configmaps", "1 get deployments.apps", "1 patch configmaps", "1 patch deployments.apps"];
     assert_eq!(counted, expected);
     assert_eq!(live::managed(bj1).await.into_keys().collect::<Vec<_>>(), ["ConfigMap default/own"]);
-    // What it says is as it was; nothing in it speaks of us.
+    // The content is unchanged; no metadata of ours is left.
     for (before, kind, name) in [(&web, "Deployment", "web"), (&map, "ConfigMap", "map")] {
         let after = get(kind, name).await;
         assert_eq!((&after["spec"], &after["data"]), (&before["spec"], &before["data"]));
@@ -91,7 +91,7 @@ async fn an_app_that_is_let_go_stays_and_is_nobodys() {
         assert!(!after["metadata"]["annotations"].to_string().contains("tutti.dev"), "{after}");
         assert!(!managers(&after).contains(&"tutti-main"), "{after}");
     }
-    // The next one has it without a conflict.
+    // The next app adopts it without a conflict.
     let applied = config_map("default", "map", "second");
     live::apply_as(bj1, "kubectl", &applied).await;
     a_while().await;
@@ -101,12 +101,12 @@ async fn an_app_that_is_let_go_stays_and_is_nobodys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_never_prunes_leaves_its_objects_when_its_manifest_goes() {
+async fn app_with_prune_never_keeps_its_objects() {
     let fleet = fleet(&objects("default", "legacy").replace("spec: {", "spec: {prune: never, "));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     running.stop().await;
-    // Nothing in the repository says it any more, and no process remembers.
+    // The repository no longer has the objects, and a new process does not know them.
     let revision = fleet.repository.commit("Without it", &[(APP, None), (MANIFESTS, None)]);
     let running = fleet.start().await;
     let now = running.converged(&revision).await;
@@ -117,7 +117,7 @@ async fn an_app_that_never_prunes_leaves_its_objects_when_its_manifest_goes() {
     assert_eq!(orphans, ["Deployment default/web", "ConfigMap default/map"]);
     assert_eq!(now.orphans[0].reason, "no longer rendered, its annotation says keep");
 
-    // Until somebody says that they are nobody's.
+    // An approval releases them.
     let revision = fleet.push(&running, "Hand it over", &[(APPROVAL, Some(RELEASE))]).await;
     running.converged(&revision).await;
     let managed = async || live::managed(fleet.cluster("bj1")).await.into_keys().collect::<Vec<_>>();
@@ -127,7 +127,7 @@ async fn an_app_that_never_prunes_leaves_its_objects_when_its_manifest_goes() {
         assert!(!left["metadata"]["annotations"].to_string().contains("tutti.dev"), "{left}");
     }
 
-    // The next app that has it decides for itself.
+    // The next app that has an object decides about its pruning.
     let (app, map) =
         (objects("default", "heir").replace("spec: {", "spec: {adopt: true, "), "apps/heir/objects/map.yaml");
     let text = config_map("default", "map", "first");
@@ -143,7 +143,7 @@ async fn an_app_that_never_prunes_leaves_its_objects_when_its_manifest_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_let_go_from_doubt_either() {
+async fn unknown_state_orphans_nothing() {
     let fleet = fleet(&objects("default", "legacy"));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;

@@ -1,4 +1,4 @@
-//! `status` in a manifest: kept where the kind has no subresource of it, and never the cause of a repair.
+//! `status` in a manifest: kept if the kind has no status subresource, and never repaired.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::manifests::{definition, objects};
 
 const ACCOUNT: &str = "apiVersion: example.com/v1\nkind: Account\nmetadata: {name: main, namespace: default}\nspec: {a: 1}\nstatus: {open: true}\n";
 
-/// The definition is in another app: only the cluster knows whether the kind has a status of its own.
+/// The definition is in another app: only the cluster knows about the status subresource.
 async fn check(has_status: bool) {
     let open = definition("example.com", "v1", "Account");
     let with_status = format!("{open}      subresources: {{status: {{}}}}\n");

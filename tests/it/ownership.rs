@@ -1,5 +1,5 @@
-//! Who has which field: what was ours is taken back, what never was is refused or forced, what is left to others stays theirs,
-//! and what never changes is replaced where Git says so.
+//! Ownership of fields: our fields are taken back, foreign fields are refused or forced, ignored fields stay foreign,
+//! and immutable fields are replaced if Git allows it.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Scene {
         revision
     }
 
-    /// Pushes, and it goes through.
+    /// Pushes and waits until the commit is applied.
     async fn applied(&self, subject: &str, app: &str, manifests: &str) -> Revision {
         let revision = self.push(subject, app, manifests).await;
         self.running.converged(&revision).await;
@@ -62,7 +62,7 @@ fn image_of(deployment: &Value) -> &Value {
 // ---- what was ours ----
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_takes_back_what_somebody_set_meanwhile() {
+async fn commit_reverts_concurrent_edits() {
     for fields in ["drift: ignore", "drift: report", "paused: true"] {
         let scene = Scene::with(if fields == "paused: true" { "drift: repair" } else { fields }).await;
         if fields == "paused: true" {
@@ -75,7 +75,7 @@ async fn a_commit_takes_back_what_somebody_set_meanwhile() {
         let changed = with_value("three").replace("web:1", "web:2");
         let goes_on = if fields == "paused: true" { "paused: false" } else { fields };
         scene.applied("Change what was edited", &app(goes_on), &changed).await;
-        // Each is refused once, and then taken back.
+        // Each field is refused once and then taken back.
         assert_eq!(scene.counted().await, ["2 apply configmaps", "2 apply deployments.apps"], "{fields}");
         assert_eq!(scene.get("ConfigMap").await["data"]["value"], "three", "{fields}");
         assert_eq!(image_of(&scene.get("Deployment").await), "web:2", "{fields}");
@@ -83,7 +83,7 @@ async fn a_commit_takes_back_what_somebody_set_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_takes_back_what_was_set_while_nobody_looked() {
+async fn commit_reverts_edits_made_while_stopped() {
     let Scene { fleet, running } = Scene::with("drift: repair").await;
     running.stop().await;
     edit_as(fleet.cluster("bj1"), "kubectl-edit", MAP, &json!({"data": {"value": "two"}})).await;
@@ -98,7 +98,7 @@ async fn a_commit_takes_back_what_was_set_while_nobody_looked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_fields_in_conflict_only_those_that_were_never_ours_are_refused() {
+async fn conflict_refuses_only_fields_never_ours() {
     let scene = Scene::with("drift: ignore").await;
     edit_as(scene.cluster(), "kubectl-edit", MAP, &json!({"data": {"value": "two", "other": "theirs"}}))
         .await;
@@ -115,9 +115,9 @@ async fn of_several_fields_in_conflict_only_those_that_were_never_ours_are_refus
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_commit_that_is_gone_rendered_is_not_guessed() {
+async fn missing_last_applied_commit_is_not_guessed() {
     let scene = Scene::with("drift: ignore").await;
-    // The cluster names a commit that the repository does not have.
+    // The cluster names a commit that the repository lacks.
     let mut theirs = scene.get("ConfigMap").await;
     theirs["metadata"]["annotations"]["tutti.dev/revision"] = json!("0".repeat(40));
     let patch =
@@ -133,7 +133,7 @@ async fn what_a_commit_that_is_gone_rendered_is_not_guessed() {
 // ---- without the marks that say it is ours ----
 
 #[tokio::test(start_paused = true)]
-async fn what_is_ours_stays_ours_when_its_marks_are_taken_off_along_with_an_edit() {
+async fn removed_marks_with_edit_keep_our_ownership() {
     let label = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}, "data": {"value": "two"}});
     let marks = json!({
         "metadata": {"annotations": {"tutti.dev/hash": null, "tutti.dev/revision": null}},
@@ -156,7 +156,7 @@ async fn what_is_ours_stays_ours_when_its_marks_are_taken_off_along_with_an_edit
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_never_ours_is_not_taken_when_the_marks_are_taken_off() {
+async fn removed_marks_do_not_transfer_foreign_fields() {
     let scene = Scene::with("drift: repair").await;
     let theirs = json!({"metadata": {"annotations": {"tutti.dev/hash": null}}, "data": {"other": "theirs"}});
     edit_as(scene.cluster(), "kubectl-replace", MAP, &theirs).await;
@@ -167,9 +167,9 @@ async fn what_was_never_ours_is_not_taken_when_the_marks_are_taken_off() {
     assert!(detail.contains("conflict with \"kubectl-replace\" over .data.other"), "{detail}");
 }
 
-/// Made anew by somebody from a copy, with our label and without the marks of a commit: another object, and never ours.
+/// A person recreates the object from a copy, with our label and without our annotations: it is another object, not ours.
 #[tokio::test(start_paused = true)]
-async fn another_object_of_the_name_was_never_ours() {
+async fn recreated_object_is_not_ours() {
     let scene = Scene::with("drift: repair").await;
     let copy = scene.get("ConfigMap").await;
     scene.push("Stop", &app("paused: true"), &manifests()).await;
@@ -193,7 +193,7 @@ async fn another_object_of_the_name_was_never_ours() {
 // ---- force ----
 
 #[tokio::test(start_paused = true)]
-async fn force_takes_what_was_never_ours() {
+async fn force_takes_foreign_fields() {
     let annotated = with_data("other: \"ours\"").replace(
         "kind: ConfigMap\nmetadata: {",
         "kind: ConfigMap\nmetadata: {annotations: {tutti.dev/force: \"true\"}, ",
@@ -220,14 +220,14 @@ async fn force_takes_what_was_never_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_instance_may_force_for_all_but_those_that_say_no() {
+async fn instance_force_excludes_apps_that_decline() {
     for (fields, phase) in [("drift: repair", TargetPhase::Running), ("force: false", TargetPhase::Refused)] {
         let scene = Scene::with(fields).await;
         edit_as(scene.cluster(), "helm", MAP, &json!({"data": {"other": "theirs"}})).await;
         settle().await;
         scene.push("One more key", &app(fields), &with_data("other: \"ours\"")).await;
         assert_eq!(scene.told().0, TargetPhase::Refused, "{fields}: {}", scene.told().1);
-        // Its pause is long still.
+        // The app's retry delay is still long.
         let instance = INSTANCE.replace("spec: {}", "spec: {defaults: {force: true}}");
         scene.fleet.push(&scene.running, "Force", &[("tutti.yaml", Some(&instance))]).await;
         settle().await;
@@ -256,7 +256,7 @@ pub fn with_selector() -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_never_changes_is_refused_until_git_says_replace() {
+async fn immutable_field_is_refused_until_replace_is_set() {
     let scene = Scene::with("drift: repair").await;
     let before = scene.get("Deployment").await;
     scene.push("Another selector", &app("drift: repair"), &with_selector()).await;
@@ -274,12 +274,12 @@ async fn a_field_that_never_changes_is_refused_until_git_says_replace() {
     assert_eq!(
         scene.counted().await,
         [
-            // It is known already that it cannot change.
+            // It is known that the field is immutable.
             "1 apply deployments.apps",
-            // Asked by a dry run whether the new one would be taken.
+            // A dry run checks whether the new object is accepted.
             "1 create deployments.apps",
             "1 delete deployments.apps",
-            // Whether it is ours and keeps no data, and whether it is gone.
+            // One read checks ownership and data loss, another that the object is gone.
             "2 get deployments.apps",
         ]
     );
@@ -289,7 +289,7 @@ async fn a_field_that_never_changes_is_refused_until_git_says_replace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_replaced_from_the_first_is_tried_as_a_change_first() {
+async fn replace_tries_a_change_first() {
     let scene = Scene::with("replace: true").await;
     scene.applied("Another selector", &app("replace: true"), &with_selector()).await;
     assert_eq!(
@@ -304,9 +304,9 @@ async fn what_is_replaced_from_the_first_is_tried_as_a_change_first() {
     assert_eq!(scene.get("Deployment").await["spec"]["selector"]["matchLabels"]["app"], "other");
 }
 
-/// The server says `spec` and what else may change: the fields are found by comparing.
+/// The server names `spec` and all mutable fields: the changed field is found by comparison.
 #[tokio::test(start_paused = true)]
-async fn a_refused_stateful_set_names_its_fields() {
+async fn refused_stateful_set_names_its_changed_fields() {
     let set = |service: &str, size: &str, image: &str| {
         format!(
             "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: web, namespace: default}}\nspec:\n  \
@@ -337,7 +337,7 @@ async fn a_refused_stateful_set_names_its_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotation_replaces_one_object() {
+async fn replace_annotation_applies_to_one_object() {
     let sealed = manifests().replace("kind: ConfigMap\n", "kind: ConfigMap\nimmutable: true\n");
     let annotated = |value: &str| {
         sealed.replace("value: \"one\"", &format!("value: {value:?}")).replace(
@@ -355,8 +355,8 @@ async fn an_annotation_replaces_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_that_could_not_be_created_again() {
-    // One mistake more than the selector, and a policy that takes no new Deployments.
+async fn object_that_cannot_be_recreated_is_not_deleted() {
+    // A second mistake beside the selector, and a policy that denies new Deployments.
     for (manifests, is_denied) in
         [(with_selector().replace("replicas: 2", "replicas: -1"), false), (with_selector(), true)]
     {
@@ -394,9 +394,9 @@ spec: {{accessModes: [ReadWriteOnce], storageClassName: late, resources: {{reque
     )
 }
 
-/// A claim that is not bound yet has no other size. It is never replaced, so only the cluster tells when it may change.
+/// An unbound claim cannot be resized. It is never replaced, so only the cluster decides when it may change.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
+async fn unreplaceable_object_is_retried_as_a_change() {
     let fleet = Fleet::new(&["bj1"], &[(APP, &app("replace: true")), (MANIFESTS, &claim("1Gi"))]);
     apply_as(fleet.cluster("bj1"), "admin", LATE_CLASS).await;
     let running = fleet.start().await;
@@ -422,7 +422,7 @@ async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_that_is_interrupted_is_finished_by_the_next_process() {
+async fn interrupted_replacement_is_finished_by_next_process() {
     let scene = Scene::with("replace: true").await;
     let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     edit_as(scene.cluster(), "operator", DEPLOYMENT, &held).await;
@@ -449,7 +449,7 @@ const IGNORED: &str = "force: true, ignore: [{target: {kind: Deployment}, paths:
                        /spec/template/spec/containers/name=main/image]}, {paths: [/data/value]}]";
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
+async fn ignored_field_belongs_to_whoever_sets_it() {
     let scene = Scene::with(IGNORED).await;
     assert_eq!(image_of(&scene.get("Deployment").await), "web:1", "until then it is what Git says");
     scene.fleet.forget_requests();
@@ -465,7 +465,7 @@ async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
     let version = || target(&scene.running.overview.borrow(), "bj1", "default/web").version.clone();
     assert_eq!(version(), "7", "what runs");
 
-    // A commit changes other fields, and what Git says of these: neither is taken back, whatever force says.
+    // A commit changes other fields and these: they are not taken back, even with force.
     scene.fleet.forget_requests();
     let changed = with_value("three")
         .replace("web:1", "web:2")
@@ -478,7 +478,7 @@ async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
     assert_eq!(deployment["spec"]["minReadySeconds"], 1);
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "theirs");
 
-    // Nor is anything written by a process that starts now.
+    // A new process writes nothing either.
     let Scene { fleet, running } = scene;
     running.stop().await;
     fleet.forget_requests();
@@ -488,9 +488,9 @@ async fn a_field_that_is_left_to_others_is_theirs_once_they_set_it() {
     assert_eq!(writes(&fleet), Vec::<String>::new());
 }
 
-/// Replicas stand apart, and are left all the same where all of the spec is.
+/// `replicas` is handled separately, and is ignored too if the whole spec is.
 #[tokio::test(start_paused = true)]
-async fn a_number_of_replicas_is_left_with_all_of_the_spec() {
+async fn ignored_spec_includes_replicas() {
     let scene = Scene::with("ignore: [{target: {kind: Deployment}, paths: [/spec]}]").await;
     scene.fleet.forget_requests();
     scale_as(scene.cluster(), "kubectl", "web", 5).await;
@@ -502,7 +502,7 @@ async fn a_number_of_replicas_is_left_with_all_of_the_spec() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_still_ours_of_them_follows_git() {
+async fn ignored_fields_without_foreign_writes_follow_git() {
     let scene = Scene::with(IGNORED).await;
     let changed = with_value("three").replace("web:1", "web:2");
     scene.applied("Release 2", &app(IGNORED), &changed).await;
@@ -512,7 +512,7 @@ async fn what_is_still_ours_of_them_follows_git() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_other_fields_are_put_back_as_ever() {
+async fn fields_that_are_not_ignored_are_reverted() {
     let scene = Scene::with(IGNORED).await;
     let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
     edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &image("web:7")).await;
@@ -531,7 +531,7 @@ async fn all_other_fields_are_put_back_as_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_while_it_is_put_back_is_looked_at_again() {
+async fn object_changed_during_repair_is_read_again() {
     let scene = Scene::with(IGNORED).await;
     scene.fleet.forget_requests();
     let applies = RequestMatch::any().verb("apply").resource("deployments.apps");
@@ -539,16 +539,16 @@ async fn what_changes_while_it_is_put_back_is_looked_at_again() {
     let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
     edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &labels).await;
     settle().await;
-    // By force and bound to what was seen; then it asks whose the fields are, and takes them as they are now.
+    // The forced write is bound to the version that was read; after the conflict the fields are read and taken as they are.
     let expected = ["3 apply deployments.apps", "1 get deployments.apps", "1 patch deployments.apps"];
     assert_eq!(scene.counted().await, expected);
     assert_eq!(scene.get("Deployment").await["metadata"]["labels"]["tutti.dev/app"], "default.web");
     assert_eq!(scene.told().0, TargetPhase::Running);
 }
 
-/// What is left of a map without its one field is none of ours, or the next repair would take the field with it.
+/// An empty map without its ignored field is not ours, or the next repair would remove the field.
 #[tokio::test(start_paused = true)]
-async fn what_is_left_to_others_stays_theirs_when_all_was_sent_in_between() {
+async fn ignored_fields_stay_foreign_after_full_apply() {
     let scene = Scene::with("ignore: [{paths: [/data/value]}]").await;
     edit_as(scene.cluster(), "updater", MAP, &json!({"data": {"value": "theirs"}})).await;
     settle().await;
@@ -566,9 +566,9 @@ async fn what_is_left_to_others_stays_theirs_when_all_was_sent_in_between() {
     }
 }
 
-/// Whoever applies the same value has the field too: `force` is not for what is left to others.
+/// A manager that applies the same value owns the field too: `force` does not apply to ignored fields.
 #[tokio::test(start_paused = true)]
-async fn what_is_left_to_others_is_not_forced_where_both_have_it() {
+async fn ignored_fields_with_shared_ownership_are_not_forced() {
     let scene = Scene::with(IGNORED).await;
     let same = config_map("default", "web", "one");
     apply_as(scene.cluster(), "helm", &same).await;
@@ -578,7 +578,7 @@ async fn what_is_left_to_others_is_not_forced_where_both_have_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_counts_from_its_commit_and_until_it_goes() {
+async fn ignore_rule_applies_from_its_commit_until_removed() {
     let scene = Scene::with("drift: repair").await;
     scene.applied("Leave the image to others", &app(IGNORED), &manifests()).await;
     assert_eq!(writes(&scene.fleet), Vec::<String>::new(), "only looked at anew");

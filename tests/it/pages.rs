@@ -1,8 +1,9 @@
-//! Every command of README, of getting started and of the how-to pages runs as it is written.
+//! Every command of README, getting started and the how-to pages runs as written.
 //!
-//! A block ```` ```sh ```` is run: all of a page in order, in one shell, in an empty folder. A block that cannot run here has
-//! `<!-- not run: REASON -->` on the line before it. A block ```` ```console ```` shows `$ COMMAND` and its output, and is not run.
-//! Of both, the subcommands and flags of `tutti` are checked. A block ```` ```text ```` is what the commands of the page print.
+//! A block ```` ```sh ```` is run: all blocks of a page in order, in one shell, in an empty folder. A block that
+//! cannot run here has `<!-- not run: REASON -->` on the line before it. A block ```` ```console ```` shows
+//! `$ COMMAND` and its output, and is not run. Subcommands and flags of `tutti` are checked in both. A block
+//! ```` ```text ```` is the output of the page's commands.
 
 mod blocks;
 mod shell;
@@ -12,7 +13,7 @@ use std::path::Path;
 
 use blocks::Kind;
 
-/// A test for each page, so that they run side by side.
+/// One test for each page, so that pages run in parallel.
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {
         const PAGES: &[&str] = &[$($path),*];
@@ -65,9 +66,9 @@ fn every_page_has_a_test() {
     assert_eq!(found, tested);
 }
 
-/// Prints them, so that a person sees what no test runs.
+/// Prints the commands that no test runs.
 #[test]
-fn commands_that_do_not_run_exist() {
+fn unrun_commands_exist() {
     let mut faults = Vec::new();
     for path in PAGES {
         let text = fs::read_to_string(root().join(path)).expect("a page");
@@ -91,7 +92,7 @@ fn commands_that_do_not_run_exist() {
 }
 
 #[test]
-fn blocks_that_no_test_would_see_are_refused() {
+fn blocks_without_a_test_are_refused() {
     let check =
         |text: &str, expected: &[&str]| assert_eq!(blocks::faults(&blocks::of(text)), expected, "{text}");
     check("```sh\ntutti lint\n```\n```text\n1 app\n```\n```\n a ─▶ b\n```\n```yaml\na: b\n```\n", &[]);
@@ -107,7 +108,7 @@ fn blocks_that_no_test_would_see_are_refused() {
 }
 
 #[test]
-fn unknown_commands_and_flags_are_seen() {
+fn unknown_commands_and_flags_are_found() {
     let check = |command: &str, expected: Option<&str>| {
         assert_eq!(shell::unknown_words(command).next().as_deref(), expected, "{command}");
     };
@@ -117,7 +118,7 @@ fn unknown_commands_and_flags_are_seen() {
     check("cd x && tutti docter", Some("no such command"));
 }
 
-/// Runs a page of this text.
+/// Runs a page with this text.
 fn run(text: &str) {
     shell::run("page.md", text, &blocks::of(text));
 }
@@ -130,6 +131,6 @@ fn failing_command_is_named_by_its_line() {
 
 #[test]
 #[should_panic(expected = "page.md: not printed:\nline 7: two\nbut:\none 1.5 s\n")]
-fn output_that_is_not_printed_is_named() {
+fn missing_output_is_named() {
     run("# A page\n```sh\necho one 1.5 s\n```\n```text\none 2 s\ntwo\n…\n```\n");
 }

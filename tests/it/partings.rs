@@ -1,4 +1,4 @@
-//! Apps that leave a cluster of which this process has never read anything: nobody says that they are gone.
+//! Apps that leave a cluster which this process has never read: their removal is not reported as done.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const NO_SETTINGS: [(&str, Option<&str>); 2] = [(SETTINGS, None), (ONE, None)];
 const WORDS: [(&str, Option<&str>); 1] = [("README.md", Some("Nothing of it is rendered."))];
 const LEFT_ON_GZ1: &str = "pending 1 delete wait: gz1 does not answer, goes when it is back";
 
-/// An app of one object on two clusters, of which one does not answer any more.
+/// An app with one object on two clusters, one of them offline.
 async fn with_one_cluster_away(gitea: &Gitea) -> Fleet {
     away(gitea, &objects("default", "settings")).await
 }
@@ -37,7 +37,7 @@ async fn away(gitea: &Gitea, settings: &str) -> Fleet {
     fleet
 }
 
-/// A process that has read the one cluster, and given up on the other.
+/// A process that has read one cluster and found the other offline.
 async fn started(fleet: &Fleet) -> Running {
     let running = fleet.start().await;
     running
@@ -51,7 +51,7 @@ async fn started(fleet: &Fleet) -> Running {
     running
 }
 
-/// Such a process, and the commit that takes the app away, which waits.
+/// Such a process, and the commit that removes the app and waits.
 async fn removed(gitea: &Gitea, fleet: &Fleet) -> (Running, Revision) {
     let running = started(fleet).await;
     let removal = fleet.push(&running, "No settings", &NO_SETTINGS).await;
@@ -59,7 +59,7 @@ async fn removed(gitea: &Gitea, fleet: &Fleet) -> (Running, Revision) {
     (running, removal)
 }
 
-/// It stays as it is until the cluster is back.
+/// The removal stays pending until the cluster returns.
 async fn check_waits_for_gz1(gitea: &Gitea, fleet: &Fleet, removal: &Revision) {
     gitea.until(removal, LEFT_ON_GZ1).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
@@ -72,7 +72,7 @@ async fn check_waits_for_gz1(gitea: &Gitea, fleet: &Fleet, removal: &Revision) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_from_a_cluster_that_is_away_is_not_called_done_by_a_process_that_never_saw_it() {
+async fn process_without_cluster_state_keeps_removal_pending() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let running = started(&fleet).await;
@@ -82,7 +82,7 @@ async fn what_is_taken_from_a_cluster_that_is_away_is_not_called_done_by_a_proce
 }
 
 #[tokio::test(start_paused = true)]
-async fn nor_where_it_was_taken_while_no_process_ran() {
+async fn removal_pushed_while_stopped_stays_pending() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let removal = fleet.repository.commit("No settings", &NO_SETTINGS);
@@ -92,7 +92,7 @@ async fn nor_where_it_was_taken_while_no_process_ran() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nor_by_the_process_after_the_one_that_knew_and_after_another_commit() {
+async fn removal_stays_pending_across_restart_and_commit() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let (running, removal) = removed(&gitea, &fleet).await;
@@ -104,7 +104,7 @@ async fn nor_by_the_process_after_the_one_that_knew_and_after_another_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_back_to_a_cluster_that_is_away_was_never_taken_from_it() {
+async fn app_restored_before_cluster_returns_keeps_objects() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     fleet.cluster("gz1").set_down(false);
@@ -121,7 +121,7 @@ async fn what_comes_back_to_a_cluster_that_is_away_was_never_taken_from_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_in_one_push_with_a_newer_commit_is_told_on_that() {
+async fn removal_is_reported_on_newest_commit_of_push() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     fleet.repository.commit("No settings", &NO_SETTINGS);
@@ -135,7 +135,7 @@ async fn what_came_in_one_push_with_a_newer_commit_is_told_on_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_an_earlier_process_told_is_not_taken_back() {
+async fn reported_failure_is_not_lifted_after_restart() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     fleet.cluster("gz1").set_down(false);
@@ -149,7 +149,7 @@ async fn a_failure_that_an_earlier_process_told_is_not_taken_back() {
     gitea.until(&mended, "success").await;
     running.stop().await;
     let before = gitea.said(&broken);
-    // This process cannot know that what the commit took away has gone, and then it can.
+    // This process cannot know that the removed objects are gone, until the cluster returns.
     fleet.cluster("gz1").set_down(true);
     let running = started(&fleet).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -160,7 +160,7 @@ async fn a_failure_that_an_earlier_process_told_is_not_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
+async fn settled_run_waits_for_the_forge_answer() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let (running, removal) = removed(&gitea, &fleet).await;
@@ -172,7 +172,7 @@ async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
     while live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // It has nothing left to do but to tell the forge.
+    // Only the report to the forge is left.
     tokio::time::sleep(Duration::from_secs(1)).await;
     gitea.set_down(false);
     let (ending, _) = running.ended().await;
@@ -181,7 +181,7 @@ async fn a_run_that_ends_before_the_forge_answers_says_what_it_knows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistake_elsewhere_ends_nothing() {
+async fn mistake_in_another_app_keeps_removal_pending() {
     let gitea = Gitea::start().await;
     let fleet = with_one_cluster_away(&gitea).await;
     let running = started(&fleet).await;
@@ -201,7 +201,7 @@ async fn a_mistake_elsewhere_ends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_never_pruned_holds_up_nothing() {
+async fn unpruned_app_does_not_block_success() {
     let gitea = Gitea::start().await;
     let never = objects("default", "settings").replace("spec: {", "spec: {prune: never, ");
     assert!(never.contains("prune: never"));

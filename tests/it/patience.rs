@@ -1,5 +1,5 @@
-//! What a cluster refuses or puts off is not hammered: `Retry-After` is obeyed, pauses grow, and whatever may have changed
-//! the answer ends a pause at once.
+//! Requests that a cluster refuses or throttles are not repeated at once: `Retry-After` is obeyed, delays grow, and a
+//! change that may affect the result ends a delay.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn applied(fleet: &Fleet, name: &str) -> usize {
     fleet.cluster("bj1").count_requests(&applies(name))
 }
 
-/// How many applies of an object there were after each of these minutes.
+/// Number of applies of an object after each of these minutes.
 async fn after_minutes(fleet: &Fleet, name: &str, minutes: &[u64]) -> Vec<usize> {
     let (mut counts, mut before) = (Vec::new(), 0);
     for minute in minutes {
@@ -48,7 +48,7 @@ async fn after_minutes(fleet: &Fleet, name: &str, minutes: &[u64]) -> Vec<usize>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_cluster_is_left_alone_for_as_long_as_it_asks() {
+async fn retry_after_delays_requests_to_one_cluster() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -58,7 +58,7 @@ async fn a_busy_cluster_is_left_alone_for_as_long_as_it_asks() {
     let first = fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(applied(&fleet, "one"), 1);
-    // Another app there waits too; the other cluster does not.
+    // Other apps of the cluster wait too; the other cluster does not.
     let second = fleet.push(&running, "Two", &[("apps/two/objects/two.yaml", Some(&two))]).await;
     tokio::time::sleep(Duration::from_secs(86)).await;
     assert_eq!((applied(&fleet, "one"), applied(&fleet, "two")), (1, 0));
@@ -72,9 +72,9 @@ async fn a_busy_cluster_is_left_alone_for_as_long_as_it_asks() {
     drop(first);
 }
 
-/// That other things of a cluster are read anew says nothing of what could not be written.
+/// New lists of the cluster do not end the delay of a refused write.
 #[tokio::test(start_paused = true)]
-async fn lists_do_not_cut_the_pauses_of_writes_short() {
+async fn lists_do_not_shorten_write_delays() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -95,9 +95,9 @@ async fn lists_do_not_cut_the_pauses_of_writes_short() {
     assert!((5..=7).contains(&tries), "{tries} tries in a minute: after 1 s, 2 s, 4 s …");
 }
 
-/// A list that is put off holds up no write.
+/// A throttled list delays no write.
 #[tokio::test(start_paused = true)]
-async fn whoever_puts_off_a_read_puts_off_nothing_else() {
+async fn throttled_list_delays_no_write() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -111,9 +111,9 @@ async fn whoever_puts_off_a_read_puts_off_nothing_else() {
     assert_eq!(applied(&fleet, "one"), 1);
 }
 
-/// Behind a group that is not Kubernetes' own may be a server of its own.
+/// An API group outside Kubernetes may have its own server.
 #[tokio::test(start_paused = true)]
-async fn a_sick_group_holds_up_no_other() {
+async fn failing_api_group_delays_no_other() {
     let fleet = fleet();
     let running = fleet.start().await;
     let thing = |value: &str| {
@@ -134,7 +134,7 @@ async fn a_sick_group_holds_up_no_other() {
     let path = "apps/things/objects/thing.yaml";
     fleet.push(&running, "A thing", &[(path, Some(&second))]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // Of its own app neither.
+    // Other objects of the same app are not delayed either.
     let beside = config_map("default", "beside", "first");
     let another = thing("first").replace("name: thing", "name: another");
     let others = [
@@ -153,7 +153,7 @@ async fn a_sick_group_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_pass_is_tried_again_after_pauses_that_grow() {
+async fn temporary_failure_is_retried_with_growing_delays() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -170,13 +170,13 @@ async fn what_may_pass_is_tried_again_after_pauses_that_grow() {
     let now = running.overview.borrow().clone();
     assert_eq!(target(&now, "bj2", "default/one").phase, TargetPhase::Running);
 
-    // The server is well again: the next attempt finds out.
+    // The server recovers: the next attempt succeeds.
     running.until("it is well", |now| target(now, "bj1", "default/one").phase == TargetPhase::Running).await;
     running.converged(&revision).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_asked_about_ever_more_seldom_until_git_or_the_object_changes() {
+async fn refusal_is_retried_slowly_until_something_changes() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -189,7 +189,7 @@ async fn a_refusal_is_asked_about_ever_more_seldom_until_git_or_the_object_chang
     let counts = after_minutes(&fleet, "one", &[1, 10, 60]).await;
     assert!(counts[0] == 2 && counts[1] == 5 && (14..=16).contains(&counts[2]), "{counts:?}");
 
-    // Somebody changes it by hand.
+    // A manual change of the object ends the delay.
     let before = applied(&fleet, "one");
     let maps = live::api(bj1, "ConfigMap", Some("default"));
     let edit = Patch::Merge(json!({"data": {"value": "by hand"}}));
@@ -197,27 +197,27 @@ async fn a_refusal_is_asked_about_ever_more_seldom_until_git_or_the_object_chang
     maps.patch("one", &by, &edit).await.expect("patched");
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(applied(&fleet, "one"), before + 1);
-    // A commit changes it.
+    // A commit that changes the object ends it.
     let one = config_map("default", "one", "third");
     fleet.push(&running, "Third", &[(ONE, Some(&one))]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(applied(&fleet, "one"), before + 2);
-    // A commit that changes something else does not.
+    // A commit that changes another object does not.
     let two = config_map("default", "two", "second");
     fleet.push(&running, "Another app", &[("apps/two/objects/two.yaml", Some(&two))]).await;
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(applied(&fleet, "one"), before + 2);
 
-    // The rights are there by now.
+    // The permission was granted meanwhile.
     maps.delete("one", &DeleteParams::default()).await.expect("deleted");
     running.until("it is back", |now| target(now, "bj1", "default/one").phase == TargetPhase::Running).await;
     let found = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(found["data"]["value"], "third");
 }
 
-/// Each state is another request, and each of them is refused.
+/// Each state needs another request, and each is refused.
 #[tokio::test(start_paused = true)]
-async fn whoever_changes_what_is_refused_all_the_time_wakes_ever_more_seldom() {
+async fn changing_refused_object_triggers_backed_off_retries() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -239,7 +239,7 @@ async fn whoever_changes_what_is_refused_all_the_time_wakes_ever_more_seldom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_somebody_elses_is_looked_up_ever_more_seldom() {
+async fn foreign_object_is_looked_up_with_backoff() {
     let fleet = fleet();
     let bj1 = fleet.cluster("bj1");
     let maps = live::api(bj1, "ConfigMap", Some("default"));
@@ -262,9 +262,9 @@ async fn what_is_somebody_elses_is_looked_up_ever_more_seldom() {
     running.converged(&fleet.begin).await;
 }
 
-/// It was about to try again, and had looked up its object, when the cluster asked for a pause.
+/// The retry had looked up its object when the cluster throttled it.
 #[tokio::test(start_paused = true)]
-async fn whoever_was_put_off_goes_on_with_the_pauses_of_before() {
+async fn throttled_retry_keeps_its_previous_backoff() {
     let fleet = fleet();
     let cluster = fleet.cluster("bj1");
     let lookups = || RequestMatch::any().verb("get").name("one");
@@ -290,9 +290,9 @@ async fn whoever_was_put_off_goes_on_with_the_pauses_of_before() {
     assert_eq!(applied(&fleet, "one"), before.1 + 1);
 }
 
-/// Eight apps, and eight objects of each, at a time.
+/// Eight apps at a time, with eight objects each.
 #[tokio::test(start_paused = true)]
-async fn a_slow_cluster_has_few_requests_to_answer_at_once() {
+async fn slow_cluster_gets_few_parallel_requests() {
     let maps: Vec<String> = (0..12).map(|number| format!("map-{number}")).collect();
     let files: Vec<(String, String)> = (0..12)
         .flat_map(|app| {
@@ -320,9 +320,9 @@ async fn a_slow_cluster_has_few_requests_to_answer_at_once() {
     assert_eq!(bj1.count_requests(&all), 144);
 }
 
-/// Who takes over much asks much first: by dry runs, which are writes to a server.
+/// An adoption looks up many objects by dry runs, which are writes for the server.
 #[tokio::test(start_paused = true)]
-async fn what_is_looked_up_before_an_adoption_obeys_too() {
+async fn adoption_lookups_obey_the_limits() {
     let names: Vec<String> = (0..40).map(|number| format!("map-{number:02}")).collect();
     let maps: Vec<String> = names.iter().map(|name| config_map("default", name, "first")).collect();
     let app = objects("default", "one").replace("{files:", "{adopt: true, files:");
@@ -343,15 +343,15 @@ async fn what_is_looked_up_before_an_adoption_obeys_too() {
     running.converged(&fleet.begin).await;
 }
 
-/// What could not be looked up, as the server asked to be left alone, is looked up before anything of its app is written.
+/// Objects whose lookup was throttled are looked up before anything of their app is written.
 #[tokio::test(start_paused = true)]
-async fn lookups_that_are_put_off_put_off_the_writes_of_their_app() {
+async fn throttled_lookups_delay_writes_of_their_app() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let cluster = fleet.cluster("bj1");
     let seconds = Duration::from_secs;
-    // Eight are asked for at once: one of them comes late, when the pause is over.
+    // Eight lookups run in parallel: one response comes late, after the delay.
     let of_new = RequestMatch::any().verb("get").resource("configmaps");
     cluster.fail_next(of_new.clone().name("m0"), 1, Fault::Delay(seconds(8)));
     cluster.fail_next(of_new, 7, Fault::Delay(seconds(2)));
@@ -367,6 +367,6 @@ async fn lookups_that_are_put_off_put_off_the_writes_of_their_app() {
     running.converged(&revision).await;
     let of_many = fleet.requests().into_iter().filter(|(on, it)| on == "bj1" && it.name.starts_with('m'));
     let verbs: Vec<String> = of_many.map(|(_, it)| it.verb).collect();
-    // Eight of them twice: what was found is old by then.
+    // Eight are looked up twice: the first result is too old.
     assert_eq!(verbs, [vec!["get"; 18], vec!["apply"; 10]].concat());
 }

@@ -1,4 +1,4 @@
-//! Pins: one ring gets another version, and nobody else notices.
+//! A pin changes the version in one ring; other rings do not change.
 
 use sandbox::RequestMatch;
 
@@ -20,7 +20,7 @@ async fn image(fleet: &Fleet, cluster: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pin_rolls_out_on_its_ring_alone() {
+async fn pin_rolls_out_only_in_its_ring() {
     let web = component("web", "registry.example.com/web:1");
     let pin = "# What runs in prod.\nversion: '1'\n";
     let files =
@@ -36,7 +36,7 @@ async fn a_pin_rolls_out_on_its_ring_alone() {
     assert_eq!(image(&fleet, "bj1").await, "registry.example.com/web:2");
     assert_eq!(image(&fleet, "gz1").await, "registry.example.com/web:1");
 
-    // The promotion: one scalar.
+    // The promotion changes one scalar.
     fleet.forget_requests();
     let promoted = pin.replace("'1'", "'2'");
     let third = fleet.push(&running, "Promote", &[("apps/web/pins/prod.yaml", Some(&promoted))]).await;

@@ -1,4 +1,4 @@
-//! `tutti plan --base A --head B`: Git against Git, without a cluster.
+//! `tutti plan --base A --head B` compares two commits without a cluster.
 
 use crate::support::manifests::{config_map, objects};
 use crate::support::program::Stage;
@@ -16,7 +16,7 @@ async fn plan(files: &[(&str, &str)], arguments: &[&str]) -> (String, String, i3
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn change_is_told_in_every_form() {
+async fn change_is_shown_in_every_form() {
     let two = config_map("default", "web", "two");
     let change = [(MANIFESTS, two.as_str())];
     let (said, told, code) = plan(&change, &[]).await;
@@ -37,7 +37,7 @@ async fn change_is_told_in_every_form() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn errors_of_the_head_end_with_2() {
+async fn errors_of_the_head_exit_with_2() {
     let (said, told, code) = plan(&[(MANIFESTS, "kind: [\n")], &["--exit-code"]).await;
     assert_eq!(code, 2, "{said}{told}");
     assert!(told.contains(MANIFESTS), "{told}");
@@ -46,7 +46,7 @@ async fn errors_of_the_head_end_with_2() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_fit_together_is_refused() {
+async fn incompatible_arguments_are_refused() {
     let app = objects("default", "web");
     let stage = Stage::new(&[(APP, &app), (MANIFESTS, &config_map("default", "web", "one"))]).await;
     for (arguments, words) in [

@@ -1,6 +1,6 @@
-//! Plug-ins that bring credentials: one that hangs holds up nobody else, and nothing of what they get or print is told.
+//! Credential plug-ins: a hanging one blocks no other cluster, and their input and output are not logged.
 //!
-//! On the clock of the machine, by which programs run.
+//! These tests use the machine's clock, because programs run by it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::support::guarded::kubeconfig;
 use crate::support::log::Log;
 use crate::support::manifests::{config_map, objects};
 
-/// More than a machine has cores, and twice as many as there are places for plug-ins.
+/// More than the machine's cores, and twice the number of parallel plug-ins.
 const HANGING: usize = 40;
 
 fn plug_in(script: &str, more: &str) -> String {
@@ -26,8 +26,8 @@ fn write(folder: &Path, cluster: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn plug_ins_that_hang_hold_up_no_other_cluster() {
-    // They are connected in this order: the one that works comes last.
+async fn hanging_plug_ins_block_no_other_cluster() {
+    // Clusters connect in this order: the working one is last.
     let names: Vec<String> = (0..HANGING).map(|number| format!("a{number}")).collect();
     let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
     all.push("bj1");
@@ -57,7 +57,7 @@ async fn plug_ins_that_hang_hold_up_no_other_cluster() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_of_what_a_plug_in_gets_and_prints() {
+async fn plug_in_input_and_output_are_not_logged() {
     let log = Log::keep_all();
     let app = objects("default", "settings");
     let one = config_map("default", "one", "first");
@@ -66,7 +66,7 @@ async fn nothing_is_told_of_what_a_plug_in_gets_and_prints() {
     let cluster: Sandbox = fleet.clusters.remove("bj1").expect("it was made");
     let listener = cluster.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
     let folder = fleet.repository.path();
-    // Good for a while, and then it fails, with its token in what it prints.
+    // The plug-in succeeds for a while, then fails with its token in its output.
     let credential =
         format!(r#"{{"status": {{"token": "{}", "expirationTimestamp": "%s"}}}}"#, listener.token());
     std::fs::write(folder.join("credential"), credential).expect("a file");
@@ -82,7 +82,7 @@ async fn nothing_is_told_of_what_a_plug_in_gets_and_prints() {
     running.converged(&fleet.begin).await;
     let now = running.until("it fails", |now| now.clusters[0].state == "Offline").await;
     assert_eq!(now.clusters[0].detail, "the plug-in sh failed: exit status: 7");
-    // It connects anew, and is told again.
+    // The cluster connects again, and the failure is reported again.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let told = format!("{}{}", described(&running.overview.borrow()), log.text());
     assert!(told.contains("the plug-in sh failed: exit status: 7"), "{told}");

@@ -1,4 +1,4 @@
-//! The policies that this project ships, as files of a repository.
+//! The policies that tutti ships, as files of a repository.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn shipped() -> Fleet {
 }
 
 #[test]
-fn shipped_policies_keep_to_their_examples() {
+fn shipped_policies_match_their_examples() {
     let fleet = shipped();
     let errors: Vec<_> = fleet.diagnostics.iter().filter(|it| it.is_error()).collect();
     assert!(errors.is_empty(), "{errors:?}");
@@ -31,7 +31,7 @@ fn shipped_policies_keep_to_their_examples() {
         for outcome in &outcomes {
             let (name, verdicts) = (&outcome.example.name, &outcome.verdicts);
             assert!(outcome.is_expected(), "{}: {name}: {verdicts:?}", policy.name);
-            // What cannot be evaluated is denied, too, and shows nothing.
+            // An expression that fails denies too, and proves nothing.
             let failed = verdicts.iter().find(|it| it.message.contains("cannot be evaluated"));
             assert_eq!(failed, None, "{}: {name}", policy.name);
         }
@@ -40,7 +40,7 @@ fn shipped_policies_keep_to_their_examples() {
                 it.example.is_allowed == is_allowed && it.is_evaluated
             };
             let shown = outcomes.iter().filter(of_kind).count();
-            // A rule about deletes does not look at what is created: its example of an allowed delete does.
+            // A rule for deletes is not evaluated for creates: only its example of an allowed delete counts.
             assert!(shown > 0, "{} has no example that is allowed: {is_allowed}", policy.name);
         }
     }

@@ -1,4 +1,4 @@
-//! What policies do at deploy time: a denied object is not written, a denied delete waits.
+//! Policies at deploy time: a denied object is not written, a denied delete waits.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ const APP: &str = "apps/web/app.yaml";
 const MAPS: &str = "apps/web/objects/maps.yaml";
 const OTHER: &str = "apps/other/objects/own.yaml";
 const POLICY: &str = "policies/rules.yaml";
-/// Whoever would look again all the time has done so by then.
+/// Longer than any retry delay.
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// A policy over ConfigMaps.
+/// A policy for ConfigMaps.
 fn policy(name: &str, action: &str, operations: &str, expression: &str, message: &str) -> String {
     format!(
         "apiVersion: tutti.dev/v1alpha1
@@ -104,7 +104,7 @@ async fn denied_object_is_held_and_nothing_else() {
     running.converged(&mended).await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
 
-    // Another app goes on beside it.
+    // Another app continues.
     let odd = maps(&[("a", "2"), ("b", "5")]);
     let own = config_map("default", "own", "2");
     let broken = fleet.push(&running, "Odd", &[(MAPS, Some(&odd)), (OTHER, Some(&own))]).await;
@@ -114,7 +114,7 @@ async fn denied_object_is_held_and_nothing_else() {
         .await;
     assert_eq!(value(&fleet, "own").await.as_deref(), Some("2"));
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"), "it stays as it was");
-    // Without the policy it is written at once.
+    // Without the policy the object is written immediately.
     let freed = fleet.push(&running, "No rule", &[(POLICY, None)]).await;
     running.converged(&freed).await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("5"));
@@ -130,7 +130,7 @@ async fn new_policy_leaves_live_objects_alone() {
     running.converged(&ruled).await;
     tokio::time::sleep(LONG).await;
     assert_eq!(applied(&fleet), [""; 0]);
-    // What drifts is written no more: neither way.
+    // Drift of a denied object is not repaired.
     let edit = json!({"data": {"value": "7"}});
     live::edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "b"), &edit).await;
     refused(&running, &ruled, "ConfigMap default/b: policy even denies it: odd").await;
@@ -140,7 +140,7 @@ async fn new_policy_leaves_live_objects_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn update_is_judged_with_object_before_it() {
+async fn update_is_evaluated_with_the_old_object() {
     let rule = policy(
         "forward",
         "deny",
@@ -154,7 +154,7 @@ async fn update_is_judged_with_object_before_it() {
     let back = fleet.push(&running, "Back", &[(MAPS, Some(&maps(&[("b", "1")])))]).await;
     let words = "ConfigMap default/b: policy forward denies it: a step back";
     refused(&running, &back, words).await;
-    // The old object is what was applied last: a commit beside it, and another process, know the same.
+    // The old object is the last applied one: other commits and processes see the same.
     let own = config_map("default", "own", "2");
     let beside = fleet.push(&running, "Beside", &[(OTHER, Some(&own))]).await;
     refused(&running, &beside, words).await;
@@ -168,7 +168,7 @@ async fn update_is_judged_with_object_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replacement_asks_about_delete_and_create() {
+async fn replacement_is_evaluated_as_delete_and_create() {
     for operation in ["DELETE", "CREATE"] {
         let scene = Scene::with("replace: true").await;
         let uid = async || scene.get("Deployment").await["metadata"]["uid"].clone();
@@ -188,7 +188,7 @@ async fn replacement_asks_about_delete_and_create() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn update_that_removes_a_label_is_judged() {
+async fn label_removal_is_evaluated_as_an_update() {
     let of_core = "matchConstraints: {";
     let labelled = maps(&[("b", "3")]).replace("name: b,", "name: b, labels: {tier: kept},");
     for (selector, expression) in [
@@ -213,7 +213,7 @@ async fn update_that_removes_a_label_is_judged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_evaluated_is_held() {
+async fn object_with_failing_expression_is_held() {
     let missing = policy("labelled", "deny", "CREATE, UPDATE", "object.metadata.labels.team == 'a'", "x");
     let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&missing));
     let running = fleet.start().await;
@@ -291,13 +291,13 @@ async fn denied_delete_waits() {
     tokio::time::sleep(LONG).await;
     assert!(is_said(&running.overview.borrow()), "{:?}", running.overview.borrow().deletions);
     assert_eq!(fleet.counted(), ["1 get configmaps"], "read once");
-    // Who looks sees the same.
+    // An observing process reports the same.
     let looking = fleet.start_with(&Wires::lasting(), observing).await;
     looking.until("a denied delete, for who looks", is_said).await;
     looking.stop().await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("2"));
 
-    // An earlier commit says that it may go.
+    // An earlier commit allows the delete.
     let may_go = maps(&[("a", "2"), ("b", "2")])
         .replace("name: b, namespace: default", "name: b, namespace: default, annotations: {may-go: b}");
     let back = fleet.push(&running, "It may go", &[(MAPS, Some(&may_go))]).await;
@@ -309,16 +309,16 @@ async fn denied_delete_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_write_is_judged_once() {
+async fn each_write_is_evaluated_once() {
     let log = Log::keep();
     let rules = [even(), policy("told", "warn", "CREATE, UPDATE", "false", "hear")].join("---\n");
     let fleet = fleet_of(INSTANCE, &[("a", "2"), ("b", "3")], Some(&rules));
     let running = fleet.start().await;
     refused(&running, &fleet.begin, "ConfigMap default/b: policy even denies it: odd").await;
     tokio::time::sleep(LONG).await;
-    // a, b and the one of the other app, however often they were looked at since.
+    // a, b and the other app's object, however often they were compared since.
     assert_eq!(log.count("a policy warns"), 3, "{}", log.text());
-    // A commit beside asks the policies about what is still to be written, and about nothing else.
+    // Another commit evaluates policies only for objects that are still to be written.
     let own = config_map("default", "own", "2");
     let beside = fleet.push(&running, "Beside", &[(OTHER, Some(&own))]).await;
     refused(&running, &beside, "ConfigMap default/b: policy even denies it: odd").await;
@@ -327,7 +327,7 @@ async fn each_write_is_judged_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_looks_sees_denied_writes() {
+async fn observe_mode_shows_denied_writes() {
     let fleet = fleet_of(INSTANCE, &[("a", "2"), ("b", "3")], Some(&even()));
     let looking = fleet.start_with(&Wires::lasting(), observing).await;
     refused(&looking, &fleet.begin, "ConfigMap default/b: policy even denies it: odd").await;

@@ -1,4 +1,4 @@
-//! What policies say in lint, render and plan.
+//! Results of policies in lint, render and plan.
 
 use crate::support::manifests::objects;
 use crate::support::program::{Stage, run};
@@ -7,7 +7,7 @@ const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 const POLICY: &str = "policies/rules.yaml";
 
-/// Colours that are allowed, no step back, and no delete of what is kept.
+/// Allowed colours, no decrease, and no delete of kept objects.
 const RULES: &str = "apiVersion: tutti.dev/v1alpha1
 kind: Policy
 metadata: {name: colours}
@@ -62,7 +62,7 @@ async fn denied_object_is_an_error_at_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plan_judges_what_changes() {
+async fn plan_evaluates_changed_objects() {
     let stage = stage(&[("a", "red", 2), ("b", "green", 2), ("c", "blue", 1)]).await;
     let maps = config_maps(&[("a", "red", 1), ("b", "green", 2)]);
     stage.repository.commit("Change", &[(MANIFESTS, Some(maps.as_str()))]);
@@ -77,7 +77,7 @@ async fn plan_judges_what_changes() {
         messages("errors"),
         ["policy colours denies ConfigMap default/a on bj1: a step back from 2 to 1"]
     );
-    // What the base has too is no error of this change.
+    // A violation that the base has too is no error of this change.
     assert_eq!(
         messages("knownErrors"),
         ["policy colours denies ConfigMap default/b on bj1: no green on bj1"]
@@ -89,7 +89,7 @@ async fn plan_judges_what_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_policy_is_judged_against_everything() {
+async fn new_policy_is_evaluated_for_all_objects() {
     let app = objects("default", "web");
     let stage = Stage::new(&[(APP, &app), (MANIFESTS, &config_maps(&[("a", "green", 1)]))]).await;
     stage.repository.commit("Rules", &[(POLICY, Some(RULES))]);

@@ -1,4 +1,4 @@
-//! Projects: a namespace on every cluster, whichever of the two comes first, and never lost by accident.
+//! Projects: a namespace on every cluster, in either order of creation, and never deleted by accident.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn project(name: &str, spec: &str) -> String {
     format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
 }
 
-/// With everything that a project can have.
+/// A project with every field.
 fn shop() -> String {
     project(
         "shop",
@@ -32,12 +32,12 @@ async fn namespaces(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_that_is_added_reaches_all_clusters() {
+async fn added_project_reaches_all_clusters() {
     let fleet = Fleet::new(&["bj1", "gz1"], &[("projects/pay.yaml", &project("pay", ""))]);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let (shop, web) = (shop(), in_shop("web"));
-    // Both in one commit: the app waits for its namespace and for the limits of its pods.
+    // Both in one commit: the app waits for its namespace and its pod limits.
     let changes = [("projects/shop.yaml", Some(shop.as_str())), ("apps/web/app.yaml", Some(web.as_str()))];
     let revision = fleet.push(&running, "A project and its app", &changes).await;
     running.converged(&revision).await;
@@ -71,7 +71,7 @@ async fn a_project_that_is_added_reaches_all_clusters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_added_gets_all_projects() {
+async fn added_cluster_gets_all_projects() {
     let (shop, pay, web) = (shop(), project("pay", "clusters: {names: [bj*]}"), in_shop("web"));
     let files =
         [("projects/shop.yaml", shop.as_str()), ("projects/pay.yaml", &pay), ("apps/web/app.yaml", &web)];
@@ -101,7 +101,7 @@ fn deletes(fleet: &Fleet) -> Vec<String> {
     fleet.clusters.values().flat_map(of).map(|record| record.resource).collect()
 }
 
-/// Long enough for everything that would happen to have happened.
+/// Long enough for all expected and unexpected effects.
 async fn a_while() {
     tokio::time::sleep(Duration::from_secs(120)).await;
 }
@@ -113,7 +113,7 @@ async fn wants_an_approval(running: &Running) -> tutti::model::Approval {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_that_is_removed_keeps_its_namespace_until_that_is_approved() {
+async fn removed_project_keeps_its_namespace_until_approved() {
     let (shop, instance) =
         (shop(), manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}"));
     let files = [("projects/shop.yaml", shop.as_str()), ("tutti.yaml", &instance)];
@@ -125,7 +125,7 @@ async fn a_project_that_is_removed_keeps_its_namespace_until_that_is_approved() 
     fleet.push(&running, "Without the project", &[("projects/shop.yaml", None)]).await;
     let approval = wants_an_approval(&running).await;
     a_while().await;
-    // What stands in it is under the cap and goes; the namespaces stay.
+    // Objects of the project are below the cap and are deleted; the namespaces stay.
     assert!(!deletes(&fleet).iter().any(|resource| resource == "namespaces"), "{:?}", deletes(&fleet));
     let now = running.overview.borrow().clone();
     let waiting: Vec<String> =
@@ -143,7 +143,7 @@ async fn a_project_that_is_removed_keeps_its_namespace_until_that_is_approved() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_with_mistakes_holds_its_apps_and_nobody_else() {
+async fn invalid_project_holds_only_its_own_apps() {
     let (shop, web, other) = (shop(), in_shop("web"), component("other", "o:1"));
     let files =
         [("projects/shop.yaml", shop.as_str()), ("apps/web/app.yaml", &web), ("apps/other/app.yaml", &other)];

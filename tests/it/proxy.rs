@@ -1,4 +1,4 @@
-//! Clusters behind a proxy: `proxy-url` of a kubeconfig. What the environment says instead is held by tests beside the code.
+//! Clusters behind a proxy: `proxy-url` of a kubeconfig. Unit tests cover proxies of the environment.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tutti::cluster::{Client, ClusterLink};
 use tutti::model::ClusterName;
 
-/// A proxy that opens tunnels (CONNECT); notes the head of each request.
+/// A proxy with CONNECT tunnels; records the head of each request.
 async fn proxy() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -29,7 +29,7 @@ async fn proxy() -> (String, Arc<Mutex<Vec<String>>>) {
                 noted.lock().push(head);
                 let mut server = TcpStream::connect(place).await.expect("the server");
                 client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("an answer");
-                // It ends with either side.
+                // The tunnel ends when either side closes.
                 let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
             });
         }
@@ -37,7 +37,7 @@ async fn proxy() -> (String, Arc<Mutex<Vec<String>>>) {
     (address, heads)
 }
 
-/// A SOCKS proxy that wants a user and a password; notes the places that were asked for.
+/// A SOCKS proxy with user and password; records the requested addresses.
 async fn socks() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -63,7 +63,7 @@ async fn socks() -> (String, Arc<Mutex<Vec<String>>>) {
                 noted.lock().push(place.clone());
                 let mut server = TcpStream::connect(place).await.expect("the server");
                 client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.expect("an answer");
-                // It ends with either side.
+                // The tunnel ends when either side closes.
                 let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
             });
         }
@@ -71,7 +71,7 @@ async fn socks() -> (String, Arc<Mutex<Vec<String>>>) {
     (address, places)
 }
 
-/// Asks the version of a cluster whose kubeconfig names this proxy.
+/// Probes a cluster whose kubeconfig names this proxy.
 async fn asked_through(listener: &SandboxListener, proxy: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bj1.kubeconfig");
@@ -87,7 +87,7 @@ async fn asked_through(listener: &SandboxListener, proxy: &str) {
 }
 
 #[tokio::test]
-async fn a_cluster_is_reached_through_a_socks_proxy() {
+async fn kubeconfig_socks_proxy_is_used() {
     let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
     let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
     let (address, places) = socks().await;
@@ -96,7 +96,7 @@ async fn a_cluster_is_reached_through_a_socks_proxy() {
 }
 
 #[tokio::test]
-async fn a_cluster_is_reached_through_the_proxy_of_its_kubeconfig() {
+async fn kubeconfig_proxy_url_is_used() {
     let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
     let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
     let (address, heads) = proxy().await;

@@ -1,4 +1,4 @@
-//! Deleting: only what Git no longer wants, and only from a whole and valid view.
+//! Deletes: only objects that Git no longer has, and only from a complete and valid view.
 
 use std::time::Duration;
 
@@ -34,13 +34,13 @@ pub(super) async fn names(sandbox: &Sandbox) -> Vec<String> {
     live::managed(sandbox).await.into_keys().collect()
 }
 
-/// Long enough for everything that would happen to have happened.
+/// Long enough for all expected and unexpected effects.
 pub(super) async fn a_while() {
     tokio::time::sleep(Duration::from_secs(120)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_while_anything_is_wrong_in_the_repository() {
+async fn repository_errors_block_all_deletes() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -69,7 +69,7 @@ async fn nothing_is_deleted_while_anything_is_wrong_in_the_repository() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_while_a_template_does_not_render() {
+async fn template_errors_block_all_deletes() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -92,7 +92,7 @@ async fn nothing_is_deleted_while_a_template_does_not_render() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_away_loses_its_objects_when_it_is_back() {
+async fn returning_cluster_gets_its_deletes() {
     let app = objects("default", "settings");
     let fleet = Fleet::new(
         &["bj1", "gz1"],
@@ -114,7 +114,7 @@ async fn a_cluster_that_is_away_loses_its_objects_when_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manifest_that_moves_takes_its_object_along() {
+async fn moved_manifest_keeps_its_object() {
     let other = objects("default", "other");
     let fleet = settings(&[
         ("apps/settings/objects/maps.yaml", &numbered(0..2)),
@@ -126,7 +126,7 @@ async fn a_manifest_that_moves_takes_its_object_along() {
     let before = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
     fleet.forget_requests();
 
-    // To another file of the same app: nothing at all happens.
+    // Moved to another file of the same app: nothing happens.
     let revision = fleet
         .push(
             &running,
@@ -140,7 +140,7 @@ async fn a_manifest_that_moves_takes_its_object_along() {
     running.converged(&revision).await;
     assert_eq!(fleet.counted(), Vec::<String>::new());
 
-    // To another app: its annotations change hands, and the object stays the same.
+    // Moved to another app: its annotations change, and the object stays the same.
     let revision = fleet
         .push(
             &running,
@@ -160,7 +160,7 @@ async fn a_manifest_that_moves_takes_its_object_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_old_goes_when_the_new_is_healthy() {
+async fn old_object_is_deleted_after_new_is_healthy() {
     let blue = deployment("default", "web-blue", "web-blue", "registry.example.com/web:1");
     let fleet = settings(&[("apps/settings/objects/web.yaml", &blue)]);
     let running = fleet.start().await;
@@ -189,7 +189,7 @@ async fn the_old_goes_when_the_new_is_healthy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_goes_takes_its_objects_along() {
+async fn removed_app_deletes_its_objects() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -206,7 +206,7 @@ async fn an_app_that_goes_takes_its_objects_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_says_keep_stays() {
+async fn object_with_keep_annotation_stays() {
     let kept = config_map("default", "kept", "first")
         .replace("name: kept,", "name: kept, annotations: {tutti.dev/prune: keep},");
     let fleet = settings(&[
@@ -221,9 +221,9 @@ async fn an_object_that_says_keep_stays() {
     assert_eq!(names(fleet.cluster("bj1")).await.len(), 2);
 }
 
-/// While a process starts, the lists of a kind fail: what is left of it goes as soon as it can be listed.
+/// Lists of a kind fail while the process starts: its removed objects are deleted once it can be listed.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_could_not_be_listed_at_the_start_is_listed_again() {
+async fn kind_unlisted_at_start_is_listed_again() {
     let errors = [(Fault::internal_error(), 3), (Fault::unauthorized(), 1)];
     for (fault, times) in errors {
         let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
@@ -243,7 +243,7 @@ async fn a_kind_that_could_not_be_listed_at_the_start_is_listed_again() {
     }
 }
 
-/// Takes one map out of Git, and changes it in the cluster while its delete is under way.
+/// Removes one map from Git, and edits it in the cluster during its delete.
 async fn changed_meanwhile(change: serde_json::Value) -> (Fleet, Running) {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..2))]);
     let running = fleet.start().await;
@@ -262,9 +262,9 @@ async fn changed_meanwhile(change: serde_json::Value) -> (Fleet, Running) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_changed_while_it_was_deleted_is_read_again() {
+async fn object_changed_during_delete_is_read_again() {
     let (fleet, running) = changed_meanwhile(json!({"data": {"value": "second"}})).await;
-    // One delete is answered with 409; what is read is still ours, and goes with its new version.
+    // One delete gets 409. The object that is then read is still ours, and is deleted with its new version.
     let expected = ["2 delete configmaps", "1 get configmaps", "1 patch configmaps"];
     let mut counted = fleet.counted();
     counted.sort_by_key(|line| line.split(' ').nth(1).map(ToOwned::to_owned));
@@ -274,7 +274,7 @@ async fn an_object_that_changed_while_it_was_deleted_is_read_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_says_keep_at_the_last_moment_stays() {
+async fn late_keep_mark_prevents_the_delete() {
     let keep = json!({"metadata": {"annotations": {"tutti.dev/prune": "keep"}}});
     let (fleet, running) = changed_meanwhile(keep).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 1);
@@ -284,7 +284,7 @@ async fn an_object_that_says_keep_at_the_last_moment_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_given_away_at_the_last_moment_stays() {
+async fn object_released_before_delete_stays() {
     let nobodys = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     let (fleet, _running) = changed_meanwhile(nobodys).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 1);

@@ -1,4 +1,4 @@
-//! What a manifest costs to read grows as its length does, and none of the length that a file may have takes long.
+//! Time to parse a manifest grows linearly with its length, and stays short for the largest allowed file.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use tutti::model::Snapshot;
 
 use crate::support::manifests::cluster;
 
-/// Of a build for tests, for one file of the greatest length.
+/// Limit of a test build for one file of the greatest length.
 const LONGEST: Duration = Duration::from_secs(2);
-/// What twice the length may cost.
+/// Allowed growth for twice the length.
 const GROWTH: f64 = 2.5;
-/// Where less is taken, chance says more than the reader.
+/// Shorter times are too random to compare.
 const MEASURABLE: Duration = Duration::from_millis(50);
-/// The best of so many counts.
+/// The best of this many measurements counts.
 const TRIES: usize = 4;
 
-/// Makes a text of about so many bytes.
+/// Creates a text of about this many bytes.
 type Make = fn(usize) -> String;
 
 fn repeated(head: &str, size: usize, item: impl Fn(usize) -> String, tail: &str) -> String {
@@ -173,7 +173,7 @@ fn cost(path: &str, text: &str) -> Duration {
     cost
 }
 
-/// What this thread has computed: others on the machine are not counted.
+/// CPU time of this thread: other processes are not counted.
 fn worked() -> Duration {
     let counted = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts it");
     let first = counted.split_whitespace().next().and_then(|it| it.parse().ok());
@@ -181,7 +181,7 @@ fn worked() -> Duration {
 }
 
 #[test]
-fn twice_the_length_costs_twice_as_much() {
+fn parsing_time_grows_linearly() {
     let length = FILE_LIMIT - 200;
     let mut slow = Vec::new();
     for (name, path, make) in READERS {

@@ -1,4 +1,4 @@
-//! Pages of `docs/reference` say what the sources say, and no page is missing in the list of pages.
+//! Pages of `docs/reference` match the sources, and the list of pages is complete.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Paths below a folder, from the root.
+/// Paths below a folder, relative to the root.
 fn below(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(folder)).expect("a folder");
     let mut found = Vec::new();
@@ -26,7 +26,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(root().join(path)).expect("a text")
 }
 
-/// `const NAME: &str = "KEY";`, where KEY is a name with a domain.
+/// The KEY of `const NAME: &str = "KEY";`, if it is a name with a domain.
 fn key(line: &str) -> Option<&str> {
     let (before, value) = line.split_once(": &str = \"")?;
     let key = value.split('"').next()?;
@@ -42,7 +42,7 @@ fn is_key(text: &str) -> bool {
     })
 }
 
-/// Keys in the first cells of tables.
+/// Keys in the first table cells.
 fn documented(page: &str) -> BTreeSet<&str> {
     let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     cells.filter(|cell| is_key(cell)).collect()

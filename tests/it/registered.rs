@@ -1,5 +1,5 @@
-//! Clusters that ConfigMaps of the home cluster register: they come, change and go while the process runs, and what is not
-//! known of them is no reason to delete anything.
+//! Clusters that ConfigMaps of the home cluster register: they are added, changed and removed while the process runs.
+//! Missing knowledge about them causes no deletes.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ metadata: {name: main}
 spec: {clusterRegistry: {configMaps: {namespace: default}}}
 ";
 
-/// On every cluster of the zone bj.
+/// On all clusters of the zone bj.
 const APP: &str = "\
 apiVersion: tutti.dev/v1alpha1
 kind: Objects
@@ -39,7 +39,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// bj1 has a file and no zone; bj2 and gz1 are there to be registered.
+    /// bj1 has a file and no zone; bj2 and gz1 can be registered.
     pub fn new() -> Self {
         let one = config_map("default", "one", "first");
         let files = [
@@ -91,7 +91,7 @@ fn state<'a>(overview: &'a Overview, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn registered_clusters_come_change_and_go() {
+async fn registered_clusters_are_added_changed_and_removed() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let running = scene.start().await;
@@ -100,14 +100,14 @@ async fn registered_clusters_come_change_and_go() {
     assert_eq!(phases(&now), ["bj2 default/settings Running"]);
     assert!(live::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.is_some());
 
-    // Another one comes, without a commit.
+    // Another cluster is added without a commit.
     scene.register("gz1", &[("zone", "bj")], kubeconfig("two")).await;
     running
         .until("gz1 too", |now| now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 2)
         .await;
     assert!(live::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some());
 
-    // It is given another kubeconfig: it connects anew, and nothing is written.
+    // It gets another kubeconfig: it connects again, and nothing is written.
     scene.fleet.forget_requests();
     scene.change("gz1", json!({"data": {"kubeconfig.yaml": "three"}})).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
@@ -115,7 +115,7 @@ async fn registered_clusters_come_change_and_go() {
     assert!(requests.iter().any(|(name, it)| name == "gz1" && it.verb == "list"), "{requests:?}");
     assert!(requests.iter().all(|(name, it)| name == "gz1" && !it.is_write()), "{requests:?}");
 
-    // It is in maintenance: what is changed by hand is not put back.
+    // It is in maintenance: manual changes are not reverted.
     scene.change("gz1", json!({"data": {"status": "Maintaining"}})).await;
     running.until("maintenance", |now| state(now, "gz1") == Some("Maintaining")).await;
     let maps = live::api(scene.fleet.cluster("gz1"), "ConfigMap", Some("default"));
@@ -130,7 +130,7 @@ async fn registered_clusters_come_change_and_go() {
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(value().await["data"]["value"], "first");
 
-    // It goes: what it runs is left as it is, and every report says so.
+    // It is removed: its objects stay, and every report says so.
     let registry = live::api(&scene.home, "ConfigMap", Some("default"));
     registry.delete("gz1", &DeleteParams::default()).await.expect("deleted");
     let now = running.until("gz1 dropped", |now| state(now, "gz1") == Some("Dropped")).await;
@@ -140,9 +140,9 @@ async fn registered_clusters_come_change_and_go() {
     running.stop().await;
 }
 
-/// Nobody who puts a cluster into maintenance waits for Git.
+/// Maintenance of a cluster does not depend on Git.
 #[tokio::test(start_paused = true)]
-async fn what_the_registry_says_holds_while_git_is_away() {
+async fn registry_state_applies_while_git_is_unavailable() {
     let log = Log::keep();
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
@@ -179,7 +179,7 @@ async fn what_the_registry_says_holds_while_git_is_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registry_costs_nothing_while_it_does_not_change() {
+async fn unchanged_registry_costs_nothing() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let running = scene.start().await;
@@ -199,7 +199,7 @@ async fn a_registry_costs_nothing_while_it_does_not_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_name_in_git_and_in_the_registry_git_is_used() {
+async fn git_wins_over_registry_for_equal_names() {
     let scene = Scene::new();
     scene.register("bj1", &[("zone", "bj")], kubeconfig("one")).await;
     scene.register("bj2", &[("zone", "bj")], json!({})).await;
@@ -218,7 +218,7 @@ async fn of_a_name_in_git_and_in_the_registry_git_is_used() {
         "{told:?}"
     );
     tokio::time::sleep(Duration::from_secs(60)).await;
-    // The app wants the label that the file does not have.
+    // The app needs a label that the file lacks.
     for name in ["bj1", "bj2"] {
         let found = live::get(scene.fleet.cluster(name), "ConfigMap", "default", "one").await;
         assert!(found.is_none(), "{name}");
@@ -226,9 +226,9 @@ async fn of_a_name_in_git_and_in_the_registry_git_is_used() {
     running.stop().await;
 }
 
-/// A process that starts while the home cluster is away does not know all clusters: it deletes nothing until it does.
+/// A process that starts while the home cluster is offline does not know all clusters: it deletes nothing until it does.
 #[tokio::test(start_paused = true)]
-async fn while_the_registry_cannot_be_read_nothing_is_deleted() {
+async fn unreadable_registry_blocks_deletes() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let other = objects("default", "other");
@@ -266,7 +266,7 @@ async fn while_the_registry_cannot_be_read_nothing_is_deleted() {
     let now = running.overview.borrow().clone();
     assert_eq!(target(&now, "bj2", "default/settings").phase, TargetPhase::Running);
 
-    // Away again: what it said last holds.
+    // Offline again: the last state applies.
     scene.home.set_down(true);
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(!running.overview.borrow().has_errors());
@@ -279,7 +279,7 @@ async fn while_the_registry_cannot_be_read_nothing_is_deleted() {
     running.stop().await;
 }
 
-/// One app and a forge whose token the home cluster keeps.
+/// One app, and a forge whose token is stored in the home cluster.
 fn with_token_at_home(gitea: &Gitea) -> Scene {
     let reference = "config, credentials: {token: {secret: {namespace: default, name: forge, key: token}}}}";
     let instance = gitea.instance().replace("config}", reference);
@@ -302,7 +302,7 @@ async fn keep_token(home: &Sandbox) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_the_forge_that_is_gone_is_used_no_longer() {
+async fn removed_forge_token_is_used_no_longer() {
     let gitea = Gitea::start().await;
     let scene = with_token_at_home(&gitea);
     keep_token(&scene.home).await;
@@ -321,7 +321,7 @@ async fn a_token_of_the_forge_that_is_gone_is_used_no_longer() {
     gitea.until(&change("second").await, "success").await;
     assert_eq!(log.count("the one from before is used"), 1);
 
-    // It answers, and there is none: no word is posted with the one from before.
+    // The home cluster answers without a token: no status is posted with the old one.
     scene.home.set_down(false);
     let secrets = live::api(&scene.home, "Secret", Some("default"));
     secrets.delete("forge", &DeleteParams::default()).await.expect("deleted");
@@ -332,7 +332,7 @@ async fn a_token_of_the_forge_that_is_gone_is_used_no_longer() {
     assert_eq!(gitea.posts().len(), posted, "{:?}", gitea.posts());
     assert!(log.count("commit statuses are not written") > 0);
 
-    // Nor while it does not answer again.
+    // Nor while the home cluster does not answer.
     scene.home.set_down(true);
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(gitea.posts().len(), posted, "{:?}", gitea.posts());
@@ -344,18 +344,18 @@ async fn a_token_of_the_forge_that_is_gone_is_used_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_away() {
+async fn forge_token_is_retried_while_home_is_offline() {
     let gitea = Gitea::start().await;
     let scene = with_token_at_home(&gitea);
     scene.home.set_down(true);
     let log = Log::keep();
-    // What is read is rendered.
+    // Commits that are read are rendered.
     let renders = || log.count("read the config repository");
     let running = scene.start().await;
     running.converged(&scene.fleet.begin).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(gitea.posts().is_empty(), "{:?}", gitea.posts());
-    // It alone was asked for, again and again.
+    // Only the token was requested, repeatedly.
     let asked = log.count("commit statuses are not written");
     assert!((4..=6).contains(&asked), "{asked}");
     assert_eq!(renders(), 1);
@@ -364,7 +364,7 @@ async fn the_token_of_the_forge_is_asked_for_again_while_the_home_cluster_is_awa
     keep_token(&scene.home).await;
     gitea.until(&scene.fleet.begin, "success").await;
     assert_eq!(renders(), 1);
-    // It is known now, and nobody asks before the next commit.
+    // The token is known now, and is not requested before the next commit.
     scene.home.reset_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(scene.home.requests().len(), 0, "{:?}", scene.home.requests());

@@ -1,4 +1,4 @@
-//! `state: Removed` of a cluster: what runs there is taken down, with every safety of a delete; then its file may go.
+//! `state: Removed` of a cluster: its objects are deleted under all safety rules; then its file may be removed.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn state(now: &Overview) -> (&'static str, &str) {
     (cluster.state, &cluster.detail)
 }
 
-/// What was deleted, in the order of the requests.
+/// Resources of the delete requests, in order.
 fn deletes(sandbox: &Sandbox) -> Vec<String> {
     let of_deletes = sandbox.requests().into_iter().filter(|record| record.verb == "delete");
     of_deletes.map(|record| record.resource).collect()
@@ -37,7 +37,7 @@ async fn a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_there_goes_in_reverse_over_all_apps() {
+async fn objects_are_removed_in_reverse_across_apps() {
     let (platform, settings) = (objects("infra", "platform"), objects("infra", "settings"));
     let web =
         component("web", "registry.example.com/web:1").replace("name: web", "name: web, namespace: infra");
@@ -104,7 +104,7 @@ fn fleet_of(files: &[(String, String)]) -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cap_holds_here_too() {
+async fn delete_cap_applies_to_removed_clusters() {
     let fleet = fleet_of(&settings(12));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -116,14 +116,14 @@ async fn the_cap_holds_here_too() {
     a_while().await;
     assert_eq!(deletes(fleet.cluster("gz1")), Vec::<String>::new());
 
-    // A slip: it stays, and nothing happened.
+    // A mistake: the cluster stays, and nothing happens.
     let revision = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
     running.converged(&revision).await;
     assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 12);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_healthy_elsewhere_stays() {
+async fn deletes_wait_for_health_on_other_clusters() {
     let fleet = fleet_of(&settings(2));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -143,7 +143,7 @@ async fn what_is_not_healthy_elsewhere_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stays_on_purpose_does_not_hold_up_the_end() {
+async fn kept_objects_do_not_block_removal() {
     let mut files = settings(2);
     files[1].1 = files[1].1.replace("name: map-1,", "name: map-1, annotations: {tutti.dev/prune: keep},");
     let fleet = fleet_of(&files);
@@ -158,7 +158,7 @@ async fn what_stays_on_purpose_does_not_hold_up_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_would_run_nowhere_waits_for_a_word() {
+async fn app_without_remaining_cluster_needs_an_approval() {
     let mut files = settings(2);
     files[0].1 = files[0].1.replace("spec: {", "spec: {placement: {clusters: {names: [gz1]}}, ");
     let fleet = fleet_of(&files);
@@ -172,18 +172,18 @@ async fn an_app_that_would_run_nowhere_waits_for_a_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_commit_says_when_it_is_done() {
+async fn commit_status_reports_completed_removal() {
     let gitea = Gitea::start().await;
     let mut files = settings(2);
     files.push(("tutti.yaml".to_owned(), gitea.instance()));
     let fleet = fleet_of(&files);
     let running = fleet.start().await;
     gitea.until(&fleet.begin, "success").await;
-    // Nobody has noticed yet, so that the first attempts fail.
+    // The cluster is unreachable for a short time, so the first attempts fail.
     fleet.cluster("gz1").set_down(true);
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     gitea.until(&revision, "pending 2 deletes wait: gz1 does not answer, goes when it is back").await;
-    // Whatever comes next, it is told to its end.
+    // The status is complete, whatever commit follows.
     let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
     gitea.until(&words, "success no change for this ring").await;
     fleet.cluster("gz1").set_down(false);
@@ -192,13 +192,13 @@ async fn the_commit_says_when_it_is_done() {
     gitea.assert_nothing_repeated();
 }
 
-/// A cluster gets another name: its new file is there, and the old one says that it is removed. Or somebody copied a kubeconfig.
+/// A cluster is renamed: its new file exists, and the old file has `state: Removed`. Or a kubeconfig was copied.
 #[tokio::test(start_paused = true)]
-async fn what_is_wanted_through_another_name_of_the_server_stays() {
+async fn objects_desired_under_another_cluster_name_stay() {
     for old in [removed(), manifests::cluster("gz1")] {
         let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
         let on_bj1 = app.replace("spec: {", "spec: {placement: {clusters: {names: [bj1]}}, ");
-        // More than may be asked for at once, and one that nobody wants any more, which is their last.
+        // More objects than one batch of lookups, and one that no app desires: the last of them.
         let map = |number| config_map("default", &format!("map-{number}"), "first");
         let wanted = (1..20).map(map).collect::<Vec<_>>().join("---\n");
         let all = format!("{wanted}---\n{}", map(0));

@@ -1,4 +1,4 @@
-//! A process that dies between any two writes, and the next one that finishes its work.
+//! A process is killed between two writes, and the next process finishes the work.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn fleet(instance: &str) -> Fleet {
     )
 }
 
-/// Brings the second revision: one object new, one changed, one gone.
+/// Commits the second revision: one object added, one changed, one removed.
 fn second(fleet: &Fleet) -> tutti::model::Revision {
     let maps: String = [("two", "second"), ("three", "first")]
         .map(|(name, value)| config_map("infra", name, value))
@@ -42,7 +42,7 @@ fn second(fleet: &Fleet) -> tutti::model::Revision {
     )
 }
 
-/// Every object of ours, with subjects in place of commits.
+/// All our objects, with commit subjects in place of commits.
 async fn everything(fleet: &Fleet) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
@@ -53,8 +53,8 @@ async fn everything(fleet: &Fleet) -> BTreeMap<String, String> {
     found
 }
 
-/// Runs the first revision to its end and then the second, killing the process that brings
-/// `interrupted` (0: the first) after `writes` writes. `None` when it needs no more writes than that.
+/// Applies the first revision and then the second. The process of revision `interrupted` (0: the first) is killed
+/// after `writes` writes. `None` if it needs no more writes than that.
 async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, String>> {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea.instance());
@@ -78,8 +78,8 @@ async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, St
     gitea.assert_nothing_repeated();
     let successes = gitea.said(&revision).iter().filter(|said| said.starts_with("success")).count();
     assert_eq!(successes, 1, "killed after {writes} writes: {:#?}", gitea.posts());
-    // What was already there when the next process looked is not written again: nothing has two
-    // generations, and no rollout began twice.
+    // Objects that existed when the next process started are not written again: no object has two generations, and no
+    // rollout started twice.
     let found = everything(&fleet).await;
     if interrupted == 0 {
         for (name, sandbox) in &fleet.clusters {
@@ -92,7 +92,7 @@ async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, St
     died.then_some(found)
 }
 
-/// Kills after 0, 1, 2 … writes until a process needs fewer; returns how many it needs.
+/// Kills after 0, 1, 2 … writes until a process needs fewer; returns the number that it needs.
 async fn killed_anywhere(interrupted: usize, undisturbed: &BTreeMap<String, String>) -> usize {
     for writes in 0..200 {
         match killed(interrupted, writes).await {
@@ -116,19 +116,19 @@ async fn undisturbed(second_too: bool) -> BTreeMap<String, String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn killed_between_any_two_writes_of_a_first_run() {
+async fn first_run_survives_kill_between_any_writes() {
     // 2 clusters: a namespace, two ConfigMaps, a Deployment and a Service.
     assert_eq!(killed_anywhere(0, &undisturbed(false).await).await, 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn killed_between_any_two_writes_of_a_change() {
-    // 2 clusters: a ConfigMap new, one changed, one deleted; a Deployment changed.
+async fn change_survives_kill_between_any_writes() {
+    // 2 clusters: one ConfigMap added, one changed, one deleted; a Deployment changed.
     assert_eq!(killed_anywhere(1, &undisturbed(true).await).await, 8);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_answer_was_lost_is_found_again_not_repeated() {
+async fn write_with_lost_answer_is_not_repeated() {
     let expected = undisturbed(false).await;
     for nth in 0..5 {
         let fleet = fleet(crate::support::manifests::INSTANCE);
@@ -142,9 +142,9 @@ async fn a_write_whose_answer_was_lost_is_found_again_not_repeated() {
     }
 }
 
-/// Its metadata, by which it is found again, does not say how it is; and the watch that would tell says nothing for a while.
+/// The object's metadata, by which it is found, has no status; and the watch with the status is delayed.
 #[tokio::test(start_paused = true)]
-async fn what_is_found_again_is_healthy_only_when_it_says_so() {
+async fn rediscovered_object_is_healthy_only_by_its_status() {
     let service = |name: &str, sort: &str| {
         format!(
             "\
@@ -157,7 +157,7 @@ spec: {{type: {sort}, selector: {{app: web}}, ports: [{{port: 80}}]}}
     };
     let (inner, outer) = (service("inner", "ClusterIP"), service("outer", "LoadBalancer"));
     let second = Duration::from_secs(1);
-    // Its address comes after two of them.
+    // Its address is allocated after two of them.
     let options = |name: &str| SandboxOptions {
         pod_start: (Duration::from_secs(2), Duration::from_secs(2)),
         ..SandboxOptions::instant(name)

@@ -1,4 +1,4 @@
-//! Commands about rollouts, by the real binary; `transcripts/rollout*.txt` show what they print.
+//! Rollout commands of the real binary; `transcripts/rollout*.txt` has their output.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn last(errors: &str) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watch_ends_when_an_image_is_missing() {
+async fn watch_ends_on_missing_image() {
     let stage = LastingStage::of_fixture("waves").await;
     tokio::task::block_in_place(|| {
         assert_eq!(stage.run("tutti run --once").2, 0);
@@ -49,7 +49,7 @@ async fn app_sets_are_shown_as_they_change() {
             assert!(lines.any(has_it), "it ended without {word}");
         }
         until(&mut lines, "NAMESPACE  NAME  DESIRED  AVAILABLE  UNAVAILABLE  VERSION  STATUS   AGE");
-        // What runs is known before anything is shown.
+        // Running pods are known before the first output.
         let first = lines.next().expect("a line").expect("text");
         assert!(first.contains(" v3 ") && first.contains("Running"), "{first}");
         stage.run("sed -i s/v3/v4/ apps/bbcc/app.yaml && git commit -qam v4");
@@ -82,7 +82,7 @@ fn hundred_clusters() -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lines_about_a_hundred_clusters_fit() {
+async fn output_for_hundred_clusters_is_bounded() {
     let stage = LastingStage::new(&hundred_clusters()).await;
     tokio::task::block_in_place(|| {
         let check = |command: &str, expected: &str| {
@@ -146,7 +146,7 @@ async fn rollout_is_not_done_without_its_clusters() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn app_with_a_mistake_cannot_be_read() {
+async fn rollout_of_invalid_app_is_an_error() {
     let stage = LastingStage::of_fixture("waves").await;
     tokio::task::block_in_place(|| {
         let check = |edit: &str, error: &str| {
@@ -174,7 +174,7 @@ async fn app_with_a_mistake_cannot_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_of_the_example_fit() {
+async fn example_tables_fit_the_width() {
     let example = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/repo"));
     let stage = LastingStage::new(&example).await;
     tokio::task::block_in_place(|| {

@@ -1,4 +1,4 @@
-//! Routes: from a Component to an Ingress that follows it.
+//! Routes: from a Component to its Ingress.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::live;
 use crate::support::manifests::{RINGS, component};
 
 #[tokio::test(start_paused = true)]
-async fn the_ingress_of_a_component_comes_changes_and_goes() {
+async fn component_ingress_is_created_changed_and_deleted() {
     let plain = component("web", "registry.example.com/web:1");
     let routed =
         format!("{plain}  routes: [{{host: web.example.com, class: nginx, tls: {{secret: cert}}}}]\n");
@@ -29,7 +29,7 @@ async fn the_ingress_of_a_component_comes_changes_and_goes() {
         );
     }
 
-    // As a manifest beside the app, with another host in one ring, and on one cluster only.
+    // A manifest beside the app, with another host in one ring and a patch on one cluster.
     let beside = "apiVersion: tutti.dev/v1alpha1\nkind: Route\nmetadata: {name: web}\nspec: {host: web.example.com, \
                   clusters: {names: [bj1]}, rings: {prod: {host: prod.example.com}}}\n";
     let changes = [("apps/web/app.yaml", Some(plain.as_str())), ("apps/web/route.yaml", Some(beside))];

@@ -1,4 +1,4 @@
-//! `tutti init` and `tutti new`: what they write is accepted as it is, and runs.
+//! `tutti init` and `tutti new`: the written files pass lint and run.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn succeeds(folder: &Path, command: &str) -> String {
     output
 }
 
-/// Accepted after each step.
+/// Lint passes after each step.
 #[track_caller]
 fn writes(folder: &Path, command: &str, files: &[&str]) {
     let output = succeeds(folder, command);
@@ -30,7 +30,7 @@ fn writes(folder: &Path, command: &str, files: &[&str]) {
 }
 
 #[test]
-fn everything_that_is_written_is_accepted_at_once() {
+fn written_files_pass_lint() {
     let temporary = tempfile::tempdir().expect("a folder");
     let outside = temporary.path();
     succeeds(
@@ -90,7 +90,7 @@ fn everything_that_is_written_is_accepted_at_once() {
 }
 
 #[test]
-fn nothing_is_written_over_and_nothing_with_a_mistake() {
+fn existing_or_invalid_files_are_not_written() {
     let temporary = tempfile::tempdir().expect("a folder");
     let folder = temporary.path();
     succeeds(folder, "init");
@@ -137,7 +137,7 @@ fn the_quick_start_of_the_readme_works() {
 }
 
 #[test]
-fn tutti_becomes_an_app_of_its_repository() {
+fn tutti_can_manage_its_own_installation() {
     let temporary = tempfile::tempdir().expect("a folder");
     let outside = temporary.path();
     let command = "init config --install https://gitea.corp/platform/config.git";
@@ -161,7 +161,7 @@ fn tutti_becomes_an_app_of_its_repository() {
     let rights = succeeds(folder, "cluster rbac home --service-account tutti-system/tutti");
     assert!(rights.contains("resources: [namespaces]"), "{rights}");
 
-    // An embedded cluster takes all of it, and its pods are ready.
+    // An embedded cluster accepts all objects, and its pods are ready.
     let texts = crate::support::folders::read(folder);
     let changes: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     crate::support::repository::TestRepository::at(folder).commit("tutti", &changes);
@@ -174,7 +174,7 @@ fn tutti_becomes_an_app_of_its_repository() {
 }
 
 #[test]
-fn tutti_is_added_to_a_repository_that_has_its_cluster() {
+fn tutti_is_added_to_existing_repository() {
     let temporary = tempfile::tempdir().expect("a folder");
     let folder = temporary.path();
     succeeds(folder, "init");
@@ -194,7 +194,7 @@ fn tutti_is_added_to_a_repository_that_has_its_cluster() {
     );
 }
 
-/// Commands that read Git alone.
+/// Commands that read only Git.
 #[test]
 fn routes_and_servers_are_listed() {
     let temporary = tempfile::tempdir().expect("a folder");

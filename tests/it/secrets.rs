@@ -1,4 +1,4 @@
-//! Files encrypted with SOPS: they reach the clusters opened, and nothing else ever shows what is in them.
+//! Files encrypted with SOPS: clusters get them decrypted, and no output shows their content.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::support::wires::Wires;
 pub const KEY: &str = include_str!("../fixtures/sops/one.key");
 const OTHER_KEY: &str = include_str!("../fixtures/sops/two.key");
 pub const SECRET: &str = include_str!("../fixtures/sops/secret.yaml");
-/// A Service and a Secret that a cluster refuses for their values.
+/// A Service and a Secret whose values the cluster refuses.
 pub const REFUSED: &str = include_str!("../fixtures/sops/refused.yaml");
 /// Objects with values of the wrong type.
 const WRONG: &str = include_str!("../fixtures/sops/wrong.yaml");
@@ -27,7 +27,7 @@ const FILE: &str = "apps/shop/objects/secret.yaml";
 const NAMESPACE: (&str, &str) =
     ("apps/shop/objects/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n");
 
-/// What is encrypted in all of them, as it is and within base64 wherever it begins.
+/// The encrypted value, as text and at each offset in base64.
 const CANARIES: [&str; 4] =
     ["canary-4f1d-hunter2", "Y2FuYXJ5LTRmMWQtaHVudGVy", "NhbmFyeS00ZjFkLWh1bnRlc", "jYW5hcnktNGYxZC1odW50ZX"];
 
@@ -37,7 +37,7 @@ pub fn tells_nothing(what: &str, text: &str) {
         let found = text.lines().find(|line| line.contains(canary));
         assert_eq!(found, None, "{what} shows what is encrypted");
     }
-    // The identity itself.
+    // The identity.
     let identity = KEY.lines().find(|line| line.starts_with("AGE-")).expect("an identity");
     assert!(!text.contains(identity), "{what} shows the identity");
 }
@@ -74,7 +74,7 @@ impl Stage {
         self.folder.path()
     }
 
-    /// Runs with everything logged; what it printed, and its exit code.
+    /// Runs with full logging; returns output and exit code.
     fn run(&self, key: Option<&str>, arguments: &[&str]) -> (String, i32) {
         let mut command = program::tutti(self.path());
         command.env("RUST_LOG", "trace").args(arguments);
@@ -110,7 +110,7 @@ impl Stage {
 }
 
 #[test]
-fn no_command_shows_what_is_encrypted() {
+fn commands_hide_encrypted_values() {
     let stage = Stage::new(SECRET);
     let all = stage.run_all(Some("key"));
     let codes: Vec<i32> = all.iter().map(|(_, code)| *code).collect();
@@ -120,8 +120,8 @@ fn no_command_shows_what_is_encrypted() {
 }
 
 #[test]
-fn nor_when_something_is_wrong_with_it() {
-    // A merge that loses what `sops` wrote below its documents.
+fn invalid_encrypted_files_are_not_shown() {
+    // A merge dropped the lines that `sops` wrote below its documents.
     let lost = SECRET.split("\n---\n").map(|document| document.split("\nsops:\n").next().unwrap_or_default());
     let lost = lost.collect::<Vec<_>>().join("\n---\n") + "\n";
     let (said, code) = Stage::new(&lost).run(Some("key"), &["render", "--repo", "repo"]);
@@ -137,7 +137,7 @@ fn nor_when_something_is_wrong_with_it() {
     assert!(code == 3 && said.contains("error[E3302]"), "{code} {said}");
     let (said, code) = stage.run(None, &["render", "--repo", "repo"]);
     assert!(code != 0 && said.contains("error[E3301]"), "{code} {said}");
-    // Who checks a change need not be able to open it.
+    // Checking a change needs no decryption key.
     let (said, code) = stage.run(None, &["lint", "repo"]);
     assert!(code == 0 && said.contains("warning[E3301]"), "{code} {said}");
     std::fs::write(stage.path().join("key"), KEY.replace("AGE-SECRET-KEY-1", "AGE-SECRET-KEY-1Q"))
@@ -147,7 +147,7 @@ fn nor_when_something_is_wrong_with_it() {
 }
 
 #[test]
-fn variables_of_sops_that_cannot_be_read_are_no_identity() {
+fn unreadable_sops_variables_are_no_identity() {
     let stage = Stage::new("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
     std::fs::write(stage.path().join("plugin"), "AGE-PLUGIN-YUBIKEY-1\n").expect("write");
     for (variable, value, problem) in [
@@ -166,7 +166,7 @@ fn variables_of_sops_that_cannot_be_read_are_no_identity() {
 }
 
 #[test]
-fn it_is_shown_to_whoever_asks_for_it() {
+fn decrypted_values_are_shown_on_request() {
     let stage = Stage::new(SECRET);
     let (output, _, code) = program::told(
         &program::tutti(stage.path())
@@ -181,7 +181,7 @@ fn it_is_shown_to_whoever_asks_for_it() {
     assert!(!output.contains("sops:"), "{output}");
 }
 
-/// The controller with the identity, and a forge that it tells.
+/// The controller with the identity, and a forge for its statuses.
 async fn start(fleet: &Fleet) -> crate::support::fleet::Running {
     let keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
     fleet.start_with(&Wires::lasting(), |settings: &mut ControllerSettings| settings.keys = keys).await
@@ -194,7 +194,7 @@ fn fleet(gitea: &Gitea, secret: &str) -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clusters_get_it_opened() {
+async fn clusters_get_decrypted_values() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, SECRET);
     let running = start(&fleet).await;
@@ -209,7 +209,7 @@ async fn clusters_get_it_opened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn statuses_and_the_overview_do_not_quote_what_a_cluster_refuses() {
+async fn statuses_do_not_quote_refused_secret_values() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, REFUSED);
     let running = start(&fleet).await;
@@ -219,9 +219,9 @@ async fn statuses_and_the_overview_do_not_quote_what_a_cluster_refuses() {
     assert!(shown.contains("some of its values are encrypted"), "{shown}");
 }
 
-/// A container of another app of the namespace, that writes down what it was given.
+/// A container of another app in the namespace logs its Secret.
 #[tokio::test(start_paused = true)]
-async fn the_last_line_before_a_crash_is_told_without_what_is_encrypted() {
+async fn last_log_line_omits_encrypted_values() {
     let gitea = Gitea::start().await;
     let (instance, shop, web) = (gitea.instance(), objects("shop", "shop"), objects("shop", "web"));
     let line = "url https://canary-4f1d-hunter2@db, in base64 Y2FuYXJ5LTRmMWQtaHVudGVyMg==: no such table";

@@ -1,7 +1,7 @@
-//! The samples of the systems before this one, as they stand there: `lint` is clean, `render` is golden, and an AppSet
-//! that wants its changes in waves is installed, and after that left as it is until waves are built.
+//! Samples from the systems before tutti, unchanged: `lint` is clean and `render` is golden. An AppSet that needs waves
+//! is installed, and then not changed until waves are built.
 //!
-//! `UPDATE_GOLDEN=1` writes `tests/golden-seeds` anew.
+//! `UPDATE_GOLDEN=1` writes `tests/golden-seeds`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The example with the chart, its app replaced by the samples.
+/// The example with the chart, with the samples as its apps.
 fn repository(folder: &Path) {
     let example = root().join("examples/helm-repo");
     let mut folders = vec![example.clone()];
@@ -38,7 +38,7 @@ fn repository(folder: &Path) {
     fs::write(folder.join("apps/nginx/app.yaml"), COMPONENT).expect("write");
 }
 
-/// The programs, or nothing after a loud line.
+/// Helm's programs, or `None` and a printed reason.
 fn helm() -> Option<::live::HelmPrograms> {
     ::live::HelmPrograms::from_env()
         .expect("the programs of charts")
@@ -56,7 +56,7 @@ fn the_samples_are_linted_rendered_and_rolled_out() {
         let output = command.env("TUTTI_HELM_RENDER", &helm.helm_render).args(arguments).output();
         program::told(&output.expect("the binary runs"))
     };
-    // What is said beside it is that no cluster was asked.
+    // A note says that no cluster was read.
     let clean = |errors: &str| !errors.contains("error") && !errors.contains("warning");
     let (out, err, code) = run(&["lint", "--strict", "config"]);
     assert!(clean(&err) && code == 0, "{out}{err}");

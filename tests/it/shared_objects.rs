@@ -1,4 +1,4 @@
-//! One object in two apps of one cluster: one app keeps it, the other is refused that object alone.
+//! One object in two apps of one cluster: one app keeps it, and the other is refused this object only.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ fn config_map(name: &str, value: &str) -> String {
 }
 
 #[tokio::test]
-async fn plan_promises_what_the_owner_makes() {
+async fn plan_names_the_app_that_owns_an_object() {
     let (a, b, shop) = (objects("shop", "a"), objects("shop", "b"), namespace("shop"));
     let (of_a, of_b) = (config_map("m-a", "1"), config_map("m-b", "2"));
     let stage = Stage::new(&[
@@ -42,9 +42,9 @@ async fn plan_promises_what_the_owner_makes() {
     }
 }
 
-/// Whose the live object is decides, and not the order of the files; the newcomer gets it when the owner drops it.
+/// The live object's owner decides, not the order of the files. The second app gets it when the owner drops it.
 #[tokio::test]
-async fn newcomer_waits_until_owner_drops() {
+async fn second_app_waits_until_owner_drops_object() {
     let (b, shop, first) = (objects("shop", "b"), namespace("shop"), config_map("m", "of b"));
     let files =
         [("apps/b/app.yaml", &*b), ("apps/b/objects/ns.yaml", &*shop), ("apps/b/objects/cm.yaml", &*first)];

@@ -1,4 +1,4 @@
-//! SIGTERM: what is under way comes to its end, and the process ends with 0.
+//! SIGTERM: running work is finished, and the process exits with 0.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::support::manifests::{cluster, component};
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
-/// Starts, waits for a line on standard error, sends SIGTERM; the exit code, and how long it took.
+/// Starts the command, waits for a line on standard error, and sends SIGTERM. Returns exit code and duration.
 fn terminated(mut command: Command, when: &str) -> (Option<i32>, Duration) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs");
     let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
@@ -19,7 +19,7 @@ fn terminated(mut command: Command, when: &str) -> (Option<i32>, Duration) {
         let read = lines.read_line(&mut line).expect("text");
         assert!(read > 0, "it ended before {when:?}: {:?}", child.wait());
     }
-    // Its pipe must not fill up.
+    // The pipe must not fill up.
     let rest = std::thread::spawn(move || lines.read_to_string(&mut String::new()));
     let asked = Instant::now();
     let sent = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status().expect("kill");
@@ -64,7 +64,7 @@ fn run(folder: &Path, repository: &TestRepository) -> Command {
 }
 
 #[test]
-fn a_run_ends_in_the_middle_of_a_rollout_and_when_idle() {
+fn sigterm_ends_busy_and_idle_runs() {
     let folder = tempfile::tempdir().expect("folder");
     let repository = TestRepository::empty();
     let (bj1, web) = (cluster("bj1"), component("web", "registry.example.com/web:1"));
@@ -74,7 +74,7 @@ fn a_run_ends_in_the_middle_of_a_rollout_and_when_idle() {
 }
 
 #[test]
-fn the_demo_takes_its_folder_along() {
+fn demo_removes_its_folder() {
     let folder = tempfile::tempdir().expect("folder");
     let mut command = program::tutti(folder.path());
     command.arg("demo").env("TMPDIR", folder.path());

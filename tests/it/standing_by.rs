@@ -1,4 +1,4 @@
-//! A process that stands by: it reads, renders and watches, and writes nothing until it is elected.
+//! A standby process reads, renders and watches, and writes nothing until it is elected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::support::wires::Wires;
 use crate::write_permit::{fleet, push, writes};
 
 const A_WHILE: Duration = Duration::from_secs(120);
-/// A term of a leader that goes on renewing.
+/// The term of a leader that keeps renewing.
 const LONG: Duration = Duration::from_secs(1 << 30);
 
 async fn stand_by(fleet: &Fleet) -> (Running, Arc<LeaderTerm>) {
@@ -35,7 +35,7 @@ fn elect(running: &Running, term: &LeaderTerm) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stands_by_writes_nothing_before_it_is_elected() {
+async fn standby_process_writes_nothing_before_election() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea);
     let (running, term) = stand_by(&fleet).await;
@@ -58,9 +58,9 @@ async fn what_stands_by_writes_nothing_before_it_is_elected() {
     running.stop().await;
 }
 
-/// What another process brought there is looked at by one that stands by, and neither written nor told again.
+/// The standby compares another process's writes, and neither repeats nor reports them.
 #[tokio::test(start_paused = true)]
-async fn whoever_is_elected_goes_on_where_the_leader_was() {
+async fn elected_process_continues_the_leaders_work() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea);
     let leader = fleet.start().await;
@@ -96,9 +96,9 @@ async fn whoever_is_elected_goes_on_where_the_leader_was() {
     next.stop().await;
 }
 
-/// Its home cluster is away for a while: nothing is written meanwhile, and everything afterwards.
+/// The home cluster is offline for a while: nothing is written meanwhile, and everything afterwards.
 #[tokio::test(start_paused = true)]
-async fn leader_without_a_term_writes_nothing_and_then_all_of_it() {
+async fn leader_writes_only_with_a_valid_term() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea);
     let (running, term) = stand_by(&fleet).await;
@@ -115,7 +115,7 @@ async fn leader_without_a_term_writes_nothing_and_then_all_of_it() {
     term.extend(Instant::now() + LONG);
     let renewed = Instant::now();
     running.converged(&revision).await;
-    // However long it was away.
+    // The length of the outage does not matter.
     assert!(renewed.elapsed() < Duration::from_secs(10), "{:?}", renewed.elapsed());
     gitea.until(&revision, "success").await;
     assert_eq!(writes(&fleet), before + 3, "{:?}", fleet.counted());

@@ -1,4 +1,4 @@
-//! What the commit says on the forge, word for word.
+//! Commit statuses on the forge, word for word.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ fn fleet(gitea: &Gitea, more: &[(&str, &str)]) -> Fleet {
     Fleet::new(&["bj1", "gz1"], &files)
 }
 
-/// What was said of a commit in the end, and but once.
+/// Asserts the last status of a commit, posted once.
 fn check(gitea: &Gitea, revision: &Revision, expected: &str) {
     assert_eq!(gitea.verdict(revision), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_run_a_bad_image_and_back() {
+async fn statuses_of_first_run_failure_and_revert() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     let running = fleet.start().await;
@@ -57,7 +57,7 @@ async fn success_is_final() {
     let running = fleet.start().await;
     gitea.until(&fleet.begin, "success").await;
     let posts = gitea.posts();
-    // A cluster that goes away later is not this commit's doing.
+    // A cluster that goes offline later does not affect this commit.
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
@@ -67,7 +67,7 @@ async fn success_is_final() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_is_missing_is_named_until_it_is_back() {
+async fn missing_cluster_is_named_until_it_returns() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     fleet.cluster("gz1").set_down(true);
@@ -83,7 +83,7 @@ async fn a_cluster_that_is_missing_is_named_until_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistake_is_told_on_the_commit_that_made_it_with_its_place() {
+async fn mistake_is_reported_on_its_commit_with_position() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     let running = fleet.start().await;
@@ -93,15 +93,14 @@ async fn a_mistake_is_told_on_the_commit_that_made_it_with_its_place() {
     gitea.until(&revision, "failure").await;
     let expected = "failure apps/web/app.yaml:10:3: unknown field `prot` in `spec`";
     check(&gitea, &revision, expected);
-    // The next commit did not make it.
+    // The next commit did not introduce it.
     let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
     gitea.until(&words, "success").await;
     check(&gitea, &words, "success no change for this ring");
     check(&gitea, &revision, expected);
 }
 
-/// What a commit changes is held back by somebody else's mistake, and it is no success. The last word about it when that is
-/// mended.
+/// Another commit's mistake holds back the change, which fails. Returns the last status after the fix.
 async fn held_back(path: &str, mend: &str, wrong: &str, change: (&str, &str), expected: &str) -> String {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[("rings.yaml", RINGS), (path, mend)]);
@@ -120,29 +119,29 @@ async fn held_back(path: &str, mend: &str, wrong: &str, change: (&str, &str), ex
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_on_a_cluster_whose_file_has_a_mistake_is_no_success() {
+async fn change_on_cluster_with_invalid_file_fails() {
     let mend = cluster("gz1");
     let wrong = format!("{mend}colour: red\n");
     let web = component("web", "registry.example.com/web:2");
     let expected =
         "failure gz1 default/web: error[E1201]: unknown field `colour` at clusters/gz1.yaml:5:1, 1/2 healthy";
     let last = held_back("clusters/gz1.yaml", &mend, &wrong, (WEB, &web), expected).await;
-    // What the other cluster lacked belongs to the commit that mended its file.
+    // The remaining change on the other cluster belongs to the commit that fixed its file.
     assert_eq!(last, "success 1 app healthy on 1 cluster");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_an_app_that_has_a_mistake_is_no_success() {
+async fn change_of_invalid_app_fails() {
     let mend = component("web", "registry.example.com/web:1");
     let wrong = format!("{mend}  prot: 8080\n");
     let values = ("apps/web/layer/values.yaml", "replicas: 2\n");
     let expected = "failure bj1 default/web: error[E1201]: unknown field `prot` in `spec` at apps/web/app.yaml:10:3, 0/2 healthy";
-    // All of the app belongs to the commit that mended it.
+    // The whole app belongs to the commit that fixed it.
     assert_eq!(held_back(WEB, &mend, &wrong, values, expected).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_while_nothing_can_be_applied_is_no_success() {
+async fn change_beside_invalid_rings_fails() {
     let wrong = format!("{RINGS}colour: red\n");
     let web = component("web", "registry.example.com/web:2");
     let expected = "failure rings.yaml:5:1: unknown field `colour`";
@@ -151,7 +150,7 @@ async fn a_change_while_nothing_can_be_applied_is_no_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistake_in_the_instance_is_told_with_the_token_from_before() {
+async fn invalid_instance_is_reported_with_previous_token() {
     let gitea = Gitea::start().await;
     gitea.ask_for_token("s3cret");
     let folder = tempfile::tempdir().expect("a folder");
@@ -179,7 +178,7 @@ async fn each_ring_has_its_own_context() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_says_nothing_again() {
+async fn restart_posts_no_status_again() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     let running = fleet.start().await;
@@ -191,7 +190,7 @@ async fn a_restart_says_nothing_again() {
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(gitea.posts(), posts);
 
-    // A failure that still stands is not said again either, and is lifted when it is mended.
+    // A lasting failure is not posted again, and succeeds once it is fixed.
     let bad = component("web", "registry.example.com/web:broken-1");
     let broken = fleet.push(&running, "A bad image", &[(WEB, Some(&bad))]).await;
     gitea.until(&broken, "failure").await;
@@ -206,7 +205,7 @@ async fn a_restart_says_nothing_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_was_under_way_when_the_process_ended_is_told_to_its_end() {
+async fn commit_in_progress_at_exit_is_reported_later() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea, &[]);
     fleet.cluster("gz1").set_down(true);
@@ -228,7 +227,7 @@ async fn a_commit_that_was_under_way_when_the_process_ended_is_told_to_its_end()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forge_that_is_down_holds_up_nothing_and_hears_it_later() {
+async fn unavailable_forge_blocks_nothing_and_is_updated_later() {
     let gitea = Gitea::start().await;
     gitea.set_down(true);
     let fleet = fleet(&gitea, &[]);
@@ -243,7 +242,7 @@ async fn a_forge_that_is_down_holds_up_nothing_and_hears_it_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_beside_reported_drift_names_the_drift() {
+async fn status_names_reported_drift() {
     let gitea = Gitea::start().await;
     let (instance, path) = (gitea.instance(), "apps/web/objects/maps.yaml");
     let reporting = objects("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: report");

@@ -1,4 +1,4 @@
-//! A newer revision while an older one is still on its way.
+//! A newer revision arrives while an older one is being applied.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,11 +28,11 @@ fn fleet(instance: &str) -> Fleet {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_older_revision_starts_nothing_more() {
+async fn superseded_revision_starts_no_new_writes() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea.instance());
     let bj1 = fleet.cluster("bj1");
-    // The first revision gets stuck in its first phase, configuration; workloads come after it.
+    // The first revision blocks in its first phase, configuration; workloads come later.
     let config = RequestMatch::writes().resource("configmaps");
     bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(20)));
     let running = fleet.start().await;
@@ -46,13 +46,13 @@ async fn the_older_revision_starts_nothing_more() {
     running.converged(&revision).await;
     gitea.until(&revision, "success").await;
 
-    // The Deployment was never what the first revision said.
+    // The Deployment of the first revision was never applied.
     let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(web["metadata"]["generation"], 1);
     assert_eq!(web["metadata"]["annotations"]["tutti.dev/revision"], revision.as_str());
     assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
     assert_eq!(bj1.count_requests(&config), 2);
-    // What the first one wrote last is not told of the second.
+    // The last write of the first revision is not reported for the second.
     let writes = running.overview.borrow().writes.clone();
     assert_eq!((writes.created, writes.configured), (1, 1));
 
@@ -62,7 +62,7 @@ async fn the_older_revision_starts_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_pushes_at_once_only_the_last_is_brought() {
+async fn only_the_last_of_many_pushes_is_applied() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -77,13 +77,13 @@ async fn of_many_pushes_at_once_only_the_last_is_brought() {
     running.converged(&revision).await;
     let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image").unwrap(), "registry.example.com/web:9");
-    // The first may have been on its way already; those between are never seen.
+    // The first may already be in progress; those between are never seen.
     let writes = fleet.cluster("bj1").count_requests(&RequestMatch::writes());
     assert!(writes <= 2, "{:?}", fleet.counted());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_older_commit_that_still_holds_for_another_app_is_told_to_its_end() {
+async fn older_commit_of_another_app_is_reported_completely() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea.instance());
     let bj1 = fleet.cluster("bj1");
@@ -112,7 +112,7 @@ async fn an_older_commit_that_still_holds_for_another_app_is_told_to_its_end() {
     gitea.assert_nothing_repeated();
 }
 
-/// Waits until an apply of the ConfigMap is under way, and then some.
+/// Waits until an apply of the ConfigMap is in progress.
 async fn under_way(fleet: &Fleet, config: &RequestMatch) {
     while fleet.cluster("bj1").count_requests(config) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -120,7 +120,7 @@ async fn under_way(fleet: &Fleet, config: &RequestMatch) {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
-/// It starts, and its first write of a ConfigMap is answered after 25 s. And which writes that are.
+/// Starts; the first write of a ConfigMap takes 25 s. Returns a match for these writes.
 async fn stuck(fleet: &Fleet) -> (Running, RequestMatch) {
     let config = RequestMatch::writes().resource("configmaps");
     fleet.cluster("bj1").fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
@@ -130,7 +130,7 @@ async fn stuck(fleet: &Fleet) -> (Running, RequestMatch) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
+async fn re_added_app_waits_for_running_writes() {
     let fleet = fleet(INSTANCE);
     let bj1 = fleet.cluster("bj1");
     let (running, config) = stuck(&fleet).await;
@@ -154,7 +154,7 @@ async fn an_app_that_goes_and_comes_back_waits_for_what_is_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_for_a_conflict_is_not_sent_again_once_git_says_otherwise() {
+async fn conflict_is_not_retried_after_git_changes() {
     let fleet = fleet(INSTANCE);
     let (bj1, path) = (fleet.cluster("bj1"), "apps/web/objects/web.yaml");
     let manifest = objects("default", "web")
@@ -175,7 +175,7 @@ async fn what_was_refused_for_a_conflict_is_not_sent_again_once_git_says_otherwi
     running.converged(&revision).await;
     let map = live::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
     assert_eq!(map["data"]["value"], "third");
-    // One of the second commit and two of the third: refused, and taken back by force.
+    // One of the second commit and two of the third: refused, and then forced.
     let requests = fleet.requests();
     let applies =
         requests.iter().map(|(_, it)| it).filter(|it| it.verb == "apply" && it.resource == "configmaps");
@@ -183,7 +183,7 @@ async fn what_was_refused_for_a_conflict_is_not_sent_again_once_git_says_otherwi
     assert_eq!(by_force, [false, false, true]);
 }
 
-/// While a commit is applied another one takes over, and is itself taken back.
+/// Another commit becomes the head while one is applied, and is itself reverted.
 async fn taken_back(path: &str, text: &str) {
     let fleet = fleet(INSTANCE);
     let bj1 = fleet.cluster("bj1");
@@ -205,17 +205,17 @@ async fn taken_back(path: &str, text: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_is_the_one_before_again_is_brought_to_its_end() {
+async fn reverted_head_is_applied_completely() {
     taken_back("apps/web/objects/web.yaml", &app("registry.example.com/web:2", "second")).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_is_brought_to_its_end_when_the_maintenance_that_stopped_it_is_taken_back() {
+async fn head_is_applied_after_maintenance_is_reverted() {
     let maintaining = cluster("bj1").replace("spec: {", "spec: {state: Maintaining, ");
     taken_back("clusters/bj1.yaml", &maintaining).await;
 }
 
-/// A write to bj1 is refused after 25 s; meanwhile a commit changes `path`. How often it is sent within 10 s of the answer.
+/// A write to bj1 is refused after 25 s; a commit changes `path` meanwhile. Returns the sends within 10 s of the refusal.
 async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
     let fleet = Fleet::new(
         &["bj1", "sh1"],
@@ -235,31 +235,31 @@ async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_while_another_cluster_changed_is_not_tried_again_at_once() {
+async fn refusal_is_not_retried_when_another_cluster_changes() {
     let labelled = cluster("sh1").replace("environment: prod", "environment: prod, tier: front");
     assert_eq!(sent_after_a_refusal("clusters/sh1.yaml", &labelled).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_before_its_cluster_changed_is_tried_again_at_once() {
+async fn refusal_is_retried_when_its_cluster_changes() {
     let labelled = cluster("bj1").replace("environment: prod", "environment: prod, tier: front");
     assert_eq!(sent_after_a_refusal("clusters/bj1.yaml", &labelled).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_before_the_app_said_otherwise_is_tried_again_at_once() {
+async fn refusal_is_retried_when_its_app_changes() {
     let manifest = objects("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: ignore");
     assert_eq!(sent_after_a_refusal("apps/web/app.yaml", &manifest).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_before_the_instance_said_otherwise_is_tried_again_at_once() {
+async fn refusal_is_retried_when_the_instance_changes() {
     let ignoring = INSTANCE.replace("spec: {}", "spec: {defaults: {drift: ignore}}");
     assert_eq!(sent_after_a_refusal("tutti.yaml", &ignoring).await, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_older_revision_would_look_up_nobody_waits_for() {
+async fn lookups_of_older_revision_delay_nothing() {
     let maps = |value: &str| {
         let maps: Vec<String> =
             (0..40).map(|number| config_map("default", &format!("map-{number:02}"), value)).collect();
@@ -284,7 +284,7 @@ async fn what_an_older_revision_would_look_up_nobody_waits_for() {
     let change = [("apps/settings/objects/maps.yaml", Some(&*second))];
     let revision = fleet.push(&running, "Second", &change).await;
     tokio::time::sleep(Duration::from_secs(75)).await;
-    // Eight side by side, each with two answers of half a minute: the newer revision begins with the same ones.
+    // Eight in parallel, each with two responses of half a minute: the newer revision starts with the same objects.
     let requests = fleet.requests().into_iter().filter(|(_, it)| it.verb == "get");
     let names: BTreeSet<String> = requests.map(|(_, it)| it.name).collect();
     assert!(names.contains("map-00") && names.iter().all(|name| name.as_str() < "map-08"), "{names:?}");

@@ -1,4 +1,4 @@
-//! Objects of an app that come wave by wave, as their annotations say, and go the other way.
+//! Objects of an app are applied wave by wave, as annotated, and deleted in reverse.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::manifests::{self, config_map, deployment, objects};
 const APP: &str = "apps/shop/app.yaml";
 const MANIFESTS: &str = "apps/shop/objects/all.yaml";
 
-/// As Argo CD's users have it, and as ours.
+/// With the annotation of Argo CD, or with ours.
 fn in_wave(manifest: &str, annotation: &str, wave: i16) -> String {
     let place = format!("namespace: default, annotations: {{{annotation}: \"{wave}\"}}}}\n");
     let made = manifest.replacen("namespace: default}\n", &place, 1);
@@ -55,7 +55,7 @@ fn fleet_with(
     Fleet::with(clusters, &[&files[..], more].concat(), options)
 }
 
-/// What was applied or deleted of the shop, in this order.
+/// Applies and deletes of the shop's objects, in order.
 fn written(fleet: &Fleet) -> Vec<String> {
     let requests = fleet.requests().into_iter();
     let writes = requests.filter(|(_, it)| matches!(it.verb.as_str(), "apply" | "delete"));
@@ -69,13 +69,13 @@ async fn says(fleet: &Fleet, running: &Running, phase: TargetPhase, words: &str)
         shop.phase == phase && shop.detail.contains(words)
     };
     running.until(words, |now| !now.targets.is_empty() && is_said(now)).await;
-    // It stays so: nothing of what comes later is written.
+    // The state lasts: no later wave is written.
     tokio::time::sleep(Duration::from_secs(1_200)).await;
     assert!(is_said(&running.overview.borrow()), "{:?}", written(fleet));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wave_that_is_not_healthy_keeps_back_those_after_it() {
+async fn unhealthy_wave_holds_the_later_waves() {
     let fleet = fleet_of(&shop("store:broken", "first"));
     let running = fleet.start().await;
     says(&fleet, &running, TargetPhase::Degraded, "store").await;
@@ -90,7 +90,7 @@ async fn a_wave_that_is_not_healthy_keeps_back_those_after_it() {
     fleet.push(&running, "Both change", &[(MANIFESTS, Some(&changed))]).await;
     says(&fleet, &running, TargetPhase::Degraded, "store").await;
     assert_eq!(written(&fleet), ["apply store"]);
-    // What is there as rendered waits for nothing.
+    // An object that exists as rendered waits for nothing.
     let bj1 = fleet.cluster("bj1");
     live::scale_as(bj1, "kubectl", "web", 5).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -101,7 +101,7 @@ async fn a_wave_that_is_not_healthy_keeps_back_those_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_wave_goes_first() {
+async fn last_wave_is_deleted_first() {
     let fleet = fleet_of(&shop("store:1", "first"));
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -113,7 +113,7 @@ async fn the_last_wave_goes_first() {
     assert_eq!(left.into_keys().collect::<Vec<_>>(), ["ConfigMap default/own"]);
 }
 
-/// An operator that takes a minute to start, and what it serves: nothing in Git defines that.
+/// An operator that starts in a minute, and an object of its kind: Git has no definition of it.
 fn operator_and_account() -> String {
     let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");
     let account = "\
@@ -131,7 +131,7 @@ fn slow(name: &str) -> SandboxOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wave_may_bring_the_kinds_of_the_next_one() {
+async fn wave_may_define_kinds_of_the_next() {
     let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
     let running = fleet.start().await;
     let mut overview = running.overview.clone();
@@ -169,16 +169,16 @@ fn phase_of(overview: &tutti::report::Overview) -> Option<TargetPhase> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_no_wave_brings_is_refused_in_the_end() {
+async fn kind_that_no_wave_defines_is_refused() {
     let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
     let running = fleet.start().await;
     says(&fleet, &running, TargetPhase::Refused, "the cluster does not serve example.com/v1/Account").await;
     assert_eq!(written(&fleet), ["apply operator"]);
 }
 
-/// Where kinds of several waves are missing, those of each are waited for when its turn comes, however long the one before took.
+/// Each wave waits for its own missing kinds, however long earlier waves took.
 #[tokio::test(start_paused = true)]
-async fn each_wave_is_given_time_for_its_kinds() {
+async fn each_wave_waits_for_its_own_kinds() {
     let widget = "\
 apiVersion: example.org/v1
 kind: Widget
@@ -200,9 +200,9 @@ spec: {size: 1}
     running.converged(&fleet.begin).await;
 }
 
-/// What was not there when its app came, and has waited since, may be somebody's by the time its wave comes.
+/// An object that was missing before its wave may have been created by others meanwhile.
 #[tokio::test(start_paused = true)]
-async fn what_has_waited_is_looked_up_again_before_it_is_written() {
+async fn waiting_object_is_looked_up_before_its_write() {
     let fleet = fleet_of(&config_map("default", "zero", "first"));
     let bj1 = fleet.cluster("bj1");
     let at = Duration::from_secs(30);
@@ -210,7 +210,7 @@ async fn what_has_waited_is_looked_up_again_before_it_is_written() {
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     tokio::time::sleep(at).await;
-    // The first try does not reach the cluster, and the answer to the second is lost: only a lookup finds it.
+    // The first attempt does not reach the cluster and the second response is lost: only a lookup finds the object.
     let applies = || RequestMatch::any().verb("apply").name("first");
     bj1.fail_nth(applies(), 0, Fault::DropBefore);
     bj1.fail_nth(applies(), 1, Fault::DropAfter);
@@ -224,9 +224,9 @@ async fn what_has_waited_is_looked_up_again_before_it_is_written() {
     assert_eq!(second["metadata"]["labels"], serde_json::Value::Null);
 }
 
-/// The waves of one app order nothing of another: an operator of a late wave goes after what it has to clean up.
+/// Waves order only objects of their own app: an operator in a late wave is deleted after the objects it cleans up.
 #[tokio::test(start_paused = true)]
-async fn a_removed_cluster_is_emptied_by_phases() {
+async fn removed_cluster_is_emptied_by_phases() {
     let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");
     let account = "\
 apiVersion: example.com/v1

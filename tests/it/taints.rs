@@ -1,5 +1,5 @@
-//! Taints of clusters: what is new does not come (NoSchedule), what is there goes (NoExecute), and who tolerates them is left
-//! alone by both.
+//! Taints of clusters: new apps are kept out (NoSchedule), running apps are removed (NoExecute), apps with tolerations
+//! are not affected.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ async fn value(fleet: &Fleet, cluster: &str, name: &str) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_new_comes_to_a_cluster_with_no_schedule_and_what_is_there_goes_on() {
+async fn no_schedule_keeps_new_apps_out() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -86,13 +86,13 @@ async fn nothing_new_comes_to_a_cluster_with_no_schedule_and_what_is_there_goes_
     assert_eq!(value(&fleet, "bj2", "old").await.as_deref(), Some("second"));
     running.stop().await;
 
-    // Another process judges alike.
+    // A new process decides the same.
     let running = fleet.start().await;
     let now = running.converged(&revision).await;
     assert_eq!(target(&now, "bj2", "default/new").phase, TargetPhase::KeptOut);
     assert_eq!(target(&now, "bj2", "default/old").phase, TargetPhase::Running);
 
-    // It goes, and they come.
+    // The taint is removed: the apps are applied.
     let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
     running.converged(&lifted).await;
     assert_eq!(value(&fleet, "bj2", "new").await.as_deref(), Some("first"));
@@ -100,7 +100,7 @@ async fn nothing_new_comes_to_a_cluster_with_no_schedule_and_what_is_there_goes_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_tolerate_no_execute_goes_and_comes_back() {
+async fn no_execute_removes_intolerant_apps_and_restores_them() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -120,9 +120,9 @@ async fn what_does_not_tolerate_no_execute_goes_and_comes_back() {
     running.stop().await;
 }
 
-/// The safeties of deletes hold: what would run nowhere waits for an approval.
+/// Delete safety applies: an app that would run nowhere waits for an approval.
 #[tokio::test(start_paused = true)]
-async fn what_would_run_nowhere_stays_until_it_is_approved() {
+async fn app_without_cluster_stays_until_approved() {
     let fleet = fleet();
     let only = app("only", ", placement: {clusters: {names: [bj2]}}");
     let map = config_map("default", "only", "first");
@@ -139,9 +139,9 @@ async fn what_would_run_nowhere_stays_until_it_is_approved() {
     running.stop().await;
 }
 
-/// An app that moves to a cluster which does not take it stays where it is.
+/// An app that moves to a cluster that keeps it out stays where it is.
 #[tokio::test(start_paused = true)]
-async fn the_old_place_is_kept_while_the_new_one_takes_nothing() {
+async fn old_cluster_is_kept_while_target_is_tainted() {
     let fleet = fleet();
     let only = app("only", ", placement: {clusters: {names: [bj1]}}");
     let map = config_map("default", "only", "first");

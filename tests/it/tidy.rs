@@ -1,18 +1,18 @@
-//! The rules of the house that a compiler does not know.
+//! Rules for the source tree that the compiler does not check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Longest file, in lines.
+/// Lines of the longest file.
 const NONE_ABOVE: usize = 700;
 /// At least 90 of 100 files are not longer.
 const MOST_BELOW: usize = 400;
-/// Ratcheted down to 150 and never up.
+/// May only decrease, down to 150.
 const MEDIAN_BELOW: usize = 150;
 
-/// Folders of text that is written by hand. Of `tests` only the Rust files: data may hold anything.
+/// Folders with hand-written text. In `tests` only Rust files: data may contain anything.
 const FOLDERS: [&str; 9] =
     ["charts", "crates", "deploy", "docs", "examples", "src", "tests", "tools", "xtask"];
 
@@ -20,7 +20,7 @@ const DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SHORTCOMINGS.md", "LICENSE"];
 
 struct File {
-    /// From the root of the checkout, with `/`.
+    /// Relative to the checkout's root, with `/`.
     path: String,
     text: String,
 }
@@ -43,7 +43,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files of [`FOLDERS`] and of the root itself that are text written by hand.
+/// All hand-written text files of [`FOLDERS`] and of the root.
 fn files() -> Vec<File> {
     let mut paths: Vec<PathBuf> = entries(root()).into_iter().filter(|path| path.is_file()).collect();
     let mut folders: Vec<PathBuf> =
@@ -127,7 +127,7 @@ fn oversized_files_are_found() {
 }
 
 #[test]
-fn lines_end_where_their_text_ends() {
+fn lines_have_no_trailing_whitespace() {
     let mut found = Vec::new();
     for file in files() {
         for (line, text) in file.lines() {
@@ -143,8 +143,8 @@ fn lines_end_where_their_text_ends() {
 }
 
 #[test]
-fn nothing_is_left_to_do() {
-    // In two parts, or this file would find itself.
+fn no_leftover_macros_or_markers() {
+    // Split, or this file would match.
     let banned = [
         concat!("todo", "!("),
         concat!("unimplemented", "!("),
@@ -156,7 +156,7 @@ fn nothing_is_left_to_do() {
 }
 
 #[test]
-fn no_paths_of_a_machine() {
+fn no_machine_specific_paths() {
     let banned =
         [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
     none("a path that exists on one machine only", &places(|_| true, &banned));
@@ -175,7 +175,7 @@ fn places(wanted: impl Fn(&File) -> bool, banned: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn modules_tell_their_story() {
+fn modules_have_module_docs() {
     let found: Vec<String> = files()
         .into_iter()
         .filter(|file| file.is_rust() && !file.is_test() && !file.text.starts_with("//!"))
@@ -185,7 +185,7 @@ fn modules_tell_their_story() {
 }
 
 #[test]
-fn documents_are_there() {
+fn required_documents_exist() {
     let missing = |document: &&&str| !fs::metadata(root().join(document)).is_ok_and(|file| file.len() > 0);
     let missing: Vec<String> =
         DOCUMENTS.iter().filter(missing).map(|document| (*document).to_owned()).collect();
@@ -193,7 +193,7 @@ fn documents_are_there() {
 }
 
 #[test]
-fn dependencies_say_why() {
+fn dependencies_have_comments() {
     let found: Vec<String> = files()
         .into_iter()
         .filter(|file| file.path.ends_with("Cargo.toml"))
@@ -205,14 +205,14 @@ fn dependencies_say_why() {
     none("dependencies without a comment", &found);
 }
 
-/// Dependencies of a manifest that have no comment: on their line, or on the line before.
+/// Dependencies of a manifest without a comment on their line or the line before.
 fn unexplained(manifest: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut inside = false;
     let mut before = "";
     for (index, line) in manifest.lines().enumerate() {
         if let Some(section) = line.strip_prefix('[') {
-            // Of the workspace only versions are kept; each crate says why it takes one.
+            // The workspace table only sets versions; each crate explains its dependencies.
             inside = section.trim_end_matches(']').ends_with("dependencies")
                 && section != "workspace.dependencies]";
         } else if inside
@@ -229,14 +229,14 @@ fn unexplained(manifest: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn unexplained_dependencies_are_found() {
+fn uncommented_dependencies_are_found() {
     let manifest = "[package]\nname = \"x\"\n[dependencies]\na = \"1\" # why\nb = \"1\"\n# why\nc = { version = \"1\" }\n\
                     [workspace.dependencies]\nd = \"1\"\n[target.'cfg(unix)'.dev-dependencies]\ne = \"1\"\n";
     assert_eq!(unexplained(manifest), [(5, "b".to_owned()), (11, "e".to_owned())]);
 }
 
 #[test]
-fn links_of_pages_lead_somewhere() {
+fn page_links_have_targets() {
     let pages: Vec<File> = files()
         .into_iter()
         .filter(|file| {
@@ -261,7 +261,7 @@ fn links_of_pages_lead_somewhere() {
     none("links that lead nowhere", &found);
 }
 
-/// Lines outside of fenced blocks, with their numbers.
+/// Lines outside fenced blocks, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -279,7 +279,7 @@ fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Names of headings, as a forge makes them.
+/// Heading anchors as a forge creates them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let lines = prose(text).map(|(_, line)| line).filter(|line| line.starts_with('#'));
     let headings = lines.map(|line| line.trim_start_matches('#'));
@@ -291,7 +291,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(name).collect()
 }
 
-/// A path as it is written in a page, from the root of the checkout.
+/// A link of a page, relative to the checkout's root.
 fn beside(page: &str, path: &str) -> String {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -306,7 +306,7 @@ fn beside(page: &str, path: &str) -> String {
 }
 
 #[test]
-fn link_that_leads_nowhere_is_seen() {
+fn broken_link_is_detected() {
     let text = "# A `b` c\n[x](other.md#a-b-c)\n```\n[no](x)\n```\n[y](https://example.com) [z](#a-b-c)\n";
     assert_eq!(links(text).collect::<Vec<_>>(), [(2, "other.md#a-b-c"), (6, "#a-b-c")]);
     assert_eq!(anchors(text), BTreeSet::from(["a-b-c".to_owned()]));

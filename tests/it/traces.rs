@@ -1,4 +1,4 @@
-//! The real binary: traces to a collector, or a warning that none are sent.
+//! Traces of the real binary: sent to a collector, or a warning that none are sent.
 
 #[cfg(feature = "otlp")]
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use crate::hostile::arena::Arena;
 
 const VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Keeps the requests that are sent to it, each over a connection of its own.
+/// A collector that records requests; each has its own connection.
 #[cfg(feature = "otlp")]
 async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -23,14 +23,14 @@ async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
             tokio::spawn(async move {
                 let mut request = Vec::new();
                 while !is_whole(&request) {
-                    // Whoever ends before that sent nothing that counts.
+                    // A connection that ends earlier sent nothing valid.
                     if !stream.read_buf(&mut request).await.is_ok_and(|read| read > 0) {
                         return;
                     }
                 }
                 kept.lock().expect("no panic").extend_from_slice(&request);
                 let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-                // One that does not wait for the answer is content without.
+                // The client may close without the response.
                 let _ = stream.write_all(answer).await;
             });
         }
@@ -38,7 +38,7 @@ async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     (address, received)
 }
 
-/// The head, and as many bytes as it says.
+/// Whether the head and all bytes of the body are there.
 #[cfg(feature = "otlp")]
 fn is_whole(request: &[u8]) -> bool {
     let Some(end) = request.windows(4).position(|end| end == b"\r\n\r\n") else { return false };
@@ -73,7 +73,7 @@ async fn spans_of_a_run_reach_the_collector() {
 
 #[cfg(not(feature = "otlp"))]
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_feature_is_told_once() {
+async fn missing_feature_is_reported_once() {
     let mut arena = Arena::new().await;
     arena.run(&[], |command| {
         command.env(VARIABLE, "http://127.0.0.1:4318");
@@ -85,7 +85,7 @@ async fn missing_feature_is_told_once() {
     assert!(log.contains(VARIABLE), "{log}");
 }
 
-/// A command that is not `run` makes no traces, and says nothing of them.
+/// Commands other than `run` send no traces, and print nothing about them.
 #[test]
 fn other_commands_make_no_traces() {
     let folder = tempfile::tempdir().expect("a folder");

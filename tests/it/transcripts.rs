@@ -1,11 +1,12 @@
-//! What the commands print: `tests/transcripts/*.txt`, each command with its output beneath.
+//! Output of commands: `tests/transcripts/*.txt`, each command with its output below.
 //!
 //! `$ tutti …` is a command, run in a folder with `repo` (the example repository, committed),
-//! `mistakes`, `access` and `old` (fixtures), `values.yaml` and `dump.yaml`. Below stand its lines on standard output, then those on
-//! standard error behind `2> `, then `? CODE` when the exit code is not 0. Standard error of a
-//! command whose progress depends on time is left out by `$! tutti …`, but for the line that says why it ends. Commits are written
-//! `COMMIT`, the folder `FOLDER`. In `rollout*.txt`, `promotion.txt` and `why.txt` the repository is `tests/fixtures/waves`, `promotion` or `why`, its clusters last from one command to
-//! the next, and other commands than `tutti` are the shell's, run in the repository; commits are `COMMIT1`, `COMMIT2`, …, ages `AGE`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes anew.
+//! `mistakes`, `access` and `old` (fixtures), `values.yaml` and `dump.yaml`. Below are the lines of standard output, those
+//! of standard error after `2> `, and `? CODE` if the exit code is not 0. `$! tutti …` leaves out standard error, whose
+//! progress depends on time, except for the final reason. Commits are `COMMIT`, the folder is `FOLDER`.
+//! `rollout*.txt`, `promotion.txt` and `why.txt` use the repository `tests/fixtures/waves`, `promotion` or `why`. Their
+//! clusters live from one command to the next, and commands other than `tutti` run in the shell, in the repository;
+//! commits are `COMMIT1`, `COMMIT2`, …, ages `AGE`. `TUTTI_TRANSCRIPTS=write cargo test --test it transcripts` writes all.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +19,7 @@ use crate::support::lasting::LastingStage;
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
-/// What readers of YAML see in different ways, and a document with a mistake.
+/// Values that YAML parsers read differently, and a document with a mistake.
 const VALUES: &str =
     "country: no\nmode: 0644\nsize: 1_000\nversion: 1.10\nday: 2026-11-21\n---\nx: 1\nx: 2\n";
 
@@ -45,7 +46,7 @@ impl Stage {
         Self { folder, commit: commit.to_string() }
     }
 
-    /// Runs one line and gives the transcript of it.
+    /// Runs one line and returns its transcript.
     fn play(&self, line: &str) -> String {
         let (without_progress, command) = match line.strip_prefix("$! tutti ") {
             Some(command) => (true, command),
@@ -188,7 +189,7 @@ async fn promotion() {
     play_on_lasting_clusters("promotion", "promotion").await;
 }
 
-/// Apps that are broken at each link, and held in each way.
+/// Apps that are broken at each link, or held for each reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn why() {
     play_on_lasting_clusters("why", "why").await;
@@ -224,9 +225,9 @@ fn schema() {
     check("schema");
 }
 
-/// What `tutti schema --out` writes is what the example's files name.
+/// The example's files name the files that `tutti schema --out` writes.
 #[test]
-fn schemas_have_the_addresses_that_the_example_names() {
+fn written_schemas_match_the_example_paths() {
     let stage = Stage::new();
     let (_, errors, code) = program::run(stage.folder.path(), &["schema", "--out", "schemas"]);
     assert_eq!((errors.as_str(), code), ("", 0));

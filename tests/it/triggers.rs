@@ -1,4 +1,4 @@
-//! From what Drone and Woodpecker send to one changed line of a file, and steps of theirs that call a trigger.
+//! From deliveries of Drone and Woodpecker to one changed line of a file, and pipeline steps that call a trigger.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ fn repository() -> (Fleet, Snapshot) {
     (fleet, snapshot)
 }
 
-/// What a receiver makes of a delivery.
+/// The hint that a receiver reads from a delivery.
 async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>, String)) -> WebhookHint {
     let (sender, mut hints) = mpsc::channel(1);
     let state = HooksState::new(sender, Metrics::default());
@@ -99,7 +99,7 @@ async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>,
 }
 
 #[tokio::test]
-async fn build_of_drone_changes_the_pin_of_a_ring() {
+async fn drone_build_changes_the_pin_of_a_ring() {
     let (fleet, snapshot) = repository();
     let made = async |build: &Build, action: &str| {
         let hint = received("drone", build.drone(action, SECRET)).await;
@@ -128,7 +128,7 @@ async fn build_of_drone_changes_the_pin_of_a_ring() {
 }
 
 #[tokio::test]
-async fn step_of_woodpecker_changes_an_image_and_no_other_byte() {
+async fn woodpecker_step_changes_one_image_only() {
     let (fleet, snapshot) = repository();
     let hint = received("steps", Build::of_tag("shop/pay", 7, "1.8.0").woodpecker(SECRET)).await;
     let payload = hint.payload.expect("a payload");
@@ -139,7 +139,7 @@ async fn step_of_woodpecker_changes_an_image_and_no_other_byte() {
     assert_eq!((commit.message.as_deref(), commit.author.as_deref()), (Some("Release 1.8.0"), Some("li")));
 }
 
-/// What a step of a pipeline sends, and how it ends.
+/// Request and result of a pipeline step.
 async fn step(variables: BTreeMap<&'static str, String>) -> (Value, (String, String, i32)) {
     let (sender, mut sent) = mpsc::channel::<Bytes>(1);
     let answer = async move |body: Bytes| {

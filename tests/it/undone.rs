@@ -1,4 +1,4 @@
-//! What is put back, and does not stay so: whoever does that is told, and nothing else of the app is hidden by it.
+//! Repairs that another client reverts each time: the client is reported, and other changes of the app stay visible.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::live::{self, edit_as};
 use crate::support::log::Log;
 use crate::support::manifests::deployment;
 
-/// Somebody who has a value of his own in a field of ours each time that he looks, twice a second. Until it is dropped.
+/// A client that sets a field of ours to its own value twice a second, until it is dropped.
 struct Somebody(JoinHandle<()>);
 
 impl Drop for Somebody {
@@ -47,7 +47,7 @@ async fn minutes(number: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_told() {
+async fn repeated_foreign_edits_are_reverted_with_backoff() {
     let log = Log::keep();
     let scene = Scene::with("drift: repair").await;
     let (cluster, warning) = (scene.cluster(), "somebody changes it again each time");
@@ -70,7 +70,7 @@ async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_t
     minutes(6).await;
     assert_eq!(told(&scene.running).phase, TargetPhase::Running);
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
-    // What is changed a good while later is another matter.
+    // A change much later starts with no delay.
     minutes(11).await;
     scene.fleet.forget_requests();
     let _somebody = Somebody::sets(cluster, "ConfigMap", "/data/value", json!({"data": {"value": "theirs"}}));
@@ -79,9 +79,9 @@ async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_t
     assert_eq!(log.count(warning), 2);
 }
 
-/// It does not hold up what is to be written beside it.
+/// Other writes to the object are not delayed.
 #[tokio::test(start_paused = true)]
-async fn what_is_changed_beside_it_is_put_back_at_once() {
+async fn other_edits_of_the_object_are_reverted_immediately() {
     let scene = Scene::with("drift: repair").await;
     let cluster = scene.cluster();
     let theirs = json!({"spec": {"selector": {"app": "theirs"}}});
@@ -96,9 +96,9 @@ async fn what_is_changed_beside_it_is_put_back_at_once() {
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
 }
 
-/// Whoever deletes it, or takes our label off it, is answered ever more seldom as well.
+/// A client that deletes the object or removes our label gets growing delays too.
 #[tokio::test(start_paused = true)]
-async fn what_goes_each_time_is_made_again_ever_more_seldom() {
+async fn repeated_deletes_are_repaired_with_backoff() {
     for by_delete in [true, false] {
         let scene = Scene::with("drift: repair").await;
         let cluster = scene.cluster().clone();
@@ -124,7 +124,7 @@ async fn what_goes_each_time_is_made_again_ever_more_seldom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_fails_is_told_though_somebody_sets_a_field_again_each_time() {
+async fn failed_rollout_is_reported_despite_foreign_edits() {
     let gitea = Gitea::start().await;
     let manifest = |image: &str| {
         let web = deployment("default", "web", "web", image);
@@ -164,7 +164,7 @@ async fn a_rollout_that_fails_is_told_though_somebody_sets_a_field_again_each_ti
     assert_eq!(gitea.posts().len(), posts, "it is said once");
 }
 
-/// A policy for images that came after the app: whatever writes the Deployment gets its image.
+/// A mutating webhook for images, added after the app: each write of the Deployment gets its image.
 fn policy(image: &str) -> FaultPlan {
     let containers = json!([{"name": "main", "image": image}]);
     let path = ["spec", "template", "spec", "containers"].map(str::to_owned).to_vec();
@@ -178,7 +178,7 @@ fn policy(image: &str) -> FaultPlan {
 const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than were applied: something changes them as they \
                          are written";
 
-/// A policy came after the app, and has changed its image back.
+/// A mutating webhook was added after the app and has changed its image.
 async fn overruled() -> Scene {
     let scene = Scene::with("drift: repair").await;
     let cluster = scene.cluster();
@@ -191,7 +191,7 @@ async fn overruled() -> Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_admission_keeps_changing_is_applied_once_and_told() {
+async fn field_changed_by_admission_is_applied_once() {
     let log = Log::keep();
     let scene = Scene::with("drift: repair").await;
     let (cluster, warning) = (scene.cluster(), "put back, and the cluster keeps other values");
@@ -203,14 +203,14 @@ async fn what_admission_keeps_changing_is_applied_once_and_told() {
     assert_eq!((now.phase, now.detail.as_str()), (TargetPhase::OutOfSync, OVERRULED));
     assert_eq!(log.count(warning), 1);
 
-    // Neither time nor a write that changes nothing of ours is a reason to try it again.
+    // Neither time nor a write to foreign fields causes a retry.
     scene.fleet.forget_requests();
     edit_as(cluster, "operator", ("Deployment", "web"), &note("two")).await;
     minutes(30).await;
     assert_eq!(scene.fleet.counted(), ["1 patch deployments.apps"]);
     assert_eq!(told(&scene.running).detail, OVERRULED);
 
-    // Another value is.
+    // Another value does.
     scene.fleet.forget_requests();
     cluster.set_faults(&policy("mirror/web:2"));
     edit_as(cluster, "operator", ("Deployment", "web"), &note("three")).await;
@@ -218,7 +218,7 @@ async fn what_admission_keeps_changing_is_applied_once_and_told() {
     assert_eq!(told(&scene.running).detail, OVERRULED);
     assert_eq!(log.count(warning), 2);
 
-    // The policy says as Git says: so is the object with the next write.
+    // The webhook sets the value of Git: the next write makes the object equal.
     scene.fleet.forget_requests();
     cluster.set_faults(&policy("web:1"));
     edit_as(cluster, "operator", ("Deployment", "web"), &note("four")).await;
@@ -227,23 +227,23 @@ async fn what_admission_keeps_changing_is_applied_once_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_ends_what_is_told_of_admission() {
+async fn new_commit_clears_the_admission_report() {
     let scene = overruled().await;
-    // Of another object it does not.
+    // A commit for another object does not.
     let other = manifests().replace("{value: \"one\"}", "{value: \"two\"}");
     scene.fleet.push(&scene.running, "Another value", &[(MANIFESTS, Some(&other))]).await;
     minutes(1).await;
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "two");
     assert_eq!(told(&scene.running).detail, OVERRULED);
-    // What admission makes of a commit is what is wanted from then on.
+    // From then on the values that admission sets for this commit are accepted.
     let newer = other.replace("web:1", "web:3");
     let revision = scene.fleet.push(&scene.running, "Another image", &[(MANIFESTS, Some(&newer))]).await;
     scene.running.converged(&revision).await;
 }
 
-/// What the cluster keeps hides nothing else of the object.
+/// Values that the cluster keeps hide no other change of the object.
 #[tokio::test(start_paused = true)]
-async fn a_number_that_a_person_sets_beside_is_put_back() {
+async fn manual_scaling_beside_admission_changes_is_reverted() {
     let scene = overruled().await;
     live::scale_as(scene.cluster(), "kubectl", "web", 0).await;
     minutes(1).await;

@@ -1,4 +1,4 @@
-//! The podSets of an AppSet are units: each goes its own way on a cluster.
+//! The podSets of an AppSet are units: each has its own rollout on a cluster.
 
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 
@@ -18,7 +18,7 @@ spec:
         podSets: [{name: pay-blue, replicas: 1}, {name: pay-green, replicas: 1}]
 ";
 
-/// What each podSet mounts.
+/// Each podSet mounts it.
 const SETTINGS: &str = "\
 apiVersion: v1
 kind: ConfigMap
@@ -26,7 +26,7 @@ metadata: {name: '{{ podSet.name }}-settings'}
 data: {level: info}
 ";
 
-/// What both render alike.
+/// Both podSets render it equally.
 const SHARED: &str = "\
 apiVersion: v1
 kind: ConfigMap

@@ -1,4 +1,4 @@
-//! A Cluster file that goes from Git without `state: Removed`: what runs there is left as it is, and the process that saw it reports it.
+//! A Cluster file is deleted without `state: Removed`: its objects stay, and a process that saw it reports that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn dropped_by(revision: &Revision) -> String {
     format!("{} took its file away; its objects are left as they are", revision.short())
 }
 
-/// A process that looks once, as `get` and `plan` do: what it says of the clusters.
+/// A process that reads once, as `get` and `plan` do. Returns its overview.
 async fn look(fleet: &Fleet) -> Overview {
     let look = |settings: &mut tutti::controller::ControllerSettings| {
         observing(settings);
@@ -64,7 +64,7 @@ async fn look(fleet: &Fleet) -> Overview {
     Overview::clone(&now)
 }
 
-/// What gz1 holds of ours, and that nothing was asked of it.
+/// Asserts that our objects on gz1 are unchanged and that it got no requests.
 async fn untouched(fleet: &Fleet, before: &BTreeMap<String, Value>) {
     let asked: Vec<_> = fleet.requests().into_iter().filter(|(name, _)| name == "gz1").collect();
     assert!(asked.is_empty(), "{asked:?}");
@@ -72,7 +72,7 @@ async fn untouched(fleet: &Fleet, before: &BTreeMap<String, Value>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_goes_while_the_process_runs() {
+async fn deleted_file_is_reported_while_running() {
     let log = Log::keep();
     let (fleet, running) = converged(&[]).await;
     let before = live::managed(fleet.cluster("gz1")).await;
@@ -82,7 +82,7 @@ async fn a_file_that_goes_while_the_process_runs() {
     let now = running.converged(&gone).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Dropped"]);
     assert_eq!(detail(&now), dropped_by(&gone));
-    // It says the same after later commits.
+    // Later commits do not change the report.
     let words = fleet.push(&running, "Words", &WORDS).await;
     let now = running.converged(&words).await;
     assert_eq!(
@@ -99,7 +99,7 @@ async fn a_file_that_goes_while_the_process_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_goes_while_no_process_runs() {
+async fn file_deleted_while_stopped_changes_nothing() {
     let (fleet, running) = converged(&[]).await;
     running.stop().await;
     let before = live::managed(fleet.cluster("gz1")).await;
@@ -108,7 +108,7 @@ async fn a_file_that_goes_while_no_process_runs() {
     assert_eq!(states(&look(&fleet).await), ["bj1 Ready"]);
     untouched(&fleet, &before).await;
 
-    // It was a mistake: the objects are there, so nothing has to be written.
+    // The deletion was a mistake: the objects exist, so nothing is written.
     let back = fleet.repository.commit("Back", &[(GZ1, Some(&manifests::cluster("gz1")))]);
     let running = fleet.start().await;
     let now = running.converged(&back).await;
@@ -118,14 +118,14 @@ async fn a_file_that_goes_while_no_process_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_moves_is_none_that_goes() {
+async fn moved_cluster_file_is_not_reported() {
     let (fleet, running) = converged(&[]).await;
     let gz1 = manifests::cluster("gz1");
     let moved = [(GZ1, None), ("clusters/south/all.yaml", Some(gz1.as_str()))];
     let revision = fleet.push(&running, "Moved", &moved).await;
     let now = running.converged(&revision).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
-    // One of several in a file, which stays.
+    // One of several in a file that stays.
     let both =
         format!("{gz1}---\n{}", manifests::cluster("sh1").replace("spec: {", "spec: {state: Maintaining, "));
     let revision = fleet.push(&running, "Both", &[("clusters/south/all.yaml", Some(&both))]).await;
@@ -138,7 +138,7 @@ async fn a_file_that_moves_is_none_that_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_removed_before_is_not_told() {
+async fn emptied_cluster_is_not_reported() {
     let (fleet, running) = converged(&[]).await;
     let revision = fleet.push(&running, "Remove gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.converged(&revision).await;
@@ -153,7 +153,7 @@ async fn one_that_was_removed_before_is_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_file_goes_before_it_is_empty_is_told_in_the_log() {
+async fn non_empty_removed_cluster_without_file_is_logged() {
     let mut manifests = Vec::new();
     for number in 0..12 {
         manifests.push(config_map("default", &format!("map-{number}"), "first"));
@@ -173,7 +173,7 @@ async fn one_whose_file_goes_before_it_is_empty_is_told_in_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_with_a_mistake_is_gone_when_it_is() {
+async fn invalid_cluster_file_counts_when_deleted() {
     let (fleet, running) = converged(&[]).await;
     for (mistake, words) in [("kind: Cluster\nmetadata: {name: gz1", "torn"), ("sepc: {}\n", "a field")] {
         let wrong = format!("{}{mistake}", manifests::cluster("gz1"));
@@ -198,7 +198,7 @@ async fn look_at_broken(fleet: &Fleet) -> Overview {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_commit_says_so() {
+async fn commit_status_reports_deleted_cluster_file() {
     let gitea = Gitea::start().await;
     let instance = gitea.instance();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
@@ -211,7 +211,7 @@ async fn the_commit_says_so() {
     gitea.until(&words, "success").await;
     assert_eq!(gitea.verdict(&words), "success no change for this ring");
 
-    // A commit that changes more.
+    // A commit with other changes too.
     let back = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
     running.converged(&back).await;
     let two = config_map("default", "one", "second");
@@ -229,9 +229,9 @@ async fn the_commit_says_so() {
     running.stop().await;
 }
 
-/// It is told where the cluster was told of before: in its ring, or outside of all.
+/// The report is posted where the cluster's status was: in its ring, or outside all rings.
 #[tokio::test(start_paused = true)]
-async fn the_commit_says_so_in_the_ring_of_the_cluster() {
+async fn cluster_ring_status_reports_the_missing_file() {
     let gitea = Gitea::start().await;
     let instance = gitea.instance();
     let outside = manifests::cluster("gz1").replace("environment: prod", "environment: test");
@@ -256,9 +256,9 @@ fn is_post(post: &crate::support::forge::Posted, commit: &Revision, text: &str) 
     post.commit == commit.as_str() && post.state == "success" && post.text.contains(text)
 }
 
-/// Many clusters, and only the first names.
+/// With many clusters only the first names are listed.
 #[tokio::test(start_paused = true)]
-async fn many_are_counted() {
+async fn many_deleted_files_are_counted() {
     let gitea = Gitea::start().await;
     let instance = gitea.instance();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
@@ -299,7 +299,7 @@ fn embedded() -> (Vec<(&'static str, String)>, TestRepository, Revision) {
 
 /// Before there is a commit.
 #[test]
-fn a_plan_of_the_folder_says_so() {
+fn worktree_plan_reports_deleted_cluster_file() {
     let (files, repository, begin) = embedded();
     let write = |path: &str, content: &str| repository.write(path, content);
     files.iter().filter(|(path, _)| *path != GZ1).for_each(|(path, content)| write(path, content));
@@ -307,21 +307,21 @@ fn a_plan_of_the_folder_says_so() {
     let told =
         format!("gz1 dropped: {} has its file, the folder has not; its objects are left", begin.short());
     assert!(plan().contains(&told), "{}", plan());
-    // A file with a mistake may be the one that names it.
+    // A file with a mistake may define it.
     write("clusters/south.yaml", "kind: Cluster\nmetadata: {name");
     assert!(!plan().contains("dropped"), "{}", plan());
     let gz1 = &files[2].1;
     write("clusters/south.yaml", gz1);
     assert!(!plan().contains("dropped"), "{}", plan());
-    // It was to be emptied, and goes after that.
+    // The cluster was to be emptied, and its file is deleted after that.
     repository.commit("Remove gz1", &[(GZ1, Some(&gz1.replace("spec: {", "spec: {state: Removed, ")))]);
     std::fs::remove_file(repository.path().join("clusters/south.yaml")).expect("there");
     assert!(!plan().contains("dropped"), "{}", plan());
 }
 
-/// A newer commit that mends what failed makes no success of it.
+/// A newer commit that fixes the failure does not make this one a success.
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_failed_stays_one_when_it_also_took_a_file_away() {
+async fn failed_commit_stays_failed_despite_missing_file() {
     let gitea = Gitea::start().await;
     let instance = gitea.instance();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;

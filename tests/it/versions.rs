@@ -1,4 +1,4 @@
-//! Kinds in several versions of their API: Git says another one, or the cluster stops serving one.
+//! Kinds with several API versions: Git changes the version, or the cluster stops serving it.
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,7 +10,7 @@ use crate::support::fleet::{Fleet, Running};
 use crate::support::live;
 use crate::support::manifests::objects;
 
-/// Of each version: its name, whether it is served, and whether objects are stored in it.
+/// For each version: name, whether it is served, and whether it is the storage version.
 fn definition(versions: &[(&str, bool, bool)]) -> String {
     let properties =
         json!({"dish": {"type": "string"}, "note": {"type": "string"}, "price": {"type": "integer"}});
@@ -47,7 +47,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A menu in the version that is about to go.
+    /// A menu in the version that will be removed.
     async fn new() -> Self {
         let first = menu("v1beta1", &json!({"dish": "soup", "note": "old"}));
         let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &first)]);
@@ -89,20 +89,20 @@ impl Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_in_another_version_stays_the_same_object() {
+async fn new_version_keeps_the_object() {
     let scene = Scene::new().await;
     let (uid, _) = scene.menu().await;
     scene.fleet.forget_requests();
     let newer = json!({"dish": "soup", "price": 3});
     scene.push(&menu("v1", &newer)).await;
-    // It is watched as it is applied, for which it is listed once.
+    // The kind is watched in the applied version, which needs one list.
     assert_eq!(scene.fleet.counted(), ["1 apply menus.example.com", "1 stream menus.example.com"]);
     assert_eq!(scene.menu().await, (uid, newer));
     scene.is_put_back().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_version_is_served_no_more_is_seen_in_another() {
+async fn object_of_unserved_version_is_read_in_another() {
     let scene = Scene::new().await;
     let (uid, _) = scene.menu().await;
     let only = definition(&[("v1beta1", false, false), ("v1", true, true)]);

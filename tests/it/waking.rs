@@ -1,4 +1,4 @@
-//! Webhooks are hints: Git is asked, and asked again while it does not know the commit yet.
+//! Webhooks are hints: the commit is fetched, and fetched again until the repository has it.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn fleet() -> Fleet {
     )
 }
 
-/// A push, of which a webhook spoke.
+/// A push as reported by a webhook.
 pub fn hint(after: Option<&Revision>) -> WebhookHint {
     WebhookHint {
         receiver: "gitea".to_owned(),
@@ -32,7 +32,7 @@ pub fn hint(after: Option<&Revision>) -> WebhookHint {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_is_enough() {
+async fn webhook_hint_triggers_a_fetch() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
@@ -43,10 +43,10 @@ async fn a_hint_is_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_that_is_ahead_of_the_repository_is_followed_up() {
+async fn early_hint_is_followed_until_the_commit_appears() {
     let text = component("web", "registry.example.com/web:1");
     let change: [Change<'_>; 1] = [("apps/web/app.yaml", Some(&text))];
-    // Equal repositories have equal commits: the hook knows it before the repository does.
+    // Equal repositories have equal commits: the webhook names it before the repository has it.
     let ahead = fleet().repository.commit("An app", &change);
     let fleet = fleet();
     let running = fleet.start().await;
@@ -61,14 +61,14 @@ async fn a_hint_that_is_ahead_of_the_repository_is_followed_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_about_a_commit_that_never_comes_is_given_up() {
+async fn hint_about_unknown_commit_is_given_up() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.converged(&fleet.begin).await;
     let nowhere = Revision::from("0123456789012345678901234567890123456789");
     running.hint.send(hint(Some(&nowhere))).await.expect("it runs");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    // Nobody asks any more: a commit without a hint waits for the poll.
+    // No further fetch: a commit without a hint waits for the poll.
     let text = component("web", "registry.example.com/web:1");
     fleet.repository.commit("An app", &[("apps/web/app.yaml", Some(&text))]);
     tokio::time::sleep(Duration::from_secs(600)).await;

@@ -1,4 +1,4 @@
-//! Watches that tell nothing, though the lists before them are well.
+//! Watches without events, while lists succeed.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn detail(now: &Overview) -> String {
     now.clusters[0].detail.clone()
 }
 
-/// Somebody changes a map behind our back; how long that lasts.
+/// Edits a map; returns the time until it is repaired.
 async fn mended_after(fleet: &Fleet, _: &Running) -> Duration {
     let bj1 = fleet.cluster("bj1");
     live::edit_as(bj1, "kubectl-edit", ("ConfigMap", "one"), &json!({"data": {"value": "by hand"}})).await;
@@ -54,7 +54,7 @@ async fn drift_is_found_by_lists(minor: u32, fault: Fault, words: &str) {
         let took = mended_after(&fleet, &running).await;
         assert!(took <= Duration::from_secs(400), "{took:?}");
     }
-    // No more lists than that.
+    // No further lists.
     let lists = || bj1.count_requests(&RequestMatch::any().verb("list").resource("configmaps"));
     let before = lists();
     tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -70,22 +70,22 @@ async fn drift_is_found_by_lists(minor: u32, fault: Fault, words: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_list_and_not_watch_finds_drift_by_lists() {
+async fn lists_find_drift_without_watch_permission() {
     drift_is_found_by_lists(31, Fault::forbidden(), "Forbidden").await;
     drift_is_found_by_lists(36, Fault::forbidden(), "Forbidden").await;
 }
 
-/// What a proxy does that keeps a stream until it ends.
+/// A proxy that holds back a stream until it ends has this effect.
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_never_begins_is_made_up_for_by_lists() {
+async fn lists_replace_a_watch_that_never_starts() {
     let hour = Duration::from_secs(3600);
     drift_is_found_by_lists(31, Fault::Delay(hour), "no answer within").await;
     drift_is_found_by_lists(36, Fault::Delay(hour), "no answer within").await;
 }
 
-/// What was seen of a kind long ago is nothing that a delete elsewhere may rely on.
+/// Old state of a kind is no basis for a delete on another cluster.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_can_be_listed_no_more_is_not_called_well() {
+async fn kind_that_fails_to_list_is_not_healthy() {
     let pages: fn(&str) -> SandboxOptions =
         |name| SandboxOptions::instant(name).running(Release::new(31).expect("a release"));
     let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
@@ -106,7 +106,7 @@ async fn a_kind_that_can_be_listed_no_more_is_not_called_well() {
     };
     running.until("it is not called well", is_told).await;
 
-    // The app leaves the cluster where it is well.
+    // The app leaves the healthy cluster.
     let app = app.replace("{files:", "{placement: {clusters: {names: [gz1]}}, files:");
     let moved = fleet.push(&running, "Only there", &[("apps/settings/app.yaml", Some(&app))]).await;
     tokio::time::sleep(Duration::from_secs(600)).await;

@@ -1,4 +1,4 @@
-//! A remote whose branch goes back: a copy that is behind for a moment, or somebody who means it.
+//! A remote whose branch is reset: an outdated copy for a moment, or a deliberate reset.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::waking::hint;
 
 const WORDS: &str = "the branch does not go on from its last commit";
 
-/// A controller that reads a remote, and the two commits that it has read: the second one adds an object.
+/// A controller that has read two commits of a remote; the second adds an object.
 async fn two_commits() -> (Fleet, Running, tempfile::TempDir, [Revision; 2]) {
     let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
     let fleet =
@@ -38,7 +38,7 @@ async fn names(fleet: &Fleet) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_is_behind_for_a_moment_takes_nothing_away() {
+async fn short_non_fast_forward_changes_nothing() {
     let (fleet, running, _state, [first, second]) = two_commits().await;
     let (before, log) = (names(&fleet).await, Log::keep());
     fleet.forget_requests();
@@ -56,7 +56,7 @@ async fn a_copy_that_is_behind_for_a_moment_takes_nothing_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_says_nothing_else_for_a_minute_is_believed() {
+async fn minute_long_non_fast_forward_is_followed() {
     let (fleet, running, _state, [first, _]) = two_commits().await;
     fleet.repository.reset(&first);
     let begin = tokio::time::Instant::now();
@@ -69,7 +69,7 @@ async fn who_says_nothing_else_for_a_minute_is_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_speaks_of_the_commit_is_believed_at_once() {
+async fn webhook_commit_is_followed_immediately() {
     let (fleet, running, _state, [first, _]) = two_commits().await;
     fleet.repository.reset(&first);
     let begin = tokio::time::Instant::now();

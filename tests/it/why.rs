@@ -1,11 +1,11 @@
-//! Which link `tutti why` names first, for apps that are broken at each of them: read from its transcript, which is what the program
-//! prints. So a transcript with a wrong link fails, too.
+//! The first link that `tutti why` names for apps broken at each link, read from its transcript. A transcript with a
+//! wrong link fails too.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What is asked, and for each block: the clusters, the sign of the first link that is not well, the link, the place, who may change it,
-/// and the beginning of what to do.
+/// Argument and, for each block: clusters, sign of the first unhealthy link, link, place, who may change it, and the
+/// start of the advice.
 const ASKED: [(&str, &[&str]); 22] = [
     ("well", &["t1 is well"]),
     (
@@ -106,7 +106,7 @@ fn first_broken_link_is_named() {
     assert!(expected.is_empty(), "not asked: {expected:?}");
 }
 
-/// The chains: a heading, and the lines of its links.
+/// The chains: a heading and its lines.
 fn blocks(answer: &str) -> Vec<Vec<&str>> {
     let all = answer.split("\n\n").map(|block| block.lines().collect::<Vec<_>>());
     all.filter(|block| block.get(1).is_some_and(|line| line.contains(LINKS[0]))).collect()

@@ -1,4 +1,4 @@
-//! Kinds whose own server does not support server-side apply: their objects are refused, and nothing is written.
+//! Kinds whose server lacks server-side apply: their objects are refused, and nothing is written.
 
 use std::time::Duration;
 
@@ -32,12 +32,12 @@ fn account(spec: &Value) -> String {
     json!({"apiVersion": "example.com/v1", "kind": "Account", "metadata": metadata, "spec": spec}).to_string()
 }
 
-/// A cluster with the kind, and a process that has done what it can.
+/// A cluster with the kind, and a process that has finished its work.
 async fn started(existing: Option<&Value>) -> (Fleet, Running) {
     let files = [(APP, &*objects("default", "web")), (MANIFESTS, &*account(&json!({"owner": "ada"})))];
     let fleet = Fleet::with(&["bj1"], &files, options);
     live::apply_as(fleet.cluster("bj1"), "admin", &definition().to_string()).await;
-    // Until it is served.
+    // Until the kind is served.
     settle().await;
     if let Some(spec) = existing {
         create_as(fleet.cluster("bj1"), "kubectl", &account(spec)).await;
@@ -70,7 +70,7 @@ async fn new_object_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_of_others_stays_as_it_is() {
+async fn foreign_object_is_not_changed() {
     let (fleet, running) = started(Some(&json!({"owner": "eve"}))).await;
     let now = running.overview.borrow().clone();
     let web = target(&now, "bj1", "default/web");

@@ -1,4 +1,4 @@
-//! Work in flight: a stop waits for it, and its limits hold, whatever becomes of its cluster or its app meanwhile.
+//! Writes in flight: a stop waits for them, and their limits apply, also when their cluster or app changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::support::manifests::{self, INSTANCE, config_map, objects};
 use crate::support::wires::{Wires, Witness};
 
 const BJ1: &str = "clusters/bj1.yaml";
-/// A write takes this long: shorter than the patience of the client, and than that of a stop.
+/// Duration of a write: shorter than the timeouts of the client and of a stop.
 const SLOW: Duration = Duration::from_secs(20);
-/// Long enough to connect again, and shorter than a slow write.
+/// Long enough to reconnect, shorter than a slow write.
 const MEANWHILE: Duration = Duration::from_secs(10);
 const LIMIT: usize = 8;
 
-/// Counts the writes that were sent and are not answered yet.
+/// Counts writes that were sent and not answered.
 #[derive(Default)]
 struct Writes(Mutex<Counts>);
 
 #[derive(Default)]
 struct Counts {
-    /// By path: how many of one object at once.
+    /// Running writes of each object, by path.
     of_object: BTreeMap<String, usize>,
     most: usize,
     most_of_one_object: usize,
@@ -45,7 +45,7 @@ impl Writes {
         self.0.lock().total()
     }
 
-    /// The most at once so far, and the most of one object.
+    /// The largest total so far, and the largest for one object.
     fn most(&self) -> (usize, usize) {
         let counts = self.0.lock();
         (counts.most, counts.most_of_one_object)
@@ -78,7 +78,7 @@ impl Witness for Writes {
     fn came_late(&self, _: &str, _: &Request<Bytes>) {}
 }
 
-/// Apps of one ConfigMap each, as (path, text).
+/// Apps with one ConfigMap each, as (path, text).
 fn apps(count: usize) -> Vec<(String, String)> {
     let one = |number| {
         let name = format!("app-{number:02}");
@@ -96,7 +96,7 @@ fn fleet(apps: &[(String, String)]) -> Fleet {
     Fleet::new(&["bj1"], &files)
 }
 
-/// Whose every write of a ConfigMap is slow.
+/// Starts with slow writes of ConfigMaps.
 async fn start_slow(fleet: &Fleet) -> (Running, Arc<Writes>) {
     fleet.cluster("bj1").fail_next(RequestMatch::writes().resource("configmaps"), 1_000, Fault::Delay(SLOW));
     let writes = Arc::new(Writes::default());
@@ -110,7 +110,7 @@ async fn until_under_way(writes: &Writes, count: usize) {
     }
 }
 
-/// The Cluster file names another connection.
+/// The Cluster file changes to another connection.
 async fn reconnect(fleet: &Fleet, running: &Running, number: usize) -> Revision {
     let manifest = manifests::cluster("bj1").replace("bj1.kubeconfig", &format!("bj1-{number}.kubeconfig"));
     fleet.push(running, "Another connection", &[(BJ1, Some(&manifest))]).await
@@ -171,13 +171,13 @@ async fn replaced_connections_share_the_limit_of_tasks() {
     }
     running.converged(&revision).await;
     assert_eq!(writes.most(), (LIMIT, 1), "writes at once, and of one object");
-    // What was begun over the first connection is not repeated.
+    // Writes that started on the first connection are not repeated.
     let all = RequestMatch::writes().resource("configmaps");
     assert_eq!(fleet.cluster("bj1").count_requests(&all), 4 * LIMIT);
 }
 
 #[tokio::test(start_paused = true)]
-async fn apps_that_return_wait_for_their_task() {
+async fn re_added_apps_wait_for_their_task() {
     let apps = apps(2 * LIMIT);
     let fleet = fleet(&apps);
     let (running, writes) = start_slow(&fleet).await;

@@ -1,4 +1,4 @@
-//! Every type of workload, from the layers that the program ships to pods.
+//! All workload types, from shipped layers to pods.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn app(workload: &str, language: &str, run_type: &str) -> (String, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_shipped_layer_comes_to_healthy_objects() {
+async fn every_shipped_layer_becomes_healthy() {
     let mut files: BTreeMap<String, String> = BTreeMap::from([
         ("apps/kruise/app.yaml".to_owned(), objects("default", "kruise")),
         ("apps/kruise/objects/definition.yaml".to_owned(), kruise::definition("CloneSet")),
@@ -37,7 +37,7 @@ async fn every_shipped_layer_comes_to_healthy_objects() {
     let fleet = Fleet::new(&["bj1"], &files);
     let running = fleet.start().await;
     let cluster = fleet.cluster("bj1");
-    // All others are well, and these wait for the controller that OpenKruise would be.
+    // All others are healthy; these wait for the controller of OpenKruise.
     let waits = |it: &TargetReport| it.phase == TargetPhase::Progressing;
     let now = running
         .until("those of OpenKruise alone not healthy", |now| {
@@ -60,7 +60,7 @@ async fn every_shipped_layer_comes_to_healthy_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_version_of_a_job_is_a_new_job() {
+async fn new_version_creates_a_new_job() {
     let (name, text) = app("Job", "go", "task");
     let path = format!("apps/{name}/app.yaml");
     let fleet = Fleet::new(&["bj1"], &[(&path, &text)]);

@@ -14,7 +14,7 @@ use crate::support::wires::Wires;
 
 const A_WHILE: Duration = Duration::from_secs(120);
 
-/// Two apps, of which the next commit changes one and takes the other away.
+/// Two apps; the next commit changes one and removes the other.
 pub fn fleet(gitea: &Gitea) -> Fleet {
     let instance = gitea.instance().replace("spec: {", "spec: {caps: {deletes: 100, deletePercent: 100}, ");
     Fleet::new(
@@ -36,7 +36,7 @@ async fn start(fleet: &Fleet) -> (Running, WritePermit) {
     (running, permit)
 }
 
-/// Something to create, to change and to delete.
+/// Objects to create, change and delete.
 pub async fn push(fleet: &Fleet, running: &Running) -> Revision {
     let changes = [
         ("apps/stays/objects/map.yaml", Some(config_map("default", "stays", "second"))),
@@ -54,7 +54,7 @@ pub fn writes(fleet: &Fleet) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn revoked_permit_lets_no_write_out() {
+async fn revoked_permit_stops_all_writes() {
     let gitea = Gitea::start().await;
     let fleet = fleet(&gitea);
     let (running, permit) = start(&fleet).await;
@@ -71,7 +71,7 @@ async fn revoked_permit_lets_no_write_out() {
     assert!(matches!(ending, RunEnding::Stopped), "{ending:?}");
     assert_eq!((writes(&fleet), gitea.posts().len()), (before, posted));
 
-    // The next process does all of it.
+    // The next process applies everything.
     let (running, _) = start(&fleet).await;
     running.converged(&revision).await;
     gitea.until(&revision, "success").await;
@@ -79,7 +79,7 @@ async fn revoked_permit_lets_no_write_out() {
     running.stop().await;
 }
 
-/// A task looks up what is new to it before it writes: the permit is lost in between.
+/// A task looks up new objects before it writes: the permit is lost in between.
 #[tokio::test(start_paused = true)]
 async fn permit_lost_during_task_stops_its_writes() {
     let gitea = Gitea::start().await;
@@ -99,7 +99,7 @@ async fn permit_lost_during_task_stops_its_writes() {
     assert_eq!((writes(&fleet), gitea.posts().len()), (0, posted));
 }
 
-/// A stop takes only the permit to write to clusters: what was not said yet is still said.
+/// A stop revokes only the permit for cluster writes: pending statuses are still posted.
 #[tokio::test(start_paused = true)]
 async fn stop_still_posts_statuses() {
     let gitea = Gitea::start().await;

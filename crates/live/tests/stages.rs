@@ -1,4 +1,4 @@
-//! The stage files: they parse, and no two stages can be meant for the same pod by accident of a name.
+//! The stage files: they parse, and no two stages have one name.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers")]
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The tier itself: what other tests stand on. Two clusters and a Gitea, shared by all tests of this file.
+//! The live tier, the base of other tests. All tests of this file share two clusters and a Gitea.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers")]
 #![allow(clippy::explicit_write, reason = "past the test runner's capture")]
 
@@ -11,10 +11,10 @@ use live::{LiveCluster, LiveEnvironment, LiveSetup, Tier};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
-/// The failure is kept too: one failed start is enough.
+/// A failed start is stored too: one is enough.
 static TIER: OnceCell<Result<Option<LiveEnvironment>, String>> = OnceCell::const_new();
 
-/// Held by who needs the second cluster to answer, or not to.
+/// Held by a test that needs the second cluster to answer, or to be stopped.
 static SECOND_CLUSTER: Mutex<()> = Mutex::const_new(());
 
 async fn tier() -> Option<&'static LiveEnvironment> {
@@ -36,12 +36,12 @@ async fn start() -> Result<Option<LiveEnvironment>, live::Error> {
     Ok(Some(tier))
 }
 
-/// Past the test runner's capture.
+/// Printed past the test runner's capture.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").unwrap();
 }
 
-/// Asks until `probe` answers, and says what it saw last when it never does.
+/// Repeats `probe` until it succeeds; fails with its last error.
 async fn eventually<Answer>(what: &str, probe: impl AsyncFn() -> Result<Answer, String>) -> Answer {
     let begin = Instant::now();
     loop {
@@ -99,7 +99,7 @@ async fn a_deployment_becomes_available_on_every_cluster() {
 }
 
 #[tokio::test]
-async fn pods_fail_as_their_annotations_say() {
+async fn pods_fail_as_annotated() {
     let Some(tier) = tier().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("failures").await.unwrap();
@@ -247,9 +247,9 @@ async fn slow_pod_uses_its_whole_grace_period() {
 }
 
 #[tokio::test]
-async fn an_api_server_stops_and_comes_back() {
+async fn api_server_stops_and_starts_again() {
     let Some(tier) = tier().await else { return };
-    // The other cluster's own tests run meanwhile: a third would cost half a gigabyte.
+    // Tests of the other cluster run meanwhile: a third cluster would need half a gigabyte.
     let _second_cluster = SECOND_CLUSTER.lock().await;
     let cluster = tier.cluster(1);
     cluster.create_namespace("outage").await.unwrap();

@@ -18,7 +18,7 @@ async fn repeated_apply_changes_nothing() {
 }
 
 #[tokio::test]
-async fn ownership_is_written_as_the_server_writes_it() {
+async fn managed_fields_match_a_real_server() {
     let (_sandbox, client) = instant();
     let made = apply(&deployments(&client), "a", &deployment("web", 2, "web:1")).await.unwrap();
     let entry = made.managed_fields().iter().find(|entry| entry.manager.as_deref() == Some("a")).unwrap();
@@ -110,7 +110,7 @@ async fn an_apply_needs_a_manager_and_a_namespace() {
 }
 
 #[tokio::test]
-async fn metadata_alone_comes_back_from_a_patch() {
+async fn patch_can_return_metadata_only() {
     let (_sandbox, client) = instant();
     let api = config_maps(&client);
     let object = config_map("one", json!({"x": "1"}));

@@ -1,4 +1,4 @@
-//! A busy cluster runs the same way twice: every byte of every watch, every request.
+//! A busy cluster gives the same run twice: every byte of every watch, and every request.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -35,7 +35,7 @@ async fn send(sandbox: &Sandbox, method: Method, path: &str, body: &Value) -> Op
     answer.ok().map(|answer| answer.status())
 }
 
-/// Watches for ever; what was seen is kept by watch.
+/// Watches forever; stores the received bytes by watch.
 async fn watch(sandbox: Sandbox, number: usize, seen: Seen) {
     let path = format!("{}?watch=true&allowWatchBookmarks=true", WATCHED[number]);
     loop {
@@ -101,7 +101,7 @@ async fn hour(seed: u64) -> (Vec<Vec<u8>>, Vec<RequestRecord>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_gives_the_same_hour() {
+async fn same_seed_gives_same_requests_and_events() {
     let (first, second) = (hour(3).await, hour(3).await);
     let requests = first.1.iter().zip(&second.1).enumerate();
     assert_eq!(requests.into_iter().find(|(_, (left, right))| left != right), None);

@@ -1,8 +1,7 @@
-//! StatefulSets, DaemonSets, Jobs and CronJobs as a client sees them, state by state.
+//! Statuses of StatefulSets, DaemonSets, Jobs and CronJobs as a client sees them, in order.
 //!
-//! The sandbox alone, on a paused clock: the texts are what it does, kept so that a change of order
-//! is noticed. No real server is asked here; `contract::workloads` asks both for what must be the
-//! same. CronJobs are in no check of the contract.
+//! Only the sandbox, on a paused clock: the texts record its behaviour, so that a changed order is noticed.
+//! `contract::workloads` compares it with a real server. No check of the contract covers CronJobs.
 
 use std::time::{Duration, SystemTime};
 
@@ -40,7 +39,7 @@ fn counts(object: &Value, fields: &[&str]) -> String {
     )
 }
 
-/// `replicas ready available current updated`, and whether the update is over.
+/// `replicas ready available current updated`, and whether the update is complete.
 fn of_stateful_set(object: &Value) -> String {
     let fields = ["replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas"];
     let status = &object["status"];
@@ -93,7 +92,7 @@ fn workload(kind: &str, image: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_is_replaced_from_the_top() {
+async fn stateful_set_updates_highest_ordinal_first() {
     let (_sandbox, client) = with(options());
     let seen = Seen::of(&client, "apps", "StatefulSet", of_stateful_set).await;
     let api: Api<StatefulSet> = Api::default_namespaced(client.clone());
@@ -153,7 +152,7 @@ async fn a_stateful_set_is_replaced_from_the_top() {
     );
 }
 
-/// What a pod that has to be made again is made of, while an update is under way.
+/// Checks how a pod with this change is recreated during an update.
 async fn check_remade(change: Value, number: usize, expected: &str) {
     let (_sandbox, client) = with(options());
     let api: Api<StatefulSet> = Api::default_namespaced(client.clone());
@@ -288,7 +287,7 @@ async fn late_job_waits_for_its_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_job_goes_with_its_pods() {
+async fn expired_job_is_deleted_with_its_pods() {
     check_job(
         json!({}),
         json!({"completionMode": "Indexed", "ttlSecondsAfterFinished": 9}),
@@ -305,7 +304,7 @@ async fn an_expired_job_goes_with_its_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_of_another_manager_is_left_alone() {
+async fn externally_managed_job_is_not_changed() {
     check_job(json!({}), json!({"managedBy": "example.com/queue"}), &["0 0 0, 0+0 uncounted, 0 0"]).await;
 }
 
@@ -318,7 +317,7 @@ fn of_cron_job(object: &Value) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_starts_jobs_by_the_clock() {
-    // Half past an hour: its last run is over when it is counted.
+    // Half past an hour: its last run has ended when it is counted.
     let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_001_000);
     let (_sandbox, client) = with(SandboxOptions { epoch, ..options() });
     let seen = Seen::of(&client, "batch", "CronJob", of_cron_job).await;

@@ -1,4 +1,4 @@
-//! Custom kinds: from their definition to its end.
+//! Custom resources: from their definition to its deletion.
 
 use futures::StreamExt;
 use kube::api::{
@@ -50,7 +50,7 @@ fn has(object: &DynamicObject, kind: &str, status: &str, reason: &str) -> bool {
     conditions.iter().any(|one| one["type"] == kind && one["status"] == status && one["reason"] == reason)
 }
 
-/// Widgets with these fields, served.
+/// Defines widgets with these fields, and waits until they are served.
 async fn defined(client: &Client, spec: &Value) {
     let api = definitions(client);
     let new = definition("widgets", json!([version("v1", true, spec)]));
@@ -134,7 +134,7 @@ async fn taken_name_is_rejected_until_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_definition_goes_after_its_objects() {
+async fn deleted_definition_ends_after_its_objects() {
     let (_sandbox, client) = instant();
     let api = definitions(&client);
     defined(&client, &json!({})).await;
@@ -193,7 +193,7 @@ async fn rules_hold_for_every_write() {
     let (_sandbox, client) = instant();
     let small = json!([{"rule": "self < 5", "message": "too large"}]);
     let fixed = json!([{"rule": "self == oldSelf", "message": "is fixed"}]);
-    // What cannot be evaluated is accepted.
+    // An expression that cannot be evaluated is accepted.
     let odd = json!([{"rule": "self.unknownFunction()"}, {"rule": "self =="}]);
     let spec = json!({"size": {"type": "integer", "x-kubernetes-validations": small},
         "mode": {"type": "string", "default": "a", "x-kubernetes-validations": fixed},
@@ -228,7 +228,7 @@ async fn rules_hold_for_every_write() {
         (422, true),
         "{message}"
     );
-    // Another rule of the definition is taken up at once.
+    // A changed rule of the definition applies immediately.
     let larger = json!([version(
         "v1",
         true,
@@ -240,7 +240,7 @@ async fn rules_hold_for_every_write() {
     assert_eq!(refused(api.create(&PostParams::default(), &new("three", 9)).await).code, 422);
 }
 
-/// An object with a tree of so many levels; whether it is taken, and the same when it is read later.
+/// An object with a tree of this depth: whether it is accepted, and read back equal.
 async fn keeps_tree(client: &Client, levels: usize) -> bool {
     let tree = (0..levels).fold(json!({}), |inner, _| json!({"x": inner}));
     let api = widgets(client, "v1");
@@ -249,7 +249,7 @@ async fn keeps_tree(client: &Client, levels: usize) -> bool {
     if api.patch(&name, &PatchParams::apply("a"), &Patch::Apply(&new)).await.is_err() {
         return false;
     }
-    // at rest a cluster holds nothing but text
+    // a cluster at rest holds only text
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     let read = api.get(&name).await.unwrap();
     assert_eq!(read.data["spec"], new["spec"]);
@@ -267,7 +267,7 @@ async fn deep_objects_are_kept_or_refused() {
     assert!(!keeps_tree(&client, 200).await);
 }
 
-/// As on a real server: who watches a kind is not left waiting for what never comes again.
+/// As on a real server: a watch of the kind does not wait for events that never come.
 #[tokio::test(start_paused = true)]
 async fn watches_end_with_the_definition() {
     let (_sandbox, client) = instant();
@@ -279,7 +279,7 @@ async fn watches_end_with_the_definition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn paths_to_replicas_may_not_be_endless() {
+async fn overlong_replica_paths_are_refused() {
     let (_sandbox, client) = instant();
     let mut scaled = version("v1", true, &json!({}));
     let path = |steps: usize| format!(".spec{}", ".a".repeat(steps));
@@ -293,7 +293,7 @@ async fn paths_to_replicas_may_not_be_endless() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_makes_no_other_kind() {
+async fn patch_cannot_change_the_kind() {
     let (_sandbox, client) = instant();
     defined(&client, &json!({"size": {"type": "integer"}})).await;
     let api = widgets(&client, "v1");

@@ -1,5 +1,5 @@
-//! What the server writes into objects that do not say it: every leaf as a kube-apiserver 1.36
-//! answered to a dry run (`tests/golden/defaults`, one file for each kind).
+//! Values that the server adds to objects: every leaf of a kube-apiserver 1.36's response to a dry run
+//! (`tests/golden/defaults`, one file for each kind).
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ async fn created(client: &Client, case: &Value) -> Value {
     client.request(request).await.unwrap_or_else(|error| panic!("{}: {error}", case["said"]))
 }
 
-/// Without what no two servers share.
+/// Without fields that differ between servers.
 fn normal(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -69,7 +69,7 @@ fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// What servers draw by lot, or by their own clock.
+/// Random and time-dependent values of servers.
 fn shared(path: &str, leaf: &str) -> String {
     let is_drawn = path.ends_with("odePort")
         || path.ends_with("Time") && leaf.contains("TIME")

@@ -1,4 +1,4 @@
-//! Discovery, legacy and aggregated, gives the same kinds.
+//! Legacy and aggregated discovery return the same kinds.
 
 use kube::discovery::{Discovery, Scope};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn an_old_server_has_no_aggregated_discovery() {
 }
 
 #[tokio::test]
-async fn the_version_is_the_one_asked_for() {
+async fn server_has_the_requested_version() {
     let (_sandbox, client) = instant();
     let version = client.apiserver_version().await.unwrap();
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));

@@ -1,4 +1,4 @@
-//! Numbers at the edge of what an object may say: the controllers survive them all.
+//! Extreme numbers in objects: the controllers survive them.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn minute() {
     tokio::time::sleep(Duration::from_secs(60)).await;
 }
 
-/// Controllers that a panic ended make no more pods.
+/// A panicked controller creates no more pods.
 async fn check_alive(client: &Client) {
     let api = deployments(client);
     apply(&api, "a", &deployment("alive", 1, "alive:1")).await.unwrap();
@@ -40,7 +40,7 @@ fn pod(name: &str, spec: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_period_without_end() {
+async fn endless_grace_period_is_survived() {
     let (_sandbox, client) = cluster();
     let api: Api<Pod> = Api::default_namespaced(client.clone());
     let mut slow = pod("slow", json!({"terminationGracePeriodSeconds": i64::MAX}));
@@ -61,7 +61,7 @@ async fn a_grace_period_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_and_clocks_without_end() {
+async fn endless_jobs_and_times_are_survived() {
     let (_sandbox, client) = cluster();
     let api: Api<Job> = Api::default_namespaced(client.clone());
     let template =
@@ -93,7 +93,7 @@ async fn jobs_and_clocks_without_end() {
         .collect();
     assert_eq!(of_crons.len(), 1, "{of_crons:?}");
     assert!(of_crons[0].starts_with("odd-"));
-    // what only controllers write may be written by others too
+    // clients may write fields that only controllers write
     let lie = Patch::Merge(json!({"status": {"completedIndexes": format!("0-{}", i64::MAX)}}));
     let indexed = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "indexed"},
         "spec": {"completionMode": "Indexed", "completions": 2, "suspend": true, "template": template}});
@@ -106,7 +106,7 @@ async fn jobs_and_clocks_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shares_and_annotations_without_bounds() {
+async fn unbounded_percentages_and_annotations_are_survived() {
     let (_sandbox, client) = cluster();
     let api = deployments(&client);
     let mut web = deployment("web", 3, "web:1");
@@ -148,7 +148,7 @@ async fn shares_and_annotations_without_bounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_any_machine_has() {
+async fn excessive_resources_are_survived() {
     let (_sandbox, client) = cluster();
     let quotas: Api<ResourceQuota> = Api::default_namespaced(client.clone());
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "all"},
@@ -183,7 +183,7 @@ async fn million_replicas_are_created_in_batches() {
             "containers": [{"name": "main", "image": "job:1"}]}}}});
     apply(&job, "a", &many).await.unwrap();
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    // others get a turn after each look of a controller
+    // other tasks run after each pass of a controller
     let mut made = 0;
     for _ in 0..100 {
         made = pods.list(&ListParams::default()).await.unwrap().items.len();

@@ -1,7 +1,7 @@
-//! Pods that fail, in the words of a kubelet and a scheduler.
+//! Failing pods, with the texts of a kubelet and a scheduler.
 //!
-//! The sandbox alone: no real kubelet is asked, here or in the contract (the kubelets of the live tier
-//! are played too), so reasons, back-offs and messages are as true as whoever wrote them down.
+//! Only the sandbox: neither these tests nor the contract use a real kubelet (those of the live tier are simulated too), so
+//! reasons, back-offs and messages are as correct as their source.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn options() -> SandboxOptions {
     }
 }
 
-/// `phase`, then of each container what it does, its restarts, and how it ended before.
+/// `phase`, and for each container its state, restarts and last termination.
 fn of_pod(object: &Value) -> String {
     let status = &object["status"];
     let mut parts = vec![status["phase"].as_str().unwrap_or("").to_owned()];
@@ -102,7 +102,7 @@ async fn a_crash_loop_backs_off_longer_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn out_of_memory() {
+async fn out_of_memory_kill_is_reported() {
     check(
         failing("oom"),
         &[
@@ -120,13 +120,13 @@ async fn out_of_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn never_ready() {
+async fn never_ready_pod_stays_unready() {
     check(failing("readiness"), &["Pending", "Pending, main ContainerCreating 0", "Running, main running 0"])
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn evicted_by_its_node() {
+async fn node_eviction_is_reported() {
     check(failing("evict"), &["Pending", "Pending, main ContainerCreating 0", "Failed, main Error 0"]).await;
 }
 
@@ -180,7 +180,7 @@ async fn check_unschedulable(pod: Value, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_node_will_do() {
+async fn unschedulable_pod_reports_its_reason() {
     let mut big = pod(json!({}));
     big["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "100"}});
     let expected = "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
@@ -207,9 +207,9 @@ async fn scheduling_gate_holds_a_pod_until_removed() {
     assert_eq!(api.get("one").await.unwrap().status.unwrap().phase.as_deref(), Some("Running"));
 }
 
-/// Pods tell when their time is over, not when somebody asked for it.
+/// The deletion timestamp is the end of the grace period, not the time of the delete.
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_ends_says_when() {
+async fn deletion_timestamp_is_end_of_grace_period() {
     let (_sandbox, client) = with(options());
     let api = make(&client, pod(json!({"sim.tutti.dev/slow-terminate": "true"}))).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -224,7 +224,7 @@ async fn a_pod_that_ends_says_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_end_takes_the_whole_grace_period() {
+async fn slow_pod_uses_its_whole_grace_period() {
     let (_sandbox, client) = with(options());
     let api = make(&client, pod(json!({"sim.tutti.dev/slow-terminate": "true"}))).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -244,7 +244,7 @@ async fn a_slow_end_takes_the_whole_grace_period() {
     );
 }
 
-/// `reason xcount: message` of the events about a pod, in the order in which they were first told.
+/// `reason xcount: message` of a pod's events, in the order of their first occurrence.
 async fn events(client: &Client) -> Vec<String> {
     let api: Api<Event> = Api::default_namespaced(client.clone());
     let mut events = api.list(&ListParams::default()).await.unwrap().items;
@@ -272,7 +272,7 @@ async fn pod_lifecycle_events_expire() {
             "Failed x3: Error: ImagePullBackOff"
         ]
     );
-    // with nothing left to tell, nothing is kept
+    // without events nothing is stored
     let api: Api<Pod> = Api::default_namespaced(client.clone());
     api.delete("one", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2 * 3600)).await;

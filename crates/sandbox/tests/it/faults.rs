@@ -1,4 +1,4 @@
-//! Clusters that are down, requests that fail.
+//! Unreachable clusters and failing requests.
 
 use futures::StreamExt;
 use kube::api::{PostParams, WatchParams};
@@ -48,7 +48,7 @@ async fn planned_faults_apply_once() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_hides_a_write_that_happened() {
+async fn lost_response_hides_a_successful_write() {
     let (sandbox, client) = instant();
     let api = config_maps(&client);
     let make = |name: &str| serde_json::from_value(config_map(name, json!({}))).unwrap();

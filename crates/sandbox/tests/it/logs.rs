@@ -1,4 +1,4 @@
-//! What containers wrote, as a kubelet tells it.
+//! Container logs, as a kubelet returns them.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! What stands around workloads: endpoints, budgets, autoscalers, claims, quotas, namespaces, nodes.
+//! Controllers beside workloads: endpoints, budgets, autoscalers, claims, quotas, namespaces, nodes.
 //!
-//! The sandbox alone. Of these only endpoints, deletion of namespaces and garbage collection are in
-//! the contract; the rest follows the source of kube-controller-manager 1.36 and is not compared.
+//! Only the sandbox. The contract covers endpoints, deletion of namespaces and garbage collection; the rest follows
+//! the source of kube-controller-manager 1.36 and is not compared.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn typed<K: serde::de::DeserializeOwned>(object: Value) -> K {
     serde_json::from_value(object).unwrap()
 }
 
-/// Of each endpoint `ready serving terminating`.
+/// `ready serving terminating` of each endpoint.
 fn of_slice(object: &Value) -> String {
     let endpoints = object["endpoints"].as_array().cloned().unwrap_or_default();
     let one = |endpoint: &Value| {
@@ -59,7 +59,7 @@ async fn endpoints_follow_readiness() {
     seconds(9).await;
     apply(&deployments(&client), "a", &deployment("web", 1, "web:1")).await.unwrap();
     seconds(9).await;
-    // the service without pods comes from the start of the cluster
+    // the service without pods exists from the start
     let lines: Vec<String> = seen.lines().into_iter().filter(|line| line != "1: ").collect();
     assert_eq!(
         lines,
@@ -118,7 +118,7 @@ async fn unhealthy_pod_may_be_evicted() {
     };
     apply(&budgets, "a", &budget(json!("IfHealthyBudget"))).await.unwrap();
     seconds(30).await;
-    // one that has ended disrupts nobody
+    // the eviction of a pod that has ended is no disruption
     pods.evict("once", &Default::default()).await.unwrap();
     let names = pod_names(&client).await;
     let status = refused(pods.evict(&names[0], &Default::default()).await);
@@ -248,7 +248,7 @@ async fn an_autoscaler_writes_the_scale() {
     }
 }
 
-/// Reasons of an autoscaler's conditions, and what it desires.
+/// Reasons of an autoscaler's conditions, and its desired replicas.
 async fn said_of(scalers: &Api<HorizontalPodAutoscaler>, name: &str) -> String {
     let scaler = serde_json::to_value(scalers.get(name).await.unwrap()).unwrap();
     let conditions = scaler["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -356,7 +356,7 @@ async fn a_claim_in_use_waits() {
     assert!(claims.get_opt("data").await.unwrap().is_none());
 }
 
-/// Reasons of the conditions, and what remains.
+/// Reasons of the conditions, and the remaining content.
 fn of_namespace(object: &Value) -> String {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let said: Vec<&str> = conditions

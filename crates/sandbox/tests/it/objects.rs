@@ -24,7 +24,7 @@ async fn a_created_object_has_identity_and_owner() {
 }
 
 #[tokio::test]
-async fn refusals_carry_the_servers_words() {
+async fn refusals_have_the_servers_messages() {
     let (_sandbox, client) = instant();
     let api = config_maps(&client);
     let post = PostParams::default();
@@ -116,7 +116,7 @@ async fn immutable_fields_stay() {
 }
 
 #[tokio::test]
-async fn a_sealed_config_map_stays() {
+async fn immutable_config_map_cannot_change() {
     let (_sandbox, client) = instant();
     let api = config_maps(&client);
     let mut sealed = config_map("one", json!({"a": "1"}));
@@ -234,7 +234,7 @@ async fn finalizers_hold_a_deleted_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_takes_its_content_along() {
+async fn namespace_deletion_deletes_its_content() {
     let (_sandbox, client) = instant();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &typed(json!({"metadata": {"name": "team"}}))).await.unwrap();

@@ -1,4 +1,4 @@
-//! Fault plans: what strikes, and that one seed gives one run.
+//! Fault plans: the requests that they affect, and equal runs for equal seeds.
 
 use std::time::{Duration, SystemTime};
 
@@ -45,7 +45,7 @@ async fn requests_fail_as_planned() {
         (Fault::invalid("no"), 422),
     ] {
         sandbox.set_faults(&failing(fault));
-        // the client itself tries 429 and 503 again
+        // the client itself retries 429 and 503
         assert_eq!(refused(write(&client, "one", "1").await).code, code);
         assert!(struck(&sandbox, &code.to_string()) > 0);
     }
@@ -98,7 +98,7 @@ async fn lists_are_stale() {
     assert_eq!(revision(list.metadata.resource_version) + 5, revision(live.metadata.resource_version));
 }
 
-/// What a watch of ConfigMaps says in two minutes while one object is written every ten seconds.
+/// Events of a watch of ConfigMaps in two minutes, while one object is written every ten seconds.
 async fn watched(trouble: FaultEffect, bookmarks: bool) -> Vec<String> {
     let (sandbox, client) = instant();
     sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(RequestMatch::any().verb("watch"), trouble)));
@@ -128,7 +128,7 @@ async fn watched(trouble: FaultEffect, bookmarks: bool) -> Vec<String> {
     said
 }
 
-/// What a streamed list of three ConfigMaps tells before it breaks.
+/// Objects that a streamed list of three ConfigMaps returns before it breaks.
 async fn torn(most: u64, seed: u64) -> usize {
     let (sandbox, client) = instant();
     for name in ["one", "two", "three"] {
@@ -151,7 +151,7 @@ async fn torn(most: u64, seed: u64) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_breaks_in_its_middle() {
+async fn torn_list_breaks_in_the_middle() {
     assert_eq!(torn(0, 1).await, 0);
     let mut found = std::collections::BTreeSet::new();
     for seed in 0..20 {
@@ -168,7 +168,7 @@ async fn watches_are_disturbed() {
     assert_eq!(watched(FaultEffect::WatchSilent { shortest, longest }, false).await, ["0", "1", "2"]);
     let twice = watched(FaultEffect::DuplicateEvents { per_mille: 1000 }, false).await;
     assert_eq!(twice[..4], ["0", "0", "1", "1"]);
-    // the first comes with what is there already
+    // the first event has the existing object
     let place = |said: &[String]| (1..said.len()).find(|at| said[*at] == "bookmark").unwrap();
     let calm = watched(FaultEffect::LateBookmarks { by: Duration::ZERO }, true).await;
     let late = watched(FaultEffect::LateBookmarks { by: seconds(30) }, true).await;
@@ -176,7 +176,7 @@ async fn watches_are_disturbed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_is_away_for_a_while() {
+async fn cluster_is_down_for_a_while() {
     let (sandbox, client) = instant();
     sandbox.set_faults(&FaultPlan::new(1).down(seconds(10)..seconds(20)));
     let mut reached = Vec::new();
@@ -229,7 +229,7 @@ async fn webhooks_change_written_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_is_off() {
+async fn clock_skew_shifts_timestamps() {
     let options = SandboxOptions { epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::instant("test") };
     let (sandbox, client) = with(options);
     sandbox.set_faults(&FaultPlan::new(1).event(SECOND, PlannedClusterEvent::Skew(3600)));
@@ -239,7 +239,7 @@ async fn a_clock_is_off() {
     assert_eq!(time, "1970-01-01T01:00:02Z");
 }
 
-/// What a run under a random plan looks like from outside, request by request.
+/// Requests of a run under a random plan, as a client sees them.
 async fn run(seed: u64) -> (String, u64) {
     let options = SandboxOptions { seed, epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::default() };
     let (sandbox, client) = with(options);
@@ -270,9 +270,9 @@ async fn one_seed_gives_the_same_faults() {
     assert!(strikes > 20, "{strikes}");
 }
 
-/// A rule for every request disturbs only the watches among them.
+/// A rule for all requests disturbs only the watches among them.
 #[tokio::test(start_paused = true)]
-async fn answers_that_are_no_watch_come_whole() {
+async fn watch_faults_affect_only_watches() {
     let (sandbox, client) = instant();
     let (shortest, longest) = (Duration::ZERO, Duration::ZERO);
     for trouble in [

@@ -1,5 +1,5 @@
-//! What the server refuses: code, message and causes as a kube-apiserver 1.36 answered to a dry run
-//! (`tests/golden/refusals`, one file for each kind).
+//! Refusals: code, message and causes of a kube-apiserver 1.36 for a dry run (`tests/golden/refusals`, one file for each
+//! kind).
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn text_of(case: &Value) -> &str {
     case["message"].as_str().unwrap()
 }
 
-/// The server looks at maps in an order of its own.
+/// The server iterates maps in a random order.
 fn sorted(message: &str) -> Vec<&str> {
     let mut words: Vec<&str> = message.split([',', ' ', '[', ']']).filter(|word| !word.is_empty()).collect();
     words.sort_unstable();

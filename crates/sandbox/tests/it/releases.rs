@@ -1,4 +1,4 @@
-//! Servers of older releases of Kubernetes.
+//! Servers of older Kubernetes releases.
 
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -29,7 +29,7 @@ async fn get(client: &Client, path: &str) -> Result<Value, u16> {
     })
 }
 
-/// Versions in which a release serves kinds that moved.
+/// Served versions of kinds that moved.
 async fn check_served(minor: u32, expected: &[&str]) {
     let (_sandbox, client) = running(minor);
     let found = Discovery::new(client.clone()).run().await.unwrap();
@@ -80,7 +80,7 @@ async fn old_releases_have_no_openapi_v3() {
 }
 
 #[tokio::test]
-async fn the_oldest_release_wants_the_protocol_of_ports() {
+async fn oldest_release_requires_port_protocol_in_apply() {
     let service = |port: Value| {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
             "spec": {"selector": {"app": "web"}, "ports": [port]}})

@@ -1,4 +1,4 @@
-//! Workloads under a paused clock.
+//! Deployments on a paused clock.
 
 use std::time::Duration;
 

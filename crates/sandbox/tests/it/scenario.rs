@@ -1,4 +1,4 @@
-//! How pods fare by a scenario.
+//! Pod failures by a scenario.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn pods(client: &Client) -> Vec<Pod> {
     Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default()).await.unwrap().items
 }
 
-/// Of every pod: ready or why not, and the restarts.
+/// For every pod: ready or the reason, and the restarts.
 async fn fates(client: &Client) -> Vec<String> {
     let fate = |pod: &Pod| {
         let status = pod.status.as_ref()?;
@@ -37,7 +37,7 @@ async fn fates(client: &Client) -> Vec<String> {
     fates
 }
 
-/// How the pods of a deployment fare after a minute and after ten.
+/// Pod states of a deployment after a minute and after ten.
 async fn check(rule: &str, after_a_minute: &[&str], after_ten: &[&str]) {
     let (_sandbox, client) = with(options(&format!("rules: [{rule}]")));
     apply(&deployments(&client), "a", &deployment("web", 3, "web:1")).await.unwrap();

@@ -1,4 +1,4 @@
-//! One seed gives one run.
+//! Equal seeds give equal runs.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use sandbox::SandboxOptions;
 
 use crate::support::{apply, deployment, deployments, with};
 
-/// Everything that a cluster holds after a rollout and a broken one, as text.
+/// All objects of a cluster after a rollout and a failed one, as text.
 async fn run(seed: u64) -> String {
     let options = SandboxOptions { seed, epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::default() };
     let (_sandbox, client) = with(options);

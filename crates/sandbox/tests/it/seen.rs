@@ -1,4 +1,4 @@
-//! What a client that watches the sandbox sees, state by state; the same for several tests.
+//! Statuses that a watching client sees, in order; shared by several tests.
 
 use std::sync::Arc;
 
@@ -9,9 +9,8 @@ use kube::{Api, Client};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// The states of the objects of one kind in the namespace `default`, in the order of the watch, a line
-/// each. A state that reads like the one before it is left out, whatever object that was of; what
-/// happens between the end of one watch and the next comes after it, for the history is kept.
+/// The states of objects of one kind in the namespace `default`, in watch order, one line each. A line equal to the
+/// previous one is left out, for any object. Events between two watches follow later, because the history is kept.
 pub struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
@@ -50,7 +49,7 @@ impl Seen {
         Self(seen)
     }
 
-    /// What was seen since the last call.
+    /// The lines since the last call.
     pub fn lines(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock())
     }

@@ -1,8 +1,8 @@
-//! What a client that watches sees of a rollout, state by state.
+//! Statuses of a rollout as a watching client sees them, in order.
 //!
-//! The sandbox alone, on a paused clock: the texts are what it does, kept so that a change of order
-//! is noticed. No real server is asked here; it takes its steps at other times and often two at once.
-//! What must be the same on both (reasons, bounds, how it ends) is asked in `contract::workloads`.
+//! Only the sandbox, on a paused clock: the texts record its behaviour, so that a changed order is noticed. A real server
+//! takes its steps at other times, and often two at once. `contract::workloads` compares what must be equal: reasons,
+//! bounds and the final state.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn of_deployment(object: &Value) -> String {
     .to_owned()
 }
 
-/// Pods end faster than they start, so that no two things happen at the same instant.
+/// Pods end faster than they start, so no two events happen at the same instant.
 fn options() -> SandboxOptions {
     SandboxOptions {
         pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
@@ -115,7 +115,7 @@ async fn a_deployment_is_created_updated_and_rolled_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recreated_deployment_is_away_meanwhile() {
+async fn recreated_deployment_is_unavailable_meanwhile() {
     let (_sandbox, client) = with(options());
     let seen = Seen::of(&client, "apps", "Deployment", of_deployment).await;
     let api = deployments(&client);

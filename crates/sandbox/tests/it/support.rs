@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use sandbox::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
-/// A cluster whose pods are ready at once, and a client of it.
+/// A cluster whose pods are ready immediately, and its client.
 pub fn instant() -> (Sandbox, Client) {
     with(SandboxOptions::instant("test"))
 }

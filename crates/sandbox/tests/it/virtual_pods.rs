@@ -1,4 +1,4 @@
-//! Clusters whose pods nobody sees.
+//! Clusters with virtual pods.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::support::{apply, deployment, deployments, refused, with};
 
 fn options(pods: PodMode) -> SandboxOptions {
-    // other draws of the seed shall not matter
+    // other random numbers of the seed must not matter
     let pod_start = (Duration::from_secs(2), Duration::from_secs(2));
     SandboxOptions { pods, pod_start, epoch: SystemTime::UNIX_EPOCH, ..SandboxOptions::default() }
 }
@@ -30,7 +30,7 @@ async fn minute(pods: PodMode, objects: &[Value]) -> Vec<String> {
             .await
             .unwrap();
     }
-    // looks between the moments when something happens
+    // reads between the instants of events
     tokio::time::sleep(Duration::from_millis(250)).await;
     let mut seen = Vec::new();
     for _ in 0..120 {
@@ -70,7 +70,7 @@ async fn workload_status_matches_stored_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sets_and_jobs_too() {
+async fn status_of_sets_and_jobs_matches_too() {
     let mut set = deployment("db", 3, "db:1");
     set["kind"] = json!("StatefulSet");
     set["spec"]["serviceName"] = json!("db");

@@ -1,4 +1,4 @@
-//! Watches, through the watcher of kube.
+//! Watches through kube's watcher.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::support::{apply, config_map, config_maps, instant};
 
-/// The next event that says something, in words.
+/// The next event with an object, as text.
 async fn next<K: Resource>(events: &mut (impl Stream<Item = watcher::Result<Event<K>>> + Unpin)) -> String {
     let event = tokio::time::timeout(Duration::from_secs(60), events.next()).await.unwrap().unwrap().unwrap();
     match event {
@@ -41,7 +41,7 @@ async fn check(config: Config) {
     apply(&api, "a", &config_map("other", json!({}))).await.unwrap();
     apply(&api, "a", &labelled(json!({"x": "2"}))).await.unwrap();
     assert_eq!(next(&mut events).await, "set one");
-    // without the label it is gone for this watch
+    // without the label it is deleted for this watch
     apply(&api, "a", &config_map("one", json!({"x": "2"}))).await.unwrap();
     assert_eq!(next(&mut events).await, "gone one");
     apply(&api, "a", &labelled(json!({"x": "2"}))).await.unwrap();
@@ -75,9 +75,9 @@ async fn metadata_only() {
     assert_eq!(next(&mut events).await, "set one");
 }
 
-/// A watch that lost its history starts over and ends with the same objects.
+/// A watch whose history was compacted starts over and has the same objects in the end.
 #[tokio::test(start_paused = true)]
-async fn compaction_and_cuts_are_survived() {
+async fn watcher_survives_compaction_and_cuts() {
     let (sandbox, client) = instant();
     let api = config_maps(&client);
     let (store, writer) = kube::runtime::reflector::store::<ConfigMap>();
@@ -110,7 +110,7 @@ async fn compaction_and_cuts_are_survived() {
     reflecting.abort();
 }
 
-/// How many bookmarks a watch gets in three minutes in which nothing happens.
+/// Number of bookmarks that a watch gets in three minutes without changes.
 async fn bookmarks(api: &Api<ConfigMap>, from: &str) -> usize {
     let mut events = Box::pin(api.watch(&WatchParams::default(), from).await.unwrap());
     let until = tokio::time::Instant::now() + Duration::from_secs(180);
@@ -121,9 +121,9 @@ async fn bookmarks(api: &Api<ConfigMap>, from: &str) -> usize {
     count
 }
 
-/// A bookmark of today would take the client back behind what it says to have seen.
+/// A current bookmark would take the client back behind its own resource version.
 #[tokio::test(start_paused = true)]
-async fn a_watch_from_the_future_gets_no_bookmarks() {
+async fn watch_from_future_revision_gets_no_bookmarks() {
     let (_sandbox, client) = instant();
     let api = config_maps(&client);
     tokio::time::sleep(Duration::from_secs(60)).await;

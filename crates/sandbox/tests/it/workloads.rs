@@ -1,4 +1,4 @@
-//! StatefulSets, DaemonSets, Jobs, services, claims under a paused clock.
+//! StatefulSets, DaemonSets, Jobs, services and claims on a paused clock.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn workload(kind: &str, image: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_goes_in_order() {
+async fn stateful_set_scales_in_order() {
     let (_sandbox, client) = with(SandboxOptions::default());
     let api: Api<StatefulSet> = Api::default_namespaced(client.clone());
     let mut object = workload("StatefulSet", "db:1");
@@ -111,7 +111,7 @@ async fn jobs_complete_or_fail() {
     apply(&api, "a", &job("good", json!({}))).await.unwrap();
     let good = until(&api, "good", |job| is_true(job, "Complete")).await;
     assert_eq!(good.status.unwrap().succeeded, Some(1));
-    // applied again, nothing changes and nothing runs
+    // applied again, nothing changes and no pod starts
     let again = apply(&api, "a", &job("good", json!({}))).await.unwrap();
     assert_eq!(again.metadata.generation, Some(1));
 
@@ -121,7 +121,7 @@ async fn jobs_complete_or_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_knows_its_ready_pods() {
+async fn service_endpoints_have_ready_pods() {
     let (_sandbox, client) = with(SandboxOptions::default());
     let services: Api<Service> = Api::default_namespaced(client.clone());
     let service = json!({"apiVersion": "v1", "kind": "Service",
@@ -139,7 +139,7 @@ async fn a_service_knows_its_ready_pods() {
     assert_eq!(ready, [true, true]);
     let web = serde_json::to_value(services.get("web").await.unwrap()).unwrap();
     assert!(web["status"]["loadBalancer"]["ingress"][0]["ip"].is_string());
-    // and the address does not come back as a change
+    // and the address is no change
     let again = apply(&services, "a", &service).await.unwrap();
     assert_eq!(json!(again.resource_version()), web["metadata"]["resourceVersion"]);
 }

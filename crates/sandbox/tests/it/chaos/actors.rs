@@ -1,4 +1,4 @@
-//! Those who write.
+//! Clients that write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::draw::Draw;
 use crate::support::{config_map, deployment};
 
-/// The log of a run: who did what when, and what came of it.
+/// The log of a run: each action with its time and result.
 #[derive(Clone)]
 pub struct Log {
     started: Instant,
@@ -37,8 +37,7 @@ impl Log {
     }
 }
 
-/// What a writer was promised: the last value that was accepted, and those of later writes whose
-/// answer was lost.
+/// Values that a writer may find later: the last accepted one, and those of later writes with a lost response.
 pub struct Promise {
     pub allowed: BTreeSet<String>,
 }
@@ -57,7 +56,7 @@ pub fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
     Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind))
 }
 
-/// The outcome in a word, without what differs from wording to wording.
+/// The result in one word, without wording that differs.
 fn outcome<T>(result: &kube::Result<T>) -> String {
     match result {
         Ok(_) => "ok".to_owned(),
@@ -77,7 +76,7 @@ const SCENARIOS: &[&str] = &[
 ];
 
 impl Actor {
-    /// Works until the end; the values that its own ConfigMap may have then.
+    /// Works until the end; returns the values that its own ConfigMap may have then.
     pub async fn work(mut self) -> (&'static str, Promise) {
         let mut promise = Promise { allowed: [String::new()].into() };
         let mut round = 0;
@@ -111,7 +110,7 @@ impl Actor {
         self.log.say(&format!("{} round {round}: {}", self.name, outcome(&result)));
     }
 
-    /// Two managers: one says images, the other labels; both say data of the same ConfigMaps.
+    /// Two managers: one applies images, the other labels; both apply data of the same ConfigMaps.
     async fn apply(&mut self) -> (String, String) {
         let number = self.draw.below(3);
         let mut parameters = PatchParams::apply(self.name);
@@ -134,7 +133,7 @@ impl Actor {
         (format!("apply {kind} {name} force={}", parameters.force), outcome(&result))
     }
 
-    /// Reads, changes, writes back what it read.
+    /// Reads an object, changes it, and writes it back.
     async fn update(&mut self) -> (String, String) {
         let name = format!("data-{}", self.draw.below(3));
         let api = api(&self.client, "", "ConfigMap");

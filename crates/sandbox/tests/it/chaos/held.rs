@@ -1,13 +1,13 @@
-//! What must hold of a cluster at rest.
+//! Invariants of a cluster at rest.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Every managed field exists; the first that does not.
+/// The first managed field that does not exist.
 pub fn unowned_field(object: &Value) -> Option<String> {
     let entries = object["metadata"]["managedFields"].as_array()?;
-    // a binding takes the message away behind the back of the scheduler that owned it, also on real servers
+    // a binding removes the message that the scheduler owns, on real servers too
     let tracked = |entry: &&Value| entry["manager"] != "kube-scheduler";
     entries.iter().filter(tracked).find_map(|entry| {
         let fields = entry["fieldsV1"].as_object();
@@ -44,7 +44,7 @@ fn missing(fields: &Value, value: &Value) -> Option<String> {
     })
 }
 
-/// An object whose owner is not there.
+/// An object whose owner does not exist.
 pub fn orphan(objects: &[Value]) -> Option<String> {
     let uids: BTreeSet<&str> = objects.iter().filter_map(|one| one["metadata"]["uid"].as_str()).collect();
     objects.iter().find_map(|one| {
@@ -54,7 +54,7 @@ pub fn orphan(objects: &[Value]) -> Option<String> {
     })
 }
 
-/// A deployment that is not what it should be.
+/// A deployment whose status does not match its spec.
 pub fn unavailable(deployment: &Value) -> Option<String> {
     let (spec, status) = (&deployment["spec"], &deployment["status"]);
     let count = |field: &str| status[field].as_i64().unwrap_or(0);

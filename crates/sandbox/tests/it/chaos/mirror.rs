@@ -1,4 +1,4 @@
-//! Those who watch: kube-rs' watcher, and one that looks at every connection by itself.
+//! Watching clients: kube-rs' watcher, and one that checks every connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::runtime::watcher::{self, Config, Event};
 use parking_lot::Mutex;
 
-/// Names and revisions.
+/// Names and resource versions.
 pub type Objects = BTreeMap<String, String>;
 
-/// What a watching client holds, and what it saw that must not be.
+/// The objects that a watching client has, and the violations that it saw.
 #[derive(Clone, Default)]
 pub struct Mirror {
     pub objects: Arc<Mutex<Objects>>,
@@ -31,7 +31,7 @@ fn revision(text: &str) -> u64 {
     text.parse().unwrap_or_default()
 }
 
-/// As controllers do it.
+/// The watcher that controllers use.
 pub fn by_watcher(api: Api<DynamicObject>, streaming: bool) -> Mirror {
     let mirror = Mirror::default();
     let objects = mirror.objects.clone();
@@ -53,7 +53,7 @@ pub fn by_watcher(api: Api<DynamicObject>, streaming: bool) -> Mirror {
     mirror
 }
 
-/// By hand: on one connection revisions never go back.
+/// A manual watch: on one connection resource versions never decrease.
 pub fn by_hand(api: Api<DynamicObject>) -> Mirror {
     let mirror = Mirror::default();
     let kept = mirror.clone();
@@ -69,7 +69,7 @@ pub fn by_hand(api: Api<DynamicObject>) -> Mirror {
     kept
 }
 
-/// Watches from a revision until it must list again.
+/// Watches from a resource version until a new list is needed.
 async fn follow(api: &Api<DynamicObject>, mut from: String, mirror: &Mirror) {
     loop {
         let Ok(events) = api.watch(&WatchParams::default(), &from).await else { return };

@@ -1,7 +1,7 @@
-//! Chaos: writers, faults and scenarios by a seed, watched by reflectors, all in virtual time. When
-//! the faults end, everything must come to rest, and nothing that was promised may be lost.
+//! Chaos: seeded writers, faults and scenarios, observed by reflectors, in virtual time. After the faults the cluster must
+//! come to rest, and no accepted write may be lost.
 //!
-//! `TUTTI_CHAOS_SEEDS=500` runs more seeds, `TUTTI_SEED=7` replays one.
+//! `TUTTI_CHAOS_SEEDS=500` runs more seeds, `TUTTI_SEED=7` repeats one.
 
 mod actors;
 mod held;
@@ -10,7 +10,7 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// One run; its log, or what it broke.
+/// One run: its log, or the violated invariant.
 fn run(seed: u64) -> Result<String, String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();

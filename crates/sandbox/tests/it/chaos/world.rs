@@ -1,4 +1,4 @@
-//! One run.
+//! One run of chaos.
 
 use std::time::{Duration, SystemTime};
 

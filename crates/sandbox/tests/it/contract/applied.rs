@@ -1,4 +1,4 @@
-//! Server-side apply: what may be sent, and how other writes and subresources are recorded.
+//! Server-side apply: accepted requests, and how other writes and subresources are recorded.
 
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ pub async fn the_type_of_an_apply_must_be_right(probe: &mut Probe) {
 
 pub async fn unknown_fields_in_an_apply(probe: &mut Probe) {
     let one = probe.at(CORE, "podtemplates/one");
-    // one mistake at a time: of several a real server tells now one, now all
+    // one mistake at a time: of several a real server reports one or all
     let sent = object(
         "v1",
         "PodTemplate",
@@ -128,7 +128,7 @@ pub async fn other_writes_are_recorded_as_updates(probe: &mut Probe) {
     apply(probe, "a", &one, config(json!({"data": {"u": "3"}})), "/data").await;
 }
 
-/// A CronJob that nobody acts upon.
+/// A CronJob that no controller changes.
 pub async fn subresources_are_owned_apart(probe: &mut Probe) {
     let one = probe.at(BATCH, "cronjobs/one");
     let sent = |time: &str| {
@@ -285,7 +285,7 @@ pub async fn managed_fields_can_be_emptied(probe: &mut Probe) {
     }
 }
 
-/// The same on every target.
+/// The same numbers on every target.
 struct Draw(u64);
 
 impl Draw {
@@ -355,7 +355,7 @@ impl Draw {
     }
 }
 
-/// Random applies, forced and not, and updates: the answer of every step, and how each story ends.
+/// Random applies, forced and not, and updates: the response of every step, and the final objects.
 pub async fn random_applies(probe: &mut Probe) {
     for story in 1..=20 {
         let mut draw = Draw(story);

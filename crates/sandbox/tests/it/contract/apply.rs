@@ -1,4 +1,4 @@
-//! Server-side apply: whose fields these are, and what happens when two want one.
+//! Server-side apply: ownership of fields, and conflicts.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::probe::{APPLY, MERGE, Probe};
 const CORE: &str = "/api/v1";
 const APPS: &str = "/apis/apps/v1";
 
-/// A deployment that its controller leaves alone but for the status.
+/// A deployment whose controller changes only its status.
 fn deployment(spec: Value) -> Value {
     let mut out = object(
         "apps/v1",
@@ -131,7 +131,7 @@ pub async fn a_dropped_field_stays_for_whoever_else_holds_it(probe: &mut Probe) 
     let one = posted(probe, "m", json!({"x": "1"})).await;
     apply(probe, "a", &one, config(json!({"data": {"x": "1", "y": "1"}})), "/data").await;
     apply(probe, "a", &one, config(json!({})), "/data").await;
-    // the parent is held by an update
+    // the parent is owned by an update
     let templates = probe.at(CORE, "podtemplates");
     let two = format!("{templates}/one");
     let containers = json!({"containers": [{"name": "main", "image": "nginx"}]});
@@ -141,7 +141,7 @@ pub async fn a_dropped_field_stays_for_whoever_else_holds_it(probe: &mut Probe) 
     };
     apply(probe, "a", &two, limits(json!({"cpu": "1"})), "/template/spec/containers").await;
     apply(probe, "a", &two, pod_template(json!({})), "/template/spec/containers").await;
-    // a container of another manager's is emptied but stays
+    // a container of another manager is emptied but stays
     apply(probe, "a", &two, pod_template(json!({"containers": [{"name": "side", "image": "b"}]})), "/none")
         .await;
     probe
@@ -262,7 +262,7 @@ pub async fn doubled_keys_are_refused(probe: &mut Probe) {
     apply(probe, "a", &one, sent.clone(), "/none").await;
     let without = pod_template(json!({"containers": [{"image": "a"}]}));
     apply(probe, "a", &one, without, "/none").await;
-    // an update may have them; an apply leaves them alone
+    // an update may have duplicates; an apply does not change them
     let path = probe.at(CORE, "podtemplates?fieldManager=m");
     probe.quiet().post(&path, sent).await;
     let env = |env: Value| pod_template(json!({"containers": [{"name": "main", "env": env}]}));

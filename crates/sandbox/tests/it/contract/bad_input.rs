@@ -1,4 +1,4 @@
-//! What no client should send.
+//! Requests that no client should send.
 
 use http::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Kinds that users define, what a server says it serves, and tables.
+//! Custom resources, discovery, and tables.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::probe::{MERGE, Probe};
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/// A definition of widgets in a group of this run's own; the group and the definition's name.
+/// A definition of widgets in a group of this run; returns the group, the definition's name and the definition.
 pub fn definition(probe: &mut Probe) -> (String, String, Value) {
     let group = format!("{}.example.com", probe.namespace());
     let name = format!("widgets.{group}");
@@ -208,7 +208,7 @@ pub async fn resources_of_the_groups(probe: &mut Probe) {
     probe.loud().show("/api", &json!([api.body["kind"], api.body["versions"]]));
 }
 
-/// `group/version resource verbs` of every resource and subresource, the custom groups left out.
+/// `group/version resource verbs` of every resource and subresource, without custom groups.
 fn aggregated(body: &Value, group_of_core: &str) -> Vec<String> {
     let mut out = Vec::new();
     let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -334,7 +334,7 @@ pub async fn tables_of_custom_objects(probe: &mut Probe) {
     probe.loud();
 }
 
-/// Real servers tell conflicts and can do no more: they know no way from a scale to the custom kind.
+/// Real servers report conflicts only: they have no mapping from a scale to the custom kind.
 pub async fn a_scale_of_a_custom_kind_is_not_applied(probe: &mut Probe) {
     let (served, definition) = defined(probe).await;
     let group = probe.namespace().to_owned();
@@ -367,7 +367,7 @@ pub async fn a_scale_of_a_custom_kind_is_not_applied(probe: &mut Probe) {
     probe.quiet().delete(&definition, None).await;
 }
 
-/// What a null becomes: by the schema of its field, and by the verb that writes it.
+/// Results of a null: by the schema of its field, and by the verb that writes it.
 pub async fn nulls_of_custom_objects(probe: &mut Probe) {
     let (group, name, mut definition) = definition(probe);
     let schema = "/spec/versions/0/schema/openAPIV3Schema";
@@ -407,7 +407,7 @@ pub async fn nulls_of_custom_objects(probe: &mut Probe) {
         let shown = if made.code == 201 { own_fields(&made.body) } else { made.body["message"].clone() };
         probe.loud().show(&format!("{fields} in a create"), &json!([made.code, shown]));
     }
-    // what is left of a map whose fields are said no more
+    // the rest of a map whose fields are no longer applied
     for (before, after) in [
         (json!({"map": {"a": "x"}}), json!({})),
         (json!({"map": {"a": "x"}}), json!({"map": {}})),
@@ -441,7 +441,7 @@ pub async fn nulls_of_custom_objects(probe: &mut Probe) {
         probe.quiet().delete(&one, None).await;
         probe.until_gone(&one).await;
     }
-    // a map that the schema does not have, by an entry that somebody wrote: with the map itself, and without
+    // a map outside the schema, through an entry of another manager: with the map itself, and without
     for entry in [json!({"f:other": {"f:a": {}}}), json!({"f:other": {".": {}, "f:a": {}}})] {
         let mut sent = object(&format!("{group}/v1"), "Widget", json!({"spec": {}, "other": {"a": "x"}}));
         probe.quiet().post(&served, sent.clone()).await;
@@ -454,7 +454,7 @@ pub async fn nulls_of_custom_objects(probe: &mut Probe) {
         probe.quiet().delete(&one, None).await;
         probe.until_gone(&one).await;
     }
-    // applied twice, it is the same
+    // a second apply gives the same
     let sent =
         object(&format!("{group}/v1"), "Widget", json!({"spec": {"nullable": null, "open": {"a": null}}}));
     apply(probe, "a", &one, sent.clone(), "/spec").await;

@@ -1,4 +1,4 @@
-//! What the server adds to what it is sent.
+//! Defaults that the server adds.
 
 use serde_json::{Value, json};
 

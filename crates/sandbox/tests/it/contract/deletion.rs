@@ -214,7 +214,7 @@ pub async fn a_namespace_ends_with_what_is_in_it(probe: &mut Probe) {
     probe.post(&format!("{namespace}/secrets?dryRun=All"), json!({"metadata": {"name": "late"}})).await;
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}});
     probe.apply("tester", &format!("{namespace}/configmaps/late"), config).await;
-    // the real controller waits five seconds before it looks: what is held is marked by then
+    // the real controller waits five seconds before it checks: held objects have their marks by then
     probe.until_gone(&format!("{namespace}/configmaps/free")).await;
     probe.patch(MERGE, &format!("{namespace}/configmaps/held"), json!({"data": {"may": "change"}})).await;
     let waiting = probe
@@ -330,7 +330,7 @@ pub async fn bad_options_of_a_collection_delete(probe: &mut Probe) {
     probe.delete(&format!("{services}?labelSelector=none"), None).await;
 }
 
-/// A pod on a node that is not there: nobody ends it.
+/// A pod on a node that does not exist: no kubelet ends it.
 pub async fn running_pods_are_given_time(probe: &mut Probe) {
     let path = probe.at(CORE, "pods");
     let node = probe.unique("no-such-node");

@@ -1,4 +1,4 @@
-//! Requests that only rehearse.
+//! Dry-run requests.
 
 use http::Method;
 use serde_json::json;

@@ -45,7 +45,7 @@ pub async fn jobs_follow_their_policies(probe: &mut Probe) {
         let end = probe.until(&format!("{path}/{name}"), is_done).await;
         let mut told = at_last(&end);
         if name.starts_with("has-") {
-            // pods beside those that are wanted may be done as well
+            // extra pods beside the required ones may be done as well
             for field in ["completedIndexes", "succeeded"] {
                 told["status"].as_object_mut().unwrap().remove(field);
             }
@@ -57,7 +57,7 @@ pub async fn jobs_follow_their_policies(probe: &mut Probe) {
     }
 }
 
-/// Without the name of a pod.
+/// Without the pod's name.
 fn unnamed(message: &str) -> String {
     match message.split_once("for pod ") {
         Some((before, rest)) => format!("{before}for pod {}", rest.split_once(' ').unwrap_or_default().1),

@@ -7,20 +7,20 @@ use serde::Deserialize;
 
 use super::Check;
 
-/// One line of an observation that the sandbox answers otherwise, and why.
+/// One line of an observation that differs in the sandbox, with the reason.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
     /// The name of the check.
     pub check: String,
-    /// The line as the real server answers it; empty when it has none there.
+    /// The line of the real server; empty if it has none.
     #[serde(default)]
     pub real: String,
-    /// The line as the sandbox answers it; empty when it has none there.
+    /// The line of the sandbox; empty if it has none.
     #[serde(default)]
     pub sandbox: String,
     pub reason: String,
-    /// The Kubernetes versions this was seen on.
+    /// The Kubernetes versions with this difference.
     pub versions: String,
 }
 
@@ -30,9 +30,9 @@ pub fn entries() -> Vec<Difference> {
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Takes the known differences of a check out of `(real, sandbox)` pairs of lines; what is left over is unknown.
+/// Removes the known differences of a check from `(real, sandbox)` pairs of lines; the remaining pairs are unknown.
 ///
-/// An entry that explains nothing is a failure too: the sandbox has become better than the ledger says.
+/// An entry that matches nothing is a failure too: the sandbox has improved.
 pub fn unexplained(check: &str, mut pairs: Vec<(String, String)>) -> Vec<String> {
     let mut left = Vec::new();
     for entry in entries().into_iter().filter(|entry| entry.check == check) {

@@ -11,7 +11,7 @@ use super::probe::{MERGE, Probe};
 
 const CORE: &str = "/api/v1";
 
-/// Secrets `a` to `e`: nobody else makes any.
+/// Secrets `a` to `e`: nothing else creates Secrets.
 async fn five(probe: &mut Probe) -> String {
     let path = probe.at(CORE, "secrets");
     for (name, parity) in [("a", "odd"), ("b", "even"), ("c", "odd"), ("d", "even"), ("e", "odd")] {
@@ -27,7 +27,7 @@ fn names(list: &Value) -> String {
     items.iter().filter_map(|item| item["metadata"]["name"].as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Lists, and writes down only the names or what was wrong.
+/// Lists, and records only the names or the error.
 async fn shown(probe: &mut Probe, path: &str) {
     let answer = probe.quiet().get(path).await;
     let query = path.split_once('?').map_or("", |(_, query)| query);
@@ -249,7 +249,7 @@ pub async fn field_selectors(probe: &mut Probe) {
     probe.get(&format!("{path}?fieldSelector=spec.nope=x")).await;
 }
 
-/// Which fields each kind offers.
+/// The supported field selectors of each kind.
 pub async fn field_selectors_of_kinds(probe: &mut Probe) {
     let fields = [
         "metadata.name",

@@ -1,14 +1,14 @@
 //! The contract with kube-apiserver.
 //!
-//! Each check is one function that sends requests through a [`Probe`](probe::Probe), which writes down what was asked
-//! and answered, with everything that differs from run to run (uids, times, resource versions, addresses) replaced.
-//! What a real server answered is kept in `tests/contract/observed/`; the sandbox must answer the same, line by line,
-//! but for what `tests/contract/ledger.yaml` names with its reason.
+//! Each check is one function that sends requests through a [`Probe`](probe::Probe). The probe records requests and
+//! responses, and replaces values that differ between runs (uids, times, resource versions, addresses). Responses of a real
+//! server are stored in `tests/contract/observed/`; the sandbox must give the same, line by line, except for the
+//! differences in `tests/contract/ledger.yaml`, each with its reason.
 //!
-//! - Every test run: each check on the sandbox, under a paused clock.
-//! - With the live tier: all checks on a real server as well; the observations must still be true.
-//!   `TUTTI_CONTRACT=write` writes them anew (`TUTTI_CONTRACT_SERVER=<kubeconfig>` uses a server that already runs,
-//!   `TUTTI_CONTRACT_ONLY=<text>` only the checks whose name has the text).
+//! - Every test run: each check on the sandbox, on a paused clock.
+//! - With the live tier: all checks on a real server too; the observations must still be true.
+//!   `TUTTI_CONTRACT=write` writes them (`TUTTI_CONTRACT_SERVER=<kubeconfig>` uses a running server,
+//!   `TUTTI_CONTRACT_ONLY=<text>` only checks whose name contains the text).
 
 mod ledger;
 mod normal;
@@ -36,7 +36,7 @@ mod workloads;
 use futures::future::BoxFuture;
 use probe::Probe;
 
-/// One question to an API server.
+/// One comparison of API servers.
 pub struct Check {
     /// Its number in the list of proposed checks; several functions may share one.
     pub number: u32,
@@ -44,7 +44,7 @@ pub struct Check {
     pub run: for<'p> fn(&'p mut Probe) -> BoxFuture<'p, ()>,
 }
 
-/// Declares the checks: each becomes a test on the sandbox, and one of the list for real servers.
+/// Declares the checks: each becomes a test on the sandbox, and an entry of the list for real servers.
 macro_rules! checks {
     ($($number:literal $module:ident::$name:ident,)*) => {
         pub const CHECKS: &[Check] = &[$(

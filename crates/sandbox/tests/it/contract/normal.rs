@@ -1,4 +1,4 @@
-//! What differs from run to run, replaced by names that do not.
+//! Replaces values that differ between runs by stable names.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,22 +11,22 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
 });
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").unwrap());
-/// What may be a revision inside a text.
+/// A possible resource version in a text.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d{3,}").unwrap());
-/// How far a server has come is no one's concern.
+/// The server's current resource version is random.
 static CURRENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"current: (RV#)?\d+").unwrap());
-/// The same of what it has forgotten.
+/// So is the oldest one that it has.
 static OLDEST: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"too old resource version: (\d+) \(\d+\)").unwrap());
-/// A revision of an object inside a query or a quoted object.
+/// A resource version in a query or a quoted object.
 static QUOTED: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(resourceVersion(?:=|\\*":\\*"))(\d{3,8})\b"#).unwrap());
-/// An object quoted whole, in an order of fields that is an encoder's own.
+/// A quoted object; the order of its fields depends on the encoder.
 static OBJECT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"Invalid value: "\{.*\}": "#).unwrap());
 /// Service and pod addresses.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+\b").unwrap());
 
-/// Numbers the strange values of one transcript in the order they are first seen.
+/// Numbers the variable values of one transcript in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub struct Normal {
     seen: BTreeMap<&'static str, Vec<String>>,
@@ -35,13 +35,13 @@ pub struct Normal {
 }
 
 impl Normal {
-    /// From now on `actual` is written as `shown`.
+    /// From now on `actual` is shown as `shown`.
     pub fn alias(&mut self, actual: &str, shown: &str) {
         self.aliases.push((actual.to_owned(), shown.to_owned()));
         self.aliases.sort_by_key(|(actual, _)| std::cmp::Reverse(actual.len()));
     }
 
-    /// Remembers the revision of an object that is not written down.
+    /// Records the resource version of an object that is not shown.
     pub fn meet(&mut self, object: &Value) {
         if object.get("items").is_none()
             && let Some(revision) = object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
@@ -64,11 +64,11 @@ impl Normal {
         self.revisions_in(text)
     }
 
-    /// The leaves of an answer, one line each: `.metadata.name "x"`.
+    /// The leaves of a response, one line each: `.metadata.name "x"`.
     pub fn leaves(&mut self, value: &Value) -> Vec<String> {
         let mut lines = Vec::new();
         let mut value = value.clone();
-        // the revision of a list is that of the whole server
+        // a list's resource version is that of the whole server
         if value.get("items").is_some_and(Value::is_array)
             && let Some(revision) = value.pointer_mut("/metadata/resourceVersion")
             && revision.as_str().is_some_and(|text| !text.is_empty())
@@ -130,7 +130,7 @@ impl Normal {
         }
     }
 
-    /// Revisions that were seen as such are known inside messages too.
+    /// Known resource versions are replaced in messages too.
     fn revisions_in(&self, text: String) -> String {
         let seen = self.seen.get("RV").map_or(&[][..], Vec::as_slice);
         let known = |found: &Captures<'_>| match seen.iter().position(|revision| *revision == found[0]) {
@@ -153,7 +153,7 @@ impl Normal {
     }
 }
 
-/// With the fields of every object in the order of their names.
+/// The fields of every object sorted by name.
 pub fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

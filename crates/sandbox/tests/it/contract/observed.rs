@@ -1,4 +1,4 @@
-//! The files of observations: what a real server answered.
+//! Files of observations: the responses of a real server.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn file(name: &str) -> PathBuf {
     folder().join(format!("{name}.txt"))
 }
 
-/// The lines a real server answered, without the header; `None` when it was never asked.
+/// The observed lines without the header; `None` without a file.
 pub fn read(name: &str) -> Option<Vec<String>> {
     let text = fs::read_to_string(file(name)).ok()?;
     Some(text.lines().skip(1).map(str::to_owned).collect())
@@ -27,7 +27,7 @@ pub fn write(name: &str, version: &str, lines: &[String]) {
     fs::write(file(name), format!("{HEADER}{version}.\n{}\n", lines.join("\n"))).unwrap();
 }
 
-/// No file without a check, no check without a file, no file without its header.
+/// Every check has a file with a header, and every file has a check.
 pub fn check_files(checks: &[Check]) {
     for check in checks {
         let text = fs::read_to_string(file(check.name)).unwrap_or_default();

@@ -1,16 +1,16 @@
-//! What an apply did, in few lines: the object without what every object has, and who owns which field.
+//! Short records of applies: the object without common fields, and the owners of its fields.
 
 use serde_json::{Map, Value, json};
 
 use super::probe::{Answer, Probe};
 
-/// Never of interest here.
+/// Fields that are never recorded.
 const DULL: &[&str] = &["uid", "creationTimestamp", "resourceVersion", "name", "namespace", "generation"];
 
-/// A controller that writes whenever it likes.
+/// A controller that writes at any time.
 const CONTROLLER: &str = "kube-controller-manager";
 
-/// An object that is applied: its type, its name, its fields.
+/// An object to apply: type, name and fields.
 pub fn object(api_version: &str, kind: &str, fields: Value) -> Value {
     let mut out = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "one"}});
     merge(&mut out, fields);
@@ -32,7 +32,7 @@ pub fn config(fields: Value) -> Value {
     object("v1", "ConfigMap", fields)
 }
 
-/// Who owns what, but for the controller: `{"a Apply v1": FieldsV1}`.
+/// Owners of fields, without the controller: `{"a Apply v1": FieldsV1}`.
 pub fn owners(object: &Value) -> Value {
     let mut out = Map::new();
     for entry in object["metadata"]["managedFields"].as_array().into_iter().flatten() {
@@ -52,7 +52,7 @@ pub fn owners(object: &Value) -> Value {
     Value::Object(out)
 }
 
-/// The fields that are an object's own, without its status.
+/// The specific fields of an object, without its status.
 pub fn own_fields(object: &Value) -> Value {
     let mut out = object.clone();
     if let Some(fields) = out.as_object_mut() {
@@ -67,7 +67,7 @@ pub fn own_fields(object: &Value) -> Value {
     out
 }
 
-/// Writes down an answer: a refusal with its causes, or the owners and the value at `pointer`.
+/// Records a response: a refusal with its causes, or the owners and the value at `pointer`.
 pub fn tell(probe: &mut Probe, what: &str, answer: &Answer, pointer: &str) {
     let body = &answer.body;
     let shown = match answer.code {
@@ -77,7 +77,7 @@ pub fn tell(probe: &mut Probe, what: &str, answer: &Answer, pointer: &str) {
             json!({"code": answer.code, "owners": owners(body), "is": value})
         }
         code => {
-            // the real server walks a map of managers: any order
+            // the real server iterates a map of managers: any order
             let mut causes = body["details"]["causes"].as_array().cloned().unwrap_or_default();
             causes.sort_by_key(|cause| format!("{}{}", cause["message"], cause["field"]));
             json!({"code": code, "reason": body["reason"], "message": body["message"], "causes": causes})
@@ -86,7 +86,7 @@ pub fn tell(probe: &mut Probe, what: &str, answer: &Answer, pointer: &str) {
     probe.show(what, &shown);
 }
 
-/// Applies, and tells what came of it.
+/// Applies, and records the result.
 pub async fn apply(probe: &mut Probe, manager: &str, path: &str, sent: Value, pointer: &str) -> Answer {
     let mut shown = sent.clone();
     if let Some(fields) = shown.as_object_mut() {

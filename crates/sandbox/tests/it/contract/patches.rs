@@ -116,7 +116,7 @@ pub async fn json_patches_that_do_not_fit(probe: &mut Probe) {
     probe.patch(JSON_PATCH, &one, json!(many)).await;
 }
 
-/// A CronJob that nobody acts upon, with two containers.
+/// A CronJob with two containers that no controller changes.
 async fn cron_job(probe: &mut Probe) -> String {
     let path = probe.at("/apis/batch/v1", "cronjobs");
     let containers = json!([
@@ -206,7 +206,7 @@ pub async fn strategic_patches_that_do_not_fit(probe: &mut Probe) {
     }
 }
 
-/// A custom kind with `status` and `scale`; its definition has the check's own name.
+/// A custom kind with `status` and `scale`; its definition is named after the check.
 async fn gadgets(probe: &mut Probe) -> (String, String) {
     let group = probe.unique("rest");
     let group = format!("{group}.example.com");
@@ -300,7 +300,7 @@ fn deployment(replicas: u32) -> Value {
             "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "nginx"}]}}}})
 }
 
-/// The deployment's own controller writes too: only what it never touches is shown.
+/// The deployment's controller writes too: only fields that it never changes are shown.
 pub async fn a_scale_changes_replicas_and_generation(probe: &mut Probe) {
     let path = probe.at(APPS, "deployments");
     let one = format!("{path}/one");

@@ -1,4 +1,4 @@
-//! Asks one API server and writes down what it answered.
+//! Sends requests to one API server and records the responses.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use tokio::time::Instant;
 use super::normal::{Normal, sorted};
 use super::watching::Watch;
 
-/// Longer than anything takes that a check waits for.
+/// Longer than any awaited change.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The headers that belong to an answer.
+/// Headers that are part of a response.
 const HEADERS: &[&str] = &["warning", "retry-after", "allow", "content-type"];
 
-/// Who writes when a request does not say.
+/// The user agent of requests without a field manager.
 const AGENT: &str = "tester/1.0 (contract)";
 
 pub const MERGE: &str = "application/merge-patch+json";
@@ -29,7 +29,7 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
-/// One check's hand on one server: a namespace of its own, and a transcript.
+/// A check's client for one server: its own namespace, and a transcript.
 pub struct Probe {
     client: Client,
     namespace: String,
@@ -37,14 +37,14 @@ pub struct Probe {
     normal: Normal,
     lines: Vec<String>,
     is_quiet: bool,
-    /// On the sandbox: what can go wrong there on purpose.
+    /// On the sandbox: for faults on purpose.
     pub sandbox: Option<Sandbox>,
 }
 
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,
-    /// The answer as JSON, or its text as a JSON string.
+    /// The response as JSON, or its text as a JSON string.
     pub body: Value,
 }
 
@@ -60,7 +60,7 @@ impl Answer {
 }
 
 impl Probe {
-    /// `suffix` keeps the names of this run apart from those of other runs on the same server.
+    /// `suffix` separates the names of this run from those of other runs on the same server.
     pub async fn new(client: Client, check: &str, suffix: &str) -> Self {
         let short: String = check.chars().filter(char::is_ascii_alphanumeric).take(50).collect();
         let namespace = format!("{short}-{suffix}");
@@ -110,7 +110,7 @@ impl Probe {
         unique
     }
 
-    /// A word that differs from run to run, as it shall be shown.
+    /// A variable word, and how it is shown.
     pub fn alias(&mut self, actual: &str, shown: &str) {
         self.normal.alias(actual, shown);
     }
@@ -121,7 +121,7 @@ impl Probe {
         self.lines.push(format!("# {text}"));
     }
 
-    /// A value in the transcript, under a label.
+    /// A value in the transcript, with a label.
     pub fn show(&mut self, label: &str, value: &Value) {
         let leaves = self.normal.leaves(value);
         let label = self.normal.text(label);
@@ -129,7 +129,7 @@ impl Probe {
         self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
     }
 
-    /// From here on nothing is written down, until [`loud`](Self::loud): for what only prepares a question.
+    /// Records nothing until [`loud`](Self::loud): for requests that only prepare a check.
     pub fn quiet(&mut self) -> &mut Self {
         self.is_quiet = true;
         self
@@ -219,7 +219,7 @@ impl Probe {
         Watch::new(body.map(|chunk| chunk.map_err(|error| error.to_string())).boxed())
     }
 
-    /// Writes down an event of a watch.
+    /// Records an event of a watch.
     pub fn event(&mut self, event: &Value) {
         let kind = event["type"].as_str().unwrap_or_default();
         let mut object = event["object"].clone();
@@ -231,7 +231,7 @@ impl Probe {
         self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
     }
 
-    /// Reads a path, without writing it down, until it is there and `done`; fails after a minute.
+    /// Reads a path, without recording, until it exists and is `done`; fails after a minute.
     pub async fn until(&self, path: &str, done: impl Fn(&Value) -> bool) -> Value {
         self.until_answer(path, |answer| answer.code == 200 && done(&answer.body)).await.body
     }

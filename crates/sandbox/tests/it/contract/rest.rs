@@ -1,4 +1,4 @@
-//! Creating, reading, changing: the basics of every resource.
+//! Create, read and change: the basics of every resource.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ pub async fn missing_objects_by_every_verb(probe: &mut Probe) {
     probe.patch(MERGE, &status, json!({"status": {"replicas": 1}})).await;
 }
 
-/// What an API server says of itself, without a kubelet.
+/// Responses of an API server without a kubelet.
 pub async fn logs_that_no_server_gives(probe: &mut Probe) {
     let pods = probe.at(CORE, "pods");
     let nowhere = json!({"no-such": "node"});
@@ -125,7 +125,7 @@ pub async fn logs_that_no_server_gives(probe: &mut Probe) {
     }
 }
 
-/// Kinds with a body that each of them takes.
+/// Kinds with a minimal body that each accepts.
 fn minimal_objects() -> Vec<(&'static str, &'static str, Value)> {
     let template = json!({"metadata": {"labels": {"a": "b"}},
         "spec": {"containers": [{"name": "main", "image": "nginx"}]}});

@@ -1,4 +1,4 @@
-//! Rules in CEL of definitions.
+//! CEL rules of definitions.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::custom::{DEFINITIONS, definition, widget};
 use super::owned::{apply, object};
 use super::probe::{MERGE, Probe};
 
-/// A definition whose fields have rules of all sorts.
+/// A definition whose fields have all sorts of rules.
 fn ruled_definition(probe: &mut Probe) -> Value {
     let (_, _, mut object) = definition(probe);
     let rules = |rules: Value| json!({"type": "string", "x-kubernetes-validations": rules});
@@ -230,7 +230,7 @@ pub async fn rules_of_definitions_are_checked(probe: &mut Probe) {
     }
 }
 
-/// Beside those that [`expressive`] has.
+/// In addition to those of [`expressive`].
 const EXPRESSIONS: &[&str] = &[
     "[?self.?absent, 'a'].size() == 1 && !optional.ofNonZeroValue('').hasValue()",
     "'a,b'.split(',').size() == 2 && 'ABC'.lowerAscii() == 'abc'",
@@ -389,12 +389,12 @@ const EXPRESSIONS: &[&str] = &[
     r#"strings.quote('a') == '"a"'"#,
 ];
 
-/// Fields and values, and what is true of them.
+/// Fields and values, and expressions about them.
 fn expressive() -> Value {
     serde_json::from_str(include_str!("../../contract/expressive.json")).unwrap()
 }
 
-/// Each expression is true, false or fails, for both alike: a definition has the opposite of each as a rule.
+/// Each expression is true, false or an error on both servers: a definition has its negation as a rule.
 pub async fn expressions_have_the_same_values(probe: &mut Probe) {
     let (_, _, mut object) = definition(probe);
     let group = probe.namespace().to_owned();

@@ -1,4 +1,4 @@
-//! Runs checks on the sandbox and on real servers, and compares.
+//! Runs checks on the sandbox and on real servers, and compares the results.
 
 use std::io::Write;
 
@@ -11,13 +11,13 @@ use similar::{ChangeTag, TextDiff};
 use super::probe::Probe;
 use super::{CHECKS, Check, ledger, observed};
 
-/// A server that runs already, for whoever writes checks; restarted once since its etcd was empty, so that it has
-/// forgotten revisions.
+/// A running server, for authors of checks. It was restarted once since its etcd was empty, so that old resource
+/// versions are compacted.
 const SERVER: &str = "TUTTI_CONTRACT_SERVER";
 const MODE: &str = "TUTTI_CONTRACT";
 const ONLY: &str = "TUTTI_CONTRACT_ONLY";
 
-/// Checks that a real server is asked at the same time.
+/// Checks that run in parallel on a real server.
 const AT_ONCE: usize = 4;
 
 async fn ask(check: &Check, client: Client, suffix: &str, sandbox: Option<Sandbox>) -> Vec<String> {
@@ -44,7 +44,7 @@ pub async fn on_the_sandbox(name: &str) {
     );
 }
 
-/// Lines that differ, as (real, sandbox); where one side has no such line, its half is empty.
+/// Lines that differ, as (real, sandbox); a missing line is empty.
 fn differences(real: &[String], sandbox: &[String]) -> Vec<(String, String)> {
     let (real, sandbox) = (real.join("\n"), sandbox.join("\n"));
     let mut pairs: Vec<(String, String)> = Vec::new();
@@ -64,14 +64,14 @@ fn differences(real: &[String], sandbox: &[String]) -> Vec<(String, String)> {
     pairs
 }
 
-/// The path of a leaf's line, which pairs the two answers to one question.
+/// The path of a leaf's line, which pairs the two responses to one request.
 fn leaf(line: &str) -> &str {
     let text = line.trim_start();
     text.split(' ').next().unwrap_or(text)
 }
 
-/// A real server tells several mistakes, and events of one moment, in an order of its own each time: an answer that
-/// differs from the observation is asked for so often again.
+/// A real server returns several errors, and simultaneous events, in a random order. A check whose result differs from
+/// the observation is repeated this often.
 const ASKED_AGAIN: usize = 3;
 
 pub async fn on_real_servers() {
@@ -105,7 +105,7 @@ pub async fn on_real_servers() {
     assert!(failures.is_empty(), "the real server answers otherwise than observed:\n{}", failures.join("\n"));
 }
 
-/// Printed past the test harness, which keeps the output of tests that pass.
+/// Printed past the test harness, which hides the output of passing tests.
 fn report(checks: &[&Check], version: &str) {
     let entries = ledger::entries();
     let numbers = |checks: &mut dyn Iterator<Item = &Check>| {
@@ -146,7 +146,7 @@ async fn real_server() -> Option<(Client, String, Option<live::LiveEnvironment>)
     let tier =
         live::LiveEnvironment::start(&programs, &live::LiveSetup::new(1).without_gitea()).await.unwrap();
     let cluster = tier.cluster(0);
-    // Its watch caches then begin at the revision of today: whoever asks for the first one is told that it is forgotten.
+    // Its watch caches then start at the current revision: a watch of the first one is told that it is too old.
     cluster.stop_server();
     cluster.start_server().await.unwrap();
     let (client, version) = connect(cluster.kubeconfig()).await;
@@ -154,11 +154,11 @@ async fn real_server() -> Option<(Client, String, Option<live::LiveEnvironment>)
 }
 
 async fn connect(kubeconfig: &std::path::Path) -> (Client, String) {
-    // fails when a provider is installed already, which serves as well
+    // fails if a provider is installed already, which works as well
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    // a check wants the first answer
+    // a check needs the first response
     config.default_retry = false;
     let client = Client::try_from(config).unwrap();
     let version = client.apiserver_version().await.unwrap().git_version;

@@ -1,4 +1,4 @@
-//! Watches: what comes, in which order, and how they end.
+//! Watches: their events, the order, and how they end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -76,7 +76,7 @@ pub async fn a_watch_without_a_revision_starts_with_what_is_there(probe: &mut Pr
     let path = probe.at(CORE, "secrets");
     probe.quiet().post(&path, secret("one")).await;
     let last = probe.post(&path, secret("two")).await.revision();
-    // until the server's cache has seen both
+    // until the server's cache has both
     probe.until(&format!("{path}?resourceVersion={last}&resourceVersionMatch=NotOlderThan"), |_| true).await;
     probe.loud();
     for query in ["watch=1", "watch=1&resourceVersion=0", "watch=1&resourceVersion="] {
@@ -153,7 +153,7 @@ pub async fn watch_parameters_of_all_sorts(probe: &mut Probe) {
         "watch=1&sendInitialEvents=nope",
     ] {
         let timeout = if query.contains("timeoutSeconds") { "" } else { "&timeoutSeconds=1" };
-        // from now on, so that nothing but an error comes
+        // from now on, so that only an error arrives
         let since = if query.contains("resourceVersion") {
             String::new()
         } else {
@@ -252,7 +252,7 @@ pub async fn the_old_watch_paths(probe: &mut Probe) {
     probe.get("/api/v1/watch").await;
 }
 
-/// A reflector holds what the server holds, whatever happened on the way.
+/// A reflector has the server's objects, whatever happened in between.
 pub async fn a_reflector_ends_with_the_same_store(probe: &mut Probe) {
     let namespace = probe.namespace().to_owned();
     let path = probe.at(CORE, "secrets");

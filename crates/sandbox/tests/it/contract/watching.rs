@@ -1,4 +1,4 @@
-//! Reading the events of a watch one by one.
+//! Reads the events of a watch one by one.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::probe::Probe;
 
-/// A watch that is open.
+/// An open watch.
 pub struct Watch {
     stream: BoxStream<'static, Result<Bytes, String>>,
     rest: Vec<u8>,
@@ -20,7 +20,7 @@ impl Watch {
         Self { stream, rest: Vec::new() }
     }
 
-    /// The next event, `None` when the watch ended or nothing came for `patience`.
+    /// The next event; `None` when the watch ended or nothing arrived for `patience`.
     pub async fn next(&mut self, patience: Duration) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -32,7 +32,7 @@ impl Watch {
         }
     }
 
-    /// Writes the next `count` events down; fails when they do not come within half a minute.
+    /// Records the next `count` events; fails if they do not arrive within half a minute.
     pub async fn record(&mut self, probe: &mut Probe, count: usize) -> Vec<Value> {
         let mut events = Vec::new();
         for number in 1..=count {
@@ -44,7 +44,7 @@ impl Watch {
         events
     }
 
-    /// Is the watch open, and silent for this long?
+    /// Whether the watch is open, and silent for this long.
     pub async fn is_silent(&mut self, patience: Duration) -> bool {
         self.rest.is_empty() && tokio::time::timeout(patience, self.stream.next()).await.is_err()
     }

@@ -1,7 +1,7 @@
-//! Workloads: what a client that watches sees of them, without the timing.
+//! Workloads as a watching client sees them, without the timing.
 //!
-//! Two servers never take the same steps at the same time, so only what must be so is written down:
-//! which reasons appear, bounds that hold throughout, and how it ends.
+//! Two servers never take the same steps at the same time. So only stable facts are recorded: reasons, bounds that
+//! hold throughout, and the final state.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn number(object: &Value, field: &str) -> i64 {
     object["status"][field].as_i64().unwrap_or(0)
 }
 
-/// The controller has seen the newest spec, and all is as it says.
+/// The controller has seen the newest spec, and the status matches it.
 fn is_rolled_out(object: &Value, replicas: i64) -> bool {
     object["status"]["observedGeneration"] == object["metadata"]["generation"]
         && ["replicas", "updatedReplicas", "availableReplicas"]
@@ -41,7 +41,7 @@ fn is_rolled_out(object: &Value, replicas: i64) -> bool {
             .all(|field| number(object, field) == replicas)
 }
 
-/// What was seen of one object.
+/// Facts about one object from a watch.
 #[derive(Default)]
 struct Seen {
     reasons: BTreeSet<String>,
@@ -66,7 +66,7 @@ impl Seen {
     }
 }
 
-/// Watches one object until it is as it shall be.
+/// Watches one object until it is `done`.
 async fn see(probe: &mut Probe, path: &str, revision: &str, done: impl Fn(&Value) -> bool) -> (Seen, Value) {
     let (folder, name) = path.rsplit_once('/').unwrap();
     let query = format!("{folder}?watch=1&fieldSelector=metadata.name={name}&resourceVersion={revision}");
@@ -83,7 +83,7 @@ async fn see(probe: &mut Probe, path: &str, revision: &str, done: impl Fn(&Value
     }
 }
 
-/// The status without times and the messages that name generated objects.
+/// The status without times, and without messages that name generated objects.
 pub fn at_last(object: &Value) -> Value {
     let mut status = object["status"].clone();
     for one in status["conditions"].as_array_mut().into_iter().flatten() {
@@ -103,7 +103,7 @@ pub fn at_last(object: &Value) -> Value {
             "terminating",
         ];
         fields.retain(|name, value| {
-            // a controller whose cache is behind may try a name twice
+            // a controller with an old cache may try a name twice
             let collided = name == "collisionCount" && *value != 0;
             !collided && !volatile.contains(&name.as_str())
         });
@@ -111,7 +111,7 @@ pub fn at_last(object: &Value) -> Value {
     json!({"generation": object["metadata"]["generation"], "revision": object.pointer(REVISION), "status": status})
 }
 
-/// The reasons of the events about objects of a kind.
+/// Reasons of the events about objects of a kind.
 async fn events(probe: &mut Probe, kind: &str, wanted: &str) -> Value {
     let path = probe.at("/api/v1", &format!("events?fieldSelector=involvedObject.kind={kind}"));
     let list = probe.until(&path, |list| list.to_string().contains(wanted)).await;
@@ -207,7 +207,7 @@ pub async fn a_rollback_takes_the_old_replica_set(probe: &mut Probe) {
     probe.show("replica sets", &json!(lines));
 }
 
-/// The pods that come and go, as `+name` and `-name`.
+/// Pods that are added and removed, as `+name` and `-name`.
 async fn comings_and_goings(probe: &mut Probe, watch: &mut Watch, count: usize) -> Vec<String> {
     let mut out = Vec::new();
     while out.len() < count {
@@ -223,7 +223,7 @@ async fn comings_and_goings(probe: &mut Probe, watch: &mut Watch, count: usize) 
     out
 }
 
-/// The pods in the order they are first deleted; the real controller may make one twice.
+/// Pods in the order of their first deletion; the real controller may recreate one.
 async fn first_deletions(watch: &mut Watch, count: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     while out.len() < count {

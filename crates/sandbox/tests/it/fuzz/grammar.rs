@@ -1,11 +1,11 @@
-//! Random requests, most of them nearly right.
+//! Random requests, most of them almost valid.
 
 use serde_json::{Value, json};
 
 use super::{json, manifests, schemas};
 use crate::draw::Draw;
 
-/// A kind that the server says it has.
+/// A kind in the server's discovery.
 #[derive(Debug, Clone)]
 pub struct Served {
     pub api_version: String,
@@ -183,7 +183,7 @@ fn json_patch(draw: &mut Draw, object: &Value) -> Value {
         .collect()
 }
 
-/// Text that is no longer what the value was.
+/// Corrupts the text of a value.
 fn spoil(draw: &mut Draw, body: Vec<u8>) -> Vec<u8> {
     let mut body = body;
     match draw.below(8) {
@@ -205,7 +205,7 @@ fn spoil(draw: &mut Draw, body: Vec<u8>) -> Vec<u8> {
     body
 }
 
-/// The next request. `live` is an object that the server may have, to be written back.
+/// The next request. `live` is an object that the server may have, to write back.
 pub fn request(draw: &mut Draw, served: &[Served], live: Option<&(Served, Value)>) -> Asked {
     let weighty =
         ["Deployment", "Pod", "Service", "ConfigMap", "CustomResourceDefinition", "StatefulSet", "Job"];

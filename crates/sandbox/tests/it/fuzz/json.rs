@@ -1,4 +1,4 @@
-//! Random JSON, and valid JSON made wrong.
+//! Random JSON, and mutations of valid JSON.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -113,7 +113,7 @@ pub fn value(draw: &mut Draw, depth: u64) -> Value {
     }
 }
 
-/// Nested very deep: `[[[…`, or maps.
+/// Very deep nesting: `[[[…`, or maps.
 pub fn deep(draw: &mut Draw) -> String {
     let depth = 10_usize.pow(1 + draw.below(4) as u32);
     match draw.below(3) {
@@ -123,7 +123,7 @@ pub fn deep(draw: &mut Draw) -> String {
     }
 }
 
-/// Changes the value somewhere.
+/// Changes the value at a random place.
 pub fn mutate(draw: &mut Draw, value: &mut Value) {
     let stop = draw.chance(15);
     match value {

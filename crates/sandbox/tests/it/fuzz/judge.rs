@@ -1,15 +1,15 @@
-//! What no answer may be.
+//! Checks of responses.
 
 use http::StatusCode;
 use serde_json::Value;
 
-/// Failures that real servers call their own as well: each was asked of a kube-apiserver 1.36.4, which answers 500.
+/// Failures that real servers have too: each was sent to a kube-apiserver 1.36.4, which responds 500.
 const AS_REAL: &[&str] = &[
     // applies of unknown fields, and of a scale of a custom kind
     "failed to create typed patch object",
     "failed to create manager for existing fields",
     "failed to convert new object",
-    // a revision that is no number, in a query and in a body; one of an object that is to be created
+    // an invalid resource version, in a query and in a body; one of an object to create
     "resourceVersion: Invalid value",
     "strconv.ParseUint: parsing",
     "resourceVersion should not be set on objects to be created",
@@ -19,12 +19,12 @@ const AS_REAL: &[&str] = &[
     "list element types are not identical",
     "expected a []interface {}, but received a",
     "unable to find api field in struct",
-    // custom objects without replicas, and patches that take their version
+    // custom objects without replicas, and patches that remove their version
     "the spec replicas field",
     "Object 'apiVersion' is missing in 'object has no apiVersion field'",
 ];
 
-/// What is wrong with an answer. Watches are judged line by line.
+/// The fault of a response. Watches are checked line by line.
 pub fn fault_of(code: StatusCode, media: &str, body: &[u8], is_watch: bool, is_head: bool) -> Option<String> {
     if code.is_server_error() && ![501, 504].contains(&code.as_u16()) {
         let text = String::from_utf8_lossy(body);

@@ -1,4 +1,4 @@
-//! Valid objects of the kinds with rules of their own.
+//! Valid objects of the kinds with their own rules.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,7 @@
-//! Random requests against one cluster: whatever is asked, the server answers, and properly.
+//! Random requests to one cluster: each must get a valid response.
 //!
-//! A session has a seed; its requests, the cluster and the virtual time between come from it, so the
-//! seed and the number of a request replay it. `cargo run -p sandbox --release --example fuzz_api` runs
-//! sessions for as long as one likes.
+//! The requests of a session, its cluster and the virtual time come from a seed; the seed and the number of a request
+//! repeat it. `cargo run -p sandbox --release --example fuzz_api` runs sessions for a given time.
 
 mod grammar;
 mod json;

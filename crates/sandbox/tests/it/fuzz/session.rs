@@ -15,7 +15,7 @@ use super::grammar::{Asked, Served, request};
 use super::judge;
 use crate::draw::Draw;
 
-/// A request that was not answered properly.
+/// A request without a valid response.
 #[derive(Debug)]
 pub struct Finding {
     seed: u64,
@@ -42,7 +42,7 @@ impl Finding {
     }
 }
 
-/// Runs this many requests; `slow` is how much processor time one may take.
+/// Runs this many requests; `slow` is the allowed processor time of one.
 pub fn session(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     match runtime {
@@ -51,14 +51,14 @@ pub fn session(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding>
     }
 }
 
-/// Processor time of this thread: the machine may be busy with other things.
+/// Processor time of this thread: other processes are not counted.
 fn spent() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|text| text.parse().ok());
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
-/// Of the kinds that every cluster has some can be listed after any requests.
+/// Some kinds of every cluster can be listed after any requests.
 const FEWEST_KINDS: usize = 40;
 
 struct Running {
@@ -98,13 +98,13 @@ async fn run(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding> {
 }
 
 impl Running {
-    /// What is wrong with the answer.
+    /// The fault of the response.
     async fn ask(&mut self, asked: &Asked) -> Option<String> {
         let mut request = Request::builder().method(asked.method).uri(asked.uri.as_str());
         for (name, value) in &asked.headers {
             request = request.header(*name, value);
         }
-        // what no HTTP client can send is no request
+        // an HTTP client cannot send this request
         let request = request.body(Full::new(Bytes::from(asked.body.clone()))).ok()?;
         let mut service = self.sandbox.service();
         let Ok(answer) = AssertUnwindSafe(service.call(request)).catch_unwind().await else {
@@ -156,7 +156,7 @@ impl Running {
         served
     }
 
-    /// An object that is there.
+    /// An existing object.
     async fn live(&mut self) -> Option<(Served, Value)> {
         let kinds = [
             "Deployment",
@@ -182,7 +182,7 @@ impl Running {
         Some((served, object))
     }
 
-    /// The controllers are alive, and every list can be read.
+    /// The controllers run, and every list can be read.
     async fn still_works(&mut self) -> Result<(), String> {
         let all = self.discover().await;
         if all.len() < FEWEST_KINDS {
@@ -216,7 +216,7 @@ impl Running {
     }
 }
 
-/// The body; of a watch what it says within a second.
+/// The body; of a watch its first second.
 async fn read(answer: Response<sandbox::ResponseBody>) -> Bytes {
     let mut body = answer.into_body();
     let mut all = Vec::new();

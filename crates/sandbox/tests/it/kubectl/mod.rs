@@ -1,4 +1,4 @@
-//! The listener, through kubectl.
+//! kubectl against the listener.
 
 mod normal;
 mod program;
@@ -52,7 +52,7 @@ async fn everyday_commands() {
     kubectl.check("apply -f web.json", "deployment.apps/web created").await;
     kubectl.check("apply -f web.json", "deployment.apps/web unchanged").await;
     kubectl.check("apply --server-side -f web.json", "deployment.apps/web serverside-applied").await;
-    // a status that moves between the two reads of `diff` would be a difference
+    // a status change between the two reads of `diff` would be a difference
     kubectl.check("rollout status deployment/web --timeout=30s", "successfully rolled out").await;
     kubectl.check("diff --server-side -f web.json", "").await;
     kubectl.check("set image deployment/web main=web:2", "image updated").await;

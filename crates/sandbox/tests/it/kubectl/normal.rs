@@ -1,19 +1,19 @@
-//! What differs from run to run, and from cluster to cluster, is written in one way.
+//! Replaces text that differs between runs and between clusters.
 
 use regex::Regex;
 
-/// Patterns with what stands for them, in order.
+/// Patterns and their replacements, in order.
 const RULES: &[(&str, &str)] = &[
-    // how far a rollout is depends on when one looks
+    // rollout progress depends on the time of the read
     (r"(?m)^Waiting for .*\n", ""),
     (r"(?m)^(---|\+\+\+) /tmp/(LIVE|MERGED)-\d+/(\S+)\s.*$", "$1 $2/$3"),
     (r"(?m)^diff -u -N /tmp/\S+ /tmp/\S+$", "diff"),
-    // what newer kubectls add
+    // added by newer kubectls
     (r"(?m) deleted from \S+ namespace$", " deleted"),
     (r"(?m)^Warning: resource \S+ was previously managed with 'kubectl apply'.*\n", ""),
-    // what kubectl logs
+    // log lines of kubectl
     (r"(?m)^[WIE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\S+?):\d+\]", "LOG $1]"),
-    // where hunks begin depends on what else the object holds
+    // hunk positions depend on other fields of the object
     (r"(?m)^@@ .* @@.*$", "@@"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
     (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
@@ -42,7 +42,7 @@ pub fn normal(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Columns are as wide as their widest cell: two spaces stand for any number of them.
+/// Columns are as wide as their widest cell: two spaces replace any number of them.
 fn columns(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     let wide = Regex::new(r" {2,}").unwrap();

@@ -1,4 +1,4 @@
-//! The kubectl that the tests run: the live tier's, else the system's.
+//! The kubectl of the tests: the live tier's, else the system's.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 const SYSTEM: &str = "/usr/bin/kubectl";
 
-/// Where the program is; `None`, and a line about it, when there is none and nobody insisted.
+/// The path of the program. Without one: `None` and a printed line, or a failure where it is mandatory.
 async fn find() -> Option<PathBuf> {
     let tier = tokio::task::spawn_blocking(live::Tier::from_env).await.unwrap().unwrap();
     if let live::Tier::Ready(programs) = tier {
@@ -21,7 +21,7 @@ async fn find() -> Option<PathBuf> {
     None
 }
 
-/// A kubectl with a home of its own and a cluster to talk to.
+/// A kubectl with its own home and a cluster.
 pub struct Kubectl {
     program: PathBuf,
     pub home: tempfile::TempDir,
@@ -44,7 +44,7 @@ impl Kubectl {
         Some(Self { program, home, kubeconfig, _listener: Some(listener) })
     }
 
-    /// A kubectl for a server that is there already.
+    /// A kubectl for a running server.
     pub async fn of_server(kubeconfig: PathBuf) -> Option<Self> {
         let home = tempfile::tempdir().unwrap();
         Some(Self { program: find().await?, home, kubeconfig, _listener: None })
@@ -69,7 +69,7 @@ impl Kubectl {
         (code == 0, text)
     }
 
-    /// Runs and wants success and this text.
+    /// Runs, and asserts success and this text.
     pub async fn check(&self, arguments: &str, expected: &str) {
         let (success, text) = self.output(arguments).await;
         assert!(success && text.contains(expected), "kubectl {arguments}\n{text}");

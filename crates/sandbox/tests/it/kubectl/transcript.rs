@@ -1,8 +1,7 @@
 //! Transcripts: commands with their whole output, compared byte for byte.
 //!
-//! `TUTTI_TRANSCRIPT=write` writes the outputs as they are now. `TUTTI_TRANSCRIPT_SERVER=<kubeconfig>`
-//! runs the same commands on that server, whose outputs are the same. Every transcript has a
-//! namespace of its own name.
+//! `TUTTI_TRANSCRIPT=write` writes the current outputs. `TUTTI_TRANSCRIPT_SERVER=<kubeconfig>` runs the commands on that
+//! server, whose outputs are the same. Every transcript has its own namespace.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,7 @@ async fn kubectl() -> Option<Kubectl> {
     }
 }
 
-/// Runs the commands of a transcript again; the transcript as it would be written now.
+/// Runs the commands of a transcript; returns the transcript with the new output.
 async fn replay(kubectl: &Kubectl, namespace: &str, transcript: &str) -> String {
     let mut out = String::new();
     for line in transcript.lines() {
