@@ -146,7 +146,7 @@ fn comment(why: RightReason, rights: &BTreeSet<&Right>, needs: &RequiredRights) 
         RightReason::Serving => {
             let definitions = rights.iter().any(|right| right.resource == "customresourcedefinitions");
             let what = if definitions { "Definitions and API services" } else { "API services" };
-            vec![format!("{what}, whosever they are: what is served changes with them.")]
+            vec![format!("{what} of all owners: they change which kinds the cluster serves.")]
         }
         RightReason::Observing => {
             let mut lines = vec!["Watches and the list at each start are over all namespaces.".to_owned()];
@@ -155,15 +155,15 @@ fn comment(why: RightReason, rights: &BTreeSet<&Right>, needs: &RequiredRights) 
             }
             lines
         }
-        RightReason::Writing => vec!["Objects as they are rendered: looked up, applied, deleted.".to_owned()],
+        RightReason::Writing => vec!["Rendered objects: read, applied and deleted.".to_owned()],
         RightReason::WritingInOwnNamespaces => {
             let names: Vec<&str> = needs.own_namespaces.iter().map(|name| &**name).collect();
             vec![
-                "The same in every namespace: a Role cannot be there before its namespace, and tutti makes these itself:".to_owned(),
+                "The same in every namespace: a Role needs its namespace first, and tutti creates these namespaces:".to_owned(),
                 format!("{}. `--namespaces-exist` prints Roles for them.", names.join(", ")),
             ]
         }
-        RightReason::Leaving => vec!["What is to go: deleted, and looked at again where it has changed.".to_owned()],
+        RightReason::Leaving => vec!["Objects to delete; an object that changed meanwhile is read again first.".to_owned()],
         RightReason::Causes => vec!["Why a workload does not get healthy.".to_owned()],
         RightReason::LastLines => vec![
             "The last line that a container wrote before it crashed. Commit statuses show it: without this rule they".to_owned(),

@@ -190,7 +190,7 @@ impl MeasurementTally {
         let told: Arc<str> = match verdict {
             MeasurementVerdict::Good(seen) if *count > 1 => format!("{}/{count} good, {seen}", self.good),
             MeasurementVerdict::Bad(seen) if *failure_limit > 0 => {
-                format!("{} bad ({failure_limit} may be), {seen}", self.bad)
+                format!("{} bad ({failure_limit} allowed), {seen}", self.bad)
             }
             MeasurementVerdict::Good(seen)
             | MeasurementVerdict::Bad(seen)

@@ -220,7 +220,7 @@ async fn run_job(shared: Arc<MeasurementContext>, key: MeasurementKey, number: u
     };
     match job {
         MeasurementJob::Status { commit: None, .. } => {
-            say(MeasurementOutcome::Inconclusive("nobody knows which commit the wave runs".into())).await;
+            say(MeasurementOutcome::Inconclusive("the commit of the wave is not known".into())).await;
         }
         MeasurementJob::Status { context, commit: Some(commit), place, deadline } => {
             let (began, mut unclear) = (Instant::now(), UnclearCount::default());
@@ -238,7 +238,7 @@ async fn run_job(shared: Arc<MeasurementContext>, key: MeasurementKey, number: u
             }
         }
         MeasurementJob::Analysis(None) => {
-            say(MeasurementOutcome::Inconclusive("it does not exist below policies/".into())).await;
+            say(MeasurementOutcome::Inconclusive("no Analysis of this name is below policies/".into())).await;
         }
         MeasurementJob::Analysis(Some(analysis)) => match &analysis.spec {
             None => say(MeasurementOutcome::Inconclusive("its manifest has a mistake".into())).await,

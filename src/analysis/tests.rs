@@ -173,14 +173,14 @@ fn measurements_are_counted() {
         run(&of(", count: 2, failureLimit: 1"), vec![good(), bad(), unclear(), good()]),
         [
             outcome(MeasurementOutcome::Pending, "1/2 good, a"),
-            outcome(MeasurementOutcome::Pending, "1 bad (1 may be), b"),
+            outcome(MeasurementOutcome::Pending, "1 bad (1 allowed), b"),
             one(1),
             outcome(MeasurementOutcome::Success, "2/2 good, a"),
         ]
     );
     assert_eq!(
         run(&of(", count: 9, failureLimit: 1"), vec![bad(), bad()]).last(),
-        Some(&outcome(MeasurementOutcome::Failure, "2 bad (1 may be), b"))
+        Some(&outcome(MeasurementOutcome::Failure, "2 bad (1 allowed), b"))
     );
     let usual = of("");
     assert_eq!(
@@ -322,7 +322,7 @@ fn commit_status_gives_outcome() {
     }
     // Possibly no program will set it.
     for (status, words) in [
-        (None, "there is none on 0123456"),
+        (None, "no such commit status on 0123456"),
         (Some((CommitStatusState::Skipped, "")), "it is skipped on 0123456"),
     ] {
         assert_eq!(of(status, false), MeasurementOutcome::Pending(words.into()));

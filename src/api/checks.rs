@@ -131,16 +131,16 @@ fn leader(role: Option<&(LeaderRole, bool)>) -> (CheckState, String) {
         Some((LeaderRole::Leads, true)) => (CheckState::Ok, "this process leads".to_owned()),
         Some((LeaderRole::Leads, false)) => (
             CheckState::Failed,
-            "this process leads, and writes nothing: its lease is not renewed".to_owned(),
+            "this process leads but writes nothing: it could not renew its lease".to_owned(),
         ),
         Some((LeaderRole::StandsBy { leader: Some(leader) }, _)) => {
             (CheckState::Ok, format!("stands by, {leader} leads"))
         }
         Some((LeaderRole::StandsBy { leader: None }, _)) => {
-            (CheckState::Unknown, "stands by, nobody is known to lead".to_owned())
+            (CheckState::Unknown, "stands by; the leader is not known".to_owned())
         }
         Some((LeaderRole::Lost { .. }, _)) => {
-            (CheckState::Failed, "it led, and the lease is another's".to_owned())
+            (CheckState::Failed, "this process lost the lease to another process".to_owned())
         }
     }
 }
@@ -214,16 +214,16 @@ mod tests {
     fn roles() {
         check(leader(None), CheckState::Unused, "this process runs alone");
         check(leader(Some(&(LeaderRole::Leads, true))), CheckState::Ok, "this process leads");
-        let unrenewed = "this process leads, and writes nothing: its lease is not renewed";
+        let unrenewed = "this process leads but writes nothing: it could not renew its lease";
         check(leader(Some(&(LeaderRole::Leads, false))), CheckState::Failed, unrenewed);
         let stands_by =
             |leader: Option<&str>| (LeaderRole::StandsBy { leader: leader.map(ToOwned::to_owned) }, false);
         check(leader(Some(&stands_by(Some("tutti-1")))), CheckState::Ok, "stands by, tutti-1 leads");
-        check(leader(Some(&stands_by(None))), CheckState::Unknown, "stands by, nobody is known to lead");
+        check(leader(Some(&stands_by(None))), CheckState::Unknown, "stands by; the leader is not known");
         check(
             leader(Some(&(LeaderRole::Lost { leader: None }, false))),
             CheckState::Failed,
-            "it led, and the lease is another's",
+            "this process lost the lease to another process",
         );
     }
 

@@ -70,7 +70,7 @@ fn fields_and_maps() {
     check_failure("object.metadata.name.foo == 1", "a string has no fields");
     check_failure("oldObject.spec == 1", "a null_type has no fields");
     check_failure("has(object.foo.bar)", "there is no field `foo`; ask `has(…)` first");
-    check_failure("object.spec.containers[2].name == ''", "a list is shorter than that");
+    check_failure("object.spec.containers[2].name == ''", "the index is past the end of the list");
     check_failure("object.spec.replicas", "it is a int, not true or false");
     check_failure("{'a': 1, 'a': 2}.size() == 1", "a map has a key twice");
 }
@@ -230,7 +230,7 @@ fn mistakes_have_line_and_column() {
     check_mistake("has(object.secret)", &["1:5 not this one"]);
     check_mistake(
         "variables.one && variables.three",
-        &["1:18 there is no `variables.three`, or it comes later"],
+        &["1:18 `variables.three` is not defined before this expression"],
     );
     check_mistake("variables == 1", &["1:1 write `variables.` and a name"]);
     check_mistake("'a'.matches('(')", &["1:5 `(` is no regular expression, or too large"]);

@@ -241,7 +241,7 @@ pub fn timeout_failure(deadline: Duration) -> ChartFailure {
 }
 
 fn no_renderer_failure(why: Option<&str>) -> ChartFailure {
-    let message = why.map_or_else(|| "nothing here renders Helm charts".to_owned(), str::to_owned);
+    let message = why.map_or_else(|| "no renderer for Helm charts was found".to_owned(), str::to_owned);
     let help = format!(
         "build it with `cargo xtask helm-render` (needs Go), put `{RENDERER_PROGRAM}` beside tutti or on PATH, name it in \
          {RENDERER_VARIABLE}, or install helm 4"

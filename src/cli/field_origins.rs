@@ -46,7 +46,7 @@ pub fn print_fields(
     for target in targets {
         let Some(objects) = explain(renderer, target) else {
             bail!(
-                "{target} renders to something else when it is rendered again: its fields cannot be explained"
+                "{target} renders differently each time: its fields cannot be explained (help: `tutti lint` names the template)"
             );
         };
         let chosen =

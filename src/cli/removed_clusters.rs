@@ -48,7 +48,7 @@ fn removed_cluster_report(name: ClusterName, head: &Revision) -> ClusterReport {
         ring: None,
         state: UNREGISTERED,
         detail: format!(
-            "{} has its file, the folder has not; its objects are left as they are, unless `state: Removed` empties it first",
+            "{} has its file, but the folder does not; its objects stay (help: to delete them, set `state: Removed` first)",
             head.short()
         ),
         observed: true,

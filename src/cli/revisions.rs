@@ -272,7 +272,7 @@ fn write_comparison(plan: &Comparison, names: &PlanCommentContext) {
         for (clusters, words) in [
             (&app.broken, "not rendered"),
             (&app.mended, "not rendered before: what changes is not known"),
-            (&app.remaining, "placed there no longer, and left as it is"),
+            (&app.remaining, "no longer placed there; its objects stay"),
         ] {
             if !clusters.is_empty() {
                 say!("  ! {} {words}", on_clusters(clusters));

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("failed to reach cluster {cluster}: {detail}")]
     Unreachable { cluster: ClusterName, detail: String },
     /// The rest of the response is not read.
-    #[error("cluster {cluster} does not keep to what an answer may be: {detail}")]
+    #[error("cluster {cluster} sent an answer that exceeds a limit: {detail}")]
     OverBound { cluster: ClusterName, detail: String },
     #[error("failed to log in to cluster {cluster}: {detail}")]
     Denied {
@@ -120,7 +120,8 @@ impl Error {
                 Self::Rejected { action, object, code, reason, detail }
             }
             Self::Request { cluster, action, code, .. } => {
-                let detail = format!("an answer that is not told ({code})");
+                let detail =
+                    format!("the answer is not shown, because it may quote encrypted values ({code})");
                 Self::Request { cluster, action, code, detail }
             }
             Self::Conflict { object, mut conflicts } => {

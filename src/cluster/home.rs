@@ -320,16 +320,16 @@ impl HomeConnection {
             Err(error) => return Err(error),
         };
         if !client.has_same_kubeconfig(&before) {
-            tracing::info!("the kubeconfig of the home cluster is another one by now: connected anew");
+            tracing::info!("the kubeconfig of the home cluster has changed: reconnected");
         } else {
             // Its credential may be in separate files.
             match client.probe().await {
                 Ok(_) | Err(Error::Denied { forbidden: true, .. }) => {
-                    tracing::info!("the home cluster takes our login again: connected anew");
+                    tracing::info!("the home cluster accepts the login again: reconnected");
                 }
                 Err(error) => {
                     // A watcher on the old connection continues with its backoff.
-                    tracing::debug!(%error, "the home cluster does not know us yet");
+                    tracing::debug!(%error, "the home cluster does not accept the login yet");
                     known.logged_error = None;
                     return Ok(before);
                 }

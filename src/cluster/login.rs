@@ -221,8 +221,8 @@ pub(super) fn bearer_header(token: &SecretString) -> Result<HeaderValue, String>
 }
 
 fn sensitive(text: &str) -> Result<HeaderValue, String> {
-    let mut value =
-        HeaderValue::try_from(text).map_err(|_| "the token has signs that no token has".to_owned())?;
+    let mut value = HeaderValue::try_from(text)
+        .map_err(|_| "the token has characters that no token may have".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
 }

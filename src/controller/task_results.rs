@@ -82,7 +82,7 @@ impl ControllerState {
                         if cluster.record_apply(&kind, *object, name, ignores, before, &mut self.interner) {
                             tracing::warn!(
                                 cluster = %target.cluster, app = %target.app, object = %receipt.object,
-                                "put back, and the cluster keeps other values: something changes what is applied"
+                                "applied again, but the cluster keeps other values: a webhook or controller changes them"
                             );
                         }
                     }
@@ -142,7 +142,7 @@ impl ControllerState {
                 for object in entry.applied(rendered, applied, now) {
                     tracing::warn!(
                         cluster = %target.cluster, app = %target.app, %object,
-                        "somebody changes it again each time that it is put back: it is put back ever more seldom"
+                        "another field manager changes the object after each apply: the retry delay grows"
                     );
                 }
             }
@@ -249,7 +249,7 @@ impl ControllerState {
                 }
                 self.prune.refused(
                     candidate,
-                    "it changed meanwhile, looked at again".to_owned(),
+                    "it changed meanwhile and is read again".to_owned(),
                     Instant::now(),
                 );
             }

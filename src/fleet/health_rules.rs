@@ -112,7 +112,7 @@ fn classify_path(path: &str) -> HealthFileKind<'_> {
 const DOTLESS_GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
 
 fn path_error(path: &str, why: &str) -> Diagnostic {
-    let message = format!("{path} is no health rule");
+    let message = format!("{path} is not a health rule");
     Diagnostic::error(codes::NOT_A_HEALTH_RULE, message, DiagnosticScope::File(path.to_owned()))
         .at(Location::new(path, 1, 1))
         .help(why)
@@ -279,19 +279,19 @@ mod tests {
         let (yaml, lua) = (rule("  current: 'true'\n"), "return nil");
         check(
             &[("health/Database.yaml", &yaml)],
-            &["health/Database.yaml:1:1 E2082 health/Database.yaml is no health rule"],
+            &["health/Database.yaml:1:1 E2082 health/Database.yaml is not a health rule"],
         );
         check(
             &[("health/exmaple/X.yaml", &yaml)],
-            &["health/exmaple/X.yaml:1:1 E2082 health/exmaple/X.yaml is no health rule"],
+            &["health/exmaple/X.yaml:1:1 E2082 health/exmaple/X.yaml is not a health rule"],
         );
         check(
             &[("health/a.b/C/wealth.lua", lua)],
-            &["health/a.b/C/wealth.lua:1:1 E2082 health/a.b/C/wealth.lua is no health rule"],
+            &["health/a.b/C/wealth.lua:1:1 E2082 health/a.b/C/wealth.lua is not a health rule"],
         );
         check(
             &[("health/core/Secret.yaml", &yaml)],
-            &["health/core/Secret.yaml:1:1 E2082 health/core/Secret.yaml is no health rule"],
+            &["health/core/Secret.yaml:1:1 E2082 health/core/Secret.yaml is not a health rule"],
         );
         check(
             &[("health/a.b/C.yaml", &yaml), ("health/a.b/C/health.lua", lua)],

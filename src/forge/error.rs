@@ -101,10 +101,14 @@ impl Error {
                 "check the token's scopes (write:repository, write:issue, read:user) and its user's rights"
             }
             ForgeErrorKind::RepositoryNotFound => "check the name, and that the token's user may write to it",
-            ForgeErrorKind::UnknownCommit => "is this the repository that the commit was read from?",
+            ForgeErrorKind::UnknownCommit => {
+                "check that spec.forge names the repository that the commit was read from"
+            }
             ForgeErrorKind::Unreachable => "check the address, the network and the proxy",
-            ForgeErrorKind::Conflict | ForgeErrorKind::HeadMoved => "read it again, and decide anew",
-            ForgeErrorKind::NotMergeable => "look at its page at the forge, which says what is missing",
+            ForgeErrorKind::Conflict | ForgeErrorKind::HeadMoved => {
+                "the forge changed meanwhile: read the current state, then try again"
+            }
+            ForgeErrorKind::NotMergeable => "open its page at the forge: it shows what is missing",
             ForgeErrorKind::RateLimited | ForgeErrorKind::Server => return None,
         })
     }

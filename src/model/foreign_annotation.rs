@@ -256,11 +256,11 @@ fn flux_meaning(key: &str, value: &str) -> Option<AnnotationMeaning> {
 /// The annotation that keeps an object when it is no longer rendered, as a text. Our own annotation overrides foreign ones.
 pub fn keep_reason(object: &Value) -> Option<String> {
     if let Some(own) = annotation(object, PRUNE) {
-        return (own == "keep").then(|| format!("{PRUNE} says {own}"));
+        return (own == "keep").then(|| format!("{PRUNE} is {own}"));
     }
     let is_keep = |mark: &ForeignAnnotation| mark.meaning == AnnotationMeaning::Keep;
     let mark = foreign_annotations(object, true).into_iter().find(is_keep)?;
-    Some(format!("{} says {}", mark.key, mark.value))
+    Some(format!("{} is {}", mark.key, mark.value))
 }
 
 fn annotation<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
@@ -349,9 +349,9 @@ mod tests {
             assert_eq!(keep_reason(&object).as_deref(), expected, "{object}");
         };
         check(json!({}), None);
-        check(json!({"annotations": {PRUNE: "keep"}}), Some("tutti.dev/prune says keep"));
+        check(json!({"annotations": {PRUNE: "keep"}}), Some("tutti.dev/prune is keep"));
         check(json!({"annotations": {PRUNE: "delete", HELM_POLICY: "keep"}}), None);
-        check(json!({"annotations": {HELM_POLICY: "keep"}}), Some("helm.sh/resource-policy says keep"));
+        check(json!({"annotations": {HELM_POLICY: "keep"}}), Some("helm.sh/resource-policy is keep"));
         let by_flux = Some("kustomize.toolkit.fluxcd.io/prune says disabled");
         check(json!({"labels": {FLUX_PRUNE: "disabled"}}), by_flux);
         check(json!({"annotations": {FLUX_PRUNE: "enabled"}, "labels": {FLUX_PRUNE: "disabled"}}), by_flux);

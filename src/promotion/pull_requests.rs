@@ -178,13 +178,13 @@ fn unneeded_requests(
             // An unreadable file may be the one that it is for.
             (false, _) => ProposalState::Waits("the repository has mistakes".to_owned()),
             (true, _) if is_for("revert", &is_still_refused) => {
-                ProposalState::Waits("its version is still taken back".to_owned())
+                ProposalState::Waits("its version is still being reverted".to_owned())
             }
             (true, _) if is_for("approval", &is_reading) => {
-                ProposalState::Waits("what its apps wait for is being read".to_owned())
+                ProposalState::Waits("the rollouts of its apps are being read".to_owned())
             }
             (true, Some(unread)) => ProposalState::Waits(unread.to_owned()),
-            (true, None) => ProposalState::Nothing("what it is for is no longer there".to_owned()),
+            (true, None) => ProposalState::Nothing("its rollout or promotion is no longer there".to_owned()),
         };
         BranchProposal { branch: (*branch).to_owned(), state }
     };

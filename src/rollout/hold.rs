@@ -282,7 +282,7 @@ impl fmt::Display for RolloutHold {
                 [asks] => asks.fmt(f),
                 [asks, others @ ..] => write!(f, "{asks}, and {} more", others.len()),
             },
-            Self::Frozen { because, waits: None } => write!(f, "frozen, left as it is: {because}"),
+            Self::Frozen { because, waits: None } => write!(f, "frozen, not changed: {because}"),
             Self::Frozen { because, waits: Some(waits) } => write!(f, "frozen, {waits}; {because}"),
         }
     }

@@ -124,7 +124,9 @@ impl FileDecryption<'_> {
                     location,
                 );
             }
-            Err(DecryptionFault::Type) => self.add_mistake("is of a type that is not read", path, location),
+            Err(DecryptionFault::Type) => {
+                self.add_mistake("has a type that SOPS does not write", path, location)
+            }
         }
     }
 

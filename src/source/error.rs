@@ -56,7 +56,7 @@ pub enum Error {
     NoCommonCommit { base: Revision, head: Revision },
     #[error("failed to find folder `{path}` at {} of {url}", revision.short())]
     MissingFolder { url: String, path: String, revision: Revision },
-    #[error("failed to read revision {} of {url}: it has {what}, counted up to its folder `{folder}`", revision.short())]
+    #[error("failed to read revision {} of {url}: it has {what}; the limit was reached in folder `{folder}`", revision.short())]
     LimitExceeded {
         url: String,
         revision: Revision,
@@ -80,7 +80,7 @@ pub enum Error {
     Resolve { url: String, message: String },
     #[error("failed to reach {url}: {message}")]
     Unreachable { url: String, message: String },
-    #[error("failed to hear from {url}: no answer for {seconds} s")]
+    #[error("failed to fetch from {url}: no answer for {seconds} s")]
     Timeout { url: String, seconds: u64 },
     #[error("failed to fetch from {url}: {message}")]
     Remote { url: String, message: String },
@@ -90,7 +90,7 @@ pub enum Error {
     Read { url: String, message: String },
     #[error("failed to read folder {}: {message}", redacted_address(&path.display().to_string()))]
     Folder { path: PathBuf, message: String },
-    #[error("failed to finish reading {url}: stopped")]
+    #[error("stopped before {url} was read")]
     Stopped { url: String },
 }
 

@@ -122,7 +122,7 @@ async fn a_plan_says_what_a_takeover_changes() {
         assert!(live::managed(fleet.cluster("bj1")).await.is_empty());
     };
     let words = |rest: &str| format!("adopt observe mode, would adopt: taken over from {TOOL}, {rest}");
-    check(&manifest, &words("nothing in it changes; its pods stay")).await;
+    check(&manifest, &words("nothing changes; its pods stay")).await;
     let other_scale = manifest.replace("replicas: 2", "replicas: 3");
     check(&other_scale, &words("changes spec.replicas; its pods are scaled")).await;
     let more = manifest.replace("{name: main,", "{name: main, workingDir: /srv,");

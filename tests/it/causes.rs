@@ -432,7 +432,7 @@ async fn a_cause_that_is_searched_is_announced() {
         || RequestMatch { namespace: namespace.clone(), ..RequestMatch::any().verb("list").resource("pods") };
     fleet.cluster("bj1").fail_next(pods(), 1, Fault::Delay(Duration::from_secs(20)));
     let running = fleet.start().await;
-    let announced = |now: &Overview| is_degraded(now) && stands(now).ends_with("; cause still to come");
+    let announced = |now: &Overview| is_degraded(now) && stands(now).ends_with("; its cause is not read yet");
     running.until("a search", announced).await;
     running.until("a cause", |now| stands(now).starts_with("Degraded: Failed web-* (exit 1")).await;
     assert_eq!(fleet.cluster("bj1").count_requests(&pods()), 1);

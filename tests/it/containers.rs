@@ -47,7 +47,7 @@ async fn stays_while_it_is_wanted(holder: &str, kind: &str, name: &str, inside: 
     let now = running
         .until("it waits", |now| now.deletions.iter().any(|it| it.reason.contains("stays while")))
         .await;
-    assert!(now.deletions[0].reason.ends_with("inside is wanted in it"), "{:?}", now.deletions);
+    assert!(now.deletions[0].reason.ends_with("inside in it is rendered"), "{:?}", now.deletions);
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(deletes(cluster), 0);
     assert!(live::api(cluster, kind, None).get_opt(name).await.expect("an answer").is_some());

@@ -124,7 +124,7 @@ async fn what_a_run_would_not_replace_is_told_as_refused() {
             "Retain",
             keep,
             Some(
-                "spec.selector.matchLabels.app cannot change, and it is not replaced: its annotation says keep",
+                "spec.selector.matchLabels.app cannot change, and it is not replaced: kept by an annotation",
             ),
         ),
         (
@@ -179,7 +179,6 @@ async fn what_is_let_go_is_told() {
     let release = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: hand-over}\nspec: {app: default/web, action: orphan}\n";
     scene.commit(&[(APP, None), (MANIFESTS, None), ("approvals/web.yaml", Some(release))]);
     let (stdout, stderr, code) = scene.diff().await;
-    let expected = "~ default/web  ConfigMap default/web  on bj1: is let go, no longer rendered, stays and is no longer managed, \
-                    as hand-over says\n1 object let go\n";
+    let expected = "~ default/web  ConfigMap default/web  on bj1: is orphaned, no longer rendered, orphaned by hand-over\n1 object orphaned\n";
     assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
 }

@@ -91,7 +91,7 @@ async fn a_set_that_moves_is_kept_until_the_new_one_has_its_pods() {
     let changes = [(APP, on("gz1")), (SET, set(image))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
     let revision = fleet.push(&running, "To gz1, with an image that is not there", &changes).await;
-    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    let reason = "no longer rendered, deleted when its app is healthy on gz1";
     let is_kept = |now: &Overview| now.deletions.iter().any(|it| it.reason.starts_with(reason));
     running.until("a delete that waits", is_kept).await;
     // Nobody has looked at the new set yet.

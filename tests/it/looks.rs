@@ -104,7 +104,9 @@ async fn deletes_of_an_app_stand_together() {
     let (said, _) = run(&stage, &["plan"]).await;
     let told: Vec<&str> = said.lines().skip_while(|line| *line != "bj1 default/settings").take(3).collect();
     let line = |name: &str| {
-        format!("  - wait       ConfigMap default/{name}: no longer rendered, goes when its app is healthy")
+        format!(
+            "  - wait       ConfigMap default/{name}: no longer rendered, deleted when its app is healthy"
+        )
     };
     assert_eq!(told, ["bj1 default/settings", &line("two"), &line("one")], "{said}");
 }

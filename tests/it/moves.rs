@@ -46,7 +46,7 @@ async fn an_app_that_moves_is_healthy_there_before_it_goes_here() {
     let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(web("broken-2")))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     fleet.push(&running, "To gz1, where it does not start", &changes).await;
-    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    let reason = "no longer rendered, deleted when its app is healthy on gz1";
     running
         .until("a delete that waits", |now| now.deletions.iter().any(|it| it.reason.starts_with(reason)))
         .await;
@@ -69,7 +69,7 @@ async fn what_is_paused_before_its_pods_came_takes_over_from_nobody() {
     let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(paused))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     fleet.push(&running, "To gz1, paused", &changes).await;
-    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    let reason = "no longer rendered, deleted when its app is healthy on gz1";
     running
         .until("a delete that waits for one that is settled", |now| {
             now.deletions.iter().any(|it| it.reason.starts_with(reason))

@@ -174,7 +174,7 @@ async fn the_old_goes_when_the_new_is_healthy() {
         })
         .await;
     assert!(
-        now.deletions[0].reason.starts_with("no longer rendered, goes when its app is healthy: "),
+        now.deletions[0].reason.starts_with("no longer rendered, deleted when its app is healthy: "),
         "{now:?}"
     );
     a_while().await;

@@ -132,7 +132,7 @@ async fn what_is_not_healthy_elsewhere_stays() {
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 2).await;
     assert!(
-        now.deletions[0].reason.starts_with("no longer rendered, goes when its app is healthy on bj1"),
+        now.deletions[0].reason.starts_with("no longer rendered, deleted when its app is healthy on bj1"),
         "{now:?}"
     );
     a_while().await;
@@ -182,7 +182,9 @@ async fn the_commit_says_when_it_is_done() {
     // Nobody has noticed yet, so that the first attempts fail.
     fleet.cluster("gz1").set_down(true);
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
-    gitea.until(&revision, "pending 2 deletes wait: gz1 does not answer, goes when it is back").await;
+    gitea
+        .until(&revision, "pending 2 deletes wait: gz1 does not answer, deleted when it answers again")
+        .await;
     // Whatever comes next, it is told to its end.
     let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
     gitea.until(&words, "success no change for this ring").await;

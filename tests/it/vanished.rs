@@ -49,7 +49,7 @@ fn detail(now: &Overview) -> &str {
 }
 
 fn dropped_by(revision: &Revision) -> String {
-    format!("{} took its file away; its objects are left as they are", revision.short())
+    format!("{} removed its file; its objects stay", revision.short())
 }
 
 /// A process that looks once, as `get` and `plan` do: what it says of the clusters.
@@ -166,7 +166,7 @@ async fn one_whose_file_goes_before_it_is_empty_is_told_in_the_log() {
     let revision = fleet.push(&running, "Its file goes", &GONE).await;
     let now = running.converged(&revision).await;
     assert_eq!(states(&now), ["bj1 Ready"]);
-    let words = "its file went before it was empty; what is there stays cluster=gz1 objects=13";
+    let words = "its file was removed while it still had objects; they stay cluster=gz1 objects=13";
     assert_eq!(log.count(words), 1, "{}", log.text());
     assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 13);
     running.stop().await;
@@ -205,7 +205,7 @@ async fn the_commit_says_so() {
     gitea.until(&fleet.begin, "success").await;
     let gone = fleet.push(&running, "Without gz1", &GONE).await;
     gitea.until(&gone, "success").await;
-    const LEFT: &str = "cluster gz1 is no longer in Git: what runs there was left as it is";
+    const LEFT: &str = "cluster gz1 is no longer in Git: the objects there stay";
     assert_eq!(gitea.verdict(&gone), format!("success no change for this ring; {LEFT}"));
     let words = fleet.push(&running, "Words", &WORDS).await;
     gitea.until(&words, "success").await;
@@ -272,7 +272,7 @@ async fn many_are_counted() {
     gitea.until(&gone, "success").await;
     assert_eq!(
         gitea.verdict(&gone),
-        "success no change for this ring; clusters sh1, sh2, sh3 and 2 more are no longer in Git: what runs there was left as it is"
+        "success no change for this ring; clusters sh1, sh2, sh3 and 2 more are no longer in Git: the objects there stay"
     );
     running.stop().await;
 }
@@ -336,8 +336,5 @@ async fn a_commit_that_failed_stays_one_when_it_also_took_a_file_away() {
     gitea.until(&mended, "success").await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let verdict = gitea.verdict(&gone);
-    assert!(
-        verdict.starts_with("failure ") && verdict.ends_with("what runs there was left as it is"),
-        "{verdict}"
-    );
+    assert!(verdict.starts_with("failure ") && verdict.ends_with("the objects there stay"), "{verdict}");
 }

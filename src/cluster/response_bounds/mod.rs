@@ -322,7 +322,8 @@ impl<B> BoundedBody<B> {
                     BudgetExhausted::Total => ("the answers of all clusters", OF_ALL),
                 };
                 let what = &self.what;
-                let words = format!("{what} finds no room: {whose} under way take {}", in_units(most));
+                let words =
+                    format!("{what} does not fit in memory: {whose} under way take {}", in_units(most));
                 Poll::Ready(Err(self.ends(OverBound::crowded(words))))
             }
             Err(_) => {

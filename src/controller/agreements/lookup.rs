@@ -132,7 +132,7 @@ async fn authors(
     };
     let folders: BTreeSet<String> = folder.map(ToOwned::to_owned).into_iter().chain(before).collect();
     if folders.is_empty() {
-        return Err(ApprovalQueryError::Permanent(format!("nobody knows where {app} was").into()));
+        return Err(ApprovalQueryError::Permanent(format!("the folder of {app} is not known").into()));
     }
     let made_of = match since.is_none() || is_delete {
         true => AppSources::OwnOnly { folders },

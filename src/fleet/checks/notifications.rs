@@ -12,8 +12,10 @@ pub fn can_be_sent(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     };
     let lost = facts.manifests.notifications.iter().filter(|route| is_lost(route));
     let refuse = |route: &Notification| {
-        let message =
-            format!("Notification {} is of service email, which this program does not have", route.name);
+        let message = format!(
+            "Notification {} is of service email, which this build of tutti does not have",
+            route.name
+        );
         let error =
             Diagnostic::error(codes::NO_MAIL, message, DiagnosticScope::File(route.location.file.clone()));
         error.at(route.location.clone()).help("build it with `--features mail`, or take another service")
@@ -142,7 +144,7 @@ mod tests {
     fn mail_needs_its_feature() {
         let mail =
             "  service: email\n  url: {file: mail}\n  from: tutti@example.com\n  to: [team@example.com]\n";
-        let refused = "3:18 E2133: Notification a is of service email, which this program does not have; build it with `--features mail`, or take another service";
+        let refused = "3:18 E2133: Notification a is of service email, which this build of tutti does not have; build it with `--features mail`, or take another service";
         let refused = [refused];
         check(mail, if cfg!(feature = "mail") { &[] } else { &refused });
     }

@@ -42,7 +42,7 @@ fn pin_errors(
     };
     if pin.version.is_none() {
         let message = format!("{} waits: its pin for {} has mistakes", app.title(), pin.ring);
-        return vec![error(codes::INVALID_PIN, message).help("it goes on when they are gone")];
+        return vec![error(codes::INVALID_PIN, message).help("fix the pin; then the app continues")];
     }
     let known: Vec<&str> = facts.rings.iter().map(|ring| ring.name.as_str()).collect();
     if !known.contains(&pin.ring.as_str()) {

@@ -54,7 +54,7 @@ pub fn no_cluster_left_out(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
         let message = format!("cluster {} is in no ring", cluster.name);
         Diagnostic::warning(codes::NO_RING, message, DiagnosticScope::Cluster(cluster.name.clone()))
             .at(cluster.location.clone())
-            .help("its results are told under the status without a ring")
+            .help("its results are in the commit status without a ring; to change this, extend the selector of a ring")
     };
     left_out.map(warn).collect()
 }

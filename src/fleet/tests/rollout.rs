@@ -158,7 +158,10 @@ fn long_cycle_is_shortened_in_the_message() {
 fn unknown_app_in_after_is_a_warning() {
     check_after(
         &[("a", "b, databse"), ("b", ""), ("database", "")],
-        &[("E2107", "warning[E2107]: Component default/a comes after default/databse, which does not exist")],
+        &[(
+            "E2107",
+            "warning[E2107]: Component default/a names default/databse under `after`, an app that does not exist",
+        )],
     );
     // An app with mistakes exists.
     let broken = component("b", ", nonsense: true");

@@ -109,7 +109,7 @@ impl<'a> YamlLoader<'a> {
             let message = "invalid YAML: the parser cannot go on after this".to_owned();
             let mistake = self.mistake(codes::SYNTAX, message, self.last_end, self.last_end);
             return Err(Box::new(
-                mistake.help("look at the next word; a tag (`!…`) stands before a value and a blank"),
+                mistake.help("check the next word: a tag (`!…`) needs a blank and a value after it"),
             ));
         };
         let event =

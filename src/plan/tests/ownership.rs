@@ -98,7 +98,7 @@ fn immutable_objects_are_replaced_only_on_request() {
         PAY,
         &kept,
         &replace,
-        "refuse Deployment shop/pay: spec.selector cannot change, and it is not replaced: its annotation says keep",
+        "refuse Deployment shop/pay: spec.selector cannot change, and it is not replaced: kept by an annotation",
     );
     for (name, words) in [
         ("v1/Namespace//shop", "Namespace shop"),
@@ -107,7 +107,7 @@ fn immutable_objects_are_replaced_only_on_request() {
     ] {
         let kind = &*parse(name).1.kind;
         let expected = format!(
-            "refuse {words}: spec.selector cannot change, and it is not replaced: what is in a {kind} would be lost"
+            "refuse {words}: spec.selector cannot change, and it is not replaced: its contents would be deleted with it"
         );
         check(name, &refused(name, "a", &format!("uid-{name}")), &replace, &expected);
     }

@@ -124,8 +124,8 @@ fn analysis_of_previous_ring_is_a_gate() {
     check(failed, "-analysis: pay on test, analysis errors: result [1]", false);
     let none = ".analysis: pay on test, analysis errors: not measured yet";
     check(of(None, good()), none, false);
-    let pending = of(Some(good()), MeasurementOutcome::Pending("there is none on abc yet".into()));
-    check(pending, ".analysis: pay on test, commit status ci/smoke: there is none on abc yet", false);
+    let pending = of(Some(good()), MeasurementOutcome::Pending("no such commit status on abc yet".into()));
+    check(pending, ".analysis: pay on test, commit status ci/smoke: no such commit status on abc yet", false);
     // An app that gets its version in all rings at once has no such gate.
     let case = Case::new(&rings, &[("pay", "", pins)]).runs("pay", "test", "v2");
     let found = gates(&case.input(), &change(&["pay"], "v2"), &head(None, 0));

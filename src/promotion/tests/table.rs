@@ -217,7 +217,7 @@ fn at_most_ten_are_open() {
     assert_eq!(found.iter().filter(|line| line.contains("prod open: ")).count(), 9);
     let above = "tutti/promote/default.a09/prod held: 10 pull requests of tutti are open: merge or close one";
     assert!(found.iter().any(|line| line == above), "{found:#?}");
-    let gone = "tutti/promote/default.gone/prod #1 close: what it is for is no longer there";
+    let gone = "tutti/promote/default.gone/prod #1 close: its rollout or promotion is no longer there";
     assert!(found.iter().any(|line| line == gone), "{found:#?}");
     case.limit = 0;
     assert!(!shown(&case).iter().any(|line| line.contains("prod open: ")));
@@ -240,7 +240,7 @@ fn nothing_is_closed_while_cluster_is_unread() {
     case.unread = Some("c2 is not read: forbidden");
     check(&case, &["tutti/revert/0123456 #7 keep"]);
     case.unread = None;
-    check(&case, &["tutti/revert/0123456 #7 close: what it is for is no longer there"]);
+    check(&case, &["tutti/revert/0123456 #7 close: its rollout or promotion is no longer there"]);
 }
 
 fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> AppRolloutState {
@@ -292,7 +292,7 @@ fn waiting_waves_share_one_pull_request() {
     }
     check(&case, &[&format!("{canary} #4 keep")]);
     case.rollouts.clear();
-    check(&case, &[&format!("{canary} #4 close: what it is for is no longer there")]);
+    check(&case, &[&format!("{canary} #4 close: its rollout or promotion is no longer there")]);
 }
 
 #[test]
@@ -325,7 +325,9 @@ fn refused_version_is_reverted_in_git() {
     case.rollouts[0].commit = None;
     assert!(shown(&case).contains(&format!("{branch} #4 keep")));
     case.rollouts[0].is_refused = false;
-    assert!(shown(&case).contains(&format!("{branch} #4 close: what it is for is no longer there")));
+    assert!(
+        shown(&case).contains(&format!("{branch} #4 close: its rollout or promotion is no longer there"))
+    );
 }
 
 #[test]

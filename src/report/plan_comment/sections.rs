@@ -103,7 +103,7 @@ pub fn clusters(plan: &Comparison) -> String {
     };
     let lines = [
         line(ClusterPresence::New, "new in Git"),
-        line(ClusterPresence::Gone, "no longer in Git, what runs there is left as it is"),
+        line(ClusterPresence::Gone, "no longer in Git: its objects stay"),
     ];
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }

@@ -117,7 +117,7 @@ async fn status_of_another_program_opens_the_next_wave() {
     scene.succeeded(&first).await;
     let second = push_version(&scene, "1.1");
     let status = "commit status ci/smoke";
-    scene.told(&second, "deploy/prod", "pending", &[status, "there is none on"]).await;
+    scene.told(&second, "deploy/prod", "pending", &[status, "no such commit status on"]).await;
     set_status(&scene, &second, "failure").await;
     scene.told(&second, "deploy/prod", "pending", &[status, "it has failed on", "--through prod"]).await;
     stays(&scene, &["1.1 x2", "1.1 x2", "1.0 x2", "1.0 x2"]).await;
