@@ -252,8 +252,8 @@ pub(super) fn checked_address(
     }
     let is_private = host == "localhost" || parse_ip(host).is_some_and(|address| !is_public(address));
     let why = match is_named(&url, grants) {
-        false if has_credential => "no credential is sent there",
-        false if is_private => "a private address is not asked",
+        false if has_credential => "no credential is sent to this host",
+        false if is_private => "no request is sent to a private address",
         _ => return Ok(url),
     };
     let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));

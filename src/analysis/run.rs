@@ -282,7 +282,7 @@ async fn take_measurement(
         Ok(None) => Ok(MeasurementAnswer::Units(subject.units())),
         Ok(Some(ready)) => match tokio::time::timeout(spec.timeout, ready.send()).await {
             Ok(answer) => answer,
-            Err(_) => Err(format!("there is no answer after {} s", spec.timeout.as_secs())),
+            Err(_) => Err(format!("no answer after {} s", spec.timeout.as_secs())),
         },
         Err(verdict) => return verdict,
     };

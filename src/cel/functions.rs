@@ -119,7 +119,7 @@ pub fn native_function(
     let method = |native: NativeFunction, count: usize| match (is_method, args.len() == count + 1) {
         (true, true) => Ok(native),
         (true, false) => Err(format!("`{name}` takes {count} arguments")),
-        (false, _) => Err(format!("`{name}` is called of a value: x.{name}()")),
+        (false, _) => Err(format!("`{name}` is a method of a value: x.{name}()")),
     };
     let global = |native: NativeFunction, count: usize| match args.len() == count {
         true => Ok(native),
@@ -175,7 +175,7 @@ fn compile_regex(pattern: &str) -> Result<Regex, String> {
     const MOST: usize = 4 * 1024 * 1024;
     let regex = RegexBuilder::new(&translate_re2(pattern)).size_limit(MOST).dfa_size_limit(MOST).build();
     regex.map_err(|_| {
-        format!("`{}` is no regular expression, or too large", crate::model::short_line(pattern, 60))
+        format!("`{}` is not a regular expression, or it is too large", crate::model::short_line(pattern, 60))
     })
 }
 
@@ -320,7 +320,7 @@ impl NativeFunction {
                 Some(value) => (*value).clone(),
                 None => {
                     return Err(EvaluationFailure::Message(
-                        "an optional value is not there; use orValue".into(),
+                        "an optional value is missing; use orValue".into(),
                     ));
                 }
             },

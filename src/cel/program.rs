@@ -247,7 +247,7 @@ impl CelCompiler<'_> {
         ExpressionMistake::at(
             self.text,
             "{",
-            "there are no messages here; a map is {\"key\": value}".to_owned(),
+            "message types are not supported; write a map: {\"key\": value}".to_owned(),
         )
     }
 

@@ -115,7 +115,7 @@ impl LeaderElection {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the lease of the leader was lost{}: another process may have written since, so this one ends; a new process starts from what is there", by(.leader))]
+#[error("the lease of the leader was lost{}: another process may have written since, so this process ends; start it again: a new process reads the current state", by(.leader))]
 pub struct LeaseLost {
     leader: Option<String>,
 }

@@ -222,7 +222,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
         check("{username: me, password: secret}", "password of user admin");
         let provider = "{auth-provider: {name: oidc, config: {id-token: opaque}}}";
         check(provider, "token of the provider oidc for user admin");
-        check("{}", "user admin, who shows nothing");
+        check("{}", "user admin without credentials");
     }
 
     #[test]

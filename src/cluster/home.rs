@@ -59,7 +59,7 @@ pub enum HomeError {
     )]
     NotConfigured { what: String },
     #[error(
-        "failed to read {what}, in the home cluster: its namespace is not handed out to the config repository (help: \
+        "failed to read {what}, in the home cluster: the config repository may not use the secrets of this namespace (help: \
          --secret-namespace {namespace})"
     )]
     Withheld { what: String, namespace: String },
@@ -393,7 +393,7 @@ fn value_of(mut keys: KeyValues, key: &str) -> Result<String, String> {
     match String::from_utf8(value) {
         Ok(text) if text.trim().is_empty() => Err(format!("its key {key} is empty")),
         Ok(text) => Ok(text),
-        Err(_) => Err(format!("its key {key} holds no text")),
+        Err(_) => Err(format!("its key {key} is not text")),
     }
 }
 

@@ -137,7 +137,7 @@ impl Login {
         };
         let found = [of_certificate, of_bearer].into_iter().flatten();
         let first = found.min_by_key(|it| it.expires.unwrap_or(Timestamp::MAX));
-        first.unwrap_or_else(|| Credential::new(format!("user {}, who shows nothing", it.user)))
+        first.unwrap_or_else(|| Credential::new(format!("user {} without credentials", it.user)))
     }
 
     fn reread_certificate(&self) {
@@ -207,7 +207,7 @@ fn token_of(provider: &AuthProviderConfig) -> Result<SecretString, String> {
     if provider.name != "oidc" {
         let name = &provider.name;
         return Err(format!(
-            "the auth-provider {name} is no more since Kubernetes 1.26: an exec plug-in takes its place"
+            "the auth-provider {name} was removed in Kubernetes 1.26: use an exec plug-in instead"
         ));
     }
     let token = provider.config.get("id-token").filter(|token| !token.is_empty());

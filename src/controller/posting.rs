@@ -356,7 +356,7 @@ impl PostedStatusReader {
                     pause = (pause * 2).min(MAX_RECALL_DELAY);
                 }
                 Err(error) => {
-                    tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
+                    tracing::debug!(%error, revision = revision.short(), "nothing is known about this commit");
                     return None;
                 }
             }

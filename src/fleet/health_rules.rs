@@ -299,7 +299,7 @@ mod tests {
         );
         check(
             &[("health/a.b/C.yaml", "apiVersion: v1\nkind: ConfigMap\n")],
-            &["health/a.b/C.yaml:2:1 E1110 health/ holds health rules, and this is none"],
+            &["health/a.b/C.yaml:2:1 E1110 health/ holds health rules, and this is not one"],
         );
         check(&[("health/a.b/C.yaml", "")], &["health/a.b/C.yaml:1:1 E2082 a health rule is one document"]);
     }

@@ -47,9 +47,9 @@ pub enum Error {
     UnknownCommit { url: String, step: &'static str, repository: String, commit: String },
     #[error("failed to {step}: {url} cannot be reached ({message})")]
     Unreachable { url: String, step: &'static str, message: String },
-    #[error("failed to {step}: {url} asks for fewer requests")]
+    #[error("failed to {step}: {url} refuses it because of a rate limit")]
     RateLimited { url: String, step: &'static str, retry_after: Option<Duration> },
-    #[error("failed to {step} at {url}: it is in conflict with what is there ({message})")]
+    #[error("failed to {step} at {url}: it conflicts with the current state ({message})")]
     Conflict { url: String, step: &'static str, message: String },
     #[error("failed to {step} at {url}: its head is no longer {head} ({message})")]
     HeadMoved { url: String, step: &'static str, head: String, message: String },
@@ -109,7 +109,8 @@ impl Error {
                 "the forge changed meanwhile: read the current state, then try again"
             }
             ForgeErrorKind::NotMergeable => "open its page at the forge: it shows what is missing",
-            ForgeErrorKind::RateLimited | ForgeErrorKind::Server => return None,
+            ForgeErrorKind::RateLimited => "wait, or raise the rate limit of the forge for this token",
+            ForgeErrorKind::Server => "read the log of the forge, then try again",
         })
     }
 }

@@ -290,7 +290,7 @@ fn read_file<'a>(
         let mistake =
             Diagnostic::error(codes::NOT_A_MANIFEST, format!("there is no manifest in {path}"), scope())
                 .at(Location::new(path, 1, 1))
-                .help("delete the file if what it held is wanted no longer");
+                .help("delete the file if its content is no longer needed");
         manifests.diagnostics.push(mistake);
     }
     // A `---` that was forgotten makes two documents one, in which keys stand twice.

@@ -152,7 +152,7 @@ impl PayloadTemplate {
         }
         let rest = &text[at..];
         if let Some(other) = ["{%", "{#", "}}"].iter().find_map(|mark| rest.find(mark)) {
-            return Err(mistake(at + other, "only `{{ … }}` is known here"));
+            return Err(mistake(at + other, "only `{{ … }}` is supported"));
         }
         parts.push(PayloadTemplatePart::Text(rest.to_owned()));
         parts.retain(|part| *part != PayloadTemplatePart::Text(String::new()));
@@ -296,8 +296,8 @@ mod tests {
             assert_eq!((mistake.offset, mistake.message.as_str()), (at, message), "{template}");
         };
         check("ä{{ repo", 1, "`{{` without its `}}`");
-        check("x{% for a in b %}", 1, "only `{{ … }}` is known here");
-        check("{{ a }} }}", 8, "only `{{ … }}` is known here");
+        check("x{% for a in b %}", 1, "only `{{ … }}` is supported");
+        check("{{ a }} }}", 8, "only `{{ … }}` is supported");
         check("{{ }}", 0, "`` is no path of a payload, such as build.ref");
         check("{{ a() }}", 0, "`a()` is no path of a payload, such as build.ref");
         check("{{ a.b['c'] }}", 0, "`a.b['c']` is no path of a payload, such as build.ref");

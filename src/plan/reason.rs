@@ -284,32 +284,36 @@ impl fmt::Display for StepReason {
                 write_drift(*drift, fields, f)?;
                 f.write_str("; the app only reports drift")
             }
-            Self::Overruled => f.write_str("the cluster keeps other values than were applied: something changes them as they are written"),
+            Self::Overruled => f.write_str(
+                "the cluster keeps other values than the applied ones: a webhook or controller changes them",
+            ),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
             Self::AskedLately => f.write_str("a dry run compares it once a minute"),
-            Self::InstallationOver => f.write_str("the installation is complete, and its annotation is updated"),
+            Self::InstallationOver => {
+                f.write_str("the installation is complete, and its annotation is updated")
+            }
             Self::OnlyOnce => f.write_str("an install hook: the app is already installed here"),
             Self::OnlyLater => f.write_str("a hook of upgrades, and this is the first release here"),
             Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),
             Self::WaitsForRelease { object, because, .. } => {
-                write!(f, "comes when {object} is healthy: {because}")
+                write!(f, "waits until {object} is healthy: {because}")
             }
             Self::WaitsForSyncWave { wave, object, because, .. } => {
-                write!(f, "comes when {object} of sync wave {wave} is healthy: {because}")
+                write!(f, "waits until {object} of sync wave {wave} is healthy: {because}")
             }
             Self::Terminating => f.write_str("it is being deleted"),
             Self::NamespaceTerminating { namespace } => {
                 write!(f, "namespace {namespace} is being deleted")
             }
             Self::NamespacePending { namespace, app } => {
-                write!(f, "namespace {namespace} is not there yet, app {app} creates it")
+                write!(f, "namespace {namespace} does not exist yet, app {app} creates it")
             }
             Self::DefinitionPending { kind, app } => {
                 write!(f, "{kind} is not served yet, app {app} defines it")
             }
             Self::KindPending { kind } => {
-                write!(f, "{kind} is not served yet, an earlier sync wave may bring it")
+                write!(f, "{kind} is not served yet, an earlier sync wave may define it")
             }
             Self::NotLookedUp => f.write_str("the live object is not read yet"),
             Self::ObservationIncomplete => f.write_str("the cluster is not fully read yet"),
@@ -325,16 +329,16 @@ impl fmt::Display for StepReason {
             Self::ScopeMismatch { kind, namespaced: true } => write!(f, "{kind} needs a namespace"),
             Self::ScopeMismatch { kind, namespaced: false } => write!(f, "{kind} has no namespace"),
             Self::NotOurs { managers } if managers.is_empty() => {
-                f.write_str("it is there and not ours; `adopt: true` in the app takes it over")
+                f.write_str("it exists, but tutti does not manage it; `adopt: true` in the app takes it over")
             }
             Self::NotOurs { managers } => write!(
                 f,
-                "it is there and not ours, managed by {}; `adopt: true` in the app takes it over",
+                "it exists, but tutti does not manage it (managed by {}); `adopt: true` in the app takes it over",
                 CommaList(managers)
             ),
             Self::CannotAdopt { why } => write!(f, "it cannot be taken over: {why}"),
             Self::Replaced { fields } => {
-                write!(f, "deleted and created anew, as {} cannot change", CommaList(fields))
+                write!(f, "deleted and created again, because {} cannot change", CommaList(fields))
             }
             Self::CannotReplace { fields, why } => {
                 write!(f, "{} cannot change, and it is not replaced: {why}", CommaList(fields))
@@ -346,7 +350,10 @@ impl fmt::Display for StepReason {
             }
             Self::Unmanaged => f.write_str("the app is unmanaged"),
             Self::KeptOut { taint } => {
-                write!(f, "the app does not tolerate the taint {taint} of the cluster, and is not there yet")
+                write!(
+                    f,
+                    "the app does not tolerate the taint {taint} of the cluster, and has no objects there yet"
+                )
             }
             Self::Held { by, would, because } => write!(f, "{by}, would {would}: {because}"),
             Self::KeepAnnotation => f.write_str("no longer rendered, kept by an annotation"),
@@ -379,7 +386,9 @@ impl fmt::Display for StepReason {
             Self::WaitsForContents { object: ContainedObject { object, .. }, others } => {
                 write!(f, "no longer rendered, deleted after {object} and {others} more, which it contains")
             }
-            Self::WaitsForRollout => f.write_str("no longer rendered, deleted when the rollout of its app is over"),
+            Self::WaitsForRollout => {
+                f.write_str("no longer rendered, deleted when the rollout of its app is over")
+            }
             Self::FleetInvalid => f.write_str("nothing is deleted while the config repository has errors"),
             Self::OverCap { pending, cap, digest } if pending <= cap => {
                 write!(f, "was over the cap before, waits for approval {}", digest.short())

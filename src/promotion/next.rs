@@ -113,7 +113,7 @@ impl PromotionStep<'_> {
             Some((why, until)) => NextVersion::Waits { why, until },
             None if pins.is_empty() => {
                 let before = self.apps.first().map_or("", |(_, before)| before.name.as_str());
-                NextVersion::Nothing { why: format!("{} has what {before} has", self.ring.name) }
+                NextVersion::Nothing { why: format!("{} has the versions of {before}", self.ring.name) }
             }
             None => NextVersion::Ready { pins },
         }

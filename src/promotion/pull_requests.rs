@@ -233,7 +233,8 @@ impl<'a> PullRequestsByBranch<'a> {
         };
         let number = Some(request.number);
         if request.has_foreign_commits {
-            let why = "somebody else pushed to this branch: merge it or close it by hand".to_owned();
+            let why =
+                "this branch has a commit that tutti did not make: merge or close it by hand".to_owned();
             return wanted(None, number, PullRequestAction::Held { why });
         }
         let is_requested = block.as_ref().is_some_and(|block| block.is_requested && !block.is_withdrawn);
@@ -242,7 +243,7 @@ impl<'a> PullRequestsByBranch<'a> {
             _ if is_there => wanted(
                 None,
                 number,
-                PullRequestAction::Close { why: "the pins say these versions already".to_owned() },
+                PullRequestAction::Close { why: "the pins already have these versions".to_owned() },
             ),
             _ if is_requested => wanted(None, number, PullRequestAction::Keep),
             ProposalState::Nothing(why) => wanted(None, number, PullRequestAction::Close { why }),
@@ -295,10 +296,9 @@ fn held_reason(
     let (request, block) = over.find(|(request, _)| request.state == PullRequestState::Merged)?;
     // Only the newest one counts: a promotion after it is a new proposal.
     block.covers(proposed).then(|| match block.kind.as_str() {
-        "promotion" => format!(
-            "#{} brought it already and it was taken back; `tutti promote` brings it again",
-            request.number
-        ),
+        "promotion" => {
+            format!("#{} set it before, and it was reverted; `tutti promote` sets it again", request.number)
+        }
         _ => format!("#{} was merged; its commit is still to be read", request.number),
     })
 }

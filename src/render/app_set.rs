@@ -55,7 +55,7 @@ pub fn overlay(
             return Ok(());
         }
         let kind = app_set.deploy_type.workload().map_or("workload", |workload| workload.kind);
-        let message = format!("the layers give no {kind} {} to lay {} over", pod_set.name, job.app.id);
+        let message = format!("the layers render no {kind} {} to merge {} into", pod_set.name, job.app.id);
         let help = "a template of the workload layer must render one that is named podSet.name, or has that name \
                     in its label app.kubernetes.io/instance";
         return Err(job.error(codes::NO_WORKLOAD, message).at(pod_set.location.clone()).help(help).into());

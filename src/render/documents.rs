@@ -75,7 +75,7 @@ pub fn parse_output(
     collect(documents.iter().flat_map(|document| object_lists::items_with_nodes(&document.root)).map(
         |(value, node)| {
             let line = node.start.line;
-            let what = || format!("line {line} of what {} makes", template.path);
+            let what = || format!("line {line} of the output of {}", template.path);
             let mut made = object_document(job, value, start.clone(), &what)?;
             if let Some((notes, (_, marks))) = &marked {
                 made.fields = notes.field_locations(node, marks);
@@ -138,7 +138,7 @@ fn output_mistake(
     let text = shortened(text);
     let text = if secret_text::has_secret(output) { secret_text::line_without_values(&text) } else { text };
     let message =
-        format!("{} makes a text that is not YAML: {} (line {line} of it)", template.path, mistake.message);
+        format!("{} renders a text that is not YAML: {} (line {line} of it)", template.path, mistake.message);
     let help = match &mistake.help {
         Some(help) => format!("line {line} is `{text}`; {help}"),
         None => format!("line {line} is `{text}`"),
@@ -162,7 +162,9 @@ pub fn object_document(
     };
     for field in ["apiVersion", "kind"] {
         if object.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
-            return Err(error(&format!("has no {field}")).into());
+            return Err(error(&format!("has no {field}"))
+                .help("an object is a map with apiVersion, kind and metadata")
+                .into());
         }
     }
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or("");
@@ -425,7 +427,8 @@ fn check_labels(
                 Some(_) => {
                     let message =
                         format!("{field} of {} is not a map", describe_object(&document.object, kind));
-                    let mistake = job.error(codes::LABEL, message).in_path(path.join("."));
+                    let help = format!("write {field} as a map of names to texts");
+                    let mistake = job.error(codes::LABEL, message).in_path(path.join(".")).help(help);
                     return Err(mistake.at(document.locate_field(job, &path)).into());
                 }
             }
@@ -518,7 +521,8 @@ fn check_secret(
             }
             Some(_) => {
                 let message = format!("{field} of Secret {name} is not a map");
-                return Err((job.error(codes::SECRET, message).into(), vec![field.to_owned()]));
+                let help = format!("write {field} as a map of keys to texts");
+                return Err((job.error(codes::SECRET, message).help(help).into(), vec![field.to_owned()]));
             }
         };
         if let Some((key, _)) = wrong {

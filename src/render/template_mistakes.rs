@@ -21,7 +21,7 @@ pub fn invalid_template(job: &RenderJob<'_>, unread: &InvalidTemplate) -> Diagno
         InvalidTemplate::TooDeep { file, line } => job
             .error(codes::SYNTAX, format!("{file} has an expression that is too long, or too many `elif`"))
             .at(Location::new(file, u32::try_from(*line).unwrap_or(u32::MAX), 1))
-            .help("take it apart with `set`; more than 400 operators in one tag are more than anybody can read"),
+            .help("split it with `set`, so that a tag has fewer than 400 operators"),
     }
 }
 
@@ -92,11 +92,11 @@ pub fn worker_end(job: &RenderJob<'_>, cause: &RenderFailureCause, file: &str, l
             of(codes::SIZE, message).help("look for a text that is put into itself in a loop")
         }
         RenderFailureCause::Crash(words) => {
-            of(codes::WORKER, format!("{file} ends the process that renders it: {words}"))
-                .help("the engine of templates has a fault here: write this line otherwise")
+            of(codes::WORKER, format!("{file} crashes the process that renders it: {words}"))
+                .help("this is a bug of the template engine: write this line differently, and report the bug")
         }
         RenderFailureCause::NoWorker(error) => {
-            of(codes::WORKER, format!("nothing renders {file}: no worker starts: {error}"))
+            of(codes::WORKER, format!("failed to render {file}: no worker process starts: {error}"))
                 .help(NO_WORKER_HELP)
         }
     }

@@ -165,7 +165,9 @@ impl Error {
             Self::Unreachable { .. } | Self::Timeout { .. } => "check the address, the network and the proxy",
             Self::Cache { .. } => "check that the state folder is writable and has space left",
             Self::Folder { .. } => "check that the folder exists and may be read",
-            Self::Remote { .. } | Self::Read { .. } | Self::Stopped { .. } => return None,
+            Self::Remote { .. } => "try again; if it stays, run `git fetch` on the repository",
+            Self::Read { .. } => "run `git fsck` there, or clone the repository again",
+            Self::Stopped { .. } => "run it again",
         })
     }
 }

@@ -158,7 +158,7 @@ impl HttpRemote {
             if heads.len() == MOST_HEADS {
                 return Err("it has too many branches");
             }
-            heads.push(parse_reference(&content).ok_or("it has what is no reference")?);
+            heads.push(parse_reference(&content).ok_or("it has an invalid reference")?);
             Ok(())
         };
         self.send_request(self.post(body), LIST_LIMITS, take).await?;

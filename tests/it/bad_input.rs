@@ -361,7 +361,7 @@ async fn an_object_that_is_somebody_elses() {
         .await;
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
-        "ConfigMap default/one: it is there and not ours, managed by kubectl; `adopt: true` in the app takes it over"
+        "ConfigMap default/one: it exists, but tutti does not manage it (managed by kubectl); `adopt: true` in the app takes it over"
     );
     let touched = RequestMatch::writes().resource("configmaps").name("one");
     assert_eq!(fleet.cluster("bj1").count_requests(&touched), 0);

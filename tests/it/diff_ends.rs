@@ -166,7 +166,9 @@ async fn a_program_that_shows_differences_hides_no_refusal() {
         let (stdout, stderr, ended) = scene.run(&["diff"], Some(external)).await;
         assert_eq!(ended, code, "{stdout}{stderr}");
         assert!(
-            stderr.contains("! default/web  ConfigMap default/theirs  on bj1: it is there and not ours"),
+            stderr.contains(
+                "! default/web  ConfigMap default/theirs  on bj1: it exists, but tutti does not manage it"
+            ),
             "{stderr}"
         );
         assert!(!stdout.contains("theirs"), "{stdout}");

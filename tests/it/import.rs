@@ -120,7 +120,7 @@ async fn a_broken_cluster_file_is_said_once() {
         let error = import_into(&fleet, ManifestForm::AppSet, &[("tutti.yaml", INSTANCE), (file, text)])
             .await
             .expect_err("a mistake");
-        assert!(error.starts_with("nothing can be imported before this is mended: "), "{error}");
+        assert!(error.starts_with("fix this mistake before the import: "), "{error}");
         assert!(error.contains(file), "{error}");
     }
 }

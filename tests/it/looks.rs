@@ -91,7 +91,7 @@ async fn mistakes_are_not_nothing_to_do() {
     let broken = format!("{INSTANCE}<<<<<<< HEAD\n");
     stage.repository.commit("Broken", &[("tutti.yaml", Some(&broken)), (MAPS, Some(&maps("second")))]);
     let (said, code) = run(&stage, &["plan"]).await;
-    assert!(said.contains("nothing can be planned before the mistakes are mended"), "{said}");
+    assert!(said.contains("fix the mistakes first: nothing can be planned with them"), "{said}");
     assert!(said.contains("E1102") && !said.contains("nothing to do"), "{said}");
     assert_eq!(code, 2, "{said}");
 }

@@ -243,7 +243,7 @@ async fn force_adopts_nothing() {
     scene.push("Somebody else's", &app("force: true"), &more).await;
     let (phase, detail) = scene.told();
     assert_eq!(phase, TargetPhase::Refused, "{detail}");
-    assert!(detail.contains("it is there and not ours, managed by kubectl"), "{detail}");
+    assert!(detail.contains("it exists, but tutti does not manage it (managed by kubectl)"), "{detail}");
 }
 
 // ---- immutable fields ----

@@ -72,14 +72,14 @@ async fn what_runs_there_goes_in_reverse_over_all_apps() {
         state(&now),
         (
             "Removing",
-            &*format!("1 object to go, 1 of them wait: every Namespace waits for approval {digest}")
+            &*format!("1 object to delete, 1 of them wait: every Namespace waits for approval {digest}")
         )
     );
 
     let file = approval_to_yaml(approval);
     let revision = fleet.push(&running, "Approve", &[("approvals/gz1.yaml", Some(&file))]).await;
     let now = running.converged(&revision).await;
-    assert_eq!(state(&now), ("Removed", "nothing else is there any more: its file may go"));
+    assert_eq!(state(&now), ("Removed", "no other object remains: delete its file"));
     assert_eq!(deletes(fleet.cluster("gz1")).last().map(String::as_str), Some("namespaces"));
     assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 0);
 
@@ -151,7 +151,7 @@ async fn what_stays_on_purpose_does_not_hold_up_the_end() {
     running.converged(&fleet.begin).await;
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.converged(&revision).await;
-    let words = "1 object left on purpose, nothing else is there any more: its file may go";
+    let words = "1 object kept on purpose, no other object remains: delete its file";
     assert_eq!(state(&now), ("Removed", words));
     let [orphan] = now.orphans.as_slice() else { panic!("{:?}", now.orphans) };
     assert_eq!((orphan.object.as_str(), orphan.action.as_str()), ("ConfigMap default/map-1", "orphan"));
@@ -227,7 +227,11 @@ async fn what_is_wanted_through_another_name_of_the_server_stays() {
             now.deletions.iter().find(|it| it.cluster.as_str() == "gz1").unwrap_or_else(|| panic!("{now:?}"));
         assert!(held.reason.contains("cluster bj1 shows the same object and wants it"), "{}", held.reason);
         if now.clusters.iter().any(|it| it.state == "Removing") {
-            assert!(state(&now).1.starts_with("19 objects to go: cluster bj1 shows"), "{}", state(&now).1);
+            assert!(
+                state(&now).1.starts_with("19 objects to delete: cluster bj1 shows"),
+                "{}",
+                state(&now).1
+            );
         }
         running.stop().await;
     }

@@ -56,7 +56,7 @@ fn the_samples_are_linted_rendered_and_rolled_out() {
         let output = command.env("TUTTI_HELM_RENDER", &helm.helm_render).args(arguments).output();
         program::told(&output.expect("the binary runs"))
     };
-    // What is said beside it is that no cluster was asked.
+    // What is said beside it is that no cluster was contacted.
     let clean = |errors: &str| !errors.contains("error") && !errors.contains("warning");
     let (out, err, code) = run(&["lint", "--strict", "config"]);
     assert!(clean(&err) && code == 0, "{out}{err}");

@@ -174,8 +174,7 @@ fn policy(image: &str) -> FaultPlan {
     FaultPlan::default().webhook(webhook)
 }
 
-const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than were applied: something changes them as they \
-                         are written";
+const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than the applied ones: a webhook or controller changes them";
 
 /// A policy came after the app, and has changed its image back.
 async fn overruled() -> Scene {

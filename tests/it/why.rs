@@ -38,7 +38,7 @@ const ASKED: [(&str, &[&str]); 22] = [
     (
         "behind",
         &[
-            "t1 ✗ health, apps/behind/app.yaml:3:18, who may write apps/behind/, mend what the app runs",
+            "t1 ✗ health, apps/behind/app.yaml:3:18, who may write apps/behind/, fix the app",
             "p1 … rollout, -, who may write apps/behind/, tutti why default/behind --cluster t1",
         ],
     ),
@@ -72,13 +72,13 @@ const ASKED: [(&str, &[&str]); 22] = [
     (
         "far",
         &[
-            "away ✗ apply, clusters/away.yaml:3:18, who runs the cluster or tutti, or who may write clusters/, tutti doctor away",
+            "away ✗ apply, clusters/away.yaml:3:18, the operator of the cluster or of tutti, or who may write clusters/, tutti doctor away",
         ],
     ),
     ("taken", &["t1 ✗ apply, apps/taken/objects/service.yaml:1:1, who may write apps/taken/, -"]),
     ("refused", &["t1 ✗ apply, apps/refused/objects/one.yaml:1:1, who may write apps/refused/, -"]),
     ("deletes", &["t1 ✗ apply, -, who may write approvals/, tutti approve DIGEST"]),
-    ("fails", &["t1 ✗ health, apps/fails/app.yaml:3:18, who may write apps/fails/, mend what the app runs"]),
+    ("fails", &["t1 ✗ health, apps/fails/app.yaml:3:18, who may write apps/fails/, fix the app"]),
     ("typo", &["- ✗ source, apps/typo/app.yaml:10:3, who may write apps/typo/, valid: "]),
     ("language", &["t1 ✗ source, apps/language/app.yaml:3:18, who may write apps/language/, valid: "]),
     ("garbled", &["- ✗ source, apps/garbled/app.yaml:10:1, who may write apps/garbled/, a key needs"]),

@@ -43,7 +43,7 @@ pub(super) async fn commit(
         let report = pipeline_report::commit_report(overview, &sha)?;
         Some((report.state.is_final(), json_text(&report)))
     };
-    let unknown = "it was not read yet, or is none of the newest commits of the branch";
+    let unknown = "it is not read yet, or it is not among the newest commits of the branch";
     long_poll(
         &status,
         &ReadQuery::parse(query.as_deref())?,

@@ -366,7 +366,7 @@ async fn calls_that_change_nothing_say_so() {
         .await;
     check("release", json!({"app": "x", "version": "1"}), StatusCode::UNPROCESSABLE_ENTITY, "does not exist")
         .await;
-    check("release", payload("../../x"), StatusCode::UNPROCESSABLE_ENTITY, "which is no version").await;
+    check("release", payload("../../x"), StatusCode::UNPROCESSABLE_ENTITY, "which is not a version").await;
     check("release", json!([1]), StatusCode::BAD_REQUEST, "no object").await;
     check("release", json!({"idempotencyKey": ""}), StatusCode::BAD_REQUEST, "idempotency key").await;
     check("release", json!({"idempotencyKey": 7}), StatusCode::BAD_REQUEST, "idempotency key").await;

@@ -46,7 +46,7 @@ pub async fn run(args: ApproveRolloutArgs) -> anyhow::Result<Exit> {
     if let Some(away) = away {
         // The state of that cluster decides whether anything waits.
         if !rollout.is_open {
-            tell!("error: cannot say what {} waits for: {away}", rollout.app);
+            tell!("error: the gates of {} are not known: {away}", rollout.app);
             return Ok(Exit::Unreachable);
         }
         tell!("note: {away}");

@@ -197,7 +197,7 @@ mod tests {
         );
         for field in ["kind", "metadata.name", "apiVersion", "'[kind=X].metadata.labels.a'"] {
             let told = mistakes_of("triggers/release.yaml", &of("values.yml", field));
-            assert!(told.len() == 1 && told[0].contains("says which object it is"), "{field}: {told:?}");
+            assert!(told.len() == 1 && told[0].contains("identifies the object"), "{field}: {told:?}");
         }
         for field in ["a..b", "a.", "'a:b'", "'[x]'", "'a{b}'"] {
             let told = mistakes_of("triggers/release.yaml", &of("values.yml", field));

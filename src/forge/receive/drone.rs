@@ -60,7 +60,7 @@ pub(super) fn authenticate(
         return Err(WebhookRejection::Unauthorized("the digest is not that of the body"));
     }
     let at = rfc2822::parse(single_header(headers, DATE.as_str())?);
-    check_time(at.map_err(|_| WebhookRejection::Unauthorized("its `Date` is no date"))?.timestamp(), now)?;
+    check_time(at.map_err(|_| WebhookRejection::Unauthorized("its `Date` is not a date"))?.timestamp(), now)?;
     check_is_json(headers)?;
     // The signature covers time and body and needs the secret, so it identifies the delivery.
     let delivery = Some(hex::encode(code));

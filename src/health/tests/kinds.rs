@@ -232,7 +232,7 @@ fn gateways_and_routes() {
         object("gateway.networking.k8s.io/v1", "HTTPRoute", json!({}), json!({"parents": parents}))
     };
     let parent = |name: &str, status: &str, generation: u32| json!({"parentRef": {"name": name}, "conditions": [seen("Accepted", status, generation)]});
-    check(route(json!([])), "InProgress: no gateway has taken the route yet");
+    check(route(json!([])), "InProgress: no gateway has accepted the route yet");
     check(route(json!([parent("front", "True", 2)])), "Current");
     check(
         route(json!([{"parentRef": {"name": "front"}, "conditions": [seen("ResolvedRefs", "True", 2)]}])),

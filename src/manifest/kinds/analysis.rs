@@ -146,7 +146,7 @@ fn read_headers(
         }
         let Some(text) = reading.text(&value) else { continue };
         if !is_token || text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
-            let message = format!("{name:?} is no header of HTTP, or has no such value");
+            let message = format!("{name:?} is not an HTTP header, or its value is not valid");
             reading.bad_value(&value, message, "letters, digits and `-`; the value in ASCII");
         }
         headers.insert(name.to_owned(), text);
@@ -210,7 +210,7 @@ fn template(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<
     match read {
         Ok(template) => Some(template),
         Err(message) => {
-            let message = message.replace("the payload has no value at", "nothing here is called");
+            let message = message.replace("the payload has no value at", "no value is called");
             reading.bad_value(value, format!("`{}`: {message}", value.name()), &help);
             None
         }

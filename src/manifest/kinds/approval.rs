@@ -60,7 +60,7 @@ pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<ApprovalMa
                         let message = format!("an override stands below {FOLDER}, and nowhere else");
                         reading
                             .mistake(codes::BAD_VALUE, message, place.clone(), "spec.action")
-                            .help("who may write there lets versions pass windows: git mv it there");
+                            .help("move it there with `git mv`: the folder decides who may override windows");
                     }
                     let window = fields.required("window", reading);
                     places.window = window.as_ref().map(|window| reading.location(window.node));

@@ -48,7 +48,7 @@ fn is_conversion(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<()> {
     if is("apiVersion", OWN_VERSION) && is("kind", "Conversion") {
         return Some(());
     }
-    let message = format!("{FOLDER} holds conversions, and this is none");
+    let message = format!("{FOLDER} holds conversions, and this is not one");
     let place =
         root.entry("kind").map_or_else(|| reading.location(root), |entry| entry.location(reading.file));
     reading

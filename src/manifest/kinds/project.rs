@@ -244,7 +244,7 @@ fn read_limit(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
     }
     fields.finish(reading);
     if item.is_empty() {
-        reading.bad_value(value, "these limits limit nothing", "for example `default: {cpu: 500m}`");
+        reading.bad_value(value, "these limits have no values", "for example `default: {cpu: 500m}`");
     }
     item.insert("type".to_owned(), Json::from(kind?));
     Some(Json::Object(item))
@@ -357,7 +357,7 @@ mod tests {
         );
         check(
             "{limits: [{type: Pod, default: {cpu: 1}}, {type: Node}, {}]}",
-            &["`default` is for containers", "these limits limit nothing", "E1204", "limit nothing"],
+            &["`default` is for containers", "these limits have no values", "E1204", "limit nothing"],
         );
         check("{networkPolicy: closed}", &["E1204]: `networkPolicy` cannot be \"closed\""]);
         check(

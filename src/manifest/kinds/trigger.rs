@@ -247,7 +247,7 @@ fn read_field(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
         if !text.chars().all(is_letter) || first.is_empty() || text.contains("..") || text.ends_with('.') {
             format!("{text:?} is no path of a field")
         } else if IDENTITY.contains(&first) {
-            format!("`{first}` says which object it is, and is no value of an app")
+            format!("`{first}` identifies the object and is not a value of an app")
         } else {
             return Some(text);
         };

@@ -61,11 +61,11 @@ fn new_objects_are_looked_up_first() {
 fn foreign_objects_are_refused() {
     check(
         &with_stranger(empty(), PAY, &["helm", "kubectl"]),
-        "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl; `adopt: true` in the app takes it over",
+        "refuse ConfigMap shop/pay: it exists, but tutti does not manage it (managed by helm, kubectl); `adopt: true` in the app takes it over",
     );
     check(
         &with_stranger(empty(), PAY, &[]),
-        "refuse ConfigMap shop/pay: it is there and not ours; `adopt: true` in the app takes it over",
+        "refuse ConfigMap shop/pay: it exists, but tutti does not manage it; `adopt: true` in the app takes it over",
     );
     check(
         &with_stranger(empty(), PAY, &["kubectl", "tutti-other"]),
@@ -180,7 +180,7 @@ fn prerequisites_of_other_apps_are_awaited() {
     assert_eq!(
         lines(&plan),
         [
-            "wait ConfigMap shop/pay: namespace shop is not there yet, app shop/base creates it",
+            "wait ConfigMap shop/pay: namespace shop does not exist yet, app shop/base creates it",
             "wait Menu shop/pay: example.com/v1/Menu is not served yet, app shop/base defines it",
         ]
     );

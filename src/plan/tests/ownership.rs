@@ -78,7 +78,7 @@ fn immutable_objects_are_replaced_only_on_request() {
     let uid = format!("uid-{PAY}");
     let configure = "configure Deployment shop/pay: rendered ca978112ca1b, applied 3e23e8160039";
     check(PAY, &refused(PAY, "a", &uid), &|_| {}, configure);
-    let delete = "delete Deployment shop/pay: deleted and created anew, as spec.selector cannot change";
+    let delete = "delete Deployment shop/pay: deleted and created again, because spec.selector cannot change";
     check(PAY, &refused(PAY, "a", &uid), &replace, delete);
     // The refusal does not hold for other content or another object.
     check(PAY, &refused(PAY, "c", &uid), &replace, configure);
@@ -90,7 +90,7 @@ fn immutable_objects_are_replaced_only_on_request() {
             set(input, |it| it.replace = true);
             set(input, |it| it.mode = InstanceMode::Observe);
         },
-        "skip Deployment shop/pay: observe mode, would delete: deleted and created anew, as spec.selector cannot change",
+        "skip Deployment shop/pay: observe mode, would delete: deleted and created again, because spec.selector cannot change",
     );
     let mut kept = refused(PAY, "a", &uid);
     kept.objects.values_mut().map(Arc::make_mut).for_each(|live| live.keep = true);

@@ -123,12 +123,15 @@ fn open_pull_request_follows_desired_version() {
     let mut undone = open(&promoted("v1", "v1.9"));
     undone.state("pay", "test").done = 0;
     check(&undone, &["PROD #7 keep"]);
-    check(&open(&promoted("v0", "v1")), &["PROD #7 close: the pins say these versions already"]);
+    check(&open(&promoted("v0", "v1")), &["PROD #7 close: the pins already have these versions"]);
     let back = open(&promoted("v1", "v2")).runs("pay", "test", "v1");
-    check(&back, &["PROD #7 close: prod has what test has"]);
+    check(&back, &["PROD #7 close: prod has the versions of test"]);
     let mut foreign = open(&promoted("v1", "v1.9"));
     foreign.requests[0].has_foreign_commits = true;
-    check(&foreign, &["PROD #7 held: somebody else pushed to this branch: merge it or close it by hand"]);
+    check(
+        &foreign,
+        &["PROD #7 held: this branch has a commit that tutti did not make: merge or close it by hand"],
+    );
     let mut second = open(&promoted("v1", "v2"));
     second.request(9, PROD, PullRequestState::Open, &promoted("v1", "v2"));
     check(&second, &["PROD #7 keep", "PROD #9 close: #7 is of the same branch"]);
@@ -147,10 +150,7 @@ fn closed_or_reverted_version_is_not_proposed_again() {
     let withdrawn = withdrawn_body(&promoted("v1", "v2"), "test went back");
     check(&with(PullRequestState::Closed, &withdrawn), &["PROD open: promote(pay): v1 → v2 on prod"]);
     let merged = with(PullRequestState::Merged, &promoted("v1", "v2"));
-    check(
-        &merged,
-        &["PROD held: #3 brought it already and it was taken back; `tutti promote` brings it again"],
-    );
+    check(&merged, &["PROD held: #3 set it before, and it was reverted; `tutti promote` sets it again"]);
     let mut later = merged;
     later.request(4, PROD, PullRequestState::Merged, &promoted("v2", "v3"));
     check(&later, &["PROD open: promote(pay): v1 → v2 on prod"]);

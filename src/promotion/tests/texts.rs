@@ -179,7 +179,7 @@ fn person_may_request_any_version() {
     refused(ask(&case, Some("prod"), "prod", None), "--from and --to are both prod");
     refused(ask(&case, None, "prod", Some("a b")), "cannot be a version");
     case.state("pay", "pre").done = 0;
-    refused(ask(&case, None, "prod", None), "default/pay: 0/2 done on pre; --version takes one all the same");
+    refused(ask(&case, None, "prod", None), "default/pay: 0/2 done on pre; --version sets one anyway");
 }
 
 #[test]

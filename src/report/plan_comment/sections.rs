@@ -183,5 +183,5 @@ pub fn footer(plan: &Comparison, names: &PlanCommentContext) -> String {
             && url.chars().all(|it| it.is_ascii_graphic() && !"()<>[]\\`|@".contains(it))
     };
     let link = names.url.as_ref().filter(is_plain).map(|url| format!(" · [open in tutti]({url})"));
-    format!("{commits}; no cluster was asked{}", link.unwrap_or_default())
+    format!("{commits}; no cluster was contacted{}", link.unwrap_or_default())
 }

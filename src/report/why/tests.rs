@@ -101,13 +101,13 @@ fn first_broken_link_follows_from_the_phase() {
     check(
         TargetPhase::KeptOut,
         "",
-        "apply Broken: a taint of the cluster keeps it out at clusters/p1.yaml:3:18, who may write apps/web/ or clusters/ → \
-         add a toleration to the app, or take the taint from the cluster",
+        "apply Broken: a taint of the cluster excludes it at clusters/p1.yaml:3:18, who may write apps/web/ or clusters/ → \
+         add a toleration to the app, or remove the taint of the cluster",
     );
     check(
         TargetPhase::Unmanaged,
         "",
-        "apply Broken: it is left alone on purpose OWN → remove `unmanaged: true`",
+        "apply Broken: tutti does not change it on purpose OWN → remove `unmanaged: true`",
     );
     check(TargetPhase::Pending, "", "apply Waits: the next apply is due");
     check(TargetPhase::OutOfSync, "replicas differ", "apply Broken: replicas differ OWN");
@@ -115,7 +115,7 @@ fn first_broken_link_follows_from_the_phase() {
     check(
         TargetPhase::Degraded,
         "CrashLoopBackOff",
-        "health Broken: CrashLoopBackOff OWN → mend what the app runs or git revert abc",
+        "health Broken: CrashLoopBackOff OWN → fix the app or git revert abc",
     );
 }
 
@@ -294,8 +294,7 @@ fn unreachable_cluster_is_named() {
     overview.clusters[0].detail = "connection refused".to_owned();
     assert_eq!(
         broken(&overview),
-        "apply Broken: the cluster does not answer: connection refused at clusters/p1.yaml:3:18, who runs the cluster or tutti, \
-         or who may write clusters/ → tutti doctor p1"
+        "apply Broken: the cluster does not answer: connection refused at clusters/p1.yaml:3:18, the operator of the cluster or of tutti, or who may write clusters/ → tutti doctor p1"
     );
 }
 

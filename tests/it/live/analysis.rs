@@ -85,7 +85,7 @@ spec:
         .await;
     let fourth = push_version(&scene, "1.3");
     let command = format!("tutti approve rollout {}/web --through prod", scene.name());
-    let unclear = ["analysis errors: the query has no data", command.as_str()];
+    let unclear = ["analysis errors: the query returned no data", command.as_str()];
     scene.told(&fourth, "deploy/prod", "pending", &unclear).await;
     let held = ["1.3 x2", "1.3 x2", "1.1 x2", "1.1 x2"];
     stays(&scene, &held).await;

@@ -132,13 +132,13 @@ async fn what_is_inconclusive_waits_for_a_person() {
     let scene = measured(&query(&probed)).await;
     scene.push_pay("v2", &component("v2")).await;
     for (says, words) in [
-        (Says::Nothing, "the query has no data"),
-        (Says::Value("NaN"), "the query is no number: result [NaN]"),
+        (Says::Nothing, "the query returned no data"),
+        (Says::Value("NaN"), "the query result is not a number: result [NaN]"),
         (Says::Value("0.3"), "neither success nor failure: result [0.3]"),
         (Says::Status("503 Service Unavailable"), "the server answers 503"),
         (Says::Redirects, "the answer is a redirect (302 Found), which is not followed"),
         (Says::Floods, "the answer is larger than 1024 KiB"),
-        (Says::Hangs, "there is no answer after 2 s"),
+        (Says::Hangs, "no answer after 2 s"),
     ] {
         probed.says(says);
         until_held(&scene, &format!("{UNCLEAR}{words}")).await;
