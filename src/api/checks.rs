@@ -96,7 +96,7 @@ fn clusters(overview: &Overview) -> (CheckState, String) {
     let up = ours.iter().filter(|cluster| cluster.is_up()).count();
     let answer = format!("{up} of {} answer", ours.len());
     match ours.iter().find(|cluster| !cluster.is_up()) {
-        None if ours.is_empty() => (CheckState::Unused, "there are none".to_owned()),
+        None if ours.is_empty() => (CheckState::Unused, "no cluster is registered".to_owned()),
         None => (CheckState::Ok, answer),
         Some(ClusterReport { name, state, detail, .. }) if detail.is_empty() => {
             (CheckState::Failed, format!("{answer}; {name}: {state}"))
@@ -190,7 +190,7 @@ mod tests {
     fn clusters_that_answer() {
         let of = |list: &[ClusterReport]| clusters(&Overview { clusters: list.to_vec(), ..read() });
         let (up, gone) = (cluster("bj1", "Ready", ""), cluster("old", "Dropped", ""));
-        check(of(&[]), CheckState::Unused, "there are none");
+        check(of(&[]), CheckState::Unused, "no cluster is registered");
         check(of(&[up.clone(), gone]), CheckState::Ok, "1 of 1 answer");
         let away = cluster("sh1", "Offline", "no route");
         check(of(&[up.clone(), away]), CheckState::Failed, "1 of 2 answer; sh1: Offline, no route");

@@ -161,7 +161,7 @@ impl DeliveryQueue {
             let (file, aside) = (path.display(), aside.display());
             match moved {
                 Ok(()) => {
-                    tracing::error!(%error, %aside, "an accepted delivery cannot be read and is not carried out (help: look at the file, and have it sent again)")
+                    tracing::error!(%error, %aside, "an accepted delivery cannot be read and is not carried out (help: check the file, and send the delivery again)")
                 }
                 Err(moved) => {
                     tracing::error!(%error, %file, %moved, "an accepted delivery cannot be read and is not carried out")

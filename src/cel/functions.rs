@@ -268,7 +268,7 @@ impl NativeFunction {
                 match (self, Url::parse(text)) {
                     (Self::IsUrl, url) => CelValue::Bool(url.is_some()),
                     (_, Some(url)) => CelValue::Url(Rc::new(url)),
-                    (_, None) => return Err(EvaluationFailure::Message("it is no URL".into())),
+                    (_, None) => return Err(EvaluationFailure::Message("it is not a URL".into())),
                 }
             }
             Self::UrlPart(part) => match &first {
@@ -299,7 +299,7 @@ impl NativeFunction {
             Self::Timestamp(library) => match &first {
                 CelValue::Int(seconds) => {
                     let text = time_values::format_timestamp(*seconds, 0, 0);
-                    let text = text.ok_or_else(|| EvaluationFailure::Message("it is no time".into()))?;
+                    let text = text.ok_or_else(|| EvaluationFailure::Message("it is not a time".into()))?;
                     library.call(&[CelValue::owned_text(&text, meter)?], meter)?
                 }
                 _ => library.call(&[first], meter)?,

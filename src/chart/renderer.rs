@@ -237,7 +237,7 @@ impl ChartRenderer {
 pub fn timeout_failure(deadline: Duration) -> ChartFailure {
     let seconds = deadline.as_secs_f64();
     ChartFailure::new(ChartFailureKind::Limit, format!("the chart takes longer than {seconds} s"))
-        .help("look for a loop over too much, or one within another")
+        .help("look for a loop over too many items, or for a loop within a loop")
 }
 
 fn no_renderer_failure(why: Option<&str>) -> ChartFailure {

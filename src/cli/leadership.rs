@@ -97,7 +97,7 @@ impl LeaderElection {
                  another one, with --lease NAME"
             ),
             _ => bail!(
-                "failed to get the Lease {lease} of the home cluster within {} s; the log says why",
+                "failed to get the Lease {lease} of the home cluster within {} s; the log has the reason",
                 ELECTION_TIMEOUT.as_secs()
             ),
         }

@@ -169,9 +169,9 @@ fn write_pins(
         say!("{}: {}", place.display(), change.title());
         if commits {
             commit(root, &place, &change.title())?;
-            say!("committed; push it to go on");
+            say!("committed; push it to continue");
         } else {
-            say!("commit and push it to go on");
+            say!("commit and push it to continue");
         }
     }
     Ok(Exit::Ok)

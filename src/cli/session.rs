@@ -159,7 +159,7 @@ impl Session {
                         repository,
                         reference,
                         ?kind,
-                        "a hint that moves no branch of ours"
+                        "a webhook that moves no branch of this repository"
                     );
                     continue;
                 }

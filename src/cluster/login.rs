@@ -283,7 +283,7 @@ impl TokenFile {
             match TokenRead::of(&self.path) {
                 Ok(now) => *read = now,
                 Err(error) => {
-                    tracing::debug!(%error, "a token cannot be read again; the one before is shown")
+                    tracing::debug!(%error, "a token cannot be read again; the previous one is shown")
                 }
             }
         }

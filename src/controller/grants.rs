@@ -87,7 +87,7 @@ fn read_secret_file(folder: Option<&Path>, path: &str) -> Result<SecretString, S
     }
     // Checked before the open, because a FIFO blocks until it has a writer.
     if !real.metadata().map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::other("it is no regular file")));
+        return Err(unreadable(io::Error::other("it is not a regular file")));
     }
     let mut text = String::new();
     let opened = File::open(&real).map_err(unreadable)?;

@@ -55,7 +55,7 @@ impl ControllerState {
         }
         if entry.is_undecided {
             let unseen = cluster.watch_error().filter(|_| !cluster.is_complete());
-            return (TargetPhase::Pending, unseen.unwrap_or_else(|| "reading what runs here".to_owned()));
+            return (TargetPhase::Pending, unseen.unwrap_or_else(|| "reading the live objects".to_owned()));
         }
         let Some(plan) = &entry.plan else {
             let observing = || cluster.watch_error().unwrap_or_else(|| "observing".to_owned());

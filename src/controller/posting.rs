@@ -85,7 +85,7 @@ impl ControllerState {
                 if known.is_some() && error.is_unavailable() {
                     tracing::warn!(
                         %error,
-                        "the token of the forge cannot be read again; the one from before is used"
+                        "the token of the forge cannot be read again; the previous one is used"
                     );
                 } else {
                     tracing::error!(%error, %at, "commit statuses are not written");

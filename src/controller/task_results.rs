@@ -174,7 +174,7 @@ impl ControllerState {
             }
             match receipt.result {
                 Ok(StepOutcome::Deleted | StepOutcome::AlreadyGone) => {
-                    tracing::info!(%cluster, %app, %object, action = "delete", commit, "deleted, to be created anew");
+                    tracing::info!(%cluster, %app, %object, action = "delete", commit, "deleted, to be created again");
                 }
                 Ok(StepOutcome::Applied(_)) => {
                     let action = step.map_or(PlanAction::Configure, |step| step.action);
@@ -293,9 +293,11 @@ fn help_text(error: &Error, step: Option<&PlanStep>, app: &AppId) -> &'static st
         Error::NamespaceMissing { .. } => {
             "; a manifest of kind Project makes it, or a Namespace among the objects of an app"
         }
-        Error::Conflict { .. } if !step.force => "; `force: true` in the app takes what others set",
+        Error::Conflict { .. } if !step.force => {
+            "; `force: true` in the app takes the fields that others set"
+        }
         Error::Immutable { object, .. } if !step.may_replace && !object.deletes_contents() => {
-            "; `replace: true` in the app deletes it and creates it anew"
+            "; `replace: true` in the app deletes it and creates it again"
         }
         _ => "",
     }

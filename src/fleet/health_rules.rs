@@ -96,9 +96,7 @@ fn classify_path(path: &str) -> HealthFileKind<'_> {
     };
     match (group, kind) {
         // A rule's message is public, so a rule must not read a Secret.
-        (CORE_FOLDER, "Secret") => {
-            HealthFileKind::Mistake("a Secret has no health, and nothing may look into it")
-        }
+        (CORE_FOLDER, "Secret") => HealthFileKind::Mistake("a Secret has no health, and no rule may read it"),
         (group, _) if group != CORE_FOLDER && !group.contains('.') && !DOTLESS_GROUPS.contains(&group) => {
             HealthFileKind::Mistake(
                 "the folder is named as the API group is, for example example.com, or core",

@@ -133,7 +133,7 @@ fn unknown_policy_error(
     policies: &[AdmissionPolicy],
 ) -> Diagnostic {
     let known: Vec<&str> = policies.iter().map(|it| it.policy.name.as_str()).collect();
-    let message = format!("binding {} is of policy {policy}, which is not there", binding.name);
+    let message = format!("binding {} is of policy {policy}, which does not exist", binding.name);
     let help = match known.len() {
         0 => "put the ValidatingAdmissionPolicy into policies/".to_owned(),
         _ => suggest(policy, &known, &known),
@@ -367,7 +367,7 @@ spec:
         let check = |documents: &[&str], expected: &[&str]| assert_eq!(told(&fleet(documents)), expected);
         let deny = binding("deny", "  validationActions: [Deny]\n");
         check(&[POLICY], &["3 E2143 policy least has no binding, so it does nothing"]);
-        check(&[&deny], &["5 E2143 binding deny is of policy least, which is not there"]);
+        check(&[&deny], &["5 E2143 binding deny is of policy least, which does not exist"]);
         let with =
             |params: &str| binding("deny", &format!("  validationActions: [Deny]\n  paramRef: {params}\n"));
         let own = POLICY

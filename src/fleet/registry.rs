@@ -40,7 +40,7 @@ pub fn add_registered_clusters(manifests: &mut Manifests, snapshot: &Snapshot) -
             found.push(
                 Diagnostic::error(codes::REGISTERED_WITHOUT_KUBECONFIG, message, scope)
                     .at(location.clone())
-                    .help("add the key, or take away the label that makes it a cluster"),
+                    .help("add the key, or remove the label that makes it a cluster"),
             );
         }
         manifests.clusters.push(registered_cluster(registry, one, location));

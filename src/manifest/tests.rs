@@ -480,7 +480,7 @@ fn registries() {
         &instance("{configMaps: {matchLabels: {}, key: a/b}}"),
         &[
             "E1206 5:47 spec.clusterRegistry.configMaps.matchLabels: `matchLabels` selects every ConfigMap",
-            "E1206 5:56 spec.clusterRegistry.configMaps.key: \"a/b\" is no key of a Secret or ConfigMap",
+            "E1206 5:56 spec.clusterRegistry.configMaps.key: \"a/b\" is not a key of a Secret or ConfigMap",
         ],
     );
     check_mistakes(&instance("{}"), &["E1202 5:3 spec.clusterRegistry.configMaps: `configMaps` is missing"]);
@@ -543,7 +543,7 @@ fn objects() {
         &text.replace("[objects/*.yaml, ../shared/a.yaml.j2]", "[../../x, 'a[', /etc]"),
         &[
             "E1209 4:52 spec.files[1]: \"a[\" is not a pattern: unclosed character class; missing ']'",
-            "E1209 4:58 spec.files[2]: the pattern \"/etc\" is no path relative to this manifest",
+            "E1209 4:58 spec.files[2]: the pattern \"/etc\" is not a path relative to this manifest",
         ],
     );
     let of = |pattern: &str, count: usize| {

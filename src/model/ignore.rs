@@ -94,7 +94,7 @@ impl FieldPathStep {
             Some(_) => {
                 let pairs = text.split(',').map(|pair| match pair.split_once('=') {
                     Some((key, value)) if !key.is_empty() => Ok((plain(key), plain(value))),
-                    _ => Err(format!("{text:?} does not say key=value")),
+                    _ => Err(format!("{text:?} is not of the form key=value")),
                 });
                 pairs.collect::<Result<_, _>>().map(Self::Item)
             }
@@ -172,7 +172,7 @@ mod tests {
             ("/spec//a", "a name in it is empty"),
             ("/", "a name in it is empty"),
             ("/spec/containers/0", "0 is an index of a list, which does not identify an item"),
-            ("/spec/ports/port=80,tcp", "\"port=80,tcp\" does not say key=value"),
+            ("/spec/ports/port=80,tcp", "\"port=80,tcp\" is not of the form key=value"),
         ] {
             assert_eq!(FieldPath::parse(text), Err(why.to_owned()));
         }

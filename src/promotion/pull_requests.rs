@@ -291,7 +291,7 @@ fn held_reason(
         .clone()
         .find(|(request, block)| request.state == PullRequestState::Closed && block.covers(proposed));
     if let Some((request, _)) = closed {
-        return Some(format!("#{} was closed without a merge; reopen it to go on", request.number));
+        return Some(format!("#{} was closed without a merge; reopen it to continue", request.number));
     }
     let (request, block) = over.find(|(request, _)| request.state == PullRequestState::Merged)?;
     // Only the newest one counts: a promotion after it is a new proposal.

@@ -184,7 +184,7 @@ fn chart_defaults(job: &RenderJob<'_>, chart: &Chart) -> Result<Map<String, Valu
     let output = job.time_slice.run_part(|wait| job.charts.render(&request, wait))?;
     let text = output.objects.first().and_then(|it| it.object.pointer("/data/values")?.as_str());
     let values = text.and_then(|text| serde_json::from_str(text).ok());
-    values.ok_or_else(|| ChartFailure::new(ChartFailureKind::Malformed, "the values are no map"))
+    values.ok_or_else(|| ChartFailure::new(ChartFailureKind::Malformed, "the values are not a map"))
 }
 
 fn unreadable_values(job: &RenderJob<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {

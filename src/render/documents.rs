@@ -185,7 +185,7 @@ pub fn object_document(
     if name.and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(error(&format!("({kind}) has no metadata.name"))
             .help(match object.get("metadata").and_then(|metadata| metadata.get("generateName")) {
-                Some(_) => "generateName makes another object each time; an object that Git holds has one name: write metadata.name",
+                Some(_) => "generateName creates a new object with each apply: write metadata.name instead",
                 None => "the name must be a text; put numbers in quotes",
             })
             .into());
@@ -197,7 +197,7 @@ pub fn object_document(
                 format!("{} is encrypted with SOPS, which is not supported here yet", what()),
             )
             .at(source)
-            .help("only files of Objects apps that are no templates are opened")
+            .help("only files of Objects apps that are not templates are opened")
             .into());
     }
     Ok(ObjectDocument::new(object, source))
@@ -487,7 +487,7 @@ fn invalid_annotation(
     says: Option<&str>,
 ) -> String {
     let name = describe_object(object, kind);
-    let says = says.map_or_else(|| "not what it can be".to_owned(), |says| format!("{says:?}"));
+    let says = says.map_or_else(|| "not a valid value".to_owned(), |says| format!("{says:?}"));
     format!("annotation {annotation} of {name} is {says}")
 }
 
@@ -498,8 +498,7 @@ fn check_decrypted(job: &RenderJob<'_>, object: &Map<String, Value>) -> Result<(
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let message =
         format!("{path} of {kind} {} is encrypted with SOPS, and was not opened", name.unwrap_or_default());
-    let help = "the file lost its `sops`, perhaps in a merge: take the last good version; only files of Objects apps \
-                that are no templates are opened";
+    let help = "the file lost its `sops`, perhaps in a merge: take the last good version; only files of Objects apps that are not templates are opened";
     Err(job.error(sops::codes::VALUE, message).help(help).into())
 }
 

@@ -300,7 +300,7 @@ fn directive(lower: &mut Map<String, Value>, key: &str, value: &Value) -> Result
     if key == PATCH || key == RETAIN || key.starts_with(ORDER) {
         return Ok(());
     }
-    Err(StrategicMergeError::new(format!("{key} is no directive of a strategic merge")))
+    Err(StrategicMergeError::new(format!("{key} is not a directive of a strategic merge")))
 }
 
 /// Sorts the named items into their order; unnamed items keep their places.
@@ -506,7 +506,7 @@ mod tests {
             "spec.$patch",
             "$patch is merge, replace or delete, not \"remove\"",
         );
-        check_wrong(json!({"a": {"$x": 1}}), "a.$x", "$x is no directive of a strategic merge");
+        check_wrong(json!({"a": {"$x": 1}}), "a.$x", "$x is not a directive of a strategic merge");
         check_wrong(
             json!({"spec": {"env": [{"value": "x", "$patch": "delete"}]}}),
             "spec.env.[0]",

@@ -47,7 +47,7 @@ pub fn template_mistake(
             }
         },
         TemplateFault::Steps => of(codes::FUEL, format!("{file} takes more than {} steps", engine::FUEL))
-            .help("look for a loop over too much, or within another"),
+            .help("look for a loop over too many items, or for a loop within a loop"),
         TemplateFault::Size => of(codes::SIZE, format!("{file} makes more than 16 MiB of text"))
             .help("look for a text that is put into itself in a loop"),
         TemplateFault::NotFound if detail.contains(engine::PARENT) => of(
@@ -78,7 +78,7 @@ pub fn worker_end(job: &RenderJob<'_>, cause: &RenderFailureCause, file: &str, l
         RenderFailureCause::Time => {
             let limit = time_limit(job).as_secs_f64();
             of(codes::TIME, format!("{file} takes longer than the {limit} s that {} may take", job.target))
-                .help("look for a loop over too much, or for a filter on a long text within a loop")
+                .help("look for a loop over too many items, or for a filter on a long text within a loop")
         }
         RenderFailureCause::Memory(limit) => {
             of(codes::MEMORY, format!("{file} takes more than {} MiB of memory", limit / 1024 / 1024))

@@ -150,7 +150,7 @@ impl Error {
                  is not read"
             }
             Self::TooManyIgnorePatterns { .. } => {
-                "shorten this file: a pattern for a folder does what one for each of its files does"
+                "shorten this file: one pattern for a folder replaces a pattern for each of its files"
             }
             Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
             Self::Authentication { .. } => {
@@ -165,7 +165,7 @@ impl Error {
             Self::Unreachable { .. } | Self::Timeout { .. } => "check the address, the network and the proxy",
             Self::Cache { .. } => "check that the state folder is writable and has space left",
             Self::Folder { .. } => "check that the folder exists and may be read",
-            Self::Remote { .. } => "try again; if it stays, run `git fetch` on the repository",
+            Self::Remote { .. } => "check the server with `git ls-remote ADDRESS`, then try again",
             Self::Read { .. } => "run `git fsck` there, or clone the repository again",
             Self::Stopped { .. } => "run it again",
         })

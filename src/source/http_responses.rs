@@ -91,7 +91,7 @@ impl ServerAdvertisement {
             return Err("its object format is SHA-256");
         }
         if self.is_version_2 || self.options.is_some() && !has("side-band-64k") {
-            return Err("it lacks what tutti needs of the Git protocol");
+            return Err("it lacks a part of the Git protocol that tutti needs");
         }
         let target = options.split(' ').find_map(|option| option.strip_prefix("symref=HEAD:"));
         let target = target.map(str::to_owned);

@@ -204,7 +204,7 @@ fn what_a_payload_says_is_checked_before_it_is_used() {
         "a\\b.yaml",
         "%2e%2e/web/app.yaml",
     ] {
-        check(FIELD, file(bad), "which is no path of a YAML file");
+        check(FIELD, file(bad), "which is not the path of a YAML file");
     }
     check(FIELD, file("none.yaml"), "which does not exist");
     check(FIELD, file("web/app.yaml"), "which may be a file of another app");

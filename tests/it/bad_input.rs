@@ -277,7 +277,7 @@ async fn a_field_that_somebody_else_owns() {
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
         "failed to apply ConfigMap default/one: conflict with \"kubectl\" over .data.extra; \
-         `force: true` in the app takes what others set"
+         `force: true` in the app takes the fields that others set"
     );
     let one = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("one");
     assert_eq!((&one["data"]["value"], &one["data"]["extra"]), (&"first".into(), &"theirs".into()));

@@ -226,7 +226,7 @@ apiVersion: tutti.dev/v1alpha1
 kind: AppSet
 metadata: {name: web, namespace: default}
 spec:
-  # Takes over what is there; may go when that is done.
+  # Takes over existing objects; remove this line when that is done.
   adopt: true
   # What a Deployment is stands in layer/; images and replicas stand here.
   podSpec: {deployType: deployment}

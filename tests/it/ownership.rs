@@ -109,7 +109,7 @@ async fn of_several_fields_in_conflict_only_those_that_were_never_ours_are_refus
     assert_eq!(
         detail,
         "failed to apply ConfigMap default/web: conflict with \"kubectl-edit\" over .data.other; \
-         `force: true` in the app takes what others set"
+         `force: true` in the app takes the fields that others set"
     );
     assert_eq!(scene.get("ConfigMap").await["data"], json!({"value": "two", "other": "theirs"}));
 }
@@ -265,7 +265,7 @@ async fn a_field_that_never_changes_is_refused_until_git_says_replace() {
     assert_eq!(
         detail,
         "failed to apply Deployment default/web: spec.selector: field is immutable; \
-         `replace: true` in the app deletes it and creates it anew"
+         `replace: true` in the app deletes it and creates it again"
     );
     assert_eq!(scene.get("Deployment").await["metadata"]["uid"], before["metadata"]["uid"]);
 
@@ -330,7 +330,7 @@ async fn a_refused_stateful_set_names_its_fields() {
         let begin = format!(
             "failed to apply StatefulSet default/web: {fields}: updates to statefulset spec for fields"
         );
-        let end = "are forbidden; `replace: true` in the app deletes it and creates it anew";
+        let end = "are forbidden; `replace: true` in the app deletes it and creates it again";
         assert_eq!(phase, TargetPhase::Refused, "{detail}");
         assert!(detail.starts_with(&begin) && detail.ends_with(end), "{detail}");
     }

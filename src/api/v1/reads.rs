@@ -91,7 +91,7 @@ impl ReadQuery {
                 "version" | "ring" if value.is_empty() || value.contains('%') => return wrong("is no name"),
                 "version" => query.question.version = Some(value.to_owned()),
                 "ring" => query.question.ring = Some(value.to_owned()),
-                _ => return wrong("is not known; there are wait, and of an app version and ring"),
+                _ => return wrong("is not known; the parameters are wait and, for an app, version and ring"),
             }
         }
         Ok(query)

@@ -115,7 +115,8 @@ impl CiSettings {
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let variables = CiVariables(variable);
         let server = variables.required_setting("server", "TUTTI_SERVER")?;
-        let server = server.parse().map_err(|error| format!("the setting server is no address: {error}"))?;
+        let server =
+            server.parse().map_err(|error| format!("the setting server is not an address: {error}"))?;
         let token = SecretString::from(variables.required_setting("token", "TUTTI_API_TOKEN")?);
         let wait = match variables.setting("wait").as_deref() {
             None | Some("false") => None,
@@ -155,7 +156,7 @@ fn trigger_action(variables: &CiVariables<'_>) -> Result<CiAction, String> {
         (image, _) => image,
     };
     if image.is_none() && version.is_none() {
-        return Err("neither the setting version nor image is there, and this pipeline is of no tag (help: PLUGIN_VERSION)".to_owned());
+        return Err("neither the setting version nor image is there, and this pipeline has no tag (help: PLUGIN_VERSION)".to_owned());
     }
     let number = variables.first_set(NUMBER);
     let link =

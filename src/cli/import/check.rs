@@ -59,7 +59,7 @@ fn render_target(
     target: &Target,
 ) -> Result<RenderedTarget, Vec<String>> {
     if !fleet.targets().contains(target) {
-        return Err(vec![format!("{target}: the config repository does not let it run there")]);
+        return Err(vec![format!("{target}: the config repository does not allow it there")]);
     }
     let words = |mistakes: Vec<crate::model::Diagnostic>| mistakes.iter().map(ToString::to_string).collect();
     render::render(fleet, snapshot, charts, target).map_err(words)

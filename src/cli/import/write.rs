@@ -146,7 +146,7 @@ fn app_manifest(form: ManifestForm, namespace: &str, app: &str, drafts: &AppDraf
     let Some(draft) = drafts.values().next() else { return String::new() };
     let head = format!(
         "# Imported from {} {}/{} on {}.\napiVersion: tutti.dev/v1alpha1\nkind: {}\nmetadata: {{name: {}, namespace: {}}}\nspec:\n  \
-         # Takes over what is there; may go when that is done.\n  adopt: true\n",
+         # Takes over existing objects; remove this line when that is done.\n  adopt: true\n",
         draft.kind,
         namespace,
         draft.name,

@@ -77,7 +77,7 @@ pub async fn run(args: PreviewArgs) -> anyhow::Result<Exit> {
     if args.output != OutputFormat::Table {
         output::write_value(args.output, &messages.iter().map(message_line).collect::<Vec<_>>())?;
     } else if routes.is_empty() {
-        say!("no route: notifications/<name>.yaml makes one");
+        say!("no route: create one as notifications/<name>.yaml");
     } else {
         for route in &routes {
             let mut own = messages.iter().filter(|it| it.route.name == route.name).peekable();

@@ -66,7 +66,7 @@ fn example_lines(fleet: &Fleet, only: Option<&str>) -> (Vec<String>, usize) {
         }
     }
     let end = match (tried, failed) {
-        (0, _) => "no example: spec.examples of a policy makes one".to_owned(),
+        (0, _) => "no example: write one under spec.examples of a policy".to_owned(),
         (_, 0) => format!("{} as expected", count_noun(tried, "example")),
         _ => format!("{failed} of {} not as expected", count_noun(tried, "example")),
     };

@@ -127,7 +127,7 @@ mod tests {
         check(
             "  service: email\n  url: {file: mail}\n  from: Tutti <t@example.com>\n  to: []\n",
             &[
-                "7:9 E1206: \"Tutti <t@example.com>\" is no address of mail; write it without a name: team@example.com",
+                "7:9 E1206: \"Tutti <t@example.com>\" is not a mail address; write it without a name: team@example.com",
                 "8:7 E1206: `to` is empty; write what is meant, or remove the field",
             ],
         );
@@ -192,8 +192,8 @@ mod tests {
         check(
             &hours("from: '24:00', to: 8am, days: [Monday], timeZone: Asia/Shanhai, except: []"),
             &[
-                "7:23 E1206: \"24:00\" is no time of a day; write hours and minutes: \"22:00\"",
-                "7:36 E1206: \"8am\" is no time of a day; write hours and minutes: \"22:00\"",
+                "7:23 E1206: \"24:00\" is not a time of day; write hours and minutes: \"22:00\"",
+                "7:36 E1206: \"8am\" is not a time of day; write hours and minutes: \"22:00\"",
                 "7:48 E1204: `days[0]` cannot be \"Monday\"; did you mean `Mon`? valid: Fri, Mon, Sat, Sun, Thu, Tue, Wed",
                 "7:67 E1204: there is no time zone \"Asia/Shanhai\"; did you mean `Asia/Shanghai`?",
                 "7:89 E1206: `except` is empty; write what is meant, or remove the field",
@@ -232,12 +232,13 @@ mod tests {
             ],
         );
         for date in ["2027-02-30", "27-01-31", "2027-1-31", "31.01.2027", "tomorrow", "2027-01-31T00:00"] {
-            let expected = format!("5:14 E1206: {date:?} is no date; write year, month and day: 2027-01-31");
+            let expected =
+                format!("5:14 E1206: {date:?} is not a date; write year, month and day: 2027-01-31");
             check(&format!("  expiresAt: {date}\n"), &[&expected]);
         }
         for days in ["14", "0d", "1000d", "14 d", "d", "+1d", "2h"] {
             let expected =
-                format!("6:15 E1206: {days:?} is no number of days; write whole days, from 1d to 999d");
+                format!("6:15 E1206: {days:?} is not a number of days; write whole days, from 1d to 999d");
             check(&format!("  expiresAt: 2027-01-31\n  warnBefore: \"{days}\"\n"), &[&expected]);
         }
         check(

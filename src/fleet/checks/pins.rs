@@ -61,7 +61,7 @@ fn pin_errors(
         AppSpec::Component(_) => {}
         AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => {
             let message = format!("{} has no version that a pin could set", app.title());
-            let help = "a pin is for the image of a Component, or of an AppSet that is no chart";
+            let help = "a pin is for the image of a Component, or of an AppSet that is not a chart";
             found.push(error(codes::INVALID_PIN, message).help(help));
         }
     }

@@ -122,7 +122,7 @@ mod tests {
         check(&format!("{token}  match: {{}}\n{set}"), &["6:10 E1206: `match` fits every payload"]);
         check(
             &format!("{token}  match: {{a..b: x}}\n{set}"),
-            &["6:11 E1206: \"a..b\" is no path of a payload"],
+            &["6:11 E1206: \"a..b\" is not a path of a payload"],
         );
         check(
             &format!("{token}  match: {{a: [], b: '[', c: 1.5}}\n{set}"),
@@ -188,7 +188,7 @@ mod tests {
         check(
             &of("../../tutti.yaml", "spec.mode"),
             &[
-                "6:43 E2121: Trigger release writes \"../../tutti.yaml\", which is no path of a YAML file in the folder of the app",
+                "6:43 E2121: Trigger release writes \"../../tutti.yaml\", which is not the path of a YAML file in the folder of the app",
             ],
         );
         check(
@@ -201,7 +201,7 @@ mod tests {
         }
         for field in ["a..b", "a.", "'a:b'", "'[x]'", "'a{b}'"] {
             let told = mistakes_of("triggers/release.yaml", &of("values.yml", field));
-            assert!(told.len() == 1 && told[0].contains("is no path of a field"), "{field}: {told:?}");
+            assert!(told.len() == 1 && told[0].contains("is not a path of a field"), "{field}: {told:?}");
         }
     }
 

@@ -276,7 +276,7 @@ fn unknown_analyses_of_waves_are_errors() {
         "analysis: [erors]",
         &[("E2161", "wave one of Component default/web names analysis erors, which does not exist")],
     );
-    told("statuses: [tutti/deploy/test]", &[("E2163", "which is one of tutti itself")]);
+    told("statuses: [tutti/deploy/test]", &[("E2163", "which tutti writes itself")]);
     let web = of("statuses: [ci/smoke]");
     let nowhere = forge.replace(
         "forge: {type: gitea, url: 'https://git.example.com', repository: a/b, credentials: {token: {env: TUTTI_SECRET_A}}}",

@@ -98,7 +98,7 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Webh
     let mut values = headers.get_all(name).iter();
     match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
         (Some(value), None) => Ok(value.trim()),
-        _ => Err(WebhookRejection::Unauthorized("a header that it is made over is not there once")),
+        _ => Err(WebhookRejection::Unauthorized("a signed header is missing or repeated")),
     }
 }
 

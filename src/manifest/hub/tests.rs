@@ -219,7 +219,7 @@ spec:
             "E1222 3:18 metadata.name: the conversion is called \"home\", and its folder \"house\"",
             "E1204 5:9 spec.kind: `kind` cannot be \"Objects\"",
             "E1206 6:14 spec.versions[0]: tutti.dev/v1alpha1 is converted to nothing",
-            "E1206 8:15 spec.rules[0].field: \"metadata.name\" is no field of a spec",
+            "E1206 8:15 spec.rules[0].field: \"metadata.name\" is not a field of a spec",
             "E1208 9:8 spec.rules[1]: a rule has exactly one of rename, values and absent",
             "E1206 10:41 spec.rules[2].values.v: \"u\" and \"v\" both become \"z\"",
             "E1206 11:7 spec.rules[3]: the items of a list have no name",

@@ -58,7 +58,7 @@ fn read_spec(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<AnalysisS
             let message = "an analysis has exactly one of `prometheus`, `http` and `health`";
             reading
                 .mistake(codes::NOT_EXACTLY_ONE, message, place, &path)
-                .help("what is measured differently is an analysis of its own; a wave can name several");
+                .help("write one Analysis for each measurement; a wave can name several");
             None
         }
     };
@@ -157,9 +157,9 @@ fn read_headers(
 /// Reports a possible credential without repeating it.
 fn refuse_literal_credential(value: &ManifestValue<'_>, message: String, reading: &mut ReadContext<'_>) {
     let place = reading.location(value.node);
-    reading
-        .mistake(codes::LITERAL_SECRET, message, place, &value.path)
-        .help("a credential is `token` or `basicAuth`, which are references; one that stood here is in the history now");
+    reading.mistake(codes::LITERAL_SECRET, message, place, &value.path).help(
+        "write `token` or `basicAuth` with a reference, and change this credential: it is in the history now",
+    );
 }
 
 fn credential(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) -> Option<ProbeCredential> {
@@ -194,7 +194,7 @@ fn read_url(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<
         Some(host) if !host.is_empty() && !host.contains(['{', '}', ' ']) => template(value, reading),
         _ => {
             let help = "https://, or http:// on this machine or with --allow-http; the host as it is";
-            reading.bad_value(value, format!("{text:?} is no address of a server"), help);
+            reading.bad_value(value, format!("{text:?} is not the address of a server"), help);
             None
         }
     }

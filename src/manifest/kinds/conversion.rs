@@ -62,7 +62,7 @@ fn read_versions(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Op
     for item in reading.list(value)? {
         let version = reading.word(&item)?;
         if version == OWN_VERSION {
-            let help = "the native version is what the others are converted to";
+            let help = "the other versions are converted to the native version";
             reading.bad_value(&item, format!("{version} is converted to nothing"), help);
         }
         versions.push(version);
@@ -122,7 +122,7 @@ fn read_field(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
         parse_field(&text).filter(|path| path.first().is_some_and(|first| first == "spec") && path.len() > 1);
     if path.is_none() {
         let help = "write it as spec.svc.type, and spec.clusters[].name for the fields of a list's items";
-        reading.bad_value(value, format!("{text:?} is no field of a spec"), help);
+        reading.bad_value(value, format!("{text:?} is not a field of a spec"), help);
     }
     path
 }

@@ -110,7 +110,7 @@ fn read_rule(
     if path.is_none() {
         let place = value.name_location.clone().unwrap_or_else(|| reading.location(value.node));
         reading
-            .mistake(codes::BAD_VALUE, format!("{key:?} is no path of a payload"), place, &value.path)
+            .mistake(codes::BAD_VALUE, format!("{key:?} is not a path of a payload"), place, &value.path)
             .help("write keys with dots between, such as build.event; items of lists by number, from 0");
     }
     let any = match value.node.as_seq() {
@@ -245,7 +245,7 @@ fn read_field(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
     let is_letter = |it: char| it.is_ascii_alphanumeric() || "-_./=[]\"".contains(it);
     let mistake =
         if !text.chars().all(is_letter) || first.is_empty() || text.contains("..") || text.ends_with('.') {
-            format!("{text:?} is no path of a field")
+            format!("{text:?} is not a path of a field")
         } else if IDENTITY.contains(&first) {
             format!("`{first}` identifies the object and is not a value of an app")
         } else {

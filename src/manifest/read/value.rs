@@ -221,7 +221,7 @@ impl ReadContext<'_> {
         let message = format!("`{}` has {count} items, more than the limit of {most}", value.name());
         let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
         self.mistake(codes::LIMIT, message, location, &value.path)
-            .help("write a pattern or a selector, or split what it is in");
+            .help("write a pattern or a selector, or split the manifest");
         None
     }
 

@@ -369,8 +369,8 @@ impl<'a> YamlLoader<'a> {
         let shown = tag.strip_prefix(CORE).map_or_else(|| tag.to_owned(), |short| format!("!!{short}"));
         let message = match &*shown {
             // A value that starts with `!` is read as a tag.
-            tag if self.has_secret && tag != BINARY => "this tag means nothing here".to_owned(),
-            tag => format!("the tag {tag} means nothing here"),
+            tag if self.has_secret && tag != BINARY => "this tag has no meaning in Kubernetes".to_owned(),
+            tag => format!("the tag {tag} has no meaning in Kubernetes"),
         };
         let mistake = self.mistake(codes::TAG, message, start, end).help(if shown == BINARY {
             "write the base64 text without the tag"

@@ -199,7 +199,7 @@ fn mistakes() {
         &["E1106 3:3 `a` stands before a `<<` that sets it too"],
     );
     check_mistakes("a: {<<: 1}\n", &["E1106 1:9 `<<` merges a map or a list of maps"]);
-    check_mistakes("a: !foo x\n", &["E1107 1:4 the tag !foo means nothing here"]);
+    check_mistakes("a: !foo x\n", &["E1107 1:4 the tag !foo has no meaning in Kubernetes"]);
     check_mistakes("a: !!int x\n", &["E1107 1:4 `x` does not fit its tag !!int"]);
     check_mistakes("a: .inf\n", &["E1109 1:4 `.inf` is a number that Kubernetes cannot take"]);
     check_mistakes("a: {{ x }}\n", &["E1109 1:5 a list or a map cannot be a key"]);

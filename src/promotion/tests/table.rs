@@ -145,7 +145,7 @@ fn closed_or_reverted_version_is_not_proposed_again() {
         case
     };
     let closed = with(PullRequestState::Closed, &promoted("v1", "v2"));
-    check(&closed, &["PROD held: #3 was closed without a merge; reopen it to go on"]);
+    check(&closed, &["PROD held: #3 was closed without a merge; reopen it to continue"]);
     check(&closed.runs("pay", "test", "v3"), &["PROD open: promote(pay): v1 → v3 on prod"]);
     let withdrawn = withdrawn_body(&promoted("v1", "v2"), "test went back");
     check(&with(PullRequestState::Closed, &withdrawn), &["PROD open: promote(pay): v1 → v2 on prod"]);
@@ -157,7 +157,7 @@ fn closed_or_reverted_version_is_not_proposed_again() {
     // An older one that was closed blocks later ones.
     later.request(5, PROD, PullRequestState::Open, &promoted("v1", "v4"));
     later.requests[0].state = PullRequestState::Closed;
-    check(&later, &["PROD #5 close: #3 was closed without a merge; reopen it to go on"]);
+    check(&later, &["PROD #5 close: #3 was closed without a merge; reopen it to continue"]);
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn group_goes_together() {
     let change = case().decide().pull_requests.remove(0).change.expect("a change");
     let mut closed = case();
     closed.request(3, branch, PullRequestState::Closed, &pull_request_body(&change, &[]));
-    check(&closed, "held: #3 was closed without a merge; reopen it to go on");
-    let held = "held: #3 was closed without a merge; reopen it to go on";
+    check(&closed, "held: #3 was closed without a merge; reopen it to continue");
+    let held = "held: #3 was closed without a merge; reopen it to continue";
     check(&closed.runs("pay", "test", "v1"), held);
     let broken: &[App<'_>] = &[
         ("pay", group, &[("prod", "v1")]),

@@ -121,7 +121,7 @@ impl ChainSubject<'_> {
             return of(ChainLinkState::Waits, format!("not applied yet: {planned}"))
                 .help(["a running tutti applies it"]);
         }
-        let text = if planned.is_empty() { "it differs from what is rendered" } else { planned };
+        let text = if planned.is_empty() { "it differs from the rendered objects" } else { planned };
         of(ChainLinkState::Broken, text.to_owned()).with_place(self.manifest_place())
     }
 

@@ -282,7 +282,7 @@ fn hold_has_its_link_place_and_owner() {
     let frozen = |waits| RolloutHold::Frozen { because: because(), waits };
     check(
         &frozen(None),
-        "rollout Broken: HOLD, who may write apps/web/ → commit the app anew, or fetch its history",
+        "rollout Broken: HOLD, who may write apps/web/ → commit the app again, or fetch its history",
     );
     check(&frozen(Some(Box::new(RolloutHold::Unread))), "rollout Waits: HOLD");
 }
