@@ -43,17 +43,17 @@ impl RbacScope<'_> {
     fn heading(self, instance: &str) -> String {
         match self {
             Self::Cluster(cluster) => format!(
-                "# The rights that tutti (instance {instance}) needs on cluster {cluster} for what the repository renders there now.\n\
+                "# The rights that tutti (instance {instance}) needs on cluster {cluster} for the objects that the repository renders there now.\n\
                  # Written by `tutti cluster rbac {cluster}`. Apply it again before the repository renders other kinds or\n\
                  # namespaces. Remove a right when the last object that needs it is deleted.\n"
             ),
             Self::RemovedCluster(cluster) => format!(
-                "# The rights that tutti (instance {instance}) needs on cluster {cluster} to empty it, by what the repository would render\n\
+                "# The rights that tutti (instance {instance}) needs on cluster {cluster} to empty it, by the objects that the repository would render\n\
                  # there now. Written by `tutti cluster rbac {cluster}`. Rights to objects that the repository no longer has are\n\
                  # missing: while such objects exist, keep the present roles. Delete the roles when the cluster is Removed.\n"
             ),
             Self::Home => format!(
-                "# The rights that tutti (instance {instance}) needs in its home cluster for what the repository refers to there now.\n\
+                "# The rights that tutti (instance {instance}) needs in its home cluster for the secrets and ConfigMaps that the repository refers to.\n\
                  # Written by `tutti cluster rbac --home`. Rights to secrets of the process settings are not included.\n"
             ),
         }

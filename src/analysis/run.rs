@@ -276,7 +276,7 @@ async fn take_measurement(
     let prober = shared.prober.get_or_init(|| Prober::new(Arc::clone(&shared.grants), shared.home.clone()));
     let prober = match prober {
         Ok(prober) => prober,
-        Err(why) => return MeasurementVerdict::NotAsked(format!("the HTTP client cannot be made: {why}")),
+        Err(why) => return MeasurementVerdict::NotAsked(format!("the HTTP client cannot be created: {why}")),
     };
     let answer = match prober.prepare(&spec.probe, &subject.values()).await {
         Ok(None) => Ok(MeasurementAnswer::Units(subject.units())),

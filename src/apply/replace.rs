@@ -92,7 +92,7 @@ mod tests {
         };
         check(&live(json!({}), "tutti-main", "Retain"), None);
         check(&live(json!({"tutti.dev/prune": "keep"}), "tutti-main", "Retain"), Some("is keep"));
-        check(&live(json!({}), "tutti-other", "Retain"), Some("nothing of it is ours"));
+        check(&live(json!({}), "tutti-other", "Retain"), Some("none of its fields"));
         check(&live(json!({}), "tutti-main", "Delete"), Some("volume claims"));
     }
 }

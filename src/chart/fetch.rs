@@ -207,7 +207,7 @@ impl Fetcher {
 
     async fn send_request(&self, url: Url, token: Option<&str>) -> Result<Response, ChartFailure> {
         let Some(client) = self.client.get_or_init(|| client(&self.sites)) else {
-            return Err(missing("failed to make an HTTP client".to_owned()));
+            return Err(missing("failed to create an HTTP client".to_owned()));
         };
         let mut request = client.get(url.clone()).header(ACCEPT, format!("{MANIFEST}, */*"));
         if let Some(token) = token {

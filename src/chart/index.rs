@@ -248,7 +248,7 @@ mod tests {
             assert!(find(index, "3.0.0").unwrap_err().contains("no version 3.0.0"), "{index}");
         }
         assert!(find("entries:\n  api: []\n", "1.0.0").unwrap_err().contains("no chart web"));
-        assert!(find("nonsense", "1.0.0").unwrap_err().contains("is not one"));
+        assert!(find("nonsense", "1.0.0").unwrap_err().contains("cannot be read"));
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl LeaderElection {
             repository: repository.to_owned(),
         };
         let leadership = Leadership::start(candidate, told).await.context(
-            "failed to stand for election; `tutti cluster rbac --home` prints the rights that this takes",
+            "failed to stand for election; `tutti cluster rbac --home` prints the required rights",
         )?;
         tokio::spawn(async move {
             while let Some(text) = heard.recv().await {

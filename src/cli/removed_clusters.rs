@@ -25,7 +25,7 @@ pub async fn add_removed_clusters(overview: &mut Overview, process: &ProcessSett
             overview.clusters.sort_by(|a, b| a.name.cmp(&b.name));
         }
         // The folder may be no repository, or without a commit.
-        Err(error) => tracing::debug!(%error, "which clusters the last commit had is not known"),
+        Err(error) => tracing::debug!(%error, "the clusters of the last commit are not known"),
     }
 }
 

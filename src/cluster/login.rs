@@ -401,7 +401,7 @@ mod tests {
             let error = Login::of("admin", &info).expect_err("nothing can be shown");
             assert!(error.contains(expected) && !error.contains("hunter2"), "{error}");
         };
-        check(r#"{token: "hunter2\n\u0001"}"#, "has signs that no token has");
+        check(r#"{token: "hunter2\n\u0001"}"#, "has characters that no token may have");
         check("{tokenFile: /no/such/file}", "/no/such/file: No such file");
         check(
             "{auth-provider: {name: gcp, config: {access-token: hunter2}}}",

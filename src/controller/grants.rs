@@ -157,8 +157,8 @@ mod tests {
         check(&grants, of(&absolute), Ok("xxx")).await;
         check(&grants, of("largest"), Ok(&"x".repeat(MAX_FILE_BYTES as usize))).await;
         check(&grants, of("large"), Err("more than 65536 bytes")).await;
-        check(&grants, of("fifo"), Err("no regular file")).await;
-        check(&grants, of("..data"), Err("no regular file")).await;
+        check(&grants, of("fifo"), Err("not a regular file")).await;
+        check(&grants, of("..data"), Err("not a regular file")).await;
         check(&grants, of("absent"), Err("No such file")).await;
         for path in [
             "out",

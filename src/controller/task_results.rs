@@ -288,10 +288,10 @@ fn help_text(error: &Error, step: Option<&PlanStep>, app: &AppId) -> &'static st
     let Some(step) = step.filter(|step| step.action != PlanAction::Adopt) else { return "" };
     match error {
         Error::NamespaceMissing { namespace, .. } if *namespace == *app.namespace => {
-            "; `createNamespace: true` in the app (or in `defaults` of tutti.yaml) makes it, and so does a manifest of kind Project"
+            "; `createNamespace: true` in the app (or in `defaults` of tutti.yaml) creates it, and so does a manifest of kind Project"
         }
         Error::NamespaceMissing { .. } => {
-            "; a manifest of kind Project makes it, or a Namespace among the objects of an app"
+            "; create it with a manifest of kind Project, or with a Namespace among the objects of an app"
         }
         Error::Conflict { .. } if !step.force => {
             "; `force: true` in the app takes the fields that others set"

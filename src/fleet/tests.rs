@@ -135,10 +135,7 @@ fn replicas_must_match_the_sum() {
     );
     check(
         &[("a.yaml", &set)],
-        &[(
-            "E2011",
-            "replicas-mismatch: AppSet default/set wants 5 replicas, its podSets come to 4 at a.yaml:5",
-        )],
+        &[("E2011", "AppSet default/set has 5 replicas, but its podSets add up to 4 at a.yaml:5")],
     );
 }
 

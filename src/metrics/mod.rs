@@ -155,7 +155,7 @@ impl Default for Metrics {
         );
         registry.register_with_unit(
             "tutti_commit_to_converged",
-            "Time from the moment in which this process saw a commit until all its targets are well",
+            "Time from the moment in which this process saw a commit until all its targets are healthy",
             Unit::Seconds,
             converged.clone(),
         );

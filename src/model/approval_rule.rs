@@ -173,7 +173,7 @@ impl fmt::Display for UnmetApprovalRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lack {
             ApprovalShortfall::BrokenRule => write!(f, "rule {}: {}", self.rule, self.lack)?,
-            _ => write!(f, "rule {} asks for {}: {}", self.rule, self.requirement(), self.lack)?,
+            _ => write!(f, "rule {} requires {}: {}", self.rule, self.requirement(), self.lack)?,
         }
         self.reason.iter().try_for_each(|reason| write!(f, " ({reason})"))
     }

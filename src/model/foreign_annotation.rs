@@ -71,8 +71,8 @@ impl ForeignAnnotation {
         match self.meaning {
             AnnotationMeaning::Keep => Some("`tutti.dev/prune: keep`"),
             AnnotationMeaning::Replace => Some("`tutti.dev/replace: \"true\"`"),
-            AnnotationMeaning::HookBefore => Some("a hook that comes before the others"),
-            AnnotationMeaning::HookAfter => Some("a hook that comes after the others"),
+            AnnotationMeaning::HookBefore => Some("a hook that runs before the other objects"),
+            AnnotationMeaning::HookAfter => Some("a hook that runs after the other objects"),
             AnnotationMeaning::HelmHook => Some("a hook, as in a chart"),
             AnnotationMeaning::HookWithOthers
             | AnnotationMeaning::HookNever

@@ -150,7 +150,7 @@ fn apply_patch(
         PatchChange::Json(steps) => apply_json_steps(job, &kind, steps, object)?,
     }
     if text(object, "kind") != kind || name(object) != before {
-        let message = format!("a patch of {kind} changes what the object is: its kind or its name");
+        let message = format!("a patch of {kind} changes the identity of the object: its kind or its name");
         let help = "a patch changes only the content of an object: change its name in the template";
         return Err(job.error(codes::PATCH, message).at(patch.location.clone()).help(help).into());
     }

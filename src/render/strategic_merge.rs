@@ -254,7 +254,7 @@ fn merge_items<'v>(
         let key = map.get(keyed.key);
         if key.is_none() && map.contains_key(PATCH) {
             return Err(wrong(StrategicMergeError::new(format!(
-                "$patch: delete wants the {} of the item",
+                "$patch: delete needs the {} of the item",
                 keyed.key
             ))));
         }
@@ -510,7 +510,7 @@ mod tests {
         check_wrong(
             json!({"spec": {"env": [{"value": "x", "$patch": "delete"}]}}),
             "spec.env.[0]",
-            "$patch: delete wants the name of the item",
+            "$patch: delete needs the name of the item",
         );
     }
 

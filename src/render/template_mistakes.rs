@@ -84,7 +84,7 @@ pub fn worker_end(job: &RenderJob<'_>, cause: &RenderFailureCause, file: &str, l
             of(codes::MEMORY, format!("{file} takes more than {} MiB of memory", limit / 1024 / 1024))
                 .help("look for a text or a list that is put into itself in a loop")
         }
-        RenderFailureCause::Stack => of(codes::STACK, format!("{file} goes too deep"))
+        RenderFailureCause::Stack => of(codes::STACK, format!("{file} is nested too deeply"))
             .help("look for a list or a map that is put into itself in a loop"),
         RenderFailureCause::Output(limit) => {
             let message =

@@ -59,7 +59,7 @@ impl HttpRemote {
             .redirect(reqwest::redirect::Policy::none())
             .build();
         let client = client.map_err(|error| {
-            let message = format!("no http client can be made: {error}");
+            let message = format!("the HTTP client cannot be created: {error}");
             Error::Remote { url: address.display_url.clone(), message }
         })?;
         Ok(Some(Self { client, address: address.clone(), idle_timeout: patience, version: None }))

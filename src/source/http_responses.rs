@@ -204,11 +204,11 @@ mod tests {
             let found = read(lines).and_then(ServerAdvertisement::heads).expect_err("refused");
             assert!(found.contains(expected), "{lines:?}: {found}");
         };
-        check(&["<html>"], "no Git protocol");
+        check(&["<html>"], "does not support the Git protocol");
         check(&[&format!("{ID} HEAD\0multi_ack")], "lacks");
         check(&["version 2", "ls-refs"], "lacks");
         check(&["version 2", "ls-refs", "fetch", "object-format=sha256"], "SHA-256");
         check(&[&format!("{ID} HEAD\0side-band-64k object-format=sha256")], "SHA-256");
-        check(&[&format!("{ID} HEAD\0side-band-64k"), "nonsense"], "no reference");
+        check(&[&format!("{ID} HEAD\0side-band-64k"), "nonsense"], "invalid reference");
     }
 }

@@ -445,7 +445,7 @@ async fn a_run_that_ends_waits_for_the_cause_of_its_failure() {
     let job = workload("batch/v1", "Job", json!({"backoffLimit": 0, "template": template}));
     let stage = Stage::new(&[(APP, &objects("default", "web")), (MANIFEST, &job)]).await;
     let (stdout, stderr, _) = stage.run(&["run", "--once"]).await;
-    assert!(stdout.contains("Failed web-") && !stdout.contains("still to come"), "{stdout}");
+    assert!(stdout.contains("Failed web-") && !stdout.contains("not read yet"), "{stdout}");
     let end = stderr.lines().last().unwrap_or_default();
     assert!(end.starts_with("ends with 3: bj1 default/web is Degraded: Failed web-"), "{stderr}");
 }

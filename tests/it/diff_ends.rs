@@ -142,7 +142,7 @@ async fn what_a_run_would_not_replace_is_told_as_refused() {
             refusal.unwrap_or("-/+ default/web  StatefulSet default/web  on bj1: deleted and created anew");
         assert!(stdout.contains(words), "no {words:?} in {stdout}{stderr}");
         assert_eq!(code, if refusal.is_some() { 3 } else { 1 }, "{stdout}");
-        assert_eq!(stdout.contains("created anew"), refusal.is_none(), "{stdout}");
+        assert_eq!(stdout.contains("created again"), refusal.is_none(), "{stdout}");
         // Two equal files would say nothing of it.
         let (stdout, stderr, code) = scene.run(&["diff"], Some("diff -r")).await;
         assert_eq!((stderr.contains(words), code), (true, if refusal.is_some() { 3 } else { 0 }), "{stderr}");

@@ -228,7 +228,7 @@ metadata: {name: web, namespace: default}
 spec:
   # Takes over existing objects; remove this line when that is done.
   adopt: true
-  # What a Deployment is stands in layer/; images and replicas stand here.
+  # layer/ defines the Deployment; images and replicas are set here.
   podSpec: {deployType: deployment}
   clusterTopology:
     clusters:

@@ -216,7 +216,7 @@ async fn statuses_and_the_overview_do_not_quote_what_a_cluster_refuses() {
     gitea.until(&fleet.begin, "failure").await;
     let shown = format!("{:?} {:?}", running.overview.borrow(), gitea.posts());
     tells_nothing("a refusal", &shown);
-    assert!(shown.contains("some of its values are encrypted"), "{shown}");
+    assert!(shown.contains("may quote encrypted values"), "{shown}");
 }
 
 /// A container of another app of the namespace, that writes down what it was given.

@@ -50,7 +50,7 @@ async fn minutes(number: u64) {
 async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_told() {
     let log = Log::keep();
     let scene = Scene::with("drift: repair").await;
-    let (cluster, warning) = (scene.cluster(), "somebody changes it again each time");
+    let (cluster, warning) = (scene.cluster(), "another field manager changes the object");
     let applies = || cluster.count_requests(&RequestMatch::any().verb("apply").resource("configmaps"));
     let somebody = Somebody::sets(cluster, "ConfigMap", "/data/value", json!({"data": {"value": "theirs"}}));
     minutes(1).await;
@@ -192,7 +192,7 @@ async fn overruled() -> Scene {
 async fn what_admission_keeps_changing_is_applied_once_and_told() {
     let log = Log::keep();
     let scene = Scene::with("drift: repair").await;
-    let (cluster, warning) = (scene.cluster(), "put back, and the cluster keeps other values");
+    let (cluster, warning) = (scene.cluster(), "applied again, but the cluster keeps other values");
     let note = |text: &str| json!({"metadata": {"annotations": {"example.com/note": text}}});
     cluster.set_faults(&policy("mirror/web:1"));
     edit_as(cluster, "operator", ("Deployment", "web"), &note("one")).await;

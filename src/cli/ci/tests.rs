@@ -141,7 +141,7 @@ fn settings_are_checked() {
     };
     check(&[], "the setting server is missing");
     check(&[("PLUGIN_SERVER", "https://a")], "the setting token is missing");
-    check(&[("PLUGIN_SERVER", "a b"), ("PLUGIN_TOKEN", "t")], "no address");
+    check(&[("PLUGIN_SERVER", "a b"), ("PLUGIN_TOKEN", "t")], "not an address");
     check(&[("PLUGIN_SERVER", "https://a"), ("PLUGIN_TOKEN", "t")], "the setting trigger is missing");
     let with = |more: &[(&'static str, &'static str)]| [&SERVER[..], more].concat();
     check(&with(&[("PLUGIN_WAIT", "yes")]), "the setting wait is \"yes\"");

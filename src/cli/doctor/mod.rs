@@ -123,7 +123,7 @@ async fn repository_findings(
         DoctorFinding::passed(DoctorCheck::Manifests, "the manifests have no mistake")
     } else {
         let count = crate::report::status_text::count_noun(errors, "mistake");
-        let message = format!("{count} in the manifests: nothing is deleted anywhere while they stand");
+        let message = format!("{count} in the manifests: nothing is deleted anywhere until they are fixed");
         DoctorFinding::failed(DoctorCheck::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
     });
     let (home, grants) = (&process.connections.home, &*process.grants);

@@ -107,7 +107,7 @@ mod tests {
             "  service: feichu\n  url: hunter2\n",
             &[
                 "5:12 E1204: `service` cannot be \"feichu\"; did you mean `feishu`? valid: dingtalk, email, feishu, generic, slack, teams, wecom",
-                "6:8 E1207: `spec.url` is a value where a reference is wanted; write a reference: {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}; and change the secret, it is in the history now",
+                "6:8 E1207: `spec.url` is a value, but it must be a reference; write a reference: {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}; and change the secret, it is in the history now",
             ],
         );
         check(
@@ -128,7 +128,7 @@ mod tests {
             "  service: email\n  url: {file: mail}\n  from: Tutti <t@example.com>\n  to: []\n",
             &[
                 "7:9 E1206: \"Tutti <t@example.com>\" is not a mail address; write it without a name: team@example.com",
-                "8:7 E1206: `to` is empty; write what is meant, or remove the field",
+                "8:7 E1206: `to` is empty; write a value, or remove the field",
             ],
         );
         check(
@@ -168,8 +168,8 @@ mod tests {
         check(
             &select("apps: {}, rings: [], phases: [fialed, started]"),
             &[
-                "7:18 E1206: `apps` is empty; write what is meant, or remove the field",
-                "7:29 E1206: `rings` is empty; write what is meant, or remove the field",
+                "7:18 E1206: `apps` is empty; write a value, or remove the field",
+                "7:29 E1206: `rings` is empty; write a value, or remove the field",
                 "7:42 E1204: `phases[0]` cannot be \"fialed\"; did you mean `failed`? valid: credential-ends, degraded, delete-waits, done, failed, held, merged, offline, online, opened, recovered, reverted, server-ends, started, waiting",
             ],
         );
@@ -196,7 +196,7 @@ mod tests {
                 "7:36 E1206: \"8am\" is not a time of day; write hours and minutes: \"22:00\"",
                 "7:48 E1204: `days[0]` cannot be \"Monday\"; did you mean `Mon`? valid: Fri, Mon, Sat, Sun, Thu, Tue, Wed",
                 "7:67 E1204: there is no time zone \"Asia/Shanhai\"; did you mean `Asia/Shanghai`?",
-                "7:89 E1206: `except` is empty; write what is meant, or remove the field",
+                "7:89 E1206: `except` is empty; write a value, or remove the field",
             ],
         );
         check(

@@ -134,11 +134,11 @@ mod tests {
         );
         check(
             "  token: hunter2\n  set: {app: pay, version: v1, ring: test}\n",
-            &["5:10 E1207: `spec.token` is a value where a reference is wanted"],
+            &["5:10 E1207: `spec.token` is a value, but it must be a reference"],
         );
         check(
             "  token: {secretRef: hunter2}\n  set: {app: pay, version: v1, ring: test}\n",
-            &["5:22 E1207: `spec.token.secretRef` is a value where a reference is wanted"],
+            &["5:22 E1207: `spec.token.secretRef` is a value, but it must be a reference"],
         );
         check(token, &["4:1 E1202: `set` is missing"]);
         check(

@@ -143,7 +143,7 @@ fn describe_error(error: &ExecutionError) -> String {
         ExecutionError::InvalidArgumentCount { expected, actual } => {
             format!("a function takes {expected} arguments, not {actual}")
         }
-        ExecutionError::UnexpectedType { got, want } => format!("a {got} where a {want} is wanted"),
+        ExecutionError::UnexpectedType { got, want } => format!("a {got}, but a {want} is required"),
         ExecutionError::IndexOutOfBounds(_) => "the index is past the end of the list".to_owned(),
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
             "a division by zero".to_owned()

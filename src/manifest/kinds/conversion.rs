@@ -29,7 +29,7 @@ pub fn read(root: &YamlNode, name: &str, reading: &mut ReadContext<'_>) -> Optio
     let metadata = metadata?;
     if metadata.name != name {
         let message = format!("the conversion is called {:?}, and its folder {name:?}", metadata.name);
-        let help = "name both alike: the name says which shipped conversion is replaced";
+        let help = "give both the same name: it selects the shipped conversion that is replaced";
         reading
             .mistake(codes::BAD_CONVERSION, message, metadata.location.clone(), "metadata.name")
             .help(help);

@@ -357,7 +357,7 @@ mod tests {
         );
         check(
             "{limits: [{type: Pod, default: {cpu: 1}}, {type: Node}, {}]}",
-            &["`default` is for containers", "these limits have no values", "E1204", "limit nothing"],
+            &["`default` is for containers", "these limits have no values", "E1204", "have no values"],
         );
         check("{networkPolicy: closed}", &["E1204]: `networkPolicy` cannot be \"closed\""]);
         check(

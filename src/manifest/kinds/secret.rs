@@ -92,7 +92,7 @@ fn refuse_literal(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
     reading
         .mistake(
             codes::LITERAL_SECRET,
-            format!("`{}` is a value where a reference is wanted", value.path),
+            format!("`{}` is a value, but it must be a reference", value.path),
             location,
             &value.path,
         )

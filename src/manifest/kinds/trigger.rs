@@ -41,7 +41,7 @@ pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Trigger> {
                 place.clone(),
                 &fields.path_of("match"),
             )
-            .help("say which deliveries are meant, such as {build.status: success}");
+            .help("select the deliveries, such as {build.status: success}");
     }
     let set = fields.required("set", reading).and_then(|set| read_set(&set, reading));
     let write = fields.optional("action", reading).map(|action| read_action(&action, reading));
@@ -93,7 +93,7 @@ fn read_rules(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
         reading.bad_value(
             value,
             "`match` fits every payload",
-            "say which are meant, such as {build.status: success}",
+            "select the deliveries, such as {build.status: success}",
         );
         return None;
     }

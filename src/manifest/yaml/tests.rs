@@ -188,8 +188,8 @@ fn positions() {
 
 #[test]
 fn mistakes() {
-    check_mistakes("a:\n\t- b\n", &["E1103 2:1 a tab where YAML wants spaces"]);
-    check_mistakes("a: |\n  x\n\ty\n", &["E1103 3:1 a tab where YAML wants spaces"]);
+    check_mistakes("a:\n\t- b\n", &["E1103 2:1 a tab where YAML requires spaces"]);
+    check_mistakes("a: |\n  x\n\ty\n", &["E1103 3:1 a tab where YAML requires spaces"]);
     check_mistakes("a: 1\nb: 2\na: 3\n", &["E1104 3:1 the key `a` stands twice"]);
     check_mistakes("1: a\n'1': b\n", &["E1104 2:1 the key `1` stands twice"]);
     check_mistakes("base: &base 1\na: *bsae\n", &["E1105 2:4 no anchor `&bsae` before this alias"]);

@@ -105,7 +105,6 @@ fn immutable_objects_are_replaced_only_on_request() {
         ("v1/PersistentVolumeClaim/shop/data", "PersistentVolumeClaim shop/data"),
         ("apiextensions.k8s.io/v1/CustomResourceDefinition//a.b", "CustomResourceDefinition a.b"),
     ] {
-        let kind = &*parse(name).1.kind;
         let expected = format!(
             "refuse {words}: spec.selector cannot change, and it is not replaced: its contents would be deleted with it"
         );

@@ -401,7 +401,7 @@ fn rules_windows_and_gates_are_listed() {
     assert_eq!(
         told(&well),
         [
-            "WouldHold approval two: asks for 2 approvals for rollout".to_owned(),
+            "WouldHold approval two: requires 2 approvals for rollout".to_owned(),
             "WouldHold after shop/api: must be done before it".to_owned(),
             format!("WouldHold {pin}"),
             format!("Passes {window}"),

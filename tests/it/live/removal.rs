@@ -107,7 +107,7 @@ async fn a_cluster_that_is_removed_is_emptied_and_then_let_go() {
     }
     let looked = scene.run(&scene.local_arguments(&["get", "clusters"], &[])).await;
     assert_eq!(looked.code, Some(0), "{}{}", looked.stdout, looked.stderr);
-    assert!(looked.stdout.contains("its file may go"), "{}", looked.stdout);
+    assert!(looked.stdout.contains("delete its file"), "{}", looked.stdout);
 
     scene.worktree.remove(&path);
     let without = scene.worktree.publish("its file");

@@ -88,7 +88,7 @@ async fn two_managers_who_did_not_write_it_open_production() {
         let text = now.last(&pushed, "tutti/deploy/prod");
         text.starts_with("pending ")
             && text.contains(
-                "rule production asks for 2 approvals of managers: ann approved it, li wrote the change",
+                "rule production requires 2 approvals of managers: ann approved it, li wrote the change",
             )
     };
     scene.until("that the author does not count", only_one).await;
@@ -218,7 +218,7 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
     scene.push("main", &[(MAPS, Some(&one))]);
     let now = scene.running().until("a wish", |now| !now.approvals_wanted.is_empty()).await;
     let [wanted] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
-    let asks = "rule production asks for 1 approval of managers: ";
+    let asks = "rule production requires 1 approval of managers: ";
     assert!(now.deletions.iter().all(|it| it.waits && it.reason.starts_with(asks)), "{:?}", now.deletions);
     let text = approval_to_yaml(wanted);
     let branch = "approve";
