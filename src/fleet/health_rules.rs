@@ -9,7 +9,7 @@ use crate::health::{Expressions, HealthRules, RuleBody, RuleMistake, RulePart, R
 use crate::manifest::health_rule::{self, FOLDER, HealthRule};
 use crate::manifest::read::ReadContext;
 use crate::manifest::yaml;
-use crate::model::{CelExpression, Diagnostic, DiagnosticScope, Location, Snapshot};
+use crate::model::{CelExpression, Diagnostic, DiagnosticScope, Location, Snapshot, UNREADABLE_HELP};
 
 const CORE_FOLDER: &str = "core";
 /// In bytes of script, for all rules together. A compiled rule takes up to twenty times that in memory, and all rules are
@@ -142,7 +142,7 @@ fn read_rule(
             format!("{path} {}", snapshot.why_unreadable(path)),
             scope(path),
         );
-        mistakes.push(error.at(Location::new(path, 1, 1)));
+        mistakes.push(error.at(Location::new(path, 1, 1)).help(UNREADABLE_HELP));
         return (RuleBody::Rejected, None);
     };
     if path.ends_with(".lua") {

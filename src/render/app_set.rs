@@ -64,7 +64,8 @@ pub fn overlay(
     add_labels(&mut workload.object, &labels);
     let Some(template) = pod_template(&mut workload.object) else {
         let message = format!("the workload of {} has no pod template", pod_set.name);
-        return Err(job.error(codes::NO_WORKLOAD, message).at(workload.source.clone()).into());
+        let mistake = job.error(codes::NO_WORKLOAD, message).at(workload.source.clone());
+        return Err(mistake.help("add spec.template to the workload in the template of its layer").into());
     };
     add_labels(template, &app_set.labels);
     add_labels(template, &labels);

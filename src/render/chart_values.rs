@@ -194,7 +194,7 @@ fn unreadable_values(job: &RenderJob<'_>, chart: &Chart, failure: &ChartFailure)
     let message = format!("{}values.yaml cannot be read: {}", chart.origin, failure.message);
     let place = Location::new(&format!("{}values.yaml", chart.origin), 1, 1);
     let known = job.snapshot.files.contains_key(&place.file);
-    let diagnostic = job.error(codes::MALFORMED_CHART, message);
+    let diagnostic = job.error(codes::MALFORMED_CHART, message).help("fix values.yaml of the chart");
     if known { diagnostic.at(place) } else { diagnostic.at(job.app.location.clone()) }
 }
 

@@ -249,7 +249,8 @@ fn label_object(
 
     let mut body = Value::Object(object);
     let Some(id) = ObjectId::of(&body) else {
-        return Err(job.error(codes::NOT_AN_OBJECT, format!("{kind} has no identity")).at(source).into());
+        let mistake = job.error(codes::NOT_AN_OBJECT, format!("{kind} has no identity")).at(source);
+        return Err(mistake.help("write apiVersion, kind and metadata.name as texts").into());
     };
     let app = &job.app.id;
     let ours = [

@@ -143,7 +143,8 @@ fn apply_patch(
             strategic_merge::merge(object, upper, ListMergeRules::of(group, &kind)).map_err(
                 |StrategicMergeError { path, message }| {
                     let message = format!("the patch of {kind} cannot be merged: {path}: {message}");
-                    Box::new(job.error(codes::PATCH, message).at(patch.location.clone()))
+                    let mistake = job.error(codes::PATCH, message).at(patch.location.clone());
+                    Box::new(mistake.help("compare the patch with the object that `tutti render` shows"))
                 },
             )?;
         }
@@ -174,7 +175,8 @@ fn apply_json_steps(
                 let message = format!(
                     "the patch copies more than {MOST_COPIED_BYTES} bytes of {kind}, or a value that is nested too deeply"
                 );
-                return Err(job.error(codes::PATCH, message).at(step.location.clone()).into());
+                let mistake = job.error(codes::PATCH, message).at(step.location.clone());
+                return Err(mistake.help("write the values into the patch, or copy smaller parts").into());
             }
         }
         json_patch::patch(&mut value, std::slice::from_ref(&step.operation)).map_err(|error| {
@@ -189,7 +191,8 @@ fn apply_json_steps(
         _ => {
             let message = format!("the result of the patch is not an object of {kind}");
             let place = steps.last().map(|step| step.location.clone());
-            let error = job.error(codes::PATCH, message);
+            let error =
+                job.error(codes::PATCH, message).help("replace fields of the object, not the whole object");
             return Err(place.map_or(error.clone(), |place| error.at(place)).into());
         }
     }
