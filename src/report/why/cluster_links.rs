@@ -55,7 +55,7 @@ impl ChainSubject<'_> {
                 Some(finding(ChainLinkState::Broken, detail("the cluster refuses it")).with_place(place))
             }
             TargetPhase::KeptOut => Some(self.kept_out(target)),
-            TargetPhase::Waiting => waits(detail("another object must be ready first")),
+            TargetPhase::Waiting => waits(detail("another step must finish first")),
             TargetPhase::Pending => waits(detail("the next apply is due")),
             TargetPhase::OutOfSync => Some(self.out_of_sync(target)),
             _ => self.deletes(),
