@@ -43,18 +43,24 @@ impl RbacScope<'_> {
     fn heading(self, instance: &str) -> String {
         match self {
             Self::Cluster(cluster) => format!(
-                "# The rights that tutti (instance {instance}) needs on cluster {cluster} for the objects that the repository renders there now.\n\
+                "# The rights that tutti (instance {instance}) needs on cluster {cluster} for the objects \
+                 that the repository renders there now.\n\
                  # Written by `tutti cluster rbac {cluster}`. Apply it again before the repository renders other kinds or\n\
                  # namespaces. Remove a right when the last object that needs it is deleted.\n"
             ),
             Self::RemovedCluster(cluster) => format!(
-                "# The rights that tutti (instance {instance}) needs on cluster {cluster} to empty it, by the objects that the repository would render\n\
-                 # there now. Written by `tutti cluster rbac {cluster}`. Rights to objects that the repository no longer has are\n\
-                 # missing: while such objects exist, keep the present roles. Delete the roles when the cluster is Removed.\n"
+                "# The rights that tutti (instance {instance}) needs on cluster {cluster} to empty it, by \
+                 the objects that the repository would render\n\
+                 # there now. Written by `tutti cluster rbac {cluster}`. Rights to objects that the \
+                 repository no longer has are\n\
+                 # missing: while such objects exist, keep the present roles. Delete the roles when the \
+                 cluster is Removed.\n"
             ),
             Self::Home => format!(
-                "# The rights that tutti (instance {instance}) needs in its home cluster for the secrets and ConfigMaps that the repository refers to.\n\
-                 # Written by `tutti cluster rbac --home`. Rights to secrets of the process settings are not included.\n"
+                "# The rights that tutti (instance {instance}) needs in its home cluster for the secrets and \
+                 ConfigMaps that the repository refers to.\n\
+                 # Written by `tutti cluster rbac --home`. Rights to secrets of the process settings are not \
+                 included.\n"
             ),
         }
     }
@@ -113,7 +119,8 @@ pub fn rules_for<'a>(rights: impl IntoIterator<Item = &'a Right>) -> String {
 fn account_document(text: &mut String, account: &ServiceAccountName) {
     let _ = write!(
         text,
-        "---\n# Its namespace must exist.\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n  namespace: {}\n",
+        "---\n# Its namespace must exist.\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: \
+         {}\n  namespace: {}\n",
         yaml_scalar(&account.name),
         yaml_scalar(&account.namespace)
     );
@@ -161,7 +168,8 @@ fn comment(why: RightReason, rights: &BTreeSet<&Right>, needs: &RequiredRights) 
         RightReason::WritingInOwnNamespaces => {
             let names: Vec<&str> = needs.own_namespaces.iter().map(|name| &**name).collect();
             vec![
-                "The same in every namespace: a Role needs its namespace first, and tutti creates these namespaces:".to_owned(),
+                "The same in every namespace: a Role needs its namespace first, and tutti creates these \
+                 namespaces:".to_owned(),
                 format!("{}. `--namespaces-exist` prints Roles for them.", names.join(", ")),
             ]
         }
@@ -169,11 +177,13 @@ fn comment(why: RightReason, rights: &BTreeSet<&Right>, needs: &RequiredRights) 
         RightReason::Causes => vec!["The cause when a workload does not become healthy.".to_owned()],
         RightReason::LastLines => vec![
             "The last line that a container wrote before it crashed. Commit statuses show it: without this rule they".to_owned(),
-            "show the crash alone. A ClusterRole covers all namespaces; `--namespaces-exist` limits it to those of the apps.".to_owned(),
+            "show the crash alone. A ClusterRole covers all namespaces; `--namespaces-exist` limits it to \
+             those of the apps.".to_owned(),
         ],
         RightReason::StorageClasses => vec!["Whether an unbound claim waits for the first pod that uses it.".to_owned()],
         RightReason::Granting => vec![
-            "Roles and bindings are rendered too: to write them, a user needs all of their rules or these verbs."
+            "Roles and bindings are rendered too: to write them, a user needs all of their rules or these \
+             verbs."
                 .to_owned(),
             "Every person with write access to the repository can grant the rules below.".to_owned(),
         ],

@@ -83,7 +83,8 @@ impl DeliveryQueue {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let folder = folder.display();
-                tracing::error!(%folder, %error, "failed to list the deliveries that an earlier process accepted: they are not carried out");
+                tracing::error!(%folder, %error, "failed to list the deliveries that an earlier process \
+                                                  accepted: they are not carried out");
                 Vec::new()
             }
         };
@@ -161,7 +162,8 @@ impl DeliveryQueue {
             let (file, aside) = (path.display(), aside.display());
             match moved {
                 Ok(()) => {
-                    tracing::error!(%error, %aside, "an accepted delivery cannot be read and is not carried out (help: check the file, and send the delivery again)")
+                    tracing::error!(%error, %aside, "an accepted delivery cannot be read and is not carried \
+                                                     out (help: check the file, and send the delivery again)")
                 }
                 Err(moved) => {
                     tracing::error!(%error, %file, %moved, "an accepted delivery cannot be read and is not carried out")
@@ -187,7 +189,8 @@ impl DeliveryFile {
         let path = self.queue.path(self.number, COMPLETE_EXTENSION);
         if let Err(error) = fs::remove_file(&path) {
             let file = path.display();
-            tracing::error!(%file, %error, "failed to remove the file of a finished delivery: the delivery runs again at the next start");
+            tracing::error!(%file, %error, "failed to remove the file of a finished delivery: the delivery \
+                                            runs again at the next start");
         }
         self.queue.inner.state.lock().file_count -= 1;
     }

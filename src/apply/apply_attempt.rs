@@ -82,7 +82,8 @@ impl ApplyAttempt<'_> {
     fn tell_removed(&self, displaced: &DisplacedFields) {
         for ForeignField { manager, field } in displaced.taken.iter().filter(|_| !self.is_dry) {
             let field = field_for_display(self.object, field);
-            tracing::info!(object = %self.object.id, manager, field, "removed a field that excludes a rendered field");
+            tracing::info!(object = %self.object.id, manager, field, "removed a field that excludes a \
+                rendered field");
         }
     }
 

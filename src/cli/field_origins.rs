@@ -46,7 +46,8 @@ pub fn print_fields(
     for target in targets {
         let Some(objects) = explain(renderer, target) else {
             bail!(
-                "{target} renders differently each time: its fields cannot be explained (help: `tutti lint` names the template)"
+                "{target} renders differently each time: its fields cannot be explained (help: `tutti lint` \
+                 names the template)"
             );
         };
         let chosen =

@@ -115,7 +115,8 @@ impl LeaderElection {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the lease of the leader was lost{}: another process may have written since, so this process ends; start it again: a new process reads the current state", by(.leader))]
+#[error("the lease of the leader was lost{}: another process may have written since, so this process ends; \
+         start it again: a new process reads the current state", by(.leader))]
 pub struct LeaseLost {
     leader: Option<String>,
 }

@@ -48,7 +48,8 @@ fn removed_cluster_report(name: ClusterName, head: &Revision) -> ClusterReport {
         ring: None,
         state: UNREGISTERED,
         detail: format!(
-            "{} has its file, but the folder does not; its objects stay (help: to delete them, set `state: Removed` first)",
+            "{} has its file, but the folder does not; its objects stay (help: to delete them, set `state: \
+             Removed` first)",
             head.short()
         ),
         observed: true,

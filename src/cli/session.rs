@@ -323,7 +323,8 @@ impl Session {
                 () = ended.cancelled() => {}
                 result = wait_for_signal() => if result.is_ok() {
                     stop.cancel();
-                    tell!("stopping: requests under way are finished first; send the signal again to stop at once");
+                    tell!("stopping: requests under way are finished first; send the signal again to stop at \
+                           once");
                 }
             }
             // Also after the run: with handlers installed signals do not end the process.

@@ -59,7 +59,8 @@ pub enum HomeError {
     )]
     NotConfigured { what: String },
     #[error(
-        "failed to read {what}, in the home cluster: the config repository may not use the secrets of this namespace (help: \
+        "failed to read {what}, in the home cluster: the config repository may not use the secrets of this \
+         namespace (help: \
          --secret-namespace {namespace})"
     )]
     Withheld { what: String, namespace: String },

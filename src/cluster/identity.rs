@@ -118,7 +118,8 @@ impl ClientCertificate {
             (None, None) => return Ok(None),
             (Some(_), None) => return Err("it has no key (`client-key-data` or `client-key`)".to_owned()),
             (None, Some(_)) => {
-                let lacks = "its key is set, but the certificate is not (`client-certificate-data` or `client-certificate`)";
+                let lacks = "its key is set, but the certificate is not (`client-certificate-data` or \
+                             `client-certificate`)";
                 return Err(lacks.to_owned());
             }
         };

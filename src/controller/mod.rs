@@ -252,7 +252,8 @@ async fn drain(world: &mut ControllerState, events: &mut mpsc::Receiver<Event>) 
         tokio::select! {
             Some(event) = events.recv() => world.handle(event),
             () = tokio::time::sleep_until(give_up) => {
-                tracing::warn!("requests are still under way after {STOP_GRACE_PERIOD:?}; this process does not wait for their results");
+                tracing::warn!("requests are still under way after {STOP_GRACE_PERIOD:?}; this process does \
+                                not wait for their results");
                 return;
             }
         }

@@ -351,7 +351,8 @@ impl PostedStatusReader {
             match self.forge.statuses(revision).await {
                 Ok(statuses) => break statuses,
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, "failed to read the commit statuses that were posted before; retrying");
+                    tracing::warn!(%error, "failed to read the commit statuses that were posted before; \
+                                            retrying");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(MAX_RECALL_DELAY);
                 }

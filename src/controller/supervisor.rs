@@ -251,7 +251,8 @@ impl ClusterSupervisor {
                             // a moment.
                             let is_refused = matches!(error, Error::Denied { .. });
                             if is_refused && client.is_outdated(&self.link).await.unwrap_or(false) {
-                                tracing::info!(cluster = %self.cluster, "the cluster denied the login, and its kubeconfig has changed: reconnecting");
+                                tracing::info!(cluster = %self.cluster, "the cluster denied the login, and \
+                                    its kubeconfig has changed: reconnecting");
                                 self.report_kubeconfig_change(epoch, kept).await?;
                                 return Ok(0);
                             }
@@ -353,7 +354,8 @@ impl ClusterSupervisor {
             }
             // The next regular inventory is soon enough.
             Err(error) => {
-                tracing::debug!(cluster = %self.cluster, %error, "failed to list the objects of this instance again");
+                tracing::debug!(cluster = %self.cluster, %error, "failed to list the objects of this \
+                    instance again");
                 Ok(true)
             }
         }
@@ -385,7 +387,8 @@ impl ClusterSupervisor {
                 self.send_news(epoch, ClusterNews::InventoryTaken(InventoryResult::from(found))).await
             }
             Err(error) => {
-                tracing::debug!(cluster = %self.cluster, %error, "listing the kinds that could not be listed again");
+                tracing::debug!(cluster = %self.cluster, %error, "listing the kinds that could not be listed \
+                    again");
                 Ok(())
             }
         }

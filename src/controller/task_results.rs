@@ -82,7 +82,8 @@ impl ControllerState {
                         if cluster.record_apply(&kind, *object, name, ignores, before, &mut self.interner) {
                             tracing::warn!(
                                 cluster = %target.cluster, app = %target.app, object = %receipt.object,
-                                "applied again, but the cluster keeps other values: a webhook or controller changes them"
+                                "applied again, but the cluster keeps other values: a webhook or controller \
+                                 changes them"
                             );
                         }
                     }
@@ -288,7 +289,8 @@ fn help_text(error: &Error, step: Option<&PlanStep>, app: &AppId) -> &'static st
     let Some(step) = step.filter(|step| step.action != PlanAction::Adopt) else { return "" };
     match error {
         Error::NamespaceMissing { namespace, .. } if *namespace == *app.namespace => {
-            "; `createNamespace: true` in the app (or in `defaults` of tutti.yaml) creates it, and so does a manifest of kind Project"
+            "; `createNamespace: true` in the app (or in `defaults` of tutti.yaml) creates it, and so does a \
+             manifest of kind Project"
         }
         Error::NamespaceMissing { .. } => {
             "; create it with a manifest of kind Project, or with a Namespace among the objects of an app"

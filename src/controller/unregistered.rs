@@ -24,7 +24,8 @@ impl ControllerState {
             if entry.cluster.state == ClusterState::Removed {
                 let objects = self.remaining_objects(entry);
                 if objects > 0 {
-                    tracing::warn!(cluster = %name, objects, "its file was removed while it still had objects; they stay");
+                    tracing::warn!(cluster = %name, objects, "its file was removed while it still had \
+                        objects; they stay");
                 }
                 continue;
             }

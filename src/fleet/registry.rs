@@ -25,7 +25,10 @@ pub fn add_registered_clusters(manifests: &mut Manifests, snapshot: &Snapshot) -
             DiagnosticScope::File(file.to_owned()),
         )
         .in_path("spec.clusterRegistry")
-        .help("clusters from files are still reconciled, but nothing is deleted; tutti retries until the registry answers");
+        .help(
+            "clusters from files are still reconciled, but nothing is deleted; tutti retries until the \
+               registry answers",
+        );
         mistake.location.clone_from(&instance.location);
         found.push(mistake);
     }

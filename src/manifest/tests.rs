@@ -375,9 +375,11 @@ spec:
             "E1290 5:17 spec.forge.type: `spec.forge.type: github` is not supported yet",
             "E1207 5:30 spec.forge.url: `spec.forge.url` has credentials in it",
             "E1206 5:61 spec.forge.repository: \"config\" is not a repository of a forge",
-            "E1207 5:90 spec.forge.credentials.token: `spec.forge.credentials.token` is a value, but it must be a reference",
+            "E1207 5:90 spec.forge.credentials.token: `spec.forge.credentials.token` is a value, but it must \
+             be a reference",
             "E1206 6:47 spec.receivers[0].secrets: more than two secrets",
-            "E1207 6:56 spec.receivers[0].secrets[0].value: `spec.receivers[0].secrets[0].value` is a value, but it must be a reference",
+            "E1207 6:56 spec.receivers[0].secrets[0].value: `spec.receivers[0].secrets[0].value` is a value, \
+             but it must be a reference",
             "E1202 6:66 spec.receivers[0].secrets[1].secret.namespace: `namespace` is missing",
             "E1202 6:66 spec.receivers[0].secrets[1].secret.key: `key` is missing",
             "E1208 6:86 spec.receivers[0].secrets[2]: a reference has exactly one of `env`, `file` and `secret`",

@@ -316,7 +316,8 @@ impl RouteWorker {
             Err(error) => Err(error),
         };
         if let Err(error) = saved {
-            tracing::warn!(%error, "failed to save the history of a notification route: after a restart it may send messages again");
+            tracing::warn!(%error, "failed to save the history of a notification route: after a restart it \
+                                    may send messages again");
         }
     }
 

@@ -377,7 +377,8 @@ impl fmt::Display for StepReason {
             Self::WaitsForContents { object: ContainedObject { object, is_wanted: true }, others } => {
                 write!(
                     f,
-                    "no longer rendered, kept while {object} in it is rendered; {others} more are rendered or still there"
+                    "no longer rendered, kept while {object} in it is rendered; {others} more are rendered \
+                     or still there"
                 )
             }
             Self::WaitsForContents { object: ContainedObject { object, .. }, others: 0 } => {

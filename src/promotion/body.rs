@@ -55,13 +55,15 @@ fn what_changes(change: &ProposedChange) -> String {
                     code_span(&pin.file)
                 )
             };
-            let end = "To hold the version, close this pull request: tutti opens a new one with the next version only. If another person pushes to its branch, tutti no longer changes it.";
+            let end = "To hold the version, close this pull request: tutti opens a new one with the next \
+                       version only. If another person pushes to its branch, tutti no longer changes it.";
             (pins.iter().map(line).collect(), end)
         }
         ProposedChange::Approve { commit, wave, approvals } => {
             let _ = writeln!(
                 text,
-                "Wave {} of commit {} waits for a person. Merging this pull request confirms it, with the approvals that rules require.\n",
+                "Wave {} of commit {} waits for a person. Merging this pull request confirms it, with the \
+                 approvals that rules require.\n",
                 code_span(wave),
                 commit.short()
             );
@@ -73,7 +75,8 @@ fn what_changes(change: &ProposedChange) -> String {
         ProposedChange::Revert { commit, apps, pins } => {
             let _ = writeln!(
                 text,
-                "The clusters returned to the version before {}, which failed. This pull request reverts it in Git too.\n",
+                "The clusters returned to the version before {}, which failed. This pull request reverts it \
+                 in Git too.\n",
                 commit.short()
             );
             let line = |app: &crate::model::AppId| {

@@ -61,7 +61,8 @@ pub enum PublishError {
     #[error(transparent)]
     Git(#[from] source::Error),
     #[error(
-        "branch {0} has a commit that tutti did not make: tutti does not push to it again; merge or close its pull request by hand"
+        "branch {0} has a commit that tutti did not make: tutti does not push to it again; merge or close \
+         its pull request by hand"
     )]
     ForeignCommit(String),
     #[error("{0} already has this change")]

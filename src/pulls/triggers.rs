@@ -53,7 +53,8 @@ impl TriggerTask {
     pub fn of_delivery(delivery: &QueuedDelivery, stored: DeliveryFile, head: &ConfigHead) -> Vec<Self> {
         let QueuedDelivery { receiver, time, payload } = delivery;
         if is_too_old(*time) {
-            tracing::warn!(receiver, accepted = %time, "a delivery is too old to be carried out (help: send it again)");
+            tracing::warn!(receiver, accepted = %time, "a delivery is too old to be carried out (help: send \
+                                                        it again)");
             stored.remove();
             return Vec::new();
         }

@@ -137,7 +137,8 @@ pub fn chart_name(chart: &Chart) -> String {
 }
 
 fn warn_of_braces(job: &RenderJob<'_>, place: &Location) {
-    let help = "values are not templates; some charts render `{{ … }}` themselves (`tpl`), most use the text unchanged";
+    let help = "values are not templates; some charts render `{{ … }}` themselves (`tpl`), most use the text \
+                unchanged";
     job.warn(codes::VALUES_NOT_TEMPLATED, "`{{` in values that are not templated", place, help);
 }
 

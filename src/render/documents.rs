@@ -499,7 +499,8 @@ fn check_decrypted(job: &RenderJob<'_>, object: &Map<String, Value>) -> Result<(
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let message =
         format!("{path} of {kind} {} is encrypted with SOPS, and was not opened", name.unwrap_or_default());
-    let help = "the file lost its `sops`, perhaps in a merge: take the last good version; only files of Objects apps that are not templates are opened";
+    let help = "the file lost its `sops`, perhaps in a merge: take the last good version; only files of \
+                Objects apps that are not templates are opened";
     Err(job.error(sops::codes::VALUE, message).help(help).into())
 }
 

@@ -173,7 +173,8 @@ fn apply_json_steps(
             copied += approximate_size(source);
             if copied > MOST_COPIED_BYTES || depth_of(source) > yaml::DEPTH_LIMIT {
                 let message = format!(
-                    "the patch copies more than {MOST_COPIED_BYTES} bytes of {kind}, or a value that is nested too deeply"
+                    "the patch copies more than {MOST_COPIED_BYTES} bytes of {kind}, or a value that is \
+                     nested too deeply"
                 );
                 let mistake = job.error(codes::PATCH, message).at(step.location.clone());
                 return Err(mistake.help("write the values into the patch, or copy smaller parts").into());

@@ -176,7 +176,8 @@ pub fn duplicate_object(job: &RenderJob<'_>, first: &RenderedObject, second: &Re
     );
     let help = match second.defines {
         None if first.hook.is_some() != second.hook.is_some() => {
-            "in tutti, a hook and an object of one name are one object: give the hook another name, or give both the same content \
+            "in tutti, a hook and an object of one name are one object: give the hook another name, or give \
+             both the same content \
              (the object is then applied with the hooks, and stays)"
         }
         Some(_) => {

@@ -49,7 +49,8 @@ fn check(file: &str, envelope: &Envelope, key: &DataKey, computed: &str) -> Opti
     let message = "the values of this file are not those that were encrypted: `sops.mac` does not fit them";
     let mistake = Diagnostic::error(codes::MAC, message, DiagnosticScope::File(file.to_owned()));
     Some(mistake.at(envelope.mac_location.clone()).help(
-        "the file was edited without sops, or a merge mixed two versions: restore the last good version, and edit it with `sops edit`",
+        "the file was edited without sops, or a merge mixed two versions: restore the last good version, and \
+         edit it with `sops edit`",
     ))
 }
 

@@ -181,6 +181,7 @@ async fn what_is_let_go_is_told() {
     let release = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: hand-over}\nspec: {app: default/web, action: orphan}\n";
     scene.commit(&[(APP, None), (MANIFESTS, None), ("approvals/web.yaml", Some(release))]);
     let (stdout, stderr, code) = scene.diff().await;
-    let expected = "~ default/web  ConfigMap default/web  on bj1: is orphaned, no longer rendered, orphaned by hand-over\n1 object orphaned\n";
+    let expected = "~ default/web  ConfigMap default/web  on bj1: is orphaned, no longer rendered, orphaned \
+                    by hand-over\n1 object orphaned\n";
     assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
 }

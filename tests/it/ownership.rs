@@ -404,7 +404,8 @@ async fn what_cannot_be_replaced_is_tried_again_as_a_change() {
     settle().await;
     scene.fleet.forget_requests();
     let head = scene.push("Another size", &app("replace: true"), &claim("2Gi")).await;
-    let words = "PersistentVolumeClaim default/web: spec.resources.requests.storage cannot change, and it is not replaced: \
+    let words = "PersistentVolumeClaim default/web: spec.resources.requests.storage cannot change, and it is \
+                 not replaced: \
                  its contents would be deleted with it";
     for _ in 0..400 {
         assert_eq!(scene.told(), (TargetPhase::Refused, words.to_owned()));

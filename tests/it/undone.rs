@@ -62,7 +62,8 @@ async fn whoever_sets_a_field_again_each_time_is_answered_ever_more_seldom_and_t
     assert!((18..=21).contains(&applies()), "{}", applies());
     assert_eq!(log.count(warning), 1);
     let now = told(&scene.running);
-    let expected = "ConfigMap default/web: put back more than 10 times, and changed again each time; retried after delays of up to 5 minutes";
+    let expected = "ConfigMap default/web: put back more than 10 times, and changed again each time; retried \
+                    after delays of up to 5 minutes";
     assert_eq!((now.phase, now.detail.as_str()), (TargetPhase::Pending, expected));
 
     drop(somebody);
@@ -174,7 +175,8 @@ fn policy(image: &str) -> FaultPlan {
     FaultPlan::default().webhook(webhook)
 }
 
-const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than the applied ones: a webhook or controller changes them";
+const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than the applied ones: a \
+                         webhook or controller changes them";
 
 /// A policy came after the app, and has changed its image back.
 async fn overruled() -> Scene {

@@ -272,7 +272,8 @@ async fn many_are_counted() {
     gitea.until(&gone, "success").await;
     assert_eq!(
         gitea.verdict(&gone),
-        "success no change for this ring; clusters sh1, sh2, sh3 and 2 more are no longer in Git: the objects there stay"
+        "success no change for this ring; clusters sh1, sh2, sh3 and 2 more are no longer in Git: the \
+         objects there stay"
     );
     running.stop().await;
 }

@@ -71,9 +71,8 @@ const ASKED: [(&str, &[&str]); 22] = [
     ),
     (
         "far",
-        &[
-            "away ✗ apply, clusters/away.yaml:3:18, the operator of the cluster or of tutti, or who may write clusters/, tutti doctor away",
-        ],
+        &["away ✗ apply, clusters/away.yaml:3:18, the operator of the cluster or of tutti, or who may \
+             write clusters/, tutti doctor away"],
     ),
     ("taken", &["t1 ✗ apply, apps/taken/objects/service.yaml:1:1, who may write apps/taken/, -"]),
     ("refused", &["t1 ✗ apply, apps/refused/objects/one.yaml:1:1, who may write apps/refused/, -"]),

@@ -51,7 +51,8 @@ impl ApiTokens {
     /// `source`: `None` for requests of tests.
     pub(super) fn identify(&self, headers: &HeaderMap, source: Option<IpAddr>) -> Result<ApiCaller, Problem> {
         let Some(operator) = &self.operator else {
-            let detail = "the API is closed: `tutti run` has no token for it (help: --api-token-env NAME, or apiToken in the settings file)";
+            let detail = "the API is closed: `tutti run` has no token for it (help: --api-token-env NAME, or \
+                          apiToken in the settings file)";
             return Err(Problem::new(StatusCode::FORBIDDEN, detail));
         };
         let unauthorized = |detail: &str| {

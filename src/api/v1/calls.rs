@@ -100,7 +100,8 @@ pub(super) async fn call_trigger(
             Err(Problem::new(StatusCode::CONFLICT, detail).with_header(RETRY_AFTER, "1"))
         }
         CallStart::DifferentPayload => {
-            let detail = "this key was used for another call (help: use a new key for each call, and the same key only to repeat a call)";
+            let detail = "this key was used for another call (help: use a new key for each call, and the \
+                          same key only to repeat a call)";
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
         }
     }
@@ -114,7 +115,8 @@ async fn run_within_timeout(
         Ok(Ok(answer)) => answer.map(CallResponse::into_response),
         Ok(Err(error)) => Err(retry_later(format!("failed to run the trigger: {error}"))),
         Err(_) => {
-            let detail = "the change is not written yet, but it is under way (help: repeat the call with the same idempotency key to get the result)";
+            let detail = "the change is not written yet, but it is under way (help: repeat the call with the \
+                          same idempotency key to get the result)";
             Err(retry_later(detail.to_owned()))
         }
     }

@@ -97,7 +97,8 @@ async fn require_operator(
     next: Next,
 ) -> Result<Response, Problem> {
     if !caller.is_operator {
-        let detail = "this path needs the token of the API: the token of a trigger only calls that trigger and reads commits and apps";
+        let detail = "this path needs the token of the API: the token of a trigger only calls that trigger \
+                      and reads commits and apps";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
     Ok(next.run(request).await)

@@ -259,9 +259,11 @@ mod tests {
         check(
             ApprovalShortfall::None,
             Some("test"),
-            "wave test of shop/pay needs no confirmation; wave retry waits for 2 approvals of managers, rule production",
+            "wave test of shop/pay needs no confirmation; wave retry waits for 2 approvals of managers, rule \
+             production",
         );
-        let there = "an Approval of shop/pay exists already: rule production requires 2 approvals of managers: its reviews are not read yet";
+        let there = "an Approval of shop/pay exists already: rule production requires 2 approvals of \
+                     managers: its reviews are not read yet";
         let another = "--through WAVE writes another one";
         check(ApprovalShortfall::NotReadYet(None), None, &format!("{there}; {another}"));
         let away = ApprovalShortfall::NotReadYet(Some("503".into()));

@@ -156,7 +156,9 @@ fn trigger_action(variables: &CiVariables<'_>) -> Result<CiAction, String> {
         (image, _) => image,
     };
     if image.is_none() && version.is_none() {
-        return Err("neither the setting version nor image is there, and this pipeline has no tag (help: PLUGIN_VERSION)".to_owned());
+        return Err("neither the setting version nor image is there, and this pipeline has no tag (help: \
+                    PLUGIN_VERSION)"
+            .to_owned());
     }
     let number = variables.first_set(NUMBER);
     let link =

@@ -163,7 +163,8 @@ fn write_report(report: &ForgeReport, format: OutputFormat) -> anyhow::Result<()
     }
     if let Some(CodeOwners { path, text }) = &report.code_owners {
         say!(
-            "\nProposal for {path}, which requires reviews of files that only the platform team may change:\n\n{text}"
+            "\nProposal for {path}, which requires reviews of files that only the platform team may \
+             change:\n\n{text}"
         );
     }
     Ok(())

@@ -171,7 +171,8 @@ fn app_manifest(form: ManifestForm, namespace: &str, app: &str, drafts: &AppDraf
         }
         ManifestForm::AppSet => {
             let mut text = format!(
-                "{head}  # layer/ defines the {}; images and replicas are set here.\n  podSpec: {{deployType: {}}}\n  \
+                "{head}  # layer/ defines the {}; images and replicas are set here.\n  podSpec: \
+                 {{deployType: {}}}\n  \
                  clusterTopology:\n    clusters:\n",
                 draft.kind,
                 draft.kind.to_lowercase(),

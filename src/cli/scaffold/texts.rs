@@ -96,7 +96,8 @@ pub fn notification(args: &NewNotificationArgs) -> String {
     let variable = args.name.to_uppercase().replace(['-', '.'], "_");
     let mut text = format!(
         "{}metadata:\n  name: {}\nspec:\n  service: {}\n  \
-         # A reference to the address, never the address itself: everybody who knows it can send messages there.\n  \
+         # A reference to the address, never the address itself: everybody who knows it can send messages \
+         there.\n  \
          url: {{env: TUTTI_SECRET_{variable}_URL}}\n",
         schema("Notification"),
         scalar(&args.name),
@@ -201,7 +202,8 @@ pub fn app_set(args: &NewAppArgs, clusters: &[&str]) -> String {
         port(args).map_or(String::new(), |port| format!("            ports: [{{containerPort: {port}}}]\n"));
     let _ = write!(
         text,
-        "  podSpec:\n    deployType: {}\n    # Merged over the layers, containers by name.\n    template:\n      spec:\n        \
+        "  podSpec:\n    deployType: {}\n    # Merged over the layers, containers by \
+         name.\n    template:\n      spec:\n        \
          containers:\n          - name: {}\n            image: {}\n{ports}  # Groups of equal pods, cluster by cluster.\n  \
          clusterTopology:\n    clusters:\n",
         args.workload.to_lowercase(),

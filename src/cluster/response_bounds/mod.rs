@@ -180,7 +180,8 @@ impl ResponseBoundsState {
         let is_said = |(words, at): &(String, Instant)| *words == error.words && at.elapsed() < SAY_EVERY;
         if !said.as_ref().is_some_and(is_said) {
             *said = Some((error.words.clone(), Instant::now()));
-            tracing::warn!(cluster = %self.cluster, %error, "an answer of a cluster exceeds its limit and is dropped");
+            tracing::warn!(cluster = %self.cluster, %error, "an answer of a cluster exceeds its limit and is \
+                dropped");
         }
     }
 }

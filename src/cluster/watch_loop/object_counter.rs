@@ -67,9 +67,15 @@ impl ObjectCounter {
         }
         self.share.grow(self.known.len()).map_err(|full| {
             OverBound::new(match full {
-                BudgetExhausted::Cluster => format!("it has more than {OF_ONE_CLUSTER} objects: {FEWER_OBJECTS_HELP}"),
+                BudgetExhausted::Cluster => format!(
+                    "it has more than {OF_ONE_CLUSTER} objects: \
+                                                     {FEWER_OBJECTS_HELP}"
+                ),
                 BudgetExhausted::Total => {
-                    format!("all clusters together have more than {OF_ALL} objects, and it has most of them: {FEWER_OBJECTS_HELP}")
+                    format!(
+                        "all clusters together have more than {OF_ALL} objects, and it has most of them: \
+                             {FEWER_OBJECTS_HELP}"
+                    )
                 }
             })
         })

@@ -107,7 +107,9 @@ mod tests {
             "  service: feichu\n  url: hunter2\n",
             &[
                 "5:12 E1204: `service` cannot be \"feichu\"; did you mean `feishu`? valid: dingtalk, email, feishu, generic, slack, teams, wecom",
-                "6:8 E1207: `spec.url` is a value, but it must be a reference; write a reference: {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}; and change the secret, it is in the history now",
+                "6:8 E1207: `spec.url` is a value, but it must be a reference; write a reference: \
+                 {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}; and change the secret, it is \
+                 in the history now",
             ],
         );
         check(
@@ -127,7 +129,8 @@ mod tests {
         check(
             "  service: email\n  url: {file: mail}\n  from: Tutti <t@example.com>\n  to: []\n",
             &[
-                "7:9 E1206: \"Tutti <t@example.com>\" is not a mail address; write it without a name: team@example.com",
+                "7:9 E1206: \"Tutti <t@example.com>\" is not a mail address; write it without a name: \
+                 team@example.com",
                 "8:7 E1206: `to` is empty; write a value, or remove the field",
             ],
         );
@@ -144,7 +147,8 @@ mod tests {
     fn mail_needs_its_feature() {
         let mail =
             "  service: email\n  url: {file: mail}\n  from: tutti@example.com\n  to: [team@example.com]\n";
-        let refused = "3:18 E2133: Notification a is of service email, which this build of tutti does not have; build it with `--features mail`, or take another service";
+        let refused = "3:18 E2133: Notification a is of service email, which this build of tutti does not \
+                       have; build it with `--features mail`, or take another service";
         let refused = [refused];
         check(mail, if cfg!(feature = "mail") { &[] } else { &refused });
     }

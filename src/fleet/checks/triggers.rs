@@ -187,9 +187,8 @@ mod tests {
         check(&of("values.yml", "'[kind=ConfigMap].data.image'"), &[]);
         check(
             &of("../../tutti.yaml", "spec.mode"),
-            &[
-                "6:43 E2121: Trigger release writes \"../../tutti.yaml\", which is not the path of a YAML file in the folder of the app",
-            ],
+            &["6:43 E2121: Trigger release writes \"../../tutti.yaml\", which is not the path of a YAML \
+                 file in the folder of the app"],
         );
         check(
             &of("none.yaml", "image"),

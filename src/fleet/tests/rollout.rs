@@ -160,7 +160,8 @@ fn unknown_app_in_after_is_a_warning() {
         &[("a", "b, databse"), ("b", ""), ("database", "")],
         &[(
             "E2107",
-            "warning[E2107]: Component default/a names default/databse under `after`, an app that does not exist",
+            "warning[E2107]: Component default/a names default/databse under `after`, an app that does not \
+             exist",
         )],
     );
     // An app with mistakes exists.

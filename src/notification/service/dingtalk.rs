@@ -50,7 +50,8 @@ pub(super) fn error_code_action(code: i64, _message: &str) -> Option<ErrorCodeAc
         // The bot is then blocked for ten minutes.
         130101 | 410100 => Some(ErrorCodeAction::Wait(600)),
         310000 => Some(ErrorCodeAction::Refused(
-            "compare the secret with that of the bot, and the clock of this machine; where the bot checks keywords or addresses, allow those of tutti",
+            "compare the secret with that of the bot, and the clock of this machine; where the bot checks \
+             keywords or addresses, allow those of tutti",
         )),
         40035 | 400101 | 300001 | 300005 | 400106 => Some(ErrorCodeAction::Refused(
             "the bot does not exist any more: create a new one, and put its address into the Secret",

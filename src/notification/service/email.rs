@@ -138,7 +138,8 @@ mod smtp {
 
     /// `smtps://`, or `smtp://` with `?tls=required` for STARTTLS; without TLS only on this machine.
     fn transport(url: &SecretString) -> Result<AsyncSmtpTransport<Tokio1Executor>, String> {
-        let wrong = "the address of the mail server is not smtps://USER:PASSWORD@HOST (or smtp://…?tls=required); see the Secret that \
+        let wrong = "the address of the mail server is not smtps://USER:PASSWORD@HOST (or \
+                     smtp://…?tls=required); see the Secret that \
                      `url` names";
         let url = trimmed(url);
         let parsed = Url::parse(url).map_err(|_| wrong)?;

@@ -216,7 +216,8 @@ fn trimmed(secret: &SecretString) -> &str {
 }
 
 fn address(url: &SecretString) -> Result<Url, String> {
-    let wrong = "the address of the webhook is not an https:// address (http:// only on this machine); see the Secret that `url` names";
+    let wrong = "the address of the webhook is not an https:// address (http:// only on this machine); see \
+                 the Secret that `url` names";
     let url = Url::parse(trimmed(url)).map_err(|_| wrong)?;
     let is_safe = match url.scheme() {
         "https" => url.has_host(),

@@ -90,7 +90,8 @@ fn immutable_objects_are_replaced_only_on_request() {
             set(input, |it| it.replace = true);
             set(input, |it| it.mode = InstanceMode::Observe);
         },
-        "skip Deployment shop/pay: observe mode, would delete: deleted and created again, because spec.selector cannot change",
+        "skip Deployment shop/pay: observe mode, would delete: deleted and created again, because \
+         spec.selector cannot change",
     );
     let mut kept = refused(PAY, "a", &uid);
     kept.objects.values_mut().map(Arc::make_mut).for_each(|live| live.keep = true);
@@ -98,7 +99,8 @@ fn immutable_objects_are_replaced_only_on_request() {
         PAY,
         &kept,
         &replace,
-        "refuse Deployment shop/pay: spec.selector cannot change, and it is not replaced: kept by an annotation",
+        "refuse Deployment shop/pay: spec.selector cannot change, and it is not replaced: kept by an \
+         annotation",
     );
     for (name, words) in [
         ("v1/Namespace//shop", "Namespace shop"),
@@ -106,7 +108,8 @@ fn immutable_objects_are_replaced_only_on_request() {
         ("apiextensions.k8s.io/v1/CustomResourceDefinition//a.b", "CustomResourceDefinition a.b"),
     ] {
         let expected = format!(
-            "refuse {words}: spec.selector cannot change, and it is not replaced: its contents would be deleted with it"
+            "refuse {words}: spec.selector cannot change, and it is not replaced: its contents would be \
+             deleted with it"
         );
         check(name, &refused(name, "a", &format!("uid-{name}")), &replace, &expected);
     }

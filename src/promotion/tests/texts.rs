@@ -30,7 +30,8 @@ fn description_is_for_people_and_for_programs() {
          digest: {digest}\n-->\n\n\
          Ring `test` has finished these versions; this pull request sets them in `prod`.\n\n\
          - `default/pay`: `1.7.3 → 1.8.0` in `apps/pay/pins/prod.yaml`\n\n\
-         To hold the version, close this pull request: tutti opens a new one with the next version only. If another person pushes to its branch, tutti no longer changes it.\n\n\
+         To hold the version, close this pull request: tutti opens a new one with the next version only. If \
+         another person pushes to its branch, tutti no longer changes it.\n\n\
          | gate | | |\n|---|---|---|\n| `soak` | … pending | `until \\| 3` |\n"
     );
     assert_eq!(pull_request_body(&change, &[gate]), expected);

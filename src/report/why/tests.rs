@@ -101,7 +101,8 @@ fn first_broken_link_follows_from_the_phase() {
     check(
         TargetPhase::KeptOut,
         "",
-        "apply Broken: a taint of the cluster excludes it at clusters/p1.yaml:3:18, who may write apps/web/ or clusters/ → \
+        "apply Broken: a taint of the cluster excludes it at clusters/p1.yaml:3:18, who may write apps/web/ \
+         or clusters/ → \
          add a toleration to the app, or remove the taint of the cluster",
     );
     check(
@@ -294,7 +295,8 @@ fn unreachable_cluster_is_named() {
     overview.clusters[0].detail = "connection refused".to_owned();
     assert_eq!(
         broken(&overview),
-        "apply Broken: the cluster does not answer: connection refused at clusters/p1.yaml:3:18, the operator of the cluster or of tutti, or who may write clusters/ → tutti doctor p1"
+        "apply Broken: the cluster does not answer: connection refused at clusters/p1.yaml:3:18, the \
+         operator of the cluster or of tutti, or who may write clusters/ → tutti doctor p1"
     );
 }
 

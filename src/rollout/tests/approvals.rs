@@ -312,7 +312,8 @@ fn missing_forge_needs_a_person() {
     fleet.agreements.reviews.insert(revision(fleet.head()), Err(never));
     fleet.has("c1=v2 c2=v1 c3=v1").waits(
         "c2",
-        "rule production requires 2 approvals of managers: its approvals are not known: tutti.yaml names no forge",
+        "rule production requires 2 approvals of managers: its approvals are not known: tutti.yaml names no \
+         forge",
     );
     let hold = fleet.hold("c2").cloned().expect("a hold");
     assert!(!hold.is_reading() && hold.waits_for_a_person(), "{hold:?}");
