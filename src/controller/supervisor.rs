@@ -423,7 +423,7 @@ fn log_hidden_kinds(cluster: &ClusterName, hidden: &[(GroupVersionKind, Error)])
             %cluster, kinds = kinds.len(),
             "tutti may not list some kinds: its objects of these kinds are neither seen nor pruned"
         );
-        tracing::debug!(%cluster, kinds = kinds.join(", "), "they may not be listed");
+        tracing::debug!(%cluster, kinds = kinds.join(", "), "kinds that may not be listed");
     }
 }
 

@@ -292,7 +292,7 @@ impl ElectionProcess {
                     "the lease is not renewed: nothing is written when its term is over"
                 ),
                 false => {
-                    tracing::warn!(error = last_error, "the lease of the leader cannot be read or taken")
+                    tracing::warn!(error = last_error, "failed to read or take the lease of the leader")
                 }
             }
             self.last_error = Some(last_error);

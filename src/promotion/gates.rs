@@ -92,7 +92,7 @@ pub fn gates(
         gates.push(PromotionGate::new(
             "confirm",
             state,
-            &format!("{}/1 approving reviews, asked for after {}", approvals.min(1), before.name),
+            &format!("{}/1 approving reviews, required after {}", approvals.min(1), before.name),
         ));
     }
     gates.extend(worst_of_apps("window", &of_windows));

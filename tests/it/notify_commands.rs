@@ -68,7 +68,7 @@ async fn route_with_the_right_secret_is_heard() {
     let (chat, stage) = (Chat::start().await, stage().await);
     let feishu = url(chat.feishu(None));
     let (said, told, code) = tested(&stage, "shop-feishu", feishu.expose_secret(), SECRET).await;
-    let expected = "route shop-feishu: feishu took the message: ✓ 通知路由 shop-feishu 的测试消息\n";
+    let expected = "route shop-feishu: feishu accepted the message: ✓ 通知路由 shop-feishu 的测试消息\n";
     assert_eq!((said.as_str(), code), (expected, 0), "{told}");
     let events = url(chat.generic(None));
     let (said, told, code) = tested(&stage, "events", events.expose_secret(), KEY).await;

@@ -382,7 +382,7 @@ fn argo_rollout_is_current_after_its_steps() {
 #[test]
 fn flagger_canary_is_current_after_promotion() {
     let canary = |status: Value| object("flagger.app/v1beta1", "Canary", json!({}), status);
-    check(canary(json!({})), "InProgress: Flagger has not seen it yet");
+    check(canary(json!({})), "InProgress: Flagger has not processed it yet");
     for (phase, expected) in [
         ("Initializing", "InProgress: Initializing"),
         ("Initialized", "Current"),

@@ -79,7 +79,9 @@ mod smtp {
             }
             Ok(Err(_)) => {
                 let seconds = LONGEST_CONVERSATION.as_secs();
-                SendOutcome::Unconfirmed(format!("the mail server has not taken the mail after {seconds} s"))
+                SendOutcome::Unconfirmed(format!(
+                    "the mail server did not accept the mail within {seconds} s"
+                ))
             }
         }
     }

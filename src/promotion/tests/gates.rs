@@ -53,7 +53,7 @@ fn gates_say_what_is_missing() {
     let passed = [
         "+ring: 2/2 done on test with pay v2",
         "+soak: pay on test is over",
-        "+confirm: 1/1 approving reviews, asked for after test",
+        "+confirm: 1/1 approving reviews, required after test",
         "+drone/e2e: 1/1 drone/e2e",
     ];
     let of = |case: &Case, head: PullRequestHeadFacts| gates(&case.input(), &change(&["pay"], "v2"), &head);
@@ -62,7 +62,7 @@ fn gates_say_what_is_missing() {
     check(
         &open[2..],
         &[
-            ".confirm: 0/1 approving reviews, asked for after test",
+            ".confirm: 0/1 approving reviews, required after test",
             ".drone/e2e: 0/1 no status drone/e2e on this commit",
         ],
     );

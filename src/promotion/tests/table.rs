@@ -64,7 +64,7 @@ fn finished_version_of_previous_ring_is_proposed() {
     check(&pay().runs("pay", "test", "a b"), &["PROD held: \"a b\" on test cannot be a pin"]);
     let mut unknown = pay();
     unknown.rings.clear();
-    check(&unknown, &["PROD held: nothing is known of ring test"]);
+    check(&unknown, &["PROD held: the state of ring test is not known"]);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn refused_version_is_reverted_in_git() {
     let branch = "tutti/revert/0123456";
     check(
         &case,
-        &[&format!("{branch} held: 0123456 is being read"), "PROD held: nothing is known of ring test"],
+        &[&format!("{branch} held: 0123456 is being read"), "PROD held: the state of ring test is not known"],
     );
     let mut with = |undo: CommitUndo, expected: &str| {
         case.undo.insert(commit.clone(), undo);
