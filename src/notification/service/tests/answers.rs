@@ -135,7 +135,7 @@ fn teams_and_other_programs() {
     check("teams", 202, "", "sent");
     let hidden =
         "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429";
-    check("teams", 200, hidden, "later|did not take");
+    check("teams", 200, hidden, "later|did not accept");
     check("teams", 413, "", "refused|413");
     for service in ["teams", "generic"] {
         check(service, 204, "", "sent");
