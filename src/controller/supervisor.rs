@@ -307,7 +307,7 @@ impl ClusterSupervisor {
         let found = match connected.client.discover().await {
             Ok(found) => found,
             Err(error) => {
-                tracing::debug!(cluster = %self.cluster, %error, "reading the served kinds again");
+                tracing::debug!(cluster = %self.cluster, %error, "failed to read the served kinds");
                 return Ok(false);
             }
         };
@@ -354,8 +354,7 @@ impl ClusterSupervisor {
             }
             // The next regular inventory is soon enough.
             Err(error) => {
-                tracing::debug!(cluster = %self.cluster, %error, "failed to list the objects of this \
-                    instance again");
+                tracing::debug!(cluster = %self.cluster, %error, "failed to list the objects of tutti");
                 Ok(true)
             }
         }
@@ -387,8 +386,7 @@ impl ClusterSupervisor {
                 self.send_news(epoch, ClusterNews::InventoryTaken(InventoryResult::from(found))).await
             }
             Err(error) => {
-                tracing::debug!(cluster = %self.cluster, %error, "listing the kinds that could not be listed \
-                    again");
+                tracing::debug!(cluster = %self.cluster, %error, "failed again to list some kinds");
                 Ok(())
             }
         }

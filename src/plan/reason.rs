@@ -289,7 +289,7 @@ impl fmt::Display for StepReason {
             ),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
-            Self::AskedLately => f.write_str("a dry run compares it once a minute"),
+            Self::AskedLately => f.write_str("its drift is checked once a minute"),
             Self::InstallationOver => {
                 f.write_str("the installation is complete, and its annotation is updated")
             }
