@@ -139,7 +139,7 @@ async fn what_a_run_would_not_replace_is_told_as_refused() {
         scene.commit(&[(MANIFESTS, Some(&stateful_set("two", policy, annotations)))]);
         let (stdout, stderr, code) = scene.diff().await;
         let words =
-            refusal.unwrap_or("-/+ default/web  StatefulSet default/web  on bj1: deleted and created anew");
+            refusal.unwrap_or("-/+ default/web  StatefulSet default/web  on bj1: deleted and created again");
         assert!(stdout.contains(words), "no {words:?} in {stdout}{stderr}");
         assert_eq!(code, if refusal.is_some() { 3 } else { 1 }, "{stdout}");
         assert_eq!(stdout.contains("created again"), refusal.is_none(), "{stdout}");

@@ -117,7 +117,7 @@ async fn route_or_credential_that_is_wrong_sends_nothing() {
         ("shop-feshu", "-", "-", "no route shop-feshu in notifications/; did you mean shop-feishu?"),
         ("other", "-", "-", "no route other in notifications/; there are events, shop-feishu, withheld"),
         ("withheld", "-", "-", "--secret-env TEAMS_URL"),
-        ("shop-feishu", "http://chat.example.com/hook", SECRET, "is no https:// address"),
+        ("shop-feishu", "http://chat.example.com/hook", SECRET, "is not an https:// address"),
         ("events", events.expose_secret(), "no base64!", "not a key of Standard Webhooks"),
     ] {
         let (said, told, code) = {

@@ -225,7 +225,7 @@ async fn what_is_wanted_through_another_name_of_the_server_stays() {
         let now = running.overview.borrow().clone();
         let held =
             now.deletions.iter().find(|it| it.cluster.as_str() == "gz1").unwrap_or_else(|| panic!("{now:?}"));
-        assert!(held.reason.contains("cluster bj1 shows the same object and wants it"), "{}", held.reason);
+        assert!(held.reason.contains("cluster bj1 shows the same object and renders it"), "{}", held.reason);
         if now.clusters.iter().any(|it| it.state == "Removing") {
             assert!(
                 state(&now).1.starts_with("19 objects to delete: cluster bj1 shows"),

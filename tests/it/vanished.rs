@@ -306,7 +306,7 @@ fn a_plan_of_the_folder_says_so() {
     files.iter().filter(|(path, _)| *path != GZ1).for_each(|(path, content)| write(path, content));
     let plan = || program::run(repository.path(), &["plan", "--worktree"]).0;
     let told =
-        format!("gz1 dropped: {} has its file, the folder has not; its objects are left", begin.short());
+        format!("gz1 dropped: {} has its file, but the folder does not; its objects stay", begin.short());
     assert!(plan().contains(&told), "{}", plan());
     // A file with a mistake may be the one that names it.
     write("clusters/south.yaml", "kind: Cluster\nmetadata: {name");

@@ -17,7 +17,7 @@ const ASKED: [(&str, &[&str]); 22] = [
     (
         "unjudged",
         &[
-            "t1 ✗ policy, apps/unjudged/objects/settings.yaml:1:1, who may write apps/unjudged/ or policies/, give the object",
+            "t1 ✗ policy, apps/unjudged/objects/settings.yaml:1:1, who may write apps/unjudged/ or policies/, add the field",
         ],
     ),
     (
@@ -82,7 +82,7 @@ const ASKED: [(&str, &[&str]); 22] = [
     ("language", &["t1 ✗ source, apps/language/app.yaml:3:18, who may write apps/language/, valid: "]),
     ("garbled", &["- ✗ source, apps/garbled/app.yaml:10:1, who may write apps/garbled/, a key needs"]),
     ("layer", &["t1 ✗ render, apps/layer/layer/settings.yaml.j2:4:20, who may write apps/layer/, valid: "]),
-    ("guarded", &["t1 ✗ policy, policies/guard.yaml:7:19, who may write policies/, mend the policy"]),
+    ("guarded", &["t1 ✗ policy, policies/guard.yaml:7:19, who may write policies/, fix the policy"]),
 ];
 
 const LINKS: [&str; 6] = ["source", "render", "policy", "rollout", "apply", "health"];

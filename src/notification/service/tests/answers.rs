@@ -74,7 +74,7 @@ fn dingtalk() {
     check(200, r#"{"errcode":310000,"errmsg":"keywords not in content"}"#, "refused|keywords");
     check(200, r#"{"errcode":300005,"errmsg":"token is not exist"}"#, "refused|create a new");
     check(200, r#"{"errcode":400101,"errmsg":"access_token不存在"}"#, "refused|create a new");
-    check(200, r#"{"errcode":400013,"errmsg":"群已被解散"}"#, "refused|group is no more");
+    check(200, r#"{"errcode":400013,"errmsg":"群已被解散"}"#, "refused|group does not exist");
     check(200, r#"{"errcode":400102,"errmsg":"机器人已停用"}"#, "refused|switch it on");
     check(200, r#"{"errcode":460101,"errmsg":"body 大小不合法"}"#, "refused|460101");
     check(200, r#"{"errcode":430103,"errmsg":"含有不合适的图片"}"#, "refused|does not allow");

@@ -141,7 +141,7 @@ async fn token_without_end_is_cut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dripping_index_is_given_up() {
     let charts = Peer::start(|_, _| Answer::Drip(head("200 OK"), b"a".to_vec())).await;
-    check(&repository(&charts), &[], &["did not come within 45 s"], LATE).await;
+    check(&repository(&charts), &[], &["no answer within 45 s"], LATE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
