@@ -207,7 +207,8 @@ fn rule_error(
         Some(expression) => (
             format!("`{name}` cannot be used: {}", mistake.message),
             location_in_text(&expression.location, mistake.line, mistake.column, snapshot),
-            "an expression in CEL, as in admission policies: the fields of the object stand at its top, as status.phase",
+            "an expression in CEL, as in admission policies: the fields of the object are at its top, as \
+             status.phase",
         ),
         None => (
             format!("the script cannot be used: {}", mistake.message),

@@ -193,7 +193,7 @@ fn find_params<'a>(
         Some(object) => Ok(BindingParams::Found(Some(object.value.clone()))),
         None if reference.is_required => {
             let message = format!("there is no {kind} {} of {api_version} below policies/", reference.name);
-            let help = "params of a policy stand below policies/, or parameterNotFoundAction is Allow";
+            let help = "params of a policy are below policies/, or parameterNotFoundAction is Allow";
             Err(Box::new(error(&reference.location, message, help)))
         }
         None => Ok(BindingParams::Missing(reference)),

@@ -47,10 +47,7 @@ pub fn pin_path(app: &App, ring: &str) -> Result<String, (String, String)> {
     }
     match app.folder().split('/').collect::<Vec<_>>().as_slice() {
         ["apps", folder, ""] if !folder.is_empty() => Ok(format!("{}pins/{ring}.yaml", app.folder())),
-        _ => Err((
-            format!("{} stands in {}, where it can have no pins", app.title(), app.location.file),
-            help(),
-        )),
+        _ => Err((format!("{} is in {}, where it can have no pins", app.title(), app.location.file), help())),
     }
 }
 
@@ -77,7 +74,7 @@ pub fn writable_file(
     // `apps/` itself contains the folders of all other apps.
     if !folder.starts_with("apps/") || folder == "apps/" {
         return Err((
-            format!("would stand in {folder:?}, and triggers write below apps/ alone"),
+            format!("would be in {folder:?}, and triggers write below apps/ alone"),
             format!("put the manifest of the app into apps/{}/", app.id.name),
         ));
     }

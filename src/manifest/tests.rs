@@ -248,13 +248,13 @@ spec:
             "E1201 5:65 spec.podSpec.template.specs: unknown field `specs` in `spec.podSpec.template`",
             "E1204 6:42 spec.updateStrategy.upgradeType[1]: `upgradeType` names no group \"gren\"",
             "E1210 6:48 spec.updateStrategy.upgradeType[2]: `upgradeType` names the group canary twice",
-            "E1210 6:80 spec.updateStrategy.canaryClusters[2]: the name `a` stands twice",
+            "E1210 6:80 spec.updateStrategy.canaryClusters[2]: the name `a` is given twice",
             "E1290 6:84 spec.updateStrategy.priorityStrategy: `spec.updateStrategy.priorityStrategy` is not supported yet",
             "E1203 6:129 spec.updateStrategy.needWaitingForConfirm: `needWaitingForConfirm` must be a boolean (true or false), not the number 1",
             "E1203 10:38 spec.clusterTopology.clusters[0].podSets[0].version: `version` must be a text, not the number 1.10",
-            "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` stands twice",
+            "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` is given twice",
             "E1206 10:112 spec.clusterTopology.clusters[0].podSets[1].nodeSelectorTerm.matchExpressions[0]: the operator Exists wants no values",
-            "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` stands twice",
+            "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` is given twice",
             "E1206 12:55 spec.clusterTopology.clusters[1].podSets[0].rawValues: `rawValues` has a mistake in its line 1: a map was expected (the text \"z\")",
             "E1202 13:9 spec.clusterTopology.clusters[2].name: `name` is missing",
             "E1206 13:39 spec.clusterTopology.clusters[2].podSets[0].replicas: `replicas` cannot be \"110%\"",
@@ -281,8 +281,8 @@ fn chart_may_replace_topology_by_placement() {
     check_mistakes(
         &app_set("  placement: {clusters: {}}\n  replicas: 2\n  clusterTopology: {clusters: []}"),
         &[
-            "E1206 7:13 spec.replicas: `replicas` stands beside `placement.clusters`",
-            "E1206 8:20 spec.clusterTopology: `clusterTopology` stands beside `placement.clusters`",
+            "E1206 7:13 spec.replicas: `replicas` cannot be used with `placement.clusters`",
+            "E1206 8:20 spec.clusterTopology: `clusterTopology` cannot be used with `placement.clusters`",
         ],
     );
     check_mistakes(
@@ -293,7 +293,8 @@ fn chart_may_replace_topology_by_placement() {
         &app_set("  placement: {clusters: {nams: [bj1]}}\n  updateStrategy: {canaryClusters: [bj1]}"),
         &[
             "E1201 6:26 spec.placement.clusters.nams: unknown field `nams` in `spec.placement.clusters`",
-            "E1206 7:36 spec.updateStrategy.canaryClusters: `canaryClusters` stands beside `placement.clusters`",
+            "E1206 7:36 spec.updateStrategy.canaryClusters: `canaryClusters` cannot be used with \
+             `placement.clusters`",
         ],
     );
 }
@@ -526,7 +527,7 @@ fn rings() {
     check_mistakes(
         &wrong,
         &[
-            "E1210 4:83 spec.rings[1].name: the name `test` stands twice",
+            "E1210 4:83 spec.rings[1].name: the name `test` is given twice",
             "E1201 4:100 spec.rings[1].clusters.ring: unknown field `ring` in `spec.rings[1].clusters`",
             "E1201 4:113 spec.rings[1].gates: unknown field `gates` in `spec.rings[1]`",
         ],

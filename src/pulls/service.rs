@@ -639,7 +639,8 @@ impl PullService {
                 if error.is_transient() {
                     return Err(error.into());
                 }
-                tracing::warn!(%error, pull = number, "failed to write the plan comment of a pull request; retrying");
+                tracing::warn!(%error, pull = number, "failed to write the plan comment of a pull request; \
+                                                       retrying");
                 false
             }
         };

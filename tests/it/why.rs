@@ -16,9 +16,8 @@ const ASKED: [(&str, &[&str]); 22] = [
     ),
     (
         "unjudged",
-        &[
-            "t1 ✗ policy, apps/unjudged/objects/settings.yaml:1:1, who may write apps/unjudged/ or policies/, add the field",
-        ],
+        &["t1 ✗ policy, apps/unjudged/objects/settings.yaml:1:1, who may write apps/unjudged/ or \
+             policies/, add the field"],
     ),
     (
         "paused",

@@ -74,7 +74,7 @@ fn ambiguous_pin_errors(pin: &PinManifest, apps: &[&App]) -> Vec<Diagnostic> {
         let message = format!("a pin, and no app in {folder}");
         let error =
             Diagnostic::error(codes::INVALID_PIN, message, DiagnosticScope::File(pin.location.file.clone()));
-        return vec![error.at(pin.location.clone()).help("its app stands in the folder above pins/")];
+        return vec![error.at(pin.location.clone()).help("its app is in the folder above pins/")];
     }
     let help = "put each app into a folder of its own";
     let error = |app: &&App| {

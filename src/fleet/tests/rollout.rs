@@ -255,7 +255,7 @@ fn override_must_name_an_existing_window() {
     files[2].1 = &wrong;
     check(&files, &[("E2108", "Approval go is for window freze, which does not exist")]);
     files[2] = ("apps/a/go.yaml", &right);
-    check(&files, &[("E1206", "an override stands below approvals/, and nowhere else")]);
+    check(&files, &[("E1206", "an override must be below approvals/")]);
 }
 
 #[test]

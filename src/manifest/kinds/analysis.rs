@@ -167,7 +167,7 @@ fn credential(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) ->
     if let (Some(token), Some(_)) = (&token, &basic) {
         let place = token.name_location.clone().unwrap_or_else(|| reading.location(token.node));
         reading
-            .mistake(codes::NOT_EXACTLY_ONE, "`token` stands beside `basicAuth`", place, &token.path)
+            .mistake(codes::NOT_EXACTLY_ONE, "`token` cannot be used with `basicAuth`", place, &token.path)
             .help("keep the one that the server asks for");
     }
     let token = token.and_then(|token| secret::read(&token, reading)).map(ProbeCredential::Token);

@@ -57,7 +57,7 @@ pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<ApprovalMa
             let action = match action {
                 ApprovalAction::Override => {
                     if let (false, Some(place)) = (reading.file.starts_with(FOLDER), &action_place) {
-                        let message = format!("an override stands below {FOLDER}, and nowhere else");
+                        let message = format!("an override must be below {FOLDER}");
                         reading
                             .mistake(codes::BAD_VALUE, message, place.clone(), "spec.action")
                             .help("move it there with `git mv`: the folder decides who may override windows");

@@ -123,7 +123,7 @@ fn read_members(
         if let Some((_, first)) = members.iter().find(|(known, _)| *known == member) {
             let (place, first) = (reading.location(item.node), reading.location(first.node));
             reading
-                .mistake(codes::DUPLICATE_ITEM, "this member stands twice", place, &item.path)
+                .mistake(codes::DUPLICATE_ITEM, "this member is given twice", place, &item.path)
                 .related(first, "here first");
         }
         members.push((member, item));
@@ -348,7 +348,7 @@ mod tests {
         );
         check(
             "{members: [{user: a, role: edit}, {group: a, role: edit}, {user: a, role: edit}]}",
-            &["E1210]: this member stands twice"],
+            &["E1210]: this member is given twice"],
         );
         check("{members: [{serviceAccount: a/b/c, role: edit}]}", &["E1205]: \"a/b/c\" is not a service"]);
         check(

@@ -286,7 +286,7 @@ impl ReadContext<'_> {
     /// One name twice in a list.
     pub fn duplicate(&mut self, name: &str, value: &ManifestValue<'_>, first: &ManifestValue<'_>) {
         let (place, first) = (self.location(value.node), self.location(first.node));
-        self.mistake(codes::DUPLICATE_ITEM, format!("the name `{name}` stands twice"), place, &value.path)
+        self.mistake(codes::DUPLICATE_ITEM, format!("the name `{name}` is given twice"), place, &value.path)
             .related(first, "here first");
     }
 
