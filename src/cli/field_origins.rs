@@ -66,7 +66,7 @@ pub fn print_fields(
         }
     }
     if !found {
-        bail!("no object that was rendered has the field {path}");
+        bail!("no rendered object has the field {path} (help: `tutti render` shows the objects)");
     }
     if format != OutputFormat::Table {
         output::write_value(format, &values)?;

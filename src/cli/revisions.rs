@@ -251,7 +251,9 @@ pub async fn compare_revisions(
         let plan = compare::compare(&base, &head, &mut compare::ComparisonCache::default(), None);
         RevisionComparison { plan, fleet: fleets.1, merged }
     });
-    compared.await.context("the comparison ended unexpectedly, which is a fault of tutti")
+    compared
+        .await
+        .context("the comparison ended unexpectedly, which is a fault of tutti: report it with the log")
 }
 
 fn write_comparison(plan: &Comparison, names: &PlanCommentContext) {

@@ -335,7 +335,10 @@ impl Session {
                 }
             }
         });
-        let result = self.task.await.context("the controller ended unexpectedly");
+        let result = self
+            .task
+            .await
+            .context("the controller ended unexpectedly, which is a fault of tutti: report it with the log");
         if let Some(leading) = self.election {
             leading.release().await?;
         }

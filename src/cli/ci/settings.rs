@@ -123,7 +123,7 @@ impl CiSettings {
             Some("true" | "healthy") => Some(WaitGoal::Healthy),
             Some("planned") => Some(WaitGoal::Planned),
             Some(other) => {
-                return Err(format!("the setting wait is {other:?}, not healthy, planned or false"));
+                return Err(format!("the setting wait is {other:?} (help: write healthy, planned or false)"));
             }
         };
         let limit = variables.setting("timeout");
@@ -136,7 +136,9 @@ impl CiSettings {
         let (action, wait) = match variables.setting("action").as_deref() {
             None | Some("trigger") => (trigger_action(&variables)?, wait),
             Some("wait") => (CiAction::Wait(wait_subject(&variables)?), wait.or(Some(WaitGoal::Healthy))),
-            Some(other) => return Err(format!("the setting action is {other:?}, not trigger or wait")),
+            Some(other) => {
+                return Err(format!("the setting action is {other:?} (help: write trigger or wait)"));
+            }
         };
         Ok(Self { server, token, allow_http, ca_file, action, wait, timeout })
     }
@@ -182,8 +184,8 @@ fn trigger_action(variables: &CiVariables<'_>) -> Result<CiAction, String> {
 
 fn wait_subject(variables: &CiVariables<'_>) -> Result<WaitSubject, String> {
     if let Some(app) = variables.setting("app") {
-        let id =
-            AppId::parse(&app).ok_or_else(|| format!("the setting app is {app:?}, not namespace/name"))?;
+        let id = AppId::parse(&app)
+            .ok_or_else(|| format!("the setting app is {app:?} (help: write namespace/name)"))?;
         let question =
             AppReportFilter { version: variables.setting("version"), ring: variables.setting("ring") };
         return Ok(WaitSubject::App(id, question));

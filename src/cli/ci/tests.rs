@@ -147,7 +147,7 @@ fn settings_are_checked() {
     check(&with(&[("PLUGIN_WAIT", "yes")]), "the setting wait is \"yes\"");
     check(&with(&[("PLUGIN_TIMEOUT", "soon")]), "the setting timeout: write it with units");
     check(&with(&[("PLUGIN_ACTION", "deploy")]), "the setting action is \"deploy\"");
-    check(&with(&[("PLUGIN_ACTION", "wait"), ("PLUGIN_APP", "pay")]), "not namespace/name");
+    check(&with(&[("PLUGIN_ACTION", "wait"), ("PLUGIN_APP", "pay")]), "write namespace/name");
     check(&with(&[("DRONE_TAG", "")]), "neither the setting version nor image");
     let found = settings(&[
         &SERVER,

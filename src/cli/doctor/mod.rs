@@ -78,7 +78,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     }
     if !fleet.is_usable() {
         diagnostics::print(&fleet.diagnostics);
-        bail!("the instance cannot be read");
+        bail!("the instance cannot be read (help: `tutti lint` shows the mistake)");
     }
     let charts = repository::fetched_charts(&fleet, process.chart_sites.clone()).await;
     let links = process.connections.links();
