@@ -43,18 +43,24 @@ impl RbacScope<'_> {
     fn heading(self, instance: &str) -> String {
         match self {
             Self::Cluster(cluster) => format!(
-                "# The rights that tutti (instance {instance}) needs on cluster {cluster} for what the repository renders there now.\n\
+                "# The rights that tutti (instance {instance}) needs on cluster {cluster} for the objects \
+                 that the repository renders there now.\n\
                  # Written by `tutti cluster rbac {cluster}`. Apply it again before the repository renders other kinds or\n\
-                 # namespaces; rights to what it renders no longer may go when the last object of it is deleted.\n"
+                 # namespaces. Remove a right when the last object that needs it is deleted.\n"
             ),
             Self::RemovedCluster(cluster) => format!(
-                "# The rights that tutti (instance {instance}) needs on cluster {cluster} to empty it, by what the repository would render\n\
-                 # there now. Written by `tutti cluster rbac {cluster}`. What the repository has no more is not among them: where something\n\
-                 # of that is there still, leave the roles as they are. They may go when the cluster is Removed.\n"
+                "# The rights that tutti (instance {instance}) needs on cluster {cluster} to empty it, by \
+                 the objects that the repository would render\n\
+                 # there now. Written by `tutti cluster rbac {cluster}`. Rights to objects that the \
+                 repository no longer has are\n\
+                 # missing: while such objects exist, keep the present roles. Delete the roles when the \
+                 cluster is Removed.\n"
             ),
             Self::Home => format!(
-                "# The rights that tutti (instance {instance}) needs in its home cluster for what the repository refers to there now.\n\
-                 # Written by `tutti cluster rbac --home`. What the settings of the process refer to is not among them.\n"
+                "# The rights that tutti (instance {instance}) needs in its home cluster for the secrets and \
+                 ConfigMaps that the repository refers to.\n\
+                 # Written by `tutti cluster rbac --home`. Rights to secrets of the process settings are not \
+                 included.\n"
             ),
         }
     }
@@ -80,7 +86,9 @@ pub fn rbac_manifest(
         document_head(&mut text, if namespace.is_some() { "Role" } else { "ClusterRole" }, &name, *namespace);
         text.push_str("rules:\n");
         if namespace.is_none() {
-            text.push_str("  # What it serves and which version it has; every user may ask unless the cluster took that away.\n");
+            text.push_str(
+                "  # Discovery and the version; every user has this right unless the cluster removed it.\n",
+            );
             let urls: Vec<String> = DISCOVERY.iter().map(|url| yaml_scalar(url)).collect();
             let _ = writeln!(text, "  - nonResourceURLs: [{}]\n    verbs: [get]", urls.join(", "));
         }
@@ -111,7 +119,8 @@ pub fn rules_for<'a>(rights: impl IntoIterator<Item = &'a Right>) -> String {
 fn account_document(text: &mut String, account: &ServiceAccountName) {
     let _ = write!(
         text,
-        "---\n# Its namespace must be there.\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n  namespace: {}\n",
+        "---\n# Its namespace must exist.\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: \
+         {}\n  namespace: {}\n",
         yaml_scalar(&account.name),
         yaml_scalar(&account.namespace)
     );
@@ -146,34 +155,37 @@ fn comment(why: RightReason, rights: &BTreeSet<&Right>, needs: &RequiredRights) 
         RightReason::Serving => {
             let definitions = rights.iter().any(|right| right.resource == "customresourcedefinitions");
             let what = if definitions { "Definitions and API services" } else { "API services" };
-            vec![format!("{what}, whosever they are: what is served changes with them.")]
+            vec![format!("{what} of all owners: they change which kinds the cluster serves.")]
         }
         RightReason::Observing => {
-            let mut lines = vec!["Watches and the list at each start are over all namespaces.".to_owned()];
+            let mut lines = vec!["The watches, and the list at each start, cover all namespaces.".to_owned()];
             if rights.iter().any(|right| right.group.is_empty() && right.resource == "secrets") {
-                lines.push("Of Secrets tutti asks for the metadata alone, but this right is to read every one of them.".to_owned());
+                lines.push("tutti reads only the metadata of Secrets, but this right covers their content too.".to_owned());
             }
             lines
         }
-        RightReason::Writing => vec!["Objects as they are rendered: looked up, applied, deleted.".to_owned()],
+        RightReason::Writing => vec!["Rendered objects: read, applied and deleted.".to_owned()],
         RightReason::WritingInOwnNamespaces => {
             let names: Vec<&str> = needs.own_namespaces.iter().map(|name| &**name).collect();
             vec![
-                "The same in every namespace: a Role cannot be there before its namespace, and tutti makes these itself:".to_owned(),
+                "The same in every namespace: a Role needs its namespace first, and tutti creates these \
+                 namespaces:".to_owned(),
                 format!("{}. `--namespaces-exist` prints Roles for them.", names.join(", ")),
             ]
         }
-        RightReason::Leaving => vec!["What is to go: deleted, and looked at again where it has changed.".to_owned()],
-        RightReason::Causes => vec!["Why a workload does not get healthy.".to_owned()],
+        RightReason::Leaving => vec!["Objects to delete; an object that changed meanwhile is read again first.".to_owned()],
+        RightReason::Causes => vec!["The cause when a workload does not become healthy.".to_owned()],
         RightReason::LastLines => vec![
             "The last line that a container wrote before it crashed. Commit statuses show it: without this rule they".to_owned(),
-            "tell of the crash alone. In a ClusterRole it is of all namespaces; `--namespaces-exist` keeps it to its own.".to_owned(),
+            "show the crash alone. A ClusterRole covers all namespaces; `--namespaces-exist` limits it to \
+             those of the apps.".to_owned(),
         ],
         RightReason::StorageClasses => vec!["Whether an unbound claim waits for the first pod that uses it.".to_owned()],
         RightReason::Granting => vec![
-            "Roles and bindings are rendered too: whoever writes them has their rules itself or may do this."
+            "Roles and bindings are rendered too: to write them, a user needs all of their rules or these \
+             verbs."
                 .to_owned(),
-            "Whoever may write to the repository can grant what stands here.".to_owned(),
+            "Every person with write access to the repository can grant the rules below.".to_owned(),
         ],
         RightReason::Secrets => vec!["Kubeconfigs, tokens and webhook secrets, by their names.".to_owned()],
         RightReason::Registry => vec!["The ConfigMaps that register clusters.".to_owned()],

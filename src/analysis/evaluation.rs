@@ -57,10 +57,13 @@ impl AnalysisExpressions {
     pub fn evaluate(&self, answer: &MeasurementAnswer) -> MeasurementVerdict {
         if let MeasurementAnswer::Values(values) = answer {
             if values.is_empty() {
-                return MeasurementVerdict::Unclear("the query has no data".to_owned());
+                return MeasurementVerdict::Unclear("the query returned no data".to_owned());
             }
             if values.iter().any(|value| value.is_nan()) {
-                return MeasurementVerdict::Unclear(format!("the query is no number: {}", answer.summary()));
+                return MeasurementVerdict::Unclear(format!(
+                    "the query result is not a number: {}",
+                    answer.summary()
+                ));
             }
         }
         let scope = EvaluationScope { roots: answer.roots(), variables: Vec::new() };
@@ -121,12 +124,12 @@ impl MeasurementAnswer {
 
 /// Parses the result of an instant query of the Prometheus API.
 pub fn prometheus_values(body: &[u8]) -> Result<Vec<f64>, String> {
-    let answer: Json = serde_json::from_slice(body).map_err(|_| "the answer is no JSON".to_owned())?;
+    let answer: Json = serde_json::from_slice(body).map_err(|_| "the answer is not JSON".to_owned())?;
     let text = |name: &str| answer[name].as_str().unwrap_or_default();
     if text("status") != "success" {
         let error = short_line(text("error"), LONGEST_SHOWN);
         return Err(match error.is_empty() {
-            true => "the answer is none of Prometheus".to_owned(),
+            true => "the answer is not a Prometheus response".to_owned(),
             false => format!("the query failed: {error}"),
         });
     }
@@ -135,7 +138,7 @@ pub fn prometheus_values(body: &[u8]) -> Result<Vec<f64>, String> {
         let value = sample.as_array().and_then(|pair| pair.get(1)).and_then(Json::as_str);
         value
             .and_then(|value| value.parse().ok())
-            .ok_or_else(|| "a value of the result is no number".to_owned())
+            .ok_or_else(|| "a value of the result is not a number".to_owned())
     };
     match (data["resultType"].as_str(), &data["result"]) {
         (Some("vector"), Json::Array(series)) if series.len() > MOST_SERIES => {
@@ -146,7 +149,7 @@ pub fn prometheus_values(body: &[u8]) -> Result<Vec<f64>, String> {
         (Some(other), _) => {
             Err(format!("the result is a {}: a query gives a vector or a scalar", short_line(other, 20)))
         }
-        (None, _) => Err("the answer is none of Prometheus".to_owned()),
+        (None, _) => Err("the answer is not a Prometheus response".to_owned()),
     }
 }
 
@@ -190,7 +193,7 @@ impl MeasurementTally {
         let told: Arc<str> = match verdict {
             MeasurementVerdict::Good(seen) if *count > 1 => format!("{}/{count} good, {seen}", self.good),
             MeasurementVerdict::Bad(seen) if *failure_limit > 0 => {
-                format!("{} bad ({failure_limit} may be), {seen}", self.bad)
+                format!("{} bad ({failure_limit} allowed), {seen}", self.bad)
             }
             MeasurementVerdict::Good(seen)
             | MeasurementVerdict::Bad(seen)

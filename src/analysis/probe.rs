@@ -124,8 +124,14 @@ impl Prober {
                 };
                 let mut map = HeaderMap::new();
                 for (name, value) in headers {
-                    let name = HeaderName::try_from(name).map_err(|_| format!("no header {name}"))?;
-                    map.insert(name, HeaderValue::try_from(value).map_err(|_| "no such header".to_owned())?);
+                    let name = HeaderName::try_from(name)
+                        .map_err(|_| format!("{name} is not a valid name of a header"))?;
+                    map.insert(
+                        name,
+                        HeaderValue::try_from(value).map_err(|_| {
+                            "the value of a header has characters that no header may have".to_owned()
+                        })?,
+                    );
                 }
                 (client.request(method, url).headers(map), false)
             }
@@ -234,7 +240,7 @@ pub(super) fn checked_address(
     grants: &RepositoryGrants,
     has_credential: bool,
 ) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|_| "the address is none".to_owned())?;
+    let url = Url::parse(text).map_err(|_| "the address is not a URL".to_owned())?;
     let host = url.host_str().unwrap_or_default();
     let is_allowed = match url.scheme() {
         "https" => !host.is_empty(),
@@ -246,8 +252,8 @@ pub(super) fn checked_address(
     }
     let is_private = host == "localhost" || parse_ip(host).is_some_and(|address| !is_public(address));
     let why = match is_named(&url, grants) {
-        false if has_credential => "no credential is sent there",
-        false if is_private => "a private address is not asked",
+        false if has_credential => "no credential is sent to this host",
+        false if is_private => "no request is sent to a private address",
         _ => return Ok(url),
     };
     let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));

@@ -220,7 +220,7 @@ async fn run_job(shared: Arc<MeasurementContext>, key: MeasurementKey, number: u
     };
     match job {
         MeasurementJob::Status { commit: None, .. } => {
-            say(MeasurementOutcome::Inconclusive("nobody knows which commit the wave runs".into())).await;
+            say(MeasurementOutcome::Inconclusive("the commit of the wave is not known".into())).await;
         }
         MeasurementJob::Status { context, commit: Some(commit), place, deadline } => {
             let (began, mut unclear) = (Instant::now(), UnclearCount::default());
@@ -238,7 +238,7 @@ async fn run_job(shared: Arc<MeasurementContext>, key: MeasurementKey, number: u
             }
         }
         MeasurementJob::Analysis(None) => {
-            say(MeasurementOutcome::Inconclusive("it does not exist below policies/".into())).await;
+            say(MeasurementOutcome::Inconclusive("no Analysis of this name is below policies/".into())).await;
         }
         MeasurementJob::Analysis(Some(analysis)) => match &analysis.spec {
             None => say(MeasurementOutcome::Inconclusive("its manifest has a mistake".into())).await,
@@ -276,13 +276,13 @@ async fn take_measurement(
     let prober = shared.prober.get_or_init(|| Prober::new(Arc::clone(&shared.grants), shared.home.clone()));
     let prober = match prober {
         Ok(prober) => prober,
-        Err(why) => return MeasurementVerdict::NotAsked(format!("the HTTP client cannot be made: {why}")),
+        Err(why) => return MeasurementVerdict::NotAsked(format!("the HTTP client cannot be created: {why}")),
     };
     let answer = match prober.prepare(&spec.probe, &subject.values()).await {
         Ok(None) => Ok(MeasurementAnswer::Units(subject.units())),
         Ok(Some(ready)) => match tokio::time::timeout(spec.timeout, ready.send()).await {
             Ok(answer) => answer,
-            Err(_) => Err(format!("there is no answer after {} s", spec.timeout.as_secs())),
+            Err(_) => Err(format!("no answer after {} s", spec.timeout.as_secs())),
         },
         Err(verdict) => return verdict,
     };

@@ -64,7 +64,7 @@ impl CommitStatusReader {
     ) -> Result<MeasurementOutcome, String> {
         if context.starts_with(&format!("{}/", place.prefix)) {
             return Ok(MeasurementOutcome::Inconclusive(
-                "it is one of tutti itself, which says nothing here".into(),
+                "tutti writes this status itself: name the status of another program".into(),
             ));
         }
         Ok(status_outcome(&*self.read(place, commit).await?, context, commit, is_late))
@@ -114,7 +114,7 @@ pub(super) fn status_outcome(
 ) -> MeasurementOutcome {
     let waits = if is_late { MeasurementOutcome::Inconclusive } else { MeasurementOutcome::Pending };
     let Some((state, description)) = statuses.get(context) else {
-        return waits(format!("there is none on {}", commit.short()).into());
+        return waits(format!("no such commit status on {}", commit.short()).into());
     };
     let because = |word: &str| -> Arc<str> {
         let description = short_line(description, LONGEST_SHOWN);

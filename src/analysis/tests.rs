@@ -52,8 +52,12 @@ fn query_values_are_good_bad_or_unclear() {
     check(&two, &values(&[0.3]), unclear("neither success nor failure: result [0.3]"));
     check(&two, &values(&[0.7]), bad("result [0.7]"));
     for spec in [&one, &two] {
-        check(spec, &values(&[]), unclear("the query has no data"));
-        check(spec, &values(&[0.01, f64::NAN]), unclear("the query is no number: result [0.01, NaN]"));
+        check(spec, &values(&[]), unclear("the query returned no data"));
+        check(
+            spec,
+            &values(&[0.01, f64::NAN]),
+            unclear("the query result is not a number: result [0.01, NaN]"),
+        );
     }
     // A failed evaluation, or a result that is no boolean.
     let wrong = prometheus("success: 'result[1] < 0.05'");
@@ -114,14 +118,14 @@ fn query_result_must_be_vector_or_scalar() {
     for (found, expected) in [
         (of("matrix", json!([])), "the result is a matrix: a query gives a vector or a scalar"),
         (of("string", json!([1.5, "a"])), "the result is a string: a query gives a vector or a scalar"),
-        (of("vector", json!([{"value": 1}])), "a value of the result is no number"),
-        (of("vector", json!([series("a")])), "a value of the result is no number"),
+        (of("vector", json!([{"value": 1}])), "a value of the result is not a number"),
+        (of("vector", json!([series("a")])), "a value of the result is not a number"),
         (of("vector", many), "the result has 1001 series; 1000 are the most"),
         (of("vector", json!({})), "the result is a vector: a query gives a vector or a scalar"),
         (read(json!({"status": "error", "error": "parse error"})), "the query failed: parse error"),
-        (read(json!([])), "the answer is none of Prometheus"),
-        (read(json!({"status": "success"})), "the answer is none of Prometheus"),
-        (prometheus_values(b"<html>"), "the answer is no JSON"),
+        (read(json!([])), "the answer is not a Prometheus response"),
+        (read(json!({"status": "success"})), "the answer is not a Prometheus response"),
+        (prometheus_values(b"<html>"), "the answer is not JSON"),
     ] {
         assert_eq!(found, Err(expected.to_owned()));
     }
@@ -173,14 +177,14 @@ fn measurements_are_counted() {
         run(&of(", count: 2, failureLimit: 1"), vec![good(), bad(), unclear(), good()]),
         [
             outcome(MeasurementOutcome::Pending, "1/2 good, a"),
-            outcome(MeasurementOutcome::Pending, "1 bad (1 may be), b"),
+            outcome(MeasurementOutcome::Pending, "1 bad (1 allowed), b"),
             one(1),
             outcome(MeasurementOutcome::Success, "2/2 good, a"),
         ]
     );
     assert_eq!(
         run(&of(", count: 9, failureLimit: 1"), vec![bad(), bad()]).last(),
-        Some(&outcome(MeasurementOutcome::Failure, "2 bad (1 may be), b"))
+        Some(&outcome(MeasurementOutcome::Failure, "2 bad (1 allowed), b"))
     );
     let usual = of("");
     assert_eq!(
@@ -222,7 +226,8 @@ fn credentials_and_private_addresses_need_a_named_host() {
         check("http://localhost:9090/", has_credential, Ok(()));
     }
     check("https://other.example.com/", false, Ok(()));
-    let no_credential = |host: &str| format!("no credential is sent there without --analysis-host {host}");
+    let no_credential =
+        |host: &str| format!("no credential is sent to this host without --analysis-host {host}");
     for (url, host) in [
         ("https://other.example.com/", "other.example.com"),
         ("https://prometheus.example.com.evil.com:1/", "prometheus.example.com.evil.com:1"),
@@ -231,7 +236,8 @@ fn credentials_and_private_addresses_need_a_named_host() {
     ] {
         check(url, true, Err(&no_credential(host)));
     }
-    let private = |host: &str| format!("a private address is not asked without --analysis-host {host}");
+    let private =
+        |host: &str| format!("no request is sent to a private address without --analysis-host {host}");
     for (url, host) in [
         ("https://10.0.0.1/", "10.0.0.1"),
         ("https://169.254.169.254/latest", "169.254.169.254"),
@@ -322,7 +328,7 @@ fn commit_status_gives_outcome() {
     }
     // Possibly no program will set it.
     for (status, words) in [
-        (None, "there is none on 0123456"),
+        (None, "no such commit status on 0123456"),
         (Some((CommitStatusState::Skipped, "")), "it is skipped on 0123456"),
     ] {
         assert_eq!(of(status, false), MeasurementOutcome::Pending(words.into()));

@@ -46,7 +46,7 @@ impl BodyReader {
         match length {
             _ if length > LARGEST => Err(too_large()),
             _ if length > SMALL_BODY_BYTES && !self.allows_large => {
-                Err(too_many_requests("this address sent too much that nobody signed"))
+                Err(too_many_requests("this address sent too much data without a valid signature"))
             }
             _ => Ok(()),
         }

@@ -96,7 +96,7 @@ fn clusters(overview: &Overview) -> (CheckState, String) {
     let up = ours.iter().filter(|cluster| cluster.is_up()).count();
     let answer = format!("{up} of {} answer", ours.len());
     match ours.iter().find(|cluster| !cluster.is_up()) {
-        None if ours.is_empty() => (CheckState::Unused, "there are none".to_owned()),
+        None if ours.is_empty() => (CheckState::Unused, "no cluster is registered".to_owned()),
         None => (CheckState::Ok, answer),
         Some(ClusterReport { name, state, detail, .. }) if detail.is_empty() => {
             (CheckState::Failed, format!("{answer}; {name}: {state}"))
@@ -131,16 +131,16 @@ fn leader(role: Option<&(LeaderRole, bool)>) -> (CheckState, String) {
         Some((LeaderRole::Leads, true)) => (CheckState::Ok, "this process leads".to_owned()),
         Some((LeaderRole::Leads, false)) => (
             CheckState::Failed,
-            "this process leads, and writes nothing: its lease is not renewed".to_owned(),
+            "this process leads but writes nothing: it could not renew its lease".to_owned(),
         ),
         Some((LeaderRole::StandsBy { leader: Some(leader) }, _)) => {
             (CheckState::Ok, format!("stands by, {leader} leads"))
         }
         Some((LeaderRole::StandsBy { leader: None }, _)) => {
-            (CheckState::Unknown, "stands by, nobody is known to lead".to_owned())
+            (CheckState::Unknown, "stands by; the leader is not known".to_owned())
         }
         Some((LeaderRole::Lost { .. }, _)) => {
-            (CheckState::Failed, "it led, and the lease is another's".to_owned())
+            (CheckState::Failed, "this process lost the lease to another process".to_owned())
         }
     }
 }
@@ -190,7 +190,7 @@ mod tests {
     fn clusters_that_answer() {
         let of = |list: &[ClusterReport]| clusters(&Overview { clusters: list.to_vec(), ..read() });
         let (up, gone) = (cluster("bj1", "Ready", ""), cluster("old", "Dropped", ""));
-        check(of(&[]), CheckState::Unused, "there are none");
+        check(of(&[]), CheckState::Unused, "no cluster is registered");
         check(of(&[up.clone(), gone]), CheckState::Ok, "1 of 1 answer");
         let away = cluster("sh1", "Offline", "no route");
         check(of(&[up.clone(), away]), CheckState::Failed, "1 of 2 answer; sh1: Offline, no route");
@@ -214,16 +214,16 @@ mod tests {
     fn roles() {
         check(leader(None), CheckState::Unused, "this process runs alone");
         check(leader(Some(&(LeaderRole::Leads, true))), CheckState::Ok, "this process leads");
-        let unrenewed = "this process leads, and writes nothing: its lease is not renewed";
+        let unrenewed = "this process leads but writes nothing: it could not renew its lease";
         check(leader(Some(&(LeaderRole::Leads, false))), CheckState::Failed, unrenewed);
         let stands_by =
             |leader: Option<&str>| (LeaderRole::StandsBy { leader: leader.map(ToOwned::to_owned) }, false);
         check(leader(Some(&stands_by(Some("tutti-1")))), CheckState::Ok, "stands by, tutti-1 leads");
-        check(leader(Some(&stands_by(None))), CheckState::Unknown, "stands by, nobody is known to lead");
+        check(leader(Some(&stands_by(None))), CheckState::Unknown, "stands by; the leader is not known");
         check(
             leader(Some(&(LeaderRole::Lost { leader: None }, false))),
             CheckState::Failed,
-            "it led, and the lease is another's",
+            "this process lost the lease to another process",
         );
     }
 

@@ -67,7 +67,7 @@ pub struct DeliveryFile {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QueueError {
-    #[error("{MOST} deliveries for triggers wait to be written already")]
+    #[error("{MOST} deliveries for triggers already wait")]
     Full,
     #[error(
         "the delivery cannot be kept in {0}: {1} (help: the state folder must be writable and have room)"
@@ -83,7 +83,8 @@ impl DeliveryQueue {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let folder = folder.display();
-                tracing::error!(%folder, %error, "accepted deliveries of an earlier process cannot be listed and are left there");
+                tracing::error!(%folder, %error, "failed to list the deliveries that an earlier process \
+                                                  accepted: they are not carried out");
                 Vec::new()
             }
         };
@@ -161,7 +162,8 @@ impl DeliveryQueue {
             let (file, aside) = (path.display(), aside.display());
             match moved {
                 Ok(()) => {
-                    tracing::error!(%error, %aside, "an accepted delivery cannot be read and is not carried out (help: look at the file, and have it sent again)")
+                    tracing::error!(%error, %aside, "an accepted delivery cannot be read and is not carried \
+                                                     out (help: check the file, and send the delivery again)")
                 }
                 Err(moved) => {
                     tracing::error!(%error, %file, %moved, "an accepted delivery cannot be read and is not carried out")
@@ -187,7 +189,8 @@ impl DeliveryFile {
         let path = self.queue.path(self.number, COMPLETE_EXTENSION);
         if let Err(error) = fs::remove_file(&path) {
             let file = path.display();
-            tracing::error!(%file, %error, "a delivery is done, and is done again at the next start: its file cannot be removed");
+            tracing::error!(%file, %error, "failed to remove the file of a finished delivery: the delivery \
+                                            runs again at the next start");
         }
         self.queue.inner.state.lock().file_count -= 1;
     }
@@ -289,7 +292,7 @@ mod tests {
         queue.inner.state.lock().file_count = MOST - 1;
         queue.push(delivery(1)).await.expect("the last");
         let refused = queue.push(delivery(2)).await.expect_err("full").to_string();
-        assert_eq!(refused, "1000 deliveries for triggers wait to be written already");
+        assert_eq!(refused, "1000 deliveries for triggers already wait");
         queue.pop().expect("one").1.remove();
         queue.push(delivery(3)).await.expect("room again");
         let file = place.path().join("file");

@@ -89,7 +89,7 @@ impl OfferResult {
             Self::Closed => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "shutting down"),
             Self::StandsBy => Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "this process stands by; only the leader takes deliveries for triggers",
+                "this process stands by; only the leader accepts deliveries for triggers",
             )
             .with_header(RETRY_AFTER, "1"),
             Self::NotQueued(why) => {

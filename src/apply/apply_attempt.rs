@@ -82,7 +82,8 @@ impl ApplyAttempt<'_> {
     fn tell_removed(&self, displaced: &DisplacedFields) {
         for ForeignField { manager, field } in displaced.taken.iter().filter(|_| !self.is_dry) {
             let field = field_for_display(self.object, field);
-            tracing::info!(object = %self.object.id, manager, field, "removed: it stood in the place of ours");
+            tracing::info!(object = %self.object.id, manager, field, "removed a field that excludes a \
+                rendered field");
         }
     }
 
@@ -249,7 +250,7 @@ impl ApplyAttempt<'_> {
             }
             for FieldConflict { manager, field, .. } in ours.iter().filter(|_| !self.is_dry) {
                 let field = field_for_display(self.object, field);
-                tracing::info!(object = %self.object.id, manager, field, "taken back: it was ours");
+                tracing::info!(object = %self.object.id, manager, field, "took back a field of tutti");
             }
         }
         if let Some(error) = superseded_error(self.cancelled, &self.object.id) {

@@ -227,7 +227,7 @@ fn superseded_error(cancelled: &CancellationToken, id: &ObjectId) -> Option<Erro
 }
 
 fn conflict_error(action: &'static str, object: &ObjectId) -> Error {
-    let (reason, detail) = ("Conflict".to_owned(), "it changed meanwhile, looked at again".to_owned());
+    let (reason, detail) = ("Conflict".to_owned(), "it changed meanwhile and is read again".to_owned());
     Error::Rejected { action, object: object.clone(), code: 409, reason, detail }
 }
 

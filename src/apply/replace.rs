@@ -53,7 +53,7 @@ fn replacement_objection(live: &Value, manager: &str) -> Option<String> {
     let instance =
         live.pointer("/metadata/labels").and_then(|labels| labels.get(labels::MANAGED_BY)?.as_str());
     if instance.map(labels::field_manager).as_deref() != Some(manager) {
-        Some("it carries our label no longer".to_owned())
+        Some("its label tutti.dev/managed-by is missing".to_owned())
     } else if live.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         Some("it is being deleted".to_owned())
     } else if let Some(mark) = foreign_annotation::keep_reason(live) {
@@ -62,7 +62,7 @@ fn replacement_objection(live: &Value, manager: &str) -> Option<String> {
         .iter()
         .any(|entry| managed_fields::is_apply_entry(entry, manager))
     {
-        Some("nothing of it is ours any more".to_owned())
+        Some("tutti manages none of its fields".to_owned())
     } else if ObjectId::deletes_volume_claims(live) {
         Some("its volume claims would be deleted with it".to_owned())
     } else {
@@ -91,8 +91,8 @@ mod tests {
             assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()));
         };
         check(&live(json!({}), "tutti-main", "Retain"), None);
-        check(&live(json!({"tutti.dev/prune": "keep"}), "tutti-main", "Retain"), Some("says keep"));
-        check(&live(json!({}), "tutti-other", "Retain"), Some("nothing of it is ours"));
+        check(&live(json!({"tutti.dev/prune": "keep"}), "tutti-main", "Retain"), Some("is keep"));
+        check(&live(json!({}), "tutti-other", "Retain"), Some("none of its fields"));
         check(&live(json!({}), "tutti-main", "Delete"), Some("volume claims"));
     }
 }

@@ -227,7 +227,7 @@ impl<'a> ExpressionRun<'_, 'a> {
             CelValue::Map(map) => CelList::Owned(Rc::new(map.keys(self.meter)?)),
             other => {
                 return Err(EvaluationFailure::Message(
-                    format!("a {} is no list and no map", other.type_name()).into(),
+                    format!("a {} is neither a list nor a map", other.type_name()).into(),
                 ));
             }
         };
@@ -399,8 +399,8 @@ fn no_field(name: &str) -> EvaluationFailure {
 
 fn no_such_key(of: &CelValue<'_>, key: &CelValue<'_>) -> EvaluationFailure {
     match (of, key) {
-        (CelValue::List(_), _) => EvaluationFailure::Message("a list is shorter than that".into()),
+        (CelValue::List(_), _) => EvaluationFailure::Message("the index is past the end of the list".into()),
         (_, CelValue::Text(name)) => no_field(name.as_str()),
-        _ => EvaluationFailure::Message("a map has no such key".into()),
+        _ => EvaluationFailure::Message("the map does not have this key".into()),
     }
 }

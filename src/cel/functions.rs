@@ -119,7 +119,7 @@ pub fn native_function(
     let method = |native: NativeFunction, count: usize| match (is_method, args.len() == count + 1) {
         (true, true) => Ok(native),
         (true, false) => Err(format!("`{name}` takes {count} arguments")),
-        (false, _) => Err(format!("`{name}` is called of a value: x.{name}()")),
+        (false, _) => Err(format!("`{name}` is a method of a value: x.{name}()")),
     };
     let global = |native: NativeFunction, count: usize| match args.len() == count {
         true => Ok(native),
@@ -175,7 +175,7 @@ fn compile_regex(pattern: &str) -> Result<Regex, String> {
     const MOST: usize = 4 * 1024 * 1024;
     let regex = RegexBuilder::new(&translate_re2(pattern)).size_limit(MOST).dfa_size_limit(MOST).build();
     regex.map_err(|_| {
-        format!("`{}` is no regular expression, or too large", crate::model::short_line(pattern, 60))
+        format!("`{}` is not a regular expression, or it is too large", crate::model::short_line(pattern, 60))
     })
 }
 
@@ -268,7 +268,7 @@ impl NativeFunction {
                 match (self, Url::parse(text)) {
                     (Self::IsUrl, url) => CelValue::Bool(url.is_some()),
                     (_, Some(url)) => CelValue::Url(Rc::new(url)),
-                    (_, None) => return Err(EvaluationFailure::Message("it is no URL".into())),
+                    (_, None) => return Err(EvaluationFailure::Message("it is not a URL".into())),
                 }
             }
             Self::UrlPart(part) => match &first {
@@ -299,7 +299,7 @@ impl NativeFunction {
             Self::Timestamp(library) => match &first {
                 CelValue::Int(seconds) => {
                     let text = time_values::format_timestamp(*seconds, 0, 0);
-                    let text = text.ok_or_else(|| EvaluationFailure::Message("it is no time".into()))?;
+                    let text = text.ok_or_else(|| EvaluationFailure::Message("it is not a time".into()))?;
                     library.call(&[CelValue::owned_text(&text, meter)?], meter)?
                 }
                 _ => library.call(&[first], meter)?,
@@ -320,7 +320,7 @@ impl NativeFunction {
                 Some(value) => (*value).clone(),
                 None => {
                     return Err(EvaluationFailure::Message(
-                        "an optional value is not there; use orValue".into(),
+                        "an optional value is missing; use orValue".into(),
                     ));
                 }
             },

@@ -247,7 +247,7 @@ impl CelCompiler<'_> {
         ExpressionMistake::at(
             self.text,
             "{",
-            "there are no messages here; a map is {\"key\": value}".to_owned(),
+            "message types are not supported; write a map: {\"key\": value}".to_owned(),
         )
     }
 
@@ -281,7 +281,7 @@ impl CelCompiler<'_> {
 
     fn variable(&mut self, name: &str) -> Result<CelNode, ExpressionMistake> {
         let Some(index) = self.names.variables.iter().position(|known| *known == name) else {
-            let message = format!("there is no `variables.{name}`, or it comes later");
+            let message = format!("`variables.{name}` is not defined before this expression");
             return Err(ExpressionMistake::at(self.text, &format!("variables.{name}"), message));
         };
         self.used.insert(index);

@@ -70,7 +70,7 @@ fn fields_and_maps() {
     check_failure("object.metadata.name.foo == 1", "a string has no fields");
     check_failure("oldObject.spec == 1", "a null_type has no fields");
     check_failure("has(object.foo.bar)", "there is no field `foo`; ask `has(…)` first");
-    check_failure("object.spec.containers[2].name == ''", "a list is shorter than that");
+    check_failure("object.spec.containers[2].name == ''", "the index is past the end of the list");
     check_failure("object.spec.replicas", "it is a int, not true or false");
     check_failure("{'a': 1, 'a': 2}.size() == 1", "a map has a key twice");
 }
@@ -127,7 +127,7 @@ fn macros() {
         "[1, 2].map(x, [x].map(x, x * 10)[0] + x) == [11, 22]",
         "[].all(x, x.foo) && ![].exists(x, x.foo)",
     ]);
-    check_failure("object.spec.replicas.all(x, true)", "a int is no list and no map");
+    check_failure("object.spec.replicas.all(x, true)", "a int is neither a list nor a map");
     check_failure(
         "object.spec.containers.map(c, c.foo).size() == 0",
         "there is no field `foo`; ask `has(…)` first",
@@ -147,7 +147,7 @@ fn optional_values() {
         "object.?spec.optFlatMap(s, s.?replicas).value() == 3",
         "[1, ?object.?foo, ?object.?spec.?replicas] == [1, 3] && {?'a': object.?foo} == {}",
     ]);
-    check_failure("object.?foo.value() == 1", "an optional value is not there; use orValue");
+    check_failure("object.?foo.value() == 1", "an optional value is missing; use orValue");
 }
 
 #[test]
@@ -230,12 +230,12 @@ fn mistakes_have_line_and_column() {
     check_mistake("has(object.secret)", &["1:5 not this one"]);
     check_mistake(
         "variables.one && variables.three",
-        &["1:18 there is no `variables.three`, or it comes later"],
+        &["1:18 `variables.three` is not defined before this expression"],
     );
     check_mistake("variables == 1", &["1:1 write `variables.` and a name"]);
-    check_mistake("'a'.matches('(')", &["1:5 `(` is no regular expression, or too large"]);
+    check_mistake("'a'.matches('(')", &["1:5 `(` is not a regular expression, or it is too large"]);
     check_mistake("'a'.contains()", &["1:5 `contains` takes 1 arguments"]);
-    check_mistake("Foo{a: 1} == 1", &["1:4 there are no messages here; a map is {\"key\": value}"]);
+    check_mistake("Foo{a: 1} == 1", &["1:4 message types are not supported; write a map: {\"key\": value}"]);
     check_mistake(&"(".repeat(200), &["nested too deeply; 40 levels are the most"]);
     check_mistake(
         &format!("{}true{}", "!(".repeat(60), ")".repeat(60)),

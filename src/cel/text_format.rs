@@ -83,7 +83,7 @@ pub fn format(template: &str, args: &CelList<'_>, meter: &mut CelMeter) -> Resul
             },
             'o' => format_in_base(&arg, |it| format!("{it:o}"))?,
             'x' | 'X' => format_hexadecimal(&arg, verb == 'X')?,
-            _ => return Err(failure("`format` does not know what follows %")),
+            _ => return Err(failure("`format` does not support the verb after %")),
         };
         meter.charge_memory(one.len())?;
         written.push_str(&one);
@@ -110,7 +110,7 @@ fn precision(after: &str) -> Result<(Option<usize>, &str), EvaluationFailure> {
     let (number, rest) = digits.split_at(end);
     // The formatter of Rust supports no more.
     let number =
-        number.parse::<u16>().map_err(|_| failure("`format` has a precision that is no small number"))?;
+        number.parse::<u16>().map_err(|_| failure("`format` has a precision that is not a small number"))?;
     Ok((Some(usize::from(number)), rest))
 }
 

@@ -55,7 +55,7 @@ impl<'a> ExpressionRun<'_, 'a> {
             }
             other => {
                 return Err(EvaluationFailure::Message(
-                    format!("a {} is no list and no map", other.type_name()).into(),
+                    format!("a {} is neither a list nor a map", other.type_name()).into(),
                 ));
             }
         };

@@ -64,7 +64,10 @@ fn unpack(archive: &[u8], left: &mut usize, depth: usize) -> Result<ArchiveFiles
                 return Err(malformed(&format!("the archive has a link, {:?}", entry.name)));
             }
             TarEntryKind::Other => {
-                return Err(malformed(&format!("the archive has a file of no known kind, {:?}", entry.name)));
+                return Err(malformed(&format!(
+                    "the archive has a file of an unknown kind, {:?}",
+                    entry.name
+                )));
             }
         }
         let name = path_in_chart(&entry.name)?;
@@ -180,7 +183,7 @@ pub mod tests {
             ("x", b'0', "the archive has a file outside the folder of the chart, \"x\""),
             ("web/x", b'2', "the archive has a link, \"web/x\""),
             ("web/x", b'1', "the archive has a link, \"web/x\""),
-            ("web/x", b'3', "the archive has a file of no known kind, \"web/x\""),
+            ("web/x", b'3', "the archive has a file of an unknown kind, \"web/x\""),
         ] {
             check(&[chart(), entry(name, kind, b"")], Err(expected));
         }

@@ -34,7 +34,7 @@ impl Cache {
         let kept = write(&archive_path(folder, &digest), bytes)
             .and_then(|()| write(&digest_path(folder, source), digest.to_string().as_bytes()));
         if let Err(error) = kept {
-            tracing::debug!(%error, folder = %folder.display(), "a fetched chart could not be kept");
+            tracing::debug!(%error, folder = %folder.display(), "failed to store a fetched chart");
         }
     }
 }

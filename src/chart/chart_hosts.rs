@@ -57,7 +57,7 @@ impl ChartHosts {
         }
         if url.scheme() == "http" && !self.allows_plain_http(url) {
             return refuse(format!(
-                "it would be asked without TLS (help: https, or --allow-http {with_port})"
+                "the request would be sent without TLS (help: https, or --allow-http {with_port})"
             ));
         }
         Ok(())

@@ -83,7 +83,7 @@ impl Fetcher {
             }
             ChartSource::Registry { url, version } => self.fetch_from_registry(url, version).await,
             ChartSource::Folder { .. } | ChartSource::Raw { .. } => {
-                Err(missing(format!("{source} is not elsewhere")))
+                Err(missing(format!("{source} is in the config repository and is not fetched")))
             }
         }
     }
@@ -104,7 +104,7 @@ impl Fetcher {
             .await??;
         let Some(place) = &entry.url else {
             let url = redacted_address(url);
-            return Err(missing(format!("{url} says of {chart} {version} not where it is")));
+            return Err(missing(format!("the index of {url} has no address for {chart} {version}")));
         };
         let archive = self.body(self.get(join(&base, place)?, &base, None).await?, LARGEST_ARCHIVE).await?;
         match &entry.digest {
@@ -138,7 +138,7 @@ impl Fetcher {
             .run_blocking(move || serde_json::from_slice::<OciManifest>(&manifest.bytes))
             .await?
             .map_err(|error| {
-                missing(format!("{url} {version}: its manifest is not that of a chart: {error}"))
+                missing(format!("{url} {version}: its manifest does not describe a chart: {error}"))
             })?;
         let mut layers = manifest.layers.into_iter();
         let chart = layers.find(|layer| layer.media_type.as_deref() == Some(CHART_LAYER));
@@ -146,7 +146,7 @@ impl Fetcher {
         let digest = digest.ok_or_else(|| missing(format!("{url} {version} is not a Helm chart")))?;
         // It becomes part of a URL.
         let digest = digest_of(&digest)
-            .ok_or_else(|| missing(format!("{url} {version}: {digest:?} is no digest with SHA-256")))?;
+            .ok_or_else(|| missing(format!("{url} {version}: {digest:?} is not a SHA-256 digest")))?;
         let blob = join(&base, &format!("blobs/sha256:{digest}"))?;
         let archive = self.body(self.get(blob, &base, token.as_deref()).await?, LARGEST_ARCHIVE).await?;
         verify(archive, &digest.to_string(), &format!("{url} {version}"))
@@ -207,7 +207,7 @@ impl Fetcher {
 
     async fn send_request(&self, url: Url, token: Option<&str>) -> Result<Response, ChartFailure> {
         let Some(client) = self.client.get_or_init(|| client(&self.sites)) else {
-            return Err(missing("failed to make an HTTP client".to_owned()));
+            return Err(missing("failed to create an HTTP client".to_owned()));
         };
         let mut request = client.get(url.clone()).header(ACCEPT, format!("{MANIFEST}, */*"));
         if let Some(token) = token {
@@ -240,7 +240,7 @@ fn verify(archive: DownloadedBody, digest: &str, what: &str) -> Result<Downloade
     if digest_of(digest) == Some(is) {
         return Ok(archive);
     }
-    let message = format!("{what} is not what was announced: its digest is sha256:{is}, not {digest}");
+    let message = format!("{what} has the wrong digest: sha256:{is}, expected {digest}");
     Err(ChartFailure::new(ChartFailureKind::Malformed, message))
 }
 

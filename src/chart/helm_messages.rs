@@ -19,7 +19,7 @@ pub fn failure_of_helm(chart: &str, said: &HelmRenderFailure) -> ChartFailure {
 pub fn template_failure(chart: &str, message: &str) -> ChartFailure {
     let of = |place: Option<HelmPosition>, value: Option<&str>, words: &str| {
         let words = words.trim();
-        let words = if words.is_empty() { "failed without a word" } else { words };
+        let words = if words.is_empty() { "failed without a message" } else { words };
         let mut failure = ChartFailure::new(ChartFailureKind::Template, words);
         if let Some(place) = place {
             failure = failure.at(path_in_chart(chart, &place.file), place.line, place.column);

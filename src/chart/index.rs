@@ -49,7 +49,7 @@ fn search<'a>(index: &[u8], chart: &'a str, version: &'a str) -> Result<IndexSea
         let text = String::from_utf8_lossy(text);
         walk.deserialize(serde_yaml::Deserializer::from_str(&text)).map_err(|error| error.to_string())
     };
-    read.map_err(|error| missing(format!("the index of the chart repository is not one: {error}")))?;
+    read.map_err(|error| missing(format!("the index of the chart repository cannot be read: {error}")))?;
     Ok(search)
 }
 
@@ -248,7 +248,7 @@ mod tests {
             assert!(find(index, "3.0.0").unwrap_err().contains("no version 3.0.0"), "{index}");
         }
         assert!(find("entries:\n  api: []\n", "1.0.0").unwrap_err().contains("no chart web"));
-        assert!(find("nonsense", "1.0.0").unwrap_err().contains("is not one"));
+        assert!(find("nonsense", "1.0.0").unwrap_err().contains("cannot be read"));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub fn objects(
         if !made.definition
             && let Some(key) = wrong_annotation(&object)
         {
-            let message = format!("the output is not of Kubernetes: annotation {key} is no text");
+            let message = format!("the output is not a Kubernetes object: annotation {key} is not a text");
             return Err(ChartFailure::new(ChartFailureKind::Output, message).at(file, 1, 1));
         }
         let hook = made.hook.map(|hook| ChartHook {

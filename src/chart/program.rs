@@ -45,7 +45,7 @@ fn find_in(places: &ProgramLocations) -> RendererProgram {
         return match named.is_file() {
             true => RendererProgram::HelmRender(named.clone()),
             false => RendererProgram::Missing(Some(format!(
-                "{RENDERER_VARIABLE} names {}, which is no file",
+                "{RENDERER_VARIABLE} names {}, which is not a file",
                 named.display()
             ))),
         };

@@ -143,7 +143,7 @@ pub fn read(frame: &Frame) -> io::Result<HelmRenderAnswer> {
     for object in &mut answer.objects {
         let (text, rest) = texts
             .split_at_checked(object.size)
-            .ok_or_else(|| io::Error::other("an answer shorter than it says"))?;
+            .ok_or_else(|| io::Error::other("an answer is shorter than its header"))?;
         object.text = String::from_utf8_lossy(text).into_owned();
         texts = rest;
     }

@@ -237,11 +237,11 @@ impl ChartRenderer {
 pub fn timeout_failure(deadline: Duration) -> ChartFailure {
     let seconds = deadline.as_secs_f64();
     ChartFailure::new(ChartFailureKind::Limit, format!("the chart takes longer than {seconds} s"))
-        .help("look for a loop over too much, or one within another")
+        .help("look for a loop over too many items, or for a loop within a loop")
 }
 
 fn no_renderer_failure(why: Option<&str>) -> ChartFailure {
-    let message = why.map_or_else(|| "nothing here renders Helm charts".to_owned(), str::to_owned);
+    let message = why.map_or_else(|| "no renderer for Helm charts was found".to_owned(), str::to_owned);
     let help = format!(
         "build it with `cargo xtask helm-render` (needs Go), put `{RENDERER_PROGRAM}` beside tutti or on PATH, name it in \
          {RENDERER_VARIABLE}, or install helm 4"

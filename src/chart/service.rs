@@ -181,7 +181,7 @@ impl ChartService {
         let _turn = self.download_limits.fetch_permit().await;
         let late = |_| {
             let message =
-                format!("failed to fetch {source}: it did not come within {} s", FETCH_DEADLINE.as_secs());
+                format!("failed to fetch {source}: no answer within {} s", FETCH_DEADLINE.as_secs());
             ChartFailure::new(ChartFailureKind::Limit, message).help(KEEP_IN_REPOSITORY)
         };
         let archive =
@@ -255,7 +255,10 @@ impl ChartService {
         let (times, failure) = offenders.get_mut(&request.chart.digest)?;
         times.retain(|time| time.elapsed() < SUSPENSION_TIME);
         (times.len() >= FAILURES_TO_SUSPEND).then(|| ChartFailure {
-            message: format!("{}; the chart did so before and is not tried again yet", failure.message),
+            message: format!(
+                "{}; the chart failed this way before, and tutti retries it later",
+                failure.message
+            ),
             ..failure.clone()
         })
     }

@@ -84,7 +84,7 @@ fn worker_end_failure(end: RenderFailure) -> ChartFailure {
             limit(format!("takes more than {} MiB of memory", bytes / 1024 / 1024)).help(WHERE_TO_LOOK)
         }
         RenderFailureCause::Stack => {
-            limit("goes too deep".to_owned()).help("look for a reference (`$ref`) that leads to itself")
+            limit("recurses too deeply".to_owned()).help("look for a reference (`$ref`) that leads to itself")
         }
         RenderFailureCause::Output(bytes) => {
             limit(format!("returns more than {} MiB", bytes / 1024 / 1024)).help("shorten the schema")
@@ -268,7 +268,7 @@ mod tests {
         for (cause, words) in [
             (RenderFailureCause::Time, "takes longer than 2 s"),
             (RenderFailureCause::Memory(1024 * 1024), "takes more than 1 MiB of memory"),
-            (RenderFailureCause::Stack, "goes too deep"),
+            (RenderFailureCause::Stack, "recurses too deeply"),
         ] {
             let failure = failure(cause);
             assert_eq!(failure.fault, ChartFailureKind::Limit);

@@ -167,7 +167,7 @@ impl ApiReply {
 fn checked_server_url(server: &Url, allow_http: &[String]) -> anyhow::Result<Url> {
     let host = server.host_str().unwrap_or_default();
     if !server.username().is_empty() || server.password().is_some() {
-        bail!("--server holds credentials; the token goes into {TOKEN}");
+        bail!("--server contains credentials: put the token into {TOKEN} instead");
     }
     let named = Hosts::new(allow_http.iter().map(String::as_str));
     let mut base = server.clone();

@@ -141,8 +141,8 @@ fn print_home_rbac(args: &RbacArgs, fleet: &Fleet, snapshot: &Snapshot) -> Exit 
     let needs = access::home_rights(&fleet.instance, fleet.clusters.values(), lease);
     if is_without_lease {
         tell!(
-            "note: the rights on the Lease of the leader are missing here: their namespace is known with --service-account \
-             NAMESPACE/NAME, or with --lease NAMESPACE/NAME"
+            "note: the rights on the Lease of the leader are not printed: give its namespace with \
+             --service-account NAMESPACE/NAME, or with --lease NAMESPACE/NAME"
         );
     } else if needs.rights.is_empty() {
         tell!("note: the repository refers to nothing in the home cluster: tutti needs no rights there");

@@ -112,7 +112,7 @@ fn create_repository(folder: &Path) -> anyhow::Result<PathBuf> {
         anyhow::bail!("{} is not empty: name a new folder", folder.display());
     }
     std::fs::create_dir_all(&repository)
-        .with_context(|| format!("failed to make {}", repository.display()))?;
+        .with_context(|| format!("failed to create {}", repository.display()))?;
     EXAMPLE.extract(&repository).with_context(|| format!("failed to fill {}", repository.display()))?;
     source::create(&repository, "The example repository")?;
     Ok(repository)

@@ -266,7 +266,7 @@ mod tests {
     fn marked_source_in_order_with_a_count() {
         let diagnostics = [
             Diagnostic::warning("E2001", "odd", DiagnosticScope::Instance),
-            error("E1104", "the key `b` stands twice")
+            error("E1104", "the key `b` is given twice")
                 .at(at("a.yaml", (4, 1), (4, 2)))
                 .related(at("a.yaml", (2, 1), (2, 2)), "here first")
                 .help("keep one of them"),
@@ -282,7 +282,7 @@ error[E1203]: wrong
 1 | é: 1
   |    ^ é
 
-error[E1104]: the key `b` stands twice
+error[E1104]: the key `b` is given twice
  --> a.yaml:4:1
   |
 2 | b:

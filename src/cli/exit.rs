@@ -247,7 +247,7 @@ mod tests {
             action: PlanAction::Wait,
             waits: true,
             approval: None,
-            reason: "goes when its app is healthy".to_owned(),
+            reason: "deleted when its app is healthy".to_owned(),
         };
         let deleting = Overview { deletions: vec![deletion], ..overview(Vec::new(), Vec::new()) };
         let two = overview(
@@ -273,7 +273,7 @@ mod tests {
             RunEnding::Settled,
             &deleting,
             Exit::Differences,
-            "bj1 ConfigMap shop/old waits to be deleted: goes when",
+            "bj1 ConfigMap shop/old waits to be deleted: deleted when",
         );
         check(RunEnding::Settled, &with_error(DiagnosticScope::Instance), Exit::Configuration, "a mistake");
         check(RunEnding::Settled, &of(TargetPhase::Degraded, "no image"), Exit::Failed, "Degraded: no image");

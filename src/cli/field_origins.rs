@@ -46,7 +46,8 @@ pub fn print_fields(
     for target in targets {
         let Some(objects) = explain(renderer, target) else {
             bail!(
-                "{target} renders to something else when it is rendered again: its fields cannot be explained"
+                "{target} renders differently each time: its fields cannot be explained (help: `tutti lint` \
+                 names the template)"
             );
         };
         let chosen =
@@ -65,7 +66,7 @@ pub fn print_fields(
         }
     }
     if !found {
-        bail!("no object that was rendered has the field {path}");
+        bail!("no rendered object has the field {path} (help: `tutti render` shows the objects)");
     }
     if format != OutputFormat::Table {
         output::write_value(format, &values)?;

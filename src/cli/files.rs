@@ -63,7 +63,7 @@ pub fn refuse_existing(root: &Path, files: &BTreeMap<String, String>) -> anyhow:
     let there: Vec<&str> =
         files.keys().map(String::as_str).filter(|path| root.join(path).symlink_metadata().is_ok()).collect();
     if !there.is_empty() {
-        bail!("there already: {}; nothing was written", there.join(", "));
+        bail!("these files exist already: {}; nothing was written", there.join(", "));
     }
     Ok(())
 }
@@ -80,7 +80,7 @@ mod tests {
         };
         write_new(folder.path(), &files(&["a/b.yaml"])).unwrap();
         let error = write_new(folder.path(), &files(&["a/b.yaml", "a/c.yaml"])).unwrap_err();
-        assert_eq!(error.to_string(), "there already: a/b.yaml; nothing was written");
+        assert_eq!(error.to_string(), "these files exist already: a/b.yaml; nothing was written");
         assert!(!folder.path().join("a/c.yaml").exists());
         write(folder.path(), "a/b.yaml", "other").unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("a/b.yaml")).unwrap(), "other");

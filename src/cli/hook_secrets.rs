@@ -31,7 +31,7 @@ impl HookSecrets {
                     Err((error, Some(kept))) => {
                         tracing::warn!(
                             receiver = name, %error,
-                            "a webhook secret cannot be read again; the one from before is used"
+                            "a webhook secret cannot be read again; the previous one is used"
                         );
                         Some(kept.clone())
                     }

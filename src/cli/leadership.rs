@@ -43,7 +43,7 @@ impl LeaderElection {
             repository: repository.to_owned(),
         };
         let leadership = Leadership::start(candidate, told).await.context(
-            "failed to stand for election; `tutti cluster rbac --home` prints the rights that this takes",
+            "failed to stand for election; `tutti cluster rbac --home` prints the required rights",
         )?;
         tokio::spawn(async move {
             while let Some(text) = heard.recv().await {
@@ -97,7 +97,7 @@ impl LeaderElection {
                  another one, with --lease NAME"
             ),
             _ => bail!(
-                "failed to get the Lease {lease} of the home cluster within {} s; the log says why",
+                "failed to get the Lease {lease} of the home cluster within {} s; the log has the reason",
                 ELECTION_TIMEOUT.as_secs()
             ),
         }
@@ -115,7 +115,8 @@ impl LeaderElection {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the lease of the leader was lost{}: another process may have written since, so this one ends; a new process starts from what is there", by(.leader))]
+#[error("the lease of the leader was lost{}: another process may have written since, so this process ends; \
+         start it again: a new process reads the current state", by(.leader))]
 pub struct LeaseLost {
     leader: Option<String>,
 }

@@ -107,16 +107,16 @@ fn is_cause_of(known: &Diagnostic, mistake: &Diagnostic) -> bool {
 fn remark_warning(remark: &ChartLint) -> Diagnostic {
     match remark {
         ChartLint::Lookup { file, line } => {
-            let message = format!("{file} calls lookup, which finds nothing here");
+            let message = format!("{file} calls lookup, which returns nothing in tutti");
             Diagnostic::warning(codes::CHART_LOOKUP, message, DiagnosticScope::File(file.clone()))
                 .at(Location::new(file, *line, 1))
                 .help("give the value that it looks for under values")
         }
         ChartLint::UnstableObject { file, object } => {
-            let message = format!("{object} of {file} is another one each time that it is rendered");
+            let message = format!("{object} of {file} changes with each render");
             Diagnostic::warning(codes::CHART_CHANGES, message, DiagnosticScope::File(file.clone()))
                 .at(Location::new(file, 1, 1))
-                .help("look for now, rand…, gen… or uuidv4, and give the value yourself")
+                .help("look for now, rand…, gen… or uuidv4, and replace it by a value")
         }
     }
 }

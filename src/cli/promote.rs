@@ -105,7 +105,7 @@ async fn open_pull_request(
     change: &ProposedChange,
     fleet: Fleet,
 ) -> anyhow::Result<Exit> {
-    let ProposedChange::Promote { ring, pins, .. } = change else { bail!("this is no promotion") };
+    let ProposedChange::Promote { ring, pins, .. } = change else { bail!("this change is not a promotion") };
     let ForgeRepository { client, process, instance, .. } = site;
     if instance.forge.as_ref().is_none_or(|forge| forge.token.is_none()) {
         bail!("no token: name one in tutti.yaml (spec.forge.credentials)");
@@ -156,7 +156,7 @@ fn write_pins(
 ) -> anyhow::Result<Exit> {
     let head = head.cloned().unwrap_or_else(|| Revision::from(Revision::WORKTREE));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
-    let ProposedChange::Promote { ring, pins, .. } = change else { bail!("this is no promotion") };
+    let ProposedChange::Promote { ring, pins, .. } = change else { bail!("this change is not a promotion") };
     for (PinChange { app, to, .. }, (path, text)) in
         pins.iter().zip(change.files(&head, &read).map_err(anyhow::Error::msg)?)
     {
@@ -169,9 +169,9 @@ fn write_pins(
         say!("{}: {}", place.display(), change.title());
         if commits {
             commit(root, &place, &change.title())?;
-            say!("committed; push it to go on");
+            say!("committed; push it to continue");
         } else {
-            say!("commit and push it to go on");
+            say!("commit and push it to continue");
         }
     }
     Ok(Exit::Ok)

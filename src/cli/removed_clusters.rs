@@ -25,7 +25,7 @@ pub async fn add_removed_clusters(overview: &mut Overview, process: &ProcessSett
             overview.clusters.sort_by(|a, b| a.name.cmp(&b.name));
         }
         // The folder may be no repository, or without a commit.
-        Err(error) => tracing::debug!(%error, "which clusters the last commit had is not known"),
+        Err(error) => tracing::debug!(%error, "the clusters of the last commit are not known"),
     }
 }
 
@@ -48,7 +48,8 @@ fn removed_cluster_report(name: ClusterName, head: &Revision) -> ClusterReport {
         ring: None,
         state: UNREGISTERED,
         detail: format!(
-            "{} has its file, the folder has not; its objects are left as they are, unless `state: Removed` empties it first",
+            "{} has its file, but the folder does not; its objects stay (help: to delete them, set `state: \
+             Removed` first)",
             head.short()
         ),
         observed: true,

@@ -46,7 +46,8 @@ pub fn note_assumed_versions<'a>(fleet: &Fleet, rendered: impl Iterator<Item = &
     if !names.is_empty() {
         let guessed = KubeVersion::newest();
         tell!(
-            "note: no cluster was asked: {} taken for Kubernetes {}.{}; `version` and `capabilities` in a Cluster file say otherwise",
+            "note: no cluster was contacted: {} assumed to run Kubernetes {}.{}; `version` and \
+             `capabilities` in a Cluster file change this",
             match names[..] {
                 [name] => format!("{name} is"),
                 _ => format!("{} are", names.join(", ")),

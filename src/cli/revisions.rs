@@ -173,7 +173,7 @@ async fn resolve_pull(process: &ProcessSettings, number: u64) -> anyhow::Result<
     match pull.state {
         PullState::Open => {}
         PullState::Merged => {
-            tell!("note: #{number} is merged: what it changed is in {}", pull.base.reference)
+            tell!("note: #{number} is merged: its changes are in {}", pull.base.reference)
         }
         PullState::Closed => tell!("note: #{number} is closed"),
     }
@@ -251,7 +251,9 @@ pub async fn compare_revisions(
         let plan = compare::compare(&base, &head, &mut compare::ComparisonCache::default(), None);
         RevisionComparison { plan, fleet: fleets.1, merged }
     });
-    compared.await.context("the comparison ended unexpectedly, which is a fault of tutti")
+    compared
+        .await
+        .context("the comparison ended unexpectedly, which is a fault of tutti: report it with the log")
 }
 
 fn write_comparison(plan: &Comparison, names: &PlanCommentContext) {
@@ -271,8 +273,8 @@ fn write_comparison(plan: &Comparison, names: &PlanCommentContext) {
         app.objects.iter().for_each(write_object);
         for (clusters, words) in [
             (&app.broken, "not rendered"),
-            (&app.mended, "not rendered before: what changes is not known"),
-            (&app.remaining, "placed there no longer, and left as it is"),
+            (&app.mended, "the base was not rendered: the changes are not known"),
+            (&app.remaining, "no longer placed there; its objects stay"),
         ] {
             if !clusters.is_empty() {
                 say!("  ! {} {words}", on_clusters(clusters));

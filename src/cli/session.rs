@@ -159,7 +159,7 @@ impl Session {
                         repository,
                         reference,
                         ?kind,
-                        "a hint that moves no branch of ours"
+                        "a webhook that moves no branch of this repository"
                     );
                     continue;
                 }
@@ -323,7 +323,8 @@ impl Session {
                 () = ended.cancelled() => {}
                 result = wait_for_signal() => if result.is_ok() {
                     stop.cancel();
-                    tell!("stopping: what is under way comes to its end; once more to stop at once");
+                    tell!("stopping: requests under way are finished first; send the signal again to stop at \
+                           once");
                 }
             }
             // Also after the run: with handlers installed signals do not end the process.
@@ -334,7 +335,10 @@ impl Session {
                 }
             }
         });
-        let result = self.task.await.context("the controller ended unexpectedly");
+        let result = self
+            .task
+            .await
+            .context("the controller ended unexpectedly, which is a fault of tutti: report it with the log");
         if let Some(leading) = self.election {
             leading.release().await?;
         }

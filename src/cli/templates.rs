@@ -64,7 +64,7 @@ fn eject(args: &EjectArgs) -> anyhow::Result<Exit> {
     let there: Vec<&str> =
         chosen.iter().map(|(path, _)| *path).filter(|path| args.repo.join(path).exists()).collect();
     if !args.force && !there.is_empty() {
-        bail!("there already: {}; --force writes over them", there.join(", "));
+        bail!("these files exist already: {}; --force overwrites them", there.join(", "));
     }
     files::write_all(&args.repo, &chosen)?;
     chosen.iter().for_each(|(path, _)| say!("{path}"));

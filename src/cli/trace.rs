@@ -77,7 +77,9 @@ pub async fn run(args: TraceArgs) -> anyhow::Result<Exit> {
         output::write_value(args.output, &values)?;
     }
     if unknown > 0 {
-        tell!("{unknown} of the targets do not render: what reaches them is not known (`tutti lint`)");
+        tell!(
+            "{unknown} of the targets do not render: the files that reach them are not known (`tutti lint`)"
+        );
         return Ok(Exit::Configuration);
     }
     Ok(Exit::Ok)

@@ -30,7 +30,8 @@ impl TriggerTokens {
             let token = match found {
                 Ok(token) => token,
                 Err((error, Some(kept))) => {
-                    tracing::warn!(trigger = name, %error, "the token of a trigger cannot be read again; the one from before is used");
+                    tracing::warn!(trigger = name, %error, "the token of a trigger cannot be read again; the \
+                                                            previous one is used");
                     kept
                 }
                 Err((error, None)) => {

@@ -55,7 +55,7 @@ impl Credential {
         }
         // A plug-in may return the same credential until its last moment.
         let is_told = left < self.soon() && !self.is_from_plug_in;
-        let tail = if self.is_renewed { ", and nobody has renewed it" } else { "" };
+        let tail = if self.is_renewed { ", and it was not renewed" } else { "" };
         is_told.then(|| format!("the {} expires in {}, at {expires:.0}{tail}", self.description, days(left)))
     }
 
@@ -222,7 +222,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
         check("{username: me, password: secret}", "password of user admin");
         let provider = "{auth-provider: {name: oidc, config: {id-token: opaque}}}";
         check(provider, "token of the provider oidc for user admin");
-        check("{}", "user admin, who shows nothing");
+        check("{}", "user admin without credentials");
     }
 
     #[test]
@@ -255,9 +255,7 @@ AJ9a6jjepjKI+sPu9JEN84X09Ajcbx3snTgGKh+OizDI
         check(
             "2026-11-22T01:00:00Z",
             true,
-            Some(
-                "the token of user admin expires in 60m, at 2026-11-22T01:00:00Z, and nobody has renewed it",
-            ),
+            Some("the token of user admin expires in 60m, at 2026-11-22T01:00:00Z, and it was not renewed"),
         );
     }
 

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("failed to reach cluster {cluster}: {detail}")]
     Unreachable { cluster: ClusterName, detail: String },
     /// The rest of the response is not read.
-    #[error("cluster {cluster} does not keep to what an answer may be: {detail}")]
+    #[error("cluster {cluster} sent an answer that exceeds a limit: {detail}")]
     OverBound { cluster: ClusterName, detail: String },
     #[error("failed to log in to cluster {cluster}: {detail}")]
     Denied {
@@ -115,12 +115,13 @@ impl Error {
                     String::new()
                 };
                 let detail = format!(
-                    "{reason} ({code}){unknown}; some of its values are encrypted, and the answer may quote them"
+                    "{reason} ({code}){unknown}; the answer is not shown, because it may quote encrypted values"
                 );
                 Self::Rejected { action, object, code, reason, detail }
             }
             Self::Request { cluster, action, code, .. } => {
-                let detail = format!("an answer that is not told ({code})");
+                let detail =
+                    format!("the answer is not shown, because it may quote encrypted values ({code})");
                 Self::Request { cluster, action, code, detail }
             }
             Self::Conflict { object, mut conflicts } => {
@@ -222,7 +223,7 @@ pub(super) fn classify(
         }
         // The request was never sent, because the name is not allowed in an address. A retry fails too.
         kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
-            let detail = format!("no request can be made of its name: {}", innermost(error));
+            let detail = format!("its name does not fit in a request: {}", innermost(error));
             match object.cloned() {
                 Some(object) => {
                     Error::Rejected { action, object, code: 400, reason: "BadRequest".to_owned(), detail }
@@ -241,9 +242,9 @@ pub(super) fn classify(
 /// Without the text at that place: it may be a Secret.
 fn unreadable(error: &serde_json::Error) -> String {
     let why = match error.classify() {
-        Category::Io | Category::Eof => "it breaks off",
-        Category::Syntax => "it is no JSON",
-        Category::Data => "it is not what was asked for",
+        Category::Io | Category::Eof => "it ends too early",
+        Category::Syntax => "it is not JSON",
+        Category::Data => "it is not the requested object",
     };
     format!("an answer that cannot be read: {why} (at its byte {} or so)", error.column())
 }
@@ -324,7 +325,7 @@ fn breaks_schema(status: &Status) -> Option<&str> {
     (status.code == 500).then_some(rest.split_once("): ")?.1)
 }
 
-const OTHER_OBJECT: &str = "another object has its name by now";
+const OTHER_OBJECT: &str = "another object has its name now";
 
 /// The object that was meant is gone, and another one has its name. API servers report its uid as invalid. The
 /// message alone is not enough: that of an environment variable lists all allowed fields, and one of them is the uid.
@@ -464,7 +465,7 @@ mod tests {
         let object = ObjectId::new("", "ConfigMap", Some("shop"), "NOT A NAME");
         let refused = classify(&cluster, "apply", Some(&object), &error);
         assert!(!refused.is_transient(), "{refused}");
-        let words = "failed to apply ConfigMap shop/NOT A NAME: no request can be made of its name: ";
+        let words = "failed to apply ConfigMap shop/NOT A NAME: its name does not fit in a request: ";
         assert!(refused.to_string().starts_with(words), "{refused}");
         assert!(!classify(&cluster, "list pods", None, &error).is_transient());
     }

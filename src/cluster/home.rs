@@ -59,7 +59,8 @@ pub enum HomeError {
     )]
     NotConfigured { what: String },
     #[error(
-        "failed to read {what}, in the home cluster: its namespace is not handed out to the config repository (help: \
+        "failed to read {what}, in the home cluster: the config repository may not use the secrets of this \
+         namespace (help: \
          --secret-namespace {namespace})"
     )]
     Withheld { what: String, namespace: String },
@@ -320,16 +321,16 @@ impl HomeConnection {
             Err(error) => return Err(error),
         };
         if !client.has_same_kubeconfig(&before) {
-            tracing::info!("the kubeconfig of the home cluster is another one by now: connected anew");
+            tracing::info!("the kubeconfig of the home cluster has changed: reconnected");
         } else {
             // Its credential may be in separate files.
             match client.probe().await {
                 Ok(_) | Err(Error::Denied { forbidden: true, .. }) => {
-                    tracing::info!("the home cluster takes our login again: connected anew");
+                    tracing::info!("the home cluster accepts the login again: reconnected");
                 }
                 Err(error) => {
                     // A watcher on the old connection continues with its backoff.
-                    tracing::debug!(%error, "the home cluster does not know us yet");
+                    tracing::debug!(%error, "the home cluster does not accept the login yet");
                     known.logged_error = None;
                     return Ok(before);
                 }
@@ -393,7 +394,7 @@ fn value_of(mut keys: KeyValues, key: &str) -> Result<String, String> {
     match String::from_utf8(value) {
         Ok(text) if text.trim().is_empty() => Err(format!("its key {key} is empty")),
         Ok(text) => Ok(text),
-        Err(_) => Err(format!("its key {key} holds no text")),
+        Err(_) => Err(format!("its key {key} is not text")),
     }
 }
 

@@ -118,8 +118,8 @@ impl ClientCertificate {
             (None, None) => return Ok(None),
             (Some(_), None) => return Err("it has no key (`client-key-data` or `client-key`)".to_owned()),
             (None, Some(_)) => {
-                let lacks =
-                    "its key is there and it is not (`client-certificate-data` or `client-certificate`)";
+                let lacks = "its key is set, but the certificate is not (`client-certificate-data` or \
+                             `client-certificate`)";
                 return Err(lacks.to_owned());
             }
         };
@@ -156,7 +156,7 @@ impl ClientCertificate {
             return;
         }
         if let Err(error) = self.load(identity) {
-            tracing::debug!(%error, "a client certificate cannot be read again; the one before is shown");
+            tracing::debug!(%error, "a client certificate cannot be read again; the previous one is shown");
         }
     }
 

@@ -103,7 +103,7 @@ impl Client {
                 Err(error) => return Err(error),
             }
             if found.kinds.len() > IN_USE {
-                let detail = format!("it holds objects of ours of more than {IN_USE} kinds");
+                let detail = format!("it has objects of tutti of more than {IN_USE} kinds");
                 return Err(Error::OverBound { cluster: self.name().clone(), detail });
             }
         }

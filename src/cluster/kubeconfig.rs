@@ -68,7 +68,7 @@ impl KubeconfigContext {
     pub fn config(&self) -> Result<kube::Config, String> {
         let server =
             self.cluster.server.as_deref().ok_or_else(|| "its cluster has no `server`".to_owned())?;
-        let url = server.parse().map_err(|error| format!("its `server` is no address: {error}"))?;
+        let url = server.parse().map_err(|error| format!("its `server` is not an address: {error}"))?;
         let mut config = kube::Config::new(url);
         config.accept_invalid_certs = self.cluster.insecure_skip_tls_verify.unwrap_or(false);
         config.disable_compression = self.cluster.disable_compression.unwrap_or(false);
@@ -202,7 +202,7 @@ users:
         check(TWO, Some("three"), "it has no such context");
         check(&TWO.replace("{name: a,", "{name: c,"), None, "its context names no cluster that it has");
         let nobody = chosen(&TWO.replace("{name: me,", "{name: them,"), None).expect("as kubectl");
-        assert_eq!(nobody.login().expect("nothing").credential().description, "user me, who shows nothing");
+        assert_eq!(nobody.login().expect("nothing").credential().description, "user me without credentials");
     }
 
     /// As in Go, where a missing text is empty.

@@ -137,7 +137,7 @@ impl Login {
         };
         let found = [of_certificate, of_bearer].into_iter().flatten();
         let first = found.min_by_key(|it| it.expires.unwrap_or(Timestamp::MAX));
-        first.unwrap_or_else(|| Credential::new(format!("user {}, who shows nothing", it.user)))
+        first.unwrap_or_else(|| Credential::new(format!("user {} without credentials", it.user)))
     }
 
     fn reread_certificate(&self) {
@@ -207,7 +207,7 @@ fn token_of(provider: &AuthProviderConfig) -> Result<SecretString, String> {
     if provider.name != "oidc" {
         let name = &provider.name;
         return Err(format!(
-            "the auth-provider {name} is no more since Kubernetes 1.26: an exec plug-in takes its place"
+            "the auth-provider {name} was removed in Kubernetes 1.26: use an exec plug-in instead"
         ));
     }
     let token = provider.config.get("id-token").filter(|token| !token.is_empty());
@@ -221,8 +221,8 @@ pub(super) fn bearer_header(token: &SecretString) -> Result<HeaderValue, String>
 }
 
 fn sensitive(text: &str) -> Result<HeaderValue, String> {
-    let mut value =
-        HeaderValue::try_from(text).map_err(|_| "the token has signs that no token has".to_owned())?;
+    let mut value = HeaderValue::try_from(text)
+        .map_err(|_| "the token has characters that no token may have".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -283,7 +283,7 @@ impl TokenFile {
             match TokenRead::of(&self.path) {
                 Ok(now) => *read = now,
                 Err(error) => {
-                    tracing::debug!(%error, "a token cannot be read again; the one before is shown")
+                    tracing::debug!(%error, "a token cannot be read again; the previous one is shown")
                 }
             }
         }
@@ -401,7 +401,7 @@ mod tests {
             let error = Login::of("admin", &info).expect_err("nothing can be shown");
             assert!(error.contains(expected) && !error.contains("hunter2"), "{error}");
         };
-        check(r#"{token: "hunter2\n\u0001"}"#, "has signs that no token has");
+        check(r#"{token: "hunter2\n\u0001"}"#, "has characters that no token may have");
         check("{tokenFile: /no/such/file}", "/no/such/file: No such file");
         check(
             "{auth-provider: {name: gcp, config: {access-token: hunter2}}}",

@@ -1,4 +1,4 @@
-//! One cluster: connect, discover, watch, look up, apply one object, delete one object, review our rights.
+//! One cluster: connect, discover, watch, look up, apply one object, delete one object, review the rights of tutti.
 //!
 //! A connection needs a [`ClusterLink`]. Each function is one request or one stream; callers decide what to request, in
 //! which order, and what the response means. A delete always carries the uid and the resourceVersion. Only this

@@ -57,7 +57,7 @@ pub(super) fn check_name(name: &str) -> Result<(), OverBound> {
     if name.len() <= LONGEST_NAME {
         return Ok(());
     }
-    Err(OverBound::new(format!("it tells a name or resourceVersion longer than {LONGEST_NAME} bytes")))
+    Err(OverBound::new(format!("it sent a name or resourceVersion longer than {LONGEST_NAME} bytes")))
 }
 
 /// Whether the origin annotation names the object itself: copies name another one.

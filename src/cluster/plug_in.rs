@@ -47,7 +47,7 @@ pub async fn run_plug_in(exec: &ExecConfig) -> Result<PlugInCredential, String> 
     let name = exec.command.as_deref().ok_or_else(|| "the plug-in has no command".to_owned())?;
     if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
         return Err(format!(
-            "the plug-in {name} wants somebody at a terminal (`interactiveMode: Always`), and nobody is there"
+            "the plug-in {name} needs a terminal (`interactiveMode: Always`), and tutti has none"
         ));
     }
     // The semaphore is never closed.
@@ -104,7 +104,7 @@ fn info(exec: &ExecConfig) -> Value {
 fn read(status: &Value) -> Result<PlugInCredential, &'static str> {
     let text = |key: &str| status[key].as_str().filter(|text| !text.is_empty());
     let own = match text("expirationTimestamp") {
-        Some(at) => Some(at.parse().map_err(|_| "printed an expirationTimestamp that is no time")?),
+        Some(at) => Some(at.parse().map_err(|_| "printed an expirationTimestamp that is not a time")?),
         None => None,
     };
     let token = text("token");
@@ -113,9 +113,9 @@ fn read(status: &Value) -> Result<PlugInCredential, &'static str> {
             let certified = load_certified_key(certificate.as_bytes(), key.as_bytes());
             Some(certified.map_err(|_| "printed a client certificate that cannot be used")?)
         }
-        (None, None) if token.is_none() => return Err("brought neither a token nor a client certificate"),
+        (None, None) if token.is_none() => return Err("printed neither a token nor a client certificate"),
         (None, None) => None,
-        _ => return Err("brought half of a client certificate and its key"),
+        _ => return Err("printed only one of a client certificate and its key"),
     };
     let of_token = token.map(token_validity).unwrap_or_default();
     let of_certificate = text("clientCertificateData").map(|pem| certificate_validity(pem.as_bytes()));
@@ -163,9 +163,9 @@ mod tests {
         };
         check("echo hunter2; echo hunter2 >&2; exit 7", "the plug-in sh failed: exit status: 7").await;
         check("echo '{hunter2'", "the plug-in sh printed no ExecCredential").await;
-        check("echo '{}'", "the plug-in sh brought neither a token nor a client certificate").await;
+        check("echo '{}'", "the plug-in sh printed neither a token nor a client certificate").await;
         let half = r#"echo '{"status": {"token": "hunter2", "clientKeyData": "hunter2"}}'"#;
-        check(half, "the plug-in sh brought half of a client certificate and its key").await;
+        check(half, "the plug-in sh printed only one of a client certificate and its key").await;
         let wrong = r#"echo '{"status": {"clientCertificateData": "hunter2", "clientKeyData": "hunter2"}}'"#;
         check(wrong, "the plug-in sh printed a client certificate that cannot be used").await;
         let gone = ExecConfig { command: Some("/no/such/plug-in".to_owned()), ..exec("") };

@@ -198,7 +198,7 @@ impl Proxy {
         if let Some((name, password)) = &self.login {
             let basic = format!("Basic {}", STANDARD.encode(format!("{name}:{password}")));
             let header =
-                HeaderValue::try_from(basic).map_err(|_| "the login of its proxy is none".to_owned())?;
+                HeaderValue::try_from(basic).map_err(|_| "the login of its proxy is not valid".to_owned())?;
             tunnel = tunnel.with_auth(header);
         }
         Ok(Dialer::new(tunnel.map_err(|error| ConnectError(error.into())).map_request(with_its_port)))

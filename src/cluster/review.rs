@@ -48,7 +48,8 @@ impl Client {
         let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
         let api: Api<SelfSubjectAccessReview> = Api::all(self.kube().clone());
         let parameters = PostParams::default();
-        let answer = self.with_retries("review our rights", || api.create(&parameters, &review)).await?;
+        let answer =
+            self.with_retries("review the rights of tutti", || api.create(&parameters, &review)).await?;
         Ok(answer.status.is_some_and(|status| status.allowed))
     }
 

@@ -36,7 +36,7 @@ impl StoredKubeconfig {
     /// Errors do not quote its content.
     pub(super) fn parse(&self, text: &SecretString) -> Result<KubeconfigContext, String> {
         let config = Kubeconfig::from_yaml(text.expose_secret())
-            .map_err(|_| "it is no kubeconfig: it cannot be read as one".to_owned())?;
+            .map_err(|_| "it cannot be read as a kubeconfig".to_owned())?;
         let chosen = KubeconfigContext::of(config, self.context.as_deref(), None)?;
         match of_user(&chosen.login).or_else(|| of_cluster(&chosen.cluster)) {
             Some(field) => Err(format!(
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn invalid_kubeconfig_is_not_quoted() {
         let parse = |text: &str, context| stored(context).parse(&SecretString::from(text)).expect_err("none");
-        assert_eq!(parse("hunter2", None), "it is no kubeconfig: it cannot be read as one");
-        assert_eq!(parse("clusters: hunter2", None), "it is no kubeconfig: it cannot be read as one");
+        assert_eq!(parse("hunter2", None), "it cannot be read as a kubeconfig");
+        assert_eq!(parse("clusters: hunter2", None), "it cannot be read as a kubeconfig");
         assert_eq!(parse("{}", None), "it has no current context, and none is named");
         assert_eq!(parse("{}", Some("hunter2")), "it has no such context");
     }

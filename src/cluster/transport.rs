@@ -76,7 +76,7 @@ pub(super) fn connect(
     let connector = |permit| {
         let mut https = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
         if let Some(name) = &config.tls_server_name {
-            let wrong = |_| format!("its tls-server-name {name:?} is no name of a server");
+            let wrong = |_| format!("its tls-server-name {name:?} is not the name of a server");
             let name = name.clone().try_into().map_err(wrong)?;
             https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
         }

@@ -62,7 +62,7 @@ fn why_it_comes(base: &Fleet, after: &App, cluster: &ClusterName) -> String {
         None => "the cluster is new".to_owned(),
         Some(known) if known.state == ClusterState::Removed => "the cluster was being removed".to_owned(),
         Some(known) => match after.blocking_taint(&known.taints, TaintEffect::NoExecute) {
-            Some(taint) => format!("the taint {taint} no longer keeps it away"),
+            Some(taint) => format!("the taint {taint} no longer excludes the app"),
             None => placement_location(after, cluster),
         },
     }
@@ -70,10 +70,10 @@ fn why_it_comes(base: &Fleet, after: &App, cluster: &ClusterName) -> String {
 
 fn why_it_goes(head: &Fleet, after: &App, cluster: &ClusterName) -> String {
     match head.clusters.get(cluster) {
-        None => "the cluster is no longer in Git: what runs there is left as it is".to_owned(),
+        None => "the cluster is no longer in Git: its objects stay".to_owned(),
         Some(known) if known.state == ClusterState::Removed => "the cluster is being removed".to_owned(),
         Some(known) => match after.blocking_taint(&known.taints, TaintEffect::NoExecute) {
-            Some(taint) => format!("the taint {taint} keeps it away"),
+            Some(taint) => format!("the taint {taint} excludes the app"),
             None => placement_location(after, cluster),
         },
     }

@@ -39,11 +39,11 @@ impl AppRemoval {
         }
         let waits = |why: &str| RemovalOutcome::WaitsForApproval(why.to_owned());
         match () {
-            () if object.id.deletes_contents() => {
-                waits(&format!("what is in a {} goes with it", object.id.kind))
+            () if object.id.deletes_contents() => waits("its contents would be deleted with it"),
+            () if ObjectId::deletes_volume_claims(&body) => {
+                waits("its volume claims would be deleted with it")
             }
-            () if ObjectId::deletes_volume_claims(&body) => waits("its volume claims go with it"),
-            () if self.is_placed_nowhere => waits("the app is on no cluster any more"),
+            () if self.is_placed_nowhere => waits("the app is placed on no cluster"),
             () => RemovalOutcome::Deleted,
         }
     }

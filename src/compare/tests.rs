@@ -320,17 +320,17 @@ fn deleted_objects_have_an_outcome() {
             (
                 "PersistentVolumeClaim shop/data".to_owned(),
                 ObjectChangeAction::Delete,
-                waits("what is in a PersistentVolumeClaim goes with it")
+                waits("its contents would be deleted with it")
             ),
             (
                 "StatefulSet shop/db".to_owned(),
                 ObjectChangeAction::Delete,
-                waits("its volume claims go with it")
+                waits("its volume claims would be deleted with it")
             ),
             (
                 "ConfigMap shop/kept".to_owned(),
                 ObjectChangeAction::Orphan,
-                Some(RemovalOutcome::Kept("tutti.dev/prune says keep".to_owned()))
+                Some(RemovalOutcome::Kept("tutti.dev/prune is keep".to_owned()))
             ),
         ]
     );
@@ -385,7 +385,7 @@ fn placement_changes_have_a_reason() {
     let change = &plan.apps.iter().find(|app| *app.app.name == *"pay").expect("pay").placement[0];
     assert_eq!(
         (change.kind, change.why.as_str()),
-        (PlacementTransition::Goes, "the taint down:NoExecute keeps it away")
+        (PlacementTransition::Goes, "the taint down:NoExecute excludes the app")
     );
 }
 

@@ -170,7 +170,8 @@ impl ControllerState {
         *verdict = match result {
             Ok(denial) => DeleteVerdict::Judged(denial),
             Err(error) => {
-                tracing::warn!(cluster = %candidate.cluster, %error, "not read, so whether a policy denies its delete is not known");
+                tracing::warn!(cluster = %candidate.cluster, %error, "failed to read the object: its delete \
+                    waits until the policies can be evaluated");
                 DeleteVerdict::Failed { again: Instant::now() + READ_RETRY_DELAY }
             }
         };

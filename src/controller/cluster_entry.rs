@@ -507,7 +507,8 @@ impl ClusterEntry {
                 self.remove_object(&id)
             }
             WatchChange::Disconnected(error) => {
-                tracing::debug!(cluster = %self.cluster.name, %kind, error, "a watch broke; it is taken up again");
+                tracing::debug!(cluster = %self.cluster.name, %kind, error, "a watch ended with an error; it \
+                    is started again");
                 watch.error = Some(error);
                 // The last complete list is too old to rely on.
                 if watch.is_listed && watch.listing_since.is_some_and(|since| since.elapsed() >= LIST_TIMEOUT)

@@ -16,18 +16,18 @@ impl ControllerState {
         let is_current = self.head == self.rendered_head && entry.is_whole();
         if left == 0 && is_current {
             let stays = if staying > 0 {
-                format!("{} left on purpose, ", count_noun(staying, "object"))
+                format!("{} kept on purpose, ", count_noun(staying, "object"))
             } else {
                 String::new()
             };
-            return ("Removed", format!("{stays}nothing else is there any more: its file may go"));
+            return ("Removed", format!("{stays}no other object remains: delete its file"));
         }
         let waiting: Vec<&CandidateDecision> =
             waiting().filter(|it| it.reason != StepReason::Unmanaged).collect();
         let detail = match waiting.first() {
             Some(first) if is_current => {
                 format!(
-                    "{} to go, {} of them wait: {}",
+                    "{} to delete, {} of them wait: {}",
                     count_noun(left, "object"),
                     waiting.len(),
                     first.reason

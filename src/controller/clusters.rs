@@ -173,7 +173,8 @@ impl ControllerState {
             }
             ClusterNews::Down { detail, attempts, lasting } => {
                 if entry.connection_state == ConnectionState::Ready || attempts == 1 {
-                    tracing::info!(cluster = %name, detail, "the cluster does not answer; the others go on");
+                    tracing::info!(cluster = %name, detail, "the cluster does not answer; the other clusters \
+                        are not affected");
                 }
                 let was_offline = matches!(entry.connection_state, ConnectionState::Offline { .. });
                 entry.connection_state = ConnectionState::Offline { detail, attempts, lasting };

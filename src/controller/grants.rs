@@ -87,7 +87,7 @@ fn read_secret_file(folder: Option<&Path>, path: &str) -> Result<SecretString, S
     }
     // Checked before the open, because a FIFO blocks until it has a writer.
     if !real.metadata().map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::other("it is no regular file")));
+        return Err(unreadable(io::Error::other("it is not a regular file")));
     }
     let mut text = String::new();
     let opened = File::open(&real).map_err(unreadable)?;
@@ -157,8 +157,8 @@ mod tests {
         check(&grants, of(&absolute), Ok("xxx")).await;
         check(&grants, of("largest"), Ok(&"x".repeat(MAX_FILE_BYTES as usize))).await;
         check(&grants, of("large"), Err("more than 65536 bytes")).await;
-        check(&grants, of("fifo"), Err("no regular file")).await;
-        check(&grants, of("..data"), Err("no regular file")).await;
+        check(&grants, of("fifo"), Err("not a regular file")).await;
+        check(&grants, of("..data"), Err("not a regular file")).await;
         check(&grants, of("absent"), Err("No such file")).await;
         for path in [
             "out",

@@ -40,7 +40,7 @@ impl KubeconfigWatch {
             .await;
             match self.client.is_outdated(&self.link).await {
                 Ok(true) => {
-                    tracing::info!(%cluster, "its kubeconfig is another one by now: connecting anew");
+                    tracing::info!(%cluster, "the kubeconfig of the cluster has changed: reconnecting");
                     return;
                 }
                 Ok(false) => {}

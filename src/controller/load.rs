@@ -224,7 +224,7 @@ async fn older_name_holders(
                     Arc::make_mut(&mut holders).insert(scope, file);
                 }
             }
-            Err(error) => tracing::warn!(%error, "who held a name first is not known"),
+            Err(error) => tracing::warn!(%error, "the first owner of a name is not known"),
         }
     }
     holders

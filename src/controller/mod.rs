@@ -252,7 +252,8 @@ async fn drain(state: &mut ControllerState, events: &mut mpsc::Receiver<Event>) 
         tokio::select! {
             Some(event) = events.recv() => state.handle(event),
             () = tokio::time::sleep_until(give_up) => {
-                tracing::warn!("requests are still under way after {STOP_GRACE_PERIOD:?}; they are left to the cluster");
+                tracing::warn!("requests are still under way after {STOP_GRACE_PERIOD:?}; this process does \
+                                not wait for their results");
                 return;
             }
         }

@@ -39,7 +39,8 @@ impl NonFastForward {
             tracing::warn!(
                 revision = said.short(),
                 head = head.map(Revision::short),
-                "the branch does not go on from its last commit; it is believed when it stays so for a minute"
+                "non-fast-forward: the branch no longer contains the last commit; tutti applies the new head \
+                 if it stays for a minute"
             );
         }
         self.0.get_or_insert(now);

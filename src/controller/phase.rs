@@ -55,7 +55,7 @@ impl ControllerState {
         }
         if entry.is_undecided {
             let unseen = cluster.watch_error().filter(|_| !cluster.is_complete());
-            return (TargetPhase::Pending, unseen.unwrap_or_else(|| "reading what runs here".to_owned()));
+            return (TargetPhase::Pending, unseen.unwrap_or_else(|| "reading the live objects".to_owned()));
         }
         let Some(plan) = &entry.plan else {
             let observing = || cluster.watch_error().unwrap_or_else(|| "observing".to_owned());
@@ -160,7 +160,7 @@ impl ControllerState {
     /// The text of a workload, with a note while its cause is searched: a missing cause does not mean that there is none.
     fn with_search_note(&self, id: &Target, workload: &ObjectId, words: String) -> String {
         if self.searches.is_pending(id, workload, Instant::now()) {
-            return format!("{words}; cause still to come");
+            return format!("{words}; its cause is not read yet");
         }
         words
     }
@@ -194,7 +194,7 @@ fn repeated_drift(entry: &TargetEntry, plan: &Plan) -> Option<String> {
         status_text::count_noun(times as usize, "time")
     };
     Some(format!(
-        "{}: put back {times}, and changed again each time; tried again after pauses of up to 5 minutes",
+        "{}: put back {times}, and changed again each time; retried after delays of up to 5 minutes",
         step.object
     ))
 }

@@ -85,7 +85,7 @@ impl ControllerState {
                 if known.is_some() && error.is_unavailable() {
                     tracing::warn!(
                         %error,
-                        "the token of the forge cannot be read again; the one from before is used"
+                        "the token of the forge cannot be read again; the previous one is used"
                     );
                 } else {
                     tracing::error!(%error, %at, "commit statuses are not written");
@@ -351,12 +351,13 @@ impl PostedStatusReader {
             match self.forge.statuses(revision).await {
                 Ok(statuses) => break statuses,
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, "the forge does not say what was posted before; asked again");
+                    tracing::warn!(%error, "failed to read the commit statuses that were posted before; \
+                                            retrying");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(MAX_RECALL_DELAY);
                 }
                 Err(error) => {
-                    tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
+                    tracing::debug!(%error, revision = revision.short(), "nothing is known about this commit");
                     return None;
                 }
             }

@@ -446,7 +446,8 @@ impl ControllerState {
         self.is_overview_outdated |= !elsewhere.is_empty();
         for (candidate, other) in elsewhere {
             let text = format!(
-                "cluster {other} shows the same object and wants it: both lead to one server, so one of their files may go"
+                "cluster {other} shows the same object and renders it: both Cluster files lead to one \
+                 server; delete one of them"
             );
             self.prune.refused(&candidate, text, now);
         }

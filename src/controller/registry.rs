@@ -184,7 +184,7 @@ impl RegistryWatch {
     async fn report_unavailable(&self, detail: &str, problem: impl FnOnce() -> String) {
         let was_heard = self.latest.borrow().as_ref().is_some_and(|said| said.problem.is_none());
         if was_heard {
-            tracing::warn!(detail, "the cluster registry does not answer; what it said last holds");
+            tracing::warn!(detail, "the cluster registry does not answer; its last answer stays in use");
         } else {
             self.publish(unread_registry(problem())).await;
         }

@@ -469,10 +469,7 @@ impl AppEntry {
             return Err(MissingCommit::Gone(format!("commit {} does not have it", revision.short())));
         };
         if !is_empty && previous.is_none_or(|previous| previous.content != held.content.digest) {
-            return Err(MissingCommit::Gone(format!(
-                "commit {} renders something else by now",
-                revision.short()
-            )));
+            return Err(MissingCommit::Gone(format!("commit {} renders differently now", revision.short())));
         }
         let hold = hold.filter(|_| matches!(unit.render_state, UnitRenderState::Head { .. }));
         let wave = facts.map_or(0, |facts| facts.wave);

@@ -13,9 +13,7 @@ pub enum SecretError {
     File { path: String, problem: std::io::Error },
     #[error("failed to read the secret in {0}: it is empty")]
     Empty(String),
-    #[error(
-        "failed to read the secret in the {what}: it is not handed out to the config repository (help: {flag})"
-    )]
+    #[error("failed to read the secret in the {what}: the config repository may not use it (help: {flag})")]
     Withheld { what: String, flag: String },
     #[error("{0}")]
     Home(#[from] HomeError),

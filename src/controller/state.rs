@@ -281,7 +281,7 @@ impl ControllerState {
             tracing::warn!(
                 error = error.message,
                 help = error.help,
-                "the config repository could not be read; what runs goes on"
+                "failed to read the config repository; the last commit stays in effect"
             );
         }
         self.load_error = Some(error);

@@ -251,7 +251,8 @@ impl ClusterSupervisor {
                             // a moment.
                             let is_refused = matches!(error, Error::Denied { .. });
                             if is_refused && client.is_outdated(&self.link).await.unwrap_or(false) {
-                                tracing::info!(cluster = %self.cluster, "it refuses us, and its kubeconfig is another one by now: connecting anew");
+                                tracing::info!(cluster = %self.cluster, "the cluster denied the login, and \
+                                    its kubeconfig has changed: reconnecting");
                                 self.report_kubeconfig_change(epoch, kept).await?;
                                 return Ok(0);
                             }
@@ -306,7 +307,7 @@ impl ClusterSupervisor {
         let found = match connected.client.discover().await {
             Ok(found) => found,
             Err(error) => {
-                tracing::debug!(cluster = %self.cluster, %error, "what it serves is asked again");
+                tracing::debug!(cluster = %self.cluster, %error, "failed to read the served kinds");
                 return Ok(false);
             }
         };
@@ -353,7 +354,7 @@ impl ClusterSupervisor {
             }
             // The next regular inventory is soon enough.
             Err(error) => {
-                tracing::debug!(cluster = %self.cluster, %error, "what is ours could not be looked for again");
+                tracing::debug!(cluster = %self.cluster, %error, "failed to list the objects of tutti");
                 Ok(true)
             }
         }
@@ -385,7 +386,7 @@ impl ClusterSupervisor {
                 self.send_news(epoch, ClusterNews::InventoryTaken(InventoryResult::from(found))).await
             }
             Err(error) => {
-                tracing::debug!(cluster = %self.cluster, %error, "kinds that could not be listed are asked for again");
+                tracing::debug!(cluster = %self.cluster, %error, "failed again to list some kinds");
                 Ok(())
             }
         }
@@ -410,7 +411,7 @@ fn log_hidden_kinds(cluster: &ClusterName, hidden: &[(GroupVersionKind, Error)])
     for (kind, error) in down {
         tracing::warn!(
             %cluster, %kind, %error,
-            "a kind cannot be listed: what is ours there is neither seen nor pruned"
+            "a kind cannot be listed: objects of tutti of this kind are neither seen nor pruned"
         );
     }
     if !denied.is_empty() {
@@ -418,9 +419,9 @@ fn log_hidden_kinds(cluster: &ClusterName, hidden: &[(GroupVersionKind, Error)])
         kinds.sort();
         tracing::warn!(
             %cluster, kinds = kinds.len(),
-            "we may not list some kinds: if something of ours is left there, it is neither seen nor pruned"
+            "tutti may not list some kinds: its objects of these kinds are neither seen nor pruned"
         );
-        tracing::debug!(%cluster, kinds = kinds.join(", "), "they may not be listed");
+        tracing::debug!(%cluster, kinds = kinds.join(", "), "kinds that may not be listed");
     }
 }
 

@@ -89,7 +89,8 @@ impl ControllerState {
                         if cluster.record_apply(&kind, *object, name, ignores, before, &mut self.interner) {
                             tracing::warn!(
                                 cluster = %target.cluster, app = %target.app, object = %receipt.object,
-                                "put back, and the cluster keeps other values: something changes what is applied"
+                                "applied again, but the cluster keeps other values: a webhook or controller \
+                                 changes them"
                             );
                         }
                     }
@@ -158,7 +159,7 @@ impl ControllerState {
                 for object in entry.applied(rendered, applied, now) {
                     tracing::warn!(
                         cluster = %target.cluster, app = %target.app, %object,
-                        "somebody changes it again each time that it is put back: it is put back ever more seldom"
+                        "another field manager changes the object after each apply: the retry delay grows"
                     );
                 }
             }
@@ -190,7 +191,7 @@ impl ControllerState {
             }
             match receipt.result {
                 Ok(StepOutcome::Deleted | StepOutcome::AlreadyGone) => {
-                    tracing::info!(%cluster, %app, %object, action = "delete", commit, "deleted, to be created anew");
+                    tracing::info!(%cluster, %app, %object, action = "delete", commit, "deleted, to be created again");
                 }
                 Ok(StepOutcome::Applied(_)) => {
                     let action = step.map_or(PlanAction::Configure, |step| step.action);
@@ -265,7 +266,7 @@ impl ControllerState {
                 }
                 self.prune.refused(
                     candidate,
-                    "it changed meanwhile, looked at again".to_owned(),
+                    "it changed meanwhile and is read again".to_owned(),
                     Instant::now(),
                 );
             }
@@ -304,14 +305,17 @@ fn help_text(error: &Error, step: Option<&PlanStep>, app: &AppId) -> &'static st
     let Some(step) = step.filter(|step| step.action != PlanAction::Adopt) else { return "" };
     match error {
         Error::NamespaceMissing { namespace, .. } if *namespace == *app.namespace => {
-            "; `createNamespace: true` in the app (or in `defaults` of tutti.yaml) makes it, and so does a manifest of kind Project"
+            "; `createNamespace: true` in the app (or in `defaults` of tutti.yaml) creates it, and so does a \
+             manifest of kind Project"
         }
         Error::NamespaceMissing { .. } => {
-            "; a manifest of kind Project makes it, or a Namespace among the objects of an app"
+            "; create it with a manifest of kind Project, or with a Namespace among the objects of an app"
         }
-        Error::Conflict { .. } if !step.force => "; `force: true` in the app takes what others set",
+        Error::Conflict { .. } if !step.force => {
+            "; `force: true` in the app takes the fields that others set"
+        }
         Error::Immutable { object, .. } if !step.may_replace && !object.deletes_contents() => {
-            "; `replace: true` in the app deletes it and creates it anew"
+            "; `replace: true` in the app deletes it and creates it again"
         }
         _ => "",
     }

@@ -24,7 +24,8 @@ impl ControllerState {
             if entry.cluster.state == ClusterState::Removed {
                 let objects = self.remaining_objects(entry);
                 if objects > 0 {
-                    tracing::warn!(cluster = %name, objects, "its file went before it was empty; what is there stays");
+                    tracing::warn!(cluster = %name, objects, "its file was removed while it still had \
+                        objects; they stay");
                 }
                 continue;
             }
@@ -62,7 +63,7 @@ impl ControllerState {
 
 fn unregistered_message(dropped: &UnregisteredCluster) -> String {
     match &dropped.removed_by {
-        Some(by) => format!("{} took its file away; its objects are left as they are", by.short()),
-        None => "no ConfigMap registers it any more; its objects are left as they are".to_owned(),
+        Some(by) => format!("{} removed its file; its objects stay", by.short()),
+        None => "no ConfigMap registers it any more; its objects stay".to_owned(),
     }
 }

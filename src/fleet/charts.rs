@@ -105,7 +105,7 @@ pub fn chart_in_folder(
     };
     match (version, chart_field(&chart, "version")) {
         (Some(wanted), Some(own)) if own != wanted => {
-            let message = format!("{} is version {own}, and {wanted} is wanted", chart.origin);
+            let message = format!("{} has version {own}, and not {wanted}", chart.origin);
             let help = "a folder of this repository has one version: change chartVersion, or leave it out";
             Err(ChartFailure::new(ChartFailureKind::Missing, message).help(help))
         }

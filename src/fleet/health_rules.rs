@@ -9,7 +9,7 @@ use crate::health::{Expressions, HealthRules, RuleBody, RuleMistake, RulePart, R
 use crate::manifest::health_rule::{self, FOLDER, HealthRule};
 use crate::manifest::read::ReadContext;
 use crate::manifest::yaml;
-use crate::model::{CelExpression, Diagnostic, DiagnosticScope, Location, Snapshot};
+use crate::model::{CelExpression, Diagnostic, DiagnosticScope, Location, Snapshot, UNREADABLE_HELP};
 
 const CORE_FOLDER: &str = "core";
 /// In bytes of script, for all rules together. A compiled rule takes up to twenty times that in memory, and all rules are
@@ -96,9 +96,7 @@ fn classify_path(path: &str) -> HealthFileKind<'_> {
     };
     match (group, kind) {
         // A rule's message is public, so a rule must not read a Secret.
-        (CORE_FOLDER, "Secret") => {
-            HealthFileKind::Mistake("a Secret has no health, and nothing may look into it")
-        }
+        (CORE_FOLDER, "Secret") => HealthFileKind::Mistake("a Secret has no health, and no rule may read it"),
         (group, _) if group != CORE_FOLDER && !group.contains('.') && !DOTLESS_GROUPS.contains(&group) => {
             HealthFileKind::Mistake(
                 "the folder is named as the API group is, for example example.com, or core",
@@ -112,7 +110,7 @@ fn classify_path(path: &str) -> HealthFileKind<'_> {
 const DOTLESS_GROUPS: [&str; 5] = ["apps", "autoscaling", "batch", "extensions", "policy"];
 
 fn path_error(path: &str, why: &str) -> Diagnostic {
-    let message = format!("{path} is no health rule");
+    let message = format!("{path} is not a health rule");
     Diagnostic::error(codes::NOT_A_HEALTH_RULE, message, DiagnosticScope::File(path.to_owned()))
         .at(Location::new(path, 1, 1))
         .help(why)
@@ -144,7 +142,7 @@ fn read_rule(
             format!("{path} {}", snapshot.why_unreadable(path)),
             scope(path),
         );
-        mistakes.push(error.at(Location::new(path, 1, 1)));
+        mistakes.push(error.at(Location::new(path, 1, 1)).help(UNREADABLE_HELP));
         return (RuleBody::Rejected, None);
     };
     if path.ends_with(".lua") {
@@ -209,7 +207,8 @@ fn rule_error(
         Some(expression) => (
             format!("`{name}` cannot be used: {}", mistake.message),
             location_in_text(&expression.location, mistake.line, mistake.column, snapshot),
-            "an expression in CEL, as in admission policies: the fields of the object stand at its top, as status.phase",
+            "an expression in CEL, as in admission policies: the fields of the object are at its top, as \
+             status.phase",
         ),
         None => (
             format!("the script cannot be used: {}", mistake.message),
@@ -279,19 +278,19 @@ mod tests {
         let (yaml, lua) = (rule("  current: 'true'\n"), "return nil");
         check(
             &[("health/Database.yaml", &yaml)],
-            &["health/Database.yaml:1:1 E2082 health/Database.yaml is no health rule"],
+            &["health/Database.yaml:1:1 E2082 health/Database.yaml is not a health rule"],
         );
         check(
             &[("health/exmaple/X.yaml", &yaml)],
-            &["health/exmaple/X.yaml:1:1 E2082 health/exmaple/X.yaml is no health rule"],
+            &["health/exmaple/X.yaml:1:1 E2082 health/exmaple/X.yaml is not a health rule"],
         );
         check(
             &[("health/a.b/C/wealth.lua", lua)],
-            &["health/a.b/C/wealth.lua:1:1 E2082 health/a.b/C/wealth.lua is no health rule"],
+            &["health/a.b/C/wealth.lua:1:1 E2082 health/a.b/C/wealth.lua is not a health rule"],
         );
         check(
             &[("health/core/Secret.yaml", &yaml)],
-            &["health/core/Secret.yaml:1:1 E2082 health/core/Secret.yaml is no health rule"],
+            &["health/core/Secret.yaml:1:1 E2082 health/core/Secret.yaml is not a health rule"],
         );
         check(
             &[("health/a.b/C.yaml", &yaml), ("health/a.b/C/health.lua", lua)],
@@ -299,7 +298,7 @@ mod tests {
         );
         check(
             &[("health/a.b/C.yaml", "apiVersion: v1\nkind: ConfigMap\n")],
-            &["health/a.b/C.yaml:2:1 E1110 health/ holds health rules, and this is none"],
+            &["health/a.b/C.yaml:2:1 E1110 health/ holds health rules, and this is not one"],
         );
         check(&[("health/a.b/C.yaml", "")], &["health/a.b/C.yaml:1:1 E2082 a health rule is one document"]);
     }

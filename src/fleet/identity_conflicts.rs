@@ -175,7 +175,7 @@ fn reject_duplicate_projects(manifests: &mut Manifests, before: &IdentityOwners)
             let error =
                 Diagnostic::error(codes::NAMESPACE_TWICE, message, DiagnosticScope::App((*id).clone()))
                     .at((*place).clone())
-                    .help("this one is not used: give it another namespace, or make one of the two")
+                    .help("this one is not used: give it another namespace, or merge the two")
                     .related(rank.2.clone(), "the one that is used");
             found.push(error);
             refused.insert((*id).clone());

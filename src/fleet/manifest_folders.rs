@@ -34,10 +34,10 @@ pub fn misplaced_manifests(fleet: &Fleet) -> Vec<Diagnostic> {
     let warn = |found: &ManifestPlacement<'_>| {
         let (home, file) = (found.expected_path.as_ref()?, &found.place.file);
         let folder = home.rfind('/').map_or(&**home, |slash| &home[..=slash]);
-        let message = format!("{} stands in {file}, and not in {folder}", found.title);
+        let message = format!("{} is in {file}, and not in {folder}", found.title);
         let help = match in_file.get(&**file) {
             Some(1) => format!("git mv {file} {home}"),
-            _ => format!("move this document to {home}: other manifests stand in {file}, too"),
+            _ => format!("move this document to {home}: other manifests are in {file}, too"),
         };
         let warning = Diagnostic::warning(codes::MISPLACED, message, DiagnosticScope::File(file.clone()));
         Some(warning.at(found.place.clone()).help(help))
@@ -155,7 +155,7 @@ mod tests {
         let both = [&*cluster, &*project].join("---\n");
         check(
             &[("clusters/all.yaml", &both)],
-            &["move this document to projects/shop.yaml: other manifests stand in clusters/all.yaml, too"],
+            &["move this document to projects/shop.yaml: other manifests are in clusters/all.yaml, too"],
         );
         let files = [("clusters/web.yaml", &*web), ("clusters/o.txt", "a")];
         check(&files, &["git mv clusters/web.yaml apps/web/app.yaml"]);

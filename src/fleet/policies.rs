@@ -133,7 +133,7 @@ fn unknown_policy_error(
     policies: &[AdmissionPolicy],
 ) -> Diagnostic {
     let known: Vec<&str> = policies.iter().map(|it| it.policy.name.as_str()).collect();
-    let message = format!("binding {} is of policy {policy}, which is not there", binding.name);
+    let message = format!("binding {} is of policy {policy}, which does not exist", binding.name);
     let help = match known.len() {
         0 => "put the ValidatingAdmissionPolicy into policies/".to_owned(),
         _ => suggest(policy, &known, &known),
@@ -193,7 +193,7 @@ fn find_params<'a>(
         Some(object) => Ok(BindingParams::Found(Some(object.value.clone()))),
         None if reference.is_required => {
             let message = format!("there is no {kind} {} of {api_version} below policies/", reference.name);
-            let help = "params of a policy stand below policies/, or parameterNotFoundAction is Allow";
+            let help = "params of a policy are below policies/, or parameterNotFoundAction is Allow";
             Err(Box::new(error(&reference.location, message, help)))
         }
         None => Ok(BindingParams::Missing(reference)),
@@ -367,7 +367,7 @@ spec:
         let check = |documents: &[&str], expected: &[&str]| assert_eq!(told(&fleet(documents)), expected);
         let deny = binding("deny", "  validationActions: [Deny]\n");
         check(&[POLICY], &["3 E2143 policy least has no binding, so it does nothing"]);
-        check(&[&deny], &["5 E2143 binding deny is of policy least, which is not there"]);
+        check(&[&deny], &["5 E2143 binding deny is of policy least, which does not exist"]);
         let with =
             |params: &str| binding("deny", &format!("  validationActions: [Deny]\n  paramRef: {params}\n"));
         let own = POLICY

@@ -89,7 +89,8 @@ pub fn waiting_app_errors(
                 (error.location.as_ref(), format!("the project of its namespace {namespace} has mistakes"))
             }
             (None, Some(place)) if !known.contains(namespace) => {
-                let why = format!("what cannot be read may be the project of its namespace {namespace}");
+                let why =
+                    format!("a file that cannot be read may be the project of its namespace {namespace}");
                 (Some(place), why)
             }
             _ => return None,
@@ -97,9 +98,9 @@ pub fn waiting_app_errors(
         let message = format!("{} waits: {why}", app.title());
         let held = Diagnostic::error(codes::PROJECT_BROKEN, message, DiagnosticScope::App(app.id.clone()))
             .at(app.location.clone())
-            .help("mend the project: where its apps run and what they may do is not known until then");
+            .help("fix the project: until then its placement and its limits are not known");
         Some(match place {
-            Some(place) => held.related(place.clone(), "what is wrong with it"),
+            Some(place) => held.related(place.clone(), "the mistake"),
             None => held,
         })
     };

@@ -25,7 +25,10 @@ pub fn add_registered_clusters(manifests: &mut Manifests, snapshot: &Snapshot) -
             DiagnosticScope::File(file.to_owned()),
         )
         .in_path("spec.clusterRegistry")
-        .help("clusters of files go on, and nothing is deleted; it is asked again and again");
+        .help(
+            "clusters from files are still reconciled, but nothing is deleted; tutti retries until the \
+               registry answers",
+        );
         mistake.location.clone_from(&instance.location);
         found.push(mistake);
     }
@@ -40,7 +43,7 @@ pub fn add_registered_clusters(manifests: &mut Manifests, snapshot: &Snapshot) -
             found.push(
                 Diagnostic::error(codes::REGISTERED_WITHOUT_KUBECONFIG, message, scope)
                     .at(location.clone())
-                    .help("add the key, or take away the label that makes it a cluster"),
+                    .help("add the key, or remove the label that makes it a cluster"),
             );
         }
         manifests.clusters.push(registered_cluster(registry, one, location));

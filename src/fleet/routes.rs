@@ -24,7 +24,7 @@ pub fn attach_routes(manifests: &mut Manifests) -> Vec<Diagnostic> {
             (Some(app), None) => Arc::make_mut(app).routes.push(manifest.route),
             (first, _) => {
                 let which = if first.is_some() { "several apps" } else { "no app" };
-                let message = format!("Route {} fits {which}", manifest.route.name);
+                let message = format!("Route {} belongs to {which}", manifest.route.name);
                 let error = Diagnostic::error(
                     codes::ROUTE_WITHOUT_APP,
                     message,

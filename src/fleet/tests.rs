@@ -135,10 +135,7 @@ fn replicas_must_match_the_sum() {
     );
     check(
         &[("a.yaml", &set)],
-        &[(
-            "E2011",
-            "replicas-mismatch: AppSet default/set wants 5 replicas, its podSets come to 4 at a.yaml:5",
-        )],
+        &[("E2011", "AppSet default/set has 5 replicas, but its podSets add up to 4 at a.yaml:5")],
     );
 }
 
@@ -267,7 +264,7 @@ fn apps_wait_while_their_project_is_unknown() {
 
     let placed = in_shop("placed", ", placement: {clusters: {names: [bj]}}");
     let files = [("projects/a.yaml", "kind: [\n"), ("b.yaml", &web), ("c.yaml", &placed)];
-    let waits = "what cannot be read may be the project of its namespace shop";
+    let waits = "a file that cannot be read may be the project of its namespace shop";
     let (web_waits, placed_waits) =
         (format!("Component shop/web waits: {waits}"), format!("Component shop/placed waits: {waits}"));
     check(&files, &[("E2053", &web_waits), ("E2053", &placed_waits), ("E1102", "projects/a.yaml")]);
@@ -467,11 +464,14 @@ fn route_needs_an_app_and_existing_rings() {
     let web = component("web", ", routes: [{host: a.io, rings: {prod: {host: b.io}}}]");
     check(&[("a.yaml", &web)], &[("E2003", "route web of Component default/web names ring prod")]);
     let lost = route("lost", "host: a.io");
-    check(&[("r/r.yaml", &lost), ("a.yaml", &component("web", ""))], &[("E2062", "Route lost fits no app")]);
+    check(
+        &[("r/r.yaml", &lost), ("a.yaml", &component("web", ""))],
+        &[("E2062", "Route lost belongs to no app")],
+    );
     let (web, pay) = (component("web", ""), component("pay", ""));
     check(
         &[("a.yaml", &web), ("b.yaml", &pay), ("r.yaml", &lost)],
-        &[("E2062", "Route lost fits several apps")],
+        &[("E2062", "Route lost belongs to several apps")],
     );
     check(&[("a.yaml", &web), ("b.yaml", &pay), ("r.yaml", &route("r", "host: a.io, app: pay"))], &[]);
 }

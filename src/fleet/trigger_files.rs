@@ -43,14 +43,11 @@ pub fn find_app<'a>(name: &str, apps: impl IntoIterator<Item = &'a AppId>) -> Re
 pub fn pin_path(app: &App, ring: &str) -> Result<String, (String, String)> {
     let help = || format!("put its manifest into a folder of its own: apps/{}/app.yaml", app.id.name);
     if !NameRule::Label.fits(ring) {
-        return Err((format!("{ring:?} is no name of a ring"), "write a ring of rings.yaml".to_owned()));
+        return Err((format!("{ring:?} is not the name of a ring"), "write a ring of rings.yaml".to_owned()));
     }
     match app.folder().split('/').collect::<Vec<_>>().as_slice() {
         ["apps", folder, ""] if !folder.is_empty() => Ok(format!("{}pins/{ring}.yaml", app.folder())),
-        _ => Err((
-            format!("{} stands in {}, where it can have no pins", app.title(), app.location.file),
-            help(),
-        )),
+        _ => Err((format!("{} is in {}, where it can have no pins", app.title(), app.location.file), help())),
     }
 }
 
@@ -69,7 +66,7 @@ pub fn writable_file(
     let is_yaml = named.ends_with(".yaml") || named.ends_with(".yml");
     if named.len() > MAX_PATH_BYTES || !named.split('/').all(is_plain) || !is_yaml {
         return refused(
-            "is no path of a YAML file in the folder of the app",
+            "is not the path of a YAML file in the folder of the app",
             "write it from there, with letters, digits, `-`, `_` and `.`, such as app.yaml or layer/values.yaml",
         );
     }
@@ -77,7 +74,7 @@ pub fn writable_file(
     // `apps/` itself contains the folders of all other apps.
     if !folder.starts_with("apps/") || folder == "apps/" {
         return Err((
-            format!("would stand in {folder:?}, and triggers write below apps/ alone"),
+            format!("would be in {folder:?}, and triggers write below apps/ alone"),
             format!("put the manifest of the app into apps/{}/", app.id.name),
         ));
     }
@@ -94,7 +91,7 @@ pub fn writable_file(
     if let Some(kind) = privileged_kind(&path, text) {
         return Err((
             format!("has a manifest of kind {kind} in it, which no trigger writes"),
-            "put what the trigger writes into a file of its own".to_owned(),
+            "put the field that the trigger writes into a separate file".to_owned(),
         ));
     }
     Ok(path)

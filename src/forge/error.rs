@@ -47,9 +47,9 @@ pub enum Error {
     UnknownCommit { url: String, step: &'static str, repository: String, commit: String },
     #[error("failed to {step}: {url} cannot be reached ({message})")]
     Unreachable { url: String, step: &'static str, message: String },
-    #[error("failed to {step}: {url} asks for fewer requests")]
+    #[error("failed to {step}: {url} refuses it because of a rate limit")]
     RateLimited { url: String, step: &'static str, retry_after: Option<Duration> },
-    #[error("failed to {step} at {url}: it is in conflict with what is there ({message})")]
+    #[error("failed to {step} at {url}: it conflicts with the current state ({message})")]
     Conflict { url: String, step: &'static str, message: String },
     #[error("failed to {step} at {url}: its head is no longer {head} ({message})")]
     HeadMoved { url: String, step: &'static str, head: String, message: String },
@@ -101,11 +101,16 @@ impl Error {
                 "check the token's scopes (write:repository, write:issue, read:user) and its user's rights"
             }
             ForgeErrorKind::RepositoryNotFound => "check the name, and that the token's user may write to it",
-            ForgeErrorKind::UnknownCommit => "is this the repository that the commit was read from?",
+            ForgeErrorKind::UnknownCommit => {
+                "check that spec.forge names the repository that the commit was read from"
+            }
             ForgeErrorKind::Unreachable => "check the address, the network and the proxy",
-            ForgeErrorKind::Conflict | ForgeErrorKind::HeadMoved => "read it again, and decide anew",
-            ForgeErrorKind::NotMergeable => "look at its page at the forge, which says what is missing",
-            ForgeErrorKind::RateLimited | ForgeErrorKind::Server => return None,
+            ForgeErrorKind::Conflict | ForgeErrorKind::HeadMoved => {
+                "the forge changed meanwhile: read the current state, then try again"
+            }
+            ForgeErrorKind::NotMergeable => "open its page at the forge: it shows what is missing",
+            ForgeErrorKind::RateLimited => "wait, or raise the rate limit of the forge for this token",
+            ForgeErrorKind::Server => "read the log of the forge, then try again",
         })
     }
 }

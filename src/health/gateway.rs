@@ -28,7 +28,7 @@ pub fn health(object: &Value, kind: &str) -> Health {
             waiting_for(object, items(object, "/status/conditions"), "class", RequiredCondition::Accepted)
         }
         route if route.ends_with("Route") => {
-            of_each(object, "/status/parents", "parentRef", "no gateway has taken the route yet")
+            of_each(object, "/status/parents", "parentRef", "no gateway has accepted the route yet")
         }
         // The target of a policy may come later; then the status shows it.
         policy if policy.ends_with("Policy") && !items(object, "/status/ancestors").is_empty() => {

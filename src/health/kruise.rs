@@ -40,7 +40,7 @@ impl KruisePods {
             return Some(format!("{updated}/{to_update} pods updated"));
         }
         if total > wanted {
-            return Some(format!("{} still to go", pluralize(total - wanted, "surplus pod")));
+            return Some(format!("{} pending termination", pluralize(total - wanted, "surplus pod")));
         }
         if ready < wanted {
             return Some(format!("{ready}/{wanted} pods ready"));

@@ -46,7 +46,7 @@ pub fn canary(object: &Value) -> Health {
             Health::new(HealthStatus::Failed, words)
         }
         "Terminating" | "Terminated" => Health::new(HealthStatus::Terminating, phase.to_owned()),
-        "" => Health::new(HealthStatus::InProgress, "Flagger has not seen it yet".to_owned()),
+        "" => Health::new(HealthStatus::InProgress, "Flagger has not processed it yet".to_owned()),
         phase => Health::new(HealthStatus::InProgress, sentence(phase)),
     }
 }

@@ -22,10 +22,16 @@ impl ReplicaCounts {
             return Some(format!("{updated}/{wanted} {noun}s updated"));
         }
         if total > updated {
-            return Some(format!("{} still to go", pluralize(total - updated, &format!("old {noun}"))));
+            return Some(format!(
+                "{} pending termination",
+                pluralize(total - updated, &format!("old {noun}"))
+            ));
         }
         if total > wanted {
-            return Some(format!("{} still to go", pluralize(total - wanted, &format!("surplus {noun}"))));
+            return Some(format!(
+                "{} pending termination",
+                pluralize(total - wanted, &format!("surplus {noun}"))
+            ));
         }
         if ready < wanted {
             return Some(format!("{ready}/{wanted} {noun}s ready"));
@@ -108,7 +114,7 @@ pub fn stateful_set(object: &Value) -> Health {
     }
     if replicas.total > wanted {
         let surplus = pluralize(replicas.total - wanted, "surplus replica");
-        return Health::new(HealthStatus::InProgress, format!("{surplus} still to go"));
+        return Health::new(HealthStatus::InProgress, format!("{surplus} pending termination"));
     }
     if updated < to_update {
         return Health::new(HealthStatus::InProgress, format!("{updated}/{to_update} replicas updated"));

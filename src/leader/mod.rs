@@ -113,7 +113,7 @@ impl Leadership {
     pub async fn withdraw(mut self) {
         self.withdrawn.cancel();
         if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "the lease was not given back");
+            tracing::error!(%error, "failed to release the lease");
         }
     }
 }
@@ -214,7 +214,7 @@ impl ElectionProcess {
         Err(HomeError::Failed {
             action: "write",
             what: format!("the Lease {}", self.candidate.lease),
-            detail: "others write it all the time".to_owned(),
+            detail: "other processes write it too often".to_owned(),
             is_transient: true,
         })
     }
@@ -292,7 +292,7 @@ impl ElectionProcess {
                     "the lease is not renewed: nothing is written when its term is over"
                 ),
                 false => {
-                    tracing::warn!(error = last_error, "the lease of the leader cannot be read or taken")
+                    tracing::warn!(error = last_error, "failed to read or take the lease of the leader")
                 }
             }
             self.last_error = Some(last_error);

@@ -12,7 +12,7 @@ use super::yaml::{self, YamlDocument};
 use super::{CONVERSIONS, Manifests, PinManifest, PlainObject, codes, find};
 use crate::model::{
     Approval, Cluster, ClusterName, Diagnostic, DiagnosticScope, Digest, GroupVersionKind, InstanceDefaults,
-    Location, RolloutApproval, Snapshot, size_problem,
+    Location, RolloutApproval, Snapshot, UNREADABLE_HELP, size_problem,
 };
 
 /// A document that is a manifest of tutti.
@@ -243,9 +243,11 @@ fn read_file<'a>(
         // Links are reported together.
         if let Some(file) = snapshot.files.get(path).filter(|file| !file.is_link()) {
             let message = format!("the file {path} {}", snapshot.why_unreadable(path));
-            manifests
-                .diagnostics
-                .push(Diagnostic::error(codes::UNREADABLE, message, scope()).at(location.clone()));
+            manifests.diagnostics.push(
+                Diagnostic::error(codes::UNREADABLE, message, scope())
+                    .at(location.clone())
+                    .help(UNREADABLE_HELP),
+            );
             manifests.record_unreadable(
                 &location,
                 unreadable::possible_kinds_in_text(&String::from_utf8_lossy(&file.content), &[]),
@@ -290,7 +292,7 @@ fn read_file<'a>(
         let mistake =
             Diagnostic::error(codes::NOT_A_MANIFEST, format!("there is no manifest in {path}"), scope())
                 .at(Location::new(path, 1, 1))
-                .help("delete the file if what it held is wanted no longer");
+                .help("delete the file if its content is no longer needed");
         manifests.diagnostics.push(mistake);
     }
     // A `---` that was forgotten makes two documents one, in which keys stand twice.

@@ -86,7 +86,7 @@ impl IgnoredFiles {
             };
             let first = files.first().copied().unwrap_or_default();
             let message = format!("the pattern {pattern:?} leaves out the manifest {first}{more}");
-            let help = "narrow the pattern; to remove what a manifest says, delete the file";
+            let help = "narrow the pattern; to remove a manifest, delete its file";
             // Below `apps/` only apps are affected, which may be new.
             let is_of_apps = files.iter().all(|file| unreadable::is_below_apps(file));
             let scope = if is_of_apps {

@@ -248,13 +248,13 @@ spec:
             "E1201 5:65 spec.podSpec.template.specs: unknown field `specs` in `spec.podSpec.template`",
             "E1204 6:42 spec.updateStrategy.upgradeType[1]: `upgradeType` names no group \"gren\"",
             "E1210 6:48 spec.updateStrategy.upgradeType[2]: `upgradeType` names the group canary twice",
-            "E1210 6:80 spec.updateStrategy.canaryClusters[2]: the name `a` stands twice",
+            "E1210 6:80 spec.updateStrategy.canaryClusters[2]: the name `a` is given twice",
             "E1290 6:84 spec.updateStrategy.priorityStrategy: `spec.updateStrategy.priorityStrategy` is not supported yet",
             "E1203 6:129 spec.updateStrategy.needWaitingForConfirm: `needWaitingForConfirm` must be a boolean (true or false), not the number 1",
             "E1203 10:38 spec.clusterTopology.clusters[0].podSets[0].version: `version` must be a text, not the number 1.10",
-            "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` stands twice",
+            "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` is given twice",
             "E1206 10:112 spec.clusterTopology.clusters[0].podSets[1].nodeSelectorTerm.matchExpressions[0]: the operator Exists wants no values",
-            "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` stands twice",
+            "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` is given twice",
             "E1206 12:55 spec.clusterTopology.clusters[1].podSets[0].rawValues: `rawValues` has a mistake in its line 1: a map was expected (the text \"z\")",
             "E1202 13:9 spec.clusterTopology.clusters[2].name: `name` is missing",
             "E1206 13:39 spec.clusterTopology.clusters[2].podSets[0].replicas: `replicas` cannot be \"110%\"",
@@ -281,8 +281,8 @@ fn chart_may_replace_topology_by_placement() {
     check_mistakes(
         &app_set("  placement: {clusters: {}}\n  replicas: 2\n  clusterTopology: {clusters: []}"),
         &[
-            "E1206 7:13 spec.replicas: `replicas` stands beside `placement.clusters`",
-            "E1206 8:20 spec.clusterTopology: `clusterTopology` stands beside `placement.clusters`",
+            "E1206 7:13 spec.replicas: `replicas` cannot be used with `placement.clusters`",
+            "E1206 8:20 spec.clusterTopology: `clusterTopology` cannot be used with `placement.clusters`",
         ],
     );
     check_mistakes(
@@ -293,7 +293,8 @@ fn chart_may_replace_topology_by_placement() {
         &app_set("  placement: {clusters: {nams: [bj1]}}\n  updateStrategy: {canaryClusters: [bj1]}"),
         &[
             "E1201 6:26 spec.placement.clusters.nams: unknown field `nams` in `spec.placement.clusters`",
-            "E1206 7:36 spec.updateStrategy.canaryClusters: `canaryClusters` stands beside `placement.clusters`",
+            "E1206 7:36 spec.updateStrategy.canaryClusters: `canaryClusters` cannot be used with \
+             `placement.clusters`",
         ],
     );
 }
@@ -375,9 +376,11 @@ spec:
             "E1290 5:17 spec.forge.type: `spec.forge.type: github` is not supported yet",
             "E1207 5:30 spec.forge.url: `spec.forge.url` has credentials in it",
             "E1206 5:61 spec.forge.repository: \"config\" is not a repository of a forge",
-            "E1207 5:90 spec.forge.credentials.token: `spec.forge.credentials.token` is a value where a reference is wanted",
+            "E1207 5:90 spec.forge.credentials.token: `spec.forge.credentials.token` is a value, but it must \
+             be a reference",
             "E1206 6:47 spec.receivers[0].secrets: more than two secrets",
-            "E1207 6:56 spec.receivers[0].secrets[0].value: `spec.receivers[0].secrets[0].value` is a value where a reference is wanted",
+            "E1207 6:56 spec.receivers[0].secrets[0].value: `spec.receivers[0].secrets[0].value` is a value, \
+             but it must be a reference",
             "E1202 6:66 spec.receivers[0].secrets[1].secret.namespace: `namespace` is missing",
             "E1202 6:66 spec.receivers[0].secrets[1].secret.key: `key` is missing",
             "E1208 6:86 spec.receivers[0].secrets[2]: a reference has exactly one of `env`, `file` and `secret`",
@@ -480,7 +483,7 @@ fn registries() {
         &instance("{configMaps: {matchLabels: {}, key: a/b}}"),
         &[
             "E1206 5:47 spec.clusterRegistry.configMaps.matchLabels: `matchLabels` selects every ConfigMap",
-            "E1206 5:56 spec.clusterRegistry.configMaps.key: \"a/b\" is no key of a Secret or ConfigMap",
+            "E1206 5:56 spec.clusterRegistry.configMaps.key: \"a/b\" is not a key of a Secret or ConfigMap",
         ],
     );
     check_mistakes(&instance("{}"), &["E1202 5:3 spec.clusterRegistry.configMaps: `configMaps` is missing"]);
@@ -524,7 +527,7 @@ fn rings() {
     check_mistakes(
         &wrong,
         &[
-            "E1210 4:83 spec.rings[1].name: the name `test` stands twice",
+            "E1210 4:83 spec.rings[1].name: the name `test` is given twice",
             "E1201 4:100 spec.rings[1].clusters.ring: unknown field `ring` in `spec.rings[1].clusters`",
             "E1201 4:113 spec.rings[1].gates: unknown field `gates` in `spec.rings[1]`",
         ],
@@ -543,7 +546,7 @@ fn objects() {
         &text.replace("[objects/*.yaml, ../shared/a.yaml.j2]", "[../../x, 'a[', /etc]"),
         &[
             "E1209 4:52 spec.files[1]: \"a[\" is not a pattern: unclosed character class; missing ']'",
-            "E1209 4:58 spec.files[2]: the pattern \"/etc\" is no path relative to this manifest",
+            "E1209 4:58 spec.files[2]: the pattern \"/etc\" is not a path relative to this manifest",
         ],
     );
     let of = |pattern: &str, count: usize| {

@@ -72,7 +72,7 @@ impl Manifests {
             };
             let message = format!("{path} {}", snapshot.why_unreadable(path));
             let error = Diagnostic::error(codes::UNREADABLE, message, scope).at(place.clone());
-            self.diagnostics.push(error.help("put what it names in its place"));
+            self.diagnostics.push(error.help("replace the link by the file or folder that it names"));
             let folder = kinds::policy::FOLDER;
             if path.starts_with(folder) || path == folder.trim_end_matches('/') {
                 self.policies.push(Arc::new(Policy::unreadable(path, place.clone())));

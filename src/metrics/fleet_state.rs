@@ -89,7 +89,7 @@ impl FleetState {
                 family.encode_family(&[(label, *value)])?.encode_gauge(&number(count))?;
             }
         }
-        let help = "Objects that somebody changed, and that are not put back yet or only reported.";
+        let help = "Objects with drift that is not corrected yet, or is only reported.";
         gauge(encoder, "tutti_drift_objects", help, None)?.encode_gauge(&number(self.drifted))
     }
 }

@@ -131,10 +131,10 @@ impl Default for Metrics {
 
         let mut registry = Registry::default();
         registry.register("tutti_build_info", "The version of this process; always 1", build);
-        registry.register("tutti_apply", "Writes to clusters by what became of them", writes.clone());
+        registry.register("tutti_apply", "Writes to clusters by result", writes.clone());
         registry.register(
             "tutti_webhook_deliveries",
-            "Webhook deliveries by receiver and what became of them",
+            "Webhook deliveries by receiver and result",
             deliveries.clone(),
         );
         registry.register(
@@ -144,18 +144,18 @@ impl Default for Metrics {
         );
         registry.register(
             "tutti_notifications",
-            "Messages to people by service and what became of them",
+            "Messages to people by service and result",
             notifications.clone(),
         );
         registry.register_with_unit(
             "tutti_render",
-            "Time to render a revision, or what a cluster changed of it",
+            "Time to render a revision, or the part of it that a cluster changed",
             Unit::Seconds,
             renders.clone(),
         );
         registry.register_with_unit(
             "tutti_commit_to_converged",
-            "Time from the moment in which this process saw a commit until all its targets are well",
+            "Time from the moment in which this process saw a commit until all its targets are healthy",
             Unit::Seconds,
             converged.clone(),
         );

@@ -100,7 +100,7 @@ pub enum ApprovalQuery {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForgePeople {
     pub logins: BTreeSet<String>,
-    /// A commit of which the forge does not know who wrote it: it may be anybody.
+    /// A commit of which the forge does not name the author of it: it may be anybody.
     pub unknown_author: Option<Revision>,
 }
 
@@ -173,7 +173,7 @@ impl fmt::Display for UnmetApprovalRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lack {
             ApprovalShortfall::BrokenRule => write!(f, "rule {}: {}", self.rule, self.lack)?,
-            _ => write!(f, "rule {} asks for {}: {}", self.rule, self.requirement(), self.lack)?,
+            _ => write!(f, "rule {} requires {}: {}", self.rule, self.requirement(), self.lack)?,
         }
         self.reason.iter().try_for_each(|reason| write!(f, " ({reason})"))
     }
@@ -193,7 +193,7 @@ impl fmt::Display for ApprovalShortfall {
             Self::None => f.write_str("there is none"),
             Self::NotReadYet(None) => f.write_str("its reviews are not read yet"),
             Self::NotReadYet(Some(because)) => write!(f, "its reviews are not read yet: {because}"),
-            Self::Unknown(because) => write!(f, "who agreed is not known: {because}"),
+            Self::Unknown(because) => write!(f, "its approvals are not known: {because}"),
             Self::Authors { by, authors } => {
                 let authors = authors.join(", ");
                 match by.is_empty() {
@@ -201,10 +201,10 @@ impl fmt::Display for ApprovalShortfall {
                     false => write!(f, "{} approved it, {authors} wrote the change", by.join(", ")),
                 }
             }
-            Self::TooFew(by) if by.is_empty() => f.write_str("nobody who counts has approved it"),
+            Self::TooFew(by) if by.is_empty() => f.write_str("none of its approvers has approved it"),
             Self::TooFew(by) => write!(f, "only {} approved it", by.join(", ")),
             Self::UnknownAuthor(commit) => {
-                write!(f, "the forge does not know who wrote {}", commit.short())
+                write!(f, "the forge does not name the author of {}", commit.short())
             }
             Self::BrokenRule => f.write_str("its manifest has a mistake, no approval is enough"),
         }

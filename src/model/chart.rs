@@ -272,11 +272,11 @@ pub struct NoCharts;
 
 impl ChartProvider for NoCharts {
     fn chart(&self, source: &ChartSource) -> Result<Arc<Chart>, ChartFailure> {
-        Err(ChartFailure::new(ChartFailureKind::NoRenderer, format!("nothing here fetches {source}")))
+        Err(ChartFailure::new(ChartFailureKind::NoRenderer, format!("this process cannot fetch {source}")))
     }
 
     fn render(&self, _: &ChartRequest, _: RenderWait<'_>) -> Result<Arc<ChartOutput>, ChartFailure> {
-        Err(ChartFailure::new(ChartFailureKind::NoRenderer, "nothing here renders charts"))
+        Err(ChartFailure::new(ChartFailureKind::NoRenderer, "this process cannot render charts"))
     }
 
     fn template_workers(&self) -> Option<&dyn TemplateWorkers> {

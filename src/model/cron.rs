@@ -24,11 +24,11 @@ pub struct CronSchedule {
 pub enum CronError {
     #[error("a schedule has five fields, not {0}")]
     Fields(usize),
-    #[error("{part:?} is no {field}: it has {least} to {most}")]
+    #[error("{part:?} is not a valid {field}: it must be from {least} to {most}")]
     Value { part: String, field: &'static str, least: u32, most: u32 },
     #[error("{0:?} ends before it begins")]
     Range(String),
-    #[error("no day is ever of this schedule")]
+    #[error("no date matches this schedule")]
     Never,
 }
 
@@ -192,7 +192,7 @@ mod tests {
             ("*/0 0 * * *", "\"*/0\" is no minute: it has 0 to 59"),
             ("*/99999999999 0 * * *", "\"*/99999999999\" is no minute: it has 0 to 59"),
             ("0 0 * * Fri-Mon", "\"Fri-Mon\" ends before it begins"),
-            ("0 0 30 2 *", "no day is ever of this schedule"),
+            ("0 0 30 2 *", "no date matches this schedule"),
         ] {
             let error = CronSchedule::parse(schedule).expect_err("a mistake");
             assert_eq!(error.to_string(), expected, "{schedule}");

@@ -71,8 +71,8 @@ impl ForeignAnnotation {
         match self.meaning {
             AnnotationMeaning::Keep => Some("`tutti.dev/prune: keep`"),
             AnnotationMeaning::Replace => Some("`tutti.dev/replace: \"true\"`"),
-            AnnotationMeaning::HookBefore => Some("a hook that comes before the others"),
-            AnnotationMeaning::HookAfter => Some("a hook that comes after the others"),
+            AnnotationMeaning::HookBefore => Some("a hook that runs before the other objects"),
+            AnnotationMeaning::HookAfter => Some("a hook that runs after the other objects"),
             AnnotationMeaning::HelmHook => Some("a hook, as in a chart"),
             AnnotationMeaning::HookWithOthers
             | AnnotationMeaning::HookNever
@@ -85,26 +85,26 @@ impl ForeignAnnotation {
     pub fn effect(&self) -> &'static str {
         match self.meaning {
             AnnotationMeaning::HookWithOthers => {
-                "it comes with the others; a Job or Pod that changes is deleted and created anew"
+                "it is applied with the other objects; a Job or Pod that changes is deleted and created again"
             }
-            AnnotationMeaning::HookNever => "it is left out, as nothing runs at that moment here",
+            AnnotationMeaning::HookNever => "it is not applied, because tutti has no hooks of this type",
             AnnotationMeaning::Unsupported(effect, _) => effect,
-            _ => "it means nothing here",
+            _ => "it has no effect",
         }
     }
 
     pub fn help(&self) -> &'static str {
         match self.meaning {
             AnnotationMeaning::Keep | AnnotationMeaning::Replace => {
-                "the annotation tutti.dev/… on the object says the same, and wins over it"
+                "the annotation tutti.dev/… on the object has the same effect and takes precedence"
             }
             AnnotationMeaning::HookBefore | AnnotationMeaning::HookAfter | AnnotationMeaning::HelmHook => {
-                "Jobs and Pods run at each change of the app; `tutti.dev/chart-hooks` on the app says otherwise"
+                "Jobs and Pods run at each change of the app; `tutti.dev/chart-hooks` on the app changes this"
             }
             AnnotationMeaning::HookNever => "take it out of the app, or run it yourself",
             AnnotationMeaning::Unsupported(_, help) => help,
             AnnotationMeaning::HookWithOthers | AnnotationMeaning::Unknown => {
-                "remove the mark if it is not needed by another tool"
+                "remove the annotation if no other tool needs it"
             }
         }
     }
@@ -149,13 +149,13 @@ fn read_hooks(object: &Value, read: &mut impl FnMut(&'static str, &str, Option<A
     let types: Vec<&str> = options(object, ARGO_HOOK).collect();
     let policies = |key, read: &mut dyn FnMut(&'static str, &str, Option<AnnotationMeaning>)| {
         if let Some(policy) = annotation(object, key) {
-            let effect = "it is ignored: what has run stays until the next release is healthy";
+            let effect = "it is ignored: a finished hook stays until the next release is healthy";
             read(
                 key,
                 policy,
                 Some(AnnotationMeaning::Unsupported(
                     effect,
-                    "remove the mark; the next release takes it away",
+                    "remove the annotation; the next release deletes the hook",
                 )),
             );
         }
@@ -196,15 +196,15 @@ fn sync_option(option: &str) -> Option<AnnotationMeaning> {
             "`tutti.dev/prune: keep` keeps it",
         ),
         "Replace=true" | "ServerSideApply=false" => AnnotationMeaning::Unsupported(
-            "it is applied by server-side apply all the same",
-            "`tutti.dev/replace: \"true\"` deletes it and creates it anew when a field cannot be changed",
+            "it has no effect: tutti always uses server-side apply",
+            "`tutti.dev/replace: \"true\"` deletes it and creates it again when a field cannot be changed",
         ),
         "Validate=false" => AnnotationMeaning::Unsupported(
-            "the server checks it all the same",
+            "it has no effect: the server always validates objects",
             "write the object as its schema wants it",
         ),
         "PruneLast=true" => AnnotationMeaning::Unsupported(
-            "what is no longer rendered goes in the reverse of the order in which it came",
+            "it has no effect: objects are deleted in the reverse order of their apply",
             "`tutti.dev/sync-wave` changes that order",
         ),
         // Options that tutti always applies, and disabled options.
@@ -243,12 +243,12 @@ fn flux_meaning(key: &str, value: &str) -> Option<AnnotationMeaning> {
         FLUX_PRUNE if is("disabled") => Some(AnnotationMeaning::Keep),
         FLUX_FORCE if is("enabled") => Some(AnnotationMeaning::Replace),
         FLUX_RECONCILE if is("disabled") => {
-            Some(held("it is applied and held to what Git says all the same"))
+            Some(held("it has no effect: the object is applied, and drift is corrected"))
         }
         FLUX_SSA if is("IfNotPresent") => {
-            Some(held("it is held to what Git says, also when it is there already"))
+            Some(held("it has no effect: drift is corrected, also when the object exists already"))
         }
-        FLUX_SSA if is("Ignore") => Some(held("it is applied all the same")),
+        FLUX_SSA if is("Ignore") => Some(held("it has no effect: the object is applied")),
         _ => None,
     }
 }
@@ -256,11 +256,11 @@ fn flux_meaning(key: &str, value: &str) -> Option<AnnotationMeaning> {
 /// The annotation that keeps an object when it is no longer rendered, as a text. Our own annotation overrides foreign ones.
 pub fn keep_reason(object: &Value) -> Option<String> {
     if let Some(own) = annotation(object, PRUNE) {
-        return (own == "keep").then(|| format!("{PRUNE} says {own}"));
+        return (own == "keep").then(|| format!("{PRUNE} is {own}"));
     }
     let is_keep = |mark: &ForeignAnnotation| mark.meaning == AnnotationMeaning::Keep;
     let mark = foreign_annotations(object, true).into_iter().find(is_keep)?;
-    Some(format!("{} says {}", mark.key, mark.value))
+    Some(format!("{} is {}", mark.key, mark.value))
 }
 
 fn annotation<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
@@ -349,9 +349,9 @@ mod tests {
             assert_eq!(keep_reason(&object).as_deref(), expected, "{object}");
         };
         check(json!({}), None);
-        check(json!({"annotations": {PRUNE: "keep"}}), Some("tutti.dev/prune says keep"));
+        check(json!({"annotations": {PRUNE: "keep"}}), Some("tutti.dev/prune is keep"));
         check(json!({"annotations": {PRUNE: "delete", HELM_POLICY: "keep"}}), None);
-        check(json!({"annotations": {HELM_POLICY: "keep"}}), Some("helm.sh/resource-policy says keep"));
+        check(json!({"annotations": {HELM_POLICY: "keep"}}), Some("helm.sh/resource-policy is keep"));
         let by_flux = Some("kustomize.toolkit.fluxcd.io/prune says disabled");
         check(json!({"labels": {FLUX_PRUNE: "disabled"}}), by_flux);
         check(json!({"annotations": {FLUX_PRUNE: "enabled"}, "labels": {FLUX_PRUNE: "disabled"}}), by_flux);

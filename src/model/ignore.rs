@@ -87,14 +87,14 @@ impl FieldPathStep {
         match text.split_once('=') {
             _ if text.is_empty() => Err("a name in it is empty".to_owned()),
             None if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Err(format!("{text} is a place in a list, which says nothing of what stands there"))
+                Err(format!("{text} is an index of a list, which does not identify an item"))
             }
             None => Ok(Self::Field(plain(text))),
             Some(("", value)) => Ok(Self::Value(plain(value))),
             Some(_) => {
                 let pairs = text.split(',').map(|pair| match pair.split_once('=') {
                     Some((key, value)) if !key.is_empty() => Ok((plain(key), plain(value))),
-                    _ => Err(format!("{text:?} does not say key=value")),
+                    _ => Err(format!("{text:?} is not of the form key=value")),
                 });
                 pairs.collect::<Result<_, _>>().map(Self::Item)
             }
@@ -171,8 +171,8 @@ mod tests {
             ("spec", "it does not begin with `/`"),
             ("/spec//a", "a name in it is empty"),
             ("/", "a name in it is empty"),
-            ("/spec/containers/0", "0 is a place in a list, which says nothing of what stands there"),
-            ("/spec/ports/port=80,tcp", "\"port=80,tcp\" does not say key=value"),
+            ("/spec/containers/0", "0 is an index of a list, which does not identify an item"),
+            ("/spec/ports/port=80,tcp", "\"port=80,tcp\" is not of the form key=value"),
         ] {
             assert_eq!(FieldPath::parse(text), Err(why.to_owned()));
         }

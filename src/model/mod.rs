@@ -124,7 +124,7 @@ pub use secret_masking::{EncryptedValues, is_secret_kind, mask_both, mask_change
 pub use secret_values::SecretValues;
 pub use selector::{ClusterFacts, ClusterSelector, LabelOperator, LabelRequirement, LabelSelector};
 pub use size::size_in_memory;
-pub use snapshot::{PathHistory, Snapshot, SnapshotFile, SnapshotFileChange, size_problem};
+pub use snapshot::{PathHistory, Snapshot, SnapshotFile, SnapshotFileChange, UNREADABLE_HELP, size_problem};
 pub use sync_wave::{InvalidSyncWave, SyncWave};
 pub use taint::{Taint, TaintEffect, Toleration};
 pub use target_selector::{SelectorLocations, TargetSelector};

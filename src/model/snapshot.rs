@@ -19,6 +19,10 @@ const UNREADABLE_PREFIX: &[u8] = b"\xff\xffunreadable: ";
 /// What is wrong with a symbolic link, to follow its name.
 const LINK_PROBLEM: &str = "is a symbolic link, and links are not followed";
 
+/// How to make a file readable, whatever is wrong with it.
+pub const UNREADABLE_HELP: &str =
+    "save it as UTF-8 text, split it if it is too large, and replace a link by the file that it names";
+
 /// What is wrong with a file of `size` bytes, to follow its name.
 pub fn size_problem(size: usize, limit: usize) -> String {
     format!("has {size} bytes, more than the limit of {limit}")

@@ -152,7 +152,7 @@ impl PayloadTemplate {
         }
         let rest = &text[at..];
         if let Some(other) = ["{%", "{#", "}}"].iter().find_map(|mark| rest.find(mark)) {
-            return Err(mistake(at + other, "only `{{ … }}` is known here"));
+            return Err(mistake(at + other, "only `{{ … }}` is supported"));
         }
         parts.push(PayloadTemplatePart::Text(rest.to_owned()));
         parts.retain(|part| *part != PayloadTemplatePart::Text(String::new()));
@@ -198,7 +198,7 @@ fn parse_expression(text: &str) -> Result<PayloadTemplatePart, String> {
     let mut pieces = split_filters(text)?.into_iter();
     let path = pieces.next().unwrap_or_default();
     let path = PayloadPath::parse(path.trim())
-        .ok_or_else(|| format!("`{}` is no path of a payload, such as build.ref", path.trim()))?;
+        .ok_or_else(|| format!("`{}` is not a path of a payload, such as build.ref", path.trim()))?;
     let filters = pieces.map(|piece| PayloadFilter::parse(piece.trim())).collect::<Result<_, _>>()?;
     Ok(PayloadTemplatePart::Value { path, filters })
 }
@@ -296,11 +296,11 @@ mod tests {
             assert_eq!((mistake.offset, mistake.message.as_str()), (at, message), "{template}");
         };
         check("ä{{ repo", 1, "`{{` without its `}}`");
-        check("x{% for a in b %}", 1, "only `{{ … }}` is known here");
-        check("{{ a }} }}", 8, "only `{{ … }}` is known here");
-        check("{{ }}", 0, "`` is no path of a payload, such as build.ref");
-        check("{{ a() }}", 0, "`a()` is no path of a payload, such as build.ref");
-        check("{{ a.b['c'] }}", 0, "`a.b['c']` is no path of a payload, such as build.ref");
+        check("x{% for a in b %}", 1, "only `{{ … }}` is supported");
+        check("{{ a }} }}", 8, "only `{{ … }}` is supported");
+        check("{{ }}", 0, "`` is not a path of a payload, such as build.ref");
+        check("{{ a() }}", 0, "`a()` is not a path of a payload, such as build.ref");
+        check("{{ a.b['c'] }}", 0, "`a.b['c']` is not a path of a payload, such as build.ref");
         check("{{ a | upper }}", 0, "unknown filter `upper`; there are strip_ref and default('…')");
         check("{{ a | default(b) }}", 0, "unknown filter `default(b)`; there are strip_ref and default('…')");
         check("{{ a | default('b }}", 0, "a quote is not closed");

@@ -88,7 +88,8 @@ impl RouteHistory {
     pub fn open(folder: Option<&Path>, route: &str, first_look: RouteStart) -> Self {
         let path = folder.map(|folder| folder.join(format!("{route}.json")));
         let content = path.as_ref().map_or(Ok(None), |path| read(path)).unwrap_or_else(|error| {
-            tracing::warn!(route, %error, "what a route of notifications has told cannot be read: it begins anew");
+            tracing::warn!(route, %error, "failed to read the history of a notification route: the route \
+                                           starts with an empty one");
             if let Some(path) = &path {
                 let _ = fs::rename(path, path.with_extension("json.unreadable"));
             }

@@ -263,7 +263,7 @@ impl RouteWorker {
 
     fn failed(&mut self, route: &str, due: &[DueMessage], why: &str, after: Option<Duration>) {
         if self.is_new_error(why) {
-            tracing::warn!(route, error = why, "a notification waits");
+            tracing::warn!(route, error = why, "a notification was not sent and waits for a retry");
         }
         self.failed = due.last().map(|due| due.thread.clone());
         self.pause(after);
@@ -276,7 +276,7 @@ impl RouteWorker {
             SecretError::NotSet(variable) => {
                 tracing::info!("route {route} is off: the environment variable {variable} is not set");
             }
-            why => tracing::warn!(route, error = %why, "a notification waits"),
+            why => tracing::warn!(route, error = %why, "a notification was not sent and waits for a retry"),
         }
     }
 
@@ -316,7 +316,8 @@ impl RouteWorker {
             Err(error) => Err(error),
         };
         if let Err(error) = saved {
-            tracing::warn!(%error, "what was told cannot be kept: after a restart it may be told once more");
+            tracing::warn!(%error, "failed to save the history of a notification route: after a restart it \
+                                    may send messages again");
         }
     }
 

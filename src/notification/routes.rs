@@ -85,7 +85,7 @@ pub async fn run(settings: NotificationSettings, mut inputs: NotificationInputs)
         let client = match send::client() {
             Ok(client) => client,
             Err(error) => {
-                tracing::error!(error, "no notifications are sent: the HTTP client cannot be made");
+                tracing::error!(error, "no notifications are sent: the HTTP client cannot be created");
                 return;
             }
         };

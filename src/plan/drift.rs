@@ -28,12 +28,12 @@ impl Drift {
 
     pub fn words(self) -> &'static str {
         match self {
-            Self::Disowned => "our fields are nobody's any more",
-            Self::FieldsTaken => "somebody else set fields of ours",
-            Self::ValuesChanged => "values of ours were changed",
-            Self::Scaled => "somebody scaled it",
-            Self::NotCovered => "not known to hold all that was applied",
-            Self::Written => "somebody else wrote it",
+            Self::Disowned => "the applied fields have no field manager",
+            Self::FieldsTaken => "another field manager set applied fields",
+            Self::ValuesChanged => "applied values were changed",
+            Self::Scaled => "it was scaled by another client",
+            Self::NotCovered => "some applied fields may be missing",
+            Self::Written => "it was changed by another client",
         }
     }
 }

@@ -277,42 +277,46 @@ impl fmt::Display for StepReason {
             Self::New => f.write_str("new"),
             Self::Same => f.write_str("as rendered"),
             Self::HashChanged { from, to } => write!(f, "rendered {}, applied {}", to.short(), from.short()),
-            Self::HashMissing => f.write_str("its hash annotation is gone"),
-            Self::LabelsMissing => f.write_str("our label is gone from it"),
+            Self::HashMissing => f.write_str("its hash annotation is missing"),
+            Self::LabelsMissing => f.write_str("its label tutti.dev/managed-by is missing"),
             Self::Drifted { drift, fields } => write_drift(*drift, fields, f),
             Self::DriftReported { drift, fields } => {
                 write_drift(*drift, fields, f)?;
                 f.write_str("; the app only reports drift")
             }
-            Self::Overruled => f.write_str("the cluster keeps other values than were applied: something changes them as they are written"),
+            Self::Overruled => f.write_str(
+                "the cluster keeps other values than the applied ones: a webhook or controller changes them",
+            ),
             Self::TransferredFrom { app } => write!(f, "taken over from app {app}"),
             Self::Adopted(effect) => write_effect(effect, f),
-            Self::AskedLately => f.write_str("whether it is still what was applied is asked once a minute"),
-            Self::InstallationOver => f.write_str("the installation is over, which is noted on it"),
+            Self::AskedLately => f.write_str("its drift is checked once a minute"),
+            Self::InstallationOver => {
+                f.write_str("the installation is complete, and its annotation is updated")
+            }
             Self::OnlyOnce => f.write_str("an install hook: the app is already installed here"),
             Self::OnlyLater => f.write_str("a hook of upgrades, and this is the first release here"),
             Self::WaitsForHook { hook, because, .. } => write!(f, "waits for hook {hook}: {because}"),
             Self::WaitsForRelease { object, because, .. } => {
-                write!(f, "comes when {object} is healthy: {because}")
+                write!(f, "waits until {object} is healthy: {because}")
             }
             Self::WaitsForSyncWave { wave, object, because, .. } => {
-                write!(f, "comes when {object} of sync wave {wave} is healthy: {because}")
+                write!(f, "waits until {object} of sync wave {wave} is healthy: {because}")
             }
             Self::Terminating => f.write_str("it is being deleted"),
             Self::NamespaceTerminating { namespace } => {
                 write!(f, "namespace {namespace} is being deleted")
             }
             Self::NamespacePending { namespace, app } => {
-                write!(f, "namespace {namespace} is not there yet, app {app} creates it")
+                write!(f, "namespace {namespace} does not exist yet, app {app} creates it")
             }
             Self::DefinitionPending { kind, app } => {
                 write!(f, "{kind} is not served yet, app {app} defines it")
             }
             Self::KindPending { kind } => {
-                write!(f, "{kind} is not served yet, an earlier sync wave may bring it")
+                write!(f, "{kind} is not served yet, an earlier sync wave may define it")
             }
-            Self::NotLookedUp => f.write_str("not known yet whether it is there"),
-            Self::ObservationIncomplete => f.write_str("the cluster has not been read whole yet"),
+            Self::NotLookedUp => f.write_str("the live object is not read yet"),
+            Self::ObservationIncomplete => f.write_str("the cluster is not fully read yet"),
             Self::OwnerNotRendered { app } => {
                 write!(f, "app {app} applied it last and could not be rendered")
             }
@@ -325,16 +329,16 @@ impl fmt::Display for StepReason {
             Self::ScopeMismatch { kind, namespaced: true } => write!(f, "{kind} needs a namespace"),
             Self::ScopeMismatch { kind, namespaced: false } => write!(f, "{kind} has no namespace"),
             Self::NotOurs { managers } if managers.is_empty() => {
-                f.write_str("it is there and not ours; `adopt: true` in the app takes it over")
+                f.write_str("it exists, but tutti does not manage it; `adopt: true` in the app takes it over")
             }
             Self::NotOurs { managers } => write!(
                 f,
-                "it is there and not ours, managed by {}; `adopt: true` in the app takes it over",
+                "it exists, but tutti does not manage it (managed by {}); `adopt: true` in the app takes it over",
                 CommaList(managers)
             ),
             Self::CannotAdopt { why } => write!(f, "it cannot be taken over: {why}"),
             Self::Replaced { fields } => {
-                write!(f, "deleted and created anew, as {} cannot change", CommaList(fields))
+                write!(f, "deleted and created again, because {} cannot change", CommaList(fields))
             }
             Self::CannotReplace { fields, why } => {
                 write!(f, "{} cannot change, and it is not replaced: {why}", CommaList(fields))
@@ -346,40 +350,46 @@ impl fmt::Display for StepReason {
             }
             Self::Unmanaged => f.write_str("the app is unmanaged"),
             Self::KeptOut { taint } => {
-                write!(f, "the app does not tolerate the taint {taint} of the cluster, and is not there yet")
+                write!(
+                    f,
+                    "the app does not tolerate the taint {taint} of the cluster, and has no objects there yet"
+                )
             }
             Self::Held { by, would, because } => write!(f, "{by}, would {would}: {because}"),
-            Self::KeepAnnotation => f.write_str("no longer rendered, its annotation says keep"),
+            Self::KeepAnnotation => f.write_str("no longer rendered, kept by an annotation"),
             Self::PruneNever => f.write_str("no longer rendered, the app never prunes"),
             Self::Released { approval } => {
-                write!(f, "no longer rendered, stays and is no longer managed, as {approval} says")
+                write!(f, "no longer rendered, orphaned by {approval}")
             }
             Self::NoLongerRendered => f.write_str("no longer rendered"),
             Self::Approved { approval } => write!(f, "no longer rendered, approved by {approval}"),
             Self::WaitsForHealth { on, because } => {
-                f.write_str("no longer rendered, goes when its app is healthy")?;
+                f.write_str("no longer rendered, deleted when its app is healthy")?;
                 on.iter().try_for_each(|cluster| write!(f, " on {cluster}"))?;
                 because.iter().try_for_each(|because| write!(f, ": {because}"))
             }
             Self::WaitsForCluster { cluster } => {
-                write!(f, "{cluster} does not answer, goes when it is back")
+                write!(f, "{cluster} does not answer, deleted when it answers again")
             }
             Self::WaitsForContents { object: ContainedObject { object, is_wanted: true }, others: 0 } => {
-                write!(f, "no longer rendered, stays while {object} is wanted in it")
+                write!(f, "no longer rendered, kept while {object} in it is rendered")
             }
             Self::WaitsForContents { object: ContainedObject { object, is_wanted: true }, others } => {
                 write!(
                     f,
-                    "no longer rendered, stays while {object} is wanted in it; {others} more are wanted or still there"
+                    "no longer rendered, kept while {object} in it is rendered; {others} more are rendered \
+                     or still there"
                 )
             }
             Self::WaitsForContents { object: ContainedObject { object, .. }, others: 0 } => {
-                write!(f, "no longer rendered, goes after {object}, which is in it")
+                write!(f, "no longer rendered, deleted after {object}, which it contains")
             }
             Self::WaitsForContents { object: ContainedObject { object, .. }, others } => {
-                write!(f, "no longer rendered, goes after {object} and {others} more, which are in it")
+                write!(f, "no longer rendered, deleted after {object} and {others} more, which it contains")
             }
-            Self::WaitsForRollout => f.write_str("no longer rendered, goes when the rollout of its app is over"),
+            Self::WaitsForRollout => {
+                f.write_str("no longer rendered, deleted when the rollout of its app is over")
+            }
             Self::FleetInvalid => f.write_str("nothing is deleted while the config repository has errors"),
             Self::OverCap { pending, cap, digest } if pending <= cap => {
                 write!(f, "was over the cap before, waits for approval {}", digest.short())
@@ -414,7 +424,7 @@ fn write_effect(effect: &AdoptionEffect, f: &mut fmt::Formatter<'_>) -> fmt::Res
         write!(f, " from {}", CommaList(&effect.from))?;
     }
     match effect.changes.as_slice() {
-        [] => f.write_str(", nothing in it changes")?,
+        [] => f.write_str(", nothing changes")?,
         changes => {
             write!(f, ", changes {}", CommaList(changes.get(..SHOWN).unwrap_or(changes)))?;
             match changes.len().saturating_sub(SHOWN) {

@@ -29,11 +29,11 @@ pub fn replace_if_immutable(
     }
 }
 
-/// Why the object is never replaced. `keep`: its annotation says keep.
+/// Why the object is never replaced. `keep`: kept by an annotation.
 pub fn replacement_objection(id: &ObjectId, keep: bool) -> Option<String> {
     if id.deletes_contents() {
-        Some(format!("what is in a {} would be lost", id.kind))
+        Some("its contents would be deleted with it".to_owned())
     } else {
-        keep.then(|| "its annotation says keep".to_owned())
+        keep.then(|| "kept by an annotation".to_owned())
     }
 }

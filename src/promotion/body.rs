@@ -38,15 +38,11 @@ fn what_changes(change: &ProposedChange) -> String {
         ProposedChange::Promote { ring, before, pins, is_requested, .. } => {
             let _ = match is_requested {
                 true => {
-                    writeln!(
-                        text,
-                        "Somebody asked for this with `tutti promote`, for ring {}.\n",
-                        code_span(ring)
-                    )
+                    writeln!(text, "Requested with `tutti promote` for ring {}.\n", code_span(ring))
                 }
                 false => writeln!(
                     text,
-                    "Ring {} runs these versions and is done with them; this brings them to {}.\n",
+                    "Ring {} has finished these versions; this pull request sets them in {}.\n",
                     code_span(before),
                     code_span(ring)
                 ),
@@ -59,14 +55,15 @@ fn what_changes(change: &ProposedChange) -> String {
                     code_span(&pin.file)
                 )
             };
-            let end = "To hold the version, close this pull request: it comes again with the next version only. Once somebody else \
-                       pushes to its branch, tutti leaves it alone.";
+            let end = "To hold the version, close this pull request: tutti opens a new one with the next \
+                       version only. If another person pushes to its branch, tutti no longer changes it.";
             (pins.iter().map(line).collect(), end)
         }
         ProposedChange::Approve { commit, wave, approvals } => {
             let _ = writeln!(
                 text,
-                "Wave {} of commit {} waits for a person. The merge of this confirms it: with the approvals that rules ask for, if they do.\n",
+                "Wave {} of commit {} waits for a person. Merging this pull request confirms it, with the \
+                 approvals that rules require.\n",
                 code_span(wave),
                 commit.short()
             );
@@ -78,7 +75,8 @@ fn what_changes(change: &ProposedChange) -> String {
         ProposedChange::Revert { commit, apps, pins } => {
             let _ = writeln!(
                 text,
-                "The clusters went back to what they ran before {}, which failed. This takes it back in Git too.\n",
+                "The clusters returned to the version before {}, which failed. This pull request reverts it \
+                 in Git too.\n",
                 commit.short()
             );
             let line = |app: &crate::model::AppId| {

@@ -216,7 +216,7 @@ fn find_route(root: &YamlNode, steps: &[ScalarPathStep], path: &str) -> Result<V
             }
             (ScalarPathStep::Key(key), _) => {
                 let message = format!("`{path}` is not there: `{key}` is looked for in {}", node_kind(node));
-                return Err(miss(message, "an item of a list is named by what is in it: [name=app]"));
+                return Err(miss(message, "select an item of a list by one of its fields: [name=app]"));
             }
             (ScalarPathStep::Item(keys, value), YamlNodeKind::Seq(items)) => {
                 let mut fitting = (0..items.len()).filter(|at| contains_scalar(&items[*at], keys, value));

@@ -92,7 +92,7 @@ pub fn gates(
         gates.push(PromotionGate::new(
             "confirm",
             state,
-            &format!("{}/1 approving reviews, asked for after {}", approvals.min(1), before.name),
+            &format!("{}/1 approving reviews, required after {}", approvals.min(1), before.name),
         ));
     }
     gates.extend(worst_of_apps("window", &of_windows));
@@ -123,7 +123,7 @@ fn rules_gate(
     let mut rules: Vec<UnmetApprovalRule> = Vec::new();
     let mut asked: Vec<(PromotionGateState, String)> = Vec::new();
     let unread =
-        |app: &AppId| (PromotionGateState::Pending, format!("what rules ask for {app} is not read yet"));
+        |app: &AppId| (PromotionGateState::Pending, format!("the approvals of {app} are not read yet"));
     for approval in approvals {
         let Some(app) = input.fleet.apps.get(&approval.app) else {
             asked.push(unread(&approval.app));
@@ -165,7 +165,7 @@ pub fn unknown_approvals() -> PromotionGate {
     PromotionGate::new(
         "approvals",
         PromotionGateState::Pending,
-        "its description does not say what it approves",
+        "its description does not name the content that it approves",
     )
 }
 
@@ -303,13 +303,13 @@ pub fn may_merge(merge: &MergeInput<'_>) -> Result<(), String> {
         return refused("a person merges it: the merge is the confirmation");
     }
     if merge.mode != PromotionMode::Auto {
-        return refused("a person merges it: the ring does not say mode: auto");
+        return refused("a person merges it: the ring does not have mode: auto");
     }
     if *merge.action != PullRequestAction::Keep {
-        return refused("it does not say what is wanted now");
+        return refused("its content is not the current one");
     }
     if merge.has_foreign_commits {
-        return refused("somebody else pushed to its branch");
+        return refused("its branch has a commit that tutti did not make");
     }
     if merge.judged_head != merge.head {
         return Err(format!(
@@ -328,6 +328,6 @@ pub fn may_merge(merge: &MergeInput<'_>) -> Result<(), String> {
     match merge.is_mergeable {
         Some(true) => Ok(()),
         Some(false) => refused("it conflicts with its base"),
-        None => refused("the forge has not said yet whether it can be merged"),
+        None => refused("the forge does not report yet whether it can be merged"),
     }
 }

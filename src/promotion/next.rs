@@ -113,7 +113,7 @@ impl PromotionStep<'_> {
             Some((why, until)) => NextVersion::Waits { why, until },
             None if pins.is_empty() => {
                 let before = self.apps.first().map_or("", |(_, before)| before.name.as_str());
-                NextVersion::Nothing { why: format!("{} has what {before} has", self.ring.name) }
+                NextVersion::Nothing { why: format!("{} has the versions of {before}", self.ring.name) }
             }
             None => NextVersion::Ready { pins },
         }
@@ -178,7 +178,7 @@ pub(super) fn ring_measurement(
 /// The version that every unit of a ring runs and is healthy with; else the reason why there is none.
 pub fn running_version(input: &PromotionInput<'_>, app: &App, ring: &str) -> Result<String, String> {
     let state = input.rings.get(&(app.id.clone(), ring.to_owned()));
-    let Some(state) = state else { return Err(format!("nothing is known of ring {ring}")) };
+    let Some(state) = state else { return Err(format!("the state of ring {ring} is not known")) };
     let AppRingState { units, done, wait_reason: waits, version, .. } = state;
     if *units == 0 {
         return Err(format!("every cluster of ring {ring} is left out"));

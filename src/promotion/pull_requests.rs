@@ -178,13 +178,13 @@ fn unneeded_requests(
             // An unreadable file may be the one that it is for.
             (false, _) => ProposalState::Waits("the repository has mistakes".to_owned()),
             (true, _) if is_for("revert", &is_still_refused) => {
-                ProposalState::Waits("its version is still taken back".to_owned())
+                ProposalState::Waits("its version is still being reverted".to_owned())
             }
             (true, _) if is_for("approval", &is_reading) => {
-                ProposalState::Waits("what its apps wait for is being read".to_owned())
+                ProposalState::Waits("the rollouts of its apps are being read".to_owned())
             }
             (true, Some(unread)) => ProposalState::Waits(unread.to_owned()),
-            (true, None) => ProposalState::Nothing("what it is for is no longer there".to_owned()),
+            (true, None) => ProposalState::Nothing("its rollout or promotion is no longer there".to_owned()),
         };
         BranchProposal { branch: (*branch).to_owned(), state }
     };
@@ -233,7 +233,8 @@ impl<'a> PullRequestsByBranch<'a> {
         };
         let number = Some(request.number);
         if request.has_foreign_commits {
-            let why = "somebody else pushed to this branch: merge it or close it by hand".to_owned();
+            let why =
+                "this branch has a commit that tutti did not make: merge or close it by hand".to_owned();
             return wanted(None, number, PullRequestAction::Held { why });
         }
         let is_requested = block.as_ref().is_some_and(|block| block.is_requested && !block.is_withdrawn);
@@ -242,7 +243,7 @@ impl<'a> PullRequestsByBranch<'a> {
             _ if is_there => wanted(
                 None,
                 number,
-                PullRequestAction::Close { why: "the pins say these versions already".to_owned() },
+                PullRequestAction::Close { why: "the pins already have these versions".to_owned() },
             ),
             _ if is_requested => wanted(None, number, PullRequestAction::Keep),
             ProposalState::Nothing(why) => wanted(None, number, PullRequestAction::Close { why }),
@@ -290,15 +291,14 @@ fn held_reason(
         .clone()
         .find(|(request, block)| request.state == PullRequestState::Closed && block.covers(proposed));
     if let Some((request, _)) = closed {
-        return Some(format!("#{} was closed without a merge; reopen it to go on", request.number));
+        return Some(format!("#{} was closed without a merge; reopen it to continue", request.number));
     }
     let (request, block) = over.find(|(request, _)| request.state == PullRequestState::Merged)?;
     // Only the newest one counts: a promotion after it is a new proposal.
     block.covers(proposed).then(|| match block.kind.as_str() {
-        "promotion" => format!(
-            "#{} brought it already and it was taken back; `tutti promote` brings it again",
-            request.number
-        ),
+        "promotion" => {
+            format!("#{} set it before, and it was reverted; `tutti promote` sets it again", request.number)
+        }
         _ => format!("#{} was merged; its commit is still to be read", request.number),
     })
 }

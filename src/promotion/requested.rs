@@ -61,7 +61,7 @@ pub fn requested_promotion(
         }
         (None, Some(from)) if from == to => return impossible(format!("--from and --to are both {ring}")),
         (None, Some(from)) => running_version(input, app, &rings[from].name).map_err(|why| {
-            let help = format!("--version takes one all the same, which waits in {ring} for a person");
+            let help = format!("--version sets one anyway, and it waits in {ring} for a person");
             RequestRefusal::NotDone(format!("{}: {why}; {help}", app.id))
         })?,
     };

@@ -313,7 +313,7 @@ impl OwnPulls {
             }
             // The branch holds files that are not desired any more.
             (PullRequestAction::Update, Some(change), Some(pull)) if drops_an_app(pull, change) => {
-                publisher.close(pull, &withdrawn_body(&pull.body, "its apps are others by now")).await
+                publisher.close(pull, &withdrawn_body(&pull.body, "its apps have changed")).await
             }
             (PullRequestAction::Open | PullRequestAction::Update, Some(change), _) => {
                 let gates = gates(input, change, &PullRequestHeadFacts::default());
@@ -478,7 +478,10 @@ impl OwnPulls {
             }
             // Anybody with push access could have written to the branch.
             if !self.has_exact_changes(publisher, &pull, &change).await? {
-                tracing::warn!(pull = pull.number, "not merged: it changes other files than it says");
+                tracing::warn!(
+                    pull = pull.number,
+                    "not merged: it changes files that its description does not name"
+                );
                 self.retry_at.insert(branch.clone(), now + LIST_TTL);
                 continue;
             }

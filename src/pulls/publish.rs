@@ -60,9 +60,12 @@ pub enum PublishError {
     Forge(#[from] Error),
     #[error(transparent)]
     Git(#[from] source::Error),
-    #[error("branch {0} holds a commit of somebody else: it is not pushed to again")]
+    #[error(
+        "branch {0} has a commit that tutti did not make: tutti does not push to it again; merge or close \
+         its pull request by hand"
+    )]
     ForeignCommit(String),
-    #[error("{0} says so already")]
+    #[error("{0} already has this change")]
     Unchanged(String),
     #[error("this process may not write now")]
     NoPermit,

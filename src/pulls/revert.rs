@@ -29,7 +29,7 @@ pub async fn plan_revert(
     for SnapshotFileChange { path, before, after } in repository.changed_between(&parent, commit).await? {
         let sides = [before.as_ref(), after.as_ref(), head.snapshot.files.get(&path)].map(file_text);
         let [Some(before), Some(after), Some(now)] = sides else {
-            return by_hand(format!("{path} is no text"));
+            return by_hand(format!("{path} is not a text"));
         };
         // This file is reverted already.
         if now != before {

@@ -520,7 +520,7 @@ impl PullService {
             Err(TriggerTaskError::Publish(error))
                 if (error.is_transient() || needs_access) && task.may_wait() =>
             {
-                tracing::warn!(%error, "a delivery for triggers is not carried out yet; it is tried again");
+                tracing::warn!(%error, "a delivery for triggers is not carried out yet; retrying");
                 task.retry_at = Some(Instant::now() + SLOW_RETRY_INTERVAL);
                 self.tasks.add(task);
             }
@@ -595,7 +595,7 @@ impl PullService {
         let verdict = match self.checker.check(&config, &pull.head_reference(), head).await {
             Ok(verdict) => verdict,
             Err(error) => {
-                tracing::warn!(%error, pull = number, "a pull request cannot be read; it is tried again");
+                tracing::warn!(%error, pull = number, "failed to read a pull request; retrying");
                 if self.schedule_retry(number) >= MAX_ATTEMPTS {
                     let why = (CommitStatusState::Error, format!("not read yet: {error}"));
                     say(self, [why, (CommitStatusState::Error, status_text::not_compared().1)]);
@@ -639,7 +639,8 @@ impl PullService {
                 if error.is_transient() {
                     return Err(error.into());
                 }
-                tracing::warn!(%error, pull = number, "a pull request has no comment of its plan; it is tried again");
+                tracing::warn!(%error, pull = number, "failed to write the plan comment of a pull request; \
+                                                       retrying");
                 false
             }
         };

@@ -26,16 +26,17 @@ pub fn superseded_reason(
     let name = now.unwrap_or("nothing");
     match last.map(|last| (last.time, last.messages.iter().find_map(|message| accepted_time(message)))) {
         Some((_, Some(time))) if time > accepted => {
-            Some(format!("a delivery or call that was accepted later, at {time}, has set {name}"))
+            Some(format!("a delivery or call that was accepted later, at {time}, already set {name}"))
         }
         // The earlier delivery was only written first.
         Some((_, Some(_))) => None,
         Some((time, None)) if time > accepted.as_second() => {
-            Some(format!("a commit that is newer than the delivery of {accepted} has set {name}"))
+            Some(format!("a commit that is newer than the delivery of {accepted} already set {name}"))
         }
-        _ if from != now => {
-            Some(format!("the value is {name} by now, and was {} before", from.unwrap_or("nothing")))
-        }
+        _ if from != now => Some(format!(
+            "the value is now {name}; it was {} at the time of the delivery",
+            from.unwrap_or("nothing")
+        )),
         _ => None,
     }
 }
@@ -57,8 +58,13 @@ mod tests {
         check("v1", "v1", Some(commit(99, "by li")), None);
         check("v1", "v1", Some(commit(101, "by li")), Some("newer than the delivery"));
         // Committed before, pushed after.
-        check("v1", "v2", Some(commit(99, "by li")), Some("the value is v2 by now, and was v1 before"));
-        check("v1", "v2", None, Some("the value is v2 by now"));
+        check(
+            "v1",
+            "v2",
+            Some(commit(99, "by li")),
+            Some("the value is now v2; it was v1 at the time of the delivery"),
+        );
+        check("v1", "v2", None, Some("the value is now v2"));
         // An earlier delivery written later, and the reverse.
         let of = |second| format!("pay: v1 → v2\n\n{}", accepted_line(at(second)));
         check("v1", "v2", Some(commit(120, &of(90))), None);
@@ -68,8 +74,7 @@ mod tests {
         check("v1", "v2", Some(commit(120, "Accepted: soon")), Some("newer"));
         assert!(superseded_reason(at(100), None, None, None).is_none());
         assert!(
-            superseded_reason(at(100), Some("v1"), None, None)
-                .is_some_and(|it| it.contains("nothing by now"))
+            superseded_reason(at(100), Some("v1"), None, None).is_some_and(|it| it.contains("now nothing"))
         );
     }
 }

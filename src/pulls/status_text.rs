@@ -21,7 +21,7 @@ pub fn awaiting_fork_label(prefix: &str) -> StatusText {
     let label = render_label(prefix);
     (
         CommitStatusState::Pending,
-        format!("of a fork: rendered when somebody who may write sets the label {label}"),
+        format!("from a fork: rendered after a person with write access sets the label {label}"),
     )
 }
 

@@ -53,7 +53,8 @@ impl TriggerTask {
     pub fn of_delivery(delivery: &QueuedDelivery, stored: DeliveryFile, head: &ConfigHead) -> Vec<Self> {
         let QueuedDelivery { receiver, time, payload } = delivery;
         if is_too_old(*time) {
-            tracing::warn!(receiver, accepted = %time, "a delivery is too old to be carried out (help: have it sent again)");
+            tracing::warn!(receiver, accepted = %time, "a delivery is too old to be carried out (help: send \
+                                                        it again)");
             stored.remove();
             return Vec::new();
         }
@@ -104,7 +105,7 @@ impl TriggerTask {
             return Ok(());
         }
         if is_too_old(self.accepted) {
-            let why = format!("the delivery of {} is too old (help: have it sent again)", self.accepted);
+            let why = format!("the delivery of {} is too old (help: send it again)", self.accepted);
             return Err(TriggerTaskError::Superseded(why));
         }
         let TriggerOutcome { file, field, from, .. } = &self.outcome;
@@ -115,7 +116,7 @@ impl TriggerTask {
         let last = last.map_err(PublishError::from)?;
         match stale_delivery::superseded_reason(self.accepted, from.as_deref(), now, last.as_ref()) {
             Some(why) => Err(TriggerTaskError::Superseded(format!(
-                "{why} (help: if it is still wanted, have it sent again)"
+                "{why} (help: if it is still wanted, send it again)"
             ))),
             None => Ok(()),
         }

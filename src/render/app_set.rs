@@ -55,7 +55,7 @@ pub fn overlay(
             return Ok(());
         }
         let kind = app_set.deploy_type.workload().map_or("workload", |workload| workload.kind);
-        let message = format!("the layers give no {kind} {} to lay {} over", pod_set.name, job.app.id);
+        let message = format!("the layers render no {kind} {} to merge {} into", pod_set.name, job.app.id);
         let help = "a template of the workload layer must render one that is named podSet.name, or has that name \
                     in its label app.kubernetes.io/instance";
         return Err(job.error(codes::NO_WORKLOAD, message).at(pod_set.location.clone()).help(help).into());
@@ -64,7 +64,8 @@ pub fn overlay(
     add_labels(&mut workload.object, &labels);
     let Some(template) = pod_template(&mut workload.object) else {
         let message = format!("the workload of {} has no pod template", pod_set.name);
-        return Err(job.error(codes::NO_WORKLOAD, message).at(workload.source.clone()).into());
+        let mistake = job.error(codes::NO_WORKLOAD, message).at(workload.source.clone());
+        return Err(mistake.help("add spec.template to the workload in the template of its layer").into());
     };
     add_labels(template, &app_set.labels);
     add_labels(template, &labels);

@@ -137,7 +137,8 @@ pub fn chart_name(chart: &Chart) -> String {
 }
 
 fn warn_of_braces(job: &RenderJob<'_>, place: &Location) {
-    let help = "values are no templates; some charts fill in `{{ … }}` themselves (`tpl`), most take it as it stands";
+    let help = "values are not templates; some charts render `{{ … }}` themselves (`tpl`), most use the text \
+                unchanged";
     job.warn(codes::VALUES_NOT_TEMPLATED, "`{{` in values that are not templated", place, help);
 }
 
@@ -184,7 +185,7 @@ fn chart_defaults(job: &RenderJob<'_>, chart: &Chart) -> Result<Map<String, Valu
     let output = job.time_slice.run_part(|wait| job.charts.render(&request, wait))?;
     let text = output.objects.first().and_then(|it| it.object.pointer("/data/values")?.as_str());
     let values = text.and_then(|text| serde_json::from_str(text).ok());
-    values.ok_or_else(|| ChartFailure::new(ChartFailureKind::Malformed, "the values are no map"))
+    values.ok_or_else(|| ChartFailure::new(ChartFailureKind::Malformed, "the values are not a map"))
 }
 
 fn unreadable_values(job: &RenderJob<'_>, chart: &Chart, failure: &ChartFailure) -> Diagnostic {
@@ -194,7 +195,7 @@ fn unreadable_values(job: &RenderJob<'_>, chart: &Chart, failure: &ChartFailure)
     let message = format!("{}values.yaml cannot be read: {}", chart.origin, failure.message);
     let place = Location::new(&format!("{}values.yaml", chart.origin), 1, 1);
     let known = job.snapshot.files.contains_key(&place.file);
-    let diagnostic = job.error(codes::MALFORMED_CHART, message);
+    let diagnostic = job.error(codes::MALFORMED_CHART, message).help("fix values.yaml of the chart");
     if known { diagnostic.at(place) } else { diagnostic.at(job.app.location.clone()) }
 }
 
@@ -275,7 +276,7 @@ fn image_conflict(own: &Map<String, Value>, raw: &Map<String, Value>) -> Option<
         text => text,
     };
     let [says, is] = [&own, &raw].map(|values| values.pointer(path).map(words).unwrap_or_default());
-    Some(format!("for `{}` it says {says}, and rawValues say {is}", path[1..].replace('/', ".")))
+    Some(format!("for `{}` it is {says}, and in rawValues it is {is}", path[1..].replace('/', ".")))
 }
 
 /// The position of a value: in the highest layer that has it, else in the chart.
@@ -344,14 +345,14 @@ mod tests {
         };
         check(json!({"image": {"tag": "v2"}}), json!({"colour": "red"}), None);
         check(json!({"image": {"tag": "v2"}}), json!({"image": {"tag": "v2", "pullPolicy": "Always"}}), None);
-        let tag = Some("for `image.tag` it says v2, and rawValues say 1.26");
+        let tag = Some("for `image.tag` it is v2, and in rawValues it is 1.26");
         check(json!({"image": {"tag": "v2"}}), json!({"image": {"tag": 1.26}}), tag);
-        let empty = Some("for `image.tag` it says v2, and rawValues say empty");
+        let empty = Some("for `image.tag` it is v2, and in rawValues it is empty");
         check(json!({"image": {"tag": "v2"}}), json!({"image": {"tag": null}}), empty);
-        let beside = Some("for `tag` it says v2, and rawValues say v3");
+        let beside = Some("for `tag` it is v2, and in rawValues it is v3");
         check(json!({"image": "nginx", "tag": "v2"}), json!({"tag": "v3"}), beside);
         check(json!({"image": {"tag": "v2", "digest": ""}}), json!({"image": {"digest": "sha256:0a"}}), None);
-        let digest = Some("for `image.digest` it says sha256:0f, and rawValues say sha256:0a");
+        let digest = Some("for `image.digest` it is sha256:0f, and in rawValues it is sha256:0a");
         check(json!({"image": {"digest": "sha256:0f"}}), json!({"image": {"digest": "sha256:0a"}}), digest);
         assert!(
             lacks_tag_and_digest("r.io:5000/nginx")

@@ -78,7 +78,7 @@ fn read(job: &RenderJob<'_>, folder: &str) -> Result<(ClusterSelector, LayerChar
     let file = layer_file::read(job, folder, true)?;
     file.and_then(|file| Some((file.clusters?, file.charts))).ok_or_else(|| {
         let message = format!("the cluster layer {folder} has no layer.yaml");
-        let help = "it says which clusters the layer is for: `clusters: {matchLabels: {zone: gz}}`";
+        let help = "add it with the clusters of the layer: `clusters: {matchLabels: {zone: gz}}`";
         let place = Location::new(&format!("{folder}layer.yaml"), 1, 1);
         vec![job.error(codes::LAYER, message).at(place).help(help)]
     })

@@ -51,7 +51,7 @@ pub const NO_WORKLOAD: &str = "E3031";
 pub const POD_TEMPLATE: &str = "E3032";
 /// A selector that its own pods do not fit.
 pub const SELECTOR: &str = "E3033";
-/// Nothing here renders charts.
+/// This process cannot render charts.
 pub const NO_RENDERER: &str = "E3041";
 /// A chart that is not there or cannot be fetched.
 pub const NO_CHART: &str = "E3042";

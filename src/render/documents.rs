@@ -75,7 +75,7 @@ pub fn parse_output(
     collect(documents.iter().flat_map(|document| object_lists::items_with_nodes(&document.root)).map(
         |(value, node)| {
             let line = node.start.line;
-            let what = || format!("line {line} of what {} makes", template.path);
+            let what = || format!("line {line} of the output of {}", template.path);
             let mut made = object_document(job, value, start.clone(), &what)?;
             if let Some((notes, (_, marks))) = &marked {
                 made.fields = notes.field_locations(node, marks);
@@ -138,7 +138,7 @@ fn output_mistake(
     let text = shortened(text);
     let text = if secret_text::has_secret(output) { secret_text::line_without_values(&text) } else { text };
     let message =
-        format!("{} makes a text that is not YAML: {} (line {line} of it)", template.path, mistake.message);
+        format!("{} renders a text that is not YAML: {} (line {line} of it)", template.path, mistake.message);
     let help = match &mistake.help {
         Some(help) => format!("line {line} is `{text}`; {help}"),
         None => format!("line {line} is `{text}`"),
@@ -162,7 +162,9 @@ pub fn object_document(
     };
     for field in ["apiVersion", "kind"] {
         if object.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
-            return Err(error(&format!("has no {field}")).into());
+            return Err(error(&format!("has no {field}"))
+                .help("an object is a map with apiVersion, kind and metadata")
+                .into());
         }
     }
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or("");
@@ -183,7 +185,7 @@ pub fn object_document(
     if name.and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(error(&format!("({kind}) has no metadata.name"))
             .help(match object.get("metadata").and_then(|metadata| metadata.get("generateName")) {
-                Some(_) => "generateName makes another object each time; an object that Git holds has one name: write metadata.name",
+                Some(_) => "generateName creates a new object with each apply: write metadata.name instead",
                 None => "the name must be a text; put numbers in quotes",
             })
             .into());
@@ -195,7 +197,7 @@ pub fn object_document(
                 format!("{} is encrypted with SOPS, which is not supported here yet", what()),
             )
             .at(source)
-            .help("only files of Objects apps that are no templates are opened")
+            .help("only files of Objects apps that are not templates are opened")
             .into());
     }
     Ok(ObjectDocument::new(object, source))
@@ -247,7 +249,8 @@ fn label_object(
 
     let mut body = Value::Object(object);
     let Some(id) = ObjectId::of(&body) else {
-        return Err(job.error(codes::NOT_AN_OBJECT, format!("{kind} has no identity")).at(source).into());
+        let mistake = job.error(codes::NOT_AN_OBJECT, format!("{kind} has no identity")).at(source);
+        return Err(mistake.help("write apiVersion, kind and metadata.name as texts").into());
     };
     let app = &job.app.id;
     let ours = [
@@ -425,7 +428,8 @@ fn check_labels(
                 Some(_) => {
                     let message =
                         format!("{field} of {} is not a map", describe_object(&document.object, kind));
-                    let mistake = job.error(codes::LABEL, message).in_path(path.join("."));
+                    let help = format!("write {field} as a map of names to texts");
+                    let mistake = job.error(codes::LABEL, message).in_path(path.join(".")).help(help);
                     return Err(mistake.at(document.locate_field(job, &path)).into());
                 }
             }
@@ -484,7 +488,7 @@ fn invalid_annotation(
     says: Option<&str>,
 ) -> String {
     let name = describe_object(object, kind);
-    let says = says.map_or_else(|| "not what it can be".to_owned(), |says| format!("{says:?}"));
+    let says = says.map_or_else(|| "not a valid value".to_owned(), |says| format!("{says:?}"));
     format!("annotation {annotation} of {name} is {says}")
 }
 
@@ -495,8 +499,8 @@ fn check_decrypted(job: &RenderJob<'_>, object: &Map<String, Value>) -> Result<(
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let message =
         format!("{path} of {kind} {} is encrypted with SOPS, and was not opened", name.unwrap_or_default());
-    let help = "the file lost its `sops`, perhaps in a merge: take the last good version; only files of Objects apps \
-                that are no templates are opened";
+    let help = "the file lost its `sops`, perhaps in a merge: take the last good version; only files of \
+                Objects apps that are not templates are opened";
     Err(job.error(sops::codes::VALUE, message).help(help).into())
 }
 
@@ -518,7 +522,8 @@ fn check_secret(
             }
             Some(_) => {
                 let message = format!("{field} of Secret {name} is not a map");
-                return Err((job.error(codes::SECRET, message).into(), vec![field.to_owned()]));
+                let help = format!("write {field} as a map of keys to texts");
+                return Err((job.error(codes::SECRET, message).help(help).into(), vec![field.to_owned()]));
             }
         };
         if let Some((key, _)) = wrong {

@@ -494,7 +494,10 @@ pub fn is_awaited<T>(result: &Result<T, Vec<Diagnostic>>) -> bool {
 fn crashed(target: &Target) -> Vec<Diagnostic> {
     let scope = DiagnosticScope::Target(target.app.clone(), target.cluster.clone());
     let message = format!("failed to render {target}: the renderer crashed, which is a fault of tutti");
-    vec![Diagnostic::error(codes::CRASHED, message, scope)]
+    vec![
+        Diagnostic::error(codes::CRASHED, message, scope)
+            .help("report it with the log of the process; the next commit is rendered again"),
+    ]
 }
 
 /// A panic in the shared inputs of an app fails all its targets. Nothing is reused.

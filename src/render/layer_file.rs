@@ -107,7 +107,8 @@ pub fn read(
         Some(file) if mistakes.is_empty() => Ok(Some(file)),
         _ if mistakes.is_empty() => {
             let message = format!("{path} is empty");
-            Err(vec![job.error(codes::LAYER, message).at(Location::new(&path, 1, 1))])
+            let mistake = job.error(codes::LAYER, message).at(Location::new(&path, 1, 1));
+            Err(vec![mistake.help("write the clusters or charts of the layer, or delete the file")])
         }
         _ => Err(mistakes),
     }

@@ -50,7 +50,7 @@ pub fn refuse_encrypted(
 /// Encrypted values are not supported, and ciphertext must not be used.
 pub fn encrypted_values_mistake(job: &RenderJob<'_>, file: Location) -> Diagnostic {
     let message = format!("{} is encrypted with SOPS, which is not supported here yet", file.file);
-    let help = "only files of Objects apps that are no templates are opened";
+    let help = "only files of Objects apps that are not templates are opened";
     job.error(codes::NOT_SUPPORTED_YET, message).at(file).help(help)
 }
 

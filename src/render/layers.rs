@@ -9,7 +9,7 @@ use super::layer_stacks::AppLayerNames;
 use super::{RenderJob, codes, engine};
 use crate::fleet::layers::{LayerLevel, shipped_files};
 use crate::manifest::yaml;
-use crate::model::{Diagnostic, Location, SnapshotFile, size_problem};
+use crate::model::{Diagnostic, Location, SnapshotFile, UNREADABLE_HELP, size_problem};
 
 /// The path prefix of files that tutti ships.
 pub const SHIPPED: &str = "shipped/";
@@ -188,7 +188,8 @@ pub fn text<'a>(job: &RenderJob<'a>, path: &str, file: &SnapshotFile) -> Result<
             size if size > yaml::FILE_LIMIT => size_problem(size, yaml::FILE_LIMIT),
             _ => job.snapshot.why_unreadable(path),
         };
-        Box::new(job.error(codes::LAYER_FILE, format!("{path} {why}")).at(Location::new(path, 1, 1)))
+        let mistake = job.error(codes::LAYER_FILE, format!("{path} {why}")).at(Location::new(path, 1, 1));
+        Box::new(mistake.help(UNREADABLE_HELP))
     })
 }
 

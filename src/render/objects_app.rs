@@ -10,7 +10,7 @@ use super::template_context::TemplateContext;
 use super::templates::Templates;
 use super::{ObjectsById, RenderJob, codes, documents, foreign_annotations, pod_sets};
 use crate::fleet::files_of;
-use crate::model::{Diagnostic, Location, ObjectsApp, Snapshot};
+use crate::model::{Diagnostic, Location, ObjectsApp, Snapshot, UNREADABLE_HELP};
 
 /// The files that an Objects app lists, each once, sorted.
 pub fn listed_files<'a>(objects: &ObjectsApp, snapshot: &'a Snapshot) -> BTreeSet<&'a str> {
@@ -36,7 +36,8 @@ pub fn render(
     for path in listed_files(objects, job.snapshot) {
         let Some(text) = job.snapshot.text(path) else {
             let message = format!("{path} {}", job.snapshot.why_unreadable(path));
-            wrong.push(job.error(codes::LAYER_FILE, message).at(Location::new(path, 1, 1)));
+            let mistake = job.error(codes::LAYER_FILE, message).at(Location::new(path, 1, 1));
+            wrong.push(mistake.help(UNREADABLE_HELP));
             continue;
         };
         let file =

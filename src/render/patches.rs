@@ -143,15 +143,16 @@ fn apply_patch(
             strategic_merge::merge(object, upper, ListMergeRules::of(group, &kind)).map_err(
                 |StrategicMergeError { path, message }| {
                     let message = format!("the patch of {kind} cannot be merged: {path}: {message}");
-                    Box::new(job.error(codes::PATCH, message).at(patch.location.clone()))
+                    let mistake = job.error(codes::PATCH, message).at(patch.location.clone());
+                    Box::new(mistake.help("compare the patch with the object that `tutti render` shows"))
                 },
             )?;
         }
         PatchChange::Json(steps) => apply_json_steps(job, &kind, steps, object)?,
     }
     if text(object, "kind") != kind || name(object) != before {
-        let message = format!("a patch of {kind} changes what the object is: its kind or its name");
-        let help = "templates name objects; a patch changes what is in them";
+        let message = format!("a patch of {kind} changes the identity of the object: its kind or its name");
+        let help = "a patch changes only the content of an object: change its name in the template";
         return Err(job.error(codes::PATCH, message).at(patch.location.clone()).help(help).into());
     }
     Ok(())
@@ -172,26 +173,27 @@ fn apply_json_steps(
             copied += approximate_size(source);
             if copied > MOST_COPIED_BYTES || depth_of(source) > yaml::DEPTH_LIMIT {
                 let message = format!(
-                    "the patch copies more than {MOST_COPIED_BYTES} bytes of {kind}, or what is too deep"
+                    "the patch copies more than {MOST_COPIED_BYTES} bytes of {kind}, or a value that is \
+                     nested too deeply"
                 );
-                return Err(job.error(codes::PATCH, message).at(step.location.clone()).into());
+                let mistake = job.error(codes::PATCH, message).at(step.location.clone());
+                return Err(mistake.help("write the values into the patch, or copy smaller parts").into());
             }
         }
         json_patch::patch(&mut value, std::slice::from_ref(&step.operation)).map_err(|error| {
             let message = format!("the patch does not fit {kind}: {} at {}", error.kind, error.path);
-            Box::new(
-                job.error(codes::PATCH, message)
-                    .at(step.location.clone())
-                    .help("`tutti render` shows the object; `add` makes what is not there, above it `/-` appends to a list"),
-            )
+            Box::new(job.error(codes::PATCH, message).at(step.location.clone()).help(
+                "`tutti render` shows the object; `add` creates a missing field, and `/-` appends to a list",
+            ))
         })?;
     }
     match value {
         Value::Object(map) => *object = map,
         _ => {
-            let message = format!("the patch makes something else than an object of {kind}");
+            let message = format!("the result of the patch is not an object of {kind}");
             let place = steps.last().map(|step| step.location.clone());
-            let error = job.error(codes::PATCH, message);
+            let error =
+                job.error(codes::PATCH, message).help("replace fields of the object, not the whole object");
             return Err(place.map_or(error.clone(), |place| error.at(place)).into());
         }
     }

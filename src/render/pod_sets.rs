@@ -176,8 +176,9 @@ pub fn duplicate_object(job: &RenderJob<'_>, first: &RenderedObject, second: &Re
     );
     let help = match second.defines {
         None if first.hook.is_some() != second.hook.is_some() => {
-            "Helm would make the hook first, and then the other in its place; here both are one object: make them alike, and it \
-             comes with the hooks and stays, or give the hook another name"
+            "in tutti, a hook and an object of one name are one object: give the hook another name, or give \
+             both the same content \
+             (the object is then applied with the hooks, and stays)"
         }
         Some(_) => {
             "they differ: take both out by a patch (`merge: {$patch: delete}`) and write the right one in a layer"

@@ -14,7 +14,7 @@ pub fn check(job: &RenderJob<'_>, found: &ObjectsById) -> Vec<Diagnostic> {
         job.error(code, message)
             .at(object.source.clone())
             .help(help)
-            .related(allow.location.clone(), "what the project allows")
+            .related(allow.location.clone(), "the limits of the project")
     };
     let mut wrong = Vec::new();
     for (object, _) in found.values() {

@@ -254,7 +254,7 @@ fn merge_items<'v>(
         let key = map.get(keyed.key);
         if key.is_none() && map.contains_key(PATCH) {
             return Err(wrong(StrategicMergeError::new(format!(
-                "$patch: delete wants the {} of the item",
+                "$patch: delete needs the {} of the item",
                 keyed.key
             ))));
         }
@@ -300,7 +300,7 @@ fn directive(lower: &mut Map<String, Value>, key: &str, value: &Value) -> Result
     if key == PATCH || key == RETAIN || key.starts_with(ORDER) {
         return Ok(());
     }
-    Err(StrategicMergeError::new(format!("{key} is no directive of a strategic merge")))
+    Err(StrategicMergeError::new(format!("{key} is not a directive of a strategic merge")))
 }
 
 /// Sorts the named items into their order; unnamed items keep their places.
@@ -506,11 +506,11 @@ mod tests {
             "spec.$patch",
             "$patch is merge, replace or delete, not \"remove\"",
         );
-        check_wrong(json!({"a": {"$x": 1}}), "a.$x", "$x is no directive of a strategic merge");
+        check_wrong(json!({"a": {"$x": 1}}), "a.$x", "$x is not a directive of a strategic merge");
         check_wrong(
             json!({"spec": {"env": [{"value": "x", "$patch": "delete"}]}}),
             "spec.env.[0]",
-            "$patch: delete wants the name of the item",
+            "$patch: delete needs the name of the item",
         );
     }
 

@@ -21,7 +21,7 @@ pub fn invalid_template(job: &RenderJob<'_>, unread: &InvalidTemplate) -> Diagno
         InvalidTemplate::TooDeep { file, line } => job
             .error(codes::SYNTAX, format!("{file} has an expression that is too long, or too many `elif`"))
             .at(Location::new(file, u32::try_from(*line).unwrap_or(u32::MAX), 1))
-            .help("take it apart with `set`; more than 400 operators in one tag are more than anybody can read"),
+            .help("split it with `set`, so that a tag has fewer than 400 operators"),
     }
 }
 
@@ -47,7 +47,7 @@ pub fn template_mistake(
             }
         },
         TemplateFault::Steps => of(codes::FUEL, format!("{file} takes more than {} steps", engine::FUEL))
-            .help("look for a loop over too much, or within another"),
+            .help("look for a loop over too many items, or for a loop within a loop"),
         TemplateFault::Size => of(codes::SIZE, format!("{file} makes more than 16 MiB of text"))
             .help("look for a text that is put into itself in a loop"),
         TemplateFault::NotFound if detail.contains(engine::PARENT) => of(
@@ -78,13 +78,13 @@ pub fn worker_end(job: &RenderJob<'_>, cause: &RenderFailureCause, file: &str, l
         RenderFailureCause::Time => {
             let limit = time_limit(job).as_secs_f64();
             of(codes::TIME, format!("{file} takes longer than the {limit} s that {} may take", job.target))
-                .help("look for a loop over too much, or for a filter on a long text within a loop")
+                .help("look for a loop over too many items, or for a filter on a long text within a loop")
         }
         RenderFailureCause::Memory(limit) => {
             of(codes::MEMORY, format!("{file} takes more than {} MiB of memory", limit / 1024 / 1024))
                 .help("look for a text or a list that is put into itself in a loop")
         }
-        RenderFailureCause::Stack => of(codes::STACK, format!("{file} goes too deep"))
+        RenderFailureCause::Stack => of(codes::STACK, format!("{file} is nested too deeply"))
             .help("look for a list or a map that is put into itself in a loop"),
         RenderFailureCause::Output(limit) => {
             let message =
@@ -92,11 +92,11 @@ pub fn worker_end(job: &RenderJob<'_>, cause: &RenderFailureCause, file: &str, l
             of(codes::SIZE, message).help("look for a text that is put into itself in a loop")
         }
         RenderFailureCause::Crash(words) => {
-            of(codes::WORKER, format!("{file} ends the process that renders it: {words}"))
-                .help("the engine of templates has a fault here: write this line otherwise")
+            of(codes::WORKER, format!("{file} crashes the process that renders it: {words}"))
+                .help("this is a bug of the template engine: write this line differently, and report the bug")
         }
         RenderFailureCause::NoWorker(error) => {
-            of(codes::WORKER, format!("nothing renders {file}: no worker starts: {error}"))
+            of(codes::WORKER, format!("failed to render {file}: no worker process starts: {error}"))
                 .help(NO_WORKER_HELP)
         }
     }

@@ -111,7 +111,7 @@ impl Templates {
             }
             TemplateBackend::Workers(templates) => match job.charts.template_workers() {
                 Some(workers) => self.ask_worker(job, context, templates, workers),
-                None => Err(worker_crash("nobody renders templates any more".to_owned())),
+                None => Err(worker_crash("the template workers have stopped".to_owned())),
             },
         };
         let groups: Vec<GroupResult> = match answered {

@@ -422,7 +422,7 @@ fn template_output_must_be_objects() {
     check_mistake(
         web(&[(file, &format!("{map}---\n{hook}"))]),
         "ConfigMap default/a on bj1 is rendered twice",
-        "Helm would make the hook first",
+        "give the hook another name",
     );
     check_mistake(
         web(&[(SHOW, ""), ("templates/workload/deployment/service.yaml.j2", "# none\n")]),

@@ -106,7 +106,7 @@ impl RolloutReport {
                         shut.digest.short()
                     )
                 }
-                (None, _) => format!("version {digest} of {app} failed; mend it, or"),
+                (None, _) => format!("version {digest} of {app} failed; fix it, or"),
             },
         };
         Some(NextStep { reason: because, commands })
@@ -337,7 +337,7 @@ mod tests {
         check(&two, &two.units[0].status_text(), Some(&first));
         let limit = || RolloutHold::Concurrency { wave: "test".to_owned(), limit: 1 };
         check(&rollout(limit(), None), "wave test, 0/2 done, c1: 0/1 replicas updated", None);
-        let step = format!("{version} failed; mend it, or: git revert 0123456");
+        let step = format!("{version} failed; fix it, or: git revert 0123456");
         check(&rollout(limit(), Some("no image")), "stopped, c1 failed: no image", Some(&step));
         check(&RolloutReport { is_open: false, ..rollout(limit(), None) }, "", None);
         let mut away =

@@ -50,7 +50,7 @@ fn plan_status(plan: &Comparison) -> PlanStatus {
         let what = if broken > 0 {
             format!("{} not rendered", count_noun(broken, "app"))
         } else {
-            "no whole plan".to_owned()
+            "no complete plan".to_owned()
         };
         return (CommitStatusState::Failure, format!("{}: {what}", count_noun(errors, "error")));
     }

@@ -112,7 +112,7 @@ pub fn with_removed_clusters(apps: &str, clusters: &[&ClusterName]) -> String {
     };
     let (noun, verb) = if clusters.len() == 1 { ("cluster", "is") } else { ("clusters", "are") };
     let names = names.join(", ");
-    let rest = format!("; {noun} {names}{others} {verb} no longer in Git: what runs there was left as it is");
+    let rest = format!("; {noun} {names}{others} {verb} no longer in Git: the objects there stay");
     join_shortened(apps.to_owned(), &rest)
 }
 

@@ -278,11 +278,11 @@ impl fmt::Display for RolloutHold {
                 write!(f, "wave {wave} is done, commit status {context}: {because}")
             }
             Self::Approval { asks, .. } => match &asks[..] {
-                [] => f.write_str("rules ask for approvals"),
+                [] => f.write_str("approval rules are not satisfied"),
                 [asks] => asks.fmt(f),
                 [asks, others @ ..] => write!(f, "{asks}, and {} more", others.len()),
             },
-            Self::Frozen { because, waits: None } => write!(f, "frozen, left as it is: {because}"),
+            Self::Frozen { because, waits: None } => write!(f, "frozen, not changed: {because}"),
             Self::Frozen { because, waits: Some(waits) } => write!(f, "frozen, {waits}; {because}"),
         }
     }

@@ -49,7 +49,8 @@ fn check(file: &str, envelope: &Envelope, key: &DataKey, computed: &str) -> Opti
     let message = "the values of this file are not those that were encrypted: `sops.mac` does not fit them";
     let mistake = Diagnostic::error(codes::MAC, message, DiagnosticScope::File(file.to_owned()));
     Some(mistake.at(envelope.mac_location.clone()).help(
-        "somebody edited it without sops, or a merge mixed two versions: take the last good one, and edit it with `sops edit`",
+        "the file was edited without sops, or a merge mixed two versions: restore the last good version, and \
+         edit it with `sops edit`",
     ))
 }
 
@@ -124,7 +125,9 @@ impl FileDecryption<'_> {
                     location,
                 );
             }
-            Err(DecryptionFault::Type) => self.add_mistake("is of a type that is not read", path, location),
+            Err(DecryptionFault::Type) => {
+                self.add_mistake("has a type that SOPS does not write", path, location)
+            }
         }
     }
 

@@ -56,7 +56,7 @@ pub enum Error {
     NoCommonCommit { base: Revision, head: Revision },
     #[error("failed to find folder `{path}` at {} of {url}", revision.short())]
     MissingFolder { url: String, path: String, revision: Revision },
-    #[error("failed to read revision {} of {url}: it has {what}, counted up to its folder `{folder}`", revision.short())]
+    #[error("failed to read revision {} of {url}: it has {what}; the limit was reached in folder `{folder}`", revision.short())]
     LimitExceeded {
         url: String,
         revision: Revision,
@@ -80,7 +80,7 @@ pub enum Error {
     Resolve { url: String, message: String },
     #[error("failed to reach {url}: {message}")]
     Unreachable { url: String, message: String },
-    #[error("failed to hear from {url}: no answer for {seconds} s")]
+    #[error("failed to fetch from {url}: no answer for {seconds} s")]
     Timeout { url: String, seconds: u64 },
     #[error("failed to fetch from {url}: {message}")]
     Remote { url: String, message: String },
@@ -90,7 +90,7 @@ pub enum Error {
     Read { url: String, message: String },
     #[error("failed to read folder {}: {message}", redacted_address(&path.display().to_string()))]
     Folder { path: PathBuf, message: String },
-    #[error("failed to finish reading {url}: stopped")]
+    #[error("stopped before {url} was read")]
     Stopped { url: String },
 }
 
@@ -150,7 +150,7 @@ impl Error {
                  is not read"
             }
             Self::TooManyIgnorePatterns { .. } => {
-                "shorten this file: a pattern for a folder does what one for each of its files does"
+                "shorten this file: one pattern for a folder replaces a pattern for each of its files"
             }
             Self::UnknownRevision { .. } => "it may not be pushed yet, or was removed by a forced push",
             Self::Authentication { .. } => {
@@ -165,7 +165,9 @@ impl Error {
             Self::Unreachable { .. } | Self::Timeout { .. } => "check the address, the network and the proxy",
             Self::Cache { .. } => "check that the state folder is writable and has space left",
             Self::Folder { .. } => "check that the folder exists and may be read",
-            Self::Remote { .. } | Self::Read { .. } | Self::Stopped { .. } => return None,
+            Self::Remote { .. } => "check the server with `git ls-remote ADDRESS`, then try again",
+            Self::Read { .. } => "run `git fsck` there, or clone the repository again",
+            Self::Stopped { .. } => "run it again",
         })
     }
 }

@@ -59,7 +59,7 @@ impl HttpRemote {
             .redirect(reqwest::redirect::Policy::none())
             .build();
         let client = client.map_err(|error| {
-            let message = format!("no http client can be made: {error}");
+            let message = format!("the HTTP client cannot be created: {error}");
             Error::Remote { url: address.display_url.clone(), message }
         })?;
         Ok(Some(Self { client, address: address.clone(), idle_timeout: patience, version: None }))
@@ -158,7 +158,7 @@ impl HttpRemote {
             if heads.len() == MOST_HEADS {
                 return Err("it has too many branches");
             }
-            heads.push(parse_reference(&content).ok_or("it has what is no reference")?);
+            heads.push(parse_reference(&content).ok_or("it has an invalid reference")?);
             Ok(())
         };
         self.send_request(self.post(body), LIST_LIMITS, take).await?;

@@ -48,7 +48,7 @@ impl ServerAdvertisement {
     }
 
     pub(super) fn read_line(&mut self, content: &[u8]) -> Result<(), &'static str> {
-        let text = std::str::from_utf8(content).map_err(|_| "its list of references is no text")?.trim_end();
+        let text = std::str::from_utf8(content).map_err(|_| "its list of references is not text")?.trim_end();
         if text.starts_with("# service=") || text == "version 1" || text.is_empty() {
             return Ok(());
         }
@@ -65,9 +65,9 @@ impl ServerAdvertisement {
         let (reference, options) =
             text.split_once('\0').map_or((text, None), |(it, options)| (it, Some(options)));
         if self.options.is_none() {
-            self.options = Some(options.ok_or("it speaks no Git protocol over http")?.to_owned());
+            self.options = Some(options.ok_or("it does not support the Git protocol over http")?.to_owned());
         }
-        let head = parse_reference(reference.as_bytes()).ok_or("it has what is no reference")?;
+        let head = parse_reference(reference.as_bytes()).ok_or("it has an invalid reference")?;
         let is_wanted = self.requested_reference.as_ref() == Some(&head.name);
         if head.name != "HEAD" && !head.name.starts_with(BRANCHES) && !is_wanted {
             return Ok(());
@@ -91,7 +91,7 @@ impl ServerAdvertisement {
             return Err("its object format is SHA-256");
         }
         if self.is_version_2 || self.options.is_some() && !has("side-band-64k") {
-            return Err("it lacks what tutti needs of the Git protocol");
+            return Err("it lacks a part of the Git protocol that tutti needs");
         }
         let target = options.split(' ').find_map(|option| option.strip_prefix("symref=HEAD:"));
         let target = target.map(str::to_owned);
@@ -204,11 +204,11 @@ mod tests {
             let found = read(lines).and_then(ServerAdvertisement::heads).expect_err("refused");
             assert!(found.contains(expected), "{lines:?}: {found}");
         };
-        check(&["<html>"], "no Git protocol");
+        check(&["<html>"], "does not support the Git protocol");
         check(&[&format!("{ID} HEAD\0multi_ack")], "lacks");
         check(&["version 2", "ls-refs"], "lacks");
         check(&["version 2", "ls-refs", "fetch", "object-format=sha256"], "SHA-256");
         check(&[&format!("{ID} HEAD\0side-band-64k object-format=sha256")], "SHA-256");
-        check(&[&format!("{ID} HEAD\0side-band-64k"), "nonsense"], "no reference");
+        check(&[&format!("{ID} HEAD\0side-band-64k"), "nonsense"], "invalid reference");
     }
 }

@@ -110,7 +110,7 @@ pub(super) fn fetch_tip(
 ) -> Result<Oid, RemoteFailure> {
     let unable = |message: String| Error::Remote { url: address.display_url.clone(), message };
     if open.load(Ordering::Relaxed) >= MOST_ABANDONED {
-        return Err(unable(format!("{MOST_ABANDONED} earlier questions have not come to an end")).into());
+        return Err(unable(format!("{MOST_ABANDONED} earlier requests have not ended")).into());
     }
     let (answer, answered) = sync_channel(1);
     let progress = Arc::new(FetchProgress::default());

@@ -192,7 +192,7 @@ impl TriggerEvaluation<'_> {
                     None => Ok((text.clone(), Some(text))),
                     Some(help) => Err(self.error(
                         field,
-                        format!("`version` is {}, which is no version", quote_payload_text(&text)),
+                        format!("`version` is {}, which is not a version", quote_payload_text(&text)),
                         help,
                     )),
                 }
@@ -203,7 +203,7 @@ impl TriggerEvaluation<'_> {
                     Err(self.error(field, format!("`image` is {}, {what}", quote_payload_text(&text)), help))
                 };
                 if let Some(help) = image_mistake(&text) {
-                    return wrong("which is no image", help);
+                    return wrong("which is not an image", help);
                 }
                 let (name, known) = (ImageReference::parse(&text).name(), image_names(app));
                 if matches!(self.trigger.target, TriggerTarget::Pin { .. })
@@ -240,13 +240,15 @@ impl TriggerEvaluation<'_> {
             )),
             (_, Some(version)) if version_mistake(version).is_none() => Ok(version.to_owned()),
             (_, Some(tag)) => {
-                let message =
-                    format!("`image` has the tag {}, which is no version of a pin", quote_payload_text(tag));
+                let message = format!(
+                    "`image` has the tag {}, which is not a version of a pin",
+                    quote_payload_text(tag)
+                );
                 Err(self.error(field, message, value::VERSION_HELP.to_owned()))
             }
             (_, None) => {
                 let help = "send the image with its tag".to_owned();
-                Err(self.error(field, "`image` has no tag, and a pin is one".to_owned(), help))
+                Err(self.error(field, "`image` has no tag, and a pin needs one".to_owned(), help))
             }
         }
     }

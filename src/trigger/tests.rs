@@ -155,7 +155,7 @@ fn what_a_payload_says_is_checked_before_it_is_used() {
         "v1\u{202e}",
         &"1".repeat(64),
     ] {
-        check(PIN, version(bad), "which is no version");
+        check(PIN, version(bad), "which is not a version");
     }
     check(PIN, json!({"app": "pay"}), "`version`: the payload has no value at `version`");
     check(PIN, json!({"app": "pay", "version": ["1"]}), "the payload has no value at `version`");
@@ -172,7 +172,7 @@ fn what_a_payload_says_is_checked_before_it_is_used() {
     let image = |image: &str| json!({"app": "pay", "image": image});
     check(IMAGE, image("registry.example.com/shop/web:1"), "which is none of Component shop/pay");
     check(IMAGE, image("registry.example.com/shop/pay"), "`image` has no tag");
-    check(IMAGE, image("registry.example.com/shop/pay:a_"), "which is no version of a pin");
+    check(IMAGE, image("registry.example.com/shop/pay:a_"), "which is not a version of a pin");
     for bad in [
         "",
         "a b",
@@ -188,7 +188,7 @@ fn what_a_payload_says_is_checked_before_it_is_used() {
         "pay:1#",
         "reg:99999/pay:1",
     ] {
-        check(FIELD, image(bad), "which is no image");
+        check(FIELD, image(bad), "which is not an image");
     }
     let file = |file: &str| json!({"image": "pay:1", "file": file});
     for bad in [
@@ -204,7 +204,7 @@ fn what_a_payload_says_is_checked_before_it_is_used() {
         "a\\b.yaml",
         "%2e%2e/web/app.yaml",
     ] {
-        check(FIELD, file(bad), "which is no path of a YAML file");
+        check(FIELD, file(bad), "which is not the path of a YAML file");
     }
     check(FIELD, file("none.yaml"), "which does not exist");
     check(FIELD, file("web/app.yaml"), "which may be a file of another app");

@@ -75,7 +75,7 @@ impl TextCache {
             let Some(size) = *size else { continue };
             let (text, rest) = texts
                 .split_at_checked(size)
-                .ok_or_else(|| io::Error::other("a request shorter than it says"))?;
+                .ok_or_else(|| io::Error::other("a request is shorter than its header"))?;
             sent.push((digest.clone(), utf8_text(text)?));
             texts = rest;
         }

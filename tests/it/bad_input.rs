@@ -277,7 +277,7 @@ async fn foreign_field_is_refused() {
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
         "failed to apply ConfigMap default/one: conflict with \"kubectl\" over .data.extra; \
-         `force: true` in the app takes what others set"
+         `force: true` in the app takes the fields that others set"
     );
     let one = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("one");
     assert_eq!((&one["data"]["value"], &one["data"]["extra"]), (&"first".into(), &"theirs".into()));
@@ -361,7 +361,7 @@ async fn foreign_object_is_refused_until_deleted() {
         .await;
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
-        "ConfigMap default/one: it is there and not ours, managed by kubectl; `adopt: true` in the app takes it over"
+        "ConfigMap default/one: it exists, but tutti does not manage it (managed by kubectl); `adopt: true` in the app takes it over"
     );
     let touched = RequestMatch::writes().resource("configmaps").name("one");
     assert_eq!(fleet.cluster("bj1").count_requests(&touched), 0);

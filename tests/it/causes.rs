@@ -432,7 +432,7 @@ async fn pending_search_for_a_cause_is_shown() {
         || RequestMatch { namespace: namespace.clone(), ..RequestMatch::any().verb("list").resource("pods") };
     fleet.cluster("bj1").fail_next(pods(), 1, Fault::Delay(Duration::from_secs(20)));
     let running = fleet.start().await;
-    let announced = |now: &Overview| is_degraded(now) && stands(now).ends_with("; cause still to come");
+    let announced = |now: &Overview| is_degraded(now) && stands(now).ends_with("; its cause is not read yet");
     running.until("a search", announced).await;
     running.until("a cause", |now| stands(now).starts_with("Degraded: Failed web-* (exit 1")).await;
     assert_eq!(fleet.cluster("bj1").count_requests(&pods()), 1);
@@ -445,7 +445,7 @@ async fn ending_run_waits_for_the_failure_cause() {
     let job = workload("batch/v1", "Job", json!({"backoffLimit": 0, "template": template}));
     let stage = Stage::new(&[(APP, &objects("default", "web")), (MANIFEST, &job)]).await;
     let (stdout, stderr, _) = stage.run(&["run", "--once"]).await;
-    assert!(stdout.contains("Failed web-") && !stdout.contains("still to come"), "{stdout}");
+    assert!(stdout.contains("Failed web-") && !stdout.contains("not read yet"), "{stdout}");
     let end = stderr.lines().last().unwrap_or_default();
     assert!(end.starts_with("ends with 3: bj1 default/web is Degraded: Failed web-"), "{stderr}");
 }

@@ -45,9 +45,9 @@ async fn stays_while_it_is_wanted(holder: &str, kind: &str, name: &str, inside: 
     let approved = [("approvals/gone.yaml", Some(approval.as_str())), (INSIDE, Some(inside))];
     fleet.push(&running, "Approve, and want something in it", &approved).await;
     let now = running
-        .until("it waits", |now| now.deletions.iter().any(|it| it.reason.contains("stays while")))
+        .until("it waits", |now| now.deletions.iter().any(|it| it.reason.contains("kept while")))
         .await;
-    assert!(now.deletions[0].reason.ends_with("inside is wanted in it"), "{:?}", now.deletions);
+    assert!(now.deletions[0].reason.ends_with("inside in it is rendered"), "{:?}", now.deletions);
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(deletes(cluster), 0);
     assert!(live::api(cluster, kind, None).get_opt(name).await.expect("an answer").is_some());

@@ -158,6 +158,6 @@ async fn waiting_delete_names_the_unhealthy_objects() {
     fleet.push(&running, "Without the map", &[(MANIFESTS, Some(&paused))]).await;
     let now = running.until("a delete waits", |now| !now.deletions.is_empty()).await;
     let words =
-        "no longer rendered, goes when its app is healthy: Deployment default/web: rollout is paused: 0/";
+        "no longer rendered, deleted when its app is healthy: Deployment default/web: rollout is paused: 0/";
     assert!(now.deletions[0].reason.starts_with(words), "{:?}", now.deletions);
 }

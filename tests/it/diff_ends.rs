@@ -124,7 +124,7 @@ async fn refused_replacement_is_shown_as_refused() {
             "Retain",
             keep,
             Some(
-                "spec.selector.matchLabels.app cannot change, and it is not replaced: its annotation says keep",
+                "spec.selector.matchLabels.app cannot change, and it is not replaced: kept by an annotation",
             ),
         ),
         (
@@ -139,10 +139,10 @@ async fn refused_replacement_is_shown_as_refused() {
         scene.commit(&[(MANIFESTS, Some(&stateful_set("two", policy, annotations)))]);
         let (stdout, stderr, code) = scene.diff().await;
         let words =
-            refusal.unwrap_or("-/+ default/web  StatefulSet default/web  on bj1: deleted and created anew");
+            refusal.unwrap_or("-/+ default/web  StatefulSet default/web  on bj1: deleted and created again");
         assert!(stdout.contains(words), "no {words:?} in {stdout}{stderr}");
         assert_eq!(code, if refusal.is_some() { 3 } else { 1 }, "{stdout}");
-        assert_eq!(stdout.contains("created anew"), refusal.is_none(), "{stdout}");
+        assert_eq!(stdout.contains("created again"), refusal.is_none(), "{stdout}");
         // The two files would be equal.
         let (stdout, stderr, code) = scene.run(&["diff"], Some("diff -r")).await;
         assert_eq!((stderr.contains(words), code), (true, if refusal.is_some() { 3 } else { 0 }), "{stderr}");
@@ -166,7 +166,9 @@ async fn external_diff_program_hides_no_refusal() {
         let (stdout, stderr, ended) = scene.run(&["diff"], Some(external)).await;
         assert_eq!(ended, code, "{stdout}{stderr}");
         assert!(
-            stderr.contains("! default/web  ConfigMap default/theirs  on bj1: it is there and not ours"),
+            stderr.contains(
+                "! default/web  ConfigMap default/theirs  on bj1: it exists, but tutti does not manage it"
+            ),
             "{stderr}"
         );
         assert!(!stdout.contains("theirs"), "{stdout}");
@@ -179,7 +181,7 @@ async fn orphaned_objects_are_shown() {
     let release = "apiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {name: hand-over}\nspec: {app: default/web, action: orphan}\n";
     scene.commit(&[(APP, None), (MANIFESTS, None), ("approvals/web.yaml", Some(release))]);
     let (stdout, stderr, code) = scene.diff().await;
-    let expected = "~ default/web  ConfigMap default/web  on bj1: is let go, no longer rendered, stays and is no longer managed, \
-                    as hand-over says\n1 object let go\n";
+    let expected = "~ default/web  ConfigMap default/web  on bj1: is orphaned, no longer rendered, orphaned \
+                    by hand-over\n1 object orphaned\n";
     assert_eq!((stdout.as_str(), code), (expected, 1), "{stderr}");
 }

@@ -206,7 +206,10 @@ async fn manual_scaling_after_an_autoscaler_is_reported() {
     let now = scene.running.overview.borrow().clone();
     let target = target(&now, "bj1", "default/web");
     assert_eq!(target.phase, TargetPhase::OutOfSync);
-    assert_eq!(target.detail, "Deployment default/web: somebody scaled it; the app only reports drift");
+    assert_eq!(
+        target.detail,
+        "Deployment default/web: it was scaled by another client; the app only reports drift"
+    );
 }
 
 /// Replicas that Git omits are not reverted.

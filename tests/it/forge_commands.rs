@@ -163,7 +163,7 @@ async fn requested_promotion_opens_one_pull_request() {
     case.simulator.push("li", OF_PULL, "By hand", &[("NOTES.txt", Some("words\n"))]);
     let (said, told, code) = promote("v4").await;
     assert_eq!(code, 2, "{said}{told}");
-    assert!(told.contains(&format!("branch {OF_PULL} holds a commit of somebody else")), "{told}");
+    assert!(told.contains(&format!("branch {OF_PULL} has a commit that tutti did not make")), "{told}");
     let open = bot.pulls_open().await.expect("pull requests");
     assert!(open.len() == 1 && open[0].state == PullState::Open, "{open:?}");
     assert_eq!(case.simulator.tip("main"), before, "nothing is written to what is deployed");

@@ -120,7 +120,7 @@ async fn broken_cluster_file_is_reported_once() {
         let error = import_into(&fleet, ManifestForm::AppSet, &[("tutti.yaml", INSTANCE), (file, text)])
             .await
             .expect_err("a mistake");
-        assert!(error.starts_with("nothing can be imported before this is mended: "), "{error}");
+        assert!(error.starts_with("fix this mistake before the import: "), "{error}");
         assert!(error.contains(file), "{error}");
     }
 }
@@ -226,9 +226,9 @@ apiVersion: tutti.dev/v1alpha1
 kind: AppSet
 metadata: {name: web, namespace: default}
 spec:
-  # Takes over what is there; may go when that is done.
+  # Takes over existing objects; remove this line when that is done.
   adopt: true
-  # What a Deployment is stands in layer/; images and replicas stand here.
+  # layer/ defines the Deployment; images and replicas are set here.
   podSpec: {deployType: deployment}
   clusterTopology:
     clusters:

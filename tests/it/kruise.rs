@@ -91,7 +91,7 @@ async fn moving_set_stays_until_new_pods_are_ready() {
     let changes = [(APP, on("gz1")), (SET, set(image))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
     let revision = fleet.push(&running, "To gz1, with an image that is not there", &changes).await;
-    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    let reason = "no longer rendered, deleted when its app is healthy on gz1";
     let is_kept = |now: &Overview| now.deletions.iter().any(|it| it.reason.starts_with(reason));
     running.until("a delete that waits", is_kept).await;
     // No controller has processed the new set yet.

@@ -93,7 +93,10 @@ fn copied_layer_files_render_the_same() {
     assert_eq!(render(), before);
     let (_, errors, code) = run(folder.path(), &["templates", "eject"]);
     assert_eq!(code, 2, "{errors}");
-    assert!(errors.contains("there already: templates/workload/deployment/deployment.yaml.j2"), "{errors}");
+    assert!(
+        errors.contains("these files exist already: templates/workload/deployment/deployment.yaml.j2"),
+        "{errors}"
+    );
     let (_, _, code) = run(folder.path(), &["templates", "eject", "--force"]);
     assert_eq!((code, render()), (0, before));
     let (_, errors, code) = run(folder.path(), &["templates", "eject", "language/cobol"]);

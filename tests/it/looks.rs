@@ -91,7 +91,7 @@ async fn mistakes_are_no_empty_plan() {
     let broken = format!("{INSTANCE}<<<<<<< HEAD\n");
     stage.repository.commit("Broken", &[("tutti.yaml", Some(&broken)), (MAPS, Some(&maps("second")))]);
     let (said, code) = run(&stage, &["plan"]).await;
-    assert!(said.contains("nothing can be planned before the mistakes are mended"), "{said}");
+    assert!(said.contains("fix the mistakes first: nothing can be planned with them"), "{said}");
     assert!(said.contains("E1102") && !said.contains("nothing to do"), "{said}");
     assert_eq!(code, 2, "{said}");
 }
@@ -104,7 +104,9 @@ async fn deletes_of_an_app_are_grouped() {
     let (said, _) = run(&stage, &["plan"]).await;
     let told: Vec<&str> = said.lines().skip_while(|line| *line != "bj1 default/settings").take(3).collect();
     let line = |name: &str| {
-        format!("  - wait       ConfigMap default/{name}: no longer rendered, goes when its app is healthy")
+        format!(
+            "  - wait       ConfigMap default/{name}: no longer rendered, deleted when its app is healthy"
+        )
     };
     assert_eq!(told, ["bj1 default/settings", &line("two"), &line("one")], "{said}");
 }

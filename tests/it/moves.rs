@@ -46,7 +46,7 @@ async fn moved_app_is_healthy_before_old_copy_goes() {
     let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(web("broken-2")))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     fleet.push(&running, "To gz1, where it does not start", &changes).await;
-    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    let reason = "no longer rendered, deleted when its app is healthy on gz1";
     running
         .until("a delete that waits", |now| now.deletions.iter().any(|it| it.reason.starts_with(reason)))
         .await;
@@ -69,7 +69,7 @@ async fn paused_deployment_without_pods_replaces_nothing() {
     let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(paused))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     fleet.push(&running, "To gz1, paused", &changes).await;
-    let reason = "no longer rendered, goes when its app is healthy on gz1";
+    let reason = "no longer rendered, deleted when its app is healthy on gz1";
     running
         .until("a delete that waits for one that is settled", |now| {
             now.deletions.iter().any(|it| it.reason.starts_with(reason))

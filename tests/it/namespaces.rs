@@ -147,7 +147,7 @@ async fn missing_namespace_is_refused_and_created_on_request() {
     assert_eq!(
         target(&refused, "bj1", "market/web").detail,
         "failed to apply ConfigMap market/one: namespaces \"market\" not found; `createNamespace: true` in the app (or in `defaults` of \
-         tutti.yaml) makes it, and so does a manifest of kind Project"
+         tutti.yaml) creates it, and so does a manifest of kind Project"
     );
     assert_eq!(about_namespaces(&fleet), Vec::<String>::new());
 

@@ -68,7 +68,7 @@ async fn route_with_correct_secret_delivers() {
     let (chat, stage) = (Chat::start().await, stage().await);
     let feishu = url(chat.feishu(None));
     let (said, told, code) = tested(&stage, "shop-feishu", feishu.expose_secret(), SECRET).await;
-    let expected = "route shop-feishu: feishu took the message: ✓ 通知路由 shop-feishu 的测试消息\n";
+    let expected = "route shop-feishu: feishu accepted the message: ✓ 通知路由 shop-feishu 的测试消息\n";
     assert_eq!((said.as_str(), code), (expected, 0), "{told}");
     let events = url(chat.generic(None));
     let (said, told, code) = tested(&stage, "events", events.expose_secret(), KEY).await;
@@ -117,8 +117,8 @@ async fn wrong_route_or_credential_sends_nothing() {
         ("shop-feshu", "-", "-", "no route shop-feshu in notifications/; did you mean shop-feishu?"),
         ("other", "-", "-", "no route other in notifications/; there are events, shop-feishu, withheld"),
         ("withheld", "-", "-", "--secret-env TEAMS_URL"),
-        ("shop-feishu", "http://chat.example.com/hook", SECRET, "is no https:// address"),
-        ("events", events.expose_secret(), "no base64!", "no key of Standard Webhooks"),
+        ("shop-feishu", "http://chat.example.com/hook", SECRET, "is not an https:// address"),
+        ("events", events.expose_secret(), "no base64!", "not a key of Standard Webhooks"),
     ] {
         let (said, told, code) = {
             let command = ["notify", "test", route];

@@ -67,8 +67,8 @@ async fn orphaned_app_keeps_objects_without_owner() {
     let revision = fleet.repository.commit("Hand it over", &gone);
     // The plan shows it before it happens.
     let looking = fleet.start_with(&Wires::lasting(), observing).await;
-    let now = looking.until("what is let go", |now| now.deletions.len() == 2).await;
-    let words = "no longer rendered, stays and is no longer managed, as hand-over-legacy says";
+    let now = looking.until("what is orphaned", |now| now.deletions.len() == 2).await;
+    let words = "no longer rendered, orphaned by hand-over-legacy";
     assert!(now.deletions.iter().all(|it| it.action.as_str() == "orphan" && it.reason == words), "{now:?}");
     looking.stop().await;
 
@@ -115,7 +115,7 @@ async fn app_with_prune_never_keeps_its_objects() {
     assert_eq!(live::managed(fleet.cluster("bj1")).await.len(), 3);
     let orphans: Vec<&str> = now.orphans.iter().map(|it| it.object.as_str()).collect();
     assert_eq!(orphans, ["Deployment default/web", "ConfigMap default/map"]);
-    assert_eq!(now.orphans[0].reason, "no longer rendered, its annotation says keep");
+    assert_eq!(now.orphans[0].reason, "no longer rendered, kept by an annotation");
 
     // An approval releases them.
     let revision = fleet.push(&running, "Hand it over", &[(APPROVAL, Some(RELEASE))]).await;

@@ -109,7 +109,7 @@ async fn conflict_refuses_only_fields_never_ours() {
     assert_eq!(
         detail,
         "failed to apply ConfigMap default/web: conflict with \"kubectl-edit\" over .data.other; \
-         `force: true` in the app takes what others set"
+         `force: true` in the app takes the fields that others set"
     );
     assert_eq!(scene.get("ConfigMap").await["data"], json!({"value": "two", "other": "theirs"}));
 }
@@ -243,7 +243,7 @@ async fn force_adopts_nothing() {
     scene.push("Somebody else's", &app("force: true"), &more).await;
     let (phase, detail) = scene.told();
     assert_eq!(phase, TargetPhase::Refused, "{detail}");
-    assert!(detail.contains("it is there and not ours, managed by kubectl"), "{detail}");
+    assert!(detail.contains("it exists, but tutti does not manage it (managed by kubectl)"), "{detail}");
 }
 
 // ---- immutable fields ----
@@ -265,7 +265,7 @@ async fn immutable_field_is_refused_until_replace_is_set() {
     assert_eq!(
         detail,
         "failed to apply Deployment default/web: spec.selector: field is immutable; \
-         `replace: true` in the app deletes it and creates it anew"
+         `replace: true` in the app deletes it and creates it again"
     );
     assert_eq!(scene.get("Deployment").await["metadata"]["uid"], before["metadata"]["uid"]);
 
@@ -330,7 +330,7 @@ async fn refused_stateful_set_names_its_changed_fields() {
         let begin = format!(
             "failed to apply StatefulSet default/web: {fields}: updates to statefulset spec for fields"
         );
-        let end = "are forbidden; `replace: true` in the app deletes it and creates it anew";
+        let end = "are forbidden; `replace: true` in the app deletes it and creates it again";
         assert_eq!(phase, TargetPhase::Refused, "{detail}");
         assert!(detail.starts_with(&begin) && detail.ends_with(end), "{detail}");
     }
@@ -404,8 +404,9 @@ async fn unreplaceable_object_is_retried_as_a_change() {
     settle().await;
     scene.fleet.forget_requests();
     let head = scene.push("Another size", &app("replace: true"), &claim("2Gi")).await;
-    let words = "PersistentVolumeClaim default/web: spec.resources.requests.storage cannot change, and it is not replaced: what is in a \
-                 PersistentVolumeClaim would be lost";
+    let words = "PersistentVolumeClaim default/web: spec.resources.requests.storage cannot change, and it is \
+                 not replaced: \
+                 its contents would be deleted with it";
     for _ in 0..400 {
         assert_eq!(scene.told(), (TargetPhase::Refused, words.to_owned()));
         tokio::time::sleep(Duration::from_millis(2_990)).await;

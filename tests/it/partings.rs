@@ -17,7 +17,7 @@ const SETTINGS: &str = "apps/settings/app.yaml";
 const ONE: &str = "apps/settings/objects/one.yaml";
 const NO_SETTINGS: [(&str, Option<&str>); 2] = [(SETTINGS, None), (ONE, None)];
 const WORDS: [(&str, Option<&str>); 1] = [("README.md", Some("Nothing of it is rendered."))];
-const LEFT_ON_GZ1: &str = "pending 1 delete wait: gz1 does not answer, goes when it is back";
+const LEFT_ON_GZ1: &str = "pending 1 delete wait: gz1 does not answer, deleted when it answers again";
 
 /// An app with one object on two clusters, one of them offline.
 async fn with_one_cluster_away(gitea: &Gitea) -> Fleet {

@@ -174,7 +174,7 @@ async fn old_object_is_deleted_after_new_is_healthy() {
         })
         .await;
     assert!(
-        now.deletions[0].reason.starts_with("no longer rendered, goes when its app is healthy: "),
+        now.deletions[0].reason.starts_with("no longer rendered, deleted when its app is healthy: "),
         "{now:?}"
     );
     a_while().await;

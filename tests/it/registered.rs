@@ -167,8 +167,9 @@ async fn registry_state_applies_while_git_is_unavailable() {
     let told = running.overview.borrow().source_error.clone().expect("Git is asked again");
     let (cause, help) = told.split_once("; ").expect("what to do about it");
     let lines = log.text();
-    let is_logged =
-        |line: &str| line.contains("could not be read") && line.contains(cause) && line.contains(help);
+    let is_logged = |line: &str| {
+        line.contains("failed to read the config repository") && line.contains(cause) && line.contains(help)
+    };
     assert!(lines.lines().any(is_logged), "{told}: {lines}");
 
     repository.set_away(false);
@@ -319,7 +320,7 @@ async fn removed_forge_token_is_used_no_longer() {
 
     scene.home.set_down(true);
     gitea.until(&change("second").await, "success").await;
-    assert_eq!(log.count("the one from before is used"), 1);
+    assert_eq!(log.count("the previous one is used"), 1);
 
     // The home cluster answers without a token: no status is posted with the old one.
     scene.home.set_down(false);

@@ -72,14 +72,14 @@ async fn objects_are_removed_in_reverse_across_apps() {
         state(&now),
         (
             "Removing",
-            &*format!("1 object to go, 1 of them wait: every Namespace waits for approval {digest}")
+            &*format!("1 object to delete, 1 of them wait: every Namespace waits for approval {digest}")
         )
     );
 
     let file = approval_to_yaml(approval);
     let revision = fleet.push(&running, "Approve", &[("approvals/gz1.yaml", Some(&file))]).await;
     let now = running.converged(&revision).await;
-    assert_eq!(state(&now), ("Removed", "nothing else is there any more: its file may go"));
+    assert_eq!(state(&now), ("Removed", "no other object remains: delete its file"));
     assert_eq!(deletes(fleet.cluster("gz1")).last().map(String::as_str), Some("namespaces"));
     assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 0);
 
@@ -132,7 +132,7 @@ async fn deletes_wait_for_health_on_other_clusters() {
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 2).await;
     assert!(
-        now.deletions[0].reason.starts_with("no longer rendered, goes when its app is healthy on bj1"),
+        now.deletions[0].reason.starts_with("no longer rendered, deleted when its app is healthy on bj1"),
         "{now:?}"
     );
     a_while().await;
@@ -151,7 +151,7 @@ async fn kept_objects_do_not_block_removal() {
     running.converged(&fleet.begin).await;
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.converged(&revision).await;
-    let words = "1 object left on purpose, nothing else is there any more: its file may go";
+    let words = "1 object kept on purpose, no other object remains: delete its file";
     assert_eq!(state(&now), ("Removed", words));
     let [orphan] = now.orphans.as_slice() else { panic!("{:?}", now.orphans) };
     assert_eq!((orphan.object.as_str(), orphan.action.as_str()), ("ConfigMap default/map-1", "orphan"));
@@ -182,7 +182,9 @@ async fn commit_status_reports_completed_removal() {
     // The cluster is unreachable for a short time, so the first attempts fail.
     fleet.cluster("gz1").set_down(true);
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
-    gitea.until(&revision, "pending 2 deletes wait: gz1 does not answer, goes when it is back").await;
+    gitea
+        .until(&revision, "pending 2 deletes wait: gz1 does not answer, deleted when it answers again")
+        .await;
     // The status is complete, whatever commit follows.
     let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
     gitea.until(&words, "success no change for this ring").await;
@@ -223,9 +225,13 @@ async fn objects_desired_under_another_cluster_name_stay() {
         let now = running.overview.borrow().clone();
         let held =
             now.deletions.iter().find(|it| it.cluster.as_str() == "gz1").unwrap_or_else(|| panic!("{now:?}"));
-        assert!(held.reason.contains("cluster bj1 shows the same object and wants it"), "{}", held.reason);
+        assert!(held.reason.contains("cluster bj1 shows the same object and renders it"), "{}", held.reason);
         if now.clusters.iter().any(|it| it.state == "Removing") {
-            assert!(state(&now).1.starts_with("19 objects to go: cluster bj1 shows"), "{}", state(&now).1);
+            assert!(
+                state(&now).1.starts_with("19 objects to delete: cluster bj1 shows"),
+                "{}",
+                state(&now).1
+            );
         }
         running.stop().await;
     }

@@ -129,7 +129,7 @@ async fn rollout_is_not_done_without_its_clusters() {
         check(
             &format!("tutti approve rollout bbcc {none}"),
             "",
-            "cannot say what default/bbcc waits for: clusters bj4, bj5: kubeconfig",
+            "the gates of default/bbcc are not known: clusters bj4, bj5: kubeconfig",
         );
         stage.run("mv ../bj5.kubeconfig ../away");
         let heading = "default/pay 0807c1c3535b: not done, left out: bj5";

@@ -100,12 +100,12 @@ fn existing_or_invalid_files_are_not_written() {
         assert!(errors.contains(words), "{command}: no {words:?} in {errors}");
         assert_eq!(output, "", "{command}");
     };
-    check("init", "there already: .gitignore, README.md, tutti.yaml; nothing was written");
+    check("init", "these files exist already: .gitignore, README.md, tutti.yaml; nothing was written");
     check("new app shop --kind appset", "there is none yet: tutti new cluster NAME");
     succeeds(folder, "new cluster try --sandbox");
     succeeds(folder, "new app web");
     let before = fs::read_to_string(folder.join("apps/web/app.yaml")).expect("a file");
-    check("new app web --image x:2", "there already: apps/web/app.yaml; nothing was written");
+    check("new app web --image x:2", "these files exist already: apps/web/app.yaml; nothing was written");
     check("new app Web_1", "\"Web_1\" is not a valid name");
     check("new app ../../evil", "is not a valid name");
     check("new app web2 --language cobol", "cobol");
@@ -170,7 +170,7 @@ fn tutti_can_manage_its_own_installation() {
 
     let (output, errors, code) = tutti(outside, command);
     assert_eq!((code, output.as_str()), (2, ""), "{errors}");
-    assert!(errors.contains("there already: apps/tutti/app.yaml"), "{errors}");
+    assert!(errors.contains("these files exist already: apps/tutti/app.yaml"), "{errors}");
 }
 
 #[test]

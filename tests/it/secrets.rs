@@ -216,7 +216,7 @@ async fn statuses_do_not_quote_refused_secret_values() {
     gitea.until(&fleet.begin, "failure").await;
     let shown = format!("{:?} {:?}", running.overview.borrow(), gitea.posts());
     tells_nothing("a refusal", &shown);
-    assert!(shown.contains("some of its values are encrypted"), "{shown}");
+    assert!(shown.contains("may quote encrypted values"), "{shown}");
 }
 
 /// A container of another app in the namespace logs its Secret.

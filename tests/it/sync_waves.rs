@@ -148,7 +148,7 @@ async fn wave_may_define_kinds_of_the_next() {
     let words = target(&running.overview.borrow(), "bj1", "default/shop").detail.clone();
     assert_eq!(
         words,
-        "Account default/seven: example.com/v1/Account is not served yet, an earlier sync wave may bring it"
+        "Account default/seven: example.com/v1/Account is not served yet, an earlier sync wave may define it"
     );
     let definition = manifests::definition("example.com", "v1", "Account");
     live::create_as(fleet.cluster("bj1"), "operator", &definition).await;

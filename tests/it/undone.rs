@@ -50,7 +50,7 @@ async fn minutes(number: u64) {
 async fn repeated_foreign_edits_are_reverted_with_backoff() {
     let log = Log::keep();
     let scene = Scene::with("drift: repair").await;
-    let (cluster, warning) = (scene.cluster(), "somebody changes it again each time");
+    let (cluster, warning) = (scene.cluster(), "another field manager changes the object");
     let applies = || cluster.count_requests(&RequestMatch::any().verb("apply").resource("configmaps"));
     let somebody = Somebody::sets(cluster, "ConfigMap", "/data/value", json!({"data": {"value": "theirs"}}));
     minutes(1).await;
@@ -62,8 +62,8 @@ async fn repeated_foreign_edits_are_reverted_with_backoff() {
     assert!((18..=21).contains(&applies()), "{}", applies());
     assert_eq!(log.count(warning), 1);
     let now = told(&scene.running);
-    let expected = "ConfigMap default/web: put back more than 10 times, and changed again each time; tried again after \
-                    pauses of up to 5 minutes";
+    let expected = "ConfigMap default/web: put back more than 10 times, and changed again each time; retried \
+                    after delays of up to 5 minutes";
     assert_eq!((now.phase, now.detail.as_str()), (TargetPhase::Pending, expected));
 
     drop(somebody);
@@ -175,8 +175,8 @@ fn policy(image: &str) -> FaultPlan {
     FaultPlan::default().webhook(webhook)
 }
 
-const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than were applied: something changes them as they \
-                         are written";
+const OVERRULED: &str = "Deployment default/web: the cluster keeps other values than the applied ones: a \
+                         webhook or controller changes them";
 
 /// A mutating webhook was added after the app and has changed its image.
 async fn overruled() -> Scene {
@@ -194,7 +194,7 @@ async fn overruled() -> Scene {
 async fn field_changed_by_admission_is_applied_once() {
     let log = Log::keep();
     let scene = Scene::with("drift: repair").await;
-    let (cluster, warning) = (scene.cluster(), "put back, and the cluster keeps other values");
+    let (cluster, warning) = (scene.cluster(), "applied again, but the cluster keeps other values");
     let note = |text: &str| json!({"metadata": {"annotations": {"example.com/note": text}}});
     cluster.set_faults(&policy("mirror/web:1"));
     edit_as(cluster, "operator", ("Deployment", "web"), &note("one")).await;

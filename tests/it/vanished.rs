@@ -49,7 +49,7 @@ fn detail(now: &Overview) -> &str {
 }
 
 fn dropped_by(revision: &Revision) -> String {
-    format!("{} took its file away; its objects are left as they are", revision.short())
+    format!("{} removed its file; its objects stay", revision.short())
 }
 
 /// A process that reads once, as `get` and `plan` do. Returns its overview.
@@ -166,7 +166,7 @@ async fn non_empty_removed_cluster_without_file_is_logged() {
     let revision = fleet.push(&running, "Its file goes", &GONE).await;
     let now = running.converged(&revision).await;
     assert_eq!(states(&now), ["bj1 Ready"]);
-    let words = "its file went before it was empty; what is there stays cluster=gz1 objects=13";
+    let words = "its file was removed while it still had objects; they stay cluster=gz1 objects=13";
     assert_eq!(log.count(words), 1, "{}", log.text());
     assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 13);
     running.stop().await;
@@ -205,7 +205,7 @@ async fn commit_status_reports_deleted_cluster_file() {
     gitea.until(&fleet.begin, "success").await;
     let gone = fleet.push(&running, "Without gz1", &GONE).await;
     gitea.until(&gone, "success").await;
-    const LEFT: &str = "cluster gz1 is no longer in Git: what runs there was left as it is";
+    const LEFT: &str = "cluster gz1 is no longer in Git: the objects there stay";
     assert_eq!(gitea.verdict(&gone), format!("success no change for this ring; {LEFT}"));
     let words = fleet.push(&running, "Words", &WORDS).await;
     gitea.until(&words, "success").await;
@@ -272,7 +272,8 @@ async fn many_deleted_files_are_counted() {
     gitea.until(&gone, "success").await;
     assert_eq!(
         gitea.verdict(&gone),
-        "success no change for this ring; clusters sh1, sh2, sh3 and 2 more are no longer in Git: what runs there was left as it is"
+        "success no change for this ring; clusters sh1, sh2, sh3 and 2 more are no longer in Git: the \
+         objects there stay"
     );
     running.stop().await;
 }
@@ -305,7 +306,7 @@ fn worktree_plan_reports_deleted_cluster_file() {
     files.iter().filter(|(path, _)| *path != GZ1).for_each(|(path, content)| write(path, content));
     let plan = || program::run(repository.path(), &["plan", "--worktree"]).0;
     let told =
-        format!("gz1 dropped: {} has its file, the folder has not; its objects are left", begin.short());
+        format!("gz1 dropped: {} has its file, but the folder does not; its objects stay", begin.short());
     assert!(plan().contains(&told), "{}", plan());
     // A file with a mistake may define it.
     write("clusters/south.yaml", "kind: Cluster\nmetadata: {name");
@@ -336,8 +337,5 @@ async fn failed_commit_stays_failed_despite_missing_file() {
     gitea.until(&mended, "success").await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let verdict = gitea.verdict(&gone);
-    assert!(
-        verdict.starts_with("failure ") && verdict.ends_with("what runs there was left as it is"),
-        "{verdict}"
-    );
+    assert!(verdict.starts_with("failure ") && verdict.ends_with("the objects there stay"), "{verdict}");
 }

@@ -13,7 +13,7 @@ use crate::support::manifests::{config_map, objects};
 use crate::support::wires::Wires;
 use crate::waking::hint;
 
-const WORDS: &str = "the branch does not go on from its last commit";
+const WORDS: &str = "the branch no longer contains the last commit";
 
 /// A controller that has read two commits of a remote; the second adds an object.
 async fn two_commits() -> (Fleet, Running, tempfile::TempDir, [Revision; 2]) {

@@ -16,9 +16,8 @@ const ASKED: [(&str, &[&str]); 22] = [
     ),
     (
         "unjudged",
-        &[
-            "t1 ✗ policy, apps/unjudged/objects/settings.yaml:1:1, who may write apps/unjudged/ or policies/, give the object",
-        ],
+        &["t1 ✗ policy, apps/unjudged/objects/settings.yaml:1:1, who may write apps/unjudged/ or \
+             policies/, add the field"],
     ),
     (
         "paused",
@@ -38,7 +37,7 @@ const ASKED: [(&str, &[&str]); 22] = [
     (
         "behind",
         &[
-            "t1 ✗ health, apps/behind/app.yaml:3:18, who may write apps/behind/, mend what the app runs",
+            "t1 ✗ health, apps/behind/app.yaml:3:18, who may write apps/behind/, fix the app",
             "p1 … rollout, -, who may write apps/behind/, tutti why default/behind --cluster t1",
         ],
     ),
@@ -71,19 +70,18 @@ const ASKED: [(&str, &[&str]); 22] = [
     ),
     (
         "far",
-        &[
-            "away ✗ apply, clusters/away.yaml:3:18, who runs the cluster or tutti, or who may write clusters/, tutti doctor away",
-        ],
+        &["away ✗ apply, clusters/away.yaml:3:18, the operator of the cluster or of tutti, or who may \
+             write clusters/, tutti doctor away"],
     ),
     ("taken", &["t1 ✗ apply, apps/taken/objects/service.yaml:1:1, who may write apps/taken/, -"]),
     ("refused", &["t1 ✗ apply, apps/refused/objects/one.yaml:1:1, who may write apps/refused/, -"]),
     ("deletes", &["t1 ✗ apply, -, who may write approvals/, tutti approve DIGEST"]),
-    ("fails", &["t1 ✗ health, apps/fails/app.yaml:3:18, who may write apps/fails/, mend what the app runs"]),
+    ("fails", &["t1 ✗ health, apps/fails/app.yaml:3:18, who may write apps/fails/, fix the app"]),
     ("typo", &["- ✗ source, apps/typo/app.yaml:10:3, who may write apps/typo/, valid: "]),
     ("language", &["t1 ✗ source, apps/language/app.yaml:3:18, who may write apps/language/, valid: "]),
     ("garbled", &["- ✗ source, apps/garbled/app.yaml:10:1, who may write apps/garbled/, a key needs"]),
     ("layer", &["t1 ✗ render, apps/layer/layer/settings.yaml.j2:4:20, who may write apps/layer/, valid: "]),
-    ("guarded", &["t1 ✗ policy, policies/guard.yaml:7:19, who may write policies/, mend the policy"]),
+    ("guarded", &["t1 ✗ policy, policies/guard.yaml:7:19, who may write policies/, fix the policy"]),
 ];
 
 const LINKS: [&str; 6] = ["source", "render", "policy", "rollout", "apply", "health"];

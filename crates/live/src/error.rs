@@ -10,7 +10,7 @@ pub enum Error {
     NoCacheFolder,
     #[error("failed to {action} {}", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("failed to understand {variable}={value:?}: {reason}")]
+    #[error("the value of {variable}={value:?} is not valid: {reason}")]
     Variable { variable: &'static str, value: String, reason: String },
     #[error("failed to find {} in {variable}={}", missing.join(", "), folder.display())]
     MissingPrograms { variable: &'static str, folder: PathBuf, missing: Vec<String> },
@@ -22,19 +22,19 @@ pub enum Error {
     Build { program: String, output: String },
     #[error("failed to choose a free port on 127.0.0.1")]
     NoPort,
-    #[error("failed to make the certificate of {subject}")]
+    #[error("failed to create the certificate of {subject}")]
     Certificate { subject: String, source: rcgen::Error },
     #[error("failed to start {process}: {reason}")]
     Start { process: String, reason: String },
-    #[error("failed to keep {process} running: it ended with {status}; its log ends with\n{log}")]
+    #[error("{process} ended with {status}; the end of its log:\n{log}")]
     Ended { process: String, status: String, log: String },
-    #[error("failed to see {what} within {seconds} s: {last}")]
+    #[error("{what} was not reached within {seconds} s; the last answer: {last}")]
     NotReady { what: String, seconds: u64, last: String },
-    #[error("failed to make an HTTP client for {server}")]
+    #[error("failed to create an HTTP client for {server}")]
     Client { server: String, source: reqwest::Error },
-    #[error("failed to ask {method} {url}")]
+    #[error("failed to send {method} {url}")]
     Request { method: String, url: String, source: reqwest::Error },
-    #[error("failed to ask {method} {url}: {status}: {body}")]
+    #[error("{method} {url} failed with {status}: {body}")]
     Refused { method: String, url: String, status: u16, body: String },
     #[error("failed to run {command}: {output}")]
     Command { command: String, output: String },

@@ -172,7 +172,7 @@ fn spawn(command: Command) -> io::Result<Child> {
         });
         sender
     });
-    let gone = || io::Error::other("the thread that starts processes is gone");
+    let gone = || io::Error::other("the thread that starts processes has ended");
     let (sender, answer) = channel();
     keeper.send((command, sender)).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?

@@ -84,7 +84,7 @@ impl TierPrograms {
             }
             several => {
                 let value = several.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(":");
-                let reason = "there is one Gitea: name one folder".to_owned();
+                let reason = "only one Gitea is supported: name one folder".to_owned();
                 return Err(Error::Variable { variable: GITEA_VARIABLE, value, reason });
             }
         };

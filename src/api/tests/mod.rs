@@ -296,7 +296,7 @@ async fn full_readiness_names_each_check() {
         |name: &str, state: &str, detail: &str| json!({"name": name, "state": state, "detail": detail});
     let expected = json!({"ready": true, "checks": [
         check("repository", "ok", "0123456 was read"),
-        check("clusters", "unused", "there are none"),
+        check("clusters", "unused", "no cluster is registered"),
         check("forge", "unknown", "no commit status was written yet"),
         check("webhooks", "failed", "1 of 3 open; empty has no secret"),
         check("leader", "unused", "this process runs alone"),

@@ -51,7 +51,8 @@ impl ApiTokens {
     /// `source`: `None` for requests of tests.
     pub(super) fn identify(&self, headers: &HeaderMap, source: Option<IpAddr>) -> Result<ApiCaller, Problem> {
         let Some(operator) = &self.operator else {
-            let detail = "the API is closed: `tutti run` was given no token for it (help: --api-token-env NAME, or apiToken in the settings file)";
+            let detail = "the API is closed: `tutti run` has no token for it (help: --api-token-env NAME, or \
+                          apiToken in the settings file)";
             return Err(Problem::new(StatusCode::FORBIDDEN, detail));
         };
         let unauthorized = |detail: &str| {
@@ -59,7 +60,7 @@ impl ApiTokens {
                 .with_header(WWW_AUTHENTICATE, "Bearer realm=\"tutti\"")
         };
         let Some(shown) = bearer_token(headers) else {
-            return Err(unauthorized("there is no token (help: send `Authorization: Bearer TOKEN`)"));
+            return Err(unauthorized("the request has no token (help: send `Authorization: Bearer TOKEN`)"));
         };
         let shown = token_digest(shown);
         let is_same = |token: &TokenDigest| bool::from(token.ct_eq(&shown));

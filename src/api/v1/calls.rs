@@ -67,7 +67,7 @@ pub(super) async fn call_trigger(
     if !caller.triggers.contains(&name) {
         let detail = match caller.is_operator {
             true => "a trigger is called with its own token, not with that of the API",
-            false => "the token is of another trigger",
+            false => "the token belongs to another trigger",
         };
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
@@ -76,7 +76,7 @@ pub(super) async fn call_trigger(
     let payload: Value = serde_json::from_slice(&body)
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {error}")))?;
     if !payload.is_object() {
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "the body is JSON, but no object"));
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "the body is JSON, but not an object"));
     }
     let Some(key) = idempotency_key(&parts.headers, &payload)? else {
         return run_within_timeout(run_trigger(status, name, payload)).await;
@@ -100,8 +100,8 @@ pub(super) async fn call_trigger(
             Err(Problem::new(StatusCode::CONFLICT, detail).with_header(RETRY_AFTER, "1"))
         }
         CallStart::DifferentPayload => {
-            let detail =
-                "this key was used for another call (help: a key is of one call and its repetitions)";
+            let detail = "this key was used for another call (help: use a new key for each call, and the \
+                          same key only to repeat a call)";
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
         }
     }
@@ -115,8 +115,8 @@ async fn run_within_timeout(
         Ok(Ok(answer)) => answer.map(CallResponse::into_response),
         Ok(Err(error)) => Err(retry_later(format!("failed to run the trigger: {error}"))),
         Err(_) => {
-            let detail = "the change is not written yet; that goes on (help: make the same call with the same idempotency key: it is \
-                          answered with the outcome)";
+            let detail = "the change is not written yet, but it is under way (help: repeat the call with the \
+                          same idempotency key to get the result)";
             Err(retry_later(detail.to_owned()))
         }
     }
@@ -151,7 +151,7 @@ async fn read_body(body: Body) -> Result<Vec<u8>, Problem> {
 
 fn idempotency_key(headers: &HeaderMap, payload: &Value) -> Result<Option<String>, Problem> {
     let wrong = || {
-        let detail = format!("the idempotency key is 1 to {LONGEST_KEY} letters, digits and signs of ASCII");
+        let detail = format!("the idempotency key must have 1 to {LONGEST_KEY} printable ASCII characters");
         Problem::new(StatusCode::BAD_REQUEST, detail)
     };
     let of_header =
@@ -180,7 +180,7 @@ async fn run_trigger(status: ApiState, name: String, payload: Value) -> Result<C
         .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     let Some(outcome) = outcome else {
         let ignored =
-            json!({"result": "ignored", "reason": "the payload is not what `match` of the trigger says"});
+            json!({"result": "ignored", "reason": "the payload does not fit `match` of the trigger"});
         return Ok(CallResponse { status: StatusCode::OK, body: ignored.to_string() });
     };
     let told = change_json(&outcome, &head.fleet.instance.status_prefix);
@@ -192,7 +192,7 @@ async fn run_trigger(status: ApiState, name: String, payload: Value) -> Result<C
     let (reply, replied) = oneshot::channel();
     if status.api.calls.try_send(TriggerCall { outcome, reply }).is_err() {
         return Err(retry_later(
-            "too many changes wait to be written, or nobody writes them here".to_owned(),
+            "too many changes wait to be written, or this process does not write".to_owned(),
         ));
     }
     tracing::info!(trigger, %app, file, "a call changes a file");

@@ -97,7 +97,8 @@ async fn require_operator(
     next: Next,
 ) -> Result<Response, Problem> {
     if !caller.is_operator {
-        let detail = "the token of a trigger calls that trigger and reads commits and apps; this takes the token of the API";
+        let detail = "this path needs the token of the API: the token of a trigger only calls that trigger \
+                      and reads commits and apps";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
     Ok(next.run(request).await)
@@ -109,10 +110,10 @@ fn require_leader(status: &ApiState) -> Result<(), Problem> {
     if status.standing.as_ref().is_none_or(leads) {
         return Ok(());
     }
-    let detail = "this process stands by; the one that leads answers (help: try again)";
+    let detail = "this process stands by, and only the leader answers (help: try again)";
     Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_header(RETRY_AFTER, "1"))
 }
 
 async fn unknown_route() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "there is nothing here; docs/ci.md lists what /api/v1 has")
+    Problem::new(StatusCode::NOT_FOUND, "no such path; docs/ci.md lists the paths of /api/v1")
 }

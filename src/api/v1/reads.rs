@@ -43,7 +43,7 @@ pub(super) async fn commit(
         let report = pipeline_report::commit_report(overview, &sha)?;
         Some((report.state.is_final(), json_text(&report)))
     };
-    let unknown = "it was not read yet, or is none of the newest commits of the branch";
+    let unknown = "it is not read yet, or it is not among the newest commits of the branch";
     long_poll(
         &status,
         &ReadQuery::parse(query.as_deref())?,
@@ -91,7 +91,7 @@ impl ReadQuery {
                 "version" | "ring" if value.is_empty() || value.contains('%') => return wrong("is no name"),
                 "version" => query.question.version = Some(value.to_owned()),
                 "ring" => query.question.ring = Some(value.to_owned()),
-                _ => return wrong("is not known; there are wait, and of an app version and ring"),
+                _ => return wrong("is not known; the parameters are wait and, for an app, version and ring"),
             }
         }
         Ok(query)

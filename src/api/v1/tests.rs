@@ -224,10 +224,10 @@ async fn each_token_opens_its_own() {
         assert!(body.to_string().contains(words), "{body}");
     };
     call("release", RELEASE, StatusCode::OK, "unchanged").await;
-    call("release", OTHER, StatusCode::FORBIDDEN, "of another trigger").await;
+    call("release", OTHER, StatusCode::FORBIDDEN, "to another trigger").await;
     call("release", TOKEN, StatusCode::FORBIDDEN, "its own token").await;
-    call("nobody", OTHER, StatusCode::FORBIDDEN, "of another trigger").await;
-    call("%ff", OTHER, StatusCode::FORBIDDEN, "of another trigger").await;
+    call("nobody", OTHER, StatusCode::FORBIDDEN, "to another trigger").await;
+    call("%ff", OTHER, StatusCode::FORBIDDEN, "to another trigger").await;
     // The token of a removed trigger may still be known for a moment.
     case.api.set_trigger_tokens([("gone".to_owned(), SecretString::from(OTHER))]);
     call("gone", OTHER, StatusCode::NOT_FOUND, "no trigger gone").await;
@@ -366,8 +366,8 @@ async fn calls_that_change_nothing_say_so() {
         .await;
     check("release", json!({"app": "x", "version": "1"}), StatusCode::UNPROCESSABLE_ENTITY, "does not exist")
         .await;
-    check("release", payload("../../x"), StatusCode::UNPROCESSABLE_ENTITY, "which is no version").await;
-    check("release", json!([1]), StatusCode::BAD_REQUEST, "no object").await;
+    check("release", payload("../../x"), StatusCode::UNPROCESSABLE_ENTITY, "which is not a version").await;
+    check("release", json!([1]), StatusCode::BAD_REQUEST, "not an object").await;
     check("release", json!({"idempotencyKey": ""}), StatusCode::BAD_REQUEST, "idempotency key").await;
     check("release", json!({"idempotencyKey": 7}), StatusCode::BAD_REQUEST, "idempotency key").await;
     check("release", json!({"app": "x".repeat(70_000)}), StatusCode::PAYLOAD_TOO_LARGE, "65536").await;

@@ -95,9 +95,9 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     if args.file.commit {
         let message = format!("Approve {} of {}", count_noun(approval.objects.len(), "delete"), approval.app);
         commit(&root, &path, &message)?;
-        say!("committed; push it to let them run");
+        say!("committed; push it to start the deletes");
     } else {
-        say!("commit and push it to let them run");
+        say!("commit and push it to start the deletes");
     }
     Ok(Exit::Ok)
 }

@@ -46,7 +46,7 @@ pub async fn run(args: ApproveRolloutArgs) -> anyhow::Result<Exit> {
     if let Some(away) = away {
         // The state of that cluster decides whether anything waits.
         if !rollout.is_open {
-            tell!("error: cannot say what {} waits for: {away}", rollout.app);
+            tell!("error: the gates of {} are not known: {away}", rollout.app);
             return Ok(Exit::Unreachable);
         }
         tell!("note: {away}");
@@ -88,7 +88,7 @@ fn next_step_text(is_committed: bool, rules: &[UnmetApprovalRule]) -> String {
         false => ("", "commit and push it"),
     };
     match rules.first() {
-        None => format!("{begin}{push} to go on"),
+        None => format!("{begin}{push} to continue"),
         Some(rule) if rule.count.is_none() => format!("{begin}{rule}"),
         Some(rule) => {
             let needs = format!("its pull request needs {}, rule {}", rule.requirement(), rule.rule);
@@ -164,7 +164,10 @@ fn opening_approval(rollout: &RolloutReport, through: Option<&str>) -> anyhow::R
     let through = match (through, asked) {
         (Some(through), Some(asked)) if position(through) < position(&asked.through) => {
             let waits_for = required_agreement(&rollout.required_approvals(&asked.through));
-            bail!("wave {through} of {app} asks for nothing; wave {} waits for {waits_for}", asked.through)
+            bail!(
+                "wave {through} of {app} needs no confirmation; wave {} waits for {waits_for}",
+                asked.through
+            )
         }
         (Some(through), None) if position(through) == Some(0) && reading.is_none() => {
             bail!("wave {through} of {app} is the first: it opens without confirmation")
@@ -176,11 +179,11 @@ fn opening_approval(rollout: &RolloutReport, through: Option<&str>) -> anyhow::R
             rollout.wave_awaiting_measurement().map_or("", |(through, _)| through)
         }
         (None, None) if reading.is_some() => bail!(
-            "an Approval of {app} is there: {}; --through WAVE writes another one",
+            "an Approval of {app} exists already: {}; --through WAVE writes another one",
             reading.map(ToString::to_string).unwrap_or_default()
         ),
         (None, None) => bail!(
-            "{app} does not wait for confirmation: {}; --through WAVE confirms a wave before it asks",
+            "{app} does not wait for confirmation: {}; --through WAVE confirms a wave in advance",
             rollout.pending_summary()
         ),
     };
@@ -256,16 +259,18 @@ mod tests {
         check(
             ApprovalShortfall::None,
             Some("test"),
-            "wave test of shop/pay asks for nothing; wave retry waits for 2 approvals of managers, rule production",
+            "wave test of shop/pay needs no confirmation; wave retry waits for 2 approvals of managers, rule \
+             production",
         );
-        let there = "an Approval of shop/pay is there: rule production asks for 2 approvals of managers: its reviews are not read yet";
+        let there = "an Approval of shop/pay exists already: rule production requires 2 approvals of \
+                     managers: its reviews are not read yet";
         let another = "--through WAVE writes another one";
         check(ApprovalShortfall::NotReadYet(None), None, &format!("{there}; {another}"));
         let away = ApprovalShortfall::NotReadYet(Some("503".into()));
         check(away.clone(), None, &format!("{there}: 503; {another}"));
         check(away, Some("retry"), needs);
-        assert_eq!(next_step_text(false, &[]), "commit and push it to go on");
-        assert_eq!(next_step_text(true, &[]), "committed; push it to go on");
+        assert_eq!(next_step_text(false, &[]), "commit and push it to continue");
+        assert_eq!(next_step_text(true, &[]), "committed; push it to continue");
     }
 
     #[test]

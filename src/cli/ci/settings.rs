@@ -115,14 +115,15 @@ impl CiSettings {
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let variables = CiVariables(variable);
         let server = variables.required_setting("server", "TUTTI_SERVER")?;
-        let server = server.parse().map_err(|error| format!("the setting server is no address: {error}"))?;
+        let server =
+            server.parse().map_err(|error| format!("the setting server is not an address: {error}"))?;
         let token = SecretString::from(variables.required_setting("token", "TUTTI_API_TOKEN")?);
         let wait = match variables.setting("wait").as_deref() {
             None | Some("false") => None,
             Some("true" | "healthy") => Some(WaitGoal::Healthy),
             Some("planned") => Some(WaitGoal::Planned),
             Some(other) => {
-                return Err(format!("the setting wait is {other:?}, not healthy, planned or false"));
+                return Err(format!("the setting wait is {other:?} (help: write healthy, planned or false)"));
             }
         };
         let limit = variables.setting("timeout");
@@ -135,7 +136,9 @@ impl CiSettings {
         let (action, wait) = match variables.setting("action").as_deref() {
             None | Some("trigger") => (trigger_action(&variables)?, wait),
             Some("wait") => (CiAction::Wait(wait_subject(&variables)?), wait.or(Some(WaitGoal::Healthy))),
-            Some(other) => return Err(format!("the setting action is {other:?}, not trigger or wait")),
+            Some(other) => {
+                return Err(format!("the setting action is {other:?} (help: write trigger or wait)"));
+            }
         };
         Ok(Self { server, token, allow_http, ca_file, action, wait, timeout })
     }
@@ -155,7 +158,9 @@ fn trigger_action(variables: &CiVariables<'_>) -> Result<CiAction, String> {
         (image, _) => image,
     };
     if image.is_none() && version.is_none() {
-        return Err("neither the setting version nor image is there, and this pipeline is of no tag (help: PLUGIN_VERSION)".to_owned());
+        return Err("neither the setting version nor image is there, and this pipeline has no tag (help: \
+                    PLUGIN_VERSION)"
+            .to_owned());
     }
     let number = variables.first_set(NUMBER);
     let link =
@@ -179,8 +184,8 @@ fn trigger_action(variables: &CiVariables<'_>) -> Result<CiAction, String> {
 
 fn wait_subject(variables: &CiVariables<'_>) -> Result<WaitSubject, String> {
     if let Some(app) = variables.setting("app") {
-        let id =
-            AppId::parse(&app).ok_or_else(|| format!("the setting app is {app:?}, not namespace/name"))?;
+        let id = AppId::parse(&app)
+            .ok_or_else(|| format!("the setting app is {app:?} (help: write namespace/name)"))?;
         let question =
             AppReportFilter { version: variables.setting("version"), ring: variables.setting("ring") };
         return Ok(WaitSubject::App(id, question));

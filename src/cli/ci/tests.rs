@@ -141,13 +141,13 @@ fn settings_are_checked() {
     };
     check(&[], "the setting server is missing");
     check(&[("PLUGIN_SERVER", "https://a")], "the setting token is missing");
-    check(&[("PLUGIN_SERVER", "a b"), ("PLUGIN_TOKEN", "t")], "no address");
+    check(&[("PLUGIN_SERVER", "a b"), ("PLUGIN_TOKEN", "t")], "not an address");
     check(&[("PLUGIN_SERVER", "https://a"), ("PLUGIN_TOKEN", "t")], "the setting trigger is missing");
     let with = |more: &[(&'static str, &'static str)]| [&SERVER[..], more].concat();
     check(&with(&[("PLUGIN_WAIT", "yes")]), "the setting wait is \"yes\"");
     check(&with(&[("PLUGIN_TIMEOUT", "soon")]), "the setting timeout: write it with units");
     check(&with(&[("PLUGIN_ACTION", "deploy")]), "the setting action is \"deploy\"");
-    check(&with(&[("PLUGIN_ACTION", "wait"), ("PLUGIN_APP", "pay")]), "not namespace/name");
+    check(&with(&[("PLUGIN_ACTION", "wait"), ("PLUGIN_APP", "pay")]), "write namespace/name");
     check(&with(&[("DRONE_TAG", "")]), "neither the setting version nor image");
     let found = settings(&[
         &SERVER,

@@ -28,7 +28,7 @@ pub fn run(command: &str, folded: &[FoldedDifference<'_>]) -> anyhow::Result<()>
     // Only the user may read the objects.
     let private = fs::Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new().permissions(private).tempdir();
-    let folder = folder.context("failed to make a folder for the differences")?;
+    let folder = folder.context("failed to create a folder for the differences")?;
     let [live, applied] = ["LIVE", "MERGED"].map(|name| folder.path().join(name));
     for one in shown {
         write_object(&live, &one.file_name(), &yaml(&one.difference.before))?;

@@ -187,10 +187,10 @@ fn write_remaining(
     }
     for deletion in deletions {
         let (sign, verb) = match (deletion.action, deletion.waits) {
-            (PlanAction::Orphan, false) => ('~', "is let go"),
-            (PlanAction::Orphan, true) => ('~', "waits to be let go"),
-            (_, true) => ('-', "waits"),
-            (_, false) => ('-', "goes"),
+            (PlanAction::Orphan, false) => ('~', "is orphaned"),
+            (PlanAction::Orphan, true) => ('~', "waits to be orphaned"),
+            (_, true) => ('-', "waits to be deleted"),
+            (_, false) => ('-', "is deleted"),
         };
         let DeletionReport { app, object, cluster, reason, .. } = deletion;
         say!("{sign} {app}  {object}  on {cluster}: {verb}, {reason}");
@@ -219,7 +219,7 @@ fn write_summary(
             format!("{} in {}", count_noun(folded.len(), "difference"), count_noun(objects, "object")),
         ),
         (deletes, count_noun(deletes, "delete")),
-        (released, format!("{} let go", count_noun(released, "object"))),
+        (released, format!("{} orphaned", count_noun(released, "object"))),
         (waiting.len(), format!("{} waiting", count_noun(waiting.len(), "object"))),
         (units, format!("{} held", count_noun(units, "unit"))),
         (refusals.len(), format!("{} refused", count_noun(refusals.len(), "object"))),

@@ -65,7 +65,7 @@ impl ClusterExamination<'_> {
         let (renders, mistakes) = render_cluster(fleet, &renderer, &self.cluster.name);
         if let Some(first) = mistakes.first() {
             let apps = count_noun(mistakes.len(), "mistake");
-            let message = format!("{apps} in what is rendered for it, first: {first}");
+            let message = format!("{apps} in its rendered objects, first: {first}");
             findings.push(DoctorFinding::failed(DoctorCheck::Renders, Exit::Failed, message));
         }
         if !is_leaving {
@@ -126,7 +126,7 @@ impl ClusterExamination<'_> {
             Err(error) => DoctorFinding::failed(
                 DoctorCheck::Rights,
                 exit_of(&error),
-                format!("rights cannot be asked for: {error}"),
+                format!("failed to check the rights: {error}"),
             ),
             Ok(missing) => rights_finding(&missing, &needs, &self.fleet.instance.name, &self.cluster.name),
         }
@@ -148,10 +148,13 @@ async fn check_clock(client: &Client) -> Option<DoctorFinding> {
     let ahead = client.clock_ahead().await.ok()??;
     let (apart, word) = if ahead.is_negative() { (-ahead, "behind") } else { (ahead, "ahead of") };
     Some(if apart > MAX_CLOCK_SKEW {
-        DoctorFinding::warning(DoctorCheck::Clock, format!("its clock is {} s {word} ours", apart.as_secs()))
-            .help("synchronise both: tokens and certificates are refused too early or too late")
+        DoctorFinding::warning(
+            DoctorCheck::Clock,
+            format!("its clock is {} s {word} the clock of this machine", apart.as_secs()),
+        )
+        .help("synchronise both: tokens and certificates are refused too early or too late")
     } else {
-        DoctorFinding::passed(DoctorCheck::Clock, "its clock and ours agree")
+        DoctorFinding::passed(DoctorCheck::Clock, "its clock agrees with the clock of this machine")
     })
 }
 
@@ -160,7 +163,7 @@ fn check_apis(catalog: &Catalog) -> Option<DoctorFinding> {
     let down: Vec<&str> = catalog.stale().collect();
     (!down.is_empty()).then(|| {
         DoctorFinding::warning(DoctorCheck::Apis, format!("no server answers for {}", down.join(", ")))
-            .help("`kubectl get apiservices` says why; while its kinds are unknown, nothing is deleted on this cluster")
+            .help("`kubectl get apiservices` shows why; while its kinds are unknown, nothing is deleted on this cluster")
     })
 }
 
@@ -256,7 +259,10 @@ fn rights_finding(
     let mut finding = if missing.iter().any(is_vital) {
         DoctorFinding::failed(DoctorCheck::Rights, Exit::Denied, message)
     } else {
-        DoctorFinding::warning(DoctorCheck::Rights, format!("{message}; tutti works without, and tells less"))
+        DoctorFinding::warning(
+            DoctorCheck::Rights,
+            format!("{message}; tutti works without it, but shows less"),
+        )
     };
     let mut by_role: BTreeMap<Option<&Arc<str>>, Vec<&Right>> = BTreeMap::new();
     for right in missing {

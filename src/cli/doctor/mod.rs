@@ -78,7 +78,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     }
     if !fleet.is_usable() {
         diagnostics::print(&fleet.diagnostics);
-        bail!("the instance cannot be read");
+        bail!("the instance cannot be read (help: `tutti lint` shows the mistake)");
     }
     let charts = repository::fetched_charts(&fleet, process.chart_sites.clone()).await;
     let links = process.connections.links();
@@ -123,7 +123,7 @@ async fn repository_findings(
         DoctorFinding::passed(DoctorCheck::Manifests, "the manifests have no mistake")
     } else {
         let count = crate::report::status_text::count_noun(errors, "mistake");
-        let message = format!("{count} in the manifests: nothing is deleted anywhere while they stand");
+        let message = format!("{count} in the manifests: nothing is deleted anywhere until they are fixed");
         DoctorFinding::failed(DoctorCheck::Manifests, Exit::Failed, message).help("`tutti lint` shows them")
     });
     let (home, grants) = (&process.connections.home, &*process.grants);

@@ -135,9 +135,7 @@ async fn setup(args: SetupArgs) -> anyhow::Result<Exit> {
     if args.common.output == OutputFormat::Table {
         tell!("note: tutti's token needs the scopes {SCOPES}; this command also needs an administrator's");
         if !args.new_secret && items.iter().any(SetupItem::is_known_webhook) {
-            tell!(
-                "note: the forge does not show the webhook's secret; --new-secret creates the webhook anew"
-            );
+            tell!("note: the forge does not show the webhook's secret; --new-secret creates a new webhook");
         }
     }
     Ok(if items.iter().any(SetupItem::needs_person) { Exit::Differences } else { Exit::Ok })
@@ -164,7 +162,10 @@ fn write_report(report: &ForgeReport, format: OutputFormat) -> anyhow::Result<()
         say!("{item:<12} {state:<16} {text}");
     }
     if let Some(CodeOwners { path, text }) = &report.code_owners {
-        say!("\nProposal for {path}, which asks for reviews of what only the platform may change:\n\n{text}");
+        say!(
+            "\nProposal for {path}, which requires reviews of files that only the platform team may \
+             change:\n\n{text}"
+        );
     }
     Ok(())
 }

@@ -67,7 +67,7 @@ pub async fn notifications(process: &ProcessSettings, format: OutputFormat) -> a
             .collect();
         output::write_value(format, &lines)?;
     } else if routes.is_empty() {
-        say!("no route: notifications/<name>.yaml makes one");
+        say!("no route: create one as notifications/<name>.yaml");
     } else {
         let mut lines = table(&["NAME", "SERVICE", "LANGUAGE", "SELECTS"]);
         for it in &routes {
@@ -127,7 +127,7 @@ pub async fn servers(process: &ProcessSettings, format: OutputFormat) -> anyhow:
     if format != OutputFormat::Table {
         output::write_value(format, &lines)?;
     } else if lines.is_empty() {
-        say!("no server: servers/<name>.yaml makes one");
+        say!("no server: create one as servers/<name>.yaml");
     } else {
         let mut shown = table(&["NAME", "ADDRESS", "PROVIDER", "CLUSTER", "EXPIRES", "DAYS-LEFT"]);
         for line in &lines {
@@ -183,7 +183,7 @@ pub async fn windows(process: &ProcessSettings, format: OutputFormat) -> anyhow:
     if format != OutputFormat::Table {
         output::write_value(format, &lines)?;
     } else if lines.is_empty() {
-        say!("no window: policies/<name>.yaml makes one");
+        say!("no window: create one as policies/<name>.yaml");
     } else {
         let mut shown = table(&["NAME", "ACTION", "SELECTS", "TIMES", "NOW", "CHANGES"]);
         for line in &lines {
@@ -244,7 +244,7 @@ pub async fn analyses(process: &ProcessSettings, format: OutputFormat) -> anyhow
     if format != OutputFormat::Table {
         output::write_value(format, &lines)?;
     } else if lines.is_empty() {
-        say!("no analysis: policies/<name>.yaml makes one");
+        say!("no analysis: create one as policies/<name>.yaml");
     } else {
         let mut shown = table(&["NAME", "ASKS", "SUCCESS", "FAILURE", "COUNT", "EVERY", "USED-BY"]);
         for line in &lines {

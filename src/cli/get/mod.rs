@@ -294,7 +294,10 @@ pub fn write_approvals_of(overview: &Overview, chosen: &AppSelection<'_>) {
     }
     // The app of an unused approval is unknown.
     for name in overview.approvals_unused.iter().filter(|_| chosen.app.is_none()) {
-        say!("\napproval {name} fits nothing: another render, or nothing of it is left to delete");
+        say!(
+            "\napproval {name} matches no waiting delete: the objects changed, or they are deleted already; \
+             delete its file"
+        );
     }
     chosen.rollouts.iter().for_each(|rollout| write_next_steps(rollout));
 }

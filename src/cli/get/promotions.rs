@@ -18,7 +18,7 @@ pub async fn run(process: &ProcessSettings, timeout: Duration, format: OutputFor
     let lines = with_promotion_input(&overview, &fleet, promotion_rows);
     match format {
         OutputFormat::Table if lines.is_empty() => {
-            say!("no app has a pin: apps/<app>/pins/<ring>.yaml gives it one")
+            say!("no app has a pin: create one as apps/<app>/pins/<ring>.yaml")
         }
         OutputFormat::Table => write(&lines),
         format => output::write_value(format, &lines)?,

@@ -96,7 +96,7 @@ fn success_body(client: &ApiClient, reply: Result<ApiReply, String>) -> anyhow::
     match reply {
         Ok(reply) if reply.status.is_success() => {
             let value = reply.json();
-            Ok(Ok(value.with_context(|| format!("failed to read the answer of {server}: it is no JSON"))?))
+            Ok(Ok(value.with_context(|| format!("failed to read the answer of {server}: it is not JSON"))?))
         }
         Ok(reply) => {
             tell!("error: {server} answers {}: {}", reply.status, reply.reason());
@@ -108,7 +108,7 @@ fn success_body(client: &ApiClient, reply: Result<ApiReply, String>) -> anyhow::
             Ok(Err(if is_down { Exit::Unreachable } else { Exit::Configuration }))
         }
         Err(error) => {
-            tell!("error: failed to ask {server}: {error}");
+            tell!("error: failed to call {server}: {error}");
             Ok(Err(Exit::Unreachable))
         }
     }

@@ -89,7 +89,7 @@ async fn receiver_kind(name: &str, repo: &Path) -> anyhow::Result<WebhookReceive
         let known: Vec<&str> = receivers.iter().map(|receiver| receiver.name.as_str()).collect();
         let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
         bail!(
-            "no receiver {name} in {}: {known} (help: --type says it without)",
+            "no receiver {name} in {}: {known} (help: give its type with --type)",
             repo.join("tutti.yaml").display()
         );
     };

@@ -59,7 +59,7 @@ fn render_target(
     target: &Target,
 ) -> Result<RenderedTarget, Vec<String>> {
     if !fleet.targets().contains(target) {
-        return Err(vec![format!("{target}: the config repository does not let it run there")]);
+        return Err(vec![format!("{target}: the config repository does not allow it there")]);
     }
     let words = |mistakes: Vec<crate::model::Diagnostic>| mistakes.iter().map(ToString::to_string).collect();
     render::render(fleet, snapshot, charts, target).map_err(words)
@@ -94,12 +94,14 @@ pub fn render_differences(draft: &AppDraft, rendered: &RenderedTarget) -> Vec<St
     let mut found = Vec::new();
     for object in rendered.objects.iter() {
         match wanted.get(&object.id) {
-            None => found
-                .push(format!("{}: the layers make it ({}), and it is not there", object.id, object.source)),
+            None => found.push(format!(
+                "{}: the layers render it ({}), but it does not exist",
+                object.id, object.source
+            )),
             Some(wanted) => {
                 let paths = differing_paths(wanted, &object.body.fields());
                 found.extend(
-                    paths.into_iter().map(|path| format!("{}: {path} is rendered otherwise", object.id)),
+                    paths.into_iter().map(|path| format!("{}: {path} is rendered differently", object.id)),
                 );
             }
         }

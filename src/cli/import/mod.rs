@@ -104,7 +104,7 @@ pub async fn import(
 ) -> anyhow::Result<ImportResult> {
     let fleet = repository::fleet(base);
     if let Some(mistake) = blocking_error(&fleet, request) {
-        bail!("nothing can be imported before this is mended: {mistake}");
+        bail!("fix this mistake before the import: {mistake}");
     }
     let mut imported = ImportResult::default();
     let mut members = BTreeMap::new();
@@ -268,18 +268,18 @@ fn print_result(args: &ImportArgs, imported: &ImportResult) {
         app.same.iter().for_each(|line| say!("  {line}"));
         app.refused.iter().for_each(|line| say!("  ! {line}"));
         for need in app.needs.iter().filter(|_| app.refused.is_empty()) {
-            say!("  needs {need}: not imported, it stays as it is");
+            say!("  needs {need}: not imported and not changed");
         }
     }
     for (name, file) in &imported.new_clusters {
-        say!("cluster {name} had no Cluster file: wrote {file}, look at its connection");
+        say!("cluster {name} had no Cluster file: wrote {file}, check its connection");
     }
-    imported.left.iter().for_each(|line| say!("left {line}"));
+    imported.left.iter().for_each(|line| say!("not imported: {line}"));
     if imported.apps.is_empty() {
         say!("nothing to import in namespace {}", args.namespace);
     }
     if !imported.files.is_empty() {
         let out = args.out.display();
-        say!("\nlook at it, then: tutti lint {out} && tutti plan --worktree --repo {out}");
+        say!("\ncheck it, then: tutti lint {out} && tutti plan --worktree --repo {out}");
     }
 }

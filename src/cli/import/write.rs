@@ -146,7 +146,7 @@ fn app_manifest(form: ManifestForm, namespace: &str, app: &str, drafts: &AppDraf
     let Some(draft) = drafts.values().next() else { return String::new() };
     let head = format!(
         "# Imported from {} {}/{} on {}.\napiVersion: tutti.dev/v1alpha1\nkind: {}\nmetadata: {{name: {}, namespace: {}}}\nspec:\n  \
-         # Takes over what is there; may go when that is done.\n  adopt: true\n",
+         # Takes over existing objects; remove this line when that is done.\n  adopt: true\n",
         draft.kind,
         namespace,
         draft.name,
@@ -162,7 +162,7 @@ fn app_manifest(form: ManifestForm, namespace: &str, app: &str, drafts: &AppDraf
         ManifestForm::Component => {
             let replicas = draft.replicas().map_or(String::new(), |count| format!("  replicas: {count}\n"));
             format!(
-                "{head}  # What a {} is stands in layer/; image and replicas stand here.\n  workloadType: {}\n  \
+                "{head}  # layer/ defines the {}; image and replicas are set here.\n  workloadType: {}\n  \
                  developLanguage: generic\n  runType: worker\n  image: {}\n{replicas}{placement}",
                 draft.kind,
                 draft.kind,
@@ -171,7 +171,8 @@ fn app_manifest(form: ManifestForm, namespace: &str, app: &str, drafts: &AppDraf
         }
         ManifestForm::AppSet => {
             let mut text = format!(
-                "{head}  # What a {} is stands in layer/; images and replicas stand here.\n  podSpec: {{deployType: {}}}\n  \
+                "{head}  # layer/ defines the {}; images and replicas are set here.\n  podSpec: \
+                 {{deployType: {}}}\n  \
                  clusterTopology:\n    clusters:\n",
                 draft.kind,
                 draft.kind.to_lowercase(),

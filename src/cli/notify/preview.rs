@@ -77,7 +77,7 @@ pub async fn run(args: PreviewArgs) -> anyhow::Result<Exit> {
     if args.output != OutputFormat::Table {
         output::write_value(args.output, &messages.iter().map(message_line).collect::<Vec<_>>())?;
     } else if routes.is_empty() {
-        say!("no route: notifications/<name>.yaml makes one");
+        say!("no route: create one as notifications/<name>.yaml");
     } else {
         for route in &routes {
             let mut own = messages.iter().filter(|it| it.route.name == route.name).peekable();
@@ -156,11 +156,11 @@ fn write_message(foreseen: &PreviewMessage) {
 /// Notes about parts of the commit without messages.
 fn write_notes(plan: &Comparison, instance: &Instance) {
     if instance.mode != InstanceMode::Enforce {
-        tell!("note: mode observe writes nothing: no route is told of commits");
+        tell!("note: mode observe writes nothing: no route sends messages about commits");
     }
     for change in &plan.apps {
         if let Some(held) = change.held {
-            tell!("note: {} is {held}: nothing is applied, and nothing is told", change.app);
+            tell!("note: {} is {held}: nothing is applied, and no message is sent", change.app);
         }
     }
     let waits = |(_, object): &(_, &crate::compare::ObjectChange)| {
@@ -169,7 +169,7 @@ fn write_notes(plan: &Comparison, instance: &Instance) {
     let waiting: usize = plan.deletes().filter(waits).map(|(_, object)| object.clusters.len()).sum();
     if waiting > 0 {
         tell!(
-            "note: {} would wait for approval, which phase delete-waits tells of",
+            "note: {} would wait for approval; routes with phase delete-waits send a message",
             count_noun(waiting, "delete")
         );
     }

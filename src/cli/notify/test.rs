@@ -40,7 +40,7 @@ pub async fn run(args: NotifyTestArgs) -> anyhow::Result<Exit> {
     let service = target.name();
     Ok(match deliver(&client, &target, &message, at, None, &RequestRewriter::default()).await {
         SendOutcome::Sent(_) => {
-            say!("route {name}: {service} took the message: {}", message.title);
+            say!("route {name}: {service} accepted the message: {}", message.title);
             if route.quiet_until(at, message.happened).is_some() {
                 tell!("note: other messages of this route wait now: it has quiet hours");
             }

@@ -66,7 +66,7 @@ fn example_lines(fleet: &Fleet, only: Option<&str>) -> (Vec<String>, usize) {
         }
     }
     let end = match (tried, failed) {
-        (0, _) => "no example: spec.examples of a policy makes one".to_owned(),
+        (0, _) => "no example: write one under spec.examples of a policy".to_owned(),
         (_, 0) => format!("{} as expected", count_noun(tried, "example")),
         _ => format!("{failed} of {} not as expected", count_noun(tried, "example")),
     };
@@ -80,7 +80,7 @@ fn outcome_line(policy: &str, outcome: &ExampleOutcome<'_>) -> String {
     let what = match (said.is_empty(), outcome.is_evaluated) {
         (false, _) => format!("denied: {}", said.join("; ")),
         (true, true) => "allowed".to_owned(),
-        (true, false) => "allowed: the policy does not look at it".to_owned(),
+        (true, false) => "allowed: the policy does not select it".to_owned(),
     };
     match outcome.is_expected() {
         true => format!("ok    {policy}: {}: {what}", example.name),
@@ -115,7 +115,7 @@ spec:
             "ok    named: good: allowed",
             "ok    named: bad: denied: b is not a",
             "FAIL  named: wrong (policies/a.yaml:10:7): denied: c is not a",
-            "FAIL  named: deleted (policies/a.yaml:11:7): allowed: the policy does not look at it",
+            "FAIL  named: deleted (policies/a.yaml:11:7): allowed: the policy does not select it",
         ];
         let end = "2 of 4 examples not as expected";
         let (all, failed) = example_lines(&fleet, None);

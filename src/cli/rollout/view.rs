@@ -80,7 +80,7 @@ pub fn wait_reason(rollout: &RolloutReport) -> String {
 fn ended_state(rollout: &RolloutReport) -> String {
     let clusters: Vec<String> = left_out_clusters(rollout).into_iter().map(ToString::to_string).collect();
     match clusters.is_empty() {
-        true => "ended, not every unit is well".to_owned(),
+        true => "ended, some units are not done".to_owned(),
         false => format!("not done, left out: {}", first_names(&clusters, MAX_NAMED_UNITS)),
     }
 }

@@ -96,7 +96,8 @@ pub fn notification(args: &NewNotificationArgs) -> String {
     let variable = args.name.to_uppercase().replace(['-', '.'], "_");
     let mut text = format!(
         "{}metadata:\n  name: {}\nspec:\n  service: {}\n  \
-         # Where the address is kept, never the address: whoever knows it may write there.\n  \
+         # A reference to the address, never the address itself: everybody who knows it can send messages \
+         there.\n  \
          url: {{env: TUTTI_SECRET_{variable}_URL}}\n",
         schema("Notification"),
         scalar(&args.name),
@@ -129,7 +130,7 @@ pub fn server(args: &NewServerArgs) -> String {
     }
     let _ = write!(
         text,
-        "  # The last day, and how long before somebody is told.\n  expiresAt: {}\n  warnBefore: 14d\n",
+        "  # The last day, and how long before it a message is sent.\n  expiresAt: {}\n  warnBefore: 14d\n",
         scalar(&args.expires)
     );
     text
@@ -142,7 +143,9 @@ fn metadata(kind: &str, args: &NewAppArgs) -> String {
     }
     text.push_str("spec:\n");
     if args.adopt {
-        text.push_str("  # Takes over what is there already; may go when that is done.\n  adopt: true\n");
+        text.push_str(
+            "  # Takes over existing objects; remove this line when that is done.\n  adopt: true\n",
+        );
     }
     text
 }
@@ -199,7 +202,8 @@ pub fn app_set(args: &NewAppArgs, clusters: &[&str]) -> String {
         port(args).map_or(String::new(), |port| format!("            ports: [{{containerPort: {port}}}]\n"));
     let _ = write!(
         text,
-        "  podSpec:\n    deployType: {}\n    # Merged over what the layers give, containers by name.\n    template:\n      spec:\n        \
+        "  podSpec:\n    deployType: {}\n    # Merged over the layers, containers by \
+         name.\n    template:\n      spec:\n        \
          containers:\n          - name: {}\n            image: {}\n{ports}  # Groups of equal pods, cluster by cluster.\n  \
          clusterTopology:\n    clusters:\n",
         args.workload.to_lowercase(),

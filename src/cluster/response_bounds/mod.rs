@@ -180,7 +180,8 @@ impl ResponseBoundsState {
         let is_said = |(words, at): &(String, Instant)| *words == error.words && at.elapsed() < SAY_EVERY;
         if !said.as_ref().is_some_and(is_said) {
             *said = Some((error.words.clone(), Instant::now()));
-            tracing::warn!(cluster = %self.cluster, %error, "an answer of a cluster goes over its bound and is not taken");
+            tracing::warn!(cluster = %self.cluster, %error, "an answer of a cluster exceeds its limit and is \
+                dropped");
         }
     }
 }
@@ -322,7 +323,8 @@ impl<B> BoundedBody<B> {
                     BudgetExhausted::Total => ("the answers of all clusters", OF_ALL),
                 };
                 let what = &self.what;
-                let words = format!("{what} finds no room: {whose} under way take {}", in_units(most));
+                let words =
+                    format!("{what} does not fit in memory: {whose} under way take {}", in_units(most));
                 Poll::Ready(Err(self.ends(OverBound::crowded(words))))
             }
             Err(_) => {

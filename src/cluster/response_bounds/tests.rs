@@ -78,7 +78,10 @@ async fn response_without_room_waits_and_fails() {
     }
     let start = Instant::now();
     let error = ask().await.collect().await.expect_err("no room").to_string();
-    assert_eq!(error, "its answer to GET /api/v1/pods finds no room: its answers under way take 128 MiB");
+    assert_eq!(
+        error,
+        "its answer to GET /api/v1/pods does not fit in memory: its answers under way take 128 MiB"
+    );
     assert_eq!(start.elapsed().as_secs(), ROOM_TIMEOUT.as_secs());
     let waiting = ask().await;
     let mut waiting = pin!(waiting.collect());

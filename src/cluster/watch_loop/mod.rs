@@ -291,10 +291,10 @@ impl<const METADATA: bool> WatchLoop<METADATA> {
             }
             Ok(Some(Ok(WatchEvent::Error(status)))) => words_of(&status),
             Ok(Some(Err(error))) => error_text(&error),
-            Ok(None) => "it ended before all objects were told".to_owned(),
+            Ok(None) => "it ended before it had sent all objects".to_owned(),
             Err(_) => {
                 self.streams.note_refusal(&self.api);
-                "the server did not say that all objects were told".to_owned()
+                "the server did not confirm that it had sent all objects".to_owned()
             }
         };
         self.broken_streams += 1;
@@ -470,7 +470,7 @@ impl<const METADATA: bool> WatchLoop<METADATA> {
                 self.state = WatchLoopState::Known(version);
                 let is_silent = !is_heard && !self.is_list_due();
                 return is_silent
-                    .then(|| self.note_watch_lost("it told nothing until its end".to_owned()))
+                    .then(|| self.note_watch_lost("it sent nothing until its end".to_owned()))
                     .flatten();
             }
         };
@@ -513,7 +513,7 @@ impl<const METADATA: bool> WatchLoop<METADATA> {
         let why = over.to_string();
         if self.logged_bound.as_ref() != Some(&over) {
             let (cluster, kind) = (&self.config.cluster, &self.api.kind);
-            tracing::warn!(%cluster, kind, error = why, "what a cluster tells of a kind goes over its bound");
+            tracing::warn!(%cluster, kind, error = why, "the objects of a kind exceed the limit of a cluster");
             self.logged_bound = Some(over);
         }
         self.disconnect(why, WatchLoopState::Start)

@@ -55,8 +55,7 @@ impl ObjectCounter {
     pub fn count_listed(&mut self, name: impl std::hash::Hash) -> Result<(), OverBound> {
         self.told += 1;
         if self.told > OF_ONE_CLUSTER {
-            let words =
-                format!("a list of it tells more than {OF_ONE_CLUSTER} objects: {FEWER_OBJECTS_HELP}");
+            let words = format!("a list of it has more than {OF_ONE_CLUSTER} objects: {FEWER_OBJECTS_HELP}");
             return Err(OverBound::new(words));
         }
         self.count_object(name)
@@ -68,9 +67,15 @@ impl ObjectCounter {
         }
         self.share.grow(self.known.len()).map_err(|full| {
             OverBound::new(match full {
-                BudgetExhausted::Cluster => format!("it tells of more than {OF_ONE_CLUSTER} objects: {FEWER_OBJECTS_HELP}"),
+                BudgetExhausted::Cluster => format!(
+                    "it has more than {OF_ONE_CLUSTER} objects: \
+                                                     {FEWER_OBJECTS_HELP}"
+                ),
                 BudgetExhausted::Total => {
-                    format!("all clusters tell of more than {OF_ALL} objects, and it of most: {FEWER_OBJECTS_HELP}")
+                    format!(
+                        "all clusters together have more than {OF_ALL} objects, and it has most of them: \
+                             {FEWER_OBJECTS_HELP}"
+                    )
                 }
             })
         })

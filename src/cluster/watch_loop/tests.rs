@@ -236,7 +236,7 @@ async fn a_streamed_list_that_breaks_off_is_none() {
             "broken: cut",
             "listing",
             "seen a",
-            "broken: it ended before all objects were told",
+            "broken: it ended before it had sent all objects",
             "listing",
             "seen a",
             "seen b",
@@ -342,7 +342,7 @@ async fn missing_end_of_list_falls_back_to_pages() {
     let server = Server::new(&[endless, page(&["a", "b"], "4", "")]);
     let start = Instant::now();
     let changes: Vec<String> = server.watch().take(7).map(|change| told(&change)).collect().await;
-    let broken = "broken: the server did not say that all objects were told";
+    let broken = "broken: the server did not confirm that it had sent all objects";
     assert_eq!(changes, ["listing", "seen a", broken, "listing", "seen a", "seen b", "listed"]);
     assert!(start.elapsed() < Duration::from_secs(11), "{:?}", start.elapsed());
     assert_eq!(*server.asked.lock(), ["stream", "page"]);

@@ -35,7 +35,7 @@ pub(super) async fn look_up_answer(
                 Ok(Some(people)) => Ok(people),
                 // The forge may report the merge with a delay.
                 Ok(None) if pause < LONGEST_PAUSE => Err(ApprovalQueryError::Temporary(
-                    format!("the forge knows no merged pull request of {}", file.commit.short()).into(),
+                    format!("the forge has no merged pull request of {}", file.commit.short()).into(),
                 )),
                 Ok(None) => Ok(ForgePeople::default()),
                 Err(unread) => Err(unread),
@@ -99,7 +99,7 @@ async fn reviewers(
     let (mut by, reviewed) = read.await.map_err(|error: forge::Error| for_now(error))?;
     if !by.is_empty() && reviewed != Some(file.content) {
         let (path, commit) = (&file.path, file.commit.short());
-        tracing::warn!(path, commit, pull = number, "its reviews do not count: they are of another content");
+        tracing::warn!(path, commit, pull = number, "its reviews do not count: they approve another content");
         by.clear();
     }
     Ok(Some(ForgePeople {
@@ -132,7 +132,7 @@ async fn authors(
     };
     let folders: BTreeSet<String> = folder.map(ToOwned::to_owned).into_iter().chain(before).collect();
     if folders.is_empty() {
-        return Err(ApprovalQueryError::Permanent(format!("nobody knows where {app} was").into()));
+        return Err(ApprovalQueryError::Permanent(format!("the folder of {app} is not known").into()));
     }
     let made_of = match since.is_none() || is_delete {
         true => AppSources::OwnOnly { folders },

@@ -57,7 +57,7 @@ fn warning(approval: &RolloutApproval, head: &AppHead) -> Diagnostic {
         RolloutAction::Retry => " --retry".to_owned(),
         RolloutAction::Override { window } => format!(" --override {window}"),
     };
-    let help = format!("delete the file, or let `tutti approve rollout {app}{flag}` write it anew");
+    let help = format!("delete the file, or write a new one with `tutti approve rollout {app}{flag}`");
     let scope = location
         .as_ref()
         .map_or(DiagnosticScope::App(app.clone()), |at| DiagnosticScope::File(at.file.clone()));

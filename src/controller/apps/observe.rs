@@ -166,7 +166,9 @@ impl AppEntry {
         };
         if !live.has_own_object {
             return match live.has_any_object {
-                true => UnitRenderLookup::Undetermined("what is there is not of this app".into()),
+                true => UnitRenderLookup::Undetermined(
+                    "the objects there belong to another app or to none".into(),
+                ),
                 // The head has no objects for the unit.
                 false if head.objects.is_empty() => {
                     UnitRenderLookup::Run(UnitRenderState::Head { was_whole: true })
@@ -178,7 +180,7 @@ impl AppEntry {
             return UnitRenderLookup::Run(UnitRenderState::Head { was_whole: true });
         }
         let Some(mut revision) = live.revision.clone() else {
-            return UnitRenderLookup::Undetermined("its objects do not say which commit they are of".into());
+            return UnitRenderLookup::Undetermined("its objects do not name their commit".into());
         };
         let held = loop {
             let held = match self.load_baseline(id, &revision, seen) {
@@ -207,13 +209,13 @@ impl AppEntry {
         // Parts of two commits: this one and the one before.
         let mark = if live.mark.since >= unit.mark.since { &live.mark } else { &unit.mark };
         let Some(previous) = &mark.previous else {
-            return UnitRenderLookup::Undetermined("its objects are of no one commit".into());
+            return UnitRenderLookup::Undetermined("its objects are not all of one commit".into());
         };
         match self.load_baseline(id, &previous.revision, seen) {
             Ok(before) if live.has_nothing_but(&[&held, &before], seen) => {
                 UnitRenderLookup::Run(UnitRenderState::PartlyApplied(held))
             }
-            Ok(_) => UnitRenderLookup::Undetermined("its objects are of no one commit".into()),
+            Ok(_) => UnitRenderLookup::Undetermined("its objects are not all of one commit".into()),
             Err(found) => found,
         }
     }

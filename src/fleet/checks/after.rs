@@ -27,7 +27,8 @@ pub fn apps_exist(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
 
 fn unknown_app_warning(app: &App, after: &RolloutDependency, known: &BTreeSet<&AppId>) -> Diagnostic {
     let (title, name) = (app.title(), after.app.to_string());
-    let message = format!("{title} comes after {name}, which does not exist: it does not wait");
+    let message =
+        format!("{title} names {name} under `after`, an app that does not exist: it waits for no app");
     let beside = known.iter().filter(|id| id.namespace == after.app.namespace);
     let names: Vec<String> = beside.take(MAX_COMPARED_NAMES).map(ToString::to_string).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

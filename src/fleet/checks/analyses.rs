@@ -88,7 +88,7 @@ fn limit_errors(who: &str, limits: &WaveLimits, place: &Location, facts: &CheckI
     }
     let prefix = format!("{}/", instance.status_prefix);
     for own in limits.statuses.iter().filter(|context| context.starts_with(&prefix)) {
-        let message = format!("{who} waits for the commit status {own}, which is one of tutti itself");
+        let message = format!("{who} waits for the commit status {own}, which tutti writes itself");
         refuse(message, "name the status of another program; waves follow each other without it");
     }
     found

@@ -40,7 +40,7 @@ pub fn can_be_satisfied(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
         let count =
             rule.count.filter(|count| are_known && !rule.approvers.is_empty() && *count > people.len());
         if let Some(count) = count {
-            let message = format!("ApprovalRule {} asks for {count} of {} people", rule.name, people.len());
+            let message = format!("ApprovalRule {} requires {count} of {} people", rule.name, people.len());
             error(&rule.location, message, "add users to its Approvers, or lower `count`".to_owned());
         }
     }
@@ -69,7 +69,7 @@ mod tests {
         };
         check("approvers: [managers], count: 2", &[]);
         check("count: 9", &[]);
-        check("approvers: [managers], count: 3", &["E2172: ApprovalRule prod asks for 3 of 2 people"]);
+        check("approvers: [managers], count: 3", &["E2172: ApprovalRule prod requires 3 of 2 people"]);
         check(
             "approvers: [manager], count: 3",
             &["E2172: ApprovalRule prod is for Approvers manager, which do not exist"],

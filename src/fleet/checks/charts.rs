@@ -76,7 +76,7 @@ fn missing_chart_error(app: &App, chart: &ChartRef, facts: &CheckInput<'_>) -> O
         }
         Err(ChartSourceError::NoVersion) => {
             let message = format!("the chart of AppSet {} has no chartVersion", app.id);
-            let help = "name one version: what is fetched must not change by itself";
+            let help = "name one exact version, so that the fetched chart never changes";
             Some(error(codes::CHART_DEPLOY_TYPE, message).help(help))
         }
     }

@@ -92,7 +92,8 @@ pub fn no_kustomization(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
         0 => format!("{} is not used: tutti does not run kustomize", first.file),
         _ => format!("{} files are not used: tutti does not run kustomize", found.len()),
     };
-    let help = "build it in CI and commit what it makes, or list its resources under spec.files of an app of kind Objects; then \
+    let help = "build it in CI and commit the output, or list its resources under spec.files of an app of \
+                kind Objects; then \
                 delete the file, or name it under `ignore` in tutti.yaml";
     let error = Diagnostic::error(codes::KUSTOMIZATION, message, DiagnosticScope::File(first.file.clone()));
     let error = error.at(first.location.clone()).help(help);

@@ -12,8 +12,10 @@ pub fn can_be_sent(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     };
     let lost = facts.manifests.notifications.iter().filter(|route| is_lost(route));
     let refuse = |route: &Notification| {
-        let message =
-            format!("Notification {} is of service email, which this program does not have", route.name);
+        let message = format!(
+            "Notification {} is of service email, which this build of tutti does not have",
+            route.name
+        );
         let error =
             Diagnostic::error(codes::NO_MAIL, message, DiagnosticScope::File(route.location.file.clone()));
         error.at(route.location.clone()).help("build it with `--features mail`, or take another service")
@@ -105,7 +107,9 @@ mod tests {
             "  service: feichu\n  url: hunter2\n",
             &[
                 "5:12 E1204: `service` cannot be \"feichu\"; did you mean `feishu`? valid: dingtalk, email, feishu, generic, slack, teams, wecom",
-                "6:8 E1207: `spec.url` is a value where a reference is wanted; write a reference: {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}; and change the secret, it is in the history now",
+                "6:8 E1207: `spec.url` is a value, but it must be a reference; write a reference: \
+                 {env: NAME}, {file: PATH} or {secret: {namespace, name, key}}; and change the secret, it is \
+                 in the history now",
             ],
         );
         check(
@@ -125,8 +129,9 @@ mod tests {
         check(
             "  service: email\n  url: {file: mail}\n  from: Tutti <t@example.com>\n  to: []\n",
             &[
-                "7:9 E1206: \"Tutti <t@example.com>\" is no address of mail; write it without a name: team@example.com",
-                "8:7 E1206: `to` is empty; write what is meant, or remove the field",
+                "7:9 E1206: \"Tutti <t@example.com>\" is not a mail address; write it without a name: \
+                 team@example.com",
+                "8:7 E1206: `to` is empty; write a value, or remove the field",
             ],
         );
         check(
@@ -142,7 +147,8 @@ mod tests {
     fn mail_needs_its_feature() {
         let mail =
             "  service: email\n  url: {file: mail}\n  from: tutti@example.com\n  to: [team@example.com]\n";
-        let refused = "3:18 E2133: Notification a is of service email, which this program does not have; build it with `--features mail`, or take another service";
+        let refused = "3:18 E2133: Notification a is of service email, which this build of tutti does not \
+                       have; build it with `--features mail`, or take another service";
         let refused = [refused];
         check(mail, if cfg!(feature = "mail") { &[] } else { &refused });
     }
@@ -166,8 +172,8 @@ mod tests {
         check(
             &select("apps: {}, rings: [], phases: [fialed, started]"),
             &[
-                "7:18 E1206: `apps` is empty; write what is meant, or remove the field",
-                "7:29 E1206: `rings` is empty; write what is meant, or remove the field",
+                "7:18 E1206: `apps` is empty; write a value, or remove the field",
+                "7:29 E1206: `rings` is empty; write a value, or remove the field",
                 "7:42 E1204: `phases[0]` cannot be \"fialed\"; did you mean `failed`? valid: credential-ends, degraded, delete-waits, done, failed, held, merged, offline, online, opened, recovered, reverted, server-ends, started, waiting",
             ],
         );
@@ -190,11 +196,11 @@ mod tests {
         check(
             &hours("from: '24:00', to: 8am, days: [Monday], timeZone: Asia/Shanhai, except: []"),
             &[
-                "7:23 E1206: \"24:00\" is no time of a day; write hours and minutes: \"22:00\"",
-                "7:36 E1206: \"8am\" is no time of a day; write hours and minutes: \"22:00\"",
+                "7:23 E1206: \"24:00\" is not a time of day; write hours and minutes: \"22:00\"",
+                "7:36 E1206: \"8am\" is not a time of day; write hours and minutes: \"22:00\"",
                 "7:48 E1204: `days[0]` cannot be \"Monday\"; did you mean `Mon`? valid: Fri, Mon, Sat, Sun, Thu, Tue, Wed",
                 "7:67 E1204: there is no time zone \"Asia/Shanhai\"; did you mean `Asia/Shanghai`?",
-                "7:89 E1206: `except` is empty; write what is meant, or remove the field",
+                "7:89 E1206: `except` is empty; write a value, or remove the field",
             ],
         );
         check(
@@ -230,12 +236,13 @@ mod tests {
             ],
         );
         for date in ["2027-02-30", "27-01-31", "2027-1-31", "31.01.2027", "tomorrow", "2027-01-31T00:00"] {
-            let expected = format!("5:14 E1206: {date:?} is no date; write year, month and day: 2027-01-31");
+            let expected =
+                format!("5:14 E1206: {date:?} is not a date; write year, month and day: 2027-01-31");
             check(&format!("  expiresAt: {date}\n"), &[&expected]);
         }
         for days in ["14", "0d", "1000d", "14 d", "d", "+1d", "2h"] {
             let expected =
-                format!("6:15 E1206: {days:?} is no number of days; write whole days, from 1d to 999d");
+                format!("6:15 E1206: {days:?} is not a number of days; write whole days, from 1d to 999d");
             check(&format!("  expiresAt: 2027-01-31\n  warnBefore: \"{days}\"\n"), &[&expected]);
         }
         check(

@@ -42,7 +42,7 @@ fn pin_errors(
     };
     if pin.version.is_none() {
         let message = format!("{} waits: its pin for {} has mistakes", app.title(), pin.ring);
-        return vec![error(codes::INVALID_PIN, message).help("it goes on when they are gone")];
+        return vec![error(codes::INVALID_PIN, message).help("fix the pin; then the app continues")];
     }
     let known: Vec<&str> = facts.rings.iter().map(|ring| ring.name.as_str()).collect();
     if !known.contains(&pin.ring.as_str()) {
@@ -61,7 +61,7 @@ fn pin_errors(
         AppSpec::Component(_) => {}
         AppSpec::AppSet(_) | AppSpec::Objects(_) | AppSpec::Project(_) => {
             let message = format!("{} has no version that a pin could set", app.title());
-            let help = "a pin is for the image of a Component, or of an AppSet that is no chart";
+            let help = "a pin is for the image of a Component, or of an AppSet that is not a chart";
             found.push(error(codes::INVALID_PIN, message).help(help));
         }
     }
@@ -74,7 +74,7 @@ fn ambiguous_pin_errors(pin: &PinManifest, apps: &[&App]) -> Vec<Diagnostic> {
         let message = format!("a pin, and no app in {folder}");
         let error =
             Diagnostic::error(codes::INVALID_PIN, message, DiagnosticScope::File(pin.location.file.clone()));
-        return vec![error.at(pin.location.clone()).help("its app stands in the folder above pins/")];
+        return vec![error.at(pin.location.clone()).help("its app is in the folder above pins/")];
     }
     let help = "put each app into a folder of its own";
     let error = |app: &&App| {

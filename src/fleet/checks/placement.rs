@@ -124,7 +124,7 @@ pub fn rings_exist(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
         let ring = selected.clusters.ring.as_deref().filter(|ring| !known.contains(ring))?;
         let message = format!("{} is placed in ring {ring}, which does not exist", app.title());
         let help = match known.as_slice() {
-            [] => "no ring is declared; rings stand in rings.yaml".to_owned(),
+            [] => "no ring is declared; rings are declared in rings.yaml".to_owned(),
             _ => suggest(ring, &known, &known),
         };
         let location = selected.location.as_ref().unwrap_or(&app.location).clone();

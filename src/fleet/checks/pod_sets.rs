@@ -24,10 +24,7 @@ fn replicas_error(app: &App, app_set: &AppSet) -> Option<Diagnostic> {
     match divide_replicas(app_set) {
         ReplicaDivision::Divided(_) => None,
         ReplicaDivision::Mismatch { total, sum } => {
-            let message = format!(
-                "replicas-mismatch: AppSet {} wants {total} replicas, its podSets come to {sum}",
-                app.id
-            );
+            let message = format!("AppSet {} has {total} replicas, but its podSets add up to {sum}", app.id);
             let location = app_set.replicas_location.as_ref().unwrap_or(&app.location).clone();
             let diagnostic = Diagnostic::error(codes::REPLICAS_MISMATCH, message, scope)
                 .at(location)

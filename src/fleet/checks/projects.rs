@@ -21,7 +21,7 @@ pub fn apps_are_allowed(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
                     Diagnostic::error(codes::NOT_ALLOWED, message, DiagnosticScope::App(app.id.clone()))
                         .at(app.location.clone())
                         .help(help)
-                        .related(allow.location.clone(), "what the project allows");
+                        .related(allow.location.clone(), "the limits of the project");
                 found.push(error);
             }
         }
@@ -51,6 +51,6 @@ fn not_on_clusters(
         })
         .map(|name| name.to_string())
         .collect();
-    let help = "narrow the clusters of the app, or let the project allow these".to_owned();
+    let help = "narrow the clusters of the app, or allow these in the project".to_owned();
     (!outside.is_empty()).then(|| (format!("runs on {}", outside.join(", ")), help))
 }

@@ -50,12 +50,14 @@ pub fn no_cluster_left_out(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let left_out = facts.clusters.values().filter(|cluster| !facts.ring_of.contains_key(&cluster.name));
-    let warn = |cluster: &Cluster| {
-        let message = format!("cluster {} is in no ring", cluster.name);
-        Diagnostic::warning(codes::NO_RING, message, DiagnosticScope::Cluster(cluster.name.clone()))
+    let warn =
+        |cluster: &Cluster| {
+            let message = format!("cluster {} is in no ring", cluster.name);
+            Diagnostic::warning(codes::NO_RING, message, DiagnosticScope::Cluster(cluster.name.clone()))
             .at(cluster.location.clone())
-            .help("its results are told under the status without a ring")
-    };
+            .help("its results are in the commit status without a ring; to change this, extend the selector \
+                   of a ring")
+        };
     left_out.map(warn).collect()
 }
 

@@ -45,7 +45,7 @@ pub fn hosts_differ(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
                 };
                 let (cluster, host, path) = key;
                 let message = format!(
-                    "route {} of {} wants {host}{path} on cluster {cluster}, which route {} of {} has",
+                    "route {} of {} has {host}{path} on cluster {cluster}, which route {} of {} already has",
                     route.name,
                     app.title(),
                     first.name,

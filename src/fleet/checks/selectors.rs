@@ -39,7 +39,7 @@ pub fn selectors_fit(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let rings = SelectorCandidates {
         what: "ring",
         known: facts.rings.iter().map(|ring| ring.name.as_str()).collect(),
-        empty_help: "no ring is declared; rings stand in rings.yaml",
+        empty_help: "no ring is declared; rings are declared in rings.yaml",
     };
     let clusters = SelectorCandidates {
         what: "cluster",

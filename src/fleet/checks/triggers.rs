@@ -122,7 +122,7 @@ mod tests {
         check(&format!("{token}  match: {{}}\n{set}"), &["6:10 E1206: `match` fits every payload"]);
         check(
             &format!("{token}  match: {{a..b: x}}\n{set}"),
-            &["6:11 E1206: \"a..b\" is no path of a payload"],
+            &["6:11 E1206: \"a..b\" is not a path of a payload"],
         );
         check(
             &format!("{token}  match: {{a: [], b: '[', c: 1.5}}\n{set}"),
@@ -134,11 +134,11 @@ mod tests {
         );
         check(
             "  token: hunter2\n  set: {app: pay, version: v1, ring: test}\n",
-            &["5:10 E1207: `spec.token` is a value where a reference is wanted"],
+            &["5:10 E1207: `spec.token` is a value, but it must be a reference"],
         );
         check(
             "  token: {secretRef: hunter2}\n  set: {app: pay, version: v1, ring: test}\n",
-            &["5:22 E1207: `spec.token.secretRef` is a value where a reference is wanted"],
+            &["5:22 E1207: `spec.token.secretRef` is a value, but it must be a reference"],
         );
         check(token, &["4:1 E1202: `set` is missing"]);
         check(
@@ -187,9 +187,8 @@ mod tests {
         check(&of("values.yml", "'[kind=ConfigMap].data.image'"), &[]);
         check(
             &of("../../tutti.yaml", "spec.mode"),
-            &[
-                "6:43 E2121: Trigger release writes \"../../tutti.yaml\", which is no path of a YAML file in the folder of the app",
-            ],
+            &["6:43 E2121: Trigger release writes \"../../tutti.yaml\", which is not the path of a YAML \
+                 file in the folder of the app"],
         );
         check(
             &of("none.yaml", "image"),
@@ -197,11 +196,11 @@ mod tests {
         );
         for field in ["kind", "metadata.name", "apiVersion", "'[kind=X].metadata.labels.a'"] {
             let told = mistakes_of("triggers/release.yaml", &of("values.yml", field));
-            assert!(told.len() == 1 && told[0].contains("says which object it is"), "{field}: {told:?}");
+            assert!(told.len() == 1 && told[0].contains("identifies the object"), "{field}: {told:?}");
         }
         for field in ["a..b", "a.", "'a:b'", "'[x]'", "'a{b}'"] {
             let told = mistakes_of("triggers/release.yaml", &of("values.yml", field));
-            assert!(told.len() == 1 && told[0].contains("is no path of a field"), "{field}: {told:?}");
+            assert!(told.len() == 1 && told[0].contains("is not a path of a field"), "{field}: {told:?}");
         }
     }
 

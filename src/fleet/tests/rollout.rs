@@ -158,7 +158,11 @@ fn long_cycle_is_shortened_in_the_message() {
 fn unknown_app_in_after_is_a_warning() {
     check_after(
         &[("a", "b, databse"), ("b", ""), ("database", "")],
-        &[("E2107", "warning[E2107]: Component default/a comes after default/databse, which does not exist")],
+        &[(
+            "E2107",
+            "warning[E2107]: Component default/a names default/databse under `after`, an app that does not \
+             exist",
+        )],
     );
     // An app with mistakes exists.
     let broken = component("b", ", nonsense: true");
@@ -251,7 +255,7 @@ fn override_must_name_an_existing_window() {
     files[2].1 = &wrong;
     check(&files, &[("E2108", "Approval go is for window freze, which does not exist")]);
     files[2] = ("apps/a/go.yaml", &right);
-    check(&files, &[("E1206", "an override stands below approvals/, and nowhere else")]);
+    check(&files, &[("E1206", "an override must be below approvals/")]);
 }
 
 #[test]
@@ -273,7 +277,7 @@ fn unknown_analyses_of_waves_are_errors() {
         "analysis: [erors]",
         &[("E2161", "wave one of Component default/web names analysis erors, which does not exist")],
     );
-    told("statuses: [tutti/deploy/test]", &[("E2163", "which is one of tutti itself")]);
+    told("statuses: [tutti/deploy/test]", &[("E2163", "which tutti writes itself")]);
     let web = of("statuses: [ci/smoke]");
     let nowhere = forge.replace(
         "forge: {type: gitea, url: 'https://git.example.com', repository: a/b, credentials: {token: {env: TUTTI_SECRET_A}}}",

@@ -56,7 +56,7 @@ impl GiteaClient {
         let answered: Vec<CommitResponse> = self.list(READ_COMMITS, url).await?;
         let commits: Option<Vec<BranchCommit>> =
             answered.into_iter().map(CommitResponse::into_commit).collect();
-        commits.ok_or_else(|| self.unexpected_answer(READ_COMMITS, "an id is no commit".to_owned()))
+        commits.ok_or_else(|| self.unexpected_answer(READ_COMMITS, "an id is not a commit".to_owned()))
     }
 
     pub(in crate::forge) async fn branch_commits(
@@ -73,7 +73,7 @@ impl GiteaClient {
         let compared: CompareResponse = self.get(READ_COMMITS, url).await?;
         let commits = compared.commits.unwrap_or_default().into_iter().map(|commit| commit.into_commit());
         let commits: Option<Vec<BranchCommit>> = commits.collect();
-        commits.ok_or_else(|| self.unexpected_answer(READ_COMMITS, "an id is no commit".to_owned()))
+        commits.ok_or_else(|| self.unexpected_answer(READ_COMMITS, "an id is not a commit".to_owned()))
     }
 
     pub(in crate::forge) async fn commit_files(&self, commit: &FileCommit) -> Result<Revision, Error> {
@@ -96,7 +96,7 @@ impl GiteaClient {
         };
         let written: FileCommitResponse = self.parse(WRITE_FILES, &body)?;
         let id = parse_revision(&written.commit.sha);
-        id.ok_or_else(|| self.unexpected_answer(WRITE_FILES, "its id is no commit".to_owned()))
+        id.ok_or_else(|| self.unexpected_answer(WRITE_FILES, "its id is not a commit".to_owned()))
     }
 
     pub(in crate::forge) async fn delete_branch(&self, name: &str) -> Result<(), Error> {

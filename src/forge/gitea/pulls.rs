@@ -106,7 +106,7 @@ impl GiteaClient {
             self.write(CREATE_PULL, Method::POST, self.repository_url(&["pulls"]), Some(&body)).await?;
         let answered: PullResponse = self.parse(CREATE_PULL, &answer)?;
         let pull = answered.into_pull();
-        pull.ok_or_else(|| self.unexpected_answer(CREATE_PULL, "its head is no commit".to_owned()))
+        pull.ok_or_else(|| self.unexpected_answer(CREATE_PULL, "its head is not a commit".to_owned()))
     }
 
     pub(in crate::forge) async fn edit_pull(&self, number: u64, edit: &PullEdit) -> Result<(), Error> {

@@ -211,7 +211,7 @@ async fn errors_have_their_kind() {
     let result = client(&url, "platform/config", "t0ken").statuses(&other).await.map(drop);
     check(result, ForgeErrorKind::UnknownCommit, "has no commit 0123456");
     for (answer, kind, words) in [
-        ((429, ""), ForgeErrorKind::RateLimited, "fewer requests"),
+        ((429, ""), ForgeErrorKind::RateLimited, "rate limit"),
         ((503, "down for maintenance"), ForgeErrorKind::Server, "down for maintenance"),
         ((302, ""), ForgeErrorKind::Server, "status 302"),
         (

@@ -60,7 +60,7 @@ pub(super) fn authenticate(
         return Err(WebhookRejection::Unauthorized("the digest is not that of the body"));
     }
     let at = rfc2822::parse(single_header(headers, DATE.as_str())?);
-    check_time(at.map_err(|_| WebhookRejection::Unauthorized("its `Date` is no date"))?.timestamp(), now)?;
+    check_time(at.map_err(|_| WebhookRejection::Unauthorized("its `Date` is not a date"))?.timestamp(), now)?;
     check_is_json(headers)?;
     // The signature covers time and body and needs the secret, so it identifies the delivery.
     let delivery = Some(hex::encode(code));
@@ -98,7 +98,7 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Webh
     let mut values = headers.get_all(name).iter();
     match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
         (Some(value), None) => Ok(value.trim()),
-        _ => Err(WebhookRejection::Unauthorized("a header that it is made over is not there once")),
+        _ => Err(WebhookRejection::Unauthorized("a signed header is missing or repeated")),
     }
 }
 

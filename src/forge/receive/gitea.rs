@@ -159,7 +159,7 @@ fn read_comment(payload: &Value, hint: WebhookHint) -> Result<WebhookOutcome, We
         return Ok(ignored("a comment on an issue"));
     }
     if text(payload, &["comment", "body"]).is_some_and(|body| body.starts_with(OWN_COMMENT)) {
-        return Ok(ignored("a comment of our own"));
+        return Ok(ignored("a comment of tutti itself"));
     }
     let number = number(payload, &["issue", "number"])
         .ok_or_else(|| WebhookRejection::Malformed("the comment names no pull request".to_owned()))?;

@@ -166,7 +166,9 @@ fn ignored_event(event: &str) -> WebhookOutcome {
 fn check_time(at: Timestamp, now: Timestamp) -> Result<(), WebhookRejection> {
     // The range of this type is some ten thousand years, so this cannot overflow.
     if at.duration_since(now).unsigned_abs() > CLOCK_SKEW {
-        return Err(WebhookRejection::Unauthorized("its time is more than five minutes away from ours"));
+        return Err(WebhookRejection::Unauthorized(
+            "its time and the time of this machine differ by more than five minutes",
+        ));
     }
     Ok(())
 }

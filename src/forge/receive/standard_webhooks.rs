@@ -47,7 +47,7 @@ pub(super) fn authenticate(
         return Err(WRONG_SIGNATURE);
     }
     let at = time.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    check_time(at.ok_or(WebhookRejection::Unauthorized("webhook-timestamp is no time"))?, now)?;
+    check_time(at.ok_or(WebhookRejection::Unauthorized("webhook-timestamp is not a time"))?, now)?;
     check_is_json(headers)?;
     let delivery = Some(id.to_owned());
     Ok(VerifiedDelivery { body, delivery })

@@ -122,7 +122,7 @@ fn holds(program: &Program, scope: &Context<'_>, extent: ObjectExtent) -> Result
         Ok(Ok(Cel::Bool(holds))) => Ok(holds),
         Ok(Ok(other)) => Err(format!("it is a {}, not true or false", other.type_of())),
         Ok(Err(error)) => Err(describe_error(&error)),
-        Err(_) => Err("the evaluator gave up".to_owned()),
+        Err(_) => Err("the evaluator crashed".to_owned()),
     }
 }
 
@@ -143,8 +143,8 @@ fn describe_error(error: &ExecutionError) -> String {
         ExecutionError::InvalidArgumentCount { expected, actual } => {
             format!("a function takes {expected} arguments, not {actual}")
         }
-        ExecutionError::UnexpectedType { got, want } => format!("a {got} where a {want} is wanted"),
-        ExecutionError::IndexOutOfBounds(_) => "a list is shorter than that".to_owned(),
+        ExecutionError::UnexpectedType { got, want } => format!("a {got}, but a {want} is required"),
+        ExecutionError::IndexOutOfBounds(_) => "the index is past the end of the list".to_owned(),
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
             "a division by zero".to_owned()
         }

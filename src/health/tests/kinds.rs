@@ -232,7 +232,7 @@ fn gateways_and_routes() {
         object("gateway.networking.k8s.io/v1", "HTTPRoute", json!({}), json!({"parents": parents}))
     };
     let parent = |name: &str, status: &str, generation: u32| json!({"parentRef": {"name": name}, "conditions": [seen("Accepted", status, generation)]});
-    check(route(json!([])), "InProgress: no gateway has taken the route yet");
+    check(route(json!([])), "InProgress: no gateway has accepted the route yet");
     check(route(json!([parent("front", "True", 2)])), "Current");
     check(
         route(json!([{"parentRef": {"name": "front"}, "conditions": [seen("ResolvedRefs", "True", 2)]}])),
@@ -382,7 +382,7 @@ fn argo_rollout_is_current_after_its_steps() {
 #[test]
 fn flagger_canary_is_current_after_promotion() {
     let canary = |status: Value| object("flagger.app/v1beta1", "Canary", json!({}), status);
-    check(canary(json!({})), "InProgress: Flagger has not seen it yet");
+    check(canary(json!({})), "InProgress: Flagger has not processed it yet");
     for (phase, expected) in [
         ("Initializing", "InProgress: Initializing"),
         ("Initialized", "Current"),

@@ -48,7 +48,7 @@ fn clone_sets() {
         json!({"updatedReplicas": 1, "expectedUpdatedReplicas": 3}),
         "InProgress: 1/3 pods updated",
     );
-    check_set(rolling(), json!({"replicas": 4}), "InProgress: 1 surplus pod still to go");
+    check_set(rolling(), json!({"replicas": 4}), "InProgress: 1 surplus pod pending termination");
     // The image cannot be pulled: all pods are new, and none is ready.
     check_set(rolling(), json!({"readyReplicas": 0, "availableReplicas": 0}), "InProgress: 0/3 pods ready");
     check_set(rolling(), json!({"availableReplicas": 2}), "InProgress: 2/3 pods available");

@@ -20,9 +20,9 @@ fn deployments_count_replicas() {
     check(deployment([3, 3, 3, 3], available.clone()), "Current: 3/3 replicas available");
     // Old replicas keep it Available while new ones are missing.
     check(deployment([1, 3, 3, 4], available.clone()), "InProgress: 1/3 replicas updated");
-    check(deployment([3, 3, 3, 4], available.clone()), "InProgress: 1 old replica still to go");
-    check(deployment([3, 3, 3, 5], json!([])), "InProgress: 2 old replicas still to go");
-    check(deployment([4, 4, 4, 4], json!([])), "InProgress: 1 surplus replica still to go");
+    check(deployment([3, 3, 3, 4], available.clone()), "InProgress: 1 old replica pending termination");
+    check(deployment([3, 3, 3, 5], json!([])), "InProgress: 2 old replicas pending termination");
+    check(deployment([4, 4, 4, 4], json!([])), "InProgress: 1 surplus replica pending termination");
     check(deployment([3, 2, 2, 3], available.clone()), "InProgress: 2/3 replicas ready");
     check(deployment([3, 3, 1, 3], available), "InProgress: 1/3 replicas available");
     let unavailable = json!([condition("Available", "False", "MinimumReplicasUnavailable", "not enough")]);
@@ -103,7 +103,7 @@ fn stateful_sets() {
     check(stateful_set(rolling.clone(), json!({"replicas": 1})), "InProgress: 1/3 replicas created");
     check(
         stateful_set(rolling.clone(), json!({"replicas": 5})),
-        "InProgress: 2 surplus replicas still to go",
+        "InProgress: 2 surplus replicas pending termination",
     );
     check(stateful_set(rolling.clone(), json!({"readyReplicas": 2})), "InProgress: 2/3 replicas ready");
     check(

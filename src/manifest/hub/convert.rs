@@ -98,8 +98,8 @@ impl ConversionWalk<'_> {
         let pairs: Vec<(String, String)> = self.rules.iter().filter_map(|rule| renamed(&rule)).collect();
         translate(&pairs, key, self.direction)
             .map_err(|other| match self.direction {
-                ConversionDirection::ToHub => format!("there it is called `{other}`"),
-                ConversionDirection::FromHub => format!("there `{key}` is what is called `{other}` here"),
+                ConversionDirection::ToHub => format!("its name there is `{other}`"),
+                ConversionDirection::FromHub => format!("there `{key}` has the meaning of `{other}` here"),
             })
             .map(|other| match (other, self.direction) {
                 (None, _) => (key.to_owned(), key.to_owned()),
@@ -117,7 +117,7 @@ impl ConversionWalk<'_> {
         };
         translate(pairs, text, self.direction).map_err(|other| match self.direction {
             ConversionDirection::ToHub => format!("there it is {other:?}; {}", self.refusal_help()),
-            ConversionDirection::FromHub => format!("there {text:?} means what is {other:?} here"),
+            ConversionDirection::FromHub => format!("there {text:?} has the meaning of {other:?} here"),
         })
     }
 

@@ -68,11 +68,11 @@ impl Hub {
             let place = root
                 .entry("apiVersion")
                 .map_or_else(|| reading.location(root), |entry| reading.location(&entry.value));
-            let message = format!("how {version} is read is not known: a conversion has a mistake");
+            let message = format!("{version} cannot be read: a conversion has a mistake");
             reading
                 .mistake(codes::BAD_CONVERSION, message, place, "apiVersion")
                 .related(broken.clone(), "this one")
-                .help("mend the conversion; apps in the native version are not held up by it");
+                .help("fix the conversion; apps in the native version are not affected");
         }
         self.convert(kind, &version, ConversionDirection::ToHub, root, reading);
         set_version(root, OWN_VERSION);

@@ -125,7 +125,7 @@ fn newest_revisions<'s>(
         let Some((name, revision)) = place else {
             let mistake = Diagnostic::error(
                 codes::BAD_CONVERSION,
-                "a conversion in a place without a meaning",
+                "no conversion can have this path",
                 DiagnosticScope::File(path.clone()),
             );
             let help = format!(

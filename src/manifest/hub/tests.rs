@@ -215,17 +215,17 @@ spec:
     assert_eq!(
         told(&read.diagnostics),
         [
-            "E1222 1:13 apiVersion: how component.luojilab.com/v1alpha1 is read is not known: a conversion has a mistake",
+            "E1222 1:13 apiVersion: component.luojilab.com/v1alpha1 cannot be read: a conversion has a mistake",
             "E1222 3:18 metadata.name: the conversion is called \"home\", and its folder \"house\"",
             "E1204 5:9 spec.kind: `kind` cannot be \"Objects\"",
             "E1206 6:14 spec.versions[0]: tutti.dev/v1alpha1 is converted to nothing",
-            "E1206 8:15 spec.rules[0].field: \"metadata.name\" is no field of a spec",
+            "E1206 8:15 spec.rules[0].field: \"metadata.name\" is not a field of a spec",
             "E1208 9:8 spec.rules[1]: a rule has exactly one of rename, values and absent",
             "E1206 10:41 spec.rules[2].values.v: \"u\" and \"v\" both become \"z\"",
             "E1206 11:7 spec.rules[3]: the items of a list have no name",
             "E1206 12:31 spec.rules[4].absent: `absent` is true, or not there",
             "E1208 13:8 spec.rules[5]: a rule has exactly one of rename, values and absent",
-            "E1222 1:1 -: a conversion in a place without a meaning",
+            "E1222 1:1 -: no conversion can have this path",
             "E1110 2:7 kind: a Conversion is read from plugins/conversion/, and not from here",
         ]
     );

@@ -58,7 +58,7 @@ fn read_spec(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<AnalysisS
             let message = "an analysis has exactly one of `prometheus`, `http` and `health`";
             reading
                 .mistake(codes::NOT_EXACTLY_ONE, message, place, &path)
-                .help("what is measured differently is an analysis of its own; a wave can name several");
+                .help("write one Analysis for each measurement; a wave can name several");
             None
         }
     };
@@ -146,7 +146,7 @@ fn read_headers(
         }
         let Some(text) = reading.text(&value) else { continue };
         if !is_token || text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
-            let message = format!("{name:?} is no header of HTTP, or has no such value");
+            let message = format!("{name:?} is not an HTTP header, or its value is not valid");
             reading.bad_value(&value, message, "letters, digits and `-`; the value in ASCII");
         }
         headers.insert(name.to_owned(), text);
@@ -157,9 +157,9 @@ fn read_headers(
 /// Reports a possible credential without repeating it.
 fn refuse_literal_credential(value: &ManifestValue<'_>, message: String, reading: &mut ReadContext<'_>) {
     let place = reading.location(value.node);
-    reading
-        .mistake(codes::LITERAL_SECRET, message, place, &value.path)
-        .help("a credential is `token` or `basicAuth`, which are references; one that stood here is in the history now");
+    reading.mistake(codes::LITERAL_SECRET, message, place, &value.path).help(
+        "write `token` or `basicAuth` with a reference, and change this credential: it is in the history now",
+    );
 }
 
 fn credential(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) -> Option<ProbeCredential> {
@@ -167,7 +167,7 @@ fn credential(fields: &mut ManifestFields<'_>, reading: &mut ReadContext<'_>) ->
     if let (Some(token), Some(_)) = (&token, &basic) {
         let place = token.name_location.clone().unwrap_or_else(|| reading.location(token.node));
         reading
-            .mistake(codes::NOT_EXACTLY_ONE, "`token` stands beside `basicAuth`", place, &token.path)
+            .mistake(codes::NOT_EXACTLY_ONE, "`token` cannot be used with `basicAuth`", place, &token.path)
             .help("keep the one that the server asks for");
     }
     let token = token.and_then(|token| secret::read(&token, reading)).map(ProbeCredential::Token);
@@ -194,7 +194,7 @@ fn read_url(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<
         Some(host) if !host.is_empty() && !host.contains(['{', '}', ' ']) => template(value, reading),
         _ => {
             let help = "https://, or http:// on this machine or with --allow-http; the host as it is";
-            reading.bad_value(value, format!("{text:?} is no address of a server"), help);
+            reading.bad_value(value, format!("{text:?} is not the address of a server"), help);
             None
         }
     }
@@ -210,7 +210,7 @@ fn template(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<
     match read {
         Ok(template) => Some(template),
         Err(message) => {
-            let message = message.replace("the payload has no value at", "nothing here is called");
+            let message = message.replace("the payload has no value at", "no value is called");
             reading.bad_value(value, format!("`{}`: {message}", value.name()), &help);
             None
         }

@@ -57,10 +57,10 @@ pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<ApprovalMa
             let action = match action {
                 ApprovalAction::Override => {
                     if let (false, Some(place)) = (reading.file.starts_with(FOLDER), &action_place) {
-                        let message = format!("an override stands below {FOLDER}, and nowhere else");
+                        let message = format!("an override must be below {FOLDER}");
                         reading
                             .mistake(codes::BAD_VALUE, message, place.clone(), "spec.action")
-                            .help("who may write there lets versions pass windows: git mv it there");
+                            .help("move it there with `git mv`: the folder decides who may override windows");
                     }
                     let window = fields.required("window", reading);
                     places.window = window.as_ref().map(|window| reading.location(window.node));

@@ -106,7 +106,7 @@ fn read_kind(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option
     let (kind, group) = text.split_once('.').map_or((&*text, None), |(kind, group)| (kind, Some(group)));
     if !kind.starts_with(|it: char| it.is_ascii_uppercase()) || group == Some("") {
         let help = "write the kind as manifests do, with or without its group: StatefulSet, StatefulSet.apps";
-        reading.bad_value(value, format!("{text:?} is no kind"), help);
+        reading.bad_value(value, format!("{text:?} is not a kind"), help);
         return None;
     }
     Some(ApprovalRuleKind { kind: kind.to_owned(), group: group.map(str::to_owned) })

@@ -91,7 +91,7 @@ pub fn read(root: &YamlNode, default_namespace: &str, reading: &mut ReadContext<
 
 fn refuse_with_placement(name: &str, value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
     let place = reading.location(value.node);
-    let message = format!("`{name}` stands beside `placement.clusters`");
+    let message = format!("`{name}` cannot be used with `placement.clusters`");
     let help = "a chart is placed by a selector, or its podSets are named cluster by cluster";
     reading.mistake(codes::BAD_VALUE, message, place, &value.path).help(help);
 }

@@ -42,7 +42,8 @@ fn read_url(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option<
     let parts: Vec<&str> = path.split('/').collect();
     let plain = parts.iter().all(|part| !part.is_empty() && *part != "." && *part != "..");
     if !plain || parts.len() < 2 || url.contains("://") && !url.starts_with("oci://") {
-        let help = "write it as repository/chart (repositories stand in tutti.yaml under charts), charts/chart for a \
+        let help = "write it as repository/chart (repositories are declared in tutti.yaml under charts), \
+                    charts/chart for a \
                     folder of this repository, or oci://registry/path/chart";
         reading.bad_value(&place, format!("{url:?} names no chart"), help);
         return None;

@@ -61,7 +61,7 @@ fn read_version(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Opt
     if version.is_none() {
         reading.bad_value(
             value,
-            format!("{text:?} is no version of Kubernetes"),
+            format!("{text:?} is not a version of Kubernetes"),
             "for example \"1.27\" or v1.27.4",
         );
     }
@@ -86,7 +86,7 @@ fn read_apis(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option
             if !fits(&text) {
                 reading.bad_value(
                     item,
-                    format!("{text:?} is no API version"),
+                    format!("{text:?} is not an API version"),
                     "for example autoscaling/v2, or v1",
                 );
             }

@@ -29,7 +29,7 @@ pub fn read(root: &YamlNode, name: &str, reading: &mut ReadContext<'_>) -> Optio
     let metadata = metadata?;
     if metadata.name != name {
         let message = format!("the conversion is called {:?}, and its folder {name:?}", metadata.name);
-        let help = "name both alike: the name says which shipped conversion is replaced";
+        let help = "give both the same name: it selects the shipped conversion that is replaced";
         reading
             .mistake(codes::BAD_CONVERSION, message, metadata.location.clone(), "metadata.name")
             .help(help);
@@ -48,7 +48,7 @@ fn is_conversion(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<()> {
     if is("apiVersion", OWN_VERSION) && is("kind", "Conversion") {
         return Some(());
     }
-    let message = format!("{FOLDER} holds conversions, and this is none");
+    let message = format!("{FOLDER} holds conversions, and this is not one");
     let place =
         root.entry("kind").map_or_else(|| reading.location(root), |entry| entry.location(reading.file));
     reading
@@ -62,7 +62,7 @@ fn read_versions(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Op
     for item in reading.list(value)? {
         let version = reading.word(&item)?;
         if version == OWN_VERSION {
-            let help = "the native version is what the others are converted to";
+            let help = "the other versions are converted to the native version";
             reading.bad_value(&item, format!("{version} is converted to nothing"), help);
         }
         versions.push(version);
@@ -122,7 +122,7 @@ fn read_field(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
         parse_field(&text).filter(|path| path.first().is_some_and(|first| first == "spec") && path.len() > 1);
     if path.is_none() {
         let help = "write it as spec.svc.type, and spec.clusters[].name for the fields of a list's items";
-        reading.bad_value(value, format!("{text:?} is no field of a spec"), help);
+        reading.bad_value(value, format!("{text:?} is not a field of a spec"), help);
     }
     path
 }

@@ -52,7 +52,7 @@ fn rows(
                 reading
                     .mistake(
                         codes::UNKNOWN_VALUE,
-                        format!("{text:?} is no fact of an app"),
+                        format!("{text:?} is not a fact of an app"),
                         place,
                         &value.path,
                     )

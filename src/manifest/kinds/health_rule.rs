@@ -57,7 +57,7 @@ fn is_rule(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<()> {
     reading
         .mistake(
             codes::NOT_A_MANIFEST,
-            format!("{FOLDER} holds health rules, and this is none"),
+            format!("{FOLDER} holds health rules, and this is not one"),
             place,
             "kind",
         )

@@ -45,7 +45,7 @@ fn read_path(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option
     match FieldPath::parse(&text) {
         Ok(path) if is_ours(&path) => {
             let help = "name single labels and annotations, and none of tutti.dev";
-            reading.bad_value(value, format!("{text:?} holds what says whose the object is"), help);
+            reading.bad_value(value, format!("{text:?} holds the owner of the object"), help);
             None
         }
         Ok(path) => Some(path),

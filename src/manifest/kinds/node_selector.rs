@@ -52,7 +52,7 @@ fn read_requirement(item: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> 
     };
     if !fits {
         let location = reading.location(place?.node);
-        let message = format!("the operator {operator} wants {wanted}");
+        let message = format!("the operator {operator} needs {wanted}");
         reading.mistake(codes::BAD_VALUE, message, location, &item.path);
         return None;
     }

@@ -167,7 +167,7 @@ fn read_service(
 fn help_for(kind: NotificationServiceName, field: &str) -> &'static str {
     match (kind, field) {
         (NotificationServiceName::Email, "url") => {
-            "the value is smtps://user:password@host, and here stands a reference: {env: TUTTI_SECRET_MAIL}"
+            "write a reference to the address smtps://user:password@host, such as {env: TUTTI_SECRET_MAIL}"
         }
         (_, "url") => "write a reference to the address of the webhook, such as {env: TUTTI_SECRET_CHAT_URL}",
         (_, "token") => "write a reference to the token of the bot, such as {env: TUTTI_SECRET_SLACK}",
@@ -183,7 +183,7 @@ fn read_address(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Opt
     let is_sign = |byte: u8| byte.is_ascii_graphic() && !b"()<>[],;:\\\"@".contains(&byte);
     let fits = |part: &str| !part.is_empty() && part.bytes().all(is_sign);
     if text.len() > 254 || !text.split_once('@').is_some_and(|(user, host)| fits(user) && fits(host)) {
-        let message = format!("{text:?} is no address of mail");
+        let message = format!("{text:?} is not a mail address");
         reading.bad_value(value, message, "write it without a name: team@example.com");
         return None;
     }
@@ -259,7 +259,7 @@ fn read_time(value: &ManifestValue<'_>, is_end: bool, reading: &mut ReadContext<
     if time.is_none() {
         reading.bad_value(
             value,
-            format!("{text:?} is no time of a day"),
+            format!("{text:?} is not a time of day"),
             "write hours and minutes: \"22:00\"",
         );
     }

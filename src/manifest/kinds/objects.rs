@@ -61,7 +61,7 @@ fn read_pattern(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Opt
     let folder = reading.file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let (mistake, help) = match from_read_folder(folder, &text) {
         None => (
-            format!("the pattern {text:?} is no path relative to this manifest"),
+            format!("the pattern {text:?} is not a path relative to this manifest"),
             "write a path in the repository, relative to this manifest: objects/*.yaml, ../shared/a.yaml",
         ),
         Some(path) => match glob::compile(&path, SeparatorMatching::Literal) {

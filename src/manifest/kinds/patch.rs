@@ -48,7 +48,7 @@ pub fn read_name(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Op
     if let Err(error) = glob::compile(&name, SeparatorMatching::Matched) {
         reading.bad_value(
             value,
-            format!("{name:?} is no name and no pattern: {}", error),
+            format!("{name:?} is neither a name nor a pattern: {}", error),
             "for example web, or web-*",
         );
         return None;

@@ -76,7 +76,7 @@ fn named_expression(
         let text = reading.word(&name)?;
         let is_letter = |it: char| it.is_ascii_alphanumeric() || it == '_';
         if is_variable && (!text.chars().all(is_letter) || text.starts_with(|it: char| it.is_ascii_digit())) {
-            let message = format!("{text:?} is no name of a variable");
+            let message = format!("{text:?} is not the name of a variable");
             reading.bad_value(&name, message, "write letters, digits and _, as in variables.allContainers");
             return None;
         }

@@ -123,7 +123,7 @@ fn read_members(
         if let Some((_, first)) = members.iter().find(|(known, _)| *known == member) {
             let (place, first) = (reading.location(item.node), reading.location(first.node));
             reading
-                .mistake(codes::DUPLICATE_ITEM, "this member stands twice", place, &item.path)
+                .mistake(codes::DUPLICATE_ITEM, "this member is given twice", place, &item.path)
                 .related(first, "here first");
         }
         members.push((member, item));
@@ -244,7 +244,7 @@ fn read_limit(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
     }
     fields.finish(reading);
     if item.is_empty() {
-        reading.bad_value(value, "these limits limit nothing", "for example `default: {cpu: 500m}`");
+        reading.bad_value(value, "these limits have no values", "for example `default: {cpu: 500m}`");
     }
     item.insert("type".to_owned(), Json::from(kind?));
     Some(Json::Object(item))
@@ -348,7 +348,7 @@ mod tests {
         );
         check(
             "{members: [{user: a, role: edit}, {group: a, role: edit}, {user: a, role: edit}]}",
-            &["E1210]: this member stands twice"],
+            &["E1210]: this member is given twice"],
         );
         check("{members: [{serviceAccount: a/b/c, role: edit}]}", &["E1205]: \"a/b/c\" is not a service"]);
         check(
@@ -357,7 +357,7 @@ mod tests {
         );
         check(
             "{limits: [{type: Pod, default: {cpu: 1}}, {type: Node}, {}]}",
-            &["`default` is for containers", "these limits limit nothing", "E1204", "limit nothing"],
+            &["`default` is for containers", "these limits have no values", "E1204", "have no values"],
         );
         check("{networkPolicy: closed}", &["E1204]: `networkPolicy` cannot be \"closed\""]);
         check(

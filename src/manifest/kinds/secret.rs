@@ -77,7 +77,7 @@ pub fn data_key(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Opt
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if text.is_empty() || text.len() > 253 || !text.bytes().all(fits) {
         let help = "letters, digits, `-`, `_` and `.`, at most 253";
-        reading.bad_value(value, format!("{text:?} is no key of a Secret or ConfigMap"), help);
+        reading.bad_value(value, format!("{text:?} is not a key of a Secret or ConfigMap"), help);
         return None;
     }
     Some(text)
@@ -92,7 +92,7 @@ fn refuse_literal(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) {
     reading
         .mistake(
             codes::LITERAL_SECRET,
-            format!("`{}` is a value where a reference is wanted", value.path),
+            format!("`{}` is a value, but it must be a reference", value.path),
             location,
             &value.path,
         )

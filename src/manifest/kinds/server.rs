@@ -58,7 +58,7 @@ fn read_date(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option
     let has_form = text.len() == 10 && text.bytes().enumerate().all(is_sign);
     let date = text.parse().ok().filter(|_| has_form);
     if date.is_none() {
-        reading.bad_value(value, format!("{text:?} is no date"), "write year, month and day: 2027-01-31");
+        reading.bad_value(value, format!("{text:?} is not a date"), "write year, month and day: 2027-01-31");
     }
     date
 }
@@ -70,7 +70,7 @@ fn read_days(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option
     let days = number.and_then(|number| number.parse().ok());
     if days.is_none() {
         let help = "write whole days, from 1d to 999d";
-        reading.bad_value(value, format!("{text:?} is no number of days"), help);
+        reading.bad_value(value, format!("{text:?} is not a number of days"), help);
     }
     days
 }

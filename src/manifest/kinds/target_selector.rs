@@ -84,6 +84,6 @@ pub fn refuse_empty(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) ->
         return Some(());
     }
     let message = format!("`{}` is empty", value.name());
-    reading.bad_value(value, message, "write what is meant, or remove the field");
+    reading.bad_value(value, message, "write a value, or remove the field");
     None
 }

@@ -41,7 +41,7 @@ pub fn read(root: &YamlNode, reading: &mut ReadContext<'_>) -> Option<Trigger> {
                 place.clone(),
                 &fields.path_of("match"),
             )
-            .help("say which deliveries are meant, such as {build.status: success}");
+            .help("select the deliveries, such as {build.status: success}");
     }
     let set = fields.required("set", reading).and_then(|set| read_set(&set, reading));
     let write = fields.optional("action", reading).map(|action| read_action(&action, reading));
@@ -93,7 +93,7 @@ fn read_rules(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
         reading.bad_value(
             value,
             "`match` fits every payload",
-            "say which are meant, such as {build.status: success}",
+            "select the deliveries, such as {build.status: success}",
         );
         return None;
     }
@@ -110,7 +110,7 @@ fn read_rule(
     if path.is_none() {
         let place = value.name_location.clone().unwrap_or_else(|| reading.location(value.node));
         reading
-            .mistake(codes::BAD_VALUE, format!("{key:?} is no path of a payload"), place, &value.path)
+            .mistake(codes::BAD_VALUE, format!("{key:?} is not a path of a payload"), place, &value.path)
             .help("write keys with dots between, such as build.event; items of lists by number, from 0");
     }
     let any = match value.node.as_seq() {
@@ -245,9 +245,9 @@ fn read_field(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Optio
     let is_letter = |it: char| it.is_ascii_alphanumeric() || "-_./=[]\"".contains(it);
     let mistake =
         if !text.chars().all(is_letter) || first.is_empty() || text.contains("..") || text.ends_with('.') {
-            format!("{text:?} is no path of a field")
+            format!("{text:?} is not a path of a field")
         } else if IDENTITY.contains(&first) {
-            format!("`{first}` says which object it is, and is no value of an app")
+            format!("`{first}` identifies the object and is not a value of an app")
         } else {
             return Some(text);
         };

@@ -94,7 +94,7 @@ fn read_groups<'v>(
         for other in &beside {
             let other_place = other.name_location.clone().unwrap_or_else(|| reading.location(other.node));
             let place = waves.name_location.clone().unwrap_or_else(|| reading.location(waves.node));
-            let message = format!("`waves` stands beside `{}`", other.name());
+            let message = format!("`waves` cannot be used with `{}`", other.name());
             reading
                 .mistake(codes::NOT_EXACTLY_ONE, message, place, &waves.path)
                 .help("keep one of them: each says the order of the waves")
@@ -135,7 +135,7 @@ fn read_limits(
         let (code, message, help) = match waves {
             Some(_) => (
                 codes::NOT_EXACTLY_ONE,
-                format!("`{name}` stands beside `waves`"),
+                format!("`{name}` cannot be used with `waves`"),
                 "write it into each wave that it shall hold for",
             ),
             None => (

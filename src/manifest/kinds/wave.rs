@@ -96,7 +96,8 @@ fn read_wave<'v>(
     let place = fields.required("name", reading);
     let name = place.as_ref().and_then(|name| reading.name(name, NameRule::Label));
     if let (Some(place), Some(UpdateStrategy::REST_WAVE)) = (&place, name.as_deref()) {
-        let help = "what no wave selects comes last, as the wave `rest`: leave it out, or name it otherwise";
+        let help =
+            "all that no wave selects is the last wave, `rest`: leave this one out, or give it another name";
         reading.bad_value(place, "a wave cannot be called `rest`", help);
     }
     let clusters = match fields.optional_selector("clusters", reading) {

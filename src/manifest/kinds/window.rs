@@ -154,7 +154,7 @@ fn read_time(value: &ManifestValue<'_>, reading: &mut ReadContext<'_>) -> Option
     if time.is_none() {
         reading.bad_value(
             value,
-            format!("{text:?} is no date and time"),
+            format!("{text:?} is not a date and time"),
             "write it as the clocks of timeZone show it: 2026-12-24T00:00",
         );
     }

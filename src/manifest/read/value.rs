@@ -221,7 +221,7 @@ impl ReadContext<'_> {
         let message = format!("`{}` has {count} items, more than the limit of {most}", value.name());
         let location = value.name_location.clone().unwrap_or_else(|| self.location(value.node));
         self.mistake(codes::LIMIT, message, location, &value.path)
-            .help("write a pattern or a selector, or split what it is in");
+            .help("write a pattern or a selector, or split the manifest");
         None
     }
 
@@ -286,7 +286,7 @@ impl ReadContext<'_> {
     /// One name twice in a list.
     pub fn duplicate(&mut self, name: &str, value: &ManifestValue<'_>, first: &ManifestValue<'_>) {
         let (place, first) = (self.location(value.node), self.location(first.node));
-        self.mistake(codes::DUPLICATE_ITEM, format!("the name `{name}` stands twice"), place, &value.path)
+        self.mistake(codes::DUPLICATE_ITEM, format!("the name `{name}` is given twice"), place, &value.path)
             .related(first, "here first");
     }
 

@@ -143,7 +143,7 @@ fn chart_on_selected_clusters_takes_waves() {
 
 #[test]
 fn two_orders_are_a_mistake() {
-    let both = "`waves` stands beside";
+    let both = "`waves` cannot be used with";
     for (other, expected) in [
         ("upgradeType: canary", format!("E1208 5:20 spec.updateStrategy.waves: {both} `upgradeType`")),
         ("canaryClusters: [a]", format!("E1208 5:20 spec.updateStrategy.waves: {both} `canaryClusters`")),
@@ -151,7 +151,7 @@ fn two_orders_are_a_mistake() {
             "needWaitingForConfirm: true",
             format!("E1208 5:20 spec.updateStrategy.waves: {both} `needWaitingForConfirm`"),
         ),
-        ("soak: 5m", "E1208 5:42 spec.updateStrategy.soak: `soak` stands beside `waves`".to_owned()),
+        ("soak: 5m", "E1208 5:42 spec.updateStrategy.soak: `soak` cannot be used with `waves`".to_owned()),
     ] {
         check_mistakes(&app_set(&format!("{{waves: [{{name: one}}], {other}}}")), &[&expected]);
     }
@@ -176,7 +176,7 @@ fn wave_mistakes() {
         ("[{soak: 1m}]", &["E1202 5:29 PATH[0].name: `name` is missing"]),
         ("[{name: One}]", &["E1205 5:35 PATH[0].name: \"One\" is not a valid name"]),
         ("[{name: rest}]", &["E1206 5:35 PATH[0].name: a wave cannot be called `rest`"]),
-        ("[{name: a}, {name: a}]", &["E1210 5:46 PATH[1].name: the name `a` stands twice"]),
+        ("[{name: a}, {name: a}]", &["E1210 5:46 PATH[1].name: the name `a` is given twice"]),
         ("[{name: a, clusters: }]", &["E1202 5:38 PATH[0].clusters: `clusters` has no value"]),
         ("[{name: a, groups: []}]", &["E1206 5:46 PATH[0].groups: `groups` is empty"]),
         ("[{name: a, groups: [b, b]}]", &["E1210 5:50 PATH[0].groups[1]: `groups` names the group b twice"]),
@@ -217,7 +217,7 @@ fn strategy_mistakes() {
     let cases: &[(&str, &[&str])] = &[
         ("{after: [a b]}", &["E1206 5:28 PATH.after[0]: \"a b\" is not an app"]),
         ("{after: [a/b/c]}", &["E1206 5:28 PATH.after[0]: \"a/b/c\" is not an app"]),
-        ("{after: [db, shop/db]}", &["E1210 5:32 PATH.after[1]: the name `shop/db` stands twice"]),
+        ("{after: [db, shop/db]}", &["E1210 5:32 PATH.after[1]: the name `shop/db` is given twice"]),
         ("{onFailure: retry}", &["E1204 5:31 PATH.onFailure: `onFailure` cannot be \"retry\""]),
         (
             "{progressDeadline: 9s}",
@@ -303,7 +303,7 @@ fn rollout_approvals_are_written_and_read_back() {
             let mut read = read_texts(&[(path, &rollout_approval_to_yaml(&approval))]);
             if path.starts_with("apps/") && !may_be_beside {
                 let [mistake] = &read.diagnostics[..] else { panic!("{read:?}") };
-                assert_eq!(mistake.message, "an override stands below approvals/, and nowhere else");
+                assert_eq!(mistake.message, "an override must be below approvals/");
                 assert_eq!(read.rollout_approvals, []);
                 continue;
             }

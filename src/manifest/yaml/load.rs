@@ -109,7 +109,7 @@ impl<'a> YamlLoader<'a> {
             let message = "invalid YAML: the parser cannot go on after this".to_owned();
             let mistake = self.mistake(codes::SYNTAX, message, self.last_end, self.last_end);
             return Err(Box::new(
-                mistake.help("look at the next word; a tag (`!…`) stands before a value and a blank"),
+                mistake.help("check the next word: a tag (`!…`) needs a blank and a value after it"),
             ));
         };
         let event =
@@ -214,7 +214,7 @@ impl<'a> YamlLoader<'a> {
             if let Some(first) = index.get(&key) {
                 let first = entries[*first].location(self.file);
                 let mistake = self
-                    .mistake(codes::DUPLICATE_KEY, format!("the key `{key}` stands twice"), start, key_end)
+                    .mistake(codes::DUPLICATE_KEY, format!("the key `{key}` is given twice"), start, key_end)
                     .related(first, "here first")
                     .help("keep one of them");
                 self.record_mistake(mistake);
@@ -263,7 +263,7 @@ impl<'a> YamlLoader<'a> {
                     // kubectl lets the merged value win here, everybody else the written one.
                     Some(written) if *written < before => {
                         let YamlEntry { key, start, end, .. } = &entries[*written];
-                        let message = format!("`{key}` stands before a `<<` that sets it too");
+                        let message = format!("`{key}` is before a `<<` that sets it too");
                         let mistake = self
                             .mistake(codes::MERGE, message, *start, *end)
                             .help("readers of YAML disagree which one holds: write `<<` first in the map");
@@ -303,7 +303,7 @@ impl<'a> YamlLoader<'a> {
         let known: Vec<&str> = anchors.into_iter().flatten().collect();
         let help = match super::super::read::nearest(name, &known) {
             Some(nearest) => format!("did you mean `*{nearest}`?"),
-            None => "an anchor `&name` stands before its aliases, in the same document, and not around them"
+            None => "an anchor `&name` must be before its aliases, in the same document, and not around them"
                 .to_owned(),
         };
         let mistake = self
@@ -369,8 +369,8 @@ impl<'a> YamlLoader<'a> {
         let shown = tag.strip_prefix(CORE).map_or_else(|| tag.to_owned(), |short| format!("!!{short}"));
         let message = match &*shown {
             // A value that starts with `!` is read as a tag.
-            tag if self.has_secret && tag != BINARY => "this tag means nothing here".to_owned(),
-            tag => format!("the tag {tag} means nothing here"),
+            tag if self.has_secret && tag != BINARY => "this tag has no meaning in Kubernetes".to_owned(),
+            tag => format!("the tag {tag} has no meaning in Kubernetes"),
         };
         let mistake = self.mistake(codes::TAG, message, start, end).help(if shown == BINARY {
             "write the base64 text without the tag"

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::load::{NODE_LIMIT, YamlLoader};
 use super::{YamlStream, codes, kubectl_syntax, syntax};
-use crate::model::{Diagnostic, DiagnosticScope, Location, secret_text, size_problem};
+use crate::model::{Diagnostic, DiagnosticScope, Location, UNREADABLE_HELP, secret_text, size_problem};
 
 /// Bytes of one file.
 pub const FILE_LIMIT: usize = 1024 * 1024;
@@ -31,7 +31,8 @@ pub fn read(file: &str, text: &str, limits: YamlLimits) -> YamlStream {
         let message = format!("the file {}", size_problem(text.len(), limits.bytes));
         stream.mistakes.push(
             Diagnostic::error(codes::UNREADABLE, message, DiagnosticScope::File(file.to_owned()))
-                .at(Location::new(file, 1, 1)),
+                .at(Location::new(file, 1, 1))
+                .help(UNREADABLE_HELP),
         );
         return stream;
     }
@@ -84,7 +85,9 @@ pub fn read(file: &str, text: &str, limits: YamlLimits) -> YamlStream {
                 format!("after {MOST_UNREADABLE_DOCUMENTS} mistakes the rest of the file was not read");
             let place = Location::new(file, stopped_at, 1);
             stream.mistakes.push(
-                Diagnostic::error(codes::SYNTAX, message, DiagnosticScope::File(file.to_owned())).at(place),
+                Diagnostic::error(codes::SYNTAX, message, DiagnosticScope::File(file.to_owned()))
+                    .at(place)
+                    .help("fix the mistakes that are shown, then read the file again"),
             );
             return stream;
         }

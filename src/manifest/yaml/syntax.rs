@@ -29,7 +29,7 @@ pub fn diagnostic(error: &Error, file: &str, text: &str, line: u32) -> Diagnosti
     let source = usize::try_from(mark.line).ok().and_then(|index| text.lines().nth(index)).unwrap_or("");
     if let Some(column) = tab(source, mark) {
         let place = TextPosition { line: position(mark, line).line, column };
-        return Diagnostic::error(codes::TAB, "a tab where YAML wants spaces", scope)
+        return Diagnostic::error(codes::TAB, "a tab where YAML requires spaces", scope)
             .at(locate(place))
             .help("indent with spaces: YAML forbids tabs in indentation");
     }

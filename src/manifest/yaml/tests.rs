@@ -188,18 +188,18 @@ fn positions() {
 
 #[test]
 fn mistakes() {
-    check_mistakes("a:\n\t- b\n", &["E1103 2:1 a tab where YAML wants spaces"]);
-    check_mistakes("a: |\n  x\n\ty\n", &["E1103 3:1 a tab where YAML wants spaces"]);
-    check_mistakes("a: 1\nb: 2\na: 3\n", &["E1104 3:1 the key `a` stands twice"]);
-    check_mistakes("1: a\n'1': b\n", &["E1104 2:1 the key `1` stands twice"]);
+    check_mistakes("a:\n\t- b\n", &["E1103 2:1 a tab where YAML requires spaces"]);
+    check_mistakes("a: |\n  x\n\ty\n", &["E1103 3:1 a tab where YAML requires spaces"]);
+    check_mistakes("a: 1\nb: 2\na: 3\n", &["E1104 3:1 the key `a` is given twice"]);
+    check_mistakes("1: a\n'1': b\n", &["E1104 2:1 the key `1` is given twice"]);
     check_mistakes("base: &base 1\na: *bsae\n", &["E1105 2:4 no anchor `&bsae` before this alias"]);
     check_mistakes("a: &a [*a]\n", &["E1105 1:8 no anchor `&a` before this alias"]);
     check_mistakes(
         "x: &x {a: 2}\ny:\n  a: 1\n  <<: *x\n",
-        &["E1106 3:3 `a` stands before a `<<` that sets it too"],
+        &["E1106 3:3 `a` is before a `<<` that sets it too"],
     );
     check_mistakes("a: {<<: 1}\n", &["E1106 1:9 `<<` merges a map or a list of maps"]);
-    check_mistakes("a: !foo x\n", &["E1107 1:4 the tag !foo means nothing here"]);
+    check_mistakes("a: !foo x\n", &["E1107 1:4 the tag !foo has no meaning in Kubernetes"]);
     check_mistakes("a: !!int x\n", &["E1107 1:4 `x` does not fit its tag !!int"]);
     check_mistakes("a: .inf\n", &["E1109 1:4 `.inf` is a number that Kubernetes cannot take"]);
     check_mistakes("a: {{ x }}\n", &["E1109 1:5 a list or a map cannot be a key"]);
@@ -216,7 +216,7 @@ fn a_syntax_error_hides_one_document_only() {
             "E1102 1:5 invalid YAML: mapping values are not allowed in this context",
             "E1102 6:1 invalid YAML: could not find expected ':'",
             "E1102 8:1 invalid YAML: a quote is never closed",
-            "E1104 11:1 the key `ok` stands twice",
+            "E1104 11:1 the key `ok` is given twice",
         ],
     );
     let (documents, _) = parse("x.yaml", text);

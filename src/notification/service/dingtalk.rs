@@ -50,13 +50,15 @@ pub(super) fn error_code_action(code: i64, _message: &str) -> Option<ErrorCodeAc
         // The bot is then blocked for ten minutes.
         130101 | 410100 => Some(ErrorCodeAction::Wait(600)),
         310000 => Some(ErrorCodeAction::Refused(
-            "compare the secret with that of the bot, and the clock of this machine; where the bot asks for keywords or addresses, allow \
-             ours",
+            "compare the secret with that of the bot, and the clock of this machine; where the bot checks \
+             keywords or addresses, allow those of tutti",
         )),
         40035 | 400101 | 300001 | 300005 | 400106 => Some(ErrorCodeAction::Refused(
-            "the bot is no more: create it anew, and put its address into the Secret",
+            "the bot does not exist any more: create a new one, and put its address into the Secret",
         )),
-        400013 => Some(ErrorCodeAction::Refused("the group is no more: create a bot in another one")),
+        400013 => {
+            Some(ErrorCodeAction::Refused("the group does not exist any more: create a bot in another group"))
+        }
         400102 => Some(ErrorCodeAction::Refused("the bot is switched off: switch it on in the group")),
         400105 | 460101 => Some(ErrorCodeAction::Refused("the message is not understood")),
         430101..=430104 => Some(ErrorCodeAction::Refused("the service does not allow these words or links")),

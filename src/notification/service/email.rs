@@ -79,7 +79,9 @@ mod smtp {
             }
             Ok(Err(_)) => {
                 let seconds = LONGEST_CONVERSATION.as_secs();
-                SendOutcome::Unconfirmed(format!("the mail server has not taken the mail after {seconds} s"))
+                SendOutcome::Unconfirmed(format!(
+                    "the mail server did not accept the mail within {seconds} s"
+                ))
             }
         }
     }
@@ -138,7 +140,8 @@ mod smtp {
 
     /// `smtps://`, or `smtp://` with `?tls=required` for STARTTLS; without TLS only on this machine.
     fn transport(url: &SecretString) -> Result<AsyncSmtpTransport<Tokio1Executor>, String> {
-        let wrong = "the address of the mail server is no smtps://USER:PASSWORD@HOST (or smtp://…?tls=required); see the Secret that \
+        let wrong = "the address of the mail server is not smtps://USER:PASSWORD@HOST (or \
+                     smtp://…?tls=required); see the Secret that \
                      `url` names";
         let url = trimmed(url);
         let parsed = Url::parse(url).map_err(|_| wrong)?;

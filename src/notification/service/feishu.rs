@@ -70,7 +70,7 @@ pub(super) fn error_code_action(code: i64, message: &str) -> Option<ErrorCodeAct
             Some(ErrorCodeAction::Refused("the message is not understood"))
         }
         19001 => Some(ErrorCodeAction::Refused(
-            "the bot is no more: create it anew, and put its address into the Secret",
+            "the bot does not exist any more: create a new one, and put its address into the Secret",
         )),
         19002 => Some(ErrorCodeAction::Refused("the message is not understood")),
         19021 => Some(ErrorCodeAction::Refused(

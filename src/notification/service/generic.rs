@@ -90,7 +90,8 @@ pub(super) fn sign(
 ) -> Result<(), String> {
     let key = secret.strip_prefix("whsec_").unwrap_or(secret);
     let key = STANDARD.decode(key).ok().filter(|key| !key.is_empty()).ok_or(
-        "the secret is no key of Standard Webhooks: `whsec_`, then base64 as `openssl rand -base64 32` makes it",
+        "the secret is not a key of Standard Webhooks: `whsec_`, then base64 as `openssl rand -base64 32` \
+         makes it",
     )?;
     // Both become header values, separated by a dot.
     let id: String = id(message).chars().map(|it| if it.is_ascii_graphic() { it } else { '_' }).collect();

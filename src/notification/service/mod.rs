@@ -146,7 +146,7 @@ pub fn request(
         ResolvedService::SlackWebhook { url } => (address(url)?, slack::body(message)),
         // The request goes to Slack, so a token of another service would leak.
         ResolvedService::SlackBot { token, .. } if !trimmed(token).starts_with("xox") => {
-            return Err("the token is none of Slack, which begins with xoxb-".to_owned());
+            return Err("the token is not a token of Slack: it must begin with xoxb-".to_owned());
         }
         ResolvedService::SlackBot { token, channel } => {
             header(&mut headers, AUTHORIZATION.as_str(), &format!("Bearer {}", trimmed(token)))?;
@@ -216,7 +216,8 @@ fn trimmed(secret: &SecretString) -> &str {
 }
 
 fn address(url: &SecretString) -> Result<Url, String> {
-    let wrong = "the address of the webhook is no https:// address (http:// only on this machine); see the Secret that `url` names";
+    let wrong = "the address of the webhook is not an https:// address (http:// only on this machine); see \
+                 the Secret that `url` names";
     let url = Url::parse(trimmed(url)).map_err(|_| wrong)?;
     let is_safe = match url.scheme() {
         "https" => url.has_host(),

@@ -90,11 +90,7 @@ impl ServiceResponseRef<'_> {
     }
 
     pub fn unreadable_text(&self) -> String {
-        format!(
-            "{} answers {} without a code: is there something else at the address?",
-            self.service,
-            self.status.as_u16()
-        )
+        format!("{} answers {} without a code: check the address", self.service, self.status.as_u16())
     }
 
     fn retry_after(&self) -> Option<Duration> {

@@ -66,7 +66,7 @@ pub(super) fn outcome(answer: &ServiceResponseRef<'_>) -> SendOutcome {
     const REFUSAL: &str = "endpoint returned HTTP error";
     match answer.outcome_by_status() {
         SendOutcome::Sent(_) if String::from_utf8_lossy(answer.body).contains(REFUSAL) => {
-            answer.retry_outcome("teams did not take the message from its connector".to_owned())
+            answer.retry_outcome("Teams did not accept the message from its connector".to_owned())
         }
         other => other,
     }

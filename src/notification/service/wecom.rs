@@ -46,7 +46,7 @@ pub(super) fn error_code_action(code: i64, _message: &str) -> Option<ErrorCodeAc
     match code {
         45009 => Some(ErrorCodeAction::Wait(60)),
         93000 => Some(ErrorCodeAction::Refused(
-            "the bot is no more: create it anew, and put its address into the Secret",
+            "the bot does not exist any more: create a new one, and put its address into the Secret",
         )),
         40008 | 40058 => Some(ErrorCodeAction::Refused("the message is not understood")),
         _ => None,

@@ -33,7 +33,7 @@ fn live_objects_are_compared_by_hash() {
     );
     let mut bare = with_live(empty(), "pay", PAY, "a");
     bare.objects.values_mut().map(Arc::make_mut).for_each(|live| live.hash = None);
-    check(&bare, "configure ConfigMap shop/pay: its hash annotation is gone");
+    check(&bare, "configure ConfigMap shop/pay: its hash annotation is missing");
     let mut going = with_live(empty(), "pay", PAY, "b");
     going.objects.values_mut().map(Arc::make_mut).for_each(|live| live.deleting = true);
     check(&going, "wait ConfigMap shop/pay: it is being deleted");
@@ -43,7 +43,7 @@ fn live_objects_are_compared_by_hash() {
 fn new_objects_are_looked_up_first() {
     let known = with_absent(empty(), &[PAY]);
     check(&known, "create ConfigMap shop/pay: new");
-    check(&empty(), "wait ConfigMap shop/pay: not known yet whether it is there");
+    check(&empty(), "wait ConfigMap shop/pay: the live object is not read yet");
     // Objects of an unserved kind or a wrong scope are not looked up.
     let unknown = ["example.com/v1/Menu/shop/pay", "v1/Service//pay", "v1/Namespace/shop/pay"];
     let rendered = rendered("pay", &[&[PAY, "v1/Service/shop/pay"][..], &unknown].concat());
@@ -54,18 +54,18 @@ fn new_objects_are_looked_up_first() {
     assert_eq!(asked(&known), ["Service shop/pay"]);
     assert_eq!(asked(&with_live(known, "x", "v1/Service/shop/pay", "a")), [""; 0]);
     let partial = Observation { complete: false, ..with_absent(empty(), &[PAY]) };
-    check(&partial, "wait ConfigMap shop/pay: the cluster has not been read whole yet");
+    check(&partial, "wait ConfigMap shop/pay: the cluster is not fully read yet");
 }
 
 #[test]
 fn foreign_objects_are_refused() {
     check(
         &with_stranger(empty(), PAY, &["helm", "kubectl"]),
-        "refuse ConfigMap shop/pay: it is there and not ours, managed by helm, kubectl; `adopt: true` in the app takes it over",
+        "refuse ConfigMap shop/pay: it exists, but tutti does not manage it (managed by helm, kubectl); `adopt: true` in the app takes it over",
     );
     check(
         &with_stranger(empty(), PAY, &[]),
-        "refuse ConfigMap shop/pay: it is there and not ours; `adopt: true` in the app takes it over",
+        "refuse ConfigMap shop/pay: it exists, but tutti does not manage it; `adopt: true` in the app takes it over",
     );
     check(
         &with_stranger(empty(), PAY, &["kubectl", "tutti-other"]),
@@ -74,7 +74,7 @@ fn foreign_objects_are_refused() {
     // Applied by us, and without the label that our watch selects.
     check(
         &with_stranger(empty(), PAY, &["kubectl", "tutti-main"]),
-        "configure ConfigMap shop/pay: our label is gone from it",
+        "configure ConfigMap shop/pay: its label tutti.dev/managed-by is missing",
     );
 }
 
@@ -163,7 +163,7 @@ fn kinds_must_be_served() {
     check("v1/Namespace/shop/pay", "refuse Namespace shop/pay: v1/Namespace has no namespace");
     let blind = Observation { complete: true, ..Observation::default() };
     let plan = plan_with(&rendered("pay", &[PAY]), &blind, |_| {});
-    assert_eq!(lines(&plan), ["wait ConfigMap shop/pay: the cluster has not been read whole yet"]);
+    assert_eq!(lines(&plan), ["wait ConfigMap shop/pay: the cluster is not fully read yet"]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn prerequisites_of_other_apps_are_awaited() {
     assert_eq!(
         lines(&plan),
         [
-            "wait ConfigMap shop/pay: namespace shop is not there yet, app shop/base creates it",
+            "wait ConfigMap shop/pay: namespace shop does not exist yet, app shop/base creates it",
             "wait Menu shop/pay: example.com/v1/Menu is not served yet, app shop/base defines it",
         ]
     );
@@ -239,9 +239,9 @@ fn with_takeover(
 #[test]
 fn interrupted_takeover_continues() {
     let observation = with_takeover(&["helm", "tutti-main"], PAY, &[], None);
-    let adopted = "adopt ConfigMap shop/pay: taken over from helm, nothing in it changes";
+    let adopted = "adopt ConfigMap shop/pay: taken over from helm, nothing changes";
     check_with(&observation, |input| set(input, |it| it.adopt = true), adopted);
-    check(&observation, "configure ConfigMap shop/pay: our label is gone from it");
+    check(&observation, "configure ConfigMap shop/pay: its label tutti.dev/managed-by is missing");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn takeover_reports_effect_on_pods() {
             plan_with(&rendered("pay", &[PAY]), &observation, |input| set(input, |it| it.adopt = true));
         assert_eq!(plan.steps[0].reason.to_string(), format!("taken over from helm, {expected}"));
     };
-    check(&[], Some(false), "nothing in it changes; its pods stay");
+    check(&[], Some(false), "nothing changes; its pods stay");
     check(&["spec.replicas"], Some(false), "changes spec.replicas; its pods are scaled");
     check(&["spec.paused"], Some(true), "changes spec.paused; its pods are replaced");
     let both = ["spec.replicas", "spec.template.spec.nodeName"];

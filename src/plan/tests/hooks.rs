@@ -200,7 +200,7 @@ fn hook_wait_shows_obstacle_and_intended_action() {
     assert_eq!(plan.writes().count(), 1);
     let started = seen(&all_but(&[WEB, WARM, NOTIFY], &["apps/v1/Deployment/shop/pay…"]));
     let plan = plan_with(&release(|_, _| {}), &started, |_| {});
-    assert_eq!(lines(&plan)[5], "wait Job shop/warm-1: comes when Deployment shop/pay is healthy: new");
+    assert_eq!(lines(&plan)[5], "wait Job shop/warm-1: waits until Deployment shop/pay is healthy: new");
     // An observe run shows both the hold and the intended action.
     let looked = plan_with(&release(|_, _| {}), &seen(&[NAMESPACE]), |input| {
         set(input, |it| it.mode = InstanceMode::Observe)

@@ -78,7 +78,7 @@ fn immutable_objects_are_replaced_only_on_request() {
     let uid = format!("uid-{PAY}");
     let configure = "configure Deployment shop/pay: rendered ca978112ca1b, applied 3e23e8160039";
     check(PAY, &refused(PAY, "a", &uid), &|_| {}, configure);
-    let delete = "delete Deployment shop/pay: deleted and created anew, as spec.selector cannot change";
+    let delete = "delete Deployment shop/pay: deleted and created again, because spec.selector cannot change";
     check(PAY, &refused(PAY, "a", &uid), &replace, delete);
     // The refusal does not hold for other content or another object.
     check(PAY, &refused(PAY, "c", &uid), &replace, configure);
@@ -90,7 +90,8 @@ fn immutable_objects_are_replaced_only_on_request() {
             set(input, |it| it.replace = true);
             set(input, |it| it.mode = InstanceMode::Observe);
         },
-        "skip Deployment shop/pay: observe mode, would delete: deleted and created anew, as spec.selector cannot change",
+        "skip Deployment shop/pay: observe mode, would delete: deleted and created again, because \
+         spec.selector cannot change",
     );
     let mut kept = refused(PAY, "a", &uid);
     kept.objects.values_mut().map(Arc::make_mut).for_each(|live| live.keep = true);
@@ -98,16 +99,17 @@ fn immutable_objects_are_replaced_only_on_request() {
         PAY,
         &kept,
         &replace,
-        "refuse Deployment shop/pay: spec.selector cannot change, and it is not replaced: its annotation says keep",
+        "refuse Deployment shop/pay: spec.selector cannot change, and it is not replaced: kept by an \
+         annotation",
     );
     for (name, words) in [
         ("v1/Namespace//shop", "Namespace shop"),
         ("v1/PersistentVolumeClaim/shop/data", "PersistentVolumeClaim shop/data"),
         ("apiextensions.k8s.io/v1/CustomResourceDefinition//a.b", "CustomResourceDefinition a.b"),
     ] {
-        let kind = &*parse(name).1.kind;
         let expected = format!(
-            "refuse {words}: spec.selector cannot change, and it is not replaced: what is in a {kind} would be lost"
+            "refuse {words}: spec.selector cannot change, and it is not replaced: its contents would be \
+             deleted with it"
         );
         check(name, &refused(name, "a", &format!("uid-{name}")), &replace, &expected);
     }

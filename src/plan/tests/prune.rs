@@ -261,21 +261,21 @@ fn doubts_and_holds_prevent_deletes() {
     type Change = fn(&mut Case);
     let changes: [(&str, Change); 11] = [
         ("nothing is deleted while the config repository has errors", |case| case.fleet_valid = false),
-        ("the cluster has not been read whole yet", |case| case.cluster.is_complete = false),
-        ("bj5 does not answer, goes when it is back", |case| case.cluster.is_offline = true),
+        ("the cluster is not fully read yet", |case| case.cluster.is_complete = false),
+        ("bj5 does not answer, deleted when it answers again", |case| case.cluster.is_offline = true),
         ("observe mode, would delete: no longer rendered", |case| case.mode = InstanceMode::Observe),
         ("the app is paused, would delete: no longer rendered", |case| case.app.paused = true),
         ("the cluster is in maintenance, would delete: no longer rendered", |case| {
             case.cluster.state = ClusterState::Maintaining;
         }),
         ("the app is unmanaged", |case| case.app.unmanaged = true),
-        ("no longer rendered, goes when its app is healthy", |case| {
+        ("no longer rendered, deleted when its app is healthy", |case| {
             case.app.placements.insert(cluster("bj5"), AppReadiness::Unhealthy);
         }),
-        ("no longer rendered, goes when its app is healthy on gz1", |case| {
+        ("no longer rendered, deleted when its app is healthy on gz1", |case| {
             case.app.placements.insert(cluster("gz1"), AppReadiness::Unhealthy);
         }),
-        ("no longer rendered, goes when the rollout of its app is over", |case| {
+        ("no longer rendered, deleted when the rollout of its app is over", |case| {
             case.app.has_open_rollout = true;
         }),
         ("no longer rendered, the app never prunes", |case| case.app.prune = PruneMode::Never),
@@ -317,7 +317,7 @@ fn moved_app_is_healthy_before_old_objects_go() {
     let decision = check(&[("gz1", OfflineUpToDate), ("gz2", Healthy)], [0, 2, 0]);
     assert_eq!(
         decision.waiting[0].reason.to_string(),
-        "no longer rendered, goes when its app is healthy on gz1"
+        "no longer rendered, deleted when its app is healthy on gz1"
     );
     check(&[("gz1", Healthy), ("gz2", Unhealthy)], [0, 2, 0]);
 }
@@ -397,10 +397,10 @@ fn containers_are_deleted_after_their_contents() {
         let words: Vec<String> = decision.waiting.iter().map(|it| it.reason.to_string()).collect();
         assert_eq!(words, expected.map(|words| format!("no longer rendered, {words}")));
     };
-    let menu = "stays while Menu other/in is wanted in it";
-    check(3, [menu, "stays while Secret shop/next is wanted in it; 2 more are wanted or still there"]);
-    check(2, [menu, "goes after ConfigMap shop/in and 1 more, which are in it"]);
-    check(1, [menu, "goes after ConfigMap shop/out, which is in it"]);
+    let menu = "kept while Menu other/in in it is rendered";
+    check(3, [menu, "kept while Secret shop/next in it is rendered; 2 more are rendered or still there"]);
+    check(2, [menu, "deleted after ConfigMap shop/in and 1 more, which it contains"]);
+    check(1, [menu, "deleted after ConfigMap shop/out, which it contains"]);
 }
 
 #[test]

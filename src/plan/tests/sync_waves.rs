@@ -143,6 +143,6 @@ fn sync_wave_wait_shows_obstacle_and_intended_action() {
     let plan = planned(&seen(&[(NAMESPACE, HealthStatus::Current)]));
     assert_eq!(
         lines(&plan).last().map(String::as_str),
-        Some("wait Service shop/edge: comes when Deployment shop/store of sync wave -1 is healthy: new")
+        Some("wait Service shop/edge: waits until Deployment shop/store of sync wave -1 is healthy: new")
     );
 }

@@ -187,9 +187,9 @@ fn mistakes_name_their_expression() {
     assert_eq!(
         told,
         [
-            "5 1:1 there is no `variables.a`, or it comes later",
+            "5 1:1 `variables.a` is not defined before this expression",
             "5 1:1 `authorizer` asks a cluster, and policies are evaluated without one",
-            "5 1:1 there is no `variables.b`, or it comes later",
+            "5 1:1 `variables.b` is not defined before this expression",
             "10 1:23 unexpected the end",
             "11 1:1 `params` is not known: the policy has no params",
             "12 1:1 `request.userInfo` is not known: no request is made yet",

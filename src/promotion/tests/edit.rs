@@ -82,7 +82,7 @@ fn unsafe_edits_are_refused_with_position() {
     check_refused("a: 1\n---\na: 2\n", "a", "3:1: `a` is in several documents, this is another");
     check_refused("", "a", "1:1: `a` is not there: the file is empty");
     check_refused("a: [\n", "a", "2:1: invalid YAML: did not find expected node content");
-    check_refused("a: 1\na: 2\n", "a", "2:1: the key `a` stands twice");
+    check_refused("a: 1\na: 2\n", "a", "2:1: the key `a` is given twice");
     for path in ["", ".", "a.", "a..b", "[a=b]", "a[", "a[b]", "a]", "[\"a", "[=b].c"] {
         check_refused("a: 1\n", path, &format!("1:1: `{path}` is not a path"));
     }

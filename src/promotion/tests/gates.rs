@@ -53,7 +53,7 @@ fn gates_say_what_is_missing() {
     let passed = [
         "+ring: 2/2 done on test with pay v2",
         "+soak: pay on test is over",
-        "+confirm: 1/1 approving reviews, asked for after test",
+        "+confirm: 1/1 approving reviews, required after test",
         "+drone/e2e: 1/1 drone/e2e",
     ];
     let of = |case: &Case, head: PullRequestHeadFacts| gates(&case.input(), &change(&["pay"], "v2"), &head);
@@ -62,7 +62,7 @@ fn gates_say_what_is_missing() {
     check(
         &open[2..],
         &[
-            ".confirm: 0/1 approving reviews, asked for after test",
+            ".confirm: 0/1 approving reviews, required after test",
             ".drone/e2e: 0/1 no status drone/e2e on this commit",
         ],
     );
@@ -124,8 +124,8 @@ fn analysis_of_previous_ring_is_a_gate() {
     check(failed, "-analysis: pay on test, analysis errors: result [1]", false);
     let none = ".analysis: pay on test, analysis errors: not measured yet";
     check(of(None, good()), none, false);
-    let pending = of(Some(good()), MeasurementOutcome::Pending("there is none on abc yet".into()));
-    check(pending, ".analysis: pay on test, commit status ci/smoke: there is none on abc yet", false);
+    let pending = of(Some(good()), MeasurementOutcome::Pending("no such commit status on abc yet".into()));
+    check(pending, ".analysis: pay on test, commit status ci/smoke: no such commit status on abc yet", false);
     // An app that gets its version in all rings at once has no such gate.
     let case = Case::new(&rings, &[("pay", "", pins)]).runs("pay", "test", "v2");
     let found = gates(&case.input(), &change(&["pay"], "v2"), &head(None, 0));
@@ -221,7 +221,7 @@ fn approval_rules_are_always_a_gate() {
     check(&asks_for_prod(&case, 1), &[".approvals: 1 of 2 approvals of managers, rule two"]);
     check(&asks_for_prod(&case, 2), &["+approvals: 2 of 2 approvals of managers, rule two"]);
     // While the hold is unknown, no number of approvals is enough.
-    let unread = ".approvals: 1/2 rules; what rules ask for default/pay is not read yet";
+    let unread = ".approvals: 1/2 rules; the approvals of default/pay are not read yet";
     (case.rollouts[0].pending_confirmation, case.rollouts[0].is_reading) = (None, true);
     check(&asks_for_prod(&case, 2), &[unread]);
     case.rollouts.clear();
@@ -241,7 +241,7 @@ fn approval_rules_are_always_a_gate() {
     // A rule may select an unreadable app; without rules there is no gate.
     let mut case = ruled(&two);
     case.fleet.apps.remove(&id("pay"));
-    check(&asks_for_prod(&case, 2), &[".approvals: what rules ask for default/pay is not read yet"]);
+    check(&asks_for_prod(&case, 2), &[".approvals: the approvals of default/pay are not read yet"]);
     check(&asks_for_prod(&ruled(""), 0), &[]);
     let other = ruled(&rule("other", "actions: [rollout], select: {rings: [gone]}"));
     check(&asks_for_prod(&other, 0), &[]);
@@ -295,15 +295,21 @@ fn merge_is_bound_to_judged_head() {
         |merge: MergeInput<'_>, expected: &str| assert_eq!(may_merge(&merge), Err(expected.to_owned()));
     refused(
         MergeInput { mode: PromotionMode::Propose, ..fine },
-        "a person merges it: the ring does not say mode: auto",
+        "a person merges it: the ring does not have mode: auto",
     );
-    refused(MergeInput { action: &PullRequestAction::Update, ..fine }, "it does not say what is wanted now");
-    refused(MergeInput { has_foreign_commits: true, ..fine }, "somebody else pushed to its branch");
+    refused(MergeInput { action: &PullRequestAction::Update, ..fine }, "its content is not the current one");
+    refused(
+        MergeInput { has_foreign_commits: true, ..fine },
+        "its branch has a commit that tutti did not make",
+    );
     refused(MergeInput { head: &other, ..fine }, "its head is 2222222 now, the gates are those of 1111111");
     refused(MergeInput { gates: &pending, ..fine }, "0/1 gates; soak: until 3");
     refused(MergeInput { gates: &[], ..fine }, "no promotion");
     refused(MergeInput { has_changes_requested: true, ..fine }, "a review requests changes");
-    refused(MergeInput { is_mergeable: None, ..fine }, "the forge has not said yet whether it can be merged");
+    refused(
+        MergeInput { is_mergeable: None, ..fine },
+        "the forge does not report yet whether it can be merged",
+    );
     refused(MergeInput { is_mergeable: Some(false), ..fine }, "it conflicts with its base");
     let revert = ProposedChange::Revert { commit: one.clone(), apps: Vec::new(), pins: Vec::new() };
     refused(MergeInput { change: &revert, ..fine }, "a person merges it: the merge is the confirmation");

@@ -64,7 +64,7 @@ fn finished_version_of_previous_ring_is_proposed() {
     check(&pay().runs("pay", "test", "a b"), &["PROD held: \"a b\" on test cannot be a pin"]);
     let mut unknown = pay();
     unknown.rings.clear();
-    check(&unknown, &["PROD held: nothing is known of ring test"]);
+    check(&unknown, &["PROD held: the state of ring test is not known"]);
 }
 
 #[test]
@@ -123,12 +123,15 @@ fn open_pull_request_follows_desired_version() {
     let mut undone = open(&promoted("v1", "v1.9"));
     undone.state("pay", "test").done = 0;
     check(&undone, &["PROD #7 keep"]);
-    check(&open(&promoted("v0", "v1")), &["PROD #7 close: the pins say these versions already"]);
+    check(&open(&promoted("v0", "v1")), &["PROD #7 close: the pins already have these versions"]);
     let back = open(&promoted("v1", "v2")).runs("pay", "test", "v1");
-    check(&back, &["PROD #7 close: prod has what test has"]);
+    check(&back, &["PROD #7 close: prod has the versions of test"]);
     let mut foreign = open(&promoted("v1", "v1.9"));
     foreign.requests[0].has_foreign_commits = true;
-    check(&foreign, &["PROD #7 held: somebody else pushed to this branch: merge it or close it by hand"]);
+    check(
+        &foreign,
+        &["PROD #7 held: this branch has a commit that tutti did not make: merge or close it by hand"],
+    );
     let mut second = open(&promoted("v1", "v2"));
     second.request(9, PROD, PullRequestState::Open, &promoted("v1", "v2"));
     check(&second, &["PROD #7 keep", "PROD #9 close: #7 is of the same branch"]);
@@ -142,22 +145,19 @@ fn closed_or_reverted_version_is_not_proposed_again() {
         case
     };
     let closed = with(PullRequestState::Closed, &promoted("v1", "v2"));
-    check(&closed, &["PROD held: #3 was closed without a merge; reopen it to go on"]);
+    check(&closed, &["PROD held: #3 was closed without a merge; reopen it to continue"]);
     check(&closed.runs("pay", "test", "v3"), &["PROD open: promote(pay): v1 → v3 on prod"]);
     let withdrawn = withdrawn_body(&promoted("v1", "v2"), "test went back");
     check(&with(PullRequestState::Closed, &withdrawn), &["PROD open: promote(pay): v1 → v2 on prod"]);
     let merged = with(PullRequestState::Merged, &promoted("v1", "v2"));
-    check(
-        &merged,
-        &["PROD held: #3 brought it already and it was taken back; `tutti promote` brings it again"],
-    );
+    check(&merged, &["PROD held: #3 set it before, and it was reverted; `tutti promote` sets it again"]);
     let mut later = merged;
     later.request(4, PROD, PullRequestState::Merged, &promoted("v2", "v3"));
     check(&later, &["PROD open: promote(pay): v1 → v2 on prod"]);
     // An older one that was closed blocks later ones.
     later.request(5, PROD, PullRequestState::Open, &promoted("v1", "v4"));
     later.requests[0].state = PullRequestState::Closed;
-    check(&later, &["PROD #5 close: #3 was closed without a merge; reopen it to go on"]);
+    check(&later, &["PROD #5 close: #3 was closed without a merge; reopen it to continue"]);
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn group_goes_together() {
     let change = case().decide().pull_requests.remove(0).change.expect("a change");
     let mut closed = case();
     closed.request(3, branch, PullRequestState::Closed, &pull_request_body(&change, &[]));
-    check(&closed, "held: #3 was closed without a merge; reopen it to go on");
-    let held = "held: #3 was closed without a merge; reopen it to go on";
+    check(&closed, "held: #3 was closed without a merge; reopen it to continue");
+    let held = "held: #3 was closed without a merge; reopen it to continue";
     check(&closed.runs("pay", "test", "v1"), held);
     let broken: &[App<'_>] = &[
         ("pay", group, &[("prod", "v1")]),
@@ -217,7 +217,7 @@ fn at_most_ten_are_open() {
     assert_eq!(found.iter().filter(|line| line.contains("prod open: ")).count(), 9);
     let above = "tutti/promote/default.a09/prod held: 10 pull requests of tutti are open: merge or close one";
     assert!(found.iter().any(|line| line == above), "{found:#?}");
-    let gone = "tutti/promote/default.gone/prod #1 close: what it is for is no longer there";
+    let gone = "tutti/promote/default.gone/prod #1 close: its rollout or promotion is no longer there";
     assert!(found.iter().any(|line| line == gone), "{found:#?}");
     case.limit = 0;
     assert!(!shown(&case).iter().any(|line| line.contains("prod open: ")));
@@ -240,7 +240,7 @@ fn nothing_is_closed_while_cluster_is_unread() {
     case.unread = Some("c2 is not read: forbidden");
     check(&case, &["tutti/revert/0123456 #7 keep"]);
     case.unread = None;
-    check(&case, &["tutti/revert/0123456 #7 close: what it is for is no longer there"]);
+    check(&case, &["tutti/revert/0123456 #7 close: its rollout or promotion is no longer there"]);
 }
 
 fn rollout(app: &str, commit: &str, is_settled: bool, asks: Option<&str>) -> AppRolloutState {
@@ -292,7 +292,7 @@ fn waiting_waves_share_one_pull_request() {
     }
     check(&case, &[&format!("{canary} #4 keep")]);
     case.rollouts.clear();
-    check(&case, &[&format!("{canary} #4 close: what it is for is no longer there")]);
+    check(&case, &[&format!("{canary} #4 close: its rollout or promotion is no longer there")]);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn refused_version_is_reverted_in_git() {
     let branch = "tutti/revert/0123456";
     check(
         &case,
-        &[&format!("{branch} held: 0123456 is being read"), "PROD held: nothing is known of ring test"],
+        &[&format!("{branch} held: 0123456 is being read"), "PROD held: the state of ring test is not known"],
     );
     let mut with = |undo: CommitUndo, expected: &str| {
         case.undo.insert(commit.clone(), undo);
@@ -325,7 +325,9 @@ fn refused_version_is_reverted_in_git() {
     case.rollouts[0].commit = None;
     assert!(shown(&case).contains(&format!("{branch} #4 keep")));
     case.rollouts[0].is_refused = false;
-    assert!(shown(&case).contains(&format!("{branch} #4 close: what it is for is no longer there")));
+    assert!(
+        shown(&case).contains(&format!("{branch} #4 close: its rollout or promotion is no longer there"))
+    );
 }
 
 #[test]

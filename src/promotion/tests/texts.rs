@@ -28,10 +28,10 @@ fn description_is_for_people_and_for_programs() {
     let expected = format!(
         "<!-- tutti\nkind: \"promotion\"\nring: \"prod\"\napps:\n  - {{app: \"default/pay\", from: \"1.7.3\", to: \"1.8.0\"}}\n\
          digest: {digest}\n-->\n\n\
-         Ring `test` runs these versions and is done with them; this brings them to `prod`.\n\n\
+         Ring `test` has finished these versions; this pull request sets them in `prod`.\n\n\
          - `default/pay`: `1.7.3 → 1.8.0` in `apps/pay/pins/prod.yaml`\n\n\
-         To hold the version, close this pull request: it comes again with the next version only. Once somebody else pushes to its \
-         branch, tutti leaves it alone.\n\n\
+         To hold the version, close this pull request: tutti opens a new one with the next version only. If \
+         another person pushes to its branch, tutti no longer changes it.\n\n\
          | gate | | |\n|---|---|---|\n| `soak` | … pending | `until \\| 3` |\n"
     );
     assert_eq!(pull_request_body(&change, &[gate]), expected);
@@ -179,7 +179,7 @@ fn person_may_request_any_version() {
     refused(ask(&case, Some("prod"), "prod", None), "--from and --to are both prod");
     refused(ask(&case, None, "prod", Some("a b")), "cannot be a version");
     case.state("pay", "pre").done = 0;
-    refused(ask(&case, None, "prod", None), "default/pay: 0/2 done on pre; --version takes one all the same");
+    refused(ask(&case, None, "prod", None), "default/pay: 0/2 done on pre; --version sets one anyway");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn table_shows_all_rings_of_pinned_app() {
     case.request(4, "tutti/promote/default.pay/pre", PullRequestState::Open, &text);
     assert_eq!(shown(&case)[1], "pay pre v2 v3 Open #4");
     case.requests[0].state = PullRequestState::Closed;
-    assert_eq!(shown(&case)[1], "pay pre v2 v3 Held #4 was closed without a merge; reopen it to go on");
+    assert_eq!(shown(&case)[1], "pay pre v2 v3 Held #4 was closed without a merge; reopen it to continue");
     case.state("pay", "test").done = 0;
     assert_eq!(
         shown(&case)[..2],

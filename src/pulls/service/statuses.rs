@@ -117,7 +117,7 @@ impl PullService {
             Ok(statuses) => statuses,
             Err(error) if is_retryable(&error) => return Err(error),
             Err(error) => {
-                tracing::debug!(%error, revision = revision.short(), "nothing known of this commit");
+                tracing::debug!(%error, revision = revision.short(), "nothing is known about this commit");
                 Vec::new()
             }
         };

@@ -73,7 +73,7 @@ fn unknown_label_facts_are_refused() {
         assert!(mistakes[0].message.contains(message), "{}", mistakes[0].message);
         assert!(mistakes[0].help.as_deref().unwrap_or_default().contains(help), "{:?}", mistakes[0].help);
     };
-    check("{labels: {labels: {a: podset.group}}}", "is no fact of an app", "did you mean `podSet.group`?");
+    check("{labels: {labels: {a: podset.group}}}", "is not a fact of an app", "did you mean `podSet.group`?");
     check("{labels: {env: {1A: ring}}}", "is not the name of a variable", "no digit first");
     check("{labels: {label: {a: ring}}}", "unknown field `label`", "labels");
 }

@@ -154,7 +154,11 @@ fn patch_mistakes_have_location() {
         "spec.$patch: $patch is merge, replace or delete, not \"remove\" at templates/base/patches/a.yaml:1:1",
         "",
     );
-    check(&deployment("merge: {metadata: {name: other}}"), "its kind or its name", "templates name objects");
+    check(
+        &deployment("merge: {metadata: {name: other}}"),
+        "its kind or its name",
+        "only the content of an object",
+    );
     check(
         &deployment("json:\n  - {op: add, path: /spec/paused, value: true}\n  - {op: remove, path: /spec/x}"),
         "the patch does not fit Deployment",

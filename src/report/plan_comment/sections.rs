@@ -103,7 +103,7 @@ pub fn clusters(plan: &Comparison) -> String {
     };
     let lines = [
         line(ClusterPresence::New, "new in Git"),
-        line(ClusterPresence::Gone, "no longer in Git, what runs there is left as it is"),
+        line(ClusterPresence::Gone, "no longer in Git: its objects stay"),
     ];
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
@@ -183,5 +183,5 @@ pub fn footer(plan: &Comparison, names: &PlanCommentContext) -> String {
             && url.chars().all(|it| it.is_ascii_graphic() && !"()<>[]\\`|@".contains(it))
     };
     let link = names.url.as_ref().filter(is_plain).map(|url| format!(" · [open in tutti]({url})"));
-    format!("{commits}; no cluster was asked{}", link.unwrap_or_default())
+    format!("{commits}; no cluster was contacted{}", link.unwrap_or_default())
 }

@@ -110,7 +110,7 @@ fn cell(app: &AppChange, clusters: &[&ClusterName]) -> String {
             Some(counts) => counts.to_string(),
             None if broken.contains(name) => "error".to_owned(),
             None if app.mended.contains(name) => "rendered again".to_owned(),
-            None if app.remaining.contains(name) => "left as it is".to_owned(),
+            None if app.remaining.contains(name) => "objects stay".to_owned(),
             None if unchanged.contains(name) => "no change".to_owned(),
             None => "–".to_owned(),
         };

@@ -31,7 +31,7 @@ impl ChainSubject<'_> {
             |otherwise: &'static str| if target.detail.is_empty() { otherwise } else { &target.detail };
         if target.phase == TargetPhase::Unmanaged {
             return Some(
-                finding(ChainLinkState::Broken, "it is left alone on purpose")
+                finding(ChainLinkState::Broken, "tutti does not change it on purpose")
                     .help(["remove `unmanaged: true`"]),
             );
         }
@@ -55,7 +55,7 @@ impl ChainSubject<'_> {
                 Some(finding(ChainLinkState::Broken, detail("the cluster refuses it")).with_place(place))
             }
             TargetPhase::KeptOut => Some(self.kept_out(target)),
-            TargetPhase::Waiting => waits(detail("something else comes first")),
+            TargetPhase::Waiting => waits(detail("another step must finish first")),
             TargetPhase::Pending => waits(detail("the next apply is due")),
             TargetPhase::OutOfSync => Some(self.out_of_sync(target)),
             _ => self.deletes(),
@@ -83,16 +83,19 @@ impl ChainSubject<'_> {
         let folder = place.iter().map(|place| self.folder_of(place)).collect::<Vec<_>>();
         let who = who_may_write(&folder);
         let finding = finding.with_place(place).help([format!("tutti doctor {}", cluster.name)]);
-        Some(ChainFinding { who: Some(format!("who runs the cluster or tutti, or {who}")), ..finding })
+        Some(ChainFinding {
+            who: Some(format!("the operator of the cluster or of tutti, or {who}")),
+            ..finding
+        })
     }
 
     fn kept_out(&self, target: &TargetReport) -> ChainFinding {
         let text =
-            if target.detail.is_empty() { "a taint of the cluster keeps it out" } else { &target.detail };
+            if target.detail.is_empty() { "a taint of the cluster excludes it" } else { &target.detail };
         let place = self.context.fleet.clusters.get(&target.cluster).map(|cluster| cluster.location.clone());
         let folders: Vec<String> = place.iter().map(|place| self.folder_of(place)).collect();
         let by = [vec![self.folder()], folders].concat();
-        let help = ["add a toleration to the app, or take the taint from the cluster"];
+        let help = ["add a toleration to the app, or remove the taint of the cluster"];
         ChainFinding::new(ChainLink::Apply, ChainLinkState::Broken, text)
             .with_place(place)
             .with_writers(&by)
@@ -118,7 +121,7 @@ impl ChainSubject<'_> {
             return of(ChainLinkState::Waits, format!("not applied yet: {planned}"))
                 .help(["a running tutti applies it"]);
         }
-        let text = if planned.is_empty() { "it differs from what is rendered" } else { planned };
+        let text = if planned.is_empty() { "it differs from the rendered objects" } else { planned };
         of(ChainLinkState::Broken, text.to_owned()).with_place(self.manifest_place())
     }
 
@@ -158,7 +161,7 @@ impl ChainSubject<'_> {
         let rollout = self.rollout_report().map(RolloutReport::commands).unwrap_or_default();
         let revert = || vec![format!("git revert {}", target.revision.short())];
         let back = if rollout.is_empty() { revert() } else { rollout };
-        let mend = std::iter::once("mend what the app runs".to_owned());
+        let mend = std::iter::once("fix the app".to_owned());
         Some(finding.with_place(self.manifest_place()).help(mend.chain(back)))
     }
 }

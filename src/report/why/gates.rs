@@ -120,7 +120,7 @@ impl RuleList<'_> {
 fn gate_text(before: &str, limits: &WaveLimits) -> String {
     let soak =
         limits.soak.map(|soak| format!(" for {:#}", SignedDuration::try_from(soak).unwrap_or_default()));
-    let confirm = if limits.confirm { " and somebody confirms" } else { "" };
+    let confirm = if limits.confirm { " and a person confirms" } else { "" };
     let analyses = limits.analysis.iter().map(|name| format!(", analysis {name} succeeds"));
     let measured: String =
         analyses.chain(limits.statuses.iter().map(|name| format!(", status {name} is success"))).collect();

@@ -98,7 +98,7 @@ pub fn hold_finding(at: &ChainSubject<'_>, rollout: &RolloutReport, hold: &Rollo
                 .help(rollout.commands())
         }
         RolloutHold::Frozen { .. } => {
-            broken.with_writers(&[at.folder()]).help(["commit the app anew, or fetch its history"])
+            broken.with_writers(&[at.folder()]).help(["commit the app again, or fetch its history"])
         }
     };
     ChainFinding { hold: Some(hold.clone()), ..finding }

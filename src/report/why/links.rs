@@ -231,9 +231,9 @@ impl<'a> ChainSubject<'a> {
         let name = &first.policy.name;
         if first.cause == VerdictCause::Broken {
             let place = self.mistake_of_policy(first).unwrap_or_else(|| first.policy.location.clone());
-            let text = format!("policy {name} has a mistake, so it denies what it selects");
+            let text = format!("policy {name} has a mistake, so it denies all that it selects");
             return Some(
-                broken(text).with_place(Some(place)).help(["mend the policy: tutti lint says what is wrong"]),
+                broken(text).with_place(Some(place)).help(["fix the policy: tutti lint shows the mistake"]),
             );
         }
         let Diagnostic { message, location, related, .. } = &first.diagnostic;
@@ -243,9 +243,9 @@ impl<'a> ChainSubject<'a> {
         let by: Vec<String> = location.iter().chain(&rule).map(|place| self.folder_of(place)).collect();
         let help = match first.cause {
             VerdictCause::NotEvaluated => {
-                "give the object what the rule asks for, or let the rule ask first: `has(…)`"
+                "add the field to the object, or check it in the rule first with `has(…)`"
             }
-            _ => "change the object as the policy asks, or the policy",
+            _ => "change the object so that the policy allows it, or change the policy",
         };
         Some(ChainFinding {
             rule,

@@ -313,7 +313,7 @@ impl<'a> RuleList<'a> {
             let asks = || match rule.count {
                 Some(_) => {
                     format!(
-                        "asks for {} for {}",
+                        "requires {} for {}",
                         rule.unmet(ApprovalShortfall::None).requirement(),
                         for_what.join(" and ")
                     )

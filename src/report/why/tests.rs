@@ -101,13 +101,14 @@ fn first_broken_link_follows_from_the_phase() {
     check(
         TargetPhase::KeptOut,
         "",
-        "apply Broken: a taint of the cluster keeps it out at clusters/p1.yaml:3:18, who may write apps/web/ or clusters/ → \
-         add a toleration to the app, or take the taint from the cluster",
+        "apply Broken: a taint of the cluster excludes it at clusters/p1.yaml:3:18, who may write apps/web/ \
+         or clusters/ → \
+         add a toleration to the app, or remove the taint of the cluster",
     );
     check(
         TargetPhase::Unmanaged,
         "",
-        "apply Broken: it is left alone on purpose OWN → remove `unmanaged: true`",
+        "apply Broken: tutti does not change it on purpose OWN → remove `unmanaged: true`",
     );
     check(TargetPhase::Pending, "", "apply Waits: the next apply is due");
     check(TargetPhase::OutOfSync, "replicas differ", "apply Broken: replicas differ OWN");
@@ -115,7 +116,7 @@ fn first_broken_link_follows_from_the_phase() {
     check(
         TargetPhase::Degraded,
         "CrashLoopBackOff",
-        "health Broken: CrashLoopBackOff OWN → mend what the app runs or git revert abc",
+        "health Broken: CrashLoopBackOff OWN → fix the app or git revert abc",
     );
 }
 
@@ -282,7 +283,7 @@ fn hold_has_its_link_place_and_owner() {
     let frozen = |waits| RolloutHold::Frozen { because: because(), waits };
     check(
         &frozen(None),
-        "rollout Broken: HOLD, who may write apps/web/ → commit the app anew, or fetch its history",
+        "rollout Broken: HOLD, who may write apps/web/ → commit the app again, or fetch its history",
     );
     check(&frozen(Some(Box::new(RolloutHold::Unread))), "rollout Waits: HOLD");
 }
@@ -294,8 +295,8 @@ fn unreachable_cluster_is_named() {
     overview.clusters[0].detail = "connection refused".to_owned();
     assert_eq!(
         broken(&overview),
-        "apply Broken: the cluster does not answer: connection refused at clusters/p1.yaml:3:18, who runs the cluster or tutti, \
-         or who may write clusters/ → tutti doctor p1"
+        "apply Broken: the cluster does not answer: connection refused at clusters/p1.yaml:3:18, the \
+         operator of the cluster or of tutti, or who may write clusters/ → tutti doctor p1"
     );
 }
 
@@ -402,7 +403,7 @@ fn rules_windows_and_gates_are_listed() {
     assert_eq!(
         told(&well),
         [
-            "WouldHold approval two: asks for 2 approvals for rollout".to_owned(),
+            "WouldHold approval two: requires 2 approvals for rollout".to_owned(),
             "WouldHold after shop/api: must be done before it".to_owned(),
             format!("WouldHold {pin}"),
             format!("Passes {window}"),

@@ -65,7 +65,7 @@ fn bad() -> MeasurementOutcome {
 }
 
 fn unclear() -> MeasurementOutcome {
-    MeasurementOutcome::Inconclusive("the query has no data".into())
+    MeasurementOutcome::Inconclusive("the query returned no data".into())
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn outcomes_open_hold_or_ask() {
             unclear(),
             nobody,
             false,
-            "wave test is done, analysis errors is inconclusive: the query has no data",
+            "wave test is done, analysis errors is inconclusive: the query returned no data",
             true,
         ),
         // A person opens an inconclusive result, and nothing else.
@@ -343,7 +343,7 @@ fn all_gates_must_pass() {
         assert_eq!(standing(&fleet), expected);
     }
     fleet.measured(NAME, good()).measured(CONTEXT, unclear()).has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "wave test is done, commit status ci/smoke: the query has no data");
+    fleet.waits("c2", "wave test is done, commit status ci/smoke: the query returned no data");
     fleet.measured(CONTEXT, good()).has("c1=v2 c2=v2 c3=v2");
 }
 

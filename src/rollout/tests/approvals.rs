@@ -94,7 +94,7 @@ fn ruled() -> Simulator {
 fn second_wave_waits_for_enough_approvals() {
     let mut fleet = ruled();
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
-    let asks = "rule production asks for 2 approvals of managers";
+    let asks = "rule production requires 2 approvals of managers";
     fleet.waits("c2", &format!("{asks}: there is none"));
     assert_eq!(fleet.decision().confirmation.as_ref().map(|it| it.through.as_str()), Some("prod"));
     // Its reviews are not read yet.
@@ -121,7 +121,7 @@ fn author_does_not_count_as_reviewer() {
     fleet.agreements.authors = Some(people(&["bob"]));
     fleet.has("c1=v2 c2=v1 c3=v1").waits(
         "c2",
-        "rule production asks for 2 approvals of managers: ann approved it, bob wrote the change",
+        "rule production requires 2 approvals of managers: ann approved it, bob wrote the change",
     );
     fleet.agreements.authors = None;
     fleet.has("c1=v2 c2=v1 c3=v1");
@@ -167,7 +167,7 @@ fn kinds_narrow_the_rule() {
     fleet
         .push(&[("*", "v3")])
         .has("c1=v3 c2=v2 c3=v2")
-        .waits("c2", "rule production asks for 1 approval of managers");
+        .waits("c2", "rule production requires 1 approval of managers");
 }
 
 /// A unit that starts without an approval opens no other unit, neither with the head nor with later content.
@@ -183,8 +183,8 @@ fn rule_with_kinds_opens_no_neighbor() {
     fleet.agreements.changes = vec![object("ConfigMap")];
     fleet.lose("c3").push(&[("*", "v2")]).has("c1=v2 c3=");
     fleet.agreements.changes = vec![object("StatefulSet")];
-    fleet.back("c3").has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
-    fleet.push(&[("*", "v3")]).has("c1=v2 c3=").waits("c3", "rule production asks for 1 approval");
+    fleet.back("c3").has("c1=v2 c3=").waits("c3", "rule production requires 1 approval");
+    fleet.push(&[("*", "v3")]).has("c1=v2 c3=").waits("c3", "rule production requires 1 approval");
     // v2 had no approval: its authors count as authors of the content for the empty unit.
     fleet.agreements.authors = None;
     fleet.approve("all").agreed(&["ann"]).has("c1=v2 c3=");
@@ -207,7 +207,7 @@ fn rule_with_mistake_is_never_satisfied() {
 fn first_installation_needs_approvals_too() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
     fleet.add("c1", 0).ask(&["c1"], rule(Some(1), &[]));
-    fleet.push(&[("*", "v1")]).has("c1=").waits("c1", "rule production asks for 1 approval");
+    fleet.push(&[("*", "v1")]).has("c1=").waits("c1", "rule production requires 1 approval");
     fleet.approve("all").agreed(&["cy"]).has("c1=v1");
 }
 
@@ -251,12 +251,12 @@ fn unchanged_unit_opens_no_other_content() {
     fleet.add("c1", 0).add("c2", 0).add("c3", 0).ask(&["c1", "c2", "c3"], rule(Some(1), &[]));
     fleet.push(&[("c1", "v1"), ("c2", "v1")]).approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=");
     // A new cluster with its own content: no approved commit has it.
-    fleet.push(&[("c3", "w1")]).has("c1=v1 c2=v1 c3=").waits("c3", "rule production asks for 1 approval");
+    fleet.push(&[("c3", "w1")]).has("c1=v1 c2=v1 c3=").waits("c3", "rule production requires 1 approval");
     fleet.approve("all").agreed(&["ann"]).has("c1=v1 c2=v1 c3=w1");
     // A rebuilt cluster with other content gets its previous content.
     fleet.push(&[("*", "v2")]).approve("all").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v2");
     fleet.rebuild("c3").push(&[("c3", "v3")]).has("c1=v2 c2=v2 c3=v2");
-    fleet.waits("c3", "rule production asks for 1 approval of managers: there is none");
+    fleet.waits("c3", "rule production requires 1 approval of managers: there is none");
     // The content of the other units needs no approval.
     fleet.approve("all").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v3");
     fleet.push(&[("*", "v4")]).approve("all").agreed(&["ann"]).has("c1=v4 c2=v4 c3=v4");
@@ -282,9 +282,9 @@ fn every_rule_must_be_satisfied() {
     };
     fleet.agreements.rules = AppApprovalRules::on(["c2", "c3"], vec![rule(Some(1), &[]), Arc::new(other)]);
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "rule production asks for 1 approval of managers: there is none, and 1 more");
+    fleet.waits("c2", "rule production requires 1 approval of managers: there is none, and 1 more");
     fleet.approve("prod").agreed(&["ann", "zoe"]).has("c1=v2 c2=v1 c3=v1");
-    fleet.waits("c2", "rule security asks for 3 approvals: only ann, zoe approved it");
+    fleet.waits("c2", "rule security requires 3 approvals: only ann, zoe approved it");
     fleet.agreed(&["ann", "zoe", "yan"]).has("c1=v2 c2=v2 c3=v2");
 }
 
@@ -296,7 +296,7 @@ fn unreachable_forge_asks_nobody() {
     fleet.agreements.reviews.insert(revision(fleet.head()), Err(ApprovalQueryError::Temporary("503".into())));
     fleet
         .has("c1=v2 c2=v1 c3=v1")
-        .waits("c2", "rule production asks for 2 approvals of managers: its reviews are not read yet: 503");
+        .waits("c2", "rule production requires 2 approvals of managers: its reviews are not read yet: 503");
     let hold = fleet.hold("c2").cloned().expect("a hold");
     assert!(hold.is_reading() && !hold.waits_for_a_person(), "{hold:?}");
     assert_eq!((hold.confirmation(), fleet.decision().confirmation.clone()), (None, None));
@@ -312,7 +312,8 @@ fn missing_forge_needs_a_person() {
     fleet.agreements.reviews.insert(revision(fleet.head()), Err(never));
     fleet.has("c1=v2 c2=v1 c3=v1").waits(
         "c2",
-        "rule production asks for 2 approvals of managers: who agreed is not known: tutti.yaml names no forge",
+        "rule production requires 2 approvals of managers: its approvals are not known: tutti.yaml names no \
+         forge",
     );
     let hold = fleet.hold("c2").cloned().expect("a hold");
     assert!(!hold.is_reading() && hold.waits_for_a_person(), "{hold:?}");
@@ -326,7 +327,7 @@ fn confirmation_and_rule_are_one_approval() {
     let mut fleet = fleet.installed();
     fleet.ask(&["c3"], rule(Some(2), &[]));
     fleet.push(&[("*", "v2")]).has("c1=v2 c2=v1 c3=v1");
-    let asks = "rule production asks for 2 approvals of managers";
+    let asks = "rule production requires 2 approvals of managers";
     fleet.waits("c2", "wave test is done, wave prod waits for confirmation");
     fleet.waits("c3", &format!("{asks}: there is none"));
     fleet.approve("prod").agreed(&["ann"]).has("c1=v2 c2=v2 c3=v1");

@@ -104,7 +104,7 @@ async fn what_is_not_what_was_announced_is_refused() {
     let (host, _) = serve(b"something else".to_vec()).await;
     for source in [repository(&host, "web", "1.0.0"), registry(&host)] {
         let message = fetch(&service(None), &source).await.unwrap_err();
-        assert!(message.contains("is not what was announced"), "{message}");
+        assert!(message.contains("has the wrong digest"), "{message}");
     }
 }
 

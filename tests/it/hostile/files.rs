@@ -280,7 +280,7 @@ async fn files_without_number_in_one_commit() {
     let innermost = folder(&repository, &names, blob, FILE);
     let bomb = (0..9).fold(innermost, |id, _| folder(&repository, &names, id, FOLDER));
     commit(&repository, "bomb", bomb);
-    arena.says("more than 200000 files, counted up to its folder `apps/bomb/").await;
+    arena.says("more than 200000 files; the limit was reached in folder `apps/bomb/").await;
     arena.lives();
     arena.repository.reset(&before);
     arena.converges().await;

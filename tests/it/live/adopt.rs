@@ -56,8 +56,8 @@ async fn what_nobody_knows_whose_it_is_becomes_what_the_plan_says() {
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     for line in [
         "Deployment adopt/web: taken over, changes spec.template.spec.containers[0].workingDir; its pods are replaced",
-        "Service adopt/web: taken over, nothing in it changes",
-        "PersistentVolumeClaim adopt/data: taken over, nothing in it changes",
+        "Service adopt/web: taken over, nothing changes",
+        "PersistentVolumeClaim adopt/data: taken over, nothing changes",
     ] {
         assert_eq!(ended.stdout.matches(line).count(), 2, "no {line:?} in {}", ended.stdout);
     }

@@ -85,7 +85,7 @@ spec:
         .await;
     let fourth = push_version(&scene, "1.3");
     let command = format!("tutti approve rollout {}/web --through prod", scene.name());
-    let unclear = ["analysis errors: the query has no data", command.as_str()];
+    let unclear = ["analysis errors: the query returned no data", command.as_str()];
     scene.told(&fourth, "deploy/prod", "pending", &unclear).await;
     let held = ["1.3 x2", "1.3 x2", "1.1 x2", "1.1 x2"];
     stays(&scene, &held).await;
@@ -117,7 +117,7 @@ async fn status_of_another_program_opens_the_next_wave() {
     scene.succeeded(&first).await;
     let second = push_version(&scene, "1.1");
     let status = "commit status ci/smoke";
-    scene.told(&second, "deploy/prod", "pending", &[status, "there is none on"]).await;
+    scene.told(&second, "deploy/prod", "pending", &[status, "no such commit status on"]).await;
     set_status(&scene, &second, "failure").await;
     scene.told(&second, "deploy/prod", "pending", &[status, "it has failed on", "--through prod"]).await;
     stays(&scene, &["1.1 x2", "1.1 x2", "1.0 x2", "1.0 x2"]).await;

@@ -74,7 +74,7 @@ async fn manager_who_did_not_write_it_opens_production() {
     let (number, head) = asked(&scene, &people, &second).await;
     approve(&people, number, &head, "approvals-ann").await;
     merged(&scene, &people, number, &head).await;
-    let lacks = "rule production asks for 1 approval of managers: approvals-ann wrote the change";
+    let lacks = "rule production requires 1 approval of managers: approvals-ann wrote the change";
     scene.told(&second, "deploy/prod", "pending", &[lacks]).await;
     scene.kill();
     scene.forget_state();

@@ -37,7 +37,7 @@ async fn fork_is_rendered_once_it_has_its_label() {
     let number = pull["number"].as_u64().expect("a number");
     let head = pull["head"]["sha"].as_str().expect("a commit").to_owned();
     for context in ["validate", "plan"] {
-        scene.told(&head, context, "pending", &["of a fork", "tutti/ok-to-plan"]).await;
+        scene.told(&head, context, "pending", &["from a fork", "tutti/ok-to-plan"]).await;
     }
     assert_eq!(people.plans(number).await, [""; 0]);
 

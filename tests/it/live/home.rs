@@ -175,11 +175,7 @@ async fn config_maps_of_the_home_cluster_register_clusters() {
     scene
         .eventually("the home cluster is connected anew", async || {
             let log = scene.running(|tutti| tutti.log());
-            if log.contains("the kubeconfig of the home cluster is another one by now") {
-                Ok(())
-            } else {
-                Err(log)
-            }
+            if log.contains("the kubeconfig of the home cluster has changed") { Ok(()) } else { Err(log) }
         })
         .await;
     home.register(member, json!({"kubeconfig.yaml": home.member()})).await;

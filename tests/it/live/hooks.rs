@@ -110,7 +110,7 @@ async fn pull_requests_become_hints_with_their_number() {
     ask("POST", "/issues/1/comments", json!({"body": "/tutti plan"})).await;
     seen(1, &["accepted", "kind=Comment", "pull=1"]).await;
     // What tutti itself wrote of the pull request.
-    seen(1, &["ignored", "our own"]).await;
+    seen(1, &["ignored", "tutti itself"]).await;
     seen(3, &["ignored", "`status`"]).await;
     ask("POST", "/pulls/1/reviews", json!({"event": "COMMENT", "body": "well"})).await;
     seen(1, &["accepted", "kind=Review", "pull=1"]).await;

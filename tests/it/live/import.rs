@@ -74,7 +74,8 @@ async fn what_is_there_is_imported_and_adopted_without_a_restart() {
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     let ended = scene.run(&scene.arguments(&["plan"], &[])).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    let line = "~ adopt      Deployment import/web: taken over from kubectl-client-side-apply, nothing in it changes; its pods stay";
+    let line = "~ adopt      Deployment import/web: taken over from kubectl-client-side-apply, nothing \
+                changes; its pods stay";
     assert_eq!(ended.stdout.matches(line).count(), 2, "{}", ended.stdout);
     assert!(ended.stdout.contains("6 adopt"), "{}", ended.stdout);
 

@@ -18,9 +18,9 @@ async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
     scene.write_app("neighbour", &[configmap("neighbour", "a", "1")]);
     let commit = scene.worktree.publish("first");
     scene.start(&[]).await;
-    let words = ["cluster-1", "web", "not ours", "kubectl-client-side-apply"];
+    let words = ["cluster-1", "web", "does not manage it", "kubectl-client-side-apply"];
     scene.told(&commit, "deploy", "failure", &words).await;
-    scene.says_of_each(&["stranger/web", "Refused", "not ours", "kubectl-client-side-apply"]).await;
+    scene.says_of_each(&["stranger/web", "Refused", "does not manage it", "kubectl-client-side-apply"]).await;
     for cluster in scene.clusters() {
         scene.object(cluster, "configmaps", "neighbour").await.expect("the other app goes on");
     }
@@ -32,7 +32,10 @@ async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
     assert_eq!(of_web.len(), scene.clusters().len(), "{targets}");
     for target in of_web {
         assert_eq!(target["phase"], "Refused", "{target}");
-        assert!(target["detail"].as_str().is_some_and(|detail| detail.contains("not ours")), "{target}");
+        assert!(
+            target["detail"].as_str().is_some_and(|detail| detail.contains("does not manage it")),
+            "{target}"
+        );
     }
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
 

@@ -161,7 +161,7 @@ async fn version_travels_from_test_to_prod_whatever_dies() {
         people.say(&theirs, "ci/smoke", "success").await;
     };
     reborn(&scene, pushes).await;
-    holds(&scene, "somebody else pushed to this branch").await;
+    holds(&scene, "a commit that tutti did not make").await;
     scene.worktree.git(&["checkout", "-q", "main"]);
     release(&scene, "1.5").await;
     scene.told(&theirs, "validate", "success", &[]).await;

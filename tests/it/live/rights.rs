@@ -148,7 +148,7 @@ async fn with_the_printed_rights_everything_works() {
 
     let (code, said) = account.once("60").await;
     assert_eq!(code, Some(0), "{said}");
-    assert!(!said.contains("forbidden") && said.contains("we may not list some kinds"), "{said}");
+    assert!(!said.contains("forbidden") && said.contains("tutti may not list some kinds"), "{said}");
     for cluster in scene.clusters() {
         scene.ready(cluster, "web", "shop/web:1.0", 1).await;
         let legacy = scene.object(cluster, "configmaps", "legacy").await.expect("there");
@@ -205,7 +205,7 @@ async fn with_the_printed_rights_everything_works() {
     is_replaced_and_let_go(scene).await;
     let log = scene.running(|tutti| tutti.log());
     let refused: Vec<&str> = log.lines().filter(|line| line.contains("forbidden")).collect();
-    assert!(log.contains("we may not list some kinds") && refused.is_empty(), "{refused:#?}");
+    assert!(log.contains("tutti may not list some kinds") && refused.is_empty(), "{refused:#?}");
 }
 
 /// One that cannot be changed is made anew, and then nobody's.

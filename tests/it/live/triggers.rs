@@ -128,7 +128,7 @@ async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
     let comment = people.plan_with(asked, &["shop/web:1.1"]).await;
     scene.told(&head, "gate/ring", "success", &[]).await;
     let body = people.ask("GET", &format!("/pulls/{asked}"), None).await["body"].to_string();
-    assert!(body.contains("Somebody asked for this with `tutti promote`"), "{body}");
+    assert!(body.contains("Requested with `tutti promote`"), "{body}");
     // The same text as the comment has, by hand.
     let plan = ["plan", "--pr", &asked.to_string(), "-o", "markdown"];
     let ended = scene.run(&scene.local_arguments(&plan, &of_forge)).await;

@@ -88,7 +88,7 @@ async fn two_managers_who_did_not_write_it_open_production() {
         let text = now.last(&pushed, "tutti/deploy/prod");
         text.starts_with("pending ")
             && text.contains(
-                "rule production asks for 2 approvals of managers: ann approved it, li wrote the change",
+                "rule production requires 2 approvals of managers: ann approved it, li wrote the change",
             )
     };
     scene.until("that the author does not count", only_one).await;
@@ -118,8 +118,9 @@ async fn approval_that_nobody_reviewed_opens_nothing() {
     let text = scene.simulator.text(&pull.branch, &file).expect("the Approval");
     let pushed = scene.push("main", &[(&file, Some(&text))]);
     scene.running().until("the push", |now| now.revision.as_ref() == Some(&pushed)).await;
-    let lacks =
-        |now: &Simulator| now.last(&begin, "tutti/deploy/prod").contains("nobody who counts has approved it");
+    let lacks = |now: &Simulator| {
+        now.last(&begin, "tutti/deploy/prod").contains("none of its approvers has approved it")
+    };
     scene.until("that nobody approved it", lacks).await;
     scene.quiet(120).await;
     assert_eq!(scene.version("c2").await, "", "{}", prod(&scene, &begin));
@@ -180,8 +181,9 @@ async fn review_of_another_content_does_not_count() {
     let merged = merge(&scene, &pull).await;
     assert_eq!(scene.simulator.text("main", file), Some(text("once more", "three")));
     scene.running().until("the merge", |now| now.revision.as_ref() == Some(&merged)).await;
-    let lacks =
-        |now: &Simulator| now.last(&begin, "tutti/deploy/prod").contains("nobody who counts has approved it");
+    let lacks = |now: &Simulator| {
+        now.last(&begin, "tutti/deploy/prod").contains("none of its approvers has approved it")
+    };
     scene.until("that nobody approved it", lacks).await;
     scene.quiet(120).await;
     assert_eq!(scene.version("c2").await, "", "{}", prod(&scene, &begin));
@@ -189,7 +191,7 @@ async fn review_of_another_content_does_not_count() {
     let now = scene.look().await;
     let held = now.rollouts[0].units.iter().filter_map(|unit| unit.hold.as_ref()).map(ToString::to_string);
     let held: Vec<String> = held.collect();
-    assert!(held.iter().any(|it| it.contains("nobody who counts has approved it")), "{held:?}");
+    assert!(held.iter().any(|it| it.contains("none of its approvers has approved it")), "{held:?}");
     // That nobody approved it may change: it is asked once for each head.
     let before = scene.simulator.requests().len();
     for version in ["a", "b"] {
@@ -216,7 +218,7 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
     scene.push("main", &[(MAPS, Some(&one))]);
     let now = scene.running().until("a wish", |now| !now.approvals_wanted.is_empty()).await;
     let [wanted] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
-    let asks = "rule production asks for 1 approval of managers: ";
+    let asks = "rule production requires 1 approval of managers: ";
     assert!(now.deletions.iter().all(|it| it.waits && it.reason.starts_with(asks)), "{:?}", now.deletions);
     let text = approval_to_yaml(wanted);
     let branch = "approve";
@@ -227,7 +229,7 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
     let merged = merge(&scene, &pull).await;
     let lacks = |now: &tutti::report::Overview| {
         now.revision.as_ref() == Some(&merged)
-            && now.deletions.iter().any(|it| it.reason.contains("nobody who counts has approved it"))
+            && now.deletions.iter().any(|it| it.reason.contains("none of its approvers has approved it"))
     };
     scene.running().until("that it lacks one", lacks).await;
     scene.quiet(120).await;

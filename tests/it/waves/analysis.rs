@@ -132,13 +132,13 @@ async fn what_is_inconclusive_waits_for_a_person() {
     let scene = measured(&query(&probed)).await;
     scene.push_pay("v2", &component("v2")).await;
     for (says, words) in [
-        (Says::Nothing, "the query has no data"),
-        (Says::Value("NaN"), "the query is no number: result [NaN]"),
+        (Says::Nothing, "the query returned no data"),
+        (Says::Value("NaN"), "the query result is not a number: result [NaN]"),
         (Says::Value("0.3"), "neither success nor failure: result [0.3]"),
         (Says::Status("503 Service Unavailable"), "the server answers 503"),
         (Says::Redirects, "the answer is a redirect (302 Found), which is not followed"),
         (Says::Floods, "the answer is larger than 1024 KiB"),
-        (Says::Hangs, "there is no answer after 2 s"),
+        (Says::Hangs, "no answer after 2 s"),
     ] {
         probed.says(says);
         until_held(&scene, &format!("{UNCLEAR}{words}")).await;
@@ -181,7 +181,7 @@ async fn another_process_measures_again() {
 async fn analysis_that_is_missing_or_wrong_is_inconclusive() {
     let scene = measured("").await;
     scene.push_pay("v2", &component("v2")).await;
-    until_held(&scene, &format!("{UNCLEAR}it does not exist below policies/")).await;
+    until_held(&scene, &format!("{UNCLEAR}no Analysis of this name is below policies/")).await;
     scene.push("Wrong", &[(ANALYSIS, Some(&analysis("health: [true]")))]).await;
     until_held(&scene, &format!("{UNCLEAR}its manifest has a mistake")).await;
     scene.push("Wrong", &[(ANALYSIS, Some(&analysis("health: 'unit.all(a, true)'")))]).await;
@@ -209,7 +209,7 @@ async fn probe_over_http_is_measured_and_shown() {
     );
     let scene = measured(&analysis(&http)).await;
     scene.push_pay("v2", &component("v2")).await;
-    until_held(&scene, "wave test is done, analysis errors is under way: 1 bad (1000 may be), status 503")
+    until_held(&scene, "wave test is done, analysis errors is under way: 1 bad (1000 allowed), status 503")
         .await;
     let now = scene.now();
     let measures = &rollout(&now).expect("a rollout").measures;

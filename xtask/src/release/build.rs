@@ -78,12 +78,12 @@ pub fn text(mut command: Command) -> anyhow::Result<String> {
         let said = String::from_utf8_lossy(&output.stderr);
         bail!("{name} {} ended with {}: {}", arguments.join(" "), output.status, said.trim());
     }
-    String::from_utf8(output.stdout).with_context(|| format!("{name} wrote what is no text"))
+    String::from_utf8(output.stdout).with_context(|| format!("the output of {name} is not text"))
 }
 
 pub fn json(command: Command) -> anyhow::Result<Value> {
     let name = command.get_program().to_string_lossy().into_owned();
-    serde_json::from_str(&text(command)?).with_context(|| format!("{name} wrote what is no JSON"))
+    serde_json::from_str(&text(command)?).with_context(|| format!("the output of {name} is not JSON"))
 }
 
 pub fn version_of(binary: &Path) -> anyhow::Result<String> {
@@ -91,7 +91,9 @@ pub fn version_of(binary: &Path) -> anyhow::Result<String> {
     command.arg("--version");
     let said = text(command)?;
     let version = said.trim().strip_prefix("tutti ");
-    version.map(str::to_owned).with_context(|| format!("{} is no tutti: it said {said:?}", binary.display()))
+    version
+        .map(str::to_owned)
+        .with_context(|| format!("{} is not tutti: its version is {said:?}", binary.display()))
 }
 
 /// The target triple of this machine's compiler.

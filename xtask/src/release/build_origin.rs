@@ -34,8 +34,8 @@ impl BuildOrigin {
 
     /// As RFC 3339 has it, in UTC.
     pub fn timestamp(&self) -> anyhow::Result<String> {
-        let second = i64::try_from(self.time).context("the time of the release is too late")?;
-        Ok(Timestamp::from_second(second).context("the time of the release is too late")?.to_string())
+        let second = i64::try_from(self.time).context("the time of the release is out of range")?;
+        Ok(Timestamp::from_second(second).context("the time of the release is out of range")?.to_string())
     }
 }
 

@@ -161,7 +161,7 @@ pub fn of_tutti() -> anyhow::Result<Vec<ReleaseComponent>> {
         }
     }
     if seen != linked.len() {
-        bail!("cargo tree names {} crates, of which cargo metadata knows {seen}", linked.len());
+        bail!("cargo tree lists {} crates, but cargo metadata has only {seen} of them", linked.len());
     }
     components.insert(rust_library()?);
     Ok(components.into_iter().collect())
@@ -223,7 +223,7 @@ fn of_crate(
 }
 
 fn of_native(native: &NativeLibrary, version: &str, folder: &Path) -> anyhow::Result<ReleaseComponent> {
-    let unknown = || format!("the version of {} in {} is not found", native.name, folder.display());
+    let unknown = || format!("failed to find the version of {} in {}", native.name, folder.display());
     let mut text = folder.join(native.text);
     let version = match native.version {
         NativeVersionSource::Crate => version.split_once('+').map(|(_, version)| version.to_owned()),
@@ -285,10 +285,10 @@ pub fn of_helm_render(program: &Path) -> anyhow::Result<Vec<ReleaseComponent>> {
     download.args(["mod", "download", "-json"]);
     download.args(modules.iter().map(|(name, version)| format!("{name}@{version}")));
     let answers = build::text(download)
-        .context("Go does not get the modules of helm-render, whose licences are listed")?;
+        .context("failed to download the Go modules of helm-render, whose licences are listed")?;
     let mut components = Vec::new();
     for answer in serde_json::Deserializer::from_str(&answers).into_iter::<Value>() {
-        let answer = answer.context("go mod download wrote what is no JSON")?;
+        let answer = answer.context("the output of go mod download is not JSON")?;
         let text = |field: &str| {
             let value = answer[field].as_str().map(str::to_owned);
             value.with_context(|| format!("go mod download names no {field}: {answer}"))
@@ -298,7 +298,11 @@ pub fn of_helm_render(program: &Path) -> anyhow::Result<Vec<ReleaseComponent>> {
         components.push(of_go(name, version, texts));
     }
     if components.len() != modules.len() {
-        bail!("helm-render has {} modules, of which Go knows {}", modules.len(), components.len());
+        bail!(
+            "helm-render has {} modules, but `go mod download` lists only {}",
+            modules.len(),
+            components.len()
+        );
     }
     let mut goroot = Command::new("go");
     goroot.args(["env", "GOROOT"]);

@@ -175,7 +175,8 @@ fn base_layer(
     // Where volumes are mounted; without any, both can be written to.
     tree.folder("tmp", 0o1777, 0);
     tree.folder("state", 0o700, NONROOT);
-    let release = release.context("os-release names no VERSION_ID: the pins are of no release of Debian")?;
+    let release = release
+        .context("os-release has no VERSION_ID: the pinned packages are not from a release of Debian")?;
     Ok(BaseLayer { tree, used, release })
 }
 

@@ -88,7 +88,7 @@ fn architecture() -> anyhow::Result<&'static str> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("amd64"),
         "aarch64" => Ok("arm64"),
-        other => bail!("no image is made for {other}: x86_64 and aarch64 are known"),
+        other => bail!("images are not supported for {other}, only for x86_64 and aarch64"),
     }
 }
 

@@ -89,7 +89,9 @@ pub(crate) fn container_log(
     let pod = pod_failure::with_scenario(state, pod);
     let text = match end {
         Some(end) => exit_line(&pod, end),
-        None if is_running && query.follow => return Err(ApiError::not_simulated("logs that go on")),
+        None if is_running && query.follow => {
+            return Err(ApiError::not_simulated("following the log of a running container"));
+        }
         None if is_running && status["ready"] == true => "starting\nready\n".to_owned(),
         None if is_running => "starting\n".to_owned(),
         None => {

@@ -46,7 +46,7 @@ fn help_for(cause: &str) -> &'static str {
     let help = [
         ("unknown field", "remove the key or correct its spelling"),
         ("without fail", "add `fail`, or remove these keys"),
-        ("nothing with ", "remove the key, or choose another failure"),
+        ("no effect with ", "remove the key, or choose another failure"),
         ("is not a time", "write 500ms, 2s or 1m, or two of them as 1s..3s"),
         ("is not a share", "write a fraction between 0/1 and 1/1, as 1/3"),
         ("unknown failure", "see the list in the message; `none` is a pod that does not fail"),

@@ -42,13 +42,13 @@ impl ScenarioRule {
         let lonely = self.fail_after.is_some() || self.fail_count.is_some() || self.fail_share.is_some();
         match self.fail.as_deref() {
             None if lonely => {
-                Err("fail-after, fail-count and fail-share say nothing without fail".to_owned())
+                Err("fail-after, fail-count and fail-share have no effect without fail".to_owned())
             }
             Some(fail) if self.fail_after.is_some() && IMMEDIATE_FAILURES.contains(&fail) => {
-                Err(format!("fail-after says nothing with {fail}"))
+                Err(format!("fail-after has no effect with {fail}"))
             }
             Some(fail) if self.fail_count.is_some() && UNREPEATED_FAILURES.contains(&fail) => {
-                Err(format!("fail-count says nothing with {fail}"))
+                Err(format!("fail-count has no effect with {fail}"))
             }
             _ => Ok(()),
         }

@@ -86,7 +86,9 @@ pub(crate) fn apply_patch(
             }
             return Ok(new);
         }
-        PatchRequest::Apply { .. } => return Err(ApiError::not_simulated("server-side apply here")),
+        PatchRequest::Apply { .. } => {
+            return Err(ApiError::not_simulated("server-side apply for this request"));
+        }
     };
     const MANAGED: &[&str] = &["metadata", "managedFields"];
     let is_reset = object::value_at(&new, MANAGED).and_then(Value::as_array).is_some_and(Vec::is_empty);

@@ -100,7 +100,7 @@ async fn missing_logs_return_kubelet_errors() {
     check("web", "tailLines=-1&limitBytes=0", Err(numbers)).await;
     let unknown = |what: &str| format!("501 NotSimulated: the sandbox does not simulate {what}");
     check("web", "timestamps=true", Err(&unknown("timestamps of logs"))).await;
-    check("web", "follow=true", Err(&unknown("logs that go on"))).await;
+    check("web", "follow=true", Err(&unknown("following the log of a running container"))).await;
 }
 
 #[tokio::test(start_paused = true)]

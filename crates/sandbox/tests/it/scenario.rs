@@ -128,7 +128,7 @@ fn scenario_errors_name_the_rule_line() {
     refuse("rules:\n  - start: soon\n", 2, "\"soon\" is not a time");
     refuse("rules:\n  - fail: oom\n    fail-share: 4/3\n", 2, "\"4/3\" is not a share");
     refuse("rules:\n  - start: 3s..1s\n", 2, "is not a time");
-    refuse("rules:\n  - fail: unschedulable\n    fail-count: 2\n", 2, "says nothing");
+    refuse("rules:\n  - fail: unschedulable\n    fail-count: 2\n", 2, "no effect");
     refuse("rules:\n  - name: x\n  - fail-after: 2s\n", 3, "without fail");
     refuse("rulez: []\n", 1, "unknown field `rulez`");
     refuse("rules: [}\n", 1, "");

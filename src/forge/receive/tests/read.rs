@@ -100,7 +100,7 @@ fn forge_events_without_a_change_are_ignored() {
     );
     let own = json!({"body": "<!-- tutti:plan v1 -->\n### plan"});
     let ours = json!({"action": "edited", "is_pull": true, "issue": {"number": 7}, "comment": own});
-    check("issue_comment", ours, "our own");
+    check("issue_comment", ours, "tutti itself");
 }
 
 /// Some versions send statuses to hooks for pushes, with an empty event name.

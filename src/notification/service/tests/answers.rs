@@ -51,7 +51,7 @@ fn feishu() {
     check(
         200,
         r#"{"code":19001,"msg":"param invalid: incoming webhook access token invalid"}"#,
-        "refused|anew",
+        "refused|create a new",
     );
     check(200, r#"{"code":19021,"msg":"sign match fail"}"#, "refused|clock");
     check(200, r#"{"code":19022,"msg":"Ip Not Allowed"}"#, "refused|address of this machine");
@@ -72,9 +72,9 @@ fn dingtalk() {
     check(200, r#"{"errcode":410100,"errmsg":"发送速度太快而限流"}"#, "later 600|发送速度太快");
     check(200, r#"{"errcode":310000,"errmsg":"sign not match"}"#, "refused|310000: sign not match; compare");
     check(200, r#"{"errcode":310000,"errmsg":"keywords not in content"}"#, "refused|keywords");
-    check(200, r#"{"errcode":300005,"errmsg":"token is not exist"}"#, "refused|anew");
-    check(200, r#"{"errcode":400101,"errmsg":"access_token不存在"}"#, "refused|anew");
-    check(200, r#"{"errcode":400013,"errmsg":"群已被解散"}"#, "refused|group is no more");
+    check(200, r#"{"errcode":300005,"errmsg":"token is not exist"}"#, "refused|create a new");
+    check(200, r#"{"errcode":400101,"errmsg":"access_token不存在"}"#, "refused|create a new");
+    check(200, r#"{"errcode":400013,"errmsg":"群已被解散"}"#, "refused|group does not exist");
     check(200, r#"{"errcode":400102,"errmsg":"机器人已停用"}"#, "refused|switch it on");
     check(200, r#"{"errcode":460101,"errmsg":"body 大小不合法"}"#, "refused|460101");
     check(200, r#"{"errcode":430103,"errmsg":"含有不合适的图片"}"#, "refused|does not allow");
@@ -89,7 +89,7 @@ fn wecom() {
     let check = |status, body: &str, expected| check("wecom", status, body, expected);
     check(200, r#"{"errcode":0,"errmsg":"ok"}"#, "sent");
     check(200, r#"{"errcode":45009,"errmsg":"api freq out of limit"}"#, "later 60|45009: api freq");
-    check(200, r#"{"errcode":93000,"errmsg":"invalid webhook url"}"#, "refused|anew");
+    check(200, r#"{"errcode":93000,"errmsg":"invalid webhook url"}"#, "refused|create a new");
     check(200, r#"{"errcode":40058,"errmsg":"markdown.content exceed max length 4096"}"#, "refused|40058");
     check(200, r#"{"errcode":-1,"errmsg":"system busy"}"#, "later|-1");
     check(200, "", "later|without a code");
@@ -135,7 +135,7 @@ fn teams_and_other_programs() {
     check("teams", 202, "", "sent");
     let hidden =
         "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429";
-    check("teams", 200, hidden, "later|did not take");
+    check("teams", 200, hidden, "later|did not accept");
     check("teams", 413, "", "refused|413");
     for service in ["teams", "generic"] {
         check(service, 204, "", "sent");

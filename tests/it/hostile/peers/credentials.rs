@@ -64,7 +64,7 @@ async fn file_of_the_operator_stays() {
 async fn device_without_end_is_not_read() {
     check(&["--forge-host", "127.0.0.1"], None, "{file: /dev/zero}", &["--secrets DIR"]).await;
     let arguments = ["--forge-host", "127.0.0.1", "--secrets", "/dev"];
-    check(&arguments, None, "{file: zero}", &["no regular file"]).await;
+    check(&arguments, None, "{file: zero}", &["not a regular file"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,7 +76,7 @@ async fn pipe_that_nobody_writes_to_holds_nobody() {
     check(&["--forge-host", "127.0.0.1"], None, &reference, &["--secrets DIR"]).await;
     let secrets = folder.path().display().to_string();
     let arguments = ["--forge-host", "127.0.0.1", "--secrets", &secrets];
-    check(&arguments, None, "{file: pipe}", &["no regular file"]).await;
+    check(&arguments, None, "{file: pipe}", &["not a regular file"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

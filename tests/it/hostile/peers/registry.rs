@@ -141,7 +141,7 @@ async fn token_without_end_is_cut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dripping_index_is_given_up() {
     let charts = Peer::start(|_, _| Answer::Drip(head("200 OK"), b"a".to_vec())).await;
-    check(&repository(&charts), &[], &["did not come within 45 s"], LATE).await;
+    check(&repository(&charts), &[], &["no answer within 45 s"], LATE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,13 +155,13 @@ async fn blob_of_another_digest_is_refused() {
         whole("200 OK", "", if is_blob { b"something else" } else { manifest.as_bytes() })
     })
     .await;
-    check(&oci(&registry), &[], &["is not what was announced"], Duration::from_secs(3)).await;
+    check(&oci(&registry), &[], &["has the wrong digest"], Duration::from_secs(3)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn digest_that_is_a_path_is_refused() {
     let manifest = "{\"layers\": [{\"mediaType\": \"application/vnd.cncf.helm.chart.content.v1.tar+gzip\", \"digest\": \"../../../admin\"}]}";
     let registry = Peer::start(move |_, _| whole("200 OK", "", manifest.as_bytes())).await;
-    check(&oci(&registry), &[], &["is no digest"], Duration::from_secs(3)).await;
+    check(&oci(&registry), &[], &["is not a SHA-256 digest"], Duration::from_secs(3)).await;
     assert!(!registry.heads().iter().any(|head| head.contains("admin")), "{:?}", registry.heads());
 }

@@ -136,7 +136,7 @@ impl Account {
             "client certificate of user ",
             "it answers, Kubernetes v1.36.",
             "it answers, Kubernetes v1.30.",
-            "its clock and ours agree",
+            "its clock agrees with the clock of this machine",
             "all that are rendered",
             &format!("{} at http", self.scene.name()),
         ] {
