@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_never_ends_is_left_behind() {
+    fn a_run_without_end_is_abandoned() {
         assert_eq!(within(ENDLESS, || 7), Some(7));
         let never = || loop {
             thread::park();

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_promised_is_allowed_and_once_more_is_seen() {
+    async fn retries_above_the_promised_number_are_violations() {
         let (write, delete) = (Verb::Write, Verb::Delete);
         let none = Vec::<String>::new();
         for status in [503, 429, 500, 401] {
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn reads_that_fail_begin_anew_where_something_of_the_app_was_written() {
+    async fn a_write_of_the_app_resets_read_retries() {
         let pauses = [1, 1, 2, 4, 1, 2, 4];
         assert_eq!(tried(&pauses, Verb::Read, 429, NOTHING).await, too_many("read", 7, 6));
         let mut number = 0;
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_in_conflict_is_repeated_at_once_and_nothing_else() {
+    async fn only_a_conflict_is_retried_at_once() {
         let twice = [0, 0, 1, 0, 2, 0, 4, 0, 8, 0, 16, 0];
         assert_eq!(tried(&twice, Verb::Write, 409, NOTHING).await, Vec::<String>::new());
         let found = tried(&[&twice[..], &[1]].concat(), Verb::Write, 409, NOTHING).await;
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_neighbour_that_fails_in_passing_explains_one_more_try() {
+    async fn a_transient_failure_explains_one_neighbour_retry() {
         let with = |verb: Verb, status: u16| {
             let mut is_first = true;
             move |pace: &mut Pace, _: &mut Edits| {
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_changes_begins_the_pauses_anew() {
+    async fn each_change_resets_the_pauses() {
         let many = [1; 40];
         let tried = async |between: fn(&mut Pace, &mut Edits)| tried(&many, Verb::Write, 503, between).await;
         assert_ne!(tried(NOTHING).await, Vec::<String>::new());

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_steps_that_it_takes_are_left() {
+    fn only_the_needed_steps_remain() {
         let (found, runs, time) = left(60, &[7, 41]);
         assert_eq!(found, [7, 41]);
         assert!(runs < 60, "{runs}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_violation_is_told_before_the_search_for_less() {
+    fn the_violation_is_reported_before_the_search() {
         let (said, before) = (RefCell::new(Vec::new()), Cell::new(None));
         let say = |text: &str| said.borrow_mut().push(text.to_owned());
         tell_by(7, &outcome("it is gone"), &say, &mut |_| {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_not_the_same_and_three_times_are_enough() {
+    fn three_endless_runs_end_the_search() {
         let schedule = Schedule { steps: steps(60), ..Schedule::of(7) };
         let searched = |endless_below: usize| {
             let mut runs = 0;

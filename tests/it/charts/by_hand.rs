@@ -152,7 +152,7 @@ pub fn id(object: &Value) -> String {
 }
 
 #[test]
-fn charts_render_as_helm_template_with_the_values_meant() {
+fn charts_render_as_helm_with_written_values() {
     let Some(helm) = helm() else { return };
     let releases = releases();
     let output = program::tutti(&root().join("repo"))

@@ -101,7 +101,7 @@ fn values_and_outputs_have_limits() {
 
 /// What a chart makes is read outside of the child.
 #[test]
-fn yaml_that_means_harm_is_refused_where_it_is_read() {
+fn hostile_yaml_is_refused_by_the_parser() {
     let aliases: String = (1..40)
         .map(|n| {
             format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1)

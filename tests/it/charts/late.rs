@@ -48,7 +48,7 @@ async fn serve() -> (String, watch::Sender<bool>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn late_chart_holds_up_its_own_app_and_deletes() {
+async fn a_late_chart_delays_its_app_and_deletes() {
     let Some(helm) = helm() else { return };
     let (address, opened) = serve().await;
     let instance = format!(

@@ -28,7 +28,7 @@ data: {zone: {{ .Values.zone }}}
 ";
 
 #[tokio::test(start_paused = true)]
-async fn chart_runs_on_each_cluster_that_its_placement_fits() {
+async fn a_chart_runs_on_each_matching_cluster() {
     let Some(helm) = helm() else { return };
     let test = cluster("test1").replace("environment: prod", "environment: test");
     let fleet = Fleet::with(

@@ -144,7 +144,7 @@ async fn hooks_run_before_and_after_their_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_run_again_when_their_release_changes_and_not_before() {
+async fn hooks_run_again_only_after_a_release_change() {
     let Some(scene) = Scene::new().await else { return };
     let first = scene.uids().await;
 
@@ -219,7 +219,7 @@ async fn a_migration_that_fails_keeps_the_release_back() {
 }
 
 #[test]
-fn a_run_is_traced_to_what_its_release_is_made_of() {
+fn a_hook_run_names_its_release_sources() {
     let Some(helm) = helm() else { return };
     let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
     let (app, chart) = (app("colour: blue"), chart());

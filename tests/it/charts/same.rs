@@ -103,7 +103,7 @@ fn hooks_definitions_and_notes() {
 }
 
 #[test]
-fn one_child_renders_many_charts_and_forgets_nothing_of_them() {
+fn one_child_renders_many_charts_independently() {
     let Some(helm) = helm() else { return };
     let renderer = engine(&helm, ChartRenderLimits { children: 1, ..ChartRenderLimits::default() });
     let charts: Vec<_> =

@@ -42,7 +42,7 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dripping_chart_server_holds_up_its_own_app_only() {
+async fn a_dripping_chart_server_delays_its_app_only() {
     let (host, was_asked) = dripping_server().await;
     let mut arena = Arena::start(&[]).await;
     let instance = format!(

@@ -114,7 +114,7 @@ fn folder_inside_the_checkout_is_refused() {
 }
 
 #[test]
-fn link_from_the_folder_into_the_checkout_is_refused() {
+fn a_link_into_the_checkout_is_refused() {
     let checkout = Checkout::new("x.kubeconfig");
     let folder = checkout.home.join(".config/tutti/clusters");
     fs::create_dir_all(&folder).expect("a folder");

@@ -94,7 +94,7 @@ async fn file_that_is_too_large() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn link_in_the_place_of_a_file_or_folder() {
+async fn link_instead_of_a_file_or_folder() {
     for (path, target) in [
         ("apps/a/app.yaml", "../hello/app.yaml"),
         ("apps/a", "hello"),

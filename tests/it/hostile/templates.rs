@@ -163,7 +163,7 @@ async fn text_that_is_doubled_ends_its_app_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_and_texts_that_are_kept_end_their_apps_alone() {
+async fn kept_lists_and_texts_end_their_apps_alone() {
     check(&[&DOUBLES_A_LIST, &KEEPS_TEXTS, &COMPUTES_WHAT_IS_CONSTANT]).await;
 }
 
@@ -219,7 +219,7 @@ async fn restart_beside_many_slow_templates_holds_up_nobody() {
 
 /// What the program ships is rendered in its own process; a folder of the repository may have the name of that.
 #[tokio::test(flavor = "multi_thread")]
-async fn folder_named_as_what_is_shipped_is_no_exception() {
+async fn folder_named_like_shipped_templates_is_limited_too() {
     let mut arena = Arena::start(&[]).await;
     let [(_, manifest), (_, template)] = DOUBLES_A_TEXT.files();
     let manifest = manifest.replace("objects/*", "x.yaml.j2");

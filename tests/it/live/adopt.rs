@@ -25,7 +25,7 @@ async fn state(scene: &Scene) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_nobody_knows_whose_it_is_becomes_what_the_plan_says() {
+async fn unowned_objects_become_what_the_plan_says() {
     let Some(scene) = Scene::pair("adopt").await else { return };
     let mut theirs = [deployment("web", "shop/web:1.0", 1), service("web"), claim()];
     theirs[0]["spec"]["template"]["spec"]["containers"][0]["workingDir"] = json!("/srv");
@@ -91,7 +91,7 @@ async fn what_nobody_knows_whose_it_is_becomes_what_the_plan_says() {
 
 /// How tools write, and what of theirs goes without touching a pod.
 #[tokio::test]
-async fn what_other_tools_made_is_adopted_without_a_restart() {
+async fn objects_of_other_tools_are_adopted_without_restart() {
     let Some(scene) = Scene::pair("adopt-tools").await else { return };
     let tools = [
         ("deployments", "helm", &["create", "--field-manager=helm"][..]),

@@ -24,7 +24,7 @@ async fn stays(scene: &Scene, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn prometheus_opens_stops_or_leaves_it_to_a_person() {
+async fn prometheus_opens_stops_or_holds_a_wave() {
     if !is_there() {
         return;
     }

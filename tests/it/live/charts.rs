@@ -76,7 +76,7 @@ async fn found(cluster: &LiveCluster, kubeconfig: &str, text: &str) -> BTreeMap<
 }
 
 #[tokio::test]
-async fn charts_become_what_helm_and_kubectl_make_of_them() {
+async fn charts_match_helm_and_kubectl() {
     let Some(scene) = Scene::new(NAMESPACE, 2).await else { return };
     let helm = live::HelmPrograms::from_env().expect("the programs").expect("Helm is there");
     let (ours, theirs) = (scene.cluster(0), scene.cluster(1));

@@ -20,7 +20,7 @@ async fn a_wrong_token_for_git_ends_with_5() {
 }
 
 #[tokio::test]
-async fn a_cluster_with_wrong_credentials_is_named_and_the_others_go_on() {
+async fn wrong_credentials_stop_one_cluster_only() {
     let Some(scene) = Scene::new("cluster-token", 3).await else { return };
     let text = |index: usize| fs::read_to_string(scene.cluster(index).kubeconfig()).expect("a kubeconfig");
     let (with_token, foreign) = (scene.folder().join("token.yaml"), scene.folder().join("foreign.yaml"));

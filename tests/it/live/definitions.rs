@@ -63,7 +63,7 @@ async fn says_nothing_bad(scene: &Scene, commit: &str) {
 }
 
 #[tokio::test]
-async fn a_definition_and_its_objects_come_in_one_commit_and_the_definition_stays_until_it_is_approved() {
+async fn a_definition_is_deleted_only_after_approval() {
     let Some(scene) = Scene::new(SCENE, 4).await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];

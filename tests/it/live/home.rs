@@ -80,7 +80,7 @@ impl Home {
 }
 
 #[tokio::test]
-async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
+async fn secrets_of_the_home_cluster_register_clusters() {
     let Some(home) = Home::new("kept").await else { return };
     let scene = &home.scene;
     let member = scene.cluster(1).name();

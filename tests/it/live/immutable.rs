@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::support::{Scene, deployment};
 
 #[tokio::test]
-async fn an_immutable_field_is_named_and_a_revert_heals() {
+async fn an_immutable_field_fails_until_the_revert() {
     let Some(scene) = Scene::pair("immutable").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     let first = scene.worktree.publish("first");
@@ -112,7 +112,7 @@ fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
 }
 
 #[tokio::test]
-async fn what_never_changes_is_replaced_where_git_says_so() {
+async fn immutable_objects_are_replaced_on_request() {
     let Some(scene) = Scene::pair("replaced").await else { return };
     let objects = |two: bool| -> Vec<Value> { set(two).into_iter().map(|(_, _, object)| object).collect() };
     scene.write_app("web", &objects(false));

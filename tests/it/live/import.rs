@@ -33,7 +33,7 @@ async fn managers(scene: &Scene, cluster: &LiveCluster) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_there_is_imported_and_adopted_without_a_restart() {
+async fn existing_objects_are_imported_without_a_restart() {
     let Some(scene) = Scene::pair("import").await else { return };
     let mut web = deployment("web", "shop/web:1.0", 2);
     web["metadata"]["labels"] = serde_json::json!({"team": "shop"});

@@ -114,7 +114,7 @@ async fn apply(cluster: &LiveCluster, documents: &[Value]) {
 }
 
 #[tokio::test]
-async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
+async fn the_image_needs_only_the_printed_rights() {
     let Some(scene) = Scene::new("install", 1).await else { return };
     let cluster = scene.cluster(0);
     // The repository: this cluster as the one that tutti runs in, and names of the mounted Secret.

@@ -46,7 +46,7 @@ fn table() -> Vec<(Value, End)> {
 }
 
 #[tokio::test]
-async fn marked_objects_are_as_kubectl_makes_them_and_stay_or_go() {
+async fn annotated_objects_match_kubectl_and_their_marks() {
     let Some(scene) = Scene::pair("marks").await else { return };
     let name = |number: usize| format!("map-{number}");
     let object = |number: usize, annotations: &Value| {

@@ -94,7 +94,7 @@ fn transcript(scene: &Scene, commits: &[String], received: &[Received]) -> Strin
 }
 
 #[tokio::test]
-async fn canary_that_waits_fails_on_prod_and_is_reverted_is_told_line_by_line() {
+async fn a_failed_rollout_is_notified_line_by_line() {
     let Some(scene) = Scene::new("notify", 4).await else { return };
     let chat = Chat::start().await;
     let (ResolvedService::Feishu { url: of_chat, .. }, ResolvedService::Generic { url: of_program, .. }) =

@@ -335,7 +335,7 @@ async fn refused_by_lint(scene: &Scene) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn nulls_become_what_kubectl_makes_of_them() {
+async fn nulls_match_kubectl() {
     let Some(scene) = Scene::new(SCENE, 1).await else { return };
     let cluster = scene.cluster(0);
     let counted = Counted::new(&scene, cluster).await;

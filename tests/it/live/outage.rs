@@ -3,7 +3,7 @@
 use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
-async fn clusters_that_are_down_miss_a_push_and_catch_up() {
+async fn offline_clusters_catch_up_after_a_push() {
     let Some(scene) = Scene::alone("outage").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     let first = scene.worktree.publish("first");
@@ -26,7 +26,7 @@ async fn clusters_that_are_down_miss_a_push_and_catch_up() {
 }
 
 #[tokio::test]
-async fn clusters_that_are_down_at_the_start_are_taken_up_later() {
+async fn clusters_offline_at_the_start_connect_later() {
     let Some(scene) = Scene::alone("outage-start").await else { return };
     stop(&scene);
     // Needs no controller, which would come back by its own back-off of up to half a minute.

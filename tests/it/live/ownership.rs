@@ -3,7 +3,7 @@
 use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
-async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
+async fn an_existing_deployment_is_refused_until_deleted() {
     let Some(scene) = Scene::pair("stranger").await else { return };
     let theirs = deployment("web", "shop/web:0.9", 1).to_string();
     let mut before = Vec::new();
@@ -48,7 +48,7 @@ async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
 }
 
 #[tokio::test]
-async fn a_field_that_another_manager_had_first_is_refused_and_both_are_named() {
+async fn a_conflict_names_field_and_manager() {
     let Some(scene) = Scene::pair("conflict").await else { return };
     scene.write_app("settings", &[configmap("settings", "level", "info")]);
     scene.write_app("neighbour", &[configmap("neighbour", "a", "1")]);
@@ -88,7 +88,7 @@ async fn a_field_that_another_manager_had_first_is_refused_and_both_are_named() 
 }
 
 #[tokio::test]
-async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
+async fn the_next_commit_takes_back_kubectl_fields() {
     let Some(scene) = Scene::pair("retaken").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("web", "level", "info")]);
     let first = scene.worktree.publish("first");
@@ -139,7 +139,7 @@ async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_left_to_others_stays_theirs() {
+async fn an_ignored_field_stays_with_its_manager() {
     let Some(scene) = Scene::pair("yielding").await else { return };
     let rules = "ignore: [{target: {kind: Deployment}, paths: [/spec/template/spec/containers/name=app/image, \
                  /metadata/annotations/example.com~1note]}]";

@@ -19,7 +19,7 @@ async fn namespaces(cluster: &LiveCluster) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_project_reaches_all_clusters_and_a_cluster_gets_all_projects() {
+async fn every_project_reaches_every_cluster() {
     let Some(scene) = Scene::new("projects", 2).await else { return };
     let (first, second) = (scene.cluster(0), scene.cluster(1));
     let file = scene.worktree.folder().join(format!("clusters/{}.yaml", second.name()));

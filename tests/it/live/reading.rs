@@ -78,7 +78,7 @@ fn plain(mut object: Value) -> Value {
 const KINDS: &str = "configmaps,secrets,roles,ingresses.networking.k8s.io,opens.reading.example.com,watcheds.reading.example.com,applications.core.oam.dev";
 
 #[tokio::test]
-async fn files_become_what_kubectl_makes_of_them() {
+async fn manifests_match_kubectl() {
     let Some(scene) = Scene::pair(SCENE).await else { return };
     let definitions = [
         open_kind("reading.example.com", "Open", "v1", false),

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::support::Scene;
 
 #[tokio::test]
-async fn pods_without_their_account_are_told_by_their_event() {
+async fn pods_without_account_show_the_event() {
     let Some(scene) = Scene::pair("refused").await else { return };
     let template = |restarts: &str| {
         let containers = json!([{"name": "main", "image": "shop/run:1.0"}]);

@@ -6,7 +6,7 @@ use super::support::{Scene, configmap, deployment, service};
 const CAPS: &str = "poll: 1s\n  caps: {deletes: 100, deletePercent: 100}";
 
 #[tokio::test]
-async fn an_app_that_is_deleted_while_clusters_are_away_goes_when_they_are_back() {
+async fn an_app_is_removed_after_the_outage() {
     let Some(away) = Away::new("gone-away").await else { return };
     let waiting = ["6 deletes wait: cluster-3 does not answer, goes when it is back"];
     away.scene.told(&away.gone, "deploy/prod", "pending", &waiting).await;
@@ -16,7 +16,7 @@ async fn an_app_that_is_deleted_while_clusters_are_away_goes_when_they_are_back(
 
 /// It needs no memory of what was there: only the labels of what the clusters still hold.
 #[tokio::test]
-async fn an_app_that_is_deleted_while_clusters_are_away_goes_also_by_a_process_that_never_saw_it() {
+async fn a_new_process_removes_an_unknown_app() {
     let Some(away) = Away::new("gone-unseen").await else { return };
     away.scene.kill();
     // And without its disk.
@@ -86,7 +86,7 @@ impl Away {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_removed_is_emptied_and_then_let_go() {
+async fn a_removed_cluster_is_emptied_and_released() {
     let Some(scene) = Scene::new("removal", 2).await else { return };
     let (stays, leaves) = (scene.cluster(0), scene.cluster(1));
     scene.write_instance(CAPS);
@@ -117,7 +117,7 @@ async fn a_cluster_that_is_removed_is_emptied_and_then_let_go() {
 
 /// The list of managed fields is what a real server is particular about.
 #[tokio::test]
-async fn an_app_that_is_let_go_stays_and_is_nobodys() {
+async fn an_orphaned_app_stays_without_an_owner() {
     let Some(scene) = Scene::new("let-go", 1).await else { return };
     let cluster = scene.cluster(0);
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("one", "a", "1")]);

@@ -233,7 +233,7 @@ fn objects(value: &str) -> Vec<Value> {
 
 /// A canary waits for confirmation; its leader is killed, and then again while it applies.
 #[tokio::test]
-async fn whoever_stands_by_goes_on_with_the_same_step() {
+async fn the_standby_continues_with_the_same_step() {
     let Some(replicas) = Replicas::new("replicas").await else { return };
     let scene = &replicas.scene;
     replicas.write_app_set("v1");
@@ -276,7 +276,7 @@ async fn whoever_stands_by_goes_on_with_the_same_step() {
 
 /// A leader that is stopped by its machine, and goes on when another one leads.
 #[tokio::test]
-async fn leader_that_stood_still_writes_nothing_more() {
+async fn a_suspended_leader_writes_nothing_more() {
     let Some(replicas) = Replicas::new("stood-still").await else { return };
     let scene = &replicas.scene;
     scene.write_app("settings", &objects("1"));

@@ -88,7 +88,7 @@ async fn prepared(name: &'static str, legacy: &str) -> Option<Account> {
 }
 
 #[tokio::test]
-async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
+async fn printed_rights_suffice_to_empty_a_cluster() {
     let Some(scene) = Scene::new("rights-last", 2).await else { return };
     let (stays, leaves) = (scene.cluster(0), scene.cluster(1));
     let account = Account::on(scene, vec![(leaves.name(), leaves)]).await;
@@ -280,7 +280,7 @@ async fn the_example_rolls_out_with_the_printed_rights() {
 }
 
 #[tokio::test]
-async fn each_right_that_is_taken_is_named_by_doctor() {
+async fn doctor_names_each_removed_right() {
     let Some(account) = prepared("rights-each", "legacy").await else { return };
     let scene = &account.scene;
     let whole = account.printed().await;

@@ -6,7 +6,7 @@ use crate::secrets::{KEY, REFUSED, SECRET, tells_nothing};
 use crate::support::program;
 
 #[tokio::test]
-async fn a_real_cluster_gets_it_opened_and_nobody_else_does() {
+async fn decrypted_values_reach_only_the_cluster() {
     let Some(scene) = Scene::new("secrets", 1).await else { return };
     let key = scene.folder().join("key");
     std::fs::write(&key, KEY).expect("a file");

@@ -75,7 +75,7 @@ async fn come_to(scene: &Scene, expected: &str, fleet: &str, clusters: &str) {
 }
 
 #[tokio::test]
-async fn the_samples_are_applied_and_another_version_goes_wave_by_wave() {
+async fn samples_are_applied_and_updated_by_waves() {
     let Some(scene) = Scene::pair("seeds").await else { return };
     scene.write_instance("poll: 1s\n  charts: {repositories: [{name: dmall, url: charts/}]}");
     for (cluster, name) in scene.clusters().iter().zip(TOPOLOGY) {

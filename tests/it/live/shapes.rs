@@ -101,7 +101,7 @@ async fn count(scene: &Scene, counted: &Counted, before: Option<&str>) -> String
 }
 
 #[tokio::test]
-async fn a_process_that_starts_finds_nothing_to_write_whatever_the_shape_of_a_field() {
+async fn a_restart_writes_nothing_for_any_shape() {
     let Some(scene) = Scene::new(SCENE, 4).await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];

@@ -18,7 +18,7 @@ fn shop(store: &str, level: &str) -> [Value; 2] {
 }
 
 #[tokio::test]
-async fn the_next_wave_comes_when_the_one_before_is_healthy() {
+async fn the_next_wave_waits_for_a_healthy_one() {
     let Some(scene) = Scene::pair("sync-waves").await else { return };
     scene.write_instance("poll: 1s");
     scene.write_app("shop", &shop("broken-1", "1"));

@@ -66,7 +66,7 @@ fn with(delivery: &Delivery, name: &str, value: &str) -> Delivery {
 }
 
 #[tokio::test]
-async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
+async fn a_build_becomes_a_pull_request_and_runs() {
     let Some(scene) = started("triggers").await else { return };
     let people = People::of(&scene);
 

@@ -37,7 +37,7 @@ async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
 const SHUT: [&str; 2] = ["window freeze is shut until ", "release-managers may override"];
 
 #[tokio::test]
-async fn freeze_stops_the_second_wave_until_it_is_overridden() {
+async fn a_freeze_holds_the_second_wave_until_overridden() {
     let Some(scene) = scene("windows", "").await else { return };
     scene.worktree.write(VALUES, "minReadySeconds: 15\n");
     let first = push_version(&scene, "1.0");

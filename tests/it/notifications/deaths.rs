@@ -36,17 +36,17 @@ async fn dies_while(fault: Fault, expected: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn message_that_did_not_arrive_before_a_death_comes_once() {
+async fn an_undelivered_message_arrives_once_after_a_crash() {
     dies_while(Fault::Hangs, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn message_that_arrived_before_a_death_comes_at_most_twice() {
+async fn a_delivered_message_repeats_at_most_once() {
     dies_while(Fault::TakesAndHangs, 2).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn restart_on_the_same_folder_tells_nothing_again() {
+async fn a_restart_repeats_no_message() {
     let mut scene = Scene::rings().await;
     scene.push("bad", &[(WEB, Some(&web("broken-1")))]).await;
     scene.until_told("failed rollout/bad/test").await;
@@ -65,7 +65,7 @@ async fn restart_on_the_same_folder_tells_nothing_again() {
 
 /// What was sent and not noted has changed when the next process looks: what follows from it is told, and what it was is not.
 #[tokio::test(start_paused = true)]
-async fn last_state_is_told_where_everything_changed_between_two_processes() {
+async fn the_latest_state_is_sent_after_a_restart() {
     let mut scene = Scene::rings().await;
     scene.quiet(60).await;
     scene.chat.set_fault(Fault::TakesAndHangs);
@@ -81,7 +81,7 @@ async fn last_state_is_told_where_everything_changed_between_two_processes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_folder_tells_nothing_of_what_is_done() {
+async fn a_new_folder_repeats_no_finished_rollout() {
     let mut scene = Scene::rings().await;
     scene.release("v2").await;
     scene.until_told("done rollout/v2/prod").await;
@@ -107,7 +107,7 @@ async fn new_folder_tells_nothing_of_what_is_done() {
 
 /// A whole process begins with nothing: it sees apps before it has seen how they are.
 #[tokio::test(start_paused = true)]
-async fn new_process_on_a_new_disk_tells_nothing_of_what_is_done() {
+async fn a_new_disk_repeats_no_finished_rollout() {
     let mut scene = Scene::rings().await;
     scene.release("v2").await;
     scene.until_told("done rollout/v2/prod").await;

@@ -33,7 +33,7 @@ fn set(scene: &Scene, numbers: std::ops::Range<u64>, happened: NotificationPhase
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
+async fn too_many_messages_become_a_complete_digest() {
     let scene = scene("dingtalk").await;
     let before = scene.told().len();
     set(&scene, 0..40, NotificationPhase::Opened);
@@ -103,7 +103,7 @@ async fn slack_shows_one_message_for_each_thread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slack_changes_the_message_of_a_rollout_in_place() {
+async fn slack_edits_the_message_of_a_rollout() {
     let scene = scene("slack").await;
     let before = scene.chat.received().len();
     scene.fare("p1", "rules: [{image: 'registry.example.com/web:v2', fail: crash-loop}]");

@@ -11,7 +11,7 @@ use crate::support::chat::Fault;
 use crate::support::manifests::{component, config_map, objects};
 
 #[tokio::test(start_paused = true)]
-async fn each_phase_of_a_rollout_is_told_once_for_each_ring() {
+async fn each_rollout_phase_is_sent_once_per_ring() {
     let scene = Scene::rings().await;
     scene.release("v2").await;
     scene.until_told("done rollout/v2/prod").await;
@@ -61,7 +61,7 @@ async fn failed_commit_is_reverted_where_it_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_die_later_are_told_after_a_minute_and_when_they_are_back() {
+async fn late_pod_failures_are_sent_after_a_minute() {
     let scene = Scene::rings().await;
     scene.quiet(60).await;
     let before = scene.told();
@@ -99,7 +99,7 @@ async fn degraded_app_that_another_commit_changes_has_recovered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_apps_that_fail_by_one_commit_are_one_message() {
+async fn many_failures_of_one_commit_are_one_message() {
     const MANY: usize = 40;
     // What each of them defined before waits to be deleted.
     const FAILURES: &str = ", select: {phases: [failed, degraded, recovered]}";
@@ -195,7 +195,7 @@ async fn last_state_arrives_after_an_hour_of_errors() {
 
 /// Beyond the commits that are told about: a restart does not forget what people wait for.
 #[tokio::test(start_paused = true)]
-async fn old_failure_is_told_as_well_again_after_a_restart() {
+async fn an_old_failure_recovers_after_a_restart() {
     let pay = |version: usize| component("pay", &format!("registry.example.com/pay:v{version}"));
     let files = [(WEB, &*web("v1")), ("apps/pay/app.yaml", &*pay(0))];
     let mut scene = Scene::with(&["p1"], &[("all", "generic", "")], &files).await;

@@ -42,7 +42,7 @@ async fn messages_of_quiet_hours_come_after_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn route_that_goes_is_silent_and_one_that_comes_tells_what_is_new() {
+async fn removed_routes_are_silent_and_new_routes_send() {
     let scene = Scene::with(&["p1"], &[("one", "generic", "")], &[(WEB, &web("v1"))]).await;
     scene.until_told("done rollout/Begin/prod").await;
     scene.push("Without", &[("notifications/one.yaml", None)]).await;
@@ -121,6 +121,6 @@ async fn refused_message_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn message_that_a_program_fails_at_holds_up_no_other() {
+async fn a_failing_message_delays_no_other() {
     one_message_does_not_get_through(Fault::FailsAt("\"subject\":\"stuck\"")).await;
 }

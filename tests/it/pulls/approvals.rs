@@ -126,7 +126,7 @@ async fn approval_that_nobody_reviewed_opens_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forge_that_is_away_holds_and_is_asked_again() {
+async fn an_unreachable_forge_holds_and_is_retried() {
     let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
     let begin = scene.simulator.tip("main").expect("a tip");
     let pull = asked(&scene, &[]).await;

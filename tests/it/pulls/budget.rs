@@ -36,7 +36,7 @@ async fn planned(scene: &Scene) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_push_to_a_pull_request_costs_seven_requests() {
+async fn a_pull_request_push_costs_seven_requests() {
     let scene = Scene::small().await;
     planned(&scene).await;
     // From then on webhooks are relied on: the list of what is open is read every five minutes.
@@ -52,7 +52,7 @@ async fn a_push_to_a_pull_request_costs_seven_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_push_beside_fifty_pull_requests_asks_for_none_of_them_at_first() {
+async fn a_push_defers_reads_of_other_pulls() {
     let scene = Scene::small().await;
     let mut last = None;
     for number in 0..50 {
@@ -82,7 +82,7 @@ async fn a_push_beside_fifty_pull_requests_asks_for_none_of_them_at_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_push_that_is_told_of_puts_comparisons_off() {
+async fn a_push_webhook_delays_comparisons() {
     let scene = Scene::small().await;
     let number = planned(&scene).await;
     let base = scene.push("main", &[("apps/other/app.yaml", Some(&others(1)))]);
@@ -98,7 +98,7 @@ async fn a_push_that_is_told_of_puts_comparisons_off() {
 
 // Statuses come back as pushes, comments as comments: nothing follows from them.
 #[tokio::test(start_paused = true)]
-async fn what_tutti_writes_wakes_nothing() {
+async fn own_writes_trigger_nothing() {
     let scene = Scene::small().await;
     scene.simulator.set_quirks(|quirks| quirks.statuses_loop_back = true);
     let number = planned(&scene).await;
@@ -122,7 +122,7 @@ async fn what_tutti_writes_wakes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contexts_of_a_commit_do_not_grow_with_the_fleet() {
+async fn status_contexts_do_not_grow_with_the_fleet() {
     let mut all = Vec::new();
     for clusters in [2, 40] {
         let names: Vec<String> = (0..clusters).map(|number| format!("c{number}")).collect();

@@ -5,7 +5,7 @@ use super::scene::{CONTEXTS, PAY, Scene, pay};
 const LABEL: &str = "tutti/ok-to-plan";
 
 #[tokio::test(start_paused = true)]
-async fn a_fork_is_rendered_when_a_writer_has_labelled_it() {
+async fn a_labelled_fork_is_rendered() {
     let scene = Scene::small().await;
     let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
     let head = scene.simulator.pulls()[0].head.clone();
@@ -27,7 +27,7 @@ async fn a_fork_is_rendered_when_a_writer_has_labelled_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_fork_ends_and_begins_again_with_its_reopening() {
+async fn a_closed_fork_ends_and_restarts_on_reopening() {
     let scene = Scene::small().await;
     let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
     let head = scene.simulator.pulls()[0].head.clone();

@@ -62,7 +62,7 @@ pub async fn until_merged(scene: &Scene, number: u64) -> Revision {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_goes_to_prod_after_its_soak_and_its_test() {
+async fn a_version_is_promoted_after_soak_and_test() {
     let scene = pinned(ASKS).await;
     let pushed = scene.push("main", &[(PAY, Some(&pay("v2")))]);
     scene.running().until("v2 on test", |now| now.revision.as_ref() == Some(&pushed)).await;
@@ -151,7 +151,7 @@ async fn a_merge_that_is_refused_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_merge_that_stays_refused_is_told_on_the_pull_request() {
+async fn a_refused_merge_is_shown_on_its_pull() {
     let scene = pinned("{mode: auto}").await;
     // Of another program, which the rings do not name.
     let root = scene.simulator.client("root");
@@ -182,7 +182,7 @@ async fn a_merge_that_stays_refused_is_told_on_the_pull_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promotions_that_are_merged_side_by_side_all_arrive() {
+async fn promotions_merged_at_the_same_time_all_arrive() {
     let cart = |version: &str| component("cart", &format!("registry.example.com/cart:{version}"));
     let files = [
         ("rings.yaml", &*rings("{mode: auto}")),
@@ -206,7 +206,7 @@ async fn promotions_that_are_merged_side_by_side_all_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newer_head_is_not_merged_for_the_gates_of_the_one_before() {
+async fn a_newer_head_needs_its_own_gates() {
     let scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let first = promotion(&scene, "v2").await;
@@ -230,7 +230,7 @@ async fn a_newer_head_is_not_merged_for_the_gates_of_the_one_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hands_are_off_what_a_person_has_pushed_to() {
+async fn a_promotion_with_foreign_commits_is_left_alone() {
     let scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
@@ -248,7 +248,7 @@ async fn hands_are_off_what_a_person_has_pushed_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_has_closed_is_held_until_the_next_version() {
+async fn a_closed_promotion_holds_until_the_next_version() {
     let scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
@@ -261,7 +261,7 @@ async fn what_a_person_has_closed_is_held_until_the_next_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_base_in_conflict_with_a_promotion_gets_another_one() {
+async fn a_conflicting_base_gets_a_new_promotion() {
     let scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
@@ -304,7 +304,7 @@ async fn a_base_that_moves_elsewhere_keeps_a_promotion() {
 // A process died before its pull request was opened, or nobody heard that it was.
 // A right that was not given there, for example.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_cannot_be_listed_is_named_by_the_gate() {
+async fn the_gate_names_an_unlisted_cluster() {
     let mut scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
@@ -324,7 +324,7 @@ async fn a_cluster_that_cannot_be_listed_is_named_by_the_gate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_branch_that_says_it_already_is_used_and_another_one_is_made_anew() {
+async fn a_matching_branch_is_reused_and_others_recreated() {
     for (text, is_used) in [(PINNED.replace("v1", "v2"), true), (PINNED.replace("v1", "v0"), false)] {
         let scene = pinned(ASKS).await;
         let left = scene.simulator.push(BOT, BRANCH, "An attempt", &[(PIN, Some(&text))]);
@@ -338,7 +338,7 @@ async fn a_branch_that_says_it_already_is_used_and_another_one_is_made_anew() {
 
 // After each write on the way from a version that is done to its merge.
 #[tokio::test(start_paused = true)]
-async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
+async fn the_next_process_continues_a_promotion() {
     for writes in 0.. {
         let mut scene = pinned("{mode: auto}").await;
         scene.push("main", &[(PAY, Some(&pay("v2")))]);

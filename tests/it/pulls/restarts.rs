@@ -23,7 +23,7 @@ async fn a_new_process_says_nothing_again() {
 
 // After each write that the road of a pull request makes.
 #[tokio::test(start_paused = true)]
-async fn whenever_a_process_dies_the_next_one_ends_what_it_began() {
+async fn the_next_process_completes_all_statuses() {
     for writes in 0.. {
         let mut scene = Scene::small().await;
         scene.quiet(5).await;
@@ -58,7 +58,7 @@ async fn whenever_a_process_dies_the_next_one_ends_what_it_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_over_when_a_process_comes_back_ends() {
+async fn a_new_process_ends_outdated_statuses() {
     let mut scene = Scene::small().await;
     // Of a fork: pending until somebody labels it.
     let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);

@@ -96,7 +96,7 @@ fn merged_of(scene: &Scene) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_was_taken_back_is_not_proposed_again() {
+async fn a_reverted_version_is_not_proposed_again() {
     let mut scene = scene("c2").await;
     let (.., pull) = taken_back(&scene).await;
     let merged = merge(&scene, &pull).await;
@@ -129,7 +129,7 @@ async fn any_other_change_is_reverted_as_a_commit() {
 
 // What a later commit changed too is for a person, until it is as it was.
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_others_build_on_is_not_reverted() {
+async fn a_commit_with_later_changes_is_not_reverted() {
     let scene = scene("c1").await;
     let failing = scene.push("main", &[(PAY, Some(&reverting("v2"))), (NOTES, Some("v2 is fast\n"))]);
     scene.push("main", &[(NOTES, Some("v2 is fast, and small\n"))]);

@@ -22,7 +22,7 @@ fn edits(requests: &[String]) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_is_pending_then_valid_and_has_one_comment() {
+async fn a_head_becomes_valid_with_one_comment() {
     let scene = Scene::small().await;
     let (number, head) = bumped(&scene).await;
     let [validate, plan, gate] = CONTEXTS.map(|context| scene.simulator.said(&head, context));
@@ -54,7 +54,7 @@ async fn a_head_is_pending_then_valid_and_has_one_comment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_told_and_ends_with_the_next_push() {
+async fn a_conflict_is_shown_until_the_next_push() {
     let scene = Scene::small().await;
     let (number, head) = bumped(&scene).await;
     scene.push("main", &[(PAY, Some(&pay("v5")))]);
@@ -70,7 +70,7 @@ async fn a_conflict_is_told_and_ends_with_the_next_push() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_without_the_folder_of_manifests_cannot_be_read() {
+async fn a_head_without_manifests_cannot_be_read() {
     let scene = Scene::prepared("fleet", &["c1"], &[(PAY, &pay("v1"))]).await.started().await;
     let gone =
         ["fleet/apps/pay/app.yaml", "fleet/clusters/c1.yaml", "fleet/tutti.yaml"].map(|path| (path, None));
@@ -88,7 +88,7 @@ async fn a_head_without_the_folder_of_manifests_cannot_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_one_is_left_alone_and_a_reopened_one_keeps_what_was_said() {
+async fn a_reopened_pull_request_keeps_its_statuses() {
     let scene = Scene::small().await;
     let (number, head) = bumped(&scene).await;
     let said = || CONTEXTS.map(|context| scene.simulator.said(&head, context));
@@ -117,7 +117,7 @@ async fn a_closed_one_is_left_alone_and_a_reopened_one_keeps_what_was_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_base_that_moves_is_planned_anew_once_it_is_still() {
+async fn a_moved_base_is_planned_again_once_stable() {
     let scene = Scene::small().await;
     let (number, head) = bumped(&scene).await;
     let before = CONTEXTS.map(|context| scene.simulator.said(&head, context));
@@ -145,7 +145,7 @@ async fn a_base_that_moves_is_planned_anew_once_it_is_still() {
 
 // The others are not held up by one that takes no comment.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_locked_holds_up_nobody() {
+async fn a_locked_pull_request_delays_no_other() {
     let scene = Scene::small().await;
     let locked = crate::support::forge::simulator::Fault::Status(403);
     scene.simulator.fail_next("/issues/1/comments", 1_000, locked);

@@ -34,7 +34,7 @@ async fn scene(write: &str) -> Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_opens_one_pull_request_with_one_changed_line() {
+async fn a_call_opens_one_pull_request() {
     let scene = scene("pull-request").await;
     let first = scene.call("ci", &json!({"app": "pay", "version": "v2"})).await.expect("written");
     let pulls = scene.simulator.pulls();
@@ -149,7 +149,7 @@ async fn accepted_delivery_is_written_by_the_next_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_delivery_that_a_trigger_wants_is_kept() {
+async fn only_deliveries_for_a_trigger_are_stored() {
     let mut scene = scene("pull-request").await;
     for other in [
         Build { status: "failure".to_owned(), ..tag("v2") },
@@ -173,7 +173,7 @@ async fn only_a_delivery_that_a_trigger_wants_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delivery_waits_for_the_forge_unless_a_later_one_comes() {
+async fn a_delivery_waits_unless_a_later_one_arrives() {
     let scene = scene("pull-request").await;
     scene.simulator.fail_next("POST /api/v1/repos/platform/config/contents", 20, Fault::Status(502));
     assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
@@ -216,7 +216,7 @@ async fn delivery_does_not_overwrite_what_is_newer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn later_delivery_follows_an_earlier_one_that_was_written_late() {
+async fn a_later_delivery_follows_a_late_write() {
     let scene = scene("commit").await;
     scene.simulator.hurry();
     scene.simulator.fail_next(WRITES, 1, Fault::LostAnswer);
@@ -269,7 +269,7 @@ async fn deliveries_wait_for_a_mistake_in_the_instance() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delivery_ends_only_with_a_call_that_is_written() {
+async fn a_delivery_ends_only_after_its_write() {
     for is_refused in [true, false] {
         let scene = scene("pull-request").await;
         scene.simulator.fail_next(WRITES, 20, Fault::Status(502));

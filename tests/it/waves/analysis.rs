@@ -79,7 +79,7 @@ async fn success_opens_the_next_wave() {
 }
 
 #[tokio::test]
-async fn bad_value_stops_and_the_way_back_is_open() {
+async fn a_bad_value_stops_but_allows_reverts() {
     let probed = Probed::start(Says::Value("0.9")).await;
     let scene = measured(&query(&probed)).await;
     scene.push_pay("v2", &component("v2")).await;

@@ -28,7 +28,7 @@ async fn revert_takes_back_only_what_changed() {
 
 // Row 3.
 #[tokio::test(start_paused = true)]
-async fn version_that_comes_again_needs_another_word() {
+async fn a_repeated_version_needs_another_approval() {
     let scene = fleet_r().await;
     for cluster in ["c2", "c3"] {
         scene.break_image(cluster, "registry.example.com/pay:v2");
@@ -71,7 +71,7 @@ async fn previous_version_comes_back_at_once_everywhere() {
 
 // A process that starts with a change of a wave that is open knows what there was before it.
 #[tokio::test(start_paused = true)]
-async fn change_that_comes_with_a_restart_keeps_the_version_before() {
+async fn a_restart_with_a_change_keeps_previous_versions() {
     let mut scene = fleet_r().await;
     let first = scene.head();
     for version in ["v2", "v3", "v4"] {

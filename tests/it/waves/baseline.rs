@@ -71,7 +71,7 @@ async fn lone() -> Scene {
 
 // Row 15.
 #[tokio::test(start_paused = true)]
-async fn sole_object_of_a_held_unit_is_made_again() {
+async fn a_held_unit_gets_its_sole_object_back() {
     let scene = lone().await;
     scene.push_pay("v2", &lone_component("v2")).await;
     scene.until_asked("prod").await;
@@ -108,7 +108,7 @@ async fn sole_object_is_made_again_after_a_kill() {
 
 // The Service is the same in all versions: it does not say which of them ran.
 #[tokio::test(start_paused = true)]
-async fn workload_deleted_while_paused_is_made_again_at_its_version() {
+async fn a_workload_deleted_during_pause_is_recreated() {
     for is_restarted in [false, true] {
         let mut scene = fleet_r().await;
         scene.push_pay("v2", &component("v2")).await;
@@ -136,7 +136,7 @@ async fn workload_deleted_while_paused_is_made_again_at_its_version() {
 
 // The head has no object that is there: what is there says all the same what a unit runs.
 #[tokio::test(start_paused = true)]
-async fn other_kind_of_workload_comes_by_waves_after_a_restart() {
+async fn a_new_workload_kind_rolls_out_by_waves() {
     let mut scene = lone().await;
     scene.kill().await;
     let other = lone_component("v2").replace("workloadType: Deployment", "workloadType: StatefulSet");
@@ -156,7 +156,7 @@ async fn other_kind_of_workload_comes_by_waves_after_a_restart() {
 
 // A revert goes back to what ran, not further.
 #[tokio::test(start_paused = true)]
-async fn cluster_that_comes_back_keeps_what_it_ran_as_previous() {
+async fn a_returning_cluster_keeps_its_previous_version() {
     let scene = fleet_r().await;
     let v2 = scene.push_pay("v2", &component("v2")).await;
     scene.confirm("prod").await;

@@ -46,7 +46,7 @@ async fn first_installation_comes_when_all_clusters_are_read() {
 
 // Row 24, with one cluster that does not answer.
 #[tokio::test(start_paused = true)]
-async fn first_installation_beside_an_offline_cluster_comes_by_waves() {
+async fn first_installation_uses_waves_beside_offline_clusters() {
     let mut scene = many();
     scene.set_down("c20", true);
     scene.start().await;
@@ -80,7 +80,7 @@ async fn api(scene: &Scene, cluster: &str) -> String {
 
 // Row 25.
 #[tokio::test(start_paused = true)]
-async fn new_api_of_a_cluster_comes_in_its_wave() {
+async fn a_new_cluster_api_waits_for_its_wave() {
     let files = [(RINGS, TEST_PROD), (PAY, &*component("v1")), (TEMPLATE, API)];
     let scene = Scene::begin(&["c1", "c2", "c3"], &files, rings_of("default/pay")).await;
     scene.push_pay("v2", &component("v2")).await;
@@ -136,7 +136,7 @@ fn maintained(cluster: &str) -> String {
 
 // Row 28.
 #[tokio::test(start_paused = true)]
-async fn wave_in_maintenance_at_its_turn_holds_the_next() {
+async fn a_wave_in_maintenance_holds_the_next() {
     let scene = fleet_r().await;
     scene.push("Maintain", &[("clusters/c1.yaml", Some(&maintained("c1")))]).await;
     scene.push_pay("v2", &component("v2")).await;
@@ -174,7 +174,7 @@ async fn maintenance_of_a_passed_wave_holds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wave_with_a_mistake_in_its_cluster_file_is_waited_for() {
+async fn a_broken_cluster_file_holds_later_waves() {
     for is_restarted in [false, true] {
         let mut scene = fleet_r().await;
         let file = "clusters/c1.yaml";

@@ -2,16 +2,16 @@
 //!
 //! | thread | here |
 //! |---|---|
-//! | argo-cd 29410, 22558 (and 29347, 22852) | [`wave_that_answers_slowly_is_not_done_by_its_old_version`], `order::groups_come_one_after_another_each_confirmed` |
-//! | argo-cd 19535 | [`newer_commit_in_mid_wave_begins_at_the_first_wave`], `pushes::only_the_last_of_fast_pushes_goes_through` |
+//! | argo-cd 29410, 22558 (and 29347, 22852) | [`an_old_healthy_version_completes_no_wave`], `order::groups_come_one_after_another_each_confirmed` |
+//! | argo-cd 19535 | [`a_newer_commit_restarts_at_the_first_wave`], `pushes::only_the_last_of_fast_pushes_goes_through` |
 //! | argo-cd 22976 (and 12459, 12202) | [`later_wave_starts_by_itself_in_each_app`] |
 //! | argo-cd 14687 | [`drift_behind_a_held_wave_is_repaired`], `basics::held_unit_is_repaired_and_scaled` |
 //! | argo-cd 14505 | `moves::deletes_wait_for_the_end_of_the_rollout`, `moves::deleted_app_goes_in_reverse_order_within_caps` |
 //! | argo-rollouts 574 | [`rollback_of_a_finished_version_walks_no_steps`], `back::revert_takes_back_only_what_changed` |
-//! | argo-rollouts 4261 | `scale::number_rises_at_once_in_a_held_unit`, `scale::held_unit_keeps_its_number_when_an_autoscaler_comes` |
+//! | argo-rollouts 4261 | `scale::number_rises_at_once_in_a_held_unit`, `scale::a_held_unit_keeps_its_replicas_beside_autoscalers` |
 //! | argo-rollouts 1774 (and 1377, 3110) | [`fix_passes_though_the_old_version_is_broken`] |
 //! | fleet 594 | [`offline_cluster_stops_no_other`] |
-//! | flux2 3378 (and 125, 3390) | [`follower_waits_for_the_new_version_not_the_old`] |
+//! | flux2 3378 (and 125, 3390) | [`a_dependent_app_waits_for_the_new_version`] |
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn order(scene: &Scene, app: &str) -> Vec<String> {
 
 // A commit lands; the app of the first step still shows Synced and Healthy of the commit before, and the last step went first.
 #[tokio::test(start_paused = true)]
-async fn wave_that_answers_slowly_is_not_done_by_its_old_version() {
+async fn an_old_healthy_version_completes_no_wave() {
     let scene = flowing().await;
     // Test answers slowly, its events come late, and its new pods take a minute: for a while it shows the old version, and well.
     let slow = "rules: [{image: 'registry.example.com/pay:v2', ready-after: 60s}]";
@@ -71,7 +71,7 @@ async fn wave_that_answers_slowly_is_not_done_by_its_old_version() {
 
 // A newer commit in the middle of a step was left half done, or skipped the step.
 #[tokio::test(start_paused = true)]
-async fn newer_commit_in_mid_wave_begins_at_the_first_wave() {
+async fn a_newer_commit_restarts_at_the_first_wave() {
     let scene = flowing().await;
     scene.break_image("c2", "registry.example.com/pay:v2");
     scene.push_pay("v2", &component("v2")).await;
@@ -182,7 +182,7 @@ async fn offline_cluster_stops_no_other() {
 
 // What depends on another app began while that one was ready with the version before, or when the controller had restarted.
 #[tokio::test(start_paused = true)]
-async fn follower_waits_for_the_new_version_not_the_old() {
+async fn a_dependent_app_waits_for_the_new_version() {
     let base = |version: &str| manifests::component("base", &format!("registry.example.com/base:{version}"));
     let top = |version: &str| format!("{}  updateStrategy: {{after: [base]}}\n", component(version));
     let files = [("apps/base/app.yaml", &*base("v1")), (PAY, &*top("v1"))];

@@ -119,7 +119,7 @@ async fn reverting_fleet() -> Scene {
 
 // Row 23. A day of a paused clock takes seconds, as clusters are looked at; the rollout was over for good after 20 minutes.
 #[tokio::test(start_paused = true)]
-async fn drain_long_after_is_no_failure_of_the_rollout() {
+async fn a_later_drain_fails_no_rollout() {
     let scene = reverting_fleet().await;
     scene.push_pay("v2", &reverting("v2")).await;
     scene.until_over().await;
@@ -139,7 +139,7 @@ async fn drain_long_after_is_no_failure_of_the_rollout() {
 
 // A version that fails goes back by itself, does not begin again by itself, and does by somebody's word.
 #[tokio::test(start_paused = true)]
-async fn failed_version_is_taken_back_and_begins_by_a_word() {
+async fn a_failed_version_restarts_only_by_approval() {
     let mut scene = reverting_fleet().await;
     scene.break_image("c2", "registry.example.com/pay:v2");
     scene.push_pay("v2", &reverting("v2")).await;

@@ -15,7 +15,7 @@ use crate::support::oracle::Event;
 
 // Row 10.
 #[tokio::test(start_paused = true)]
-async fn moved_pod_set_goes_when_it_is_done_elsewhere() {
+async fn a_moved_pod_set_is_deleted_last() {
     let begin = Sets::at("v3");
     let files = [(PAY, &*begin.manifest())];
     let scene = Scene::begin(&["c1", "c2", "c3"], &files, groups_of("default/pay")).await;
@@ -142,7 +142,7 @@ async fn deleted_app_goes_in_reverse_order_within_caps() {
 
 // Row 21, above the cap.
 #[tokio::test(start_paused = true)]
-async fn deleted_app_above_the_cap_waits_for_a_word() {
+async fn a_deleted_app_above_the_cap_needs_approval() {
     let scene = fleet_r().await;
     scene.push_pay("v2", &component("v2")).await;
     scene.until_asked("prod").await;

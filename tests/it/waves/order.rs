@@ -53,7 +53,7 @@ async fn change_of_the_last_wave_asks_no_other() {
 
 // Row 5.
 #[tokio::test(start_paused = true)]
-async fn port_of_the_service_comes_with_the_last_unit() {
+async fn the_service_port_changes_with_the_last_unit() {
     let scene = fleet_s().await;
     crash(&scene, "c1", &pod_set("c1", "canary"));
     scene.until("canary crashes", |now| unit(now, "c1", "pay-c1-canary").is_some_and(|it| !it.is_done)).await;
@@ -148,7 +148,7 @@ async fn change_without_content_starts_no_rollout() {
 
 // An Approval names one version: that of another one does nothing, and says so.
 #[tokio::test(start_paused = true)]
-async fn word_for_another_version_opens_nothing() {
+async fn an_approval_for_another_version_opens_nothing() {
     let scene = fleet_r().await;
     scene.push_pay("v2", &component("v2")).await;
     scene.until_asked("prod").await;

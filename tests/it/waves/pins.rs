@@ -11,7 +11,7 @@ async fn pinned() -> Scene {
 
 // Row 20.
 #[tokio::test(start_paused = true)]
-async fn pin_of_an_untested_version_waits_for_a_word() {
+async fn a_pin_of_an_untested_version_needs_approval() {
     let scene = pinned().await;
     scene.push("Hotfix", &[(PIN, Some("version: v9\n"))]).await;
     scene.until("prod waits", |now| !held(now, "c2", "").is_empty()).await;
@@ -27,7 +27,7 @@ async fn pin_of_an_untested_version_waits_for_a_word() {
 
 // What test runs needs no word, whatever it does otherwise.
 #[tokio::test(start_paused = true)]
-async fn pin_of_the_version_that_test_runs_goes_at_once() {
+async fn a_pin_of_a_tested_version_starts_immediately() {
     let files = [
         (RINGS, &*TEST_PROD.replace(", confirm: true", "")),
         (PAY, &*component("v1")),

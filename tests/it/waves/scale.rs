@@ -54,7 +54,7 @@ async fn pods_of_blue_stay_until_green_has_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn number_that_fell_in_a_pause_waits_for_the_rollout() {
+async fn replicas_reduced_during_pause_wait_for_the_rollout() {
     let scene = fleet_r().await;
     let revision = scene.push_pay("Three", &component_with("v1", "replicas: 3")).await;
     scene.converged(&revision).await;
@@ -79,7 +79,7 @@ async fn number_that_fell_in_a_pause_waits_for_the_rollout() {
 
 // Row 8.
 #[tokio::test(start_paused = true)]
-async fn held_unit_keeps_its_number_when_an_autoscaler_comes() {
+async fn a_held_unit_keeps_its_replicas_beside_autoscalers() {
     let scene = fleet_r().await;
     let three = component_with("v1", "replicas: 3");
     let revision = scene.push_pay("Three", &three).await;

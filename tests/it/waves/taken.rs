@@ -40,7 +40,7 @@ async fn owner(scene: &Scene, cluster: &str, name: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renamed_app_takes_its_pod_sets_over_by_waves() {
+async fn a_renamed_app_takes_over_by_waves() {
     let manifest = Sets::at("v3").manifest().replace(", ports: [{containerPort: 8080}]", "");
     let template = "apps/pay/layer/deployment.yaml.j2";
     // The name of the app is in a label of its pods, but for this.

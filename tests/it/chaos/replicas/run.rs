@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn write_of_whoever_does_not_hold_the_lease_is_seen() {
+    fn a_write_without_the_lease_is_a_violation() {
         let at = Instant::now();
         let write = |process: &str, holder: Option<&str>, went_through: bool| Write {
             at,

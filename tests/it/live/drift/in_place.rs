@@ -153,7 +153,7 @@ fn said(object: &Value) -> Value {
 }
 
 #[test]
-fn every_list_that_is_merged_by_keys_has_a_row() {
+fn every_keyed_list_has_a_row() {
     let packed = &include_bytes!("../../../../crates/sandbox/schema/kubernetes-1.36.json.gz")[..];
     let schema: Value = serde_json::from_reader(flate2::read::GzDecoder::new(packed)).expect("a schema");
     let rows = rows("keys");
@@ -189,7 +189,7 @@ fn every_list_that_is_merged_by_keys_has_a_row() {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_place_of_ours_goes_within_its_requests() {
+async fn replaced_list_items_are_restored_within_their_requests() {
     let Some(scene) = Scene::new("drift-keys", 4).await else { return };
     let rows = rows(scene.name());
     let clusters =

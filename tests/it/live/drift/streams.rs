@@ -20,7 +20,7 @@ fn forms(counted: &Counted, resource: &str) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn kinds_are_listed_and_watched_by_one_request_where_the_server_can() {
+async fn kinds_are_listed_by_streams_where_supported() {
     let Some(scene) = Scene::new("drift-streams", 4).await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];

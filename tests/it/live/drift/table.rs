@@ -170,7 +170,7 @@ async fn every_row_is_put_back_within_its_requests() {
 }
 
 #[tokio::test]
-async fn drift_that_is_reported_or_ignored_asks_nothing_and_stays() {
+async fn reported_or_ignored_drift_stays_without_requests() {
     let Some(scene) = Scene::pair("drift-stays").await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(1)).await];
@@ -211,7 +211,7 @@ async fn drift_that_is_reported_or_ignored_asks_nothing_and_stays() {
 }
 
 #[tokio::test]
-async fn a_field_that_another_manager_had_first_costs_one_request_and_is_refused() {
+async fn a_foreign_field_is_refused_after_one_request() {
     let Some(scene) = Scene::new("drift-refused", 4).await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];

@@ -58,7 +58,7 @@ async fn seen(scene: &Scene, counted: &Counted, resource: &str) -> (Value, Value
 }
 
 #[tokio::test]
-async fn an_object_in_another_version_of_its_api_stays_the_same_object() {
+async fn another_api_version_keeps_the_object() {
     let Some(scene) = Scene::new(SCENE, 4).await else { return };
     for cluster in scene.clusters() {
         let input = definition().to_string();

@@ -88,7 +88,7 @@ fn publish(scene: &Scene, subject: &str, topology: &[(usize, &[PodSet<'_>])]) ->
 
 /// Rows 1 and 2 of the scenarios: six podSets wave by wave; a revert in mid-rollout, while the canary crashes.
 #[tokio::test]
-async fn groups_go_one_after_another_and_a_revert_at_once() {
+async fn groups_change_in_order_and_revert_at_once() {
     let Some(scene) = start("waves-groups").await else { return };
     let all = everywhere("v2");
     let second = publish(&scene, "pay v2", &[(0, &all), (1, &all)]);
@@ -179,7 +179,7 @@ async fn held_pod_set_keeps_its_config() {
 
 /// Row 6: the number of pods rises at once. Row 7: a podSet that shrinks keeps its pods until the others are there.
 #[tokio::test]
-async fn numbers_rise_at_once_and_fall_at_the_end() {
+async fn replicas_rise_at_once_and_fall_last() {
     let Some(scene) = start("waves-scale").await else { return };
     let grown = [("pay-canary", "v2", 1), ("pay-blue", "v2", 0), ("pay-green", "v2", 3)];
     let second = publish(&scene, "pay v2", &[(0, &grown), (1, &grown)]);
@@ -242,7 +242,7 @@ async fn moved_pod_set_goes_when_it_has_come() {
 
 /// The history of the branch is written anew while a podSet is held: what it runs is not known, so it is left as it is.
 #[tokio::test]
-async fn unit_of_a_rewritten_history_is_left_as_it_is() {
+async fn a_rewritten_history_leaves_held_units_alone() {
     let Some(scene) = start("waves-rewritten").await else { return };
     let all = everywhere("v2");
     publish(&scene, "pay v2", &[(0, &all), (1, &all)]);

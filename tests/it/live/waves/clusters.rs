@@ -10,7 +10,7 @@ use crate::support::live::text;
 /// A cluster that is new in mid-rollout waits empty, as the commit that its wave runs does not know it; one that was
 /// rebuilt (row 14) has what its wave runs.
 #[tokio::test]
-async fn new_and_rebuilt_clusters_have_what_their_wave_runs() {
+async fn new_and_rebuilt_clusters_run_their_wave_version() {
     let Some(scene) = scene("waves-new", ", confirm: true").await else { return };
     let last = scene.cluster(3).name().to_owned();
     let file = format!("clusters/{last}.yaml");
@@ -39,7 +39,7 @@ async fn new_and_rebuilt_clusters_have_what_their_wave_runs() {
 
 /// Row 15, with a kill and without: the sole object of a held unit is made again as it was.
 #[tokio::test]
-async fn sole_object_of_a_held_unit_is_made_again() {
+async fn a_held_unit_gets_its_sole_object_back() {
     let Some(scene) = scene("waves-sole", ", confirm: true").await else { return };
     let lone = |version: &str| {
         component(scene.name(), version, "")
@@ -101,7 +101,7 @@ async fn until_run(scene: &Scene, hook: &str, before: &[String]) {
 }
 
 #[tokio::test]
-async fn hooks_of_a_chart_run_when_their_pod_set_changes() {
+async fn chart_hooks_run_when_their_pod_set_changes() {
     let Some(scene) = Scene::new("waves-hooks", 1).await else { return };
     write_chart(&scene);
     scene.worktree.write(APP, &with_chart(&scene, "red"));

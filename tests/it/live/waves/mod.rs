@@ -152,7 +152,7 @@ async fn crashing_image_stops_in_the_first_wave() {
 }
 
 #[tokio::test]
-async fn failed_version_is_taken_back_and_does_not_begin_again() {
+async fn a_failed_version_reverts_and_stays_stopped() {
     let Some(scene) = scene("waves-revert", "").await else { return };
     let strategy = "  updateStrategy: {onFailure: revert, progressDeadline: 10s}\n";
     scene.worktree.write(APP, &component(scene.name(), "1.0", strategy));
@@ -178,7 +178,7 @@ async fn failed_version_is_taken_back_and_does_not_begin_again() {
 }
 
 #[tokio::test]
-async fn soak_and_scale_and_second_commit_in_mid_rollout() {
+async fn soak_scale_and_second_commit_during_a_rollout() {
     let Some(scene) = scene("waves-soak", ", soak: 20s").await else { return };
     scene.worktree.write(APP, &component(scene.name(), "1.0", "  replicas: 1\n"));
     let first = scene.worktree.publish("first");
