@@ -1,4 +1,4 @@
-//! Some schedules in every test run, and whether those who judge them see what is wrong.
+//! Runs some schedules in every test run, and tests that the checks find violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -24,7 +24,7 @@ use super::{hands, truth};
 use crate::support::fleet::Fleet;
 use crate::support::wires::Witness as _;
 
-/// `TUTTI_CHAOS_SCHEDULES` says how many, `TUTTI_CHAOS_SEED` from which seed on.
+/// `TUTTI_CHAOS_SCHEDULES` sets the number, `TUTTI_CHAOS_SEED` the first seed.
 #[test]
 fn every_schedule_ends_well() {
     let number =
@@ -33,7 +33,7 @@ fn every_schedule_ends_well() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let report = many(seed, schedules, threads, &|seed, outcome| {
         if !outcome.violations.is_empty() {
-            // Not through `println!`, whose words are lost when another schedule ends the process.
+            // Output of `println!` would be lost if another schedule ends the process.
             tell(seed, outcome, &|text| _ = writeln!(std::io::stderr(), "{text}"));
         }
     });
@@ -187,7 +187,7 @@ fn a_delete_of_desired_contents_is_a_violation() {
     check(&elsewhere, &[], "");
 }
 
-/// A fleet that holds what is wanted, what tutti said of it in the end, and who has seen nothing of it yet.
+/// A fleet with the desired state, its last overview, and a witness without records.
 async fn converged(wanted: &Wanted) -> (Fleet, Overview, Witness) {
     let files = wanted.files();
     let texts: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -206,7 +206,7 @@ fn violations(witness: &Witness) -> Vec<String> {
     found.into_iter().map(|words| words.split(" (at ").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// A request to delete the `number`-th object of those that nobody wants.
+/// A request to delete the `number`-th object that Git does not render.
 fn delete(number: usize) -> Request<Bytes> {
     delete_with(number, "")
 }
@@ -245,7 +245,7 @@ async fn a_dry_run_is_no_write() {
         witness.answered("c1", &dry(number), Ok(StatusCode::OK));
     }
     assert_eq!(violations(&witness), Vec::<String>::new(), "no delete counts against the cap");
-    // It answers no write of the same object that is under way.
+    // It does not answer a pending write of the same object.
     witness.sent("c1", &delete(1));
     witness.answered("c1", &dry(1), Ok(StatusCode::OK));
     witness.answered("c1", &delete(1), Ok(StatusCode::SERVICE_UNAVAILABLE));
@@ -285,7 +285,7 @@ async fn a_wrong_status_is_a_violation() {
     witness.follows();
     assert_eq!(told(), is_gone);
 
-    // What somebody did since the commit was read may be unseen; what was done before may not, but for trouble.
+    // Changes since the commit was read may be unknown; earlier ones may not, unless the cluster had a fault.
     witness.follows();
     let before = Instant::now();
     witness.state.lock().traces.edited(("c1".to_owned(), map().path()));
