@@ -1,4 +1,4 @@
-//! Charts as apps: from the manifest to objects, through everything that `tutti render` does.
+//! Tests of chart apps: from the manifest to objects, through all stages of `tutti render`.
 
 use serde_json::{Value, json};
 use tutti::chart::{
@@ -288,7 +288,7 @@ fn hook_runs_are_named_after_their_release() {
         let job = &*object.id.kind == "Job";
         assert!(!job || object.body.fields()["spec"].get("ttlSecondsAfterFinished").is_none(), "{object:?}");
     }
-    // The same, and with another value in an object that is no hook.
+    // The same with another value in an object that is no hook.
     assert_eq!(objects(&app("", ""), &[(FILE, &text)]).map(|again| shown(&again)), Some(found.clone()));
     let changed = objects(&app(", version: v9", ""), &[(FILE, &text)]).expect("rendered");
     let changed = shown(&changed);

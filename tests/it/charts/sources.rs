@@ -15,7 +15,7 @@ use crate::support::package::package;
 
 const TEMPLATE: &str = "a: b\n";
 
-/// A server of both kinds: paths below `/charts` and `/v2`. Counts what is asked.
+/// A server of both kinds, below `/charts` and `/v2`, which counts requests.
 async fn serve(chart: Vec<u8>) -> (String, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
@@ -81,7 +81,7 @@ async fn repositories_and_registries_are_fetched_once_and_kept() {
         assert_eq!(fetch(&service, &source).await, Ok(2), "{source}");
         let before = asked.load(Ordering::Relaxed);
         assert_eq!(fetch(&service, &source).await, Ok(2));
-        // Another process, after this one.
+        // A later process.
         assert_eq!(fetch(&self::service(Some(cache.path())), &source).await, Ok(2));
         assert_eq!(asked.load(Ordering::Relaxed), before, "{source}");
     }

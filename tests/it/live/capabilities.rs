@@ -1,4 +1,4 @@
-//! Real clusters say what they are, and charts and templates see it; also what is installed later.
+//! Charts and templates see the version and kinds of real clusters, also kinds that are installed later.
 
 use super::support::Scene;
 use crate::support::manifests::definition;

@@ -1,4 +1,4 @@
-//! Wrong credentials are said as such, and hold up nobody else.
+//! Wrong credentials are reported as such, and affect nothing else.
 
 use std::fs;
 
@@ -58,7 +58,7 @@ async fn wrong_credentials_stop_one_cluster_only() {
     }
 }
 
-/// Nobody tells tutti of it: a kubeconfig is read again when its cluster refuses us.
+/// Without an event: a kubeconfig is read again when its cluster refuses the credentials.
 #[tokio::test]
 async fn an_account_that_is_replaced_is_followed() {
     let Some(scene) = Scene::new("cluster-account", 2).await else { return };

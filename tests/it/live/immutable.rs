@@ -1,4 +1,4 @@
-//! A change that the cluster never accepts fails with the field in the status, and its revert heals.
+//! A change that the cluster never accepts fails and names the field; its revert heals.
 
 use live::LiveCluster;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn an_immutable_field_fails_until_the_revert() {
     }
 }
 
-/// The server says `spec` and what else may change.
+/// The server names `spec` and the mutable fields.
 #[tokio::test]
 async fn a_refused_stateful_set_names_its_fields() {
     let Some(scene) = Scene::pair("set-fields").await else { return };
@@ -59,7 +59,7 @@ async fn a_refused_stateful_set_names_its_fields() {
     scene.says_of_each(&["Refused", storage, "`replace: true`"]).await;
 }
 
-/// One object of each kind with a field that never changes; `two` has another value there.
+/// One object of each kind with an immutable field; `two` sets another value there.
 fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
     let one = |one: &'static str, other: &'static str| if two { other } else { one };
     let object = |api: &str, kind: &str, fields: Value| {

@@ -1,4 +1,4 @@
-//! What is somebody else's stays theirs, whole objects and single fields.
+//! Objects and fields of others stay theirs.
 
 use super::support::{Scene, configmap, deployment};
 
@@ -129,7 +129,7 @@ async fn the_next_commit_takes_back_kubectl_fields() {
     scene.succeeded(&commit).await;
     holds("shop/web:1.1", "warn").await;
 
-    // And by a process that starts later, and knows only what Git and the cluster say.
+    // Also by a later process, which knows only Git and the cluster.
     scene.kill();
     edit("shop/web:8", "trace").await;
     let commit = release("shop/web:1.2", "error", &[]);

@@ -1,4 +1,4 @@
-//! What a commit would change, field by field, and where that is written.
+//! A plan shows the changed fields of a commit, and the source of each.
 
 use super::support::{Scene, configmap};
 

@@ -1,4 +1,4 @@
-//! A project and a cluster meet, whichever comes first; what a project leaves behind is asked for.
+//! A project reaches each cluster in any order; the namespaces of a removed project wait for approval.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn project(name: &str, spec: &str) -> String {
     format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
 }
 
-/// Which of these namespaces are there, each with its quota.
+/// The existing namespaces among these, each with its quota.
 async fn namespaces(cluster: &LiveCluster) -> Vec<String> {
     let quota =
         ["get", "resourcequotas", "-A", "-o", "jsonpath={range .items[*]}{.metadata.namespace}{' '}{end}"];

@@ -1,4 +1,4 @@
-//! Objects that come wave by wave, on the newest and on the oldest Kubernetes.
+//! Objects in sync waves, on the newest and the oldest Kubernetes.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ fn in_wave(mut object: Value, wave: &str) -> Value {
     object
 }
 
-/// A store, what follows it, and nothing else.
+/// A store, and the object of the next wave.
 fn shop(store: &str, level: &str) -> [Value; 2] {
     [
         in_wave(configmap("settings", "level", level), "1"),

@@ -1,4 +1,4 @@
-//! Git says an object in another version of its API: it stays the same object, and loses nothing.
+//! Git uses another API version of an object: it stays the same object, and loses nothing.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ async fn another_api_version_keeps_the_object() {
             let version = counted.cluster.version();
             let mut asked = named(&counted.asked().split_off(before));
             asked.sort();
-            // They are watched as they are applied, for which an older server lists them once.
+            // They are watched in the applied version, which an older server lists once.
             let expected = [
                 "list horizontalpodautoscalers.autoscaling",
                 "list menus.versions.example.com",
@@ -135,7 +135,7 @@ async fn another_api_version_keeps_the_object() {
         assert_eq!(uids, first, "{text}: the same objects");
     }
 
-    // What somebody sets through the version that Git does not say is put back as ever.
+    // A change through the other version is repaired as usual.
     let patch = r#"{"spec":{"maxReplicas":9}}"#;
     let resource = "horizontalpodautoscalers.v1.autoscaling";
     let edit = ["patch", resource, "web", "--type=merge", "--patch", patch, "-n", scene.name()];
@@ -159,7 +159,7 @@ async fn another_api_version_keeps_the_object() {
         );
     }
 
-    // Who starts later finds all as it should be.
+    // A later process finds nothing to write.
     scene.kill();
     let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
     scene.start(&ways).await;

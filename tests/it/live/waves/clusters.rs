@@ -1,4 +1,4 @@
-//! Clusters that come or are empty while a rollout waits, and a chart whose hooks belong to its podSets.
+//! New and empty clusters during a rollout, and a chart whose hooks belong to podSets.
 
 use serde_json::json;
 
@@ -7,8 +7,8 @@ use super::super::support::Scene;
 use super::{APP, come_to, component, confirm, scene};
 use crate::support::live::text;
 
-/// A cluster that is new in mid-rollout waits empty, as the commit that its wave runs does not know it; one that was
-/// rebuilt (row 14) has what its wave runs.
+/// A new cluster stays empty during a rollout, as the commit of its wave does not know it; a
+/// rebuilt one (row 14) gets what its wave runs.
 #[tokio::test]
 async fn new_and_rebuilt_clusters_run_their_wave_version() {
     let Some(scene) = scene("waves-new", ", confirm: true").await else { return };
@@ -37,7 +37,7 @@ async fn new_and_rebuilt_clusters_run_their_wave_version() {
     come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.1 x2", "1.1 x2"]).await;
 }
 
-/// Row 15, with a kill and without: the sole object of a held unit is made again as it was.
+/// Row 15, with and without a kill: the only object of a held unit is restored unchanged.
 #[tokio::test]
 async fn a_held_unit_gets_its_sole_object_back() {
     let Some(scene) = scene("waves-sole", ", confirm: true").await else { return };
@@ -82,7 +82,7 @@ fn with_chart(scene: &Scene, colour: &str) -> String {
     .to_string()
 }
 
-/// The Jobs of a hook: those that have ended go after a while.
+/// The Jobs of a hook; finished ones are deleted after a while.
 async fn jobs(scene: &Scene, hook: &str) -> Vec<String> {
     let path = format!("/apis/batch/v1/namespaces/{}/jobs", scene.name());
     let jobs = scene.cluster(0).get(&path).await.expect("a list");
