@@ -1,4 +1,4 @@
-//! Pull requests of forks: anybody may send them.
+//! Pull requests from forks, which anybody may send.
 
 use super::scene::{CONTEXTS, PAY, Scene, pay};
 
@@ -40,7 +40,7 @@ async fn a_closed_fork_ends_and_restarts_on_reopening() {
     scene.until("a beginning", |now| is_fork(&now.last(&head, CONTEXTS[0]))).await;
     scene.label(number, LABEL).await;
     scene.settled(&head).await;
-    // What ended it before is not said again.
+    // The earlier end is not reported again.
     scene.simulator.set_open("li", number, false);
     scene.quiet(60).await;
     assert!(scene.simulator.last(&head, CONTEXTS[0]).starts_with("success "), "{}", scene.described());
@@ -72,7 +72,7 @@ async fn nothing_that_is_secret_is_told() {
     let mut scene = Scene::prepared(".", &["c1"], &files).await;
     scene.keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
     let scene = scene.started().await;
-    // The encrypted file goes to another place, where it would be shown; the other one changes; an app takes both over.
+    // The encrypted file moves to a path where it would be shown; the other one changes; an app takes over both.
     let stolen = SECRET.replace("kind: Secret", "kind: ConfigMap");
     let changes = [
         ("apps/shop/objects/copy.yaml", Some(stolen.as_str())),
@@ -89,7 +89,7 @@ async fn nothing_that_is_secret_is_told() {
         scene.until("a comment", |now| now.comments(number).len() == 1).await;
         let comment = scene.simulator.comments(number)[0].1.clone();
         assert!(comment.contains("shop/plain") && comment.contains("token"), "{comment}");
-        // Nobody opened it.
+        // Nobody decrypted it.
         assert!(comment.contains("no age identity was given"), "{comment}");
         let words = CONTEXTS.map(|context| scene.simulator.said(head, context).join("\n")).join("\n");
         let all = format!("{comment}\n{words}");

@@ -1,4 +1,4 @@
-//! A process that knows nothing any more takes up what the one before left.
+//! A new process without state continues the work of the one before.
 
 use super::scene::{CONTEXTS, PAY, Scene, is_pending, pay};
 
@@ -21,7 +21,7 @@ async fn a_new_process_says_nothing_again() {
     }
 }
 
-// After each write that the road of a pull request makes.
+// After each write for a pull request.
 #[tokio::test(start_paused = true)]
 async fn the_next_process_completes_all_statuses() {
     for writes in 0.. {
@@ -47,7 +47,7 @@ async fn the_next_process_completes_all_statuses() {
             let said = scene.simulator.said(&head, context);
             let results = said.iter().filter(|word| word.starts_with("success ")).count();
             let is_last = said.last().is_some_and(|word| word.starts_with("success "));
-            // What was answered to a dead process is said once more at most.
+            // An answer to a dead process is written once more at most.
             assert!(is_last && results == 1 && said.len() <= 3, "after {writes}: {said:?}");
         }
         if !was_still {
@@ -60,7 +60,7 @@ async fn the_next_process_completes_all_statuses() {
 #[tokio::test(start_paused = true)]
 async fn a_new_process_ends_outdated_statuses() {
     let mut scene = Scene::small().await;
-    // Of a fork: pending until somebody labels it.
+    // From a fork: pending until somebody labels it.
     let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
     let head = scene.simulator.pulls()[0].head.clone();
     scene.until("pending", |now| now.last(&head, CONTEXTS[1]).starts_with("pending ")).await;
@@ -74,7 +74,7 @@ async fn a_new_process_ends_outdated_statuses() {
         })
         .await;
 
-    // The same of a head that is none any more.
+    // The same for an outdated head.
     let base = scene.simulator.tip("main").expect("a tip");
     scene.until("the base", |now| now.last(&base, CONTEXTS[0]).starts_with("success ")).await;
     scene.quiet(30).await;

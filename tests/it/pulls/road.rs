@@ -1,4 +1,4 @@
-//! From an opened pull request to what is said of it: three statuses and one comment.
+//! From an opened pull request to three statuses and one comment.
 
 use tutti::model::Revision;
 
@@ -8,7 +8,7 @@ use crate::support::manifests::component;
 
 const VALID: &str = "success 1 app × 2 clusters valid, 0 warnings";
 
-/// A pull request that brings `pay` to v2; its number and its head.
+/// A pull request with `pay` at v2; its number and its head.
 async fn bumped(scene: &Scene) -> (u64, Revision) {
     let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
     let number = scene.open("bump").await;
@@ -48,7 +48,7 @@ async fn a_head_becomes_valid_with_one_comment() {
     assert!(comments[0].1.contains("apps/pay/app.yaml:9"), "{}", comments[0].1);
     let created = scene.simulator.requests().iter().filter(|line| line.starts_with("POST /issues/")).count();
     assert_eq!((created, edits(&scene.simulator.requests())), (1, 2));
-    // What was said of the first heads stands.
+    // Statuses of earlier heads stay.
     assert_eq!(scene.simulator.last(&head, CONTEXTS[0]), VALID);
     assert_eq!(scene.simulator.last(&second, CONTEXTS[0]), VALID);
 }
@@ -62,7 +62,7 @@ async fn a_conflict_is_shown_until_the_next_push() {
     scene.until("a conflict", |now| now.last(&head, CONTEXTS[0]) == conflicts).await;
     assert!(scene.simulator.last(&head, CONTEXTS[1]).starts_with("failure "));
     scene.until("words", |now| now.comments(number)[0].1.contains("No plan")).await;
-    // The other way round.
+    // The opposite order.
     let solved = scene.push("bump", &[(PAY, Some(&pay("v1"))), ("apps/pay/notes.txt", Some("x"))]);
     scene.settled(&solved).await;
     assert_eq!(scene.simulator.last(&solved, CONTEXTS[0]), VALID);
@@ -80,7 +80,7 @@ async fn a_head_without_manifests_cannot_be_read() {
     let validate = scene.simulator.last(&head, CONTEXTS[0]);
     assert!(validate.starts_with("failure failed to find folder `fleet`"), "{validate}");
     scene.until("a comment", |now| now.comments(number).len() == 1).await;
-    // Others are looked at all the same.
+    // Others are planned all the same.
     let head = scene.push("fine", &[("fleet/apps/pay/app.yaml", Some(&pay("v2")))]);
     scene.open("fine").await;
     scene.settled(&head).await;
@@ -137,13 +137,13 @@ async fn a_moved_base_is_planned_again_once_stable() {
         scene.simulator.comments(number)[0].1
     );
     assert_eq!(edits(&scene.simulator.requests()[requests..]), 1);
-    // The text of the plan is the same, that of validate counts one app more.
+    // The plan's text is unchanged; that of validate counts one more app.
     let [validate, plan, gate] = CONTEXTS.map(|context| scene.simulator.said(&head, context));
     assert_eq!([&plan, &gate], [&before[1], &before[2]]);
     assert_eq!(validate, ["pending comparing with main", VALID, &VALID.replace("1 app ", "2 apps ")]);
 }
 
-// The others are not held up by one that takes no comment.
+// One that accepts no comment delays no other.
 #[tokio::test(start_paused = true)]
 async fn a_locked_pull_request_delays_no_other() {
     let scene = Scene::small().await;

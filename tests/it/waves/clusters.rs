@@ -1,4 +1,4 @@
-//! Clusters that come one after another, change, or are in maintenance.
+//! Clusters that connect one after another, change, or are in maintenance.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const MANY: [&str; 20] = [
     "c16", "c17", "c18", "c19", "c20",
 ];
 
-/// Test on the first cluster, prod on all others; nothing is there yet.
+/// Test on the first cluster, prod on all others; no object exists.
 fn many() -> Scene {
     let rings = TEST_PROD
         .replace("{names: [c1]}", "{names: [c01]}")
@@ -63,7 +63,7 @@ async fn first_installation_uses_waves_beside_offline_clusters() {
     scene.ends_at_head();
 }
 
-/// What a cluster serves shows in its render.
+/// The render depends on the kinds of a cluster.
 const API: &str = "\
 apiVersion: v1
 kind: ConfigMap
@@ -88,7 +88,7 @@ async fn a_new_cluster_api_waits_for_its_wave() {
     let digest = scene.digest();
     let definition = manifests::definition("shop.example.com", "v1", "Till");
     live::apply_as(scene.cluster("c2"), "kubectl", &definition).await;
-    // The oracle renders from Git alone: there it looks like this.
+    // The oracle renders from Git alone: there the template gives this.
     scene.renders_as(
         TEMPLATE,
         &API.replace("cluster.capabilities is has(\"shop.example.com/v1\")", "cluster.name == 'c2'"),
@@ -109,7 +109,7 @@ async fn a_new_cluster_api_waits_for_its_wave() {
     scene.ends_at_head();
 }
 
-// Row 25, where the word is there already: no other one is asked for.
+// Row 25 with an existing approval: no other one is needed.
 #[tokio::test(start_paused = true)]
 async fn new_api_of_a_finished_cluster_asks_nobody() {
     let files = [(RINGS, TEST_PROD), (PAY, &*component("v1")), (TEMPLATE, API)];
@@ -141,7 +141,7 @@ async fn a_wave_in_maintenance_holds_the_next() {
     scene.push("Maintain", &[("clusters/c1.yaml", Some(&maintained("c1")))]).await;
     scene.push_pay("v2", &component("v2")).await;
     scene.until("prod waits", |now| !held(now, "c2", "").is_empty()).await;
-    // A word does not help: test did not have its turn.
+    // An approval does not help: test was not updated.
     scene.push("A word", &[(WORD, Some(&approval("pay", &scene.digest(), "prod")))]).await;
     a_while().await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
@@ -154,7 +154,7 @@ async fn a_wave_in_maintenance_holds_the_next() {
     scene.ends_at_head();
 }
 
-// Row 28, with a later wave begun.
+// Row 28, after a later wave has started.
 #[tokio::test(start_paused = true)]
 async fn maintenance_of_a_passed_wave_holds_nothing() {
     let rings = TEST_PROD.replace("[c2, c3]}", "[c2, c3]}, maxConcurrency: 1");

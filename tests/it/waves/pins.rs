@@ -1,4 +1,4 @@
-//! Pins of rings: what the ring before has not finished is held.
+//! Pins of rings: a version that the ring before has not finished is held.
 
 use super::scene::{PAY, RINGS, Scene, TEST_PROD, a_while, component, held, rings_of, rollout};
 
@@ -25,7 +25,7 @@ async fn a_pin_of_an_untested_version_needs_approval() {
     scene.ends_at_head();
 }
 
-// What test runs needs no word, whatever it does otherwise.
+// A version that test runs needs no approval, whatever its health.
 #[tokio::test(start_paused = true)]
 async fn a_pin_of_a_tested_version_starts_immediately() {
     let files = [
@@ -46,7 +46,7 @@ async fn a_pin_of_a_tested_version_starts_immediately() {
     scene.ends_at_head();
 }
 
-// A ring before that is unwell with that version has not finished it.
+// If the ring before is unhealthy with that version, it has not finished it.
 #[tokio::test(start_paused = true)]
 async fn pin_waits_while_test_is_unwell() {
     let scene = pinned().await;
@@ -57,7 +57,7 @@ async fn pin_waits_while_test_is_unwell() {
     a_while().await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     scene.break_image("c1", "");
-    // Test got v2 by the commit before, which prod has not seen: its gate holds.
+    // Test got v2 by the commit before, which prod does not have: its gate holds.
     scene.confirm("prod").await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);

@@ -1,4 +1,4 @@
-//! Numbers of pods: they rise at once and fall at the end.
+//! Replicas rise at once and fall at the end.
 
 use super::scene::{PAY, Scene, Sets, a_while, component_with, fleet_r, fleet_s, groups_of, pod_set};
 use crate::support::live;
@@ -97,7 +97,7 @@ async fn a_held_unit_keeps_its_replicas_beside_autoscalers() {
         );
     }
     assert_eq!(live::names(scene.cluster("c1"), "HorizontalPodAutoscaler").await, ["pay"]);
-    // Somebody scales the held one: it is put back, as without rollouts.
+    // Somebody scales the held unit: it is repaired, as without rollouts.
     live::scale_as(scene.cluster("c2"), "kubectl", "pay", 1).await;
     a_while().await;
     assert_eq!(scene.replicas("c2", "pay").await, 3);

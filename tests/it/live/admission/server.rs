@@ -156,6 +156,7 @@ impl Server {
     }
 }
 
+/// Parses `… ValidatingAdmissionPolicy 'a' with binding 'a' denied request: MESSAGE`.
 fn told(message: &str) -> Option<Said> {
     let (_, rest) = message.split_once("ValidatingAdmissionPolicy '")?;
     let (_, said) = rest.split_once(" denied request: ")?;
