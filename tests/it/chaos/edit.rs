@@ -15,13 +15,11 @@ use super::wanted::Wanted;
 pub enum What {
     /// `kubectl edit` of a rendered field.
     Field,
-    /// A rendered field is removed.
     Remove,
     SetAndBack,
     /// Another manager applies with `force`.
     Force,
     Delete,
-    /// Our label is removed.
     Label,
     /// Our hash annotation is removed.
     Hash,

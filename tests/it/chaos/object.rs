@@ -137,7 +137,6 @@ impl Name {
         format!("{} {namespace}{}", self.kind.word(), self.name)
     }
 
-    /// Parses [`Self::words`].
     pub fn of_words(words: &str) -> Option<Self> {
         let name = words.rsplit([' ', '/']).next()?;
         Kind::ALL.into_iter().map(|kind| Self::new(kind, name)).find(|it| it.words() == words)

@@ -75,7 +75,6 @@ impl Verb {
     }
 }
 
-/// One request.
 #[derive(Debug)]
 struct Try {
     at: Instant,

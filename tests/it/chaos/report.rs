@@ -20,7 +20,6 @@ pub struct Report {
     pub struck: BTreeMap<String, u64>,
     /// The longest convergence, in the time of a cluster.
     pub slowest: Duration,
-    /// The most failed writes of one object in one minute.
     pub most_failed: usize,
     /// Seeds with their violations.
     pub violations: Vec<(u64, Vec<String>)>,

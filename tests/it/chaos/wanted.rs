@@ -23,9 +23,7 @@ pub enum Prune {
 /// A mistake in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// An unknown field in the manifest.
     Field,
-    /// Invalid YAML.
     Syntax,
 }
 
@@ -66,7 +64,6 @@ pub struct App {
 pub struct Wanted {
     pub clusters: BTreeMap<String, Standing>,
     pub apps: BTreeMap<String, App>,
-    /// `mode: observe`.
     pub observes: bool,
     /// The repository has a file of no known kind.
     pub stray: bool,

@@ -50,7 +50,6 @@ pub struct State {
     pub troubled: BTreeMap<String, Instant>,
     /// Clusters with a stale list, until they are reconnected.
     pub stale: BTreeSet<String>,
-    /// Clusters that ever had a stale list.
     pub misled: BTreeSet<String>,
     /// Clusters at which a write arrived after the end of its process.
     pub late: BTreeSet<String>,
@@ -60,7 +59,6 @@ pub struct State {
     /// Requests that are neither probes nor watches, since the last reset.
     pub requests: Vec<String>,
     pub total: u64,
-    /// Refused connections.
     pub refused: u64,
 }
 

@@ -100,7 +100,6 @@ impl Scene {
     }
 }
 
-/// Seconds of the day.
 fn seconds(time: &str) -> i64 {
     let parts =
         time.get(11..19).expect("a time").split(':').map(|part| part.parse::<i64>().expect("a number"));

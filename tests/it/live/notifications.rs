@@ -38,7 +38,6 @@ spec:
     )
 }
 
-/// The visible lines of a message.
 fn lines(message: &Received) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut lines = Vec::new();

@@ -175,7 +175,6 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 /// A manifest with the name of its app and object.
 struct Trial {
     name: String,
-    /// The pointer of the null.
     what: String,
     text: String,
 }

@@ -43,7 +43,6 @@ spec:
 /// Slow enough that a rollout in progress is seen.
 const POD_START: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(5));
 
-/// The Component `web` at a version.
 pub fn web(version: &str) -> String {
     manifests::component("web", &format!("registry.example.com/web:{version}"))
 }

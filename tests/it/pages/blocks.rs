@@ -16,7 +16,6 @@ pub enum Kind {
     Transcript,
     /// Any other language, or none.
     Other(String),
-    /// A comment `not run` without a block.
     LostComment,
     Unfinished,
 }

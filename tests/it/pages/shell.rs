@@ -43,7 +43,6 @@ grep -E "(^| )cargo $*( |\$)" "$CI" || fail "cargo $* is no step of .ci/run"
 
 const GIT_CONFIG: &str = "[user]\n\tname = Ann\n\temail = ann@example.com\n";
 
-/// Runs the blocks of a page.
 pub fn run(path: &str, text: &str, blocks: &[Block]) {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);

@@ -37,7 +37,6 @@ pub const PIN: &str = "apps/pay/pins/prod.yaml";
 pub const CONTEXTS: [&str; 3] = ["tutti/validate", "tutti/plan", "tutti/gate"];
 const SECRET: &str = "GMEuUHQfmrMRsseWxi9YlIeBtn9lm6im";
 
-/// The Component `pay` at a version.
 pub fn pay(version: &str) -> String {
     manifests::component("pay", &format!("registry.example.com/pay:{version}"))
 }
@@ -320,7 +319,6 @@ impl Scene {
         open.pop()
     }
 
-    /// The image version on a cluster.
     pub async fn version(&self, cluster: &str) -> String {
         let found = live::get(self.fleet.cluster(cluster), "Deployment", "default", "pay").await;
         let image =

@@ -40,7 +40,6 @@ pub fn grants() -> RepositoryGrants {
 
 pub struct Fleet {
     pub repository: TestRepository,
-    /// The first commit.
     pub begin: Revision,
     pub clusters: BTreeMap<String, Sandbox>,
     pub charts: Arc<chart::ChartService>,
@@ -53,7 +52,6 @@ impl Fleet {
         Self::with(clusters, files, |name| SandboxOptions::instant(name))
     }
 
-    /// With sandbox options for each cluster.
     pub fn with(clusters: &[&str], files: &[(&str, &str)], options: fn(&str) -> SandboxOptions) -> Self {
         let repository = TestRepository::empty();
         let manifests: Vec<(String, String)> = clusters

@@ -34,7 +34,6 @@ struct Told {
     posts: Vec<Posted>,
     /// Answers 503 to everything.
     is_down: bool,
-    /// Requests refused meanwhile.
     refused: usize,
     /// Requests without this token get 401.
     token: Option<String>,

@@ -83,7 +83,6 @@ pub async fn delete(sandbox: &Sandbox, kind: &str, name: &str) {
     deleted.expect("it is there");
 }
 
-/// The names of all objects of a kind.
 pub async fn names(sandbox: &Sandbox, kind: &str) -> Vec<String> {
     let list = api(sandbox, kind, None).list(&ListParams::default()).await.expect("list");
     list.items.into_iter().filter_map(|object| object.metadata.name).collect()

@@ -2,7 +2,8 @@
 //!
 //! [`repository`] is a config repository; [`fleet`] has embedded clusters and starts the controller;
 //! [`wires`] are the connections of one process, which end with it. Peers: [`forge`] (commit statuses), [`chat`]
-//! (chats), [`ci`] (Drone and Woodpecker), [`kruise`] (OpenKruise), [`guarded`] (client certificates), [`strangers`] and [`senders`] (webhooks), [`http1`] (servers with unusual answers).
+//! (chats), [`ci`] (Drone and Woodpecker), [`kruise`] (OpenKruise), [`guarded`] (client certificates), [`strangers`] and [`senders`]
+//! (webhooks), [`http1`] (servers with unusual answers).
 //! [`manifests`] and [`package`] make manifests and charts; [`folders`] reads and writes files; [`live`] reads
 //! clusters directly; [`oracle`] checks rollouts; [`log`] captures logs; [`program`] and [`lasting`] run the real binary.
 //! [`monitoring`] reads the alert rules and the dashboard, [`image_root`] runs the content of an image.

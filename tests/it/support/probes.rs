@@ -24,7 +24,6 @@ pub enum Says {
     Redirects,
     /// An endless answer.
     Floods,
-    /// No answer.
     Hangs,
 }
 

@@ -17,9 +17,7 @@ use tutti::cluster::ClusterLink;
 
 /// Observes every request of a process.
 pub trait Witness: Send + Sync {
-    /// The request is sent now.
     fn sent(&self, cluster: &str, request: &Request<Bytes>);
-    /// The request was answered, or the connection broke.
     fn answered(&self, cluster: &str, request: &Request<Bytes>, answer: Result<StatusCode, String>);
     /// The request arrived after its process had died.
     fn came_late(&self, cluster: &str, request: &Request<Bytes>);

@@ -42,7 +42,6 @@ pub struct Scene {
     running: Option<Running>,
 }
 
-/// The Component of R at a version.
 pub fn component(version: &str) -> String {
     manifests::component("pay", &format!("registry.example.com/pay:{version}"))
 }

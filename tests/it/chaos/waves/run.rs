@@ -34,7 +34,6 @@ struct Run<'a> {
     process: Option<(Running, Wires)>,
     said: Said,
     files: BTreeMap<String, String>,
-    /// The newest version so far.
     newest: u64,
     versions: Vec<u64>,
     /// Digests with waves that a person was asked to confirm.
@@ -321,7 +320,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Somebody changes a workload.
     fn touch(&mut self, step: Step, number: u64) {
         let Some(cluster) = pick(&self.schedule.plan.clusters(), number).cloned() else { return };
         let sandbox = self.fleet.cluster(&cluster);

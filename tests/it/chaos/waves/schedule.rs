@@ -7,7 +7,6 @@ use crate::chaos::draw::Draw;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A new version.
     Version,
     /// An earlier version, as after a revert.
     Back(u64),
@@ -15,7 +14,6 @@ pub enum Step {
     Green,
     Replicas(u64),
     Port,
-    /// A change that renders nothing.
     Note,
     Pause,
     Resume,
@@ -36,7 +34,6 @@ pub enum Step {
     Kill(usize),
     /// The process dies, and its disk is lost.
     Wipe,
-    /// Somebody deletes a workload.
     Delete(u64),
     /// Somebody changes an image.
     Edit(u64),

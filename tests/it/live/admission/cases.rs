@@ -107,7 +107,6 @@ pub fn named(mut object: Value, policy: &str, name: &str) -> Value {
     object
 }
 
-/// Applies a merge patch.
 fn merge(object: &mut Value, patch: &Value) {
     match (object.as_object_mut(), patch) {
         (Some(object), Value::Object(patch)) => {

@@ -17,7 +17,6 @@ type Labels = BTreeMap<String, String>;
 pub struct Server {
     client: kube::Client,
     labels: BTreeMap<String, Labels>,
-    /// The names of existing objects.
     there: Mutex<Vec<String>>,
 }
 

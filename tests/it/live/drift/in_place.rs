@@ -53,7 +53,6 @@ const WITHOUT_ROW: [(&str, &str); 5] = [
 ];
 
 struct Row {
-    /// The name of the schema or the choice.
     of: String,
     is_list: bool,
     /// The oldest minor version that accepts it.

@@ -145,7 +145,6 @@ impl Account {
     }
 }
 
-/// All missing rights on one cluster.
 fn missing(findings: &Value) -> Vec<String> {
     let findings = findings.as_array().into_iter().flatten();
     let missing = findings.filter_map(|finding| finding["missing"].as_array()).flatten();

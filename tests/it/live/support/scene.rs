@@ -241,7 +241,6 @@ spec:
         Tutti::start(build, &arguments, &self.variables(), self.folder.path().join(format!("{name}.log")))
     }
 
-    /// Runs a command to its end.
     pub async fn run(&self, arguments: &[String]) -> Ended {
         tutti::run(arguments, &self.variables(), self.folder.path()).await
     }

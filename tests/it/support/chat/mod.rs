@@ -54,7 +54,6 @@ pub enum Fault {
     TakesAndCuts,
     /// Accepts the message, and never answers.
     TakesAndHangs,
-    /// Sends an endless answer.
     Floods,
     /// Redirects to another address.
     Redirects,
@@ -72,7 +71,6 @@ struct Told {
     fault: Fault,
     /// The number of all requests.
     asked: usize,
-    /// The times of requests, by service.
     times: Vec<(&'static str, Instant)>,
     /// Deleted messages of Slack.
     deleted: Vec<String>,

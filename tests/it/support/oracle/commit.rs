@@ -17,7 +17,6 @@ pub struct Commit {
     pub number: usize,
     pub apps: BTreeMap<String, AppAt>,
     pub approvals: BTreeSet<Word>,
-    /// Clusters in maintenance.
     pub maintained: BTreeSet<String>,
 }
 

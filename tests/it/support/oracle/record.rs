@@ -89,7 +89,6 @@ impl Oracle {
         waves.iter().flat_map(|waves| behind(&story, waves, &now)).collect()
     }
 
-    /// All violations.
     pub fn violations(&self, waves: &[Waves]) -> Vec<String> {
         let story = self.story();
         waves.iter().flat_map(|waves| judge(&story, waves)).collect()

@@ -101,7 +101,6 @@ impl Simulator {
             .expect("a client")
     }
 
-    /// Adds a user, or changes its right.
     pub fn add_user(&self, login: &str, right: Right) {
         self.state.lock().add_user(login, right);
     }

@@ -25,9 +25,7 @@ pub struct Quirks {
     pub empty_combined: bool,
     /// Statuses go to hooks subscribed to pushes, and their event has no name, as in 1.23.
     pub statuses_loop_back: bool,
-    /// The most commits that a push payload lists.
     pub most_commits: usize,
-    /// The largest page of a list.
     pub largest_page: usize,
     /// Lists lack `X-Total-Count`.
     pub hides_totals: bool,
@@ -66,7 +64,6 @@ pub struct State {
     pub hooks: Vec<Hook>,
     pub protections: Vec<Protection>,
     pub requests: Vec<String>,
-    /// The total time of answers.
     pub spent: Duration,
     pub deliveries: Vec<Delivered>,
     pub sender: UnboundedSender<Parcel>,
