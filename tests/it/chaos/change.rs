@@ -1,5 +1,5 @@
-//! What a commit does to the repository. A change names its subject by a number that was drawn beforehand; where there is no
-//! such subject it does nothing, so that a schedule can be made shorter and still makes sense.
+//! The changes that a commit makes to the generated repository. A change selects its subject by a number from the schedule.
+//! Without such a subject it does nothing, so a shortened schedule stays valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::draw::{Draw, pick};
 use super::object::{Kind, Name};
 use super::wanted::{App, Drift, Mistake, Prune, Sort, Standing, Wanted};
 
-/// Objects are named out of this many, so that apps get into each other's way and take over from each other.
+/// Apps share this many object names, so that they conflict and take over objects from each other.
 const NAMES: u64 = 6;
 const APPS: u64 = 10;
 
@@ -39,7 +39,7 @@ pub enum What {
     Withdraw,
 }
 
-/// With how often each is drawn.
+/// Each kind of change with its weight.
 pub const WEIGHTS: [(u64, What); 24] = [
     (20, What::Value),
     (10, What::AddObject),
@@ -79,7 +79,7 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// A repository to begin with.
+/// The initial repository.
 pub fn begin(draw: &mut Draw) -> Wanted {
     let clusters = (1..=draw.within(1..5)).map(|number| (format!("c{number}"), Standing::Ready)).collect();
     let mut wanted = Wanted { clusters, ..Wanted::default() };
@@ -94,7 +94,7 @@ fn app(wanted: &Wanted, number: u64, draw: &mut Draw) -> App {
     let sort = if draw.chance(30) {
         Sort::Component { version: 1, replicas: draw.within(1..3) }
     } else {
-        // One of its own, so that it never renders to nothing.
+        // An object that is never removed, so that the app never renders to nothing.
         let mut objects = BTreeMap::from([(Name::new(Kind::ConfigMap, &format!("app{number}")), 0)]);
         for _ in 0..draw.within(0..4) {
             let name = free(wanted, draw.next());
@@ -120,7 +120,7 @@ fn some_clusters(wanted: &Wanted, draw: &mut Draw) -> BTreeSet<String> {
     some
 }
 
-/// A name that no app has; where all are taken, one that may be somebody's and never is: of its own number.
+/// A name that no app uses. If none is found, a name of the number's own.
 fn free(wanted: &Wanted, number: u64) -> Name {
     let mut draw = Draw::new(number);
     for _ in 0..20 {
@@ -147,7 +147,7 @@ fn free(wanted: &Wanted, number: u64) -> Name {
 }
 
 impl Change {
-    /// What it did, in words; `None` when there was nothing to do.
+    /// A description of the change; `None` if there was nothing to change.
     pub fn apply(self, wanted: &mut Wanted) -> Option<String> {
         let Self { what, number } = self;
         let mut draw = Draw::new(number);
@@ -300,20 +300,20 @@ impl Change {
     }
 }
 
-/// Not the one that keeps the app from rendering to nothing.
+/// Leaves out the object that keeps the app from rendering to nothing.
 fn movable(objects: &BTreeMap<Name, u64>, id: &str, number: u64) -> Option<Name> {
     let names: Vec<&Name> = objects.keys().filter(|name| name.name != id).collect();
     pick(&names, number).map(|name| (*name).clone())
 }
 
-/// What the last commit of a schedule says: everything as it may converge.
+/// Makes the changes of the last commit: afterwards everything can converge.
 pub fn settle(wanted: &mut Wanted) {
     let mends =
         [What::Mend, What::Resume, What::EndMaintenance, What::TakeBack, What::Enforce, What::MendImage];
     for what in mends {
         Change { what, number: 0 }.apply(wanted);
     }
-    // Of those that claim the same the first keeps it.
+    // If several apps claim an object, the first keeps it.
     let mut seen = BTreeSet::new();
     for app in wanted.apps.values_mut() {
         (app.drift, app.prune) = (Drift::Repair, Prune::WhenHealthy);
@@ -321,14 +321,14 @@ pub fn settle(wanted: &mut Wanted) {
             objects.retain(|name, _| seen.insert(name.clone()));
         }
     }
-    // Who brings a container may itself have contents of another, where it comes to now.
+    // A new container may itself need a container.
     for kind in [Kind::Widget, Kind::Inside, Kind::Widget] {
         contain(wanted, kind);
     }
     wanted.words += 1;
 }
 
-/// Wherever there is an object of the kind, somebody brings that without which there is none.
+/// Adds the missing Namespace or definition for objects of a kind.
 fn contain(wanted: &mut Wanted, kind: Kind) {
     let Some(container) = kind.container() else { return };
     let has = |app: &App, is_it: &dyn Fn(&Name) -> bool| matches!(&app.sort, Sort::Objects(objects) if objects.keys().any(is_it));

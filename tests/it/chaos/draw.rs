@@ -1,4 +1,4 @@
-//! Random numbers of a schedule: one seed gives one sequence.
+//! Seeded random numbers: one seed gives one sequence.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,7 +9,7 @@ pub struct Draw(u64);
 
 impl Draw {
     pub fn new(seed: u64) -> Self {
-        // Neighbouring seeds are no neighbours in the sequence.
+        // Spreads seeds that follow each other.
         let mut draw = Self(seed.wrapping_mul(0xD134_2543_DE82_EF95) ^ 0x7F4A_7C15);
         draw.next();
         draw
@@ -35,7 +35,7 @@ impl Draw {
         choices[self.within(0..choices.len() as u64) as usize].clone()
     }
 
-    /// Of choices with weights.
+    /// Chooses by weight.
     pub fn weighed<T: Clone>(&mut self, choices: &[(u64, T)]) -> T {
         let mut left = self.within(0..choices.iter().map(|(weight, _)| weight).sum());
         for (weight, choice) in choices {
@@ -52,7 +52,7 @@ impl Draw {
     }
 }
 
-/// One of these, by a number that was drawn before they were known.
+/// Selects by a number from the schedule, which was drawn before the choices were known.
 pub fn pick<T>(choices: &[T], number: u64) -> Option<&T> {
     choices.get(number.checked_rem(choices.len() as u64)? as usize)
 }

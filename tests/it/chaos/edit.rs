@@ -1,4 +1,4 @@
-//! What people and other tools do to a cluster while tutti is at work.
+//! Changes that people and other tools make to a cluster during a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +13,25 @@ use super::wanted::Wanted;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
-    /// `kubectl edit` of a field that Git says.
+    /// `kubectl edit` of a rendered field.
     Field,
-    /// A field that Git says goes.
     Remove,
     SetAndBack,
-    /// Another manager applies by force.
+    /// Another manager applies with `force`.
     Force,
     Delete,
-    /// Our label is taken off.
     Label,
-    /// Our hash is taken off.
+    /// Our hash annotation is removed.
     Hash,
     Scale,
     Autoscale,
-    /// Nobody has any field any more: `managedFields` are cleared.
+    /// `managedFields` is cleared.
     Managers,
-    /// A field that Git does not say.
+    /// A field that Git does not render is added.
     Foreign,
-    /// Somebody makes an object of a name that an app may have.
+    /// Somebody creates an object with a name that an app may use.
     Stranger,
-    /// It goes again.
+    /// That object is deleted.
     StrangerGoes,
 }
 
@@ -66,25 +64,25 @@ impl std::fmt::Display for Edit {
     }
 }
 
-/// An object on a cluster, by its path.
+/// Cluster and path of an object.
 pub type Place = (String, String);
 
-/// What was done to clusters from outside, and what of it must last.
+/// The changes made from outside, and what must be preserved.
 #[derive(Debug, Default)]
 pub struct Traces {
-    /// When each place was edited.
+    /// When each object was edited.
     pub edits: BTreeMap<Place, Vec<Instant>>,
-    /// Fields of others by the uid of the object: pointer and value.
+    /// Fields of others by cluster and uid of the object: pointer and value.
     pub foreign: BTreeMap<(String, String), (String, Value)>,
-    /// Replicas of these uids are an autoscaler's.
+    /// Uids of objects whose replicas an autoscaler sets.
     pub autoscaled: BTreeSet<String>,
-    /// What was dropped from Git may stay: nobody knows any more who set it.
+    /// Uids of objects whose fields have no known manager: fields dropped from Git may stay.
     pub loosened: BTreeSet<String>,
-    /// What lost the marks by which a field is known to have been ours: label, hash, or managers.
+    /// Objects that lost what marks our fields: label, hash or managers.
     pub unmarked: BTreeSet<Place>,
-    /// What a person deleted because it was in conflict.
+    /// Objects that a person deleted because of a conflict.
     pub resolved: BTreeSet<Place>,
-    /// Objects of somebody else, as they are.
+    /// Objects of others, as they must stay.
     pub strangers: BTreeMap<Place, Value>,
 }
 
@@ -95,7 +93,7 @@ impl Traces {
 }
 
 impl Edit {
-    /// Does it, and says what was done.
+    /// Makes the edit and returns its description.
     pub fn apply(self, wanted: &Wanted, sandbox: &Sandbox, traces: &mut Traces) -> Option<String> {
         let cluster = sandbox.name();
         let mut draw = Draw::new(self.number);
@@ -119,7 +117,7 @@ impl Edit {
         }
         let live = hands::get(sandbox, &path)?;
         let uid = live["metadata"]["uid"].as_str()?.to_owned();
-        // Without both nobody can tell whose it is.
+        // Without both, the owner of the object is unknown.
         let is_labelled = live["metadata"]["labels"]["tutti.dev/managed-by"] == "main";
         let has_entry = live["metadata"]["managedFields"].to_string().contains("tutti-main");
         if (self.what == What::Managers && !is_labelled) || (self.what == What::Label && !has_entry) {
@@ -143,10 +141,10 @@ impl Edit {
                     let field = ("/metadata/labels/team".to_owned(), json!("helm"));
                     traces.foreign.insert((uid.clone(), "team".to_owned()), field);
                     if name.kind == Kind::Deployment && !has_entry {
-                        // Whoever applies where nobody has a field gives all to nobody: its number may be an autoscaler's, and is left.
+                        // An apply to an object without managers may change the replicas of an autoscaler, so these are left.
                         traces.autoscaled.insert(uid.clone());
                     }
-                    // What it has beside us stays.
+                    // Fields beside ours stay.
                     traces.loosened.insert(uid);
                 }
                 done
@@ -196,7 +194,7 @@ impl Edit {
             traces.unmarked.insert(place.clone());
         }
         if self.what == What::Delete {
-            // What is in it, or of it, goes with it.
+            // The contents are deleted too.
             let inside =
                 wanted.on(cluster).map(|it| it.2).filter(|it| it.kind.container().as_ref() == Some(&name));
             for name in inside {
@@ -207,11 +205,11 @@ impl Edit {
         Some(format!("{:?} of {name} on {cluster}", self.what))
     }
 
-    /// An object that this can be done to.
+    /// Chooses an object that the edit can be made to.
     fn subject(self, wanted: &Wanted, cluster: &str) -> Option<Name> {
         let fits = |name: &Name| match self.what {
             What::Scale | What::Autoscale => name.kind == Kind::Deployment,
-            // What Git drops stays then, and two ports of one name are refused.
+            // Fields that Git drops would stay, and two ports of one name are refused.
             What::Managers => name.kind != Kind::Service,
             What::Field | What::Remove | What::SetAndBack => value_of(name).is_some(),
             _ => true,
@@ -221,7 +219,7 @@ impl Edit {
     }
 }
 
-/// A text in it that Git says.
+/// The pointer of a rendered text field.
 fn value_of(name: &Name) -> Option<&'static str> {
     match name.kind {
         Kind::ConfigMap | Kind::Secret | Kind::Inside => Some("/data/value"),
@@ -245,12 +243,12 @@ fn field(name: &Name, value: &Value) -> Value {
     }
 }
 
-/// With a value in it that is another than any app's, so that nobody could take it over without force.
+/// Creates an object whose value no app renders, so that only a forced apply could take it over.
 fn stranger(wanted: &Wanted, sandbox: &Sandbox, traces: &mut Traces, draw: &mut Draw) -> Option<String> {
     let cluster = sandbox.name();
     let kind = draw.of(&[Kind::ConfigMap, Kind::Service]);
     let name = Name::new(kind, &format!("o{}", draw.within(0..6)));
-    // Where an app has it now it is there in a moment: who comes first is a race that no rule decides.
+    // If an app renders this name, both writers race, which no rule decides.
     if wanted.owners(cluster, &name).next().is_some() && draw.chance(90) {
         return None;
     }

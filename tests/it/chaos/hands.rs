@@ -1,4 +1,4 @@
-//! Hands on a cluster behind everybody's back: each request is answered at once, whatever trouble there is.
+//! Direct requests to an embedded cluster, which no fault delays or fails.
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -10,7 +10,7 @@ use tower::Service as _;
 
 use super::object::Name;
 
-/// The status code and the answer.
+/// Returns status code and body.
 fn ask(sandbox: &Sandbox, method: Method, path: &str, content: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
     let request = Request::builder()
@@ -33,14 +33,14 @@ pub fn get(sandbox: &Sandbox, path: &str) -> Option<Value> {
     (status == 200).then_some(object)
 }
 
-/// All objects in a folder that a selector of labels names.
+/// All objects of a collection that match a label selector.
 pub fn list(sandbox: &Sandbox, folder: &str, selector: &str) -> Vec<Value> {
     let path = format!("{folder}?labelSelector={selector}");
     let (_, list) = ask(sandbox, Method::GET, &path, "application/json", &Value::Null);
     list["items"].as_array().cloned().unwrap_or_default()
 }
 
-/// Whether it was done, as all that follow.
+/// Returns whether the request succeeded, like the functions below.
 pub fn create(sandbox: &Sandbox, manager: &str, folder: &str, object: &Value) -> bool {
     let path = format!("{folder}?fieldManager={manager}");
     ask(sandbox, Method::POST, &path, "application/json", object).0 == 201

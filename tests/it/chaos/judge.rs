@@ -1,4 +1,4 @@
-//! Whether one write is what Git says at one commit.
+//! Checks one write against the repository at one commit.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     object["metadata"]["annotations"][name].as_str().unwrap_or_default()
 }
 
-/// What is applied or created is all that an author wrote of it.
+/// An applied or created object must equal what the author wrote.
 pub fn may_apply(wanted: &Wanted, cluster: &str, name: &Name, body: &Value) -> Result<(), String> {
     held(wanted, cluster)?;
     let id = annotation(body, "tutti.dev/app").trim_start_matches("default/");
@@ -48,7 +48,7 @@ pub fn may_apply(wanted: &Wanted, cluster: &str, name: &Name, body: &Value) -> R
     }
 }
 
-/// Whether what is sent is what an author wrote. Numbers of replicas that an autoscaler sets are left out.
+/// Compares the sent object with the author's. Replicas that an autoscaler sets are left out.
 fn says(wanted: &Value, sent: &Value) -> Result<(), String> {
     let mut wanted = wanted.clone();
     if sent["spec"]["replicas"].is_null()
@@ -78,7 +78,7 @@ pub fn may_delete(
         return Err("it does not say which object it means".to_owned());
     }
     let is_it = |live: &&Value| ["uid", "resourceVersion"].iter().all(|it| live["metadata"][it] == meant[it]);
-    // What is another object by now the server refuses to delete.
+    // The server refuses to delete an object that was replaced meanwhile.
     let Some(live) = live.filter(is_it) else { return Ok(()) };
     if live["metadata"]["labels"]["tutti.dev/managed-by"] != "main"
         || annotation(live, "tutti.dev/origin") != name.origin()
@@ -99,8 +99,8 @@ pub fn may_delete(
     }
 }
 
-/// What would go along with it: with a namespace or definition goes nothing that is ours still, whoever approved it, and nothing
-/// that anybody wants.
+/// A Namespace or definition must not be deleted, even if approved, while it contains an object of ours or one that an app
+/// renders.
 pub fn may_take_along(wanted: &Wanted, cluster: &str, name: &Name, inside: &[String]) -> Result<(), String> {
     let is_inside = |other: &Name| other.kind.container().as_ref() == Some(name);
     if let Some((id, _, other, _)) = wanted.on(cluster).find(|(_, _, other, _)| is_inside(other)) {

@@ -1,4 +1,4 @@
-//! Many schedules side by side, each on a runtime of its own.
+//! Runs many schedules in parallel, each on a runtime of its own.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,30 +11,30 @@ use super::report::Report;
 use super::run::{self, Outcome};
 use super::schedule::Schedule;
 
-/// A schedule takes about a second, ten on a machine that is busy.
+/// A schedule takes about one second, on a busy machine ten.
 const ENDLESS: Duration = Duration::from_secs(300);
 
-/// One schedule. One that never ends ends the whole process: what it has come to nobody could tell.
+/// Runs one schedule. If it never ends, the process ends, as there is no result.
 fn carry_out(schedule: &Schedule) -> Outcome {
     try_out(schedule, ENDLESS).unwrap_or_else(|| {
         let (seed, seconds) = (schedule.seed, ENDLESS.as_secs());
-        // Not through `eprintln!`, which a test keeps to itself until its end.
+        // A test captures `eprintln!` until its end.
         let _ = writeln!(std::io::stderr(), "seed {seed}: it does not end, {seconds} s is enough");
         std::process::exit(1)
     })
 }
 
-/// One schedule. What panics is a violation too. `None` of one that never ends, whose clock stands still or whose end is never
-/// reached.
+/// Runs one schedule; a panic is a violation. `None` if the run does not end in time, because its clock stops or its end is
+/// never reached.
 pub fn try_out(schedule: &Schedule, most: Duration) -> Option<Outcome> {
     let schedule = schedule.clone();
     within(most, move || whole(&schedule))
 }
 
-/// No clock of its own could tell that work does not end: it has a thread to itself, which is left behind then.
+/// The work needs its own thread: a paused clock cannot end a run that hangs. The thread is abandoned on a timeout.
 fn within<T: Send + 'static>(most: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (done, ended) = mpsc::channel();
-    // Nobody listens any more to one that was left behind.
+    // The receiver of an abandoned run is gone.
     thread::spawn(move || _ = done.send(work()));
     match ended.recv_timeout(most) {
         Ok(outcome) => Some(outcome),
@@ -61,7 +61,7 @@ fn whole(schedule: &Schedule) -> Outcome {
     outcome
 }
 
-/// So many schedules from a first seed on, on so many threads. `told` hears of each that is over.
+/// Runs `number` schedules from the seed `first` on. `told` is called for each finished one.
 pub fn many(first: u64, number: u64, threads: usize, told: &(impl Fn(u64, &Outcome) + Sync)) -> Report {
     let next = AtomicU64::new(0);
     let work = || {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_never_ends_is_left_behind() {
+    fn a_run_without_end_is_abandoned() {
         assert_eq!(within(ENDLESS, || 7), Some(7));
         let never = || loop {
             thread::park();

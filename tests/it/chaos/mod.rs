@@ -1,8 +1,8 @@
-//! Chaos: seeded schedules of commits, edits of others, trouble of clusters and ends of tutti's process, under a paused clock.
+//! Chaos tests: seeded schedules of commits, edits by others, cluster faults and process ends, under a paused clock.
 //!
-//! A schedule is drawn whole from its seed ([`schedule`]) and carried out ([`run`]) on embedded clusters and a Git repository.
-//! The generator keeps its own copy of what the repository says ([`wanted`]), which is the truth; a [`witness`] on the wire holds
-//! every write to it ([`judge`]), [`truth`] and [`quiet`] the clusters and what tutti says of them, [`budget`] the number of writes, [`pace`] how soon they are tried again.
+//! [`schedule`] draws everything from a seed, and [`run`] executes it on embedded clusters and a Git repository.
+//! The generator keeps the desired state itself ([`wanted`]). [`witness`] checks each write with [`judge`]; [`truth`] and
+//! [`quiet`] check clusters and reported phases; [`budget`] limits the number of writes, [`pace`] the retries.
 
 mod budget;
 mod change;

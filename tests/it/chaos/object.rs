@@ -1,4 +1,4 @@
-//! The objects that schedules are about, as their authors write them: the truth that clusters are held to.
+//! The objects of the schedules, as their authors write them. Clusters are compared with them.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ pub enum Kind {
     Service,
     Deployment,
     Claim,
-    /// Of widgets.
+    /// The definition of `Widget`.
     Definition,
     Widget,
-    /// With what is inside.
+    /// The namespace `team`.
     Namespace,
-    /// A ConfigMap in it.
+    /// A ConfigMap in the namespace `team`.
     Inside,
 }
 
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// The one name that there is of it.
+    /// The name, if the kind has only one object.
     pub fn only_name(self) -> Option<&'static str> {
         match self {
             Self::Definition => Some("widgets.example.org"),
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// Without which there is none of it, and with which all of it goes.
+    /// The object that this kind needs, and whose deletion deletes this kind.
     pub fn container(self) -> Option<Name> {
         let container = match self {
             Self::Widget => Self::Definition,
@@ -98,18 +98,18 @@ impl Kind {
         container.only_name().map(|name| Name::new(container, name))
     }
 
-    /// What is in it, or of it.
+    /// The kind that this kind contains.
     pub fn contents(self) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.container().is_some_and(|container| container.kind == self))
     }
 
-    /// With it goes what nobody can bring back.
+    /// Whether a delete removes objects that cannot be restored.
     pub fn takes_others_along(self) -> bool {
         matches!(self, Self::Claim | Self::Definition | Self::Namespace)
     }
 }
 
-/// One object on whatever cluster.
+/// One object, on any cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     pub kind: Kind,
@@ -125,25 +125,24 @@ impl Name {
         format!("{}/{}", self.kind.folder(), self.name)
     }
 
-    /// As the annotation `tutti.dev/origin` says it.
+    /// The value of the annotation `tutti.dev/origin`.
     pub fn origin(&self) -> String {
         let group = self.kind.api().rsplit_once('/').map_or("", |(group, _)| group);
         format!("{group}/{}/{}/{}", self.kind.word(), self.kind.namespace().unwrap_or_default(), self.name)
     }
 
-    /// As tutti names it in a sentence.
+    /// The object as tutti names it in messages.
     pub fn words(&self) -> String {
         let namespace = self.kind.namespace().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         format!("{} {namespace}{}", self.kind.word(), self.name)
     }
 
-    /// Of those words.
     pub fn of_words(words: &str) -> Option<Self> {
         let name = words.rsplit([' ', '/']).next()?;
         Kind::ALL.into_iter().map(|kind| Self::new(kind, name)).find(|it| it.words() == words)
     }
 
-    /// Of a path without a query; `None` for what schedules do not write.
+    /// Parses a path without a query; `None` for objects outside of the schedules.
     pub fn parse(path: &str) -> Option<Self> {
         let (folder, name) = path.rsplit_once('/')?;
         Kind::ALL.into_iter().find(|kind| kind.folder() == folder).map(|kind| Self::new(kind, name))
@@ -160,7 +159,7 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// The object with its `version`-th content. Versions differ in values, and in which fields there are at all.
+/// The object in its version `version`. Versions differ in values and in which fields exist.
 pub fn body(name: &Name, version: u64, broken: bool) -> Value {
     let mut body = json!({
         "apiVersion": name.kind.api(), "kind": name.kind.word(),
@@ -212,7 +211,7 @@ pub fn body(name: &Name, version: u64, broken: bool) -> Value {
     body
 }
 
-/// The definition of a namespaced kind of the group whose insides nobody checks: its own name, and that of its objects.
+/// The definition of a namespaced kind without a schema: its name, and its kind.
 pub fn definition(name: &str, kind: &str) -> Value {
     let (plural, group) = name.split_once('.').expect("a plural and a group");
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -226,8 +225,8 @@ pub fn definition(name: &str, kind: &str) -> Value {
     })
 }
 
-/// Where `live` does not hold what is wanted: every leaf must be there, items of lists of containers, ports and
-/// variables by name.
+/// The first path at which `live` lacks a desired leaf. Containers, ports and variables are compared
+/// by name.
 pub fn missing(wanted: &Value, live: &Value, path: &str) -> Option<String> {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => wanted.iter().find_map(|(key, value)| {
@@ -253,8 +252,8 @@ pub fn missing(wanted: &Value, live: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// What `live` holds beside what is wanted, of that which only an author of the object adds: data, keys that come and go with
-/// versions, and items of lists that are told apart by name.
+/// The first path at which `live` has more than desired, among fields that only an author adds: data, keys of some
+/// versions, and items of lists with names.
 pub fn left_over(wanted: &Value, live: &Value, path: &str) -> Option<String> {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => {

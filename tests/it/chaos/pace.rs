@@ -1,12 +1,12 @@
-//! No hammering: how often a write that fails may be tried again within a minute.
+//! Limits how often a failing write may be retried within a minute.
 //!
-//! Tutti promises a pause after each failure: of an app on a cluster 1 s, 2 s, 4 s … 5 min, of one that was refused for good 30 s,
-//! 1 min … 5 min, of a delete 5 s, 10 s … 5 min. The pauses begin anew where something changed: the app itself by a commit, the
-//! cluster that comes or goes, the process, or the object, which was written after all. Who changes what was refused is followed
-//! at once, and ever more seldom.
+//! Tutti pauses after each failure: for an app on a cluster 1 s, 2 s, 4 s … 5 min; after a permanent refusal 30 s,
+//! 1 min … 5 min; for a delete 5 s, 10 s … 5 min. The pauses restart when the app changes by a commit, the cluster
+//! connects or disconnects, the process starts, or the object was written. A change of a refused object is answered
+//! at once, with growing pauses.
 //!
-//! The pauses are an app's: each failure in passing of any of its objects explains one more try of the others, and so does each
-//! edit of them, within its own minute.
+//! The pauses belong to an app: each transient failure of one of its objects explains one more retry of the others,
+//! and so does each edit of them, within its own minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,40 +18,40 @@ use super::edit::Place;
 use super::wanted::{App, Wanted};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Of a failure in passing, of a refusal for good, and of a delete.
+/// First pauses after a transient failure, a permanent refusal, and a failed delete.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 const DELETE_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// What tutti says of a cluster comes a moment after it went by it.
+/// The reported state of a cluster changes a moment after its effect.
 const MOMENT: Duration = Duration::from_millis(20);
-/// An object that changed under its delete is asked for again at once, so often.
+/// An object that changed during its delete is deleted again at once, this many times.
 const AT_ONCE: usize = 3;
 
-/// An object is read so often within a minute without a reason to: what is waited for is looked for after 1 s, 2 s, 4 s …
+/// Reads of one object within a minute without a reason: waiting reads after 1 s, 2 s, 4 s …
 const READS: usize = 6;
 
-/// When each place was changed by others.
+/// When others changed each object.
 pub type Edits = BTreeMap<Place, Vec<Instant>>;
 
-/// Of one cluster, or of all.
+/// The attempts on one cluster or on all.
 #[derive(Debug, Default)]
 pub struct Pace {
     tries: BTreeMap<Place, Vec<Try>>,
-    /// When the pauses of everything began anew, of a cluster, of an object, and of all deletes.
+    /// When pauses restarted: all, those of a cluster, of an object, and of all deletes.
     anew: Vec<Instant>,
     cluster_anew: BTreeMap<String, Vec<Instant>>,
     place_anew: BTreeMap<Place, Vec<Instant>>,
     deletes_anew: Vec<Instant>,
-    /// Whose each place ever was.
+    /// All apps that ever owned each object.
     owners: BTreeMap<Place, BTreeSet<String>>,
-    /// What tutti said last of each cluster.
+    /// The last reported state of each cluster.
     said: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Of one object: one that fails makes the attempt fail that it is part of.
+    /// A read of one object; its failure fails the whole attempt.
     Read,
     Write,
     Delete,
@@ -75,15 +75,14 @@ impl Verb {
     }
 }
 
-/// One request on the wire.
 #[derive(Debug)]
 struct Try {
     at: Instant,
     verb: Verb,
-    /// Of the object as it was then.
+    /// The resourceVersion of the object at that time.
     version: Option<String>,
     is_answered: bool,
-    /// `None` when nobody knows what came of it.
+    /// `None` while the result is unknown.
     status: Option<StatusCode>,
 }
 
@@ -93,8 +92,8 @@ impl Try {
         is_nothing || self.status.is_some_and(|status| status.is_success())
     }
 
-    /// As tutti tells it from a refusal for good. A conflict may be either: its status does not say. Who is not known may be in a
-    /// moment.
+    /// Whether tutti treats the failure as transient. A conflict counts as one, as its status does not tell, and so does 401, which
+    /// may pass.
     fn failed_in_passing(&self) -> bool {
         use StatusCode as S;
         self.status.is_none_or(|status| {
@@ -103,22 +102,22 @@ impl Try {
     }
 }
 
-/// What explains more tries of one object.
+/// Reasons for more attempts on one object.
 struct Near {
     passing: Vec<Instant>,
     edits: Vec<Instant>,
-    /// What was written of the app: where all of an attempt went well, the pauses begin anew for all of it.
+    /// Writes of the app: a successful attempt restarts the pauses of the whole app.
     written: Vec<Instant>,
 }
 
 impl Pace {
-    /// A process starts, and knows nothing of what failed.
+    /// A new process knows no earlier failure.
     pub fn begins(&mut self) {
         self.anew.push(Instant::now());
         self.said.clear();
     }
 
-    /// It has read another head.
+    /// The process has read another head.
     pub fn reads(&mut self, old: &Wanted, new: &Wanted) {
         let now = Instant::now();
         self.deletes_anew.push(now);
@@ -147,7 +146,7 @@ impl Pace {
         }
     }
 
-    /// What it says of a cluster.
+    /// The process reports a state of a cluster.
     pub fn says(&mut self, cluster: &str, state: &str) {
         if self.said.insert(cluster.to_owned(), state.to_owned()).is_none_or(|before| before != state) {
             self.cluster_anew.entry(cluster.to_owned()).or_default().push(Instant::now());
@@ -159,8 +158,8 @@ impl Pace {
         self.tries.entry(place.clone()).or_default().push(one);
     }
 
-    /// What came of the last one that was sent and not answered yet: `None` when the connection broke. `version` as the object is
-    /// now.
+    /// Records the result of the last unanswered attempt: `None` if the connection broke. `version` is the present one of
+    /// the object.
     pub fn answered(
         &mut self,
         place: &Place,
@@ -171,13 +170,13 @@ impl Pace {
         let mut tries = self.tries.get_mut(place).into_iter().flatten().rev();
         let Some(one) = tries.find(|it| it.verb == verb && !it.is_answered) else { return };
         (one.is_answered, one.status) = (true, status);
-        // An answer that was lost, of a write that was done.
+        // The answer to a successful write was lost.
         if verb != Verb::Read && (one.is_done() || one.version != version()) {
             self.place_anew.entry(place.clone()).or_default().push(Instant::now());
         }
     }
 
-    /// The most writes of one object that failed in one minute, and what was too much.
+    /// The most failed writes of one object in one minute, and the violations.
     pub fn check(&self, edits: &Edits) -> (usize, Vec<String>) {
         let (mut most, mut found) = (0, Vec::new());
         for (place, tries) in &self.tries {
@@ -206,9 +205,9 @@ impl Pace {
         (most, found)
     }
 
-    /// No storm of reads that go well either: within a minute an object is looked at a few times, and once more for each reason to:
-    /// a write of it, a change of it or of what wants it, a new begin, and an attempt that failed on its app. One that lost our
-    /// label while nobody looked is read whole once it is found.
+    /// Limits successful reads too: within a minute an object is read a few times, and once more for each reason: a write of it, a
+    /// change of it or of its apps, a restart of pauses, and a failed attempt of its app. An object that lost our label
+    /// without an event is read in full once.
     fn read_too_often(&self, edits: &Edits) -> Vec<String> {
         let mut found = Vec::new();
         for (place, tries) in &self.tries {
@@ -240,12 +239,12 @@ impl Pace {
         found
     }
 
-    /// How many apps look for an object of their own there, each for itself: two may render it.
+    /// The number of apps that read the object; two may render it.
     fn readers(&self, place: &Place) -> usize {
         self.owners.get(place).map_or(1, |owners| owners.len().max(1))
     }
 
-    /// What happened to the objects on that cluster of any app that has the object.
+    /// The events on that cluster of all objects of the apps that own the object.
     fn near(&self, place: &Place, edits: &Edits) -> Near {
         let nobody = BTreeSet::new();
         let owners = |place: &Place| self.owners.get(place).unwrap_or(&nobody);
@@ -262,7 +261,7 @@ impl Pace {
         Near { passing, edits, written }
     }
 
-    /// How many may fail in the minute that begins with the first of these, which are all that failed in it.
+    /// How many of the failures in one minute are allowed. `failed`: all failures of that minute.
     fn allowed(&self, place: &Place, failed: &[&Try], verb: Verb, near: &Near) -> usize {
         let Some(from) = failed.first().map(|it| it.at) else { return 0 };
         let is_delete = verb == Verb::Delete;
@@ -282,14 +281,14 @@ impl Pace {
         let woken = explained(&near.edits, from).min(tries_within(MINUTE, FIRST_PAUSE));
         let attempts = in_passing.min(for_good + explained(&near.passing, from)) + woken;
         let attempts = if verb == Verb::Read { attempts * self.readers(place) } else { attempts };
-        // An apply that is in conflict is repeated once by force.
+        // A conflicting apply is repeated once with `force`.
         let repeated = failed.iter().filter(|it| it.status == Some(StatusCode::CONFLICT)).count();
         attempts + repeated.min(attempts)
     }
 }
 
-/// How many tries more those explain in the minute that begins then. Two within the shortest pause belong to one and the same
-/// attempt; one of the minute before may have its try in this one.
+/// How many more attempts `times` explain in the minute from `from` on. Two times within the shortest pause belong to one
+/// attempt. A time of the minute before may cause an attempt in this one.
 fn explained(times: &[Instant], from: Instant) -> usize {
     let is_before = times.iter().any(|at| *at < from && *at + MINUTE > from);
     let (mut number, mut last) = (usize::from(is_before), None);
@@ -301,7 +300,7 @@ fn explained(times: &[Instant], from: Instant) -> usize {
     number
 }
 
-/// How many tries there are in the minute that begins then, when the pauses begin anew at those times, each time after `more` at once.
+/// The number of attempts in the minute from `from` on, if pauses restart at `anew`, each time with `more` immediate attempts.
 fn series(anew: &[Instant], from: Instant, first_pause: Duration, more: usize) -> usize {
     let end = from + MINUTE;
     let within = anew.iter().filter(|at| **at + MOMENT > from && **at < end + MOMENT);
@@ -311,7 +310,7 @@ fn series(anew: &[Instant], from: Instant, first_pause: Duration, more: usize) -
     cuts.windows(2).map(|pair| tries_within(pair[1] - pair[0], first_pause) + more).sum()
 }
 
-/// How many tries there are in that time when the first is at its begin and each pause twice the one before.
+/// The number of attempts in `time`, if the first is at its start and each pause is twice the one before.
 fn tries_within(time: Duration, first_pause: Duration) -> usize {
     let (mut tries, mut pause, mut at) = (1, first_pause, first_pause);
     while at <= time {
@@ -341,7 +340,7 @@ mod tests {
         pace.answered(place, verb, StatusCode::from_u16(status).ok(), || None);
     }
 
-    /// Tries that fail, each so many seconds after the one before; what is said of them.
+    /// The violations after failing attempts, each `seconds` after the one before.
     async fn tried(
         pauses: &[u64],
         verb: Verb,
@@ -361,7 +360,7 @@ mod tests {
         };
         let wanted = Wanted { apps: [("app1".to_owned(), app)].into(), ..Wanted::default() };
         pace.reads(&Wanted::default(), &wanted);
-        // The begin of the process is another begin of the pauses.
+        // The start of the process restarts the pauses.
         tokio::time::sleep(MINUTE).await;
         for pause in pauses {
             tokio::time::sleep(Duration::from_secs(*pause)).await;
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_promised_is_allowed_and_once_more_is_seen() {
+    async fn retries_above_the_promised_number_are_violations() {
         let (write, delete) = (Verb::Write, Verb::Delete);
         let none = Vec::<String>::new();
         for status in [503, 429, 500, 401] {
@@ -414,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn reads_that_fail_begin_anew_where_something_of_the_app_was_written() {
+    async fn a_write_of_the_app_resets_read_retries() {
         let pauses = [1, 1, 2, 4, 1, 2, 4];
         assert_eq!(tried(&pauses, Verb::Read, 429, NOTHING).await, too_many("read", 7, 6));
         let mut number = 0;
@@ -428,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_in_conflict_is_repeated_at_once_and_nothing_else() {
+    async fn only_a_conflict_is_retried_at_once() {
         let twice = [0, 0, 1, 0, 2, 0, 4, 0, 8, 0, 16, 0];
         assert_eq!(tried(&twice, Verb::Write, 409, NOTHING).await, Vec::<String>::new());
         let found = tried(&[&twice[..], &[1]].concat(), Verb::Write, 409, NOTHING).await;
@@ -437,7 +436,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_neighbour_that_fails_in_passing_explains_one_more_try() {
+    async fn a_transient_failure_explains_one_neighbour_retry() {
         let with = |verb: Verb, status: u16| {
             let mut is_first = true;
             move |pace: &mut Pace, _: &mut Edits| {
@@ -472,13 +471,13 @@ mod tests {
         assert_eq!(tried(&short, Verb::Write, 403, edit(elsewhere, 1)).await, too_many("write", 3, 2));
         let later = [0, 120, 30, 29];
         assert_eq!(tried(&later, Verb::Write, 403, edit(place, 1)).await, too_many("write", 3, 2));
-        // Whoever changes it all the time is followed ever more seldom.
+        // Continuous changes are answered with growing pauses.
         let found = tried(&[1; 40], Verb::Write, 403, edit(place, 40)).await;
         assert_eq!(found, too_many("write", 40, 8));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_changes_begins_the_pauses_anew() {
+    async fn each_change_resets_the_pauses() {
         let many = [1; 40];
         let tried = async |between: fn(&mut Pace, &mut Edits)| tried(&many, Verb::Write, 503, between).await;
         assert_ne!(tried(NOTHING).await, Vec::<String>::new());

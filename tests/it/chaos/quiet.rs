@@ -1,4 +1,4 @@
-//! What must be said of a fleet that is left alone, with its mistakes, pauses and strangers.
+//! Checks the reported phases of a fleet that nobody changes, with its mistakes, pauses and objects of others.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::run::Run;
 use super::wanted::{App, Drift, Standing, Wanted};
 use super::{hands, truth};
 
-/// Objects that are nobody's business: one that carries our label and is a copy, one of another instance.
+/// Creates objects that tutti must ignore: a copy with our label, and an object of another instance.
 pub fn neighbours(clusters: &BTreeMap<String, Sandbox>, traces: &mut Traces) {
     for (cluster, sandbox) in clusters {
         for (name, instance, origin) in
@@ -33,7 +33,7 @@ pub fn neighbours(clusters: &BTreeMap<String, Sandbox>, traces: &mut Traces) {
     }
 }
 
-/// Who stands in the way of an app goes.
+/// Deletes objects of others that block an app.
 pub fn strangers_go(wanted: &Wanted, clusters: &BTreeMap<String, Sandbox>, traces: &mut Traces) {
     let in_the_way = |(cluster, path): &(String, String)| {
         Name::parse(path).is_some_and(|name| wanted.owners(cluster, &name).next().is_some())
@@ -46,7 +46,7 @@ pub fn strangers_go(wanted: &Wanted, clusters: &BTreeMap<String, Sandbox>, trace
     }
 }
 
-/// Each target is called what it is.
+/// Checks the phase of each target.
 pub fn look(run: &Run) {
     let (wanted, overview) = (&run.wanted, run.overview());
     let mut found = Vec::new();
@@ -58,7 +58,7 @@ pub fn look(run: &Run) {
                 let said =
                     overview.targets.iter().find(|it| *it.app.name == **id && it.cluster.as_str() == cluster);
                 let Some(said) = said else {
-                    // A process that started since does not know it.
+                    // A process that started after the mistake does not know the target.
                     if app.mistake.is_some() {
                         continue;
                     }
@@ -76,7 +76,7 @@ pub fn look(run: &Run) {
         }
         for sandbox in run.clusters().values() {
             found.extend(truth::touched(sandbox, &state.traces));
-            // A list that was behind may have hidden all of it from who connected then.
+            // A stale list may have hidden the objects when the process connected.
             if !state.stale.contains(sandbox.name()) {
                 found.extend(still_there(wanted, &overview, sandbox, &state.traces));
             }
@@ -85,7 +85,7 @@ pub fn look(run: &Run) {
     found.iter().for_each(|words| run.witness.violation(words));
 }
 
-/// The app that has an object: the one that applied it, else the first that renders it.
+/// The app that owns an object: the one that applied it, else the first that renders it.
 fn owner(run: &Run, cluster: &str, name: &Name) -> Option<String> {
     let live = hands::get(&run.clusters()[cluster], &name.path()).unwrap_or_default();
     let is_ours = live["metadata"]["labels"]["tutti.dev/managed-by"] == "main";
@@ -96,7 +96,7 @@ fn owner(run: &Run, cluster: &str, name: &Name) -> Option<String> {
     owners.first().map(|owner| (*owner).clone())
 }
 
-/// What is left of a cluster that is to be empty, and of which nobody says why.
+/// Objects that remain on a removed cluster and are not reported.
 fn still_there(wanted: &Wanted, overview: &Overview, sandbox: &Sandbox, traces: &Traces) -> Vec<String> {
     let cluster = sandbox.name();
     let is_removed = wanted.clusters.get(cluster) == Some(&Standing::Removed);
@@ -145,8 +145,8 @@ fn check(
             .find_map(|(_, _, name, body)| truth::holds(&run.clusters()[cluster], name, body, traces).err())
     };
     let mine: Vec<_> = wanted.on(cluster).filter(|(owner, ..)| *owner == id).collect();
-    // What another app with a mistake would render of it, or had applied, waits for its mending. An app that is gone may be the one
-    // that a file with a mistake is about.
+    // An object that a broken app renders or had applied waits for its correction. An app without a manifest may be the one
+    // of the broken file.
     let is_unknown = |id: &str| wanted.apps.get(id).map_or(!wanted.is_valid(), |app| app.mistake.is_some());
     let waits = |name: &Name| {
         let live = hands::get(&run.clusters()[cluster], &name.path()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What many schedules came to, in numbers.
+//! The counts of many schedules.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +13,15 @@ pub struct Report {
     pub commits: u64,
     pub processes: u64,
     pub requests: u64,
-    /// Requests that met a cluster that was down.
+    /// Requests to a cluster that was down.
     pub refused: u64,
     pub counts: BTreeMap<String, u64>,
     pub injected: BTreeMap<Trouble, u64>,
     pub struck: BTreeMap<String, u64>,
-    /// The longest that it took, of a cluster's time.
+    /// The longest convergence, in the time of a cluster.
     pub slowest: Duration,
-    /// The most writes of one object in one minute that failed.
     pub most_failed: usize,
-    /// Seeds with what was wrong.
+    /// Seeds with their violations.
     pub violations: Vec<(u64, Vec<String>)>,
 }
 

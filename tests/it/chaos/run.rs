@@ -1,4 +1,4 @@
-//! One schedule, carried out.
+//! Runs one schedule.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,16 +26,16 @@ use crate::support::fleet::{Fleet, Running, described};
 use crate::support::repository::{Change, TestRepository};
 use crate::support::wires::Wires;
 
-/// As long as a request takes where nothing is wrong.
+/// The duration of a request without a fault.
 const LATENCY: Duration = Duration::from_millis(1);
-/// The longest pauses of everything that is tried again, one after the other.
+/// The sum of the longest pauses of all retries.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// From when a kind is defined until it is served.
+/// The time from the definition of a kind until it is served.
 const UNTIL_SERVED: Duration = Duration::from_secs(5);
-/// A watch that fell silent is ended by the server after this, and what was missed is seen.
+/// The server ends a silent watch after this time, and missed changes are read.
 const SILENT: Duration = Duration::from_secs(400);
 
-/// Whoever does not answer for so long is offline, and connected to anew.
+/// A cluster that does not answer for this long is offline, and is connected to again.
 const OFFLINE: Duration = Duration::from_secs(40);
 
 pub struct Run {
@@ -46,7 +46,7 @@ pub struct Run {
     head: Revision,
     troubles: BTreeMap<String, Troubles>,
     process: Option<Process>,
-    /// When tutti was last told to ask Git.
+    /// The last time that tutti was told to fetch.
     woken: Instant,
     report: Report,
 }
@@ -57,7 +57,7 @@ struct Process {
     observer: JoinHandle<()>,
 }
 
-/// What came of a schedule.
+/// The result of a schedule.
 pub struct Outcome {
     pub violations: Vec<String>,
     pub log: Vec<String>,
@@ -81,9 +81,9 @@ impl Run {
     fn begin(schedule: &Schedule) -> Self {
         let options = |name: &str| {
             let start = if schedule.slow_pods { 3 } else { 0 };
-            // Two clusters do not hand out the same uids.
+            // Uids must differ between clusters.
             let seed = name.bytes().fold(schedule.seed, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
-            // Servers of the one release stream their lists, those of the other tell them page by page.
+            // One release streams lists, the other sends pages.
             let minor = if seed.is_multiple_of(3) { 30 } else { 36 };
             let release = Release::new(minor).expect("a release that there was");
             SandboxOptions {
@@ -102,7 +102,7 @@ impl Run {
         }
         let witness = Arc::new(Witness::new(clusters.clone()));
         quiet::neighbours(&clusters, &mut witness.state.lock().traces);
-        // A disk would take most of the time.
+        // A file on disk would take most of the time.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let repository = TestRepository::within(&folder);
@@ -125,7 +125,7 @@ impl Run {
     }
 
     async fn start(&mut self) {
-        // Nothing of an earlier process is left: not even what it has read of Git.
+        // A new process keeps nothing of the one before, not even its clone.
         let origin = ManifestOrigin::Repository(self.fleet.repository.open().await);
         let wires = Wires::seen_by(self.witness.clone());
         let running = self.fleet.start_from(origin, &wires, |_| {});
@@ -136,7 +136,7 @@ impl Run {
             while overview.changed().await.is_ok() {
                 let now = overview.borrow_and_update().clone();
                 witness.sees(&now);
-                // What was just read from Git is rendered in the same moment.
+                // A head that was just read is rendered in the same moment.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 let now = overview.borrow().clone();
                 witness.sees(&now);
@@ -146,7 +146,7 @@ impl Run {
         self.process = Some(Process { running, wires, observer });
     }
 
-    /// A process that has died is replaced.
+    /// Replaces a process that has died.
     async fn revive(&mut self) {
         if self.process.as_ref().is_some_and(|process| process.wires.is_dead()) {
             self.crash().await;
@@ -231,13 +231,13 @@ impl Run {
         self.woken = Instant::now();
         if let Some(process) = &self.process {
             self.witness.wakes();
-            // A full queue of wakes is a wake.
+            // A full queue wakes the process too.
             let _ = process.running.wake.try_send(());
         }
     }
 
     fn commit(&mut self, wanted: Wanted, words: &str, told: bool) {
-        // Who asks in this very moment finds it.
+        // A fetch at this very moment reads it.
         let told = told || self.woken == Instant::now();
         let files = wanted.files();
         let gone =
@@ -262,7 +262,7 @@ impl Run {
         }
     }
 
-    /// Approves what waits for it.
+    /// Approves the deletes that wait.
     fn approve(&mut self) {
         let Some(process) = &self.process else { return };
         let asked = process.running.overview.borrow().approvals_wanted.clone();
@@ -270,7 +270,7 @@ impl Run {
         for approval in &asked {
             let objects = approval.objects.iter();
             wanted.approved.extend(objects.map(|object| (object.cluster.to_string(), object.uid.clone())));
-            // As `tutti approve` names it: what was approved before of the same app stays approved.
+            // Named as by `tutti approve`: earlier approvals of the same app stay.
             let name = format!("{}-{}", approval.name, approval.digest().short());
             let approval = Approval { name: name.clone(), ..approval.clone() };
             wanted.approvals.insert(name, approval_to_yaml(&approval));
@@ -317,9 +317,9 @@ impl Run {
         budget::check(self);
     }
 
-    /// Lists that were stale may have hidden which kinds a cluster holds from who connected to it then, as no real server's do
-    /// that we ask. They are fresh again, so who connects now sees all; whether that is needed. And what a process sent before its
-    /// end may have arrived after the next one had looked: it looks again after hours, which is too long for here.
+    /// Reconnects clusters that had stale lists, or a late write. A stale list may have hidden a kind from the process that
+    /// connected then, which no real server does. A write that arrives after the end of its process may follow the first read
+    /// of the next one, which reads again only after hours.
     async fn connect_anew(&mut self) -> bool {
         let unseen = {
             let mut state = self.witness.state.lock();
@@ -338,7 +338,7 @@ impl Run {
         true
     }
 
-    /// Until everything is healthy and nothing waits, and that has lasted a while.
+    /// Waits until everything is healthy for a while and nothing waits.
     async fn converge(&mut self) -> bool {
         let give_up = Instant::now() + PATIENCE;
         let mut settled = 0;
@@ -363,8 +363,8 @@ impl Run {
         true
     }
 
-    /// A person settles what a commit and somebody else's hands both changed, by deleting the object. That is needed only where
-    /// somebody took away what tells that a field was ours.
+    /// A person resolves a conflict between a commit and an edit by deleting the object. That is needed only if somebody
+    /// removed what marks a field as ours.
     fn resolve(&mut self, overview: &Overview) {
         for target in overview.targets.iter().filter(|target| target.phase == TargetPhase::Refused) {
             let object = target
@@ -390,7 +390,7 @@ impl Run {
         }
     }
 
-    /// A person deletes what was told to stay and holds up what is to go.
+    /// A person deletes kept objects that block the delete of their container.
     fn tidy(&mut self, overview: &Overview) {
         for deletion in &overview.deletions {
             let Some(name) = Name::of_words(&deletion.object) else { continue };
@@ -447,7 +447,7 @@ impl Run {
     }
 }
 
-/// What is wrong with the statuses of the last commit, when all is as it says.
+/// The statuses of the last commit that are not success, once everything agrees with it.
 pub fn statuses_of_head(overview: &Overview, head: &Revision) -> Vec<String> {
     let statuses = statuses::desired_statuses(overview);
     let of_head: Vec<_> = statuses.iter().filter(|((revision, _), _)| revision == head).collect();

@@ -1,4 +1,4 @@
-//! One schedule: everything that will happen, drawn from a seed before any of it does.
+//! One schedule: all steps, drawn from a seed before the run.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::wanted::Wanted;
 pub enum Step {
     Commit {
         changes: Vec<Change>,
-        /// Is tutti told? Else it finds out when it asks the next time.
+        /// Whether a webhook reports the commit; without one the next poll finds it.
         told: bool,
     },
     Edit(Edit),
@@ -23,13 +23,13 @@ pub enum Step {
         per_mille: u16,
         lasting: Duration,
     },
-    /// The process dies after so many more writes, or now; another one starts.
+    /// The process dies after this many more writes, or now; another one starts.
     Crash {
         writes: usize,
     },
-    /// It is asked to stop, and another one starts.
+    /// The process is stopped in order, and another one starts.
     Restart,
-    /// Tutti asks Git.
+    /// Tutti fetches.
     Wake,
     /// A person approves the deletes that wait.
     Approve,
@@ -59,13 +59,13 @@ impl fmt::Display for Step {
 pub struct Schedule {
     pub seed: u64,
     pub begin: Wanted,
-    /// Pods take their time.
+    /// Pods take some time to start.
     pub slow_pods: bool,
-    /// Each with the time that passes before it.
+    /// Each step with the pause before it.
     pub steps: Vec<(Duration, Step)>,
-    /// What is left as it is, so that also a fleet with mistakes and pauses is looked at when it is quiet.
+    /// Checks the fleet before the last commit, with its mistakes and pauses, once nothing happens.
     pub looks_before_settling: bool,
-    /// How long it must be idle at the end.
+    /// How long the fleet must be idle at the end.
     pub idle: Duration,
 }
 
@@ -75,7 +75,7 @@ impl Schedule {
         let begin = change::begin(&mut draw);
         let slow_pods = draw.chance(40);
         let number = draw.within(10..61);
-        // Some schedules are all trouble, some have hardly any.
+        // The share of faults differs between schedules.
         let weights = [
             (30, "commit"),
             (10 + draw.within(0..25), "edit"),
@@ -87,7 +87,7 @@ impl Schedule {
         ];
         let mut steps = Vec::new();
         for _ in 0..number {
-            // Never nothing: reading Git and rendering take no time of this clock, and some of the machine's.
+            // At least a millisecond: Git and rendering take real time, but no time of this clock.
             let gap = match draw.within(0..10) {
                 0..3 => Duration::from_millis(1),
                 3..6 => draw.milliseconds(1..50),

@@ -1,4 +1,4 @@
-//! A schedule with a violation, made shorter as long as the same violation stays: what is left is what it takes.
+//! Shortens a schedule with a violation as long as the same violation remains.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use super::many::try_out;
 use super::run::Outcome;
 use super::schedule::{Schedule, Step};
 
-/// Runs of one schedule in the search; each takes about a second.
+/// The most runs of one search; each takes about a second.
 const MOST_RUNS: usize = 150;
-/// A run in the search that takes longer is another matter than the violation.
+/// A longer run does not show the same violation.
 const ENDLESS: Duration = Duration::from_secs(60);
-/// Each is left behind and goes on beside those after it: so many, and the search is over.
+/// The search ends after this many abandoned runs, which continue in the background.
 const MOST_ENDLESS: usize = 3;
 
 type Steps = Vec<(Duration, Step)>;
 
-/// Says what a person needs to see of a violation: at once what it is and how it comes again, and after a search, which may take
-/// minutes, what it takes.
+/// Reports a violation: first the violation and the command that repeats it; after a search, which may take minutes, the
+/// shortest schedule.
 pub fn tell(seed: u64, outcome: &Outcome, say: &dyn Fn(&str)) {
     tell_by(seed, outcome, say, &mut |shorter| try_out(shorter, ENDLESS));
 }
@@ -48,10 +48,10 @@ fn tell_by(seed: u64, outcome: &Outcome, say: &dyn Fn(&str), run: Run<'_>) {
     say(&lines.join("\n"));
 }
 
-/// What comes of a schedule; `None` of one that does not end.
+/// Runs a schedule; `None` if it does not end.
 type Run<'a> = &'a mut dyn FnMut(&Schedule) -> Option<Outcome>;
 
-/// The shortest that was found, with what came of it; `None` when what was found comes up no second time.
+/// The shortest schedule and its outcome; `None` if the violation does not repeat.
 fn shrink(schedule: &Schedule, outcome: &Outcome, run: Run<'_>) -> Option<(Schedule, Outcome)> {
     let violation = told_alike(outcome.violations.first()?);
     let (mut last, mut endless) = (None, 0);
@@ -76,7 +76,7 @@ fn shrink(schedule: &Schedule, outcome: &Outcome, run: Run<'_>) -> Option<(Sched
     last
 }
 
-/// Leaves out steps, at first many at once, while it still fails.
+/// Removes steps, many at once at first, while the run still fails.
 fn fewest(mut steps: Steps, mut runs: usize, fails: &mut impl FnMut(&Steps) -> bool) -> Steps {
     let mut size = steps.len().div_ceil(2);
     while size > 0 && runs > 0 {
@@ -91,7 +91,7 @@ fn fewest(mut steps: Steps, mut runs: usize, fails: &mut impl FnMut(&Steps) -> b
                 from += size;
             }
         }
-        // One that was needed for another that is gone by now goes too.
+        // A step may have been needed only for one that is now removed.
         size = match size {
             1 if steps.len() < before => 1,
             size => size / 2,
@@ -100,7 +100,7 @@ fn fewest(mut steps: Steps, mut runs: usize, fails: &mut impl FnMut(&Steps) -> b
     steps
 }
 
-/// What comes later stays when it was.
+/// Later steps keep their time.
 fn without(steps: &Steps, from: usize, size: usize) -> Steps {
     let mut waited = Duration::ZERO;
     let mut fewer = Steps::new();
@@ -114,7 +114,7 @@ fn without(steps: &Steps, from: usize, size: usize) -> Steps {
     fewer
 }
 
-/// Without numbers, times and names of commits and clusters, which are others in another run.
+/// Removes numbers, times and names of commits and clusters, which differ between runs.
 fn told_alike(violation: &str) -> String {
     let words = violation.lines().next().unwrap_or_default();
     let is_plain = |word: &&str| !word.chars().any(|it| it.is_ascii_digit());
@@ -132,7 +132,7 @@ mod tests {
         (0..number).map(|writes| (Duration::from_secs(1), Step::Crash { writes })).collect()
     }
 
-    /// Which of that many steps are left when it fails as soon as all of `needed` are there.
+    /// The remaining steps of a run that fails if all of `needed` are present.
     fn left(number: usize, needed: &[usize]) -> (Vec<usize>, usize, Duration) {
         let numbers = |steps: &Steps| -> Vec<usize> {
             steps
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_steps_that_it_takes_are_left() {
+    fn only_the_needed_steps_remain() {
         let (found, runs, time) = left(60, &[7, 41]);
         assert_eq!(found, [7, 41]);
         assert!(runs < 60, "{runs}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_violation_is_told_before_the_search_for_less() {
+    fn the_violation_is_reported_before_the_search() {
         let (said, before) = (RefCell::new(Vec::new()), Cell::new(None));
         let say = |text: &str| said.borrow_mut().push(text.to_owned());
         tell_by(7, &outcome("it is gone"), &say, &mut |_| {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_not_the_same_and_three_times_are_enough() {
+    fn three_endless_runs_end_the_search() {
         let schedule = Schedule { steps: steps(60), ..Schedule::of(7) };
         let searched = |endless_below: usize| {
             let mut runs = 0;
@@ -190,7 +190,7 @@ mod tests {
             (found.map(|(shorter, _)| shorter.steps.len()), runs)
         };
         assert_eq!(searched(0).0, Some(0));
-        // With 60 and 30 steps it comes up; with none, and twice with 15, it does not end.
+        // 60 and 30 steps show the violation; no step, and twice 15, do not end.
         assert_eq!(searched(20), (Some(30), 5));
         assert_eq!(searched(61), (None, 1));
     }

@@ -1,4 +1,4 @@
-//! Schedules of many seeds, each on a runtime of its own with a paused clock.
+//! Runs the schedules of many seeds, each on a runtime of its own with a paused clock.
 
 #[cfg(test)]
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// What came of a schedule.
+/// The result of a schedule.
 #[derive(Default)]
 pub struct Outcome {
     pub violations: Vec<String>,
@@ -14,7 +14,7 @@ pub struct Outcome {
     pub writes: u64,
 }
 
-/// One schedule. What panics is a violation too.
+/// Runs one schedule; a panic is a violation.
 pub fn alone<F: Future<Output = Outcome>>(schedule: impl FnOnce() -> F) -> Outcome {
     let whole = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
@@ -27,7 +27,7 @@ pub fn alone<F: Future<Output = Outcome>>(schedule: impl FnOnce() -> F) -> Outco
     })
 }
 
-/// So many from a first seed on; `told` hears of each that is over. The answer: how many had violations, and writes in all.
+/// Runs `number` seeds from `first` on; `told` is called for each finished one. Returns how many had violations, and all writes.
 pub fn each(
     first: u64,
     number: u64,
@@ -52,8 +52,8 @@ pub fn each(
     (violated.into_inner(), writes.into_inner())
 }
 
-/// Ten schedules in every test run; `TUTTI_CHAOS_SCHEDULES` says how many, `TUTTI_CHAOS_SEED` from which seed on. `flag`: that of the
-/// command that tells more.
+/// Runs ten schedules in every test run. `TUTTI_CHAOS_SCHEDULES` sets the number, `TUTTI_CHAOS_SEED` the first seed. `flag` is the
+/// option of the command that prints more.
 #[cfg(test)]
 pub fn check(one: impl Fn(u64) -> Outcome + Sync, flag: &str) {
     let number =

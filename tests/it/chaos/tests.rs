@@ -1,4 +1,4 @@
-//! Some schedules in every test run, and whether those who judge them see what is wrong.
+//! Runs some schedules in every test run, and tests that the checks find violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -24,7 +24,7 @@ use super::{hands, truth};
 use crate::support::fleet::Fleet;
 use crate::support::wires::Witness as _;
 
-/// `TUTTI_CHAOS_SCHEDULES` says how many, `TUTTI_CHAOS_SEED` from which seed on.
+/// `TUTTI_CHAOS_SCHEDULES` sets the number, `TUTTI_CHAOS_SEED` the first seed.
 #[test]
 fn every_schedule_ends_well() {
     let number =
@@ -33,7 +33,7 @@ fn every_schedule_ends_well() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let report = many(seed, schedules, threads, &|seed, outcome| {
         if !outcome.violations.is_empty() {
-            // Not through `println!`, whose words are lost when another schedule ends the process.
+            // Output of `println!` would be lost if another schedule ends the process.
             tell(seed, outcome, &|text| _ = writeln!(std::io::stderr(), "{text}"));
         }
     });
@@ -79,7 +79,7 @@ fn app(wanted: &mut Wanted) -> &mut App {
 }
 
 #[test]
-fn an_apply_that_git_does_not_say_is_seen() {
+fn an_apply_that_git_lacks_is_a_violation() {
     let mut sent = body(&map(), 1, false);
     sent["metadata"]["annotations"] = json!({"tutti.dev/app": "default/app1"});
     let check = |wanted: &Wanted, expected: &str| {
@@ -107,7 +107,7 @@ fn an_apply_that_git_does_not_say_is_seen() {
 }
 
 #[test]
-fn a_delete_that_git_does_not_want_is_seen() {
+fn a_delete_that_git_forbids_is_a_violation() {
     let live = json!({"metadata": {
         "name": "o1", "uid": "u", "resourceVersion": "1", "labels": {"tutti.dev/managed-by": "main"},
         "annotations": {"tutti.dev/app": "default/app1", "tutti.dev/origin": "/ConfigMap/default/o1"},
@@ -144,7 +144,7 @@ fn a_delete_that_git_does_not_want_is_seen() {
 }
 
 #[test]
-fn what_goes_with_others_and_was_not_approved_is_seen() {
+fn an_unapproved_delete_with_contents_is_a_violation() {
     let meant = json!({"preconditions": {"uid": "u", "resourceVersion": "1"}});
     for (name, origin) in [
         (Name::new(Kind::Claim, "o1"), "/PersistentVolumeClaim/default/o1"),
@@ -169,7 +169,7 @@ fn what_goes_with_others_and_was_not_approved_is_seen() {
 }
 
 #[test]
-fn what_would_go_along_and_is_wanted_or_ours_is_seen() {
+fn a_delete_of_desired_contents_is_a_violation() {
     let team = Name::new(Kind::Namespace, "team");
     let inside = Name::new(Kind::Inside, "o1");
     let check = |wanted: &Wanted, inside: &[String], expected: &str| {
@@ -187,7 +187,7 @@ fn what_would_go_along_and_is_wanted_or_ours_is_seen() {
     check(&elsewhere, &[], "");
 }
 
-/// A fleet that holds what is wanted, what tutti said of it in the end, and who has seen nothing of it yet.
+/// A fleet with the desired state, its last overview, and a witness without records.
 async fn converged(wanted: &Wanted) -> (Fleet, Overview, Witness) {
     let files = wanted.files();
     let texts: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -206,7 +206,7 @@ fn violations(witness: &Witness) -> Vec<String> {
     found.into_iter().map(|words| words.split(" (at ").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// A request to delete the `number`-th object of those that nobody wants.
+/// A request to delete the `number`-th object that Git does not render.
 fn delete(number: usize) -> Request<Bytes> {
     delete_with(number, "")
 }
@@ -221,7 +221,7 @@ fn delete_with(number: usize, query: &str) -> Request<Bytes> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_deletes_than_the_cap_are_seen() {
+async fn deletes_above_the_cap_are_violations() {
     let mut wanted = wanted();
     wanted.approved.insert(("c1".to_owned(), "u4".to_owned()));
     let (_fleet, _, witness) = converged(&wanted).await;
@@ -245,7 +245,7 @@ async fn a_dry_run_is_no_write() {
         witness.answered("c1", &dry(number), Ok(StatusCode::OK));
     }
     assert_eq!(violations(&witness), Vec::<String>::new(), "no delete counts against the cap");
-    // It answers no write of the same object that is under way.
+    // It does not answer a pending write of the same object.
     witness.sent("c1", &delete(1));
     witness.answered("c1", &dry(1), Ok(StatusCode::OK));
     witness.answered("c1", &delete(1), Ok(StatusCode::SERVICE_UNAVAILABLE));
@@ -255,7 +255,7 @@ async fn a_dry_run_is_no_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_to_a_cluster_that_is_offline_is_seen() {
+async fn a_write_to_offline_clusters_is_a_violation() {
     let (_fleet, mut overview, witness) = converged(&wanted()).await;
     let moment = || tokio::time::sleep(Duration::from_millis(30));
     overview.clusters[0].state = "Offline";
@@ -272,7 +272,7 @@ async fn a_write_to_a_cluster_that_is_offline_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_that_are_not_true_are_seen() {
+async fn a_wrong_status_is_a_violation() {
     let (fleet, overview, witness) = converged(&wanted()).await;
     witness.is_told_the_truth(&overview);
     assert_eq!(violations(&witness), Vec::<String>::new());
@@ -285,7 +285,7 @@ async fn words_that_are_not_true_are_seen() {
     witness.follows();
     assert_eq!(told(), is_gone);
 
-    // What somebody did since the commit was read may be unseen; what was done before may not, but for trouble.
+    // Changes since the commit was read may be unknown; earlier ones may not, unless the cluster had a fault.
     witness.follows();
     let before = Instant::now();
     witness.state.lock().traces.edited(("c1".to_owned(), map().path()));
@@ -299,7 +299,7 @@ async fn words_that_are_not_true_are_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_write_more_than_anything_explains_is_seen() {
+async fn one_unexplained_write_is_a_violation() {
     let (_fleet, _, witness) = converged(&wanted()).await;
     let place = ("c1".to_owned(), map().path());
     let after = |done: usize| {
@@ -315,7 +315,7 @@ async fn one_write_more_than_anything_explains_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_last_commit_without_a_status_is_seen() {
+async fn a_missing_status_is_a_violation() {
     let (fleet, mut overview, _) = converged(&wanted()).await;
     assert_eq!(statuses_of_head(&overview, &fleet.begin), [""; 0]);
     overview.tracked_commits.clear();
@@ -323,7 +323,7 @@ async fn a_last_commit_without_a_status_is_seen() {
 }
 
 #[test]
-fn what_a_version_dropped_and_is_still_there_is_seen() {
+fn leftovers_of_an_old_version_are_violations() {
     let left = |kind: Kind, version: u64, live: u64| {
         let name = Name::new(kind, "o1");
         left_over(&body(&name, version, false), &body(&name, live, false), "").unwrap_or_default()
@@ -336,7 +336,7 @@ fn what_a_version_dropped_and_is_still_there_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_holds_something_else_is_seen() {
+async fn a_different_cluster_content_is_a_violation() {
     let wanted = wanted();
     let (fleet, overview, _) = converged(&wanted).await;
     let said: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Trouble between tutti and a cluster: each kind by a name that reports count it under.
+//! Faults between tutti and a cluster, each with the name under which reports count it.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Trouble {
         Self::Compact,
     ];
 
-    /// The name under which the sandbox counts what it struck.
+    /// The name under which the sandbox counts affected requests.
     pub fn counted_as(self) -> &'static str {
         match self {
             Self::Latency | Self::LongLatency => "latency",
@@ -126,7 +126,7 @@ impl Trouble {
     }
 }
 
-/// What is wrong with one cluster now.
+/// The present faults of one cluster.
 #[derive(Debug, Default)]
 pub struct Troubles {
     running: Vec<(Trouble, u16, Instant)>,
@@ -134,7 +134,7 @@ pub struct Troubles {
 }
 
 impl Troubles {
-    /// Adds one; what was there before goes on to its own end.
+    /// Adds a fault; earlier ones continue until their own end.
     pub fn begin(&mut self, sandbox: &Sandbox, trouble: Trouble, per_mille: u16, lasting: Duration) {
         let now = Instant::now();
         self.running.retain(|(_, _, end)| *end > now);

@@ -1,4 +1,4 @@
-//! What clusters hold, against what the repository says.
+//! Compares clusters with the repository.
 
 use base64::Engine as _;
 use sandbox::Sandbox;
@@ -9,7 +9,7 @@ use super::hands;
 use super::object::{Kind, Name, left_over, missing};
 use super::wanted::Wanted;
 
-/// Whether the cluster has an object as it is wanted, field by field.
+/// Whether the cluster has an object as desired, field by field.
 pub fn holds(sandbox: &Sandbox, name: &Name, wanted: &Value, traces: &Traces) -> Result<(), String> {
     let live = hands::get(sandbox, &name.path()).ok_or_else(|| format!("{name} is not there"))?;
     let mut wanted = as_stored(wanted);
@@ -30,7 +30,7 @@ pub fn holds(sandbox: &Sandbox, name: &Name, wanted: &Value, traces: &Traces) ->
     Ok(())
 }
 
-/// What there is of ours of a namespace or definition.
+/// Our objects in a namespace or of a definition.
 pub fn inside(sandbox: &Sandbox, name: &Name) -> Vec<(Name, Value)> {
     let Some(kind) = name.kind.contents() else { return Vec::new() };
     let live = hands::list(sandbox, kind.folder(), "tutti.dev/managed-by=main").into_iter();
@@ -41,7 +41,7 @@ pub fn inside(sandbox: &Sandbox, name: &Name) -> Vec<(Name, Value)> {
         .collect()
 }
 
-/// Secrets are written as text and kept in base64.
+/// Secrets are written as text and stored in base64.
 pub fn as_stored(wanted: &Value) -> Value {
     let mut wanted = wanted.clone();
     let texts = wanted.as_object_mut().and_then(|object| object.remove("stringData"));
@@ -55,7 +55,7 @@ pub fn as_stored(wanted: &Value) -> Value {
     wanted
 }
 
-/// Everything that is not as the last commit says, on one cluster.
+/// All differences between one cluster and the last commit.
 pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces) -> Vec<String> {
     let cluster = sandbox.name();
     let mut found = Vec::new();
@@ -74,7 +74,7 @@ pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces) -> Vec<S
     for kind in Kind::ALL {
         for live in hands::list(sandbox, kind.folder(), "tutti.dev/managed-by=main") {
             let name = Name::new(kind, live["metadata"]["name"].as_str().unwrap_or_default());
-            // It was told to stay while somebody wanted it.
+            // It was kept because an app rendered it.
             let is_kept = live["metadata"]["annotations"]["tutti.dev/prune"] == "keep";
             let is_strange = is_kept || traces.strangers.contains_key(&(cluster.to_owned(), name.path()));
             if !is_strange && wanted.owners(cluster, &name).next().is_none() {
@@ -86,7 +86,7 @@ pub fn differences(wanted: &Wanted, sandbox: &Sandbox, traces: &Traces) -> Vec<S
     found
 }
 
-/// What is others' and was changed all the same.
+/// Objects and fields of others that were changed.
 pub fn touched(sandbox: &Sandbox, traces: &Traces) -> Vec<String> {
     let cluster = sandbox.name();
     let mut found = Vec::new();

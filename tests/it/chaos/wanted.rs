@@ -1,4 +1,4 @@
-//! What the config repository says at one commit, known without reading it: the generator's own copy of the truth.
+//! The desired state of the repository at one commit, kept by the generator without reading Git.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,12 +20,10 @@ pub enum Prune {
     Never,
 }
 
-/// A mistake that somebody commits.
+/// A mistake in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// An unknown field in its manifest.
     Field,
-    /// No YAML.
     Syntax,
 }
 
@@ -39,13 +37,13 @@ pub enum Sort {
     },
 }
 
-/// What a cluster's file says of it.
+/// The state in the file of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     Ready,
-    /// Nothing is written there.
+    /// Nothing is written to the cluster.
     Maintaining,
-    /// No app is placed there, and what is there goes.
+    /// No app is placed there, and its objects are deleted.
     Removed,
 }
 
@@ -66,15 +64,14 @@ pub struct App {
 pub struct Wanted {
     pub clusters: BTreeMap<String, Standing>,
     pub apps: BTreeMap<String, App>,
-    /// `mode: observe`.
     pub observes: bool,
-    /// A file that is nothing that anybody knows.
+    /// The repository has a file of no known kind.
     pub stray: bool,
     /// Approval files by name.
     pub approvals: BTreeMap<String, String>,
-    /// What of which cluster was approved.
+    /// Approved deletes: cluster and uid.
     pub approved: BTreeSet<(String, String)>,
-    /// Of a file that means nothing.
+    /// The content of a file that nothing uses.
     pub words: u64,
 }
 
@@ -83,7 +80,7 @@ impl Wanted {
         !self.stray && self.apps.values().all(|app| app.mistake.is_none())
     }
 
-    /// Who renders this on that cluster; several when they are in each other's way.
+    /// The apps that render an object on a cluster; several are in conflict.
     pub fn owners<'a>(
         &'a self,
         cluster: &'a str,
@@ -96,7 +93,7 @@ impl Wanted {
         app.clusters.contains(cluster) && self.clusters.get(cluster) != Some(&Standing::Removed)
     }
 
-    /// Everything that the cluster shall hold, with the app that says so. An app with a mistake is left out.
+    /// The desired objects of a cluster, with their apps. Apps with a mistake are left out.
     pub fn on<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = (&'a str, &'a App, Name, Value)> {
         let here =
             self.apps.iter().filter(move |(_, app)| self.places(app, cluster) && app.mistake.is_none());
@@ -105,7 +102,7 @@ impl Wanted {
         })
     }
 
-    /// The repository, file by file.
+    /// All files of the repository.
     pub fn files(&self) -> BTreeMap<String, String> {
         let mode = if self.observes { "mode: observe" } else { "" };
         let instance = format!(
@@ -147,7 +144,7 @@ impl App {
         }
     }
 
-    /// What it renders to, as far as its author says it.
+    /// The objects that the author writes.
     pub fn objects(&self, id: &str) -> Vec<(Name, Value)> {
         match &self.sort {
             Sort::Objects(objects) => objects
@@ -166,7 +163,7 @@ impl App {
         }
     }
 
-    /// In a third of the apps objects come wave by wave.
+    /// A third of the apps have sync waves.
     fn object(&self, id: &str, name: &Name, version: u64) -> Value {
         let mut object = body(name, version, self.broken_image);
         if id.bytes().map(u64::from).sum::<u64>().is_multiple_of(3) {

@@ -1,4 +1,4 @@
-//! Stands on the wire between tutti and the clusters: every write is held to what Git said at that moment.
+//! Observes the requests between tutti and the clusters, and checks each write against the commits that tutti may know.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::wanted::{App, Drift, Wanted};
 use super::{hands, truth};
 use crate::support::wires;
 
-/// Git is read in the moment in which tutti is woken; a task that was started before may begin after it in the same moment,
-/// and what tutti says of itself comes a moment later.
+/// Git is read when tutti is woken. A task that started before may still run at that moment, and the overview
+/// follows a moment later.
 const MOMENT: Duration = Duration::from_millis(20);
-/// What is never approved and may always be deleted.
+/// The number of deletes that never need an approval.
 const FLOOR: u64 = 3;
 
 pub struct Witness {
@@ -39,52 +39,50 @@ pub struct State {
     pub log: Vec<String>,
     pub violations: Vec<String>,
     pub traces: Traces,
-    /// What was committed, and when.
+    /// The desired state of each commit.
     wanted: HashMap<Revision, Arc<Wanted>>,
     newest: Option<Revision>,
-    /// How often what a place shall hold was changed.
+    /// How often the desired content of each object was changed.
     pub changes: BTreeMap<Place, usize>,
     pub writes: BTreeMap<Place, Writes>,
     pub pace: Pace,
-    /// Since when each cluster has had any trouble: what is done there from then on may be unseen for long.
+    /// Since when each cluster has had a fault: later changes there may be unknown for long.
     pub troubled: BTreeMap<String, Instant>,
-    /// Clusters whose lists were stale at some time, until they are connected to anew.
+    /// Clusters with a stale list, until they are reconnected.
     pub stale: BTreeSet<String>,
-    /// The same for good.
     pub misled: BTreeSet<String>,
-    /// Clusters at which a write of a process arrived after its end.
+    /// Clusters at which a write arrived after the end of its process.
     pub late: BTreeSet<String>,
-    /// Processes so far.
+    /// The number of processes so far.
     pub processes: usize,
     seen: Seen,
-    /// Requests that are neither probes nor watches, since this was set to none.
+    /// Requests that are neither probes nor watches, since the last reset.
     pub requests: Vec<String>,
     pub total: u64,
-    /// Connections that were refused.
     pub refused: u64,
 }
 
-/// How many writes of one object there were.
+/// The number of writes of one object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Writes {
     pub done: usize,
-    /// Nobody knows.
+    /// Writes with an unknown result.
     pub lost: usize,
 }
 
-/// What the process that runs now has said.
+/// What the present process has reported.
 #[derive(Default)]
 struct Seen {
-    /// What it has read of Git, and when.
+    /// The heads that it has read, with their times.
     heads: Vec<(Revision, Instant)>,
     offline: BTreeMap<String, Instant>,
-    /// Writes to clusters that were called offline: they may just have come back.
+    /// Writes to clusters that were reported offline: they may just have returned.
     suspects: Vec<(Instant, String, String)>,
-    /// Deletes without approval at a head.
+    /// Deletes without approval, by head.
     deletes: BTreeMap<Revision, u64>,
-    /// At which head each delete was sent, by uid.
+    /// The head at which each delete was sent, by uid.
     asked: HashMap<String, Revision>,
-    /// Targets that were called healthy at a head.
+    /// Targets that were reported healthy, by head.
     healthy: BTreeSet<(Revision, String, String)>,
 }
 
@@ -93,7 +91,7 @@ impl Seen {
         self.heads.last().map(|(revision, _)| revision)
     }
 
-    /// The newest, and those that were the newest a moment ago.
+    /// The newest head, and those that were it a moment ago.
     fn recent_heads(&self) -> impl Iterator<Item = &Revision> {
         let is_recent =
             |place: usize| self.heads.get(place + 1).is_none_or(|(_, since)| since.elapsed() <= MOMENT);
@@ -123,7 +121,7 @@ impl Witness {
         for cluster in wanted.clusters.keys() {
             let all = |wanted: &Wanted| -> BTreeMap<Name, String> {
                 let describe = |(id, app, name, body): (&str, &App, Name, Value)| {
-                    // Who never prunes says so in each object.
+                    // An app that never prunes says so in each object.
                     (name, format!("{id} {} {:?} {:?} {body}", app.paused, app.drift, app.prune))
                 };
                 wanted.on(cluster).map(describe).collect()
@@ -138,7 +136,7 @@ impl Witness {
         state.newest = Some(revision.clone());
     }
 
-    /// The process asks Git now.
+    /// The process fetches now.
     pub fn wakes(&self) {
         let mut state = self.state.lock();
         let newest = state.newest.clone();
@@ -162,7 +160,7 @@ impl Witness {
         self.wakes();
     }
 
-    /// What the process says now; called whenever that changes.
+    /// Records the overview, whenever it changes.
     pub fn sees(&self, overview: &Overview) {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -186,7 +184,7 @@ impl Witness {
         found.iter().for_each(|words| self.violation(words));
     }
 
-    /// Whoever is called healthy for the first time since a commit must hold what that commit says.
+    /// A target that is reported healthy for the first time at a commit must have the state of that commit.
     pub fn is_told_the_truth(&self, overview: &Overview) {
         let Some(revision) = &overview.revision else { return };
         let mut found = Vec::new();
@@ -206,8 +204,8 @@ impl Witness {
                 let objects = wanted.on(&cluster).filter(|(owner, ..)| *owner == id);
                 for (_, _, name, body) in objects {
                     let place = (cluster.clone(), name.path());
-                    // What others did since may not be seen yet, nor what they did behind some trouble. Whoever does not repair says
-                    // nothing of it.
+                    // Later edits may be unknown, and so are edits during a fault. Apps that do not repair report
+                    // nothing of them.
                     let is_excused = |edit: &Instant| {
                         *edit >= read || troubled.is_some_and(|since| *edit + MOMENT >= since)
                     };
@@ -224,7 +222,7 @@ impl Witness {
         found.iter().for_each(|words| self.violation(words));
     }
 
-    /// The heads that a write may come from.
+    /// The commits that a write may belong to.
     fn heads(state: &State) -> Vec<Arc<Wanted>> {
         state.seen.recent_heads().filter_map(|revision| state.wanted.get(revision).cloned()).collect()
     }
@@ -243,7 +241,7 @@ impl Witness {
             state.seen.suspects.push((Instant::now(), cluster.to_owned(), words));
         }
         if let (true, Some(head)) = (*request.method() == Method::DELETE, state.seen.head().cloned()) {
-            // Git was asked again meanwhile, and what was approved before is on its way.
+            // The head may have been read again, and a delete that was approved before may be on its way.
             let place = (cluster.to_owned(), uid_of(&body).to_owned());
             let approves = |wanted: &Arc<Wanted>| wanted.approved.contains(&place);
             let approved = state.seen.recent_heads().find(|it| state.wanted.get(*it).is_some_and(approves));
@@ -252,7 +250,7 @@ impl Witness {
         }
         let content = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let inside = match *request.method() {
-            // A list that is behind may have hidden it from who connected then.
+            // A stale list may have hidden the object when the process connected.
             Method::DELETE if !state.stale.contains(cluster) => truth::inside(&self.clusters[cluster], &name),
             _ => Vec::new(),
         };
@@ -270,7 +268,7 @@ impl Witness {
     fn count_delete(&self, cluster: &str, request: &Request<Bytes>) -> Option<String> {
         let mut state = self.state.lock();
         let uid = uid_of(&body_of(request)).to_owned();
-        // What was sent before a commit was read is not of that commit.
+        // A delete that was sent before a head was read does not count for that head.
         let head = state.seen.asked.get(&uid).or(state.seen.head())?.clone();
         if state.wanted.get(&head)?.approved.contains(&(cluster.to_owned(), uid)) {
             return None;
@@ -291,7 +289,7 @@ fn body_of(request: &Request<Bytes>) -> Value {
     serde_json::from_slice(request.body()).unwrap_or_default()
 }
 
-/// Of the object that it is about: that of a new one is in its body.
+/// The path of the object; the name of a new one is in its body.
 fn path_of(request: &Request<Bytes>) -> String {
     let path = request.uri().path();
     if *request.method() != Method::POST {
@@ -300,12 +298,12 @@ fn path_of(request: &Request<Bytes>) -> String {
     format!("{path}/{}", body_of(request)["metadata"]["name"].as_str().unwrap_or_default())
 }
 
-/// What changes something when it is done: no dry run.
+/// Whether it changes something; a dry run does not.
 fn is_write(request: &Request<Bytes>) -> bool {
     *request.method() != Method::GET && !request.uri().query().unwrap_or_default().contains("dryRun=")
 }
 
-/// The object that is read alone; of no list.
+/// The object of a single read; `None` for a list.
 fn read_of(cluster: &str, request: &Request<Bytes>) -> Option<Place> {
     let path = request.uri().path();
     Name::parse(path)
@@ -325,7 +323,7 @@ impl wires::Witness for Witness {
     fn sent(&self, cluster: &str, request: &Request<Bytes>) {
         let query = request.uri().query().unwrap_or_default();
         let path = request.uri().path();
-        // A watch that begins with a list is a request like others.
+        // A watch that begins with a list counts as a request.
         let is_watch = query.contains("watch=") && !query.contains("sendInitialEvents=");
         let what = || format!("{} {cluster} {path}", request.method());
         {

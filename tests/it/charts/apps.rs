@@ -1,4 +1,4 @@
-//! Charts as apps: from the manifest to objects, through everything that `tutti render` does.
+//! Tests of chart apps: from the manifest to objects, through all stages of `tutti render`.
 
 use serde_json::{Value, json};
 use tutti::chart::{
@@ -85,7 +85,7 @@ fn check(app: &str, files: &[(&str, &str)], replicas: u32, image: Value, argumen
 }
 
 #[test]
-fn values_come_from_chart_layers_pod_set_and_raw_values() {
+fn values_of_chart_layers_and_pod_set_merge() {
     let image = |registry: &str, repository: &str, tag: &str| json!({"registry": registry, "repository": repository, "tag": tag});
     let gone = r#"{"a":1,"b":2}"#;
     check(&app("", ""), &[], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
@@ -119,7 +119,7 @@ fn values_come_from_chart_layers_pod_set_and_raw_values() {
 }
 
 #[test]
-fn values_below_the_name_of_a_chart_reach_it_alone() {
+fn values_below_a_chart_name_reach_that_chart() {
     let (base, file) =
         (("templates/base/values.yaml", "colour: green\nsize: 2\n"), "templates/base/layer.yaml");
     let image = || json!({"registry": "docker.io", "repository": "web", "tag": "v0"});
@@ -148,7 +148,7 @@ fn values_below_the_name_of_a_chart_reach_it_alone() {
 }
 
 #[test]
-fn image_of_the_pod_set_replaces_parts_that_a_layer_brings() {
+fn the_pod_set_image_replaces_that_of_layers() {
     let check = |pod_set: &str, layer: &str, expected: Value| {
         let (chart, own) = ("charts/web/values.yaml", "apps/web/layer/values.yaml");
         let plain = "replicaCount: 1\nimage: {repository: web, tag: v0}\ncolour: red\nsize: 1\ngone: {}\n";
@@ -239,7 +239,7 @@ fn policies_definitions_lists_and_namespaces() {
 }
 
 #[test]
-fn hooks_know_when_they_come_and_runs_are_named_after_their_release() {
+fn hook_runs_are_named_after_their_release() {
     const FILE: &str = "charts/web/templates/a.yaml";
     let hook = |kind: &str, name: &str, more: &str| {
         let version = if kind == "Job" { "batch/v1" } else { "v1" };
@@ -288,7 +288,7 @@ fn hooks_know_when_they_come_and_runs_are_named_after_their_release() {
         let job = &*object.id.kind == "Job";
         assert!(!job || object.body.fields()["spec"].get("ttlSecondsAfterFinished").is_none(), "{object:?}");
     }
-    // The same, and with another value in an object that is no hook.
+    // The same with another value in an object that is no hook.
     assert_eq!(objects(&app("", ""), &[(FILE, &text)]).map(|again| shown(&again)), Some(found.clone()));
     let changed = objects(&app(", version: v9", ""), &[(FILE, &text)]).expect("rendered");
     let changed = shown(&changed);
@@ -395,7 +395,7 @@ fn schema_violation_names_the_line_of_the_value() {
 }
 
 #[test]
-fn without_a_renderer_chart_apps_are_refused_with_what_to_install() {
+fn a_missing_renderer_is_named_with_its_installation() {
     let service = ChartService::new(
         ChartRenderer::new(RendererProgram::Missing(None), ChartRenderLimits::default()),
         None,
@@ -428,7 +428,7 @@ fn a_request_is_rendered_once() {
 }
 
 #[test]
-fn what_asks_the_cluster_or_changes_by_itself_is_remarked() {
+fn lookups_and_random_values_are_warnings() {
     let Some(helm) = helm() else { return };
     let service = service(&helm);
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ randAlphaNum 20 | quote }}, y: {{ \

@@ -1,5 +1,5 @@
-//! Charts with podSets (`tests/fixtures/chart-apps/repo`), and for each podSet what its values are, written by hand (`values`):
-//! `helm template` with those values makes what `tutti render` makes.
+//! Charts with podSets (`tests/fixtures/chart-apps/repo`), with hand-written values for each podSet (`values`):
+//! `helm template` with those values gives the objects of `tutti render`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,11 +16,11 @@ use crate::support::program;
 
 pub const NAMESPACE: &str = "charts";
 
-/// Kinds of the charts that are of the whole cluster.
+/// Cluster-scoped kinds of the charts.
 const OF_CLUSTER: [&str; 5] =
     ["ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace", "Realm"];
 
-/// A podSet, and its values written by hand.
+/// A podSet with its hand-written values.
 #[derive(Debug)]
 pub struct Release {
     pub chart: String,
@@ -56,7 +56,7 @@ pub fn releases() -> Vec<Release> {
     charts.iter().flat_map(of).collect()
 }
 
-/// Every file of the repository but those that say which clusters there are, with its path.
+/// All files of the repository except the Cluster files, by path.
 pub fn files() -> Vec<(String, Vec<u8>)> {
     let repo = root().join("repo");
     let (mut found, mut folders) = (Vec::new(), vec![repo.clone()]);
@@ -73,7 +73,7 @@ pub fn files() -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// What Helm makes of a release with its values by hand, as text.
+/// The output of Helm for a release with the hand-written values.
 pub fn template(helm: &Path, release: &Release, more: &[&str]) -> String {
     let chart = root().join("repo/charts").join(&release.chart);
     let output = Command::new(helm)
@@ -89,7 +89,7 @@ pub fn template(helm: &Path, release: &Release, more: &[&str]) -> String {
     text
 }
 
-/// The objects of a text, those of lists one by one.
+/// The objects of a text; lists are split.
 fn objects(text: &str) -> Vec<Value> {
     let (documents, mistakes) = yaml::parse_objects("output.yaml", text);
     assert!(mistakes.is_empty(), "{mistakes:?}\n{text}");
@@ -101,7 +101,7 @@ fn objects(text: &str) -> Vec<Value> {
     documents.flat_map(items).collect()
 }
 
-/// Without nulls: no kind of the charts keeps them.
+/// Without nulls, which no kind of the charts stores.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -113,7 +113,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// An object of Helm as it is meant: in the namespace of its release, a Secret's texts encoded.
+/// An object of Helm, normalized: the namespace of its release, and the texts of a Secret encoded.
 fn meant(object: &Value) -> Value {
     let mut object = without_nulls(object);
     let of_cluster = object["kind"].as_str().is_some_and(|kind| OF_CLUSTER.contains(&kind));
@@ -128,7 +128,7 @@ fn meant(object: &Value) -> Value {
     object
 }
 
-/// Without our marks, and a run under its name in the chart.
+/// Without our labels and annotations; a hook run has its name of the chart.
 pub fn unmarked(mut object: Value) -> Value {
     if let Value::String(name) = object["metadata"]["annotations"]["tutti.dev/run"].take() {
         object["metadata"]["name"] = json!(name);
@@ -152,7 +152,7 @@ pub fn id(object: &Value) -> String {
 }
 
 #[test]
-fn charts_render_as_helm_template_with_the_values_meant() {
+fn charts_render_as_helm_with_written_values() {
     let Some(helm) = helm() else { return };
     let releases = releases();
     let output = program::tutti(&root().join("repo"))

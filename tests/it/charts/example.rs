@@ -1,6 +1,6 @@
-//! `examples/helm-repo`: no mistakes, golden objects, and a rollout on embedded clusters by the real binary.
+//! `examples/helm-repo` has no mistakes, renders to the golden objects, and rolls out on embedded clusters by the real binary.
 //!
-//! `UPDATE_GOLDEN=1` writes `tests/golden-charts` anew.
+//! `UPDATE_GOLDEN=1` rewrites `tests/golden-charts`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files of the example, with paths relative to it.
+/// All files of the example, by relative path.
 fn texts() -> Vec<(String, String)> {
     let example = root().join("examples/helm-repo");
     let (mut found, mut folders) = (Vec::new(), vec![example.clone()]);

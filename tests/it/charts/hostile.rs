@@ -1,4 +1,4 @@
-//! Charts that mean harm: refused or killed within the limits, while other renders go on.
+//! Hostile charts are refused, or killed at a limit, while other renders continue.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ fn endless_loops_end() {
 
 #[test]
 fn memory_bombs_end() {
-    // A busy machine takes its time to fill the memory.
+    // A busy machine needs time to fill the memory.
     let check = |text: &str, fault, words: &str| {
         check_within(ChartRenderLimits { deadline: Duration::from_secs(30), ..small() }, text, fault, words);
     };
@@ -99,9 +99,9 @@ fn values_and_outputs_have_limits() {
     assert!(renderer.render(&request(&template(GOOD), json!({}))).is_ok());
 }
 
-/// What a chart makes is read outside of the child.
+/// The output of a chart is parsed outside of the child.
 #[test]
-fn yaml_that_means_harm_is_refused_where_it_is_read() {
+fn hostile_yaml_is_refused_by_the_parser() {
     let aliases: String = (1..40)
         .map(|n| {
             format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1)

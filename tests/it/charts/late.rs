@@ -1,4 +1,4 @@
-//! A chart that takes its time: its app waits, the others do not.
+//! A slow chart delays its own app only.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ spec:
 ";
 const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: slow}\n";
 
-/// A chart repository that answers when it may; the address, and what lets it.
+/// A chart repository that answers once it is released; its address and the release.
 async fn serve() -> (String, watch::Sender<bool>) {
     let (opened, may_answer) = watch::channel(false);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -48,7 +48,7 @@ async fn serve() -> (String, watch::Sender<bool>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn late_chart_holds_up_its_own_app_and_deletes() {
+async fn a_late_chart_delays_its_app_and_deletes() {
     let Some(helm) = helm() else { return };
     let (address, opened) = serve().await;
     let instance = format!(
@@ -92,7 +92,7 @@ async fn late_chart_holds_up_its_own_app_and_deletes() {
     };
     running.until("the chart is named", is_fetching).await;
 
-    // A change comes, and what it takes away waits.
+    // A change arrives, and its deletes wait.
     let changes = [("apps/fast/objects/fast.yaml", Some(&*second)), ("apps/fast/objects/extra.yaml", None)];
     let revision = fleet.push(&running, "Change", &changes).await;
     fast_is("2").await;

@@ -1,4 +1,4 @@
-//! A chart without podSets: one release on each cluster that its placement fits, with the values of that cluster's layer.
+//! A chart without podSets: one release on each matching cluster, with the values of the cluster's layer.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ data: {zone: {{ .Values.zone }}}
 ";
 
 #[tokio::test(start_paused = true)]
-async fn chart_runs_on_each_cluster_that_its_placement_fits() {
+async fn a_chart_runs_on_each_matching_cluster() {
     let Some(helm) = helm() else { return };
     let test = cluster("test1").replace("environment: prod", "environment: test");
     let fleet = Fleet::with(
@@ -55,7 +55,7 @@ async fn chart_runs_on_each_cluster_that_its_placement_fits() {
     }
     assert!(live::get(fleet.cluster("test1"), "ConfigMap", "default", "agent").await.is_none());
 
-    // A cluster comes to it by a label alone.
+    // A label alone places it on another cluster.
     let prod = cluster("test1");
     let revision = fleet.push(&running, "One more", &[("clusters/test1.yaml", Some(&prod))]).await;
     running.converged(&revision).await;

@@ -1,4 +1,4 @@
-//! A chart with hooks, through the controller: what runs before and after, once and again, and what fails.
+//! A chart with hooks under the controller: runs before and after the release, repeated runs, and failures.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn app(values: &str) -> String {
     )
 }
 
-/// The files of the chart, as they lie in a config repository.
+/// The files of the chart, as in a config repository.
 fn chart() -> Vec<(String, String)> {
     let root = fixture("release");
     let files = |folder: &Path| -> Vec<_> {
@@ -53,7 +53,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Pods take their time here, so that what waits is seen to wait.
+    /// Pods need some time here, so that waiting shows.
     async fn new() -> Option<Self> {
         let helm = helm()?;
         let (app, chart) = (app(""), chart());
@@ -75,7 +75,7 @@ impl Scene {
         self.fleet.cluster("bj1")
     }
 
-    /// The Job of which the chart says that it is named so.
+    /// The Job of the hook with this name in the chart.
     async fn run_of(&self, name: &str) -> Value {
         let mut found = Vec::new();
         for job in live::names(self.cluster(), "Job").await {
@@ -100,7 +100,6 @@ impl Scene {
     }
 }
 
-/// Of the day.
 fn seconds(time: &str) -> i64 {
     let parts =
         time.get(11..19).expect("a time").split(':').map(|part| part.parse::<i64>().expect("a number"));
@@ -132,7 +131,7 @@ async fn hooks_run_before_and_after_their_release() {
     ];
     assert!(times.is_sorted(), "{times:#?}");
     assert!(times[1] < times[2] && times[3] < times[4] && times[5] < times[7], "{times:#?}");
-    // What waited goes on when the wait is over, however often the release was written to before.
+    // The release continues after the wait, however often it was written before.
     for (ended, next) in [(2, 3), (4, 5), (6, 7)] {
         let pause = (seconds(&times[next]) - seconds(&times[ended])).rem_euclid(24 * 60 * 60);
         assert!(pause <= 1, "{pause} s between {} and {}: {times:#?}", times[ended], times[next]);
@@ -144,11 +143,11 @@ async fn hooks_run_before_and_after_their_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_run_again_when_their_release_changes_and_not_before() {
+async fn hooks_run_again_only_after_a_release_change() {
     let Some(scene) = Scene::new().await else { return };
     let first = scene.uids().await;
 
-    // Longer than the chart would leave a finished Job.
+    // Longer than the chart keeps a finished Job.
     tokio::time::sleep(std::time::Duration::from_secs(600)).await;
     scene.fleet.forget_requests();
     let other = scene.fleet.push(&scene.running, "Words", &[("README.md", Some("Words.\n"))]).await;
@@ -170,7 +169,7 @@ async fn hooks_run_again_when_their_release_changes_and_not_before() {
     let checked = scene.run_of("web-check").await;
     assert!(text(&checked, "/status/completionTime") <= text(&migrated, CREATED), "of upgrades alone");
 
-    // A finished run that somebody deletes runs again, and holds up nothing.
+    // A deleted run is repeated, and delays nothing.
     let name = text(&migrated, "/metadata/name");
     let jobs = live::api(scene.cluster(), "Job", Some("default"));
     jobs.delete(&name, &kube::api::DeleteParams::background()).await.expect("deleted");
@@ -219,7 +218,7 @@ async fn a_migration_that_fails_keeps_the_release_back() {
 }
 
 #[test]
-fn a_run_is_traced_to_what_its_release_is_made_of() {
+fn a_hook_run_names_its_release_sources() {
     let Some(helm) = helm() else { return };
     let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
     let (app, chart) = (app("colour: blue"), chart());

@@ -1,4 +1,4 @@
-//! The same objects as `helm template`, compared as parsed objects.
+//! Compares parsed objects with `helm template`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tutti::model::{ChartCapabilities, ChartRequest};
 
 use super::support::{by_name, command, engine, fixture, folder, helm, request};
 
-/// Both renderers, and the names of what they make.
+/// Both renderers produce these objects.
 #[track_caller]
 fn check(request: &ChartRequest, expected: &[&str]) {
     let Some(helm) = helm() else { return };
@@ -61,7 +61,7 @@ fn subcharts_conditions_tags_aliases_import_values_and_globals() {
         ),
         &[cache, db, queue, replica, parent],
     );
-    // Layers: later ones win, null deletes what a chart or a layer before it said.
+    // Later layers win; null removes a value of the chart or an earlier layer.
     check(
         &request(
             &chart,
@@ -103,14 +103,14 @@ fn hooks_definitions_and_notes() {
 }
 
 #[test]
-fn one_child_renders_many_charts_and_forgets_nothing_of_them() {
+fn one_child_renders_many_charts_independently() {
     let Some(helm) = helm() else { return };
     let renderer = engine(&helm, ChartRenderLimits { children: 1, ..ChartRenderLimits::default() });
     let charts: Vec<_> =
         ["library", "subcharts", "hooks", "schema"].map(|name| folder(&fixture(name))).into();
     let render = |chart: &Arc<_>, values: Value| renderer.render(&request(chart, values)).expect("a render");
     let first: Vec<_> = charts.iter().map(|chart| render(chart, json!({}))).collect();
-    // What one render changes in a chart, the next does not see.
+    // A render must not see changes of an earlier one.
     render(&charts[1], json!({"replica": {"enabled": true}, "db": {"enabled": false}}));
     let second: Vec<_> = charts.iter().map(|chart| render(chart, json!({}))).collect();
     assert_eq!(first, second);

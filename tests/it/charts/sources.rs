@@ -15,7 +15,7 @@ use crate::support::package::package;
 
 const TEMPLATE: &str = "a: b\n";
 
-/// A server of both kinds: paths below `/charts` and `/v2`. Counts what is asked.
+/// A server of both kinds, below `/charts` and `/v2`, which counts requests.
 async fn serve(chart: Vec<u8>) -> (String, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
@@ -81,14 +81,14 @@ async fn repositories_and_registries_are_fetched_once_and_kept() {
         assert_eq!(fetch(&service, &source).await, Ok(2), "{source}");
         let before = asked.load(Ordering::Relaxed);
         assert_eq!(fetch(&service, &source).await, Ok(2));
-        // Another process, after this one.
+        // A later process.
         assert_eq!(fetch(&self::service(Some(cache.path())), &source).await, Ok(2));
         assert_eq!(asked.load(Ordering::Relaxed), before, "{source}");
     }
 }
 
 #[tokio::test]
-async fn chart_that_is_wanted_twice_at_once_is_fetched_once() {
+async fn two_simultaneous_requests_fetch_a_chart_once() {
     let (host, asked) = serve(package(TEMPLATE)).await;
     let service = Arc::new(service(None));
     let sources = BTreeSet::from([repository(&host, "web", "1.0.0")]);
@@ -100,7 +100,7 @@ async fn chart_that_is_wanted_twice_at_once_is_fetched_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_what_was_announced_is_refused() {
+async fn a_chart_with_a_wrong_digest_is_refused() {
     let (host, _) = serve(b"something else".to_vec()).await;
     for source in [repository(&host, "web", "1.0.0"), registry(&host)] {
         let message = fetch(&service(None), &source).await.unwrap_err();
@@ -109,7 +109,7 @@ async fn what_is_not_what_was_announced_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said() {
+async fn a_missing_chart_is_named() {
     let (host, _) = serve(package(TEMPLATE)).await;
     let check = async |source: ChartSource, expected: &str| {
         let message = fetch(&service(None), &source).await.unwrap_err();

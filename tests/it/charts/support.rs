@@ -1,4 +1,4 @@
-//! Charts from folders and from texts, and the programs that render them.
+//! Builds charts from folders and texts, and finds the programs that render them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tutti::chart::{ChartRenderLimits, ChartRenderer, RendererProgram};
 use tutti::model::{Chart, ChartCapabilities, ChartOutput, ChartRequest, Digest};
 
-/// The programs, or nothing after a loud line.
+/// The programs; `None` after a printed message.
 pub fn helm() -> Option<live::HelmPrograms> {
     match live::HelmPrograms::from_env().expect("the programs of charts") {
         Ok(helm) => Some(helm),
@@ -32,7 +32,7 @@ pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/charts").join(name)
 }
 
-/// A folder as a chart.
+/// Reads a folder as a chart.
 pub fn folder(path: &Path) -> Arc<Chart> {
     let mut files = Vec::new();
     let mut folders = vec![path.to_owned()];
@@ -50,12 +50,12 @@ pub fn folder(path: &Path) -> Arc<Chart> {
     chart(files)
 }
 
-/// Files by name and text.
+/// A chart from files by name and text.
 pub fn texts(texts: &[(&str, &str)]) -> Arc<Chart> {
     chart(texts.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().into())).collect())
 }
 
-/// A chart of one template, with its `Chart.yaml`.
+/// A chart with one template, and its `Chart.yaml`.
 pub fn template(text: &str) -> Arc<Chart> {
     texts(&[("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"), ("templates/a.yaml", text)])
 }
@@ -85,7 +85,7 @@ fn map(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// Objects by template, kind and name, with what else is known of them.
+/// Objects by template, kind and name, with whether they are hooks, and their events.
 pub fn by_name(output: &ChartOutput) -> BTreeMap<String, (bool, Option<Vec<String>>, Value)> {
     let mut found = BTreeMap::new();
     for object in &output.objects {

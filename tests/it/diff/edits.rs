@@ -1,4 +1,4 @@
-//! Random edits of a handful of objects, in Git and behind its back.
+//! Random edits of a few objects, in Git and on the cluster.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::chaos::draw::Draw;
 
-/// What edits are of.
+/// The objects that are edited.
 pub const OBJECTS: [(&str, &str); 6] = [
     ("ConfigMap", "web"),
     ("Service", "web"),
@@ -16,10 +16,10 @@ pub const OBJECTS: [(&str, &str); 6] = [
     ("ConfigMap", GUEST),
 ];
 
-/// Comes and goes.
+/// An object that is added and removed.
 const GUEST: &str = "guest";
 
-/// The objects as Git has them.
+/// The objects as in Git.
 pub struct State {
     objects: [Value; 6],
     has_guest: bool,
@@ -49,7 +49,7 @@ impl State {
         Self { objects, has_guest: true, count: 0 }
     }
 
-    /// What Git says now, by kind and name.
+    /// The desired objects by kind and name.
     pub fn wanted(&self) -> impl Iterator<Item = ((&'static str, &'static str), &Value)> {
         let there = move |((_, name), _): &((&str, &str), &Value)| self.has_guest || *name != GUEST;
         OBJECTS.into_iter().zip(&self.objects).filter(there)
@@ -60,7 +60,7 @@ impl State {
         texts.join("\n---\n")
     }
 
-    /// A number that was never used.
+    /// A number that was not used before.
     fn fresh(&mut self) -> usize {
         self.count += 1;
         self.count
@@ -105,7 +105,7 @@ impl State {
             7 => deployment["spec"]["replicas"] = json!(number % 3),
             8 => secret["data"][draw.of(&["user", "password", "other"])] = json!(encoded(&text)),
             9 => {
-                // Nobody owns an item of it alone.
+                // No manager owns an item of it alone.
                 let arguments = deployment.pointer_mut(&format!("{container}/args"));
                 let arguments = arguments.and_then(Value::as_array_mut).expect("arguments");
                 if arguments.len() > 1 && draw.chance(50) {
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    /// One change behind Git's back: kind, name, and a merge patch.
+    /// One change on the cluster: kind, name, and merge patch.
     pub fn live_edit(&mut self, draw: &mut Draw) -> (&'static str, &'static str, Value) {
         let text = format!("live-{}", self.fresh());
         let (object, patch) = match draw.within(0..9) {
@@ -147,7 +147,7 @@ fn encoded(text: &str) -> String {
     STANDARD.encode(text)
 }
 
-/// What of `wanted` is not in `live`: paths. A server may add fields, and no items.
+/// Paths of `wanted` that `live` lacks. A server may add fields, but no items.
 pub fn missing(wanted: &Value, live: &Value) -> Vec<String> {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => {
@@ -169,7 +169,7 @@ pub fn missing(wanted: &Value, live: &Value) -> Vec<String> {
     }
 }
 
-/// A Secret as a difference shows it beside another one: whether a value is the same there, and never which it is.
+/// A Secret as a diff shows it: whether values are equal, and never the values.
 pub fn shown(object: &Value, beside: &Value, word: &str) -> Value {
     let mut object = object.clone();
     if object["kind"] == "Secret"

@@ -1,4 +1,4 @@
-//! An API server that answers as a test says: well, but for some requests.
+//! An API server that answers like a real one, except for requests that a test answers.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use tokio::task::JoinSet;
 
 use super::http1::{Request, read_request};
 
-/// No answer is longer: a test that fails ends too.
+/// The longest answer, so that a failing test ends.
 const LONGEST: Duration = Duration::from_secs(90);
-/// What an answer without end sends at once.
+/// The size of one piece of an endless answer.
 pub const CHUNK: usize = 64 * 1024;
 
-/// What was asked.
+/// One request.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub method: String,
@@ -31,12 +31,12 @@ impl Asked {
         self.query.split('&').any(|part| part == "watch=true")
     }
 
-    /// The first objects of this watch are to be told as a list.
+    /// Whether the watch begins with a list.
     pub fn is_streamed_list(&self) -> bool {
         self.is_watch() && self.query.contains("sendInitialEvents=true")
     }
 
-    /// A list of a kind, of all namespaces or one.
+    /// A list of a kind, of one or all namespaces.
     pub fn is_list(&self, plural: &str) -> bool {
         self.method == "GET" && !self.is_watch() && self.path.ends_with(&format!("/{plural}"))
     }
@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// The body of an answer, piece by piece, by the number of the piece; `None` ends it.
+/// The pieces of a body by number; `None` ends it.
 type Pieces = Box<dyn FnMut(usize) -> Option<Vec<u8>> + Send>;
 
 pub struct Answer {
@@ -70,7 +70,7 @@ impl Answer {
         Self { status, headers: Vec::new(), pieces: Box::new(pieces), pause: Duration::ZERO }
     }
 
-    /// `first`, and then `more` for ever.
+    /// `first`, then `more` without end.
     pub fn endless(status: u16, first: &str, more: impl Into<Vec<u8>>) -> Self {
         let (first, more) = (first.as_bytes().to_vec(), more.into());
         Self::pieces(status, move |number| Some(if number == 0 { first.clone() } else { more.clone() }))
@@ -81,7 +81,7 @@ impl Answer {
         self
     }
 
-    /// Between two pieces.
+    /// The pause between two pieces.
     pub fn pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
@@ -90,7 +90,7 @@ impl Answer {
 
 type Says = dyn Fn(&Asked) -> Option<Answer> + Send + Sync;
 
-/// Ends with the value.
+/// Stops when it is dropped.
 pub struct ApiServer {
     pub address: String,
     pub asked: Arc<Mutex<Vec<Asked>>>,
@@ -98,7 +98,7 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// `says`: what it answers; where that is nothing, what a server without objects would.
+    /// `says` answers requests; for `None` the server answers as one without objects.
     pub async fn start(says: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -111,7 +111,7 @@ impl ApiServer {
             while let Ok((stream, _)) = listener.accept().await {
                 let (says, log) = (Arc::clone(&says), Arc::clone(&log));
                 connections.spawn(async move {
-                    // The other side may leave at any time.
+                    // The other side may disconnect at any time.
                     let _ = tokio::time::timeout(LONGEST, serve(stream, &*says, &log)).await;
                 });
             }
@@ -163,10 +163,10 @@ async fn send(stream: &mut TcpStream, mut answer: Answer) -> std::io::Result<()>
     stream.write_all(b"0\r\n\r\n").await
 }
 
-/// What an API server without objects answers; what is applied is taken and forgotten.
+/// The answers of an API server without objects; applied objects are not stored.
 fn usual(asked: &Asked) -> Answer {
     if asked.is_watch() {
-        // Bookmarks alone.
+        // Only bookmarks.
         let mut end = bookmark("1");
         end["object"]["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         let end = format!("{end}\n");
@@ -232,7 +232,7 @@ pub fn bookmark(version: &str) -> Value {
     json!({"type": "BOOKMARK", "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}})
 }
 
-/// One of ours, as its annotations say.
+/// One of our objects, by its annotations.
 pub fn config_map(name: &str, version: usize, annotation: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
         "name": name, "namespace": "shop", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),

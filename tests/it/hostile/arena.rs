@@ -1,4 +1,4 @@
-//! A process that runs, a healthy cluster and a repository, into which a test puts something hostile.
+//! A running process, a healthy cluster and a repository, to which a test adds something hostile.
 
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -15,11 +15,11 @@ use crate::support::manifests::{INSTANCE, cluster, config_map, namespace, object
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
-/// What the process may take, in KiB.
+/// The memory limit of the process, in KiB.
 const MEMORY: u64 = 1024 * 1024;
-/// Until a healthy cluster has a commit, on a machine that has time.
+/// How long a commit may take to reach a healthy cluster on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many times as long a commit may take beside something hostile as without it, on a machine that is busy.
+/// How many times longer a commit may take beside something hostile, on a busy machine.
 const MOST_SLOWER: u32 = 10;
 
 /// The healthy app is `shop/hello`, a ConfigMap on the cluster `good`.
@@ -32,12 +32,12 @@ pub struct Arena {
     process: Option<Child>,
     log: PathBuf,
     commits: usize,
-    /// How long the first commit took, beside nothing hostile.
+    /// How long the first commit took, without anything hostile.
     first: Duration,
 }
 
 impl Arena {
-    /// The healthy app is on the cluster; the process runs.
+    /// With the healthy app applied and the process running.
     pub async fn start(arguments: &[&str]) -> Self {
         let mut arena = Self::new().await;
         arena.run(arguments, |_| {});
@@ -45,7 +45,7 @@ impl Arena {
         arena
     }
 
-    /// Nothing runs yet.
+    /// Without a process.
     pub async fn new() -> Self {
         let good = Sandbox::new(SandboxOptions::instant("good"));
         let listener = good.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
@@ -75,13 +75,13 @@ impl Arena {
         }
     }
 
-    /// Starts the process under the limit of memory.
+    /// Starts the process under the memory limit.
     pub fn run(&mut self, arguments: &[&str], change: impl FnOnce(&mut Command)) {
         let repository = self.repository.path().display().to_string();
         self.run_from(&repository, arguments, change);
     }
 
-    /// The same, with another repository than its own.
+    /// The same with another repository.
     pub fn run_from(&mut self, repository: &str, arguments: &[&str], change: impl FnOnce(&mut Command)) {
         let tutti = program::tutti(self.folder.path());
         let mut command = Command::new("sh");
@@ -124,7 +124,7 @@ impl Arena {
         fs::write(self.folder.path().join(format!("{name}.kubeconfig")), kubeconfig(server)).expect("a file");
     }
 
-    /// Pushes a change of the healthy app; its cluster has it in time, and the process lives.
+    /// Pushes a change of the healthy app: its cluster gets it in time, and the process runs.
     pub async fn converges(&mut self) {
         self.commits += 1;
         let value = self.commits.to_string();
@@ -147,7 +147,7 @@ impl Arena {
         self.lives();
     }
 
-    /// Waits until the healthy cluster has an object that is in no namespace.
+    /// Waits until the healthy cluster has a cluster-scoped object.
     pub async fn holds(&mut self, kind: &str, name: &str) {
         let begun = Instant::now();
         let objects = live::api(&self.good, kind, None);
@@ -160,13 +160,13 @@ impl Arena {
 
     fn patience(&self) -> Duration {
         match self.commits {
-            // The first one says how busy the machine is.
+            // The first commit shows how busy the machine is.
             0 | 1 => 3 * PATIENCE,
             _ => PATIENCE.max(MOST_SLOWER * self.first),
         }
     }
 
-    /// Others take the machine's time: what has a limit of time may end by that.
+    /// Other processes use the machine, so time limits may be reached early.
     pub fn is_busy(&self) -> bool {
         MOST_SLOWER * self.first > PATIENCE
     }
@@ -180,7 +180,7 @@ impl Arena {
         }
     }
 
-    /// Waits until the log names something.
+    /// Waits until the log contains a text.
     pub async fn says(&mut self, text: &str) {
         let begun = Instant::now();
         while !self.log().contains(text) {

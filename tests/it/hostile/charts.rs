@@ -1,4 +1,4 @@
-//! Chart servers that do not answer, and schemas that take all there is.
+//! Chart servers that do not answer, and schemas without bounds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::arena::Arena;
 use crate::charts::support::helm;
 
-/// An index of charts that comes byte by byte, and has no end.
+/// An index of charts that arrives byte by byte and never ends.
 async fn dripping_server() -> (String, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -42,7 +42,7 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dripping_chart_server_holds_up_its_own_app_only() {
+async fn a_dripping_chart_server_delays_its_app_only() {
     let (host, was_asked) = dripping_server().await;
     let mut arena = Arena::start(&[]).await;
     let instance = format!(
@@ -58,7 +58,7 @@ async fn dripping_chart_server_holds_up_its_own_app_only() {
     assert!(was_asked.load(Ordering::Relaxed));
 }
 
-/// A chart of the repository with a schema and values, and the app that deploys it.
+/// A chart in the repository with a schema and values, and its app.
 fn with_schema(name: &str, schema: &Value, values: &Value) -> [(String, String); 4] {
     let app = APP.replace("slow", name).replace("web/web", &format!("charts/{name}"));
     let file = |path: &str| format!("charts/{name}/{path}");
@@ -70,7 +70,7 @@ fn with_schema(name: &str, schema: &Value, values: &Value) -> [(String, String);
     ]
 }
 
-/// `$id` changes what a reference is relative to: where it seems to double nothing, it doubles 30 times.
+/// `$id` changes the base of a reference: each step seems harmless, but doubles the work, 30 times.
 fn doubling() -> Value {
     let part = |number: usize| {
         let next = json!({"$ref": format!("#/$defs/y{number}")});
@@ -112,7 +112,7 @@ async fn schemas_without_end_end_their_apps_alone() {
     arena.converges().await;
     let log = arena.log();
     for (name, _, words) in rows {
-        // On a machine that is busy, the time is over before the memory is.
+        // On a busy machine the time limit comes before the memory limit.
         let is_told = |line: &str| {
             line.contains(&format!("charts/{name}"))
                 && [words, "takes longer than 2 s"].iter().any(|words| line.contains(words))

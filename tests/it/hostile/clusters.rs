@@ -15,12 +15,12 @@ use super::api_server::{
 use super::arena::Arena;
 use crate::support::manifests::cluster;
 
-/// For so long the attack goes on before the healthy cluster is looked at again.
+/// How long the attack lasts before the healthy cluster is checked again.
 const ATTACK: Duration = Duration::from_secs(5);
-/// Until it is named.
+/// How long it may take until the log names it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The process with a healthy and a hostile cluster.
+/// A process with a healthy and a hostile cluster.
 async fn beside(server: &ApiServer) -> Arena {
     let mut arena = Arena::new().await;
     arena.kubeconfig("hostile", &server.address);
@@ -29,7 +29,7 @@ async fn beside(server: &ApiServer) -> Arena {
     arena
 }
 
-/// The hostile cluster is named with these words, and the healthy one gets a commit before and after.
+/// The log names the hostile cluster with these words, and the healthy one gets a commit before and after.
 async fn check(says: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static, words: &[&str]) -> Arena {
     let server = ApiServer::start(says).await;
     check_with(&server, words).await
@@ -47,7 +47,7 @@ async fn check_with(server: &ApiServer, words: &[&str]) -> Arena {
     arena
 }
 
-/// As [`Arena::says`]: some bounds are so wide that a peer needs a while to go over them.
+/// Like [`Arena::says`], but longer: some limits are so wide that a peer needs a while to exceed them.
 async fn says(arena: &mut Arena, words: &str) {
     let begun = Instant::now();
     while !arena.log().contains(words) {
@@ -121,7 +121,7 @@ async fn group_lists_without_end_are_cut() {
     .await;
 }
 
-/// Pages, for servers that stream no lists.
+/// Answers with pages, for servers that stream no lists.
 fn paged(asked: &Asked) -> Option<Answer> {
     asked.is_streamed_list().then(|| Answer::whole(422, status(422, "Invalid", "no such parameter")))
 }
@@ -171,7 +171,7 @@ async fn long_versions_and_names_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_that_go_in_a_circle_are_given_up() {
-    // Of nobody: of others nothing is kept.
+    // Unmanaged objects: nothing of these is stored.
     let item = |number: usize| json!({"metadata": {"name": format!("x{number}"), "resourceVersion": "1"}});
     let items: Vec<Value> = (0..100).map(item).collect();
     let page = list(&items, "again", "1").to_string().into_bytes();
@@ -197,7 +197,7 @@ async fn watch_line_without_end_is_cut() {
     .await;
 }
 
-/// All its events fit in, and each is as large as may be.
+/// All events fit, and each has the largest size.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_events_do_not_fill_the_memory() {
     let note = "a".repeat(1024 * 1024);
@@ -250,7 +250,7 @@ async fn objects_without_number_are_not_kept() {
     .await;
 }
 
-/// One object that never rests, and bookmarks.
+/// One object that changes all the time, and bookmarks.
 #[tokio::test(flavor = "multi_thread")]
 async fn flood_of_events_holds_up_nobody() {
     check(
@@ -299,7 +299,7 @@ async fn compressed_answers_count_unpacked() {
     .await;
 }
 
-/// Wherever somebody waits for an answer.
+/// For every request that is waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_drip_hold_up_nobody() {
     check(
@@ -312,7 +312,7 @@ async fn answers_that_drip_hold_up_nobody() {
     .await;
 }
 
-/// Wherever an answer is read.
+/// For every answer that is parsed.
 #[tokio::test(flavor = "multi_thread")]
 async fn deep_answers_are_refused() {
     let deep = "[".repeat(1_000_000);
@@ -347,7 +347,7 @@ async fn messages_are_told_without_control_characters() {
     assert!(log.lines().all(|line| !line.starts_with("faked line") && line.len() < 4096), "{log}");
 }
 
-/// The other host would get the login.
+/// The other host would get the credentials.
 #[tokio::test(flavor = "multi_thread")]
 async fn redirects_are_not_followed() {
     let other = ApiServer::start(|_| None).await;
@@ -370,7 +370,7 @@ async fn headers_without_end_are_cut() {
     .await;
 }
 
-/// What the server says of a Secret may quote it.
+/// An error of the server may quote the Secret.
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_of_secrets_are_told_without_values() {
     let server = ApiServer::start(|asked| {

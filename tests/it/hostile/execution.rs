@@ -1,4 +1,4 @@
-//! A checkout whose kubeconfig names a program: whoever looks at it does not run that.
+//! A checkout whose kubeconfig names a program: no command may run it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use crate::support::manifests::{INSTANCE, config_map, objects};
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
-/// A checkout, and the file that its program would leave behind.
+/// A checkout, and the file that its program would create.
 struct Checkout {
     _folder: TempDir,
     repository: TestRepository,
@@ -20,7 +20,7 @@ struct Checkout {
 }
 
 impl Checkout {
-    /// `path`: what the Cluster file says; `PLACE` is the checkout.
+    /// `path` is the value in the Cluster file; `PLACE` is the checkout.
     fn new(path: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (trace, home) = (folder.path().join("ran"), folder.path().join("home"));
@@ -54,7 +54,7 @@ impl Checkout {
         Self { _folder: folder, repository, trace, home }
     }
 
-    /// What a command says in the checkout.
+    /// The output of a command in the checkout.
     fn run(&self, arguments: &[&str]) -> String {
         let mut command = program::tutti(self.repository.path());
         command.env("HOME", &self.home).env_remove("XDG_CONFIG_HOME").args(arguments);
@@ -78,7 +78,7 @@ fn check(path: &str, expected: &str) {
     for command in LOOKS {
         let said = checkout.run(command).replace(['\n', '│'], " ");
         let words: Vec<&str> = said.split_whitespace().collect();
-        // Who asks for a cluster whose file has a mistake is told that there is none.
+        // Naming a cluster with a broken file reports that it does not exist.
         let is_told = words.join(" ").contains(expected) || said.contains("no cluster x");
         assert!(is_told, "{command:?}: {said}");
     }
@@ -114,7 +114,7 @@ fn folder_inside_the_checkout_is_refused() {
 }
 
 #[test]
-fn link_from_the_folder_into_the_checkout_is_refused() {
+fn a_link_into_the_checkout_is_refused() {
     let checkout = Checkout::new("x.kubeconfig");
     let folder = checkout.home.join(".config/tutti/clusters");
     fs::create_dir_all(&folder).expect("a folder");
@@ -124,7 +124,7 @@ fn link_from_the_folder_into_the_checkout_is_refused() {
     assert!(said.contains("is inside of the config repository"), "{said}");
 }
 
-/// The same file in the operator's folder is the operator's.
+/// The same file in the operator's folder is trusted.
 #[test]
 fn program_of_the_operator_runs() {
     let checkout = Checkout::new("x.kubeconfig");

@@ -1,4 +1,4 @@
-//! Files of the team `a` beside the healthy app: what is wrong with one is an error of that file, and of what only it can say.
+//! Files of the team `a` beside the healthy app: a mistake is an error of its file, and of what depends on that file alone.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,10 +10,10 @@ use super::arena::Arena;
 use crate::support::manifests::{INSTANCE, RINGS, cluster, config_map, objects};
 use crate::support::program;
 
-/// `tutti lint` ends within this.
+/// `tutti lint` ends within this time.
 const LINT: Duration = Duration::from_secs(5);
 
-/// Pushes files; the healthy app goes on, the process lives, and its log names this. `tutti lint` ends soon and names it too.
+/// Pushes files; the healthy app continues, the process runs, and its log has these words. `tutti lint` ends soon and reports them too.
 async fn check(files: &[(&str, &str)], named: &[&str]) {
     let mut arena = Arena::start(&[]).await;
     push(&mut arena, files, named).await;
@@ -68,7 +68,7 @@ async fn second_rings() {
     .await;
 }
 
-/// Where there are no rings: nobody else waits for what an app's folder may say of them.
+/// Without rings no other app depends on this file.
 #[tokio::test(flavor = "multi_thread")]
 async fn first_rings_that_cannot_be_read() {
     check(&[("apps/a/x.yaml", "kind: Rings\nspec: [")], &["apps/a/x.yaml"]).await;
@@ -94,7 +94,7 @@ async fn file_that_is_too_large() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn link_in_the_place_of_a_file_or_folder() {
+async fn link_instead_of_a_file_or_folder() {
     for (path, target) in [
         ("apps/a/app.yaml", "../hello/app.yaml"),
         ("apps/a", "hello"),
@@ -109,7 +109,7 @@ async fn link_in_the_place_of_a_file_or_folder() {
     }
 }
 
-/// Under the name of the healthy app, with mistakes and without, before it and after it in the order of files.
+/// With the name of the healthy app, with and without mistakes, earlier and later in the order of files.
 #[tokio::test(flavor = "multi_thread")]
 async fn app_of_the_same_name() {
     let app = objects("shop", "hello");
@@ -122,7 +122,7 @@ async fn app_of_the_same_name() {
     }
 }
 
-/// A process that starts with both asks history, whatever the order of the files.
+/// A new process with both asks history, whatever the order of files.
 #[tokio::test(flavor = "multi_thread")]
 async fn app_of_the_same_name_before_a_start() {
     let mut arena = Arena::new().await;
@@ -179,7 +179,7 @@ async fn manifest_that_is_ignored() {
     check(&files, &["E1209", "apps/old-a/app.yaml"]).await;
 }
 
-/// Files that are slow to read: nobody waits for them.
+/// Files that are slow to parse delay nobody.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_stand_twice() {
     let keys = "a: b\n".repeat(190_000);
@@ -224,7 +224,7 @@ async fn anchors_and_nesting() {
     }
 }
 
-/// Each step copies what those before it made.
+/// Each step copies the result of all steps before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn patch_that_doubles_its_object() {
     let app = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: a, namespace: team-a}\nspec:\n  workloadType: \
@@ -252,7 +252,7 @@ fn folder(repository: &Repository, names: &[&str], id: Oid, mode: i32) -> Oid {
     folder.write().expect("written")
 }
 
-/// Commits a folder below `apps`, without a look at what is in it.
+/// Commits a folder below `apps` without checking its content.
 fn commit(repository: &Repository, name: &str, id: Oid) {
     let tip = repository.find_reference("refs/heads/main").and_then(|main| main.peel_to_commit());
     let tip = tip.expect("a tip");
@@ -268,7 +268,7 @@ fn commit(repository: &Repository, name: &str, id: Oid) {
     repository.commit(Some("refs/heads/main"), &who, &who, "Attack", &root, &[&tip]).expect("a commit");
 }
 
-/// A few KiB that are 10^10 files. The revision is refused; what runs goes on, and so does the next one without them.
+/// A few KiB that expand to 10^10 files. The revision is refused; running apps continue, and so does the next revision without them.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_without_number_in_one_commit() {
     let mut arena = Arena::start(&[]).await;

@@ -1,4 +1,4 @@
-//! The limit of memory that the other tests rely on holds.
+//! Checks the memory limit that the other tests rely on.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ async fn healthy_process_converges_under_the_memory_limit() {
     arena.converges().await;
 }
 
-/// What a test cannot fail by proves nothing.
+/// The limit must work, or the tests would prove nothing.
 #[test]
 fn memory_limit_ends_what_goes_over_it() {
     let script = "ulimit -d 1048576 && exec head -c 2000000000 /dev/zero | tail";

@@ -1,4 +1,4 @@
-//! Strangers at the port of webhooks.
+//! Hostile clients at the webhook port.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ kind: Instance
 metadata: {name: main}
 spec: {receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}]}]}
 ";
-/// A machine that runs all tests at once is slow; `cargo bench --bench listener` measures.
+/// For a machine that runs all tests at once; `cargo bench --bench listener` measures.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A process with these receivers, and the address of its port.
@@ -71,7 +71,7 @@ async fn each_receiver_takes_what_its_sender_signs() {
     arena.converges().await;
 }
 
-/// HTTP/2 without TLS would let one connection carry any number of requests.
+/// HTTP/2 without TLS would allow any number of requests on one connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_is_one_request_of_http_1() {
     let (mut arena, address) = start(INSTANCE).await;
@@ -90,7 +90,7 @@ async fn connection_is_one_request_of_http_1() {
     arena.converges().await;
 }
 
-/// The head of a request that never ends.
+/// A request head without an end.
 #[tokio::test(flavor = "multi_thread")]
 async fn head_without_end_is_cut_off() {
     let (mut arena, address) = start(INSTANCE).await;

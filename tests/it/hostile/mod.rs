@@ -1,5 +1,5 @@
-//! Hostile files and peers against the real binary, under a limit of memory: the process lives, a healthy cluster gets a
-//! commit that is pushed meanwhile within ten seconds, and what is hostile is named.
+//! Hostile files and peers against the real binary under a memory limit: the process runs, a healthy cluster gets a
+//! pushed commit within ten seconds, and the log names what is hostile.
 
 mod api_server;
 pub mod arena;

@@ -1,4 +1,4 @@
-//! What a process leaves on disk and in its log, and a second one beside it.
+//! What a process leaves on disk and in its log, and a second process beside it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,7 +20,7 @@ async fn second_process_on_a_state_folder_refuses_to_start() {
     let once = |repository: &str| {
         program::run(arena.folder.path(), &["run", "--once", "--repo", repository, "--kubeconfigs", "."])
     };
-    // A path is read where it is: there is nothing to share.
+    // A local repository is read in place: there is nothing to share.
     let (_, errors, code) = once(&path);
     assert_eq!(code, 0, "{errors}");
     let (_, errors, code) = once(&address);
@@ -45,7 +45,7 @@ async fn log_as_json_is_json() {
     }
 }
 
-/// Whatever the mistake is, and whether a file or a template has it.
+/// For every mistake, in a file or in a template.
 #[test]
 fn values_of_secrets_are_in_no_excerpt() {
     let (app, bj1) = (objects("default", "db"), cluster("bj1"));

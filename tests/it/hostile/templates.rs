@@ -1,10 +1,10 @@
-//! Templates that take all that there is of something.
+//! Templates that use too much of something.
 
 use super::arena::Arena;
 use crate::support::manifests::INSTANCE;
 use crate::support::program;
 
-/// What a template does, its text, the code that it is told with, and the line.
+/// What the template does, its text, and the code and line of its error.
 struct Row(&'static str, &'static str, &'static str, u32);
 
 const DOUBLES_A_TEXT: Row = Row(
@@ -103,7 +103,7 @@ impl Row {
         self.1.replace("TEXT", &"text ".repeat(1000))
     }
 
-    /// An app of its own, with the template as its only file.
+    /// An app with the template as its only file.
     fn files(&self) -> [(String, String); 2] {
         let name = self.0;
         let manifest = format!(
@@ -120,15 +120,15 @@ impl Row {
         format!("apps/{}/objects/x.yaml.j2:", self.0)
     }
 
-    /// A line of the text says its error, with the place.
+    /// A line of the text has its error and place.
     fn check(&self, text: &str, place: &str) {
-        // On a machine that is busy, the time is over before the memory is.
+        // On a busy machine the time limit comes before the memory limit.
         let is_told =
             |line: &str| [self.2, "E3007"].iter().any(|code| line.contains(code)) && line.contains(place);
         assert!(text.lines().any(is_told), "{} at {place} is not told:\n{text}", self.2);
     }
 
-    /// Its path and its line.
+    /// Its path and line.
     fn place(&self) -> String {
         format!("{}{}", self.path(), self.3)
     }
@@ -144,7 +144,7 @@ fn push(arena: &Arena, rows: &[&Row]) {
 async fn check(rows: &[&Row]) {
     let mut arena = Arena::start(&[]).await;
     push(&arena, rows);
-    // Beside many others, the time may be over at an earlier line.
+    // Beside many others the time limit may come at an earlier line.
     let is_busy = rows.len() > 3 || arena.is_busy();
     let place = |row: &&Row| if is_busy { row.path() } else { row.place() };
     for row in rows {
@@ -163,7 +163,7 @@ async fn text_that_is_doubled_ends_its_app_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_and_texts_that_are_kept_end_their_apps_alone() {
+async fn kept_lists_and_texts_end_their_apps_alone() {
     check(&[&DOUBLES_A_LIST, &KEEPS_TEXTS, &COMPUTES_WHAT_IS_CONSTANT]).await;
 }
 
@@ -197,7 +197,7 @@ async fn all_at_once_end_their_apps_alone() {
     check(&ALL.iter().collect::<Vec<_>>()).await;
 }
 
-/// A process that starts knows of nothing whether it is slow.
+/// A new process does not know which templates are slow.
 #[tokio::test(flavor = "multi_thread")]
 async fn restart_beside_many_slow_templates_holds_up_nobody() {
     let mut arena = Arena::start(&[]).await;
@@ -217,9 +217,9 @@ async fn restart_beside_many_slow_templates_holds_up_nobody() {
     arena.converges().await;
 }
 
-/// What the program ships is rendered in its own process; a folder of the repository may have the name of that.
+/// Shipped templates are rendered in the main process; a repository may have a folder of the same name.
 #[tokio::test(flavor = "multi_thread")]
-async fn folder_named_as_what_is_shipped_is_no_exception() {
+async fn folder_named_like_shipped_templates_is_limited_too() {
     let mut arena = Arena::start(&[]).await;
     let [(_, manifest), (_, template)] = DOUBLES_A_TEXT.files();
     let manifest = manifest.replace("objects/*", "x.yaml.j2");
@@ -230,13 +230,13 @@ async fn folder_named_as_what_is_shipped_is_no_exception() {
     arena.converges().await;
 }
 
-/// What it writes would be read in the main process.
+/// Its output would be parsed in the main process.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_small_values_end_their_app_alone() {
     check(&[&WRITES_MANY_VALUES]).await;
 }
 
-/// A mending commit is tried at once.
+/// A corrected commit is rendered at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn mended_template_is_applied() {
     let mut arena = Arena::start(&[]).await;
@@ -248,7 +248,7 @@ async fn mended_template_is_applied() {
     arena.holds("Namespace", "mended-good").await;
 }
 
-/// Somebody looks at a checkout.
+/// Lint of a checkout.
 #[test]
 fn lint_of_hostile_checkout_names_them() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,14 +1,14 @@
-//! Which paths a Rust file names. Not a parser: a reader of tokens that knows comments, texts and
-//! the braces of `use`.
+//! Finds the paths that a Rust file names. It reads tokens and knows comments, texts and
+//! the braces of `use`; it is not a parser.
 
-/// One path, `crate::{a, b::c}` unfolded to two.
+/// One path; `crate::{a, b::c}` gives two.
 pub struct Name {
     pub path: Vec<String>,
     /// Counted from 1.
     pub line: u32,
-    /// In `mod tests` at the end of a file, or in a file of tests.
+    /// In `mod tests` at the end of a file, or in a test file.
     pub in_test: bool,
-    /// One `super` more leads out of it.
+    /// One more `super` leaves the inline module.
     pub in_inline_module: bool,
 }
 
@@ -28,7 +28,7 @@ enum Token {
     Other(char),
 }
 
-/// All paths of more than one part, and the single names of `use`.
+/// All paths with more than one part, and the single names of `use`.
 pub fn names(text: &str, file: &str) -> Vec<Name> {
     let tokens = tokens(text);
     let test_file = file.ends_with("/tests.rs") || file.contains("/tests/");
@@ -42,7 +42,7 @@ pub fn names(text: &str, file: &str) -> Vec<Name> {
     reader.found.into_iter().map(finish).collect()
 }
 
-/// The line of `#[cfg(test)]` before an inline module; by house rule it reaches to the end.
+/// The line of `#[cfg(test)]` before an inline module, which reaches to the end by house rule.
 fn inline_test_module(text: &str) -> Option<u32> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let starts =
@@ -87,7 +87,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A path in code: only one of several parts can name a module or a library.
+    /// A path in code: only one with several parts can name a module or a library.
     fn path(&mut self) {
         let line = self.tokens[self.at].1;
         let mut path = Vec::new();
@@ -104,7 +104,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows `use`, or stands in its braces.
+    /// The rest of `use`, or the content of its braces.
     fn tree(&mut self, prefix: &[String]) {
         let mut path = prefix.to_vec();
         let mut line = self.tokens.get(self.at).map_or(0, |(_, line)| *line);
@@ -152,7 +152,7 @@ impl Reader<'_> {
     }
 }
 
-/// Words, `::` and single characters with their lines; comments, texts and lifetimes left out.
+/// Words, `::` and single characters with their lines; without comments, texts and lifetimes.
 fn tokens(text: &str) -> Vec<(Token, u32)> {
     let chars: Vec<char> = text.chars().collect();
     let mut tokens = Vec::new();
@@ -214,7 +214,7 @@ fn block_comment(rest: &[char]) -> usize {
     rest.len()
 }
 
-/// From the opening `"` to behind the closing one.
+/// The length from the opening `"` to the end.
 fn text_literal(rest: &[char]) -> usize {
     let mut at = 1;
     while at < rest.len() {

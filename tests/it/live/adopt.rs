@@ -1,4 +1,4 @@
-//! Objects of which the server does not know who set what, as from before it kept account, or after somebody cleared it.
+//! Objects without `managedFields`, as from before servers recorded them, or after somebody cleared them.
 
 use live::LiveCluster;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ async fn state(scene: &Scene) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_nobody_knows_whose_it_is_becomes_what_the_plan_says() {
+async fn unowned_objects_become_what_the_plan_says() {
     let Some(scene) = Scene::pair("adopt").await else { return };
     let mut theirs = [deployment("web", "shop/web:1.0", 1), service("web"), claim()];
     theirs[0]["spec"]["template"]["spec"]["containers"][0]["workingDir"] = json!("/srv");
@@ -82,16 +82,16 @@ async fn what_nobody_knows_whose_it_is_becomes_what_the_plan_says() {
     for cluster in scene.clusters() {
         let web = scene.object(cluster, "deployments", "web").await.expect("an object");
         assert!(!web.to_string().contains("before-first-apply"), "{web}");
-        // Nothing holds the namespace of the test.
+        // Nothing keeps the namespace of the test.
         let free = r#"{"metadata":{"finalizers":null}}"#;
         let free = ["patch", "deployment", "web", "-n", scene.name(), "--type", "merge", "-p", free];
         cluster.kubectl(&free).await.expect("a patch");
     }
 }
 
-/// How tools write, and what of theirs goes without touching a pod.
+/// How tools write, and which of their fields are removed without restarting a pod.
 #[tokio::test]
-async fn what_other_tools_made_is_adopted_without_a_restart() {
+async fn objects_of_other_tools_are_adopted_without_restart() {
     let Some(scene) = Scene::pair("adopt-tools").await else { return };
     let tools = [
         ("deployments", "helm", &["create", "--field-manager=helm"][..]),
@@ -149,7 +149,7 @@ async fn what_other_tools_made_is_adopted_without_a_restart() {
     }
 }
 
-/// One of each kind that makes pods, named after it.
+/// One object of each kind that makes pods, named after it.
 fn workloads() -> [Value; 3] {
     ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| {
         let mut workload = deployment(&kind.to_lowercase(), "shop/web:1.0", 1);
@@ -161,7 +161,7 @@ fn workloads() -> [Value; 3] {
     })
 }
 
-/// Those that are ready, and which they are.
+/// The ready pods.
 async fn pods(scene: &Scene, cluster: &LiveCluster) -> Vec<(String, Value)> {
     let mut pods = scene.list(cluster, "pods", "").await;
     pods.retain(|pod| {

@@ -1,4 +1,4 @@
-//! Waves on real servers that are measured by a real Prometheus, and that wait for a status on a real Gitea.
+//! Waves on real servers, measured by a real Prometheus or waiting for a status on a real Gitea.
 
 use serde_json::json;
 
@@ -17,19 +17,19 @@ fn push_version(scene: &Scene, version: &str) -> String {
     scene.worktree.publish(&format!("web {version}"))
 }
 
-/// What is held does not begin.
+/// Held units do not start.
 async fn stays(scene: &Scene, expected: &[&str]) {
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     come_to(scene, "web", expected).await;
 }
 
 #[tokio::test]
-async fn prometheus_opens_stops_or_leaves_it_to_a_person() {
+async fn prometheus_opens_stops_or_holds_a_wave() {
     if !is_there() {
         return;
     }
     let Some(scene) = scene("analysis", ", analysis: [errors]").await else { return };
-    // Stands for the app: what Prometheus scrapes.
+    // Stands in for the app that Prometheus scrapes.
     let shop = Probed::start(Says::Metrics(GOOD)).await;
     let prometheus = Prometheus::start(&scene.folder(), &shop.address.to_string());
     prometheus.says(&scene, QUERY, "0.01").await;
@@ -55,7 +55,7 @@ spec:
     scene.start(&named).await;
     scene.succeeded(&first).await;
 
-    // What it finds is good: the next wave opens by itself.
+    // A good value opens the next wave.
     let second = push_version(&scene, "1.1");
     scene.succeeded(&second).await;
     let log = scene.running(|tutti| tutti.log());
@@ -64,7 +64,7 @@ spec:
     let good = ["1.1 x2", "1.1 x2", "1.1 x2", "1.1 x2"];
     come_to(&scene, "web", &good).await;
 
-    // A bad value stops it, and says so; back at once.
+    // A bad value stops the rollout and is reported; a revert starts at once.
     shop.says(Says::Metrics(BAD));
     prometheus.says(&scene, QUERY, "0.9").await;
     let third = push_version(&scene, "1.2");
@@ -75,7 +75,7 @@ spec:
     scene.worktree.push();
     come_to(&scene, "web", &good).await;
 
-    // No data waits for a person, in another process too.
+    // No data waits for a person, also in another process.
     shop.says(Says::Metrics(""));
     scene
         .eventually("the series has ended", async || match prometheus.values(QUERY).await {

@@ -1,4 +1,4 @@
-//! Approval rules on the real Gitea: who approved the pull request that brought an Approval, and who wrote the change.
+//! Approval rules on the real Gitea: who approved the pull request of an Approval, and who wrote the change.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ metadata: {name: freeze}
 spec: {action: deny, select: {rings: [test]}, schedule: 0 0 * * *, duration: 24h, timeZone: UTC, override: [managers]}
 ";
 
-/// A version that somebody wrote.
+/// A version by this author.
 fn push_version(scene: &Scene, version: &str, by: &str) -> String {
     scene.worktree.write(APP, &component(scene.name(), version, ""));
     scene.worktree.commit(&format!("web {version}"));
@@ -69,7 +69,7 @@ async fn manager_who_did_not_write_it_opens_production() {
     scene.succeeded(&first).await;
     come_to(&scene, "web", &["1.0 x2"; 4]).await;
 
-    // Whoever wrote it is no second pair of eyes, in another process neither.
+    // The author's own approval does not count, also in another process.
     let second = push_version(&scene, "1.1", "approvals-ann");
     let (number, head) = asked(&scene, &people, &second).await;
     approve(&people, number, &head, "approvals-ann").await;
@@ -82,12 +82,12 @@ async fn manager_who_did_not_write_it_opens_production() {
     scene.told(&second, "deploy/prod", "pending", &[lacks]).await;
     come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.0 x2", "1.0 x2"]).await;
 
-    // Back at once, without anybody.
+    // A revert needs nobody.
     scene.worktree.git(&["revert", "--no-edit", &second]);
     scene.worktree.push();
     come_to(&scene, "web", &["1.0 x2"; 4]).await;
 
-    // A window opens by the word of its role, which is a commit.
+    // Its role overrides a window, which is a commit.
     scene.worktree.write("policies/freeze.yaml", FREEZE);
     scene.worktree.publish("freeze");
     let third = push_version(&scene, "1.2", "approvals-dev");

@@ -1,4 +1,4 @@
-//! Real clusters say what they are, and charts and templates see it; also what is installed later.
+//! Charts and templates see the version and kinds of real clusters, also kinds that are installed later.
 
 use super::support::Scene;
 use crate::support::manifests::definition;
@@ -43,7 +43,7 @@ metadata: {name: of-template, namespace: capabilities}
 ";
 
 #[tokio::test]
-async fn charts_and_templates_see_what_the_cluster_is_and_what_comes_later() {
+async fn charts_and_templates_see_cluster_capabilities() {
     let Some(scene) = Scene::new("capabilities", 1).await else { return };
     let cluster = scene.cluster(0);
     let charts = matches!(live::HelmPrograms::from_env(), Ok(Ok(_)));

@@ -1,5 +1,5 @@
-//! The chart on a real server, by Helm and the commands of `docs/install.md`: it makes what `deploy/` makes, an upgrade leaves no gap,
-//! and an uninstall takes all but what the page says.
+//! The chart on a real server, with Helm and the commands of `docs/install.md`: it creates the objects of `deploy/`, an upgrade leaves no gap,
+//! and an uninstall removes all but what the page names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,21 +16,21 @@ use super::installed::{
 };
 use super::support::Scene;
 
-/// What Helm and kubectl write into each object.
+/// Metadata that Helm and kubectl add to each object.
 const OF_TOOLS: [&str; 4] = [
     "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",
     "/metadata/annotations/meta.helm.sh~1release-name",
     "/metadata/annotations/meta.helm.sh~1release-namespace",
     "/metadata/labels/app.kubernetes.io~1managed-by",
 ];
-/// What each namespace has.
+/// Objects of every namespace.
 const OF_NAMESPACE: [&str; 2] = ["ConfigMap kube-root-ca.crt", "ServiceAccount default"];
-/// Step 2 of the page, and what a leader makes: the release has neither.
+/// Step 2 of the page, and the object of a leader: not part of the release.
 const OF_OTHERS: [&str; 2] = ["Lease tutti", "Secret tutti"];
 /// A namespace beside that of the release.
 const ELSEWHERE: &str = "default";
 
-/// Of a release on a cluster.
+/// A release on a cluster.
 struct Chart {
     scene: Scene,
     helm: PathBuf,
@@ -45,7 +45,7 @@ impl Chart {
         self.cluster().kubectl(arguments).await.expect("kubectl")
     }
 
-    /// A command of the page with these values beside, in a checkout. An error is what Helm says.
+    /// A command of the page with these further values, in a checkout. Returns Helm's error.
     fn helm(&self, checkout: &Path, command: &str, values: &[&str]) -> Result<(), String> {
         let page = fs::read_to_string(repository().join("docs/install.md")).expect("a file");
         let (_, rest) = page.split_once(&format!("helm {command} ")).expect("a command of the page");
@@ -61,7 +61,7 @@ impl Chart {
         if ended.status.success() { Ok(()) } else { Err(said) }
     }
 
-    /// Helm says these words against a command, and no object becomes another.
+    /// Helm refuses a command with these words, and no object changes.
     async fn refuses(&self, command: &str, value: &str, words: &str) {
         let before = self.own().await;
         let said = self.helm(repository(), command, &[value]).expect_err("a refusal");
@@ -70,11 +70,11 @@ impl Chart {
         assert_eq!(self.own().await, before);
     }
 
-    /// Everything of each kind, but for events.
+    /// All objects of each kind, except events.
     async fn list(&self, kinds: &[&str], of: &[&str]) -> Vec<Value> {
         let kinds = [&["api-resources", "--verbs=list", "-o", "name"], kinds].concat();
         let found = self.scene.eventually("a list of each kind", async || {
-            // Other tests make and remove kinds meanwhile.
+            // Other tests create and delete kinds meanwhile.
             let names = self.kubectl(&kinds).await.split_whitespace().collect::<Vec<_>>().join(",");
             let get = [&["get", &*names, "-o", "json"], of].concat();
             self.cluster().kubectl(&get).await.map_err(|error| error.to_string())
@@ -90,14 +90,14 @@ impl Chart {
         found
     }
 
-    /// What the namespace has that no controller makes, without what servers and controllers set.
+    /// The objects of the namespace that no controller makes, without fields of servers and controllers.
     async fn own(&self) -> BTreeMap<String, Value> {
         let mut found = self.in_namespace().await;
         found.retain(|it| it["metadata"]["ownerReferences"].is_null() && it["kind"] != "Endpoints");
         found.iter().map(|it| (name(it), plain(it))).collect()
     }
 
-    /// All that Helm made for the release, in whatever namespace or none.
+    /// All objects of the release, in any namespace or none.
     async fn of_release(&self) -> BTreeSet<String> {
         let mut found = self.list(&[], &["-A", "-l", "app.kubernetes.io/managed-by=Helm"]).await;
         found.retain(|it| it["metadata"]["annotations"]["meta.helm.sh/release-name"] == "tutti");
@@ -110,28 +110,28 @@ fn name(object: &Value) -> String {
     format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
-/// What two servers have in common of an object, whoever applied it.
+/// An object without what differs between servers and managers.
 fn plain(object: &Value) -> Value {
     let mut object = object.clone();
     OF_TOOLS.iter().for_each(|pointer| remove(&mut object, pointer));
     common(&object)
 }
 
-/// The objects of `deploy/`, without the namespace, which Helm makes by itself.
+/// The objects of `deploy/`, without the namespace, which Helm creates itself.
 async fn plain_objects(cluster: &LiveCluster) -> BTreeMap<String, Value> {
     let mut found = objects(cluster).await;
     found.retain(|it| it["kind"] != "Namespace");
     found.iter().map(|it| (name(it), plain(it))).collect()
 }
 
-/// What the account of the pods may do, line by line.
+/// The rights of the pods' account, line by line.
 async fn rights(cluster: &LiveCluster, namespace: &str) -> BTreeSet<String> {
     let list = ["auth", "can-i", "--list", "--as", USER, "-n", namespace];
     let said = cluster.kubectl(&list).await.expect("a table");
     said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// A checkout of a later version: another tag, and a value with an object that this one does not know.
+/// A checkout of a later version: another tag, and a value with an object that this version does not have.
 fn next_version(folder: &Path) -> PathBuf {
     let (from, to) = (repository().join("charts/tutti"), folder.join("next/charts"));
     fs::create_dir_all(&to).expect("a folder");
@@ -154,7 +154,7 @@ fn next_version(folder: &Path) -> PathBuf {
 
 #[tokio::test]
 async fn chart_installs_upgrades_and_leaves_as_documented() {
-    // Other tests install into the first cluster and into the last.
+    // Other tests install into the first and the last cluster.
     let Some(scene) = Scene::new("chart-install", 3).await else { return };
     let helm = live::HelmPrograms::from_env().expect("the programs").expect("Helm is there").helm;
     let chart = Chart { scene, helm };
@@ -177,7 +177,7 @@ async fn chart_installs_upgrades_and_leaves_as_documented() {
     let own = async || chart.own().await.into_keys().collect::<BTreeSet<String>>();
     assert_eq!(own().await, with(&[release(1)]));
 
-    // The account may do the same as that of the manifests: take the Lease, and read nothing.
+    // The account has the same rights as that of the manifests: it may take the Lease, and read nothing.
     for namespace in [NAMESPACE, ELSEWHERE] {
         let found = rights(cluster, namespace).await;
         assert_eq!(found, rights(by_kubectl, namespace).await);
@@ -194,7 +194,7 @@ async fn chart_installs_upgrades_and_leaves_as_documented() {
     let secret = ["-n", NAMESPACE, "create", "secret", "generic", "tutti", "--from-literal=token=a"];
     chart.kubectl(&secret).await;
 
-    // Another value, then another version that has more of them. What was set stays, and no moment has too few pods.
+    // Another value, then another version with more values. Set values stay, and there are always enough pods.
     chart.refuses("upgrade", "replicas=many", "at '/replicas': got string, want integer").await;
     let next = next_version(&chart.scene.folder());
     let upgrades: [(&Path, &[&str]); 2] = [(repository(), &["resources.requests.cpu=200m"]), (&next, &[])];
@@ -223,7 +223,7 @@ async fn chart_installs_upgrades_and_leaves_as_documented() {
     assert_eq!(own().await, with(&[&others[..], &releases, std::slice::from_ref(&later)].concat()));
     assert_eq!(chart.of_release().await, with(&[later]));
 
-    // The page says that the namespace stays with its Secret and its Lease.
+    // By the page the namespace stays with its Secret and its Lease.
     chart.helm(repository(), "uninstall", &[]).expect("uninstalled");
     chart
         .scene

@@ -1,4 +1,4 @@
-//! Small charts with podSets on a real server: field by field what `helm template` makes with the values that are meant,
+//! Small charts with podSets on a real server equal, field by field, `helm template` with the intended values,
 //! applied by `kubectl apply --server-side` on another server of the same version.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::support::{Scene, bare};
 use crate::charts::by_hand::{NAMESPACE, files, id, releases, template, unmarked};
 
-/// What the server or a controller sets for each object by itself.
+/// Fields that the server or a controller sets for each object.
 const OF_SERVER: [&str; 6] = [
     "/spec/clusterIP",
     "/spec/clusterIPs",
@@ -30,7 +30,7 @@ pub(super) fn remove(object: &mut Value, pointer: &str) {
     }
 }
 
-/// What two servers have in common of an object.
+/// An object without what differs between servers.
 pub(super) fn common(object: &Value) -> Value {
     let mut object = bare(&unmarked(object.clone()));
     OF_SERVER.iter().for_each(|pointer| remove(&mut object, pointer));
@@ -59,7 +59,7 @@ fn by_id(text: &str) -> BTreeMap<String, Value> {
     items.iter().filter(|it| it.is_object()).map(common).map(|object| (id(&object), object)).collect()
 }
 
-/// A kubeconfig whose namespace is that of the releases: with `-n` kubectl refuses objects of other namespaces.
+/// A kubeconfig with the namespace of the releases: with `-n` kubectl refuses objects of other namespaces.
 fn in_namespace(scene: &Scene, cluster: &LiveCluster) -> String {
     let text = std::fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
     let with = text.replacen("  context:\n", &format!("  context:\n    namespace: {NAMESPACE}\n"), 1);
@@ -69,14 +69,14 @@ fn in_namespace(scene: &Scene, cluster: &LiveCluster) -> String {
     path.display().to_string()
 }
 
-/// The objects of a text that a cluster has.
+/// The objects of a text, as a cluster has them.
 async fn found(cluster: &LiveCluster, kubeconfig: &str, text: &str) -> BTreeMap<String, Value> {
     let get = ["get", "--kubeconfig", kubeconfig, "--ignore-not-found", "-o", "json", "-f", "-"];
     by_id(&cluster.kubectl_with_input(&get, text).await.expect("objects"))
 }
 
 #[tokio::test]
-async fn charts_become_what_helm_and_kubectl_make_of_them() {
+async fn charts_match_helm_and_kubectl() {
     let Some(scene) = Scene::new(NAMESPACE, 2).await else { return };
     let helm = live::HelmPrograms::from_env().expect("the programs").expect("Helm is there");
     let (ours, theirs) = (scene.cluster(0), scene.cluster(1));
@@ -94,14 +94,14 @@ async fn charts_become_what_helm_and_kubectl_make_of_them() {
     let (mut compared, mut differences) = (0, Vec::new());
     let releases = releases();
     for release in &releases {
-        // Of a cluster the chart sees its capabilities; what `lookup` would find there it does not.
+        // The chart sees the capabilities of the cluster, but no results of `lookup`.
         let of_cluster = ["--dry-run=server", "--kubeconfig", &kubeconfig];
         let more: &[&str] = if release.chart == "capabilities" { &of_cluster } else { &[] };
         let text = template(&helm.helm, release, more);
         let apply = ["apply", "--server-side", "--kubeconfig", &kubeconfig, "-f", "-"];
         let mut applied = theirs.kubectl_with_input(&apply, &text).await;
         if applied.is_err() {
-            // The kinds and namespaces that the text brings are there only now.
+            // The kinds and namespaces of the text exist only now.
             let wait = ["wait", "--for", "condition=established", "crd", "--all"];
             theirs.kubectl(&wait).await.expect("established");
             applied = theirs.kubectl_with_input(&apply, &text).await;

@@ -1,4 +1,4 @@
-//! Wrong credentials are said as such, and hold up nobody else.
+//! Wrong credentials are reported as such, and affect nothing else.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ async fn a_wrong_token_for_git_ends_with_5() {
 }
 
 #[tokio::test]
-async fn a_cluster_with_wrong_credentials_is_named_and_the_others_go_on() {
+async fn wrong_credentials_stop_one_cluster_only() {
     let Some(scene) = Scene::new("cluster-token", 3).await else { return };
     let text = |index: usize| fs::read_to_string(scene.cluster(index).kubeconfig()).expect("a kubeconfig");
     let (with_token, foreign) = (scene.folder().join("token.yaml"), scene.folder().join("foreign.yaml"));
@@ -58,7 +58,7 @@ async fn a_cluster_with_wrong_credentials_is_named_and_the_others_go_on() {
     }
 }
 
-/// Nobody tells tutti of it: a kubeconfig is read again when its cluster refuses us.
+/// Without an event: a kubeconfig is read again when its cluster refuses the credentials.
 #[tokio::test]
 async fn an_account_that_is_replaced_is_followed() {
     let Some(scene) = Scene::new("cluster-account", 2).await else { return };

@@ -1,4 +1,4 @@
-//! A definition, objects of it in the same app and in another one, all in one commit: on the newest and on the oldest Kubernetes.
+//! A definition and its objects, in the same app and in another one, in one commit, on the newest and the oldest Kubernetes.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::support::{Scene, configmap, digests, say};
 
 const SCENE: &str = "definitions";
 const DEFINITION: &str = "looms.definitions.example.com";
-/// Whoever has more to ask has asked by then.
+/// Long enough for all further requests.
 const QUIET: Duration = Duration::from_secs(6);
-/// What a cluster serves is asked when it connects and twice after a definition moved: `/api` and `/apis` each time. Other tests
+/// A cluster's kinds are read on connect and twice after a definition changed: `/api` and `/apis` each time. Other tests
 /// define kinds meanwhile.
 const DISCOVERY: usize = 60;
 
@@ -42,7 +42,7 @@ async fn looms(counted: &Counted) -> String {
     found.map_or_else(|error| error.to_string(), |text| text.trim().to_owned())
 }
 
-/// What was asked of looms, and how often what is served.
+/// The requests about looms, and the number of discovery requests.
 fn asked(counted: &Counted) -> (Vec<String>, usize) {
     let (of_looms, others) = counted.all().into_iter().partition::<Vec<_>, _>(|it| it.resource == DEFINITION);
     let of_looms = of_looms.into_iter().filter(|it| it.verb != "watch").collect::<Vec<_>>();
@@ -52,7 +52,7 @@ fn asked(counted: &Counted) -> (Vec<String>, usize) {
 async fn says_nothing_bad(scene: &Scene, commit: &str) {
     for context in scene.contexts() {
         let history = scene.history(commit, context).await;
-        // That a kind is not served yet is no fault: its definition came with the same commit.
+        // A kind that is not served yet is no failure: its definition is in the same commit.
         let is_good = |(state, text): &(String, String)| {
             let text = text.replace("not served yet", "");
             matches!(state.as_str(), "pending" | "success")
@@ -63,14 +63,14 @@ async fn says_nothing_bad(scene: &Scene, commit: &str) {
 }
 
 #[tokio::test]
-async fn a_definition_and_its_objects_come_in_one_commit_and_the_definition_stays_until_it_is_approved() {
+async fn a_definition_is_deleted_only_after_approval() {
     let Some(scene) = Scene::new(SCENE, 4).await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
     scene.write_instance("poll: 1s\n  caps: {deletes: 10, deletePercent: 100}");
     let names: Vec<&str> = clusters.iter().map(|it| it.cluster.name()).collect();
     let placement = format!("placement: {{clusters: {{names: [{}]}}}}", names.join(", "));
-    // The one that waits comes first by name.
+    // The app that waits comes first by name.
     let apps = [("a-weaver", loom("theirs", 1)), ("looms", loom("own", 2))];
     for (app, loom) in &apps {
         scene.write_spec(app, &[&placement]);
@@ -94,7 +94,7 @@ async fn a_definition_and_its_objects_come_in_one_commit_and_the_definition_stay
         let count = |what: &str| of_looms.iter().filter(|it| it.as_str() == what).count();
         let (patches, lookups) = (format!("patch {DEFINITION}"), format!("get {DEFINITION}"));
         assert_eq!((count(&patches), count(&lookups)), (2, 2), "{of_looms:?}");
-        // Where lists do not come as streams, one of them.
+        // One list, if lists are not streamed.
         let lists = usize::from(!counted.streams());
         assert_eq!(of_looms.len(), 4 + lists, "{of_looms:?}");
         assert!(discovery <= DISCOVERY, "{discovery} times");
@@ -102,7 +102,7 @@ async fn a_definition_and_its_objects_come_in_one_commit_and_the_definition_stay
         say(&format!("a definition on Kubernetes {version}: what is served was asked {discovery} times"));
     }
 
-    // A change of one costs one request.
+    // A change of one object costs one request.
     scene.write_objects("a-weaver", &[loom("theirs", 3), configmap("a-weaver", "a", "1")]);
     let changed = scene.worktree.publish("another weight");
     scene.succeeded(&changed).await;
@@ -111,7 +111,7 @@ async fn a_definition_and_its_objects_come_in_one_commit_and_the_definition_stay
         assert_eq!(asked(counted).0.iter().filter(|it| it.starts_with("patch ")).count(), 3);
     }
 
-    // All go: the objects at once, the definition when somebody says so.
+    // All are removed: the objects at once, the definition after approval.
     for (app, _) in &apps {
         scene.write_objects(app, &[configmap(app, "a", "1")]);
     }

@@ -1,4 +1,4 @@
-//! `tutti diff` on real servers: what it foresees is what the next run changes.
+//! `tutti diff` on real servers shows exactly what the next run changes.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::chaos::draw::Draw;
 use crate::diff::edits::{OBJECTS, State};
 use crate::diff::{foresee, is_as_in_git, plain};
 
-/// Each with one edit, in Git or behind its back.
+/// Each with one edit, in Git or on the cluster.
 const ROUNDS: u64 = 20;
 
-/// All objects that edits are of, without what the server and its controllers keep in them.
+/// All edited objects, without fields of the server and its controllers.
 async fn objects_now(scene: &Scene, cluster: &LiveCluster) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     let names = OBJECTS.map(|(kind, name)| format!("{kind}/{name}"));

@@ -1,4 +1,4 @@
-//! What people and controllers do to what is applied, on a real server.
+//! Changes by people and controllers to applied objects on a real server.
 
 mod admission;
 mod in_place;
@@ -14,7 +14,7 @@ use super::support::{Scene, configmap, deployment};
 
 const KINDS: [&str; 4] = ["deployments", "configmaps", "secrets", "services"];
 
-/// What of it Git says.
+/// The part of an object that Git sets.
 fn said(object: &Value) -> Value {
     let container = object.pointer("/spec/template/spec/containers/0").cloned().unwrap_or_default();
     json!([
@@ -34,7 +34,7 @@ fn ours(object: &Value) -> Value {
     ours.map(|entry| entry["fieldsV1"].clone()).collect()
 }
 
-/// Waits until an object says what it said before, and our applies own what they owned.
+/// Waits until an object has its former content, and our applies own their former fields.
 async fn put_back(
     scene: &Scene,
     what: &str,

@@ -1,4 +1,4 @@
-//! The client of the forge against the real Gitea, on the road of a promotion.
+//! The client of the forge against the real Gitea, with the requests of a promotion.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ async fn client_takes_a_promotion_to_its_merge() {
         ForgeClient::gitea(gitea.url(), &format!("{owner}/forge"), Some(gitea.token().into()), &rules);
     let client = client.expect("a client");
 
-    // A second person, for whom the administrator speaks.
+    // A second person, created by the administrator.
     let user = json!({"username": "forge-li", "email": "forge-li@example.com", "password": "only-on-loopback",
         "must_change_password": false});
     gitea.request("POST", "/api/v1/admin/users", Some(&user)).await.expect("a user");
@@ -55,7 +55,7 @@ async fn client_takes_a_promotion_to_its_merge() {
     assert_eq!(client.ensure_labels(&labels).await.expect("labels").len(), 0);
     assert_eq!(client.labels().await, Ok(vec![label]));
 
-    // The branch rule, which keeps what a person set.
+    // The branch rule keeps what a person set.
     assert!(client.protection("main").await.expect("an answer").is_none());
     client.create_protection("main", &["tutti/gate".to_owned()]).await.expect("a rule");
     let approvals_wanted = json!({"required_approvals": 1});
@@ -159,7 +159,7 @@ async fn client_takes_a_promotion_to_its_merge() {
     eventually("the old head is refused", String::new, async || {
         match client.merge_pull(pull.number, MergeMethod::Merge, &main).await.map_err(|error| error.kind()) {
             Err(ForgeErrorKind::HeadMoved) => Ok(()),
-            // Gitea looks in the background whether it can be merged.
+            // Gitea checks in the background whether it can be merged.
             other => Err(format!("{other:?}")),
         }
     })
@@ -218,7 +218,7 @@ async fn client_changes_webhooks_and_sees_new_heads() {
     client.delete_hook(created.id).await.expect("deleted");
     assert!(client.hooks().await.expect("hooks").is_empty());
 
-    // A new head makes the approval of the old one stale, and a person's commit shows.
+    // A new head makes the approval of the old one stale, and shows the commit of a person.
     let commit = |branch: &str, base: Option<&str>, path: &str| FileCommit {
         branch: branch.to_owned(),
         new_branch_from: base.map(str::to_owned),

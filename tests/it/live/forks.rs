@@ -1,4 +1,4 @@
-//! A pull request of a fork on the real Gitea: anybody may send one, and somebody who may write decides what is rendered.
+//! A pull request from a fork on the real Gitea: anybody may send one, and a writer decides that it is rendered.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ async fn fork_is_rendered_once_it_has_its_label() {
     scene.succeeded(&first).await;
     people.hook().await;
 
-    // Somebody without any right forks it, and asks for a change.
+    // A user without rights forks the repository and opens a pull request.
     let gitea = scene.gitea();
     let eve = json!({"username": "forks-eve", "email": "forks-eve@example.com", "password": "only-on-loopback",
         "must_change_password": false});
@@ -41,7 +41,7 @@ async fn fork_is_rendered_once_it_has_its_label() {
     }
     assert_eq!(people.plans(number).await, [""; 0]);
 
-    // A person who wants to see it asks for it.
+    // A person sets the label.
     let plan = scene.arguments(&["plan"], &["--pr", &number.to_string()]);
     let ended = scene.run(&plan).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

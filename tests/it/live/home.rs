@@ -1,4 +1,4 @@
-//! A home cluster that keeps kubeconfigs and tokens, and registers clusters; tutti has exactly the rights there that
+//! A home cluster that stores kubeconfigs and tokens, and registers clusters; tutti has exactly the rights there that
 //! `tutti cluster rbac --home` prints.
 
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::credentials::with_user;
 use super::support::{Scene, configmap};
 
-/// The first cluster of the scene is the home.
+/// The first cluster of the scene is the home cluster.
 struct Home {
     scene: Scene,
 }
@@ -41,7 +41,7 @@ impl Home {
         fs::read_to_string(self.scene.cluster(1).kubeconfig()).expect("a kubeconfig")
     }
 
-    /// An account of this name with the printed rights; a kubeconfig for `--home-kubeconfig`.
+    /// An account with the printed rights; returns a kubeconfig for `--home-kubeconfig`.
     async fn account(&self, account: &str) -> String {
         let (home, name) = (self.scene.cluster(0), self.scene.name());
         let repo = self.scene.worktree.folder().display().to_string();
@@ -58,7 +58,7 @@ impl Home {
         path.display().to_string()
     }
 
-    /// State and detail of the second cluster, as a command sees it that has just started.
+    /// State and detail of the second cluster in a new process.
     async fn member_seen(&self, account: &str) -> (String, String) {
         let more = ["--home-kubeconfig", account, "--secret-namespace", self.scene.name(), "-o", "json"];
         let ended = self.scene.run(&self.scene.arguments(&["get", "clusters"], &more)).await;
@@ -80,7 +80,7 @@ impl Home {
 }
 
 #[tokio::test]
-async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
+async fn secrets_of_the_home_cluster_register_clusters() {
     let Some(home) = Home::new("kept").await else { return };
     let scene = &home.scene;
     let member = scene.cluster(1).name();
@@ -90,7 +90,7 @@ async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
          spec:\n  connection: {kept}\n"
     );
     scene.worktree.write(&format!("clusters/{member}.yaml"), &text);
-    // The token of the forge is kept there too.
+    // The token of the forge is stored there too.
     let instance = fs::read_to_string(scene.worktree.folder().join("tutti.yaml")).expect("tutti.yaml");
     let reference = "{secret: {namespace: kept, name: forge, key: token}}";
     scene.worktree.write("tutti.yaml", &instance.replace("{env: TUTTI_SECRET_GITEA}", reference));
@@ -117,7 +117,7 @@ async fn a_secret_of_the_home_cluster_brings_a_cluster_and_is_followed() {
         "{detail}"
     );
 
-    // The right one: nobody tells tutti.
+    // The right one: no event reports it.
     home.keep("member", json!({"kubeconfig": home.member()})).await;
     home.has(1, "1").await;
     scene.succeeded(&commit).await;
@@ -165,7 +165,7 @@ async fn config_maps_of_the_home_cluster_register_clusters() {
     let found = scene.object(scene.cluster(1), "configmaps", "settings").await.expect("settings");
     assert_eq!(found["data"]["a"], "1");
 
-    // Another account takes over, and the first one is gone: nobody tells tutti.
+    // Another account replaces the first one, without an event.
     scene
         .cluster(0)
         .kubectl(&["delete", "serviceaccount", "tutti", "-n", "registered"])
@@ -181,7 +181,7 @@ async fn config_maps_of_the_home_cluster_register_clusters() {
     home.register(member, json!({"kubeconfig.yaml": home.member()})).await;
     home.has(1, "2").await;
 
-    // It goes, and what it runs stays.
+    // It is removed, and its objects stay.
     let arguments = ["delete", "configmap", member, "-n", "registered"];
     scene.cluster(0).kubectl(&arguments).await.expect("deleted");
     scene.write_objects("settings", &[configmap("settings", "a", "3")]);

@@ -1,4 +1,4 @@
-//! Who may knock, and with what.
+//! Which webhook deliveries are accepted.
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub(super) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().expect("a client")
 }
 
-/// Events as the forge itself sends them: what is about a pull request makes nobody ask Git.
+/// Events as the forge sends them: those about pull requests cause no fetch.
 #[tokio::test]
 async fn pull_requests_become_hints_with_their_number() {
     let Some(scene) = Scene::new("pulls", 1).await else { return };
@@ -109,7 +109,7 @@ async fn pull_requests_become_hints_with_their_number() {
     seen(1, &["accepted", "kind=Label", "pull=1"]).await;
     ask("POST", "/issues/1/comments", json!({"body": "/tutti plan"})).await;
     seen(1, &["accepted", "kind=Comment", "pull=1"]).await;
-    // What tutti itself wrote of the pull request.
+    // Tutti's own writes to the pull request.
     seen(1, &["ignored", "tutti itself"]).await;
     seen(3, &["ignored", "`status`"]).await;
     ask("POST", "/pulls/1/reviews", json!({"event": "COMMENT", "body": "well"})).await;

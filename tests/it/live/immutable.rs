@@ -1,4 +1,4 @@
-//! A change that the cluster never accepts fails with the field in the status, and its revert heals.
+//! A change that the cluster never accepts fails and names the field; its revert heals.
 
 use live::LiveCluster;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::support::{Scene, deployment};
 
 #[tokio::test]
-async fn an_immutable_field_is_named_and_a_revert_heals() {
+async fn an_immutable_field_fails_until_the_revert() {
     let Some(scene) = Scene::pair("immutable").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     let first = scene.worktree.publish("first");
@@ -32,7 +32,7 @@ async fn an_immutable_field_is_named_and_a_revert_heals() {
     }
 }
 
-/// The server says `spec` and what else may change.
+/// The server names `spec` and the mutable fields.
 #[tokio::test]
 async fn a_refused_stateful_set_names_its_fields() {
     let Some(scene) = Scene::pair("set-fields").await else { return };
@@ -59,7 +59,7 @@ async fn a_refused_stateful_set_names_its_fields() {
     scene.says_of_each(&["Refused", storage, "`replace: true`"]).await;
 }
 
-/// One object of each kind with a field that never changes; `two` has another value there.
+/// One object of each kind with an immutable field; `two` sets another value there.
 fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
     let one = |one: &'static str, other: &'static str| if two { other } else { one };
     let object = |api: &str, kind: &str, fields: Value| {
@@ -112,7 +112,7 @@ fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
 }
 
 #[tokio::test]
-async fn what_never_changes_is_replaced_where_git_says_so() {
+async fn immutable_objects_are_replaced_on_request() {
     let Some(scene) = Scene::pair("replaced").await else { return };
     let objects = |two: bool| -> Vec<Value> { set(two).into_iter().map(|(_, _, object)| object).collect() };
     scene.write_app("web", &objects(false));

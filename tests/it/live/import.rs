@@ -1,4 +1,4 @@
-//! What kubectl made is imported, adopted, and no pod is restarted.
+//! Objects made by kubectl are imported and adopted without restarting a pod.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::support::{Scene, configmap, deployment, service};
 
-/// What an author set, and what adopting must leave as it is.
+/// The fields of the author, which adoption must not change.
 async fn state(scene: &Scene, cluster: &LiveCluster) -> Vec<Value> {
     let mut pods = scene.list(cluster, "pods", "").await;
     pods.sort_by_key(|pod| pod["metadata"]["uid"].to_string());
@@ -33,7 +33,7 @@ async fn managers(scene: &Scene, cluster: &LiveCluster) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_there_is_imported_and_adopted_without_a_restart() {
+async fn existing_objects_are_imported_without_a_restart() {
     let Some(scene) = Scene::pair("import").await else { return };
     let mut web = deployment("web", "shop/web:1.0", 2);
     web["metadata"]["labels"] = serde_json::json!({"team": "shop"});
@@ -87,7 +87,7 @@ async fn what_is_there_is_imported_and_adopted_without_a_restart() {
         assert!(!managers.iter().any(|manager| manager.starts_with("kubectl")), "{managers:?}");
     }
 
-    // What Git no longer says really goes, without a restart.
+    // A field that Git drops is removed, without a restart.
     let template = scene.worktree.folder().join("apps/web/layer/deployment.yaml.j2");
     let text = fs::read_to_string(&template).expect("a template");
     let less = text.replace("  minReadySeconds: 1\n", "").replace("  labels:\n    team: shop\n", "");

@@ -1,5 +1,5 @@
-//! tutti installed as README says: the manifests of `deploy/` on a real server, and the image's own binary, with the token of the
-//! account that they make, and no rights but those of `deploy/` and `tutti cluster rbac`.
+//! tutti installed as README says: the manifests of `deploy/` on a real server, and the binary of the image with the token of its
+//! account, with only the rights of `deploy/` and `tutti cluster rbac`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use super::installed::{ACCOUNT, NAMESPACE, USER, deploy, documents, is_available
 use super::support::{SECRET, Scene, Tutti, configmap, deployment, say, service};
 use crate::support::image_root::RUN;
 
-/// What a kubelet gives every container, within its root.
+/// The path below its root where a kubelet mounts the token.
 const TOKEN: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 
 fn run(program: &str, arguments: &[&str]) {
@@ -25,7 +25,7 @@ fn run(program: &str, arguments: &[&str]) {
 /// The image of this binary, unpacked by another program than the one that packed it.
 struct Image {
     root: PathBuf,
-    /// Of the image, as `NAME=VALUE`.
+    /// The environment of the image, as `NAME=VALUE`.
     environment: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl Image {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("permissions");
     }
 
-    /// With the variables and arguments of the Deployment, but for the addresses: tests listen on loopback.
+    /// With variables and arguments of the Deployment, but with loopback addresses.
     fn start(&self, server: &str, log: PathBuf) -> Tutti {
         let (host, port) = server.trim_start_matches("https://").rsplit_once(':').expect("an address");
         let container = &deploy("deployment.yaml")[0]["spec"]["template"]["spec"]["containers"][0].clone();
@@ -114,10 +114,10 @@ async fn apply(cluster: &LiveCluster, documents: &[Value]) {
 }
 
 #[tokio::test]
-async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
+async fn the_image_needs_only_the_printed_rights() {
     let Some(scene) = Scene::new("install", 1).await else { return };
     let cluster = scene.cluster(0);
-    // The repository: this cluster as the one that tutti runs in, and names of the mounted Secret.
+    // The repository: this cluster is the one that tutti runs in, and names are those of the mounted Secret.
     scene.worktree.remove(&format!("clusters/{}.yaml", cluster.name()));
     let home = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: home, labels: {environment: test}}\n\
                 spec: {connection: {inCluster: {}}}\n";
@@ -134,7 +134,7 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
     scene.write_app("web", &objects("shop/web:1", "1"));
     let commit = scene.worktree.publish("first");
 
-    // What README says, but for the image, which nobody can pull here.
+    // The steps of README, except for the image, which cannot be pulled here.
     let folder = manifests().display().to_string();
     cluster.kubectl(&["apply", "-f", &folder]).await.expect("applied");
     cluster.kubectl(&["apply", "-f", &folder]).await.expect("applied again");
@@ -173,7 +173,7 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
     scene.succeeded(&commit).await;
     scene.ready(cluster, "web", "shop/web:1", 1).await;
 
-    // Whatever else it has rights for: drift, a missing image, a crash, a delete.
+    // Everything else that it has rights for: drift, a missing image, a crash, a delete.
     let edit = ["patch", "configmap", "settings", "-n", scene.name(), "-p", r#"{"data": {"a": "2"}}"#];
     cluster.kubectl(&edit).await.expect("edited");
     scene
@@ -211,9 +211,9 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
     let roles: Vec<Value> = printed.into_iter().chain(deploy("role.yaml")).collect();
     let granted = granted(&roles);
     let used = |asked: &[live::AuditedRequest]| -> BTreeSet<String> {
-        // Nodes that are simulated have no logs: the server lets us ask.
+        // Simulated nodes have no logs: the request itself is allowed.
         let allowed = asked.iter().filter(|it| !matches!(it.status, 401 | 403));
-        // For an apply that makes something, the server asks for the right to create too.
+        // For an apply that creates, the server also checks the right to create.
         let creates = |it: &live::AuditedRequest| it.verb == "patch" && it.status == 201;
         let verbs =
             allowed.flat_map(|it| [Some(&*it.verb), creates(it).then_some("create")].map(|verb| (verb, it)));
@@ -226,7 +226,7 @@ async fn image_with_the_printed_rights_alone_reconciles_a_repository() {
             if unused.is_empty() { Ok(asked) } else { Err(format!("{unused:?} of {granted:?}")) }
         })
         .await;
-    // What is ours is looked for among all kinds, also those that nobody granted.
+    // Our objects are looked up among all kinds, also those without a granted right.
     let refused: BTreeSet<String> = asked
         .iter()
         .filter(|it| it.status == 403 && !(it.verb == "list" && it.uri.contains("labelSelector=")))

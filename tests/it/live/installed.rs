@@ -1,4 +1,4 @@
-//! tutti as it is installed: the manifests of `deploy/`, and what a cluster has of them.
+//! tutti as installed: the manifests of `deploy/`, and their objects on a cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 pub const NAMESPACE: &str = "tutti-system";
-/// Its account, as `tutti cluster rbac` takes it, and as servers call it.
+/// The account, as `tutti cluster rbac` takes it, and its user name on servers.
 pub const ACCOUNT: &str = "tutti-system/tutti";
 pub const USER: &str = "system:serviceaccount:tutti-system:tutti";
-/// What the Deployment asks for of each moment.
+/// The replicas of the Deployment.
 pub const REPLICAS: u64 = 2;
 
 /// The root of the checkout.
@@ -23,7 +23,7 @@ pub fn manifests() -> PathBuf {
     repository().join("deploy")
 }
 
-/// Of one of the manifests.
+/// The documents of one manifest.
 pub fn deploy(file: &str) -> Vec<Value> {
     documents(&fs::read_to_string(manifests().join(file)).expect("a file"))
 }
@@ -33,7 +33,7 @@ pub fn documents(text: &str) -> Vec<Value> {
     all.map(|document| Value::deserialize(document).expect("YAML")).filter(Value::is_object).collect()
 }
 
-/// Those of the manifests; all must be there.
+/// The objects of the manifests; all must exist.
 pub async fn objects(cluster: &LiveCluster) -> Vec<Value> {
     let manifests = manifests().display().to_string();
     let found = cluster.kubectl(&["get", "-f", &manifests, "-o", "json"]).await.expect("the objects");
@@ -54,13 +54,13 @@ pub async fn deployment(cluster: &LiveCluster) -> Value {
     object(cluster, "apps/v1", "deployments").await
 }
 
-/// The one with the name `tutti`.
+/// The object with the name `tutti`.
 pub async fn object(cluster: &LiveCluster, api: &str, kind: &str) -> Value {
     let path = format!("/apis/{api}/namespaces/{NAMESPACE}/{kind}/tutti");
     cluster.get(&path).await.expect("an object")
 }
 
-/// All that such an object was since then, oldest first: no look in between misses anything.
+/// All states of such an object since then, oldest first, by a watch that misses none.
 pub async fn states_since(cluster: &LiveCluster, api: &str, kind: &str, then: &Value) -> Vec<Value> {
     let version = then["metadata"]["resourceVersion"].as_str().expect("a version");
     let path = format!(
@@ -77,7 +77,7 @@ pub async fn states_since(cluster: &LiveCluster, api: &str, kind: &str, then: &V
     states.collect()
 }
 
-/// One pod after the other came since then, and no moment had fewer than asked for.
+/// Pods were replaced one after the other since then, and there were always enough.
 pub async fn rolled_since(cluster: &LiveCluster, then: &Value) {
     let states = states_since(cluster, "apps/v1", "deployments", then).await;
     let count = |state: &Value, of: &str| state["status"][of].as_u64().unwrap_or_default();

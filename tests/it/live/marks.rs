@@ -1,16 +1,16 @@
-//! Marks of other tools on real servers: twenty objects that say something for Argo CD, Flux or Helm come out as kubectl makes them
-//! of the same manifest, and stay or go as their marks say.
+//! Annotations of other tools on real servers: twenty objects with annotations of Argo CD, Flux or Helm equal those of kubectl
+//! from the same manifest, and stay or are deleted as annotated.
 
 use serde_json::{Value, json};
 
 use super::support::{Scene, as_kubectl, bare, configmap};
 
-/// What is left of an object when its manifest is gone.
+/// What happens to an object when its manifest is removed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Stays,
     Goes,
-    /// It is never there.
+    /// It is never created.
     Never,
 }
 
@@ -46,7 +46,7 @@ fn table() -> Vec<(Value, End)> {
 }
 
 #[tokio::test]
-async fn marked_objects_are_as_kubectl_makes_them_and_stay_or_go() {
+async fn annotated_objects_match_kubectl_and_their_marks() {
     let Some(scene) = Scene::pair("marks").await else { return };
     let name = |number: usize| format!("map-{number}");
     let object = |number: usize, annotations: &Value| {

@@ -1,11 +1,11 @@
-//! Namespaces that manifests leave out, or write where there are none, on real servers: twenty objects come out as kubectl makes them
-//! of the same manifest with `-n`. And the namespace of an app that is missing.
+//! Manifests without a namespace, or with one on cluster-scoped kinds, on real servers: twenty objects equal those of kubectl from the
+//! same manifest with `-n`. Also the missing namespace of an app.
 
 use serde_json::{Value, json};
 
 use super::support::{Scene, as_kubectl, bare, configmap};
 
-/// Built-in kinds and custom ones; each without a namespace, and some of the whole cluster with one.
+/// Built-in and custom kinds; each without a namespace, and some cluster-scoped ones with one.
 fn table() -> Vec<Value> {
     let named = |api_version: &str, kind: &str, name: &str, more: Value| {
         let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
@@ -107,7 +107,7 @@ async fn objects_come_where_kubectl_puts_them() {
     let table = table();
     assert_eq!(table.len(), 20);
     scene.write_app("web", &table);
-    // Another app, by name after the first.
+    // Another app, later by name.
     scene.write_app("zz-kinds", &[definition("Till", "Namespaced"), definition("Town", "Cluster")]);
     scene.worktree.publish("all of them");
     let ended = scene.run(&scene.local_arguments(&["run", "--once"], &[])).await;

@@ -1,5 +1,5 @@
-//! What a chat and a program are told of a rollout from its first wave to its revert, by the real binary.
-//! `UPDATE_GOLDEN=1` writes the transcript anew.
+//! The messages of a chat and a program about a rollout from its first wave to its revert, by the real binary.
+//! `UPDATE_GOLDEN=1` rewrites the transcript.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,6 @@ spec:
     )
 }
 
-/// The lines of a message, as people see them.
 fn lines(message: &Received) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut lines = Vec::new();
@@ -66,7 +65,7 @@ fn lines(message: &Received) -> Vec<String> {
     lines.iter().flat_map(|line| line.lines()).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// By service, commit and ring; within them as they came.
+/// Sorted by service, commit and ring; otherwise in order of arrival.
 fn transcript(scene: &Scene, commits: &[String], received: &[Received]) -> String {
     let mut threads: BTreeMap<(&str, usize, &str), Vec<String>> = BTreeMap::new();
     for message in received {
@@ -94,7 +93,7 @@ fn transcript(scene: &Scene, commits: &[String], received: &[Received]) -> Strin
 }
 
 #[tokio::test]
-async fn canary_that_waits_fails_on_prod_and_is_reverted_is_told_line_by_line() {
+async fn a_failed_rollout_is_notified_line_by_line() {
     let Some(scene) = Scene::new("notify", 4).await else { return };
     let chat = Chat::start().await;
     let (ResolvedService::Feishu { url: of_chat, .. }, ResolvedService::Generic { url: of_program, .. }) =
@@ -167,7 +166,7 @@ async fn canary_that_waits_fails_on_prod_and_is_reverted_is_told_line_by_line() 
         fs::write(&path, &page).expect("written");
     }
     assert_eq!(page, fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes it"));
-    // Nothing that was shown to services is in the log.
+    // Secrets of services are not in the log.
     let log = scene.running(|tutti| tutti.log());
     for secret in [SECRET, KEY, of_chat.expose_secret(), of_program.expose_secret()] {
         assert!(!log.contains(secret), "{log}");

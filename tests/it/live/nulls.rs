@@ -1,5 +1,5 @@
-//! Nulls in every place of ten kinds, and in twenty manifests as people write them: lint refuses the object, or the server stores
-//! what `kubectl apply --server-side` stores of the same text, or both are refused.
+//! Nulls in every place of ten kinds, and in twenty typical manifests: either lint refuses the object, or the server stores
+//! the same as with `kubectl apply --server-side`, or both are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ const SCENE: &str = "nulls";
 const THEIRS: &str = "nulls-kubectl";
 const GROUP: &str = "nulls.example.com";
 
-/// What whoever has more to ask has asked by then.
+/// Long enough for all further requests.
 const QUIET: Duration = Duration::from_secs(20);
 
 const KINDS: &str = "configmaps,secrets,deployments.apps,services,networkpolicies.networking.k8s.io,roles.rbac.authorization.k8s.io,\
@@ -131,7 +131,7 @@ fn full() -> Vec<Value> {
     ]
 }
 
-/// An open kind, and one that says what each field may be.
+/// A kind without a schema, and one with a type for each field.
 fn definitions() -> Vec<Value> {
     let text = || json!({"type": "string"});
     let number = || json!({"type": "integer"});
@@ -158,7 +158,7 @@ fn definitions() -> Vec<Value> {
     vec![definition(GROUP, "Open", "v1", &open_schema()), definition(GROUP, "Strict", "v1", &strict)]
 }
 
-/// Where a value has something, at every depth: keys and list items, as JSON pointers.
+/// JSON pointers of all keys and list items, at every depth.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let below: Vec<(String, &Value)> = match value {
         Value::Object(map) => map.iter().map(|(key, value)| (key.replace('/', "~1"), value)).collect(),
@@ -172,10 +172,9 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A manifest, by the name of its app and its object.
+/// A manifest with the name of its app and object.
 struct Trial {
     name: String,
-    /// Where the null is.
     what: String,
     text: String,
 }
@@ -198,7 +197,7 @@ fn generated() -> Vec<Trial> {
     trials
 }
 
-/// As people write them, and as charts leave them behind.
+/// Typical manifests of people and charts.
 fn written() -> Vec<Trial> {
     let spec = |name: &str, spec: &str| {
         format!("apiVersion: {GROUP}/v1\nkind: {name}\nmetadata: {{name: NAME}}\nspec: {spec}\n")
@@ -273,7 +272,7 @@ fn written() -> Vec<Trial> {
     all.iter().enumerate().map(trial).collect()
 }
 
-/// Definitions with nulls in them, which no two apps can have: the group of ours is another one.
+/// Definitions with nulls. Two apps cannot share one, so our group differs.
 fn definition_with_nulls(group: &str) -> String {
     format!(
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: menus.{group}, labels: }}\nspec:\n  group: {group}\n  \
@@ -284,7 +283,7 @@ fn definition_with_nulls(group: &str) -> String {
     )
 }
 
-/// Without what controllers and allocators write.
+/// Without fields of controllers and allocators.
 fn plain(object: &Value) -> Value {
     let status = object.get("status").filter(|_| object["apiVersion"] == format!("{GROUP}/v1")).cloned();
     let mut object = bare(object);
@@ -309,7 +308,7 @@ fn plain(object: &Value) -> Value {
     object
 }
 
-/// All objects of a namespace whose names are in the trials, by kind and name.
+/// The objects of a namespace that belong to trials, by kind and name.
 async fn stored(cluster: &LiveCluster, namespace: &str) -> BTreeMap<String, Value> {
     let list = cluster.kubectl(&["get", KINDS, "-n", namespace, "-o", "json"]).await.expect("a list");
     let list: Value = serde_json::from_str(&list).expect("JSON");
@@ -319,7 +318,7 @@ async fn stored(cluster: &LiveCluster, namespace: &str) -> BTreeMap<String, Valu
     items.into_iter().map(|it| (name(&it), it)).filter(|(name, _)| is_trial(name)).collect()
 }
 
-/// The trials that lint refuses, each with what it says.
+/// The trials that lint refuses, with its message.
 async fn refused_by_lint(scene: &Scene) -> BTreeMap<String, String> {
     let folder = scene.worktree.folder().display().to_string();
     let ended = scene.run(&["lint", "-o", "json", &folder].map(str::to_owned)).await;
@@ -335,7 +334,7 @@ async fn refused_by_lint(scene: &Scene) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn nulls_become_what_kubectl_makes_of_them() {
+async fn nulls_match_kubectl() {
     let Some(scene) = Scene::new(SCENE, 1).await else { return };
     let cluster = scene.cluster(0);
     let counted = Counted::new(&scene, cluster).await;
@@ -359,7 +358,7 @@ async fn nulls_become_what_kubectl_makes_of_them() {
     }
     _ = cluster.kubectl(&["create", "namespace", THEIRS]).await;
     let folder = theirs.display().to_string();
-    // It goes on after what is refused.
+    // The others are applied.
     let said = cluster.kubectl(&["apply", "--server-side", "-n", THEIRS, "-f", &folder]).await;
     let said = said.map_or_else(|error| error.to_string(), |_| String::new());
 
@@ -407,7 +406,7 @@ async fn nulls_become_what_kubectl_makes_of_them() {
     say(&format!("nulls on {}: {counts:?} of {}", cluster.version(), trials.len()));
     assert!(wrong.is_empty(), "{} differ:\n{}\n{said}", wrong.len(), wrong.join("\n"));
 
-    // Definitions are of the whole cluster: theirs has another group.
+    // Definitions are cluster-scoped, so kubectl's has another group.
     let apply = ["apply", "--server-side", "-f", "-"];
     cluster
         .kubectl_with_input(&apply, &definition_with_nulls("theirs.nulls.example.com"))
@@ -426,7 +425,7 @@ async fn nulls_become_what_kubectl_makes_of_them() {
     let before = counted.asked().len();
     tokio::time::sleep(QUIET).await;
     let mut after = counted.asked().split_off(before);
-    // What the server refused is tried again.
+    // Objects that the server refused are retried.
     let name = |uri: &str| uri.split(['?', '/']).rfind(|part| ours.contains_key(*part)).map(str::to_owned);
     after.retain(|it| name(&it.uri).is_some());
     assert!(after.is_empty(), "what keeps nulls is at rest, not {after:?}");

@@ -1,4 +1,4 @@
-//! `mode: observe` shows what it would do, and does nothing.
+//! `mode: observe` shows the plan, and writes nothing.
 
 use super::support::{Scene, configmap, deployment};
 

@@ -1,4 +1,4 @@
-//! `tutti run --once` ends, and its exit code says how.
+//! `tutti run --once` ends with an exit code for its result.
 
 use std::fs;
 
@@ -83,7 +83,7 @@ async fn once_without_a_repository_ends_with_2() {
     check(&["run", "--once", "--repo", &folder], "not a Git repository").await;
     let checked_out = scene.worktree.folder().display().to_string();
     check(&["run", "--once", "--repo", &checked_out], "empty").await;
-    // The forge has it, and nothing was pushed.
+    // The forge knows the repository, and nothing was pushed.
     let arguments = scene.arguments(&["run", "--once"], &[]);
     check(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "empty").await;
 }

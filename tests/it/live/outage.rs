@@ -1,9 +1,9 @@
-//! Clusters that do not answer hold up nobody, and are taken up again by themselves.
+//! Clusters that do not answer delay no other, and are connected to again without help.
 
 use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
-async fn clusters_that_are_down_miss_a_push_and_catch_up() {
+async fn offline_clusters_catch_up_after_a_push() {
     let Some(scene) = Scene::alone("outage").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     let first = scene.worktree.publish("first");
@@ -26,10 +26,10 @@ async fn clusters_that_are_down_miss_a_push_and_catch_up() {
 }
 
 #[tokio::test]
-async fn clusters_that_are_down_at_the_start_are_taken_up_later() {
+async fn clusters_offline_at_the_start_connect_later() {
     let Some(scene) = Scene::alone("outage-start").await else { return };
     stop(&scene);
-    // Needs no controller, which would come back by its own back-off of up to half a minute.
+    // Needs no controller, which would return only after its own back-off of up to half a minute.
     scene.write_app("web", &[configmap("settings", "a", "1")]);
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
@@ -45,7 +45,7 @@ async fn clusters_that_are_down_at_the_start_are_taken_up_later() {
     }
 }
 
-/// The last two: the newest and the oldest Kubernetes.
+/// The last two clusters: the newest and the oldest Kubernetes.
 pub fn stop(scene: &Scene) {
     for cluster in &scene.clusters()[2..] {
         cluster.stop_server();
@@ -58,7 +58,7 @@ pub async fn start_again(scene: &Scene) {
     }
 }
 
-/// The others are missing, and their ring says so.
+/// The other clusters are missing, and the status of their ring says so.
 async fn two_of_four(scene: &Scene, commit: &str) {
     scene.told(commit, "deploy/test", "success", &["2/2 healthy"]).await;
     scene.told(commit, "deploy/prod", "pending", &["0/2 healthy", "cluster-3", "unreachable"]).await;

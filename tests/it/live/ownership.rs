@@ -1,9 +1,9 @@
-//! What is somebody else's stays theirs, whole objects and single fields.
+//! Objects and fields of others stay theirs.
 
 use super::support::{Scene, configmap, deployment};
 
 #[tokio::test]
-async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
+async fn an_existing_deployment_is_refused_until_deleted() {
     let Some(scene) = Scene::pair("stranger").await else { return };
     let theirs = deployment("web", "shop/web:0.9", 1).to_string();
     let mut before = Vec::new();
@@ -51,7 +51,7 @@ async fn a_deployment_that_is_there_already_is_refused_until_it_goes() {
 }
 
 #[tokio::test]
-async fn a_field_that_another_manager_had_first_is_refused_and_both_are_named() {
+async fn a_conflict_names_field_and_manager() {
     let Some(scene) = Scene::pair("conflict").await else { return };
     scene.write_app("settings", &[configmap("settings", "level", "info")]);
     scene.write_app("neighbour", &[configmap("neighbour", "a", "1")]);
@@ -91,7 +91,7 @@ async fn a_field_that_another_manager_had_first_is_refused_and_both_are_named() 
 }
 
 #[tokio::test]
-async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
+async fn the_next_commit_takes_back_kubectl_fields() {
     let Some(scene) = Scene::pair("retaken").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("web", "level", "info")]);
     let first = scene.worktree.publish("first");
@@ -132,7 +132,7 @@ async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
     scene.succeeded(&commit).await;
     holds("shop/web:1.1", "warn").await;
 
-    // And by a process that starts later, and knows only what Git and the cluster say.
+    // Also by a later process, which knows only Git and the cluster.
     scene.kill();
     edit("shop/web:8", "trace").await;
     let commit = release("shop/web:1.2", "error", &[]);
@@ -142,7 +142,7 @@ async fn what_kubectl_took_meanwhile_is_taken_back_by_the_next_commit() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_left_to_others_stays_theirs() {
+async fn an_ignored_field_stays_with_its_manager() {
     let Some(scene) = Scene::pair("yielding").await else { return };
     let rules = "ignore: [{target: {kind: Deployment}, paths: [/spec/template/spec/containers/name=app/image, \
                  /metadata/annotations/example.com~1note]}]";

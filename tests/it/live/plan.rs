@@ -1,4 +1,4 @@
-//! What a commit would change, field by field, and where that is written.
+//! A plan shows the changed fields of a commit, and the source of each.
 
 use super::support::{Scene, configmap};
 
@@ -16,7 +16,7 @@ spec:
 ";
 
 #[tokio::test]
-async fn a_plan_says_which_fields_change_and_where_they_are_written() {
+async fn a_plan_names_fields_and_their_sources() {
     let Some(scene) = Scene::new("plan", 1).await else { return };
     scene.write_app("settings", &[configmap("settings", "a", "1")]);
     scene.worktree.write("apps/web/app.yaml", WEB);

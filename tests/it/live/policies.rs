@@ -1,11 +1,11 @@
-//! Policies on a real Gitea and a real cluster: a pull request that breaks a rule is red at the line that breaks it; what is pushed past
-//! it is not deployed.
+//! Policies on a real Gitea and a real cluster: a pull request that breaks a rule fails at the line; a push past the
+//! pull request is not deployed.
 
 use serde_json::json;
 
 use super::support::{People, Scene, configmap};
 
-/// Colours of ConfigMaps.
+/// Limits the colours of ConfigMaps.
 const POLICY: &str = "\
 apiVersion: tutti.dev/v1alpha1
 kind: Policy
@@ -53,7 +53,7 @@ async fn broken_rule_is_red_at_its_line_and_not_deployed() {
         .await;
     people.plan_with(number, &[place.as_str(), "policy colours denies", "the colour is green"]).await;
 
-    // Mended by a push.
+    // Corrected by a push.
     scene.worktree.write(MANIFEST, &manifest(&scene, "blue"));
     let mended = scene.worktree.commit("blue");
     scene.worktree.push_branch("paint");
@@ -64,7 +64,7 @@ async fn broken_rule_is_red_at_its_line_and_not_deployed() {
     let merged = merged["merge_commit_sha"].as_str().expect("a commit").to_owned();
     scene.succeeded(&merged).await;
 
-    // Who pushes past the pull request deploys nothing that is denied, and everything beside it.
+    // A push past the pull request deploys nothing that is denied, and all the rest.
     scene.worktree.git(&["checkout", "-q", "main"]);
     scene.worktree.git(&["pull", "-q", &scene.gitea().remote(scene.name()), "main"]);
     scene.worktree.write(MANIFEST, &manifest(&scene, "green"));

@@ -1,4 +1,4 @@
-//! A project and a cluster meet, whichever comes first; what a project leaves behind is asked for.
+//! A project reaches each cluster in any order; the namespaces of a removed project wait for approval.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn project(name: &str, spec: &str) -> String {
     format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
 }
 
-/// Which of these namespaces are there, each with its quota.
+/// The existing namespaces among these, each with its quota.
 async fn namespaces(cluster: &LiveCluster) -> Vec<String> {
     let quota =
         ["get", "resourcequotas", "-A", "-o", "jsonpath={range .items[*]}{.metadata.namespace}{' '}{end}"];
@@ -19,7 +19,7 @@ async fn namespaces(cluster: &LiveCluster) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_project_reaches_all_clusters_and_a_cluster_gets_all_projects() {
+async fn every_project_reaches_every_cluster() {
     let Some(scene) = Scene::new("projects", 2).await else { return };
     let (first, second) = (scene.cluster(0), scene.cluster(1));
     let file = scene.worktree.folder().join(format!("clusters/{}.yaml", second.name()));

@@ -1,4 +1,4 @@
-//! A real Prometheus scrapes a running tutti: it takes what is exposed, each query of the dashboard has an answer, and the alert rules
+//! A real Prometheus scrapes a running tutti: it accepts the metrics, each query of the dashboard has an answer, and the alert rules
 //! are evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use crate::support::monitoring::{groups, queries};
 /// For all queries of the dashboard together.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// As the ServiceMonitor has it, whose targets are the pods of the Service `tutti`.
+/// As in the ServiceMonitor, whose targets are the pods of the Service `tutti`.
 const NAMESPACE: &str = "tutti-system";
 const JOB: &str = "tutti";
 
@@ -82,7 +82,7 @@ impl Prometheus {
         if answer["status"] == "success" { Ok(answer["data"].clone()) } else { Err(answer.to_string()) }
     }
 
-    /// Of each series that a query finds now, its value if that is a number.
+    /// The numeric values of all series of a query now.
     pub async fn values(&self, query: &str) -> Result<Vec<String>, String> {
         let data = self.get("query", &[("query", query)]).await?;
         let series = data["result"].as_array().into_iter().flatten();
@@ -99,7 +99,7 @@ impl Prometheus {
             .await;
     }
 
-    /// Asks until each query has had a series with a number once. Those that never had, each with its last answer.
+    /// Repeats the queries until each has had a numeric series once. Returns the others with their last answer.
     async fn unanswered(&self, mut queries: Vec<String>) -> BTreeMap<String, String> {
         let begin = Instant::now();
         loop {
@@ -120,7 +120,7 @@ impl Prometheus {
         }
     }
 
-    /// The alert rules, each with its `health` and its `state`.
+    /// The alert rules with `health` and `state`.
     async fn rules(&self) -> Result<Vec<Value>, String> {
         let data = self.get("rules", &[("type", "alert")]).await?;
         let groups = data["groups"].as_array().into_iter().flatten();
@@ -144,7 +144,7 @@ fn names<'a>(rules: impl IntoIterator<Item = &'a Value>, key: &str) -> BTreeSet<
     rules.into_iter().map(|rule| rule[key].as_str().expect("a name").to_owned()).collect()
 }
 
-/// One app in waves: a canary, and then the rest.
+/// One app in waves: a canary, then the rest.
 fn app_set(scene: &Scene, version: &str) -> String {
     let sets =
         ["web-canary", "web-blue"].map(|name| json!({"name": name, "version": version, "replicas": 1}));
@@ -163,7 +163,7 @@ fn app_set(scene: &Scene, version: &str) -> String {
     .to_string()
 }
 
-/// Somebody edits what is only reported.
+/// Edits a field whose drift is only reported.
 async fn edit(scene: &Scene) {
     let patch = r#"{"data":{"a":"2"}}"#;
     let arguments = ["patch", "configmap", "settings", "-n", scene.name(), "--type", "merge", "-p", patch];
@@ -215,7 +215,7 @@ async fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
         prometheus.says(&scene, query, expected).await;
     }
 
-    // All is well again, as the runbooks have it.
+    // Everything is restored, as in the runbooks.
     scene.write_spec("settings", &["drift: repair"]);
     scene.worktree.remove("clusters/nowhere.yaml");
     let last = scene.worktree.publish("without it");
@@ -234,7 +234,7 @@ async fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
         .await;
     assert_eq!(prometheus.firing().await, Ok(BTreeSet::new()));
 
-    // And one fires when it is its turn.
+    // One alert fires when its condition holds.
     for _ in 0..12 {
         deliver_with_a_wrong_signature(&scene).await;
     }

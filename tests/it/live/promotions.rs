@@ -1,4 +1,4 @@
-//! A version travels from ring to ring by pull requests, on the real Gitea and real clusters.
+//! A version moves from ring to ring by pull requests, on the real Gitea and real clusters.
 
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ async fn ring_runs(scene: &Scene, ring: &str, image: &str) {
     }
 }
 
-/// It is merged, and prod runs what it brings.
+/// It is merged, and prod runs its version.
 async fn arrives(scene: &Scene, people: &People<'_>, number: u64, version: &str) {
     let merged = people.merged(number).await;
     scene.told(&merged, "deploy/prod", "success", &[]).await;
     ring_runs(scene, "prod", &format!("shop/web:{version}")).await;
 }
 
-/// The process is killed and its disk is gone; meanwhile people go on. The next one has Git, the forge and the clusters.
+/// Kills the process and deletes its disk; `meanwhile` runs before the next one, which has only Git, the forge and the clusters.
 async fn reborn(scene: &Scene, meanwhile: impl AsyncFnOnce()) {
     scene.kill();
     meanwhile().await;
@@ -42,7 +42,7 @@ async fn reborn(scene: &Scene, meanwhile: impl AsyncFnOnce()) {
     scene.start(&[]).await;
 }
 
-/// This process says that it opens no pull request.
+/// The process reports why it opens no pull request.
 async fn holds(scene: &Scene, why: &str) {
     scene
         .eventually(&format!("it says {why:?}"), async || {
@@ -75,7 +75,7 @@ fn pinned(version: &str) -> String {
     format!("# What prod runs.\nversion: '{version}' # since spring\n")
 }
 
-/// The process dies with its disk in every state of a promotion, and the one pull request goes on.
+/// The process dies with its disk in every state of a promotion, and the same pull request continues.
 #[tokio::test]
 async fn version_travels_from_test_to_prod_whatever_dies() {
     let Some(scene) = Scene::new("promote", 4).await else { return };
@@ -104,14 +104,14 @@ async fn version_travels_from_test_to_prod_whatever_dies() {
     scene.told(&head, "gate/ci/smoke", "pending", &["no status ci/smoke"]).await;
     scene.told(&head, "gate", "pending", &["2/3 gates"]).await;
 
-    // Open, with a gate that waits; then with gates that have passed, not merged yet.
+    // Open with a waiting gate; then with passed gates, but not merged.
     reborn(&scene, async || {}).await;
     ring_runs(&scene, "prod", "shop/web:1.0").await;
     reborn(&scene, async || people.say(&head, "ci/smoke", "success").await).await;
     arrives(&scene, &people, number, "1.1").await;
     scene.told(&head, "gate", "success", &["3/3 gates"]).await;
 
-    // Merged, and nobody has seen it.
+    // Merged while no process runs.
     release(&scene, "1.2").await;
     let (number, head) = people.opened(&branch).await;
     reborn(&scene, async || people.merge(number, &head).await).await;
@@ -125,7 +125,7 @@ async fn version_travels_from_test_to_prod_whatever_dies() {
     reborn(&scene, close).await;
     holds(&scene, &format!("#{number} was closed without a merge")).await;
 
-    // By hand: a version that test has not finished is held in prod, whatever way it came, until a person approves it.
+    // By hand: a version that test has not finished is held in prod, however it got there, until a person approves it.
     take_over_merges(&scene);
     scene.worktree.write(PIN, &pinned("broken-1"));
     let direct = scene.worktree.publish("a hotfix");
@@ -135,7 +135,7 @@ async fn version_travels_from_test_to_prod_whatever_dies() {
     ring_runs(&scene, "prod", "shop/web:1.2").await;
     assert_eq!(confirm(&scene, "web").await, "prod");
 
-    // It fails, and its units go back. Git follows by a pull request.
+    // It fails, and its units are reverted. A pull request does the same in Git.
     let revert = format!("tutti/revert/{}", &direct[..7]);
     let (number, head) = people.opened(&revert).await;
     ring_runs(&scene, "prod", "shop/web:1.2").await;
@@ -147,7 +147,7 @@ async fn version_travels_from_test_to_prod_whatever_dies() {
     reborn(&scene, async || people.merge(number, &head).await).await;
     arrives(&scene, &people, number, "1.2").await;
 
-    // The next version is proposed. A commit of somebody else on its branch: hands off.
+    // The next version is proposed. Foreign commits on its branch: it is left alone.
     release(&scene, "1.4").await;
     let (number, head) = people.opened(&branch).await;
     let remote = scene.gitea().remote(scene.name());

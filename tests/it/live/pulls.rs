@@ -1,4 +1,4 @@
-//! A pull request on the real Gitea: what it would do is said before it is merged, and what became of it afterwards.
+//! A pull request on the real Gitea: its effect is shown before the merge, and its result afterwards.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::support::{People, Scene, component};
 async fn pull_request_is_planned_reviewed_merged_and_deployed() {
     let Some(scene) = Scene::new("pull-road", 4).await else { return };
     let people = People::of(&scene);
-    // Neither poll is what finds anything.
+    // Polls are too rare to find anything.
     scene.write_instance("poll: 2h\n  pageUrl: https://tutti.example.com/page");
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
     let first = scene.worktree.publish("first");
@@ -20,7 +20,7 @@ async fn pull_request_is_planned_reviewed_merged_and_deployed() {
     people.reviewer("pull-road-li").await;
     scene.told(&first, "validate", "success", &["1 app × 4 clusters valid, 0 warnings"]).await;
 
-    // A pull request says what it would do.
+    // A pull request shows its plan.
     scene.worktree.git(&["checkout", "-q", "-b", "bump"]);
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.1", ""));
     let head = scene.worktree.commit("web 1.1");
@@ -56,7 +56,7 @@ async fn pull_request_is_planned_reviewed_merged_and_deployed() {
     scene.told(&broken, "plan", "failure", &[]).await;
     people.plan_with(number, &["apps/web/app.yaml:11:3", "replica"]).await;
 
-    // Mended, approved and merged: the deployment is told of with a link.
+    // Corrected, approved and merged: the deployment is shown with a link.
     scene.worktree.git(&["revert", "--no-edit", "HEAD"]);
     let mended = scene.worktree.head();
     scene.worktree.push_branch("bump");
@@ -75,6 +75,6 @@ async fn pull_request_is_planned_reviewed_merged_and_deployed() {
     let statuses = scene.gitea().statuses(scene.name(), &merged).await.expect("statuses");
     let deployed = statuses.iter().find(|it| it["context"] == "tutti/deploy/prod").expect("a status");
     assert_eq!(deployed["target_url"], "https://tutti.example.com/page");
-    // What tutti itself wrote woke no loop: one comment, and no status twice.
+    // Tutti's own writes cause no loop: one comment, and no repeated status.
     assert_eq!(people.plans(number).await.len(), 1);
 }

@@ -1,11 +1,11 @@
-//! A pushed commit reaches four clusters, and its status comes back: good, bad, and good again.
+//! A pushed commit reaches four clusters and gets its status: valid, broken, and valid again.
 
 use super::support::{Scene, component};
 
 #[tokio::test]
 async fn a_push_reaches_every_cluster_by_its_hook() {
     let Some(scene) = Scene::new("push-hook", 4).await else { return };
-    // The poll cannot be what finds the push.
+    // The poll is too rare to find the push.
     scene.write_instance("poll: 2h");
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
     let first = scene.worktree.publish("first");

@@ -1,4 +1,4 @@
-//! Files that people write, applied by tutti and by `kubectl apply --server-side`: field by field the same objects.
+//! Typical files applied by tutti and by `kubectl apply --server-side` give the same objects, field by field.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::support::{Scene, definition, open_schema};
 const SCENE: &str = "reading";
 const THEIRS: &str = "reading-kubectl";
 
-/// An open kind; with a status of its own or without.
+/// A kind without a schema, with or without the status subresource.
 fn open_kind(group: &str, kind: &str, version: &str, has_status: bool) -> Value {
     let mut definition = definition(group, kind, version, &open_schema());
     if has_status {
@@ -18,7 +18,7 @@ fn open_kind(group: &str, kind: &str, version: &str, has_status: bool) -> Value 
     definition
 }
 
-/// By the name of the file.
+/// By file name.
 fn files() -> BTreeMap<&'static str, String> {
     let open = |name: &str, rest: &str| {
         format!("apiVersion: reading.example.com/v1\nkind: Open\nmetadata: {{name: {name}}}\n{rest}\n")
@@ -59,7 +59,7 @@ fn files() -> BTreeMap<&'static str, String> {
     ])
 }
 
-/// Without what differs from object to object, and without our marks.
+/// Without what differs between objects, and without our metadata.
 fn plain(mut object: Value) -> Value {
     let Some(metadata) = object["metadata"].as_object_mut() else { return object };
     let of_each = ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "namespace"];
@@ -78,7 +78,7 @@ fn plain(mut object: Value) -> Value {
 const KINDS: &str = "configmaps,secrets,roles,ingresses.networking.k8s.io,opens.reading.example.com,watcheds.reading.example.com,applications.core.oam.dev";
 
 #[tokio::test]
-async fn files_become_what_kubectl_makes_of_them() {
+async fn manifests_match_kubectl() {
     let Some(scene) = Scene::pair(SCENE).await else { return };
     let definitions = [
         open_kind("reading.example.com", "Open", "v1", false),

@@ -1,11 +1,11 @@
-//! Pods that a real server refuses: what runs none tells why, by the event of its controller.
+//! A workload whose pods a real server refuses shows the reason, from its controller's event.
 
 use serde_json::json;
 
 use super::support::Scene;
 
 #[tokio::test]
-async fn pods_without_their_account_are_told_by_their_event() {
+async fn pods_without_account_show_the_event() {
     let Some(scene) = Scene::pair("refused").await else { return };
     let template = |restarts: &str| {
         let containers = json!([{"name": "main", "image": "shop/run:1.0"}]);
@@ -20,13 +20,13 @@ async fn pods_without_their_account_are_told_by_their_event() {
     let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata,
         "spec": {"replicas": 1, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
             "template": template("Always")}});
-    // A status has no room for all of it.
+    // A status is too short for all of it.
     let words = ["FailedCreate web", "error looking up service account refused/robot"];
     scene.write_app("set", &[set]);
     let commit = scene.worktree.publish("an account that is not there");
     scene.start(&[]).await;
     scene.told(&commit, "deploy", "pending", &words).await;
-    // Of several that are stuck together the events come by one list.
+    // The events of several stuck workloads are read by one list.
     let jobs = ["job-1", "job-2", "job-3", "job-4"];
     jobs.iter().for_each(|name| scene.write_app(name, &[job(&format!("web-{name}"))]));
     scene.worktree.publish("Jobs too");

@@ -1,4 +1,4 @@
-//! A chart with hooks on a real cluster: its Jobs run before and after it, again when it changes, and hold it back when
+//! A chart with hooks on a real cluster: its Jobs run before and after the release, again after a change, and hold it when
 //! they fail.
 
 use std::fs;
@@ -31,7 +31,7 @@ pub fn write_chart(scene: &Scene) {
     }
 }
 
-/// The Jobs of which the chart says that they are named so.
+/// The Jobs of the hook with this name in the chart.
 async fn runs(scene: &Scene, name: &str) -> Vec<Value> {
     let jobs = scene.cluster(0).get("/apis/batch/v1/namespaces/releases/jobs").await.expect("a list");
     let jobs = jobs["items"].as_array().expect("items");

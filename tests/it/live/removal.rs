@@ -1,4 +1,4 @@
-//! What goes while its cluster is away goes when it is back; and a cluster that is removed is emptied first.
+//! Removals during an outage of a cluster happen afterwards; a removed cluster is emptied first.
 
 use super::outage;
 use super::support::{Scene, configmap, deployment, service};
@@ -6,7 +6,7 @@ use super::support::{Scene, configmap, deployment, service};
 const CAPS: &str = "poll: 1s\n  caps: {deletes: 100, deletePercent: 100}";
 
 #[tokio::test]
-async fn an_app_that_is_deleted_while_clusters_are_away_goes_when_they_are_back() {
+async fn an_app_is_removed_after_the_outage() {
     let Some(away) = Away::new("gone-away").await else { return };
     let waiting = ["6 deletes wait: cluster-3 does not answer, deleted when it answers again"];
     away.scene.told(&away.gone, "deploy/prod", "pending", &waiting).await;
@@ -14,22 +14,22 @@ async fn an_app_that_is_deleted_while_clusters_are_away_goes_when_they_are_back(
     away.scene.told(&away.gone, "deploy/prod", "success", &["6 objects deleted on 2 clusters"]).await;
 }
 
-/// It needs no memory of what was there: only the labels of what the clusters still hold.
+/// No memory is needed: only the labels of the objects on the clusters.
 #[tokio::test]
-async fn an_app_that_is_deleted_while_clusters_are_away_goes_also_by_a_process_that_never_saw_it() {
+async fn a_new_process_removes_an_unknown_app() {
     let Some(away) = Away::new("gone-unseen").await else { return };
     away.scene.kill();
-    // And without its disk.
+    // Without its disk too.
     std::fs::remove_dir_all(away.scene.folder().join("state")).expect("a folder of state");
     away.scene.start(&[]).await;
     away.scene.says_of(&away.scene.clusters()[2..], &["does not answer"]).await;
-    // What was there it does not know, but that the commit took the app away from both.
+    // It does not know the objects, but knows that the commit removed the app from both clusters.
     let waiting = ["2 deletes wait: cluster-3 does not answer, deleted when it answers again"];
     away.scene.told(&away.gone, "deploy/prod", "pending", &waiting).await;
     away.are_back_and_emptied().await;
 }
 
-/// The last two clusters, on the newest and on the oldest Kubernetes, were stopped before an app was deleted.
+/// The last two clusters, the newest and the oldest Kubernetes, were stopped before an app was deleted.
 struct Away {
     scene: Scene,
     gone: String,
@@ -86,7 +86,7 @@ impl Away {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_removed_is_emptied_and_then_let_go() {
+async fn a_removed_cluster_is_emptied_and_released() {
     let Some(scene) = Scene::new("removal", 2).await else { return };
     let (stays, leaves) = (scene.cluster(0), scene.cluster(1));
     scene.write_instance(CAPS);
@@ -115,9 +115,9 @@ async fn a_cluster_that_is_removed_is_emptied_and_then_let_go() {
     scene.ready(stays, "web", "shop/web:1.0", 1).await;
 }
 
-/// The list of managed fields is what a real server is particular about.
+/// A real server is strict about the list of managed fields.
 #[tokio::test]
-async fn an_app_that_is_let_go_stays_and_is_nobodys() {
+async fn an_orphaned_app_stays_without_an_owner() {
     let Some(scene) = Scene::new("let-go", 1).await else { return };
     let cluster = scene.cluster(0);
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("one", "a", "1")]);

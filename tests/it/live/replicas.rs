@@ -1,5 +1,5 @@
-//! Several processes on one repository: one leads, and the others take over where it ended. Who wrote when is read from the audit logs
-//! of the API servers, by process.
+//! Several processes on one repository: one leads, and another takes over. The writes of each process are read from the audit logs
+//! of the API servers.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,22 +14,22 @@ use super::hooks::client;
 use super::support::{BINARY, Scene, Tutti, configmap, say};
 use super::waves::{APP, runs};
 
-/// Without a leader: after one was killed, or gave its Lease back.
+/// The longest time without a leader, after a kill or a release of the Lease.
 const TAKE_OVER: Duration = Duration::from_secs(15);
 const OBJECTS: usize = 300;
-/// What runs when the first wave has its version and the next one waits, as [`Replicas::run`] says it.
+/// The running versions while the first wave is done and the next one waits, as in [`Replicas::run`].
 const CANARY: [&str; 4] = ["v2 x1", "v1 x1", "v1 x1", "v1 x1"];
 const BOTH_CANARIES: [&str; 4] = ["v2 x1", "v2 x1", "v1 x1", "v1 x1"];
 
 struct Replicas {
     scene: Scene,
-    /// For each cluster, as audit logs call us there.
+    /// Our user names in the audit logs, by cluster.
     users: Vec<String>,
     arguments: Vec<String>,
 }
 
 impl Replicas {
-    /// On the newest and the oldest Kubernetes; the first is the home cluster, too.
+    /// On the newest and the oldest Kubernetes; the first is also the home cluster.
     async fn new(name: &'static str) -> Option<Self> {
         let scene = Scene::pair(name).await?;
         let mut users = Vec::new();
@@ -79,7 +79,7 @@ impl Replicas {
             .await;
     }
 
-    /// What a process asked of a cluster to be written.
+    /// The write requests of a process to a cluster.
     fn asked_to_write(&self, cluster: usize, process: &Tutti) -> Vec<AuditedRequest> {
         let agent = format!(" {})", process.id());
         let asked = self.scene.cluster(cluster).requests_of(&self.users[cluster]).expect("an audit log");
@@ -89,19 +89,19 @@ impl Replicas {
             .filter(|it| it.user_agent.ends_with(&agent) && is_write(&it.verb))
             .filter(|it| !it.uri.contains("authorization.k8s.io") && !it.uri.contains("dryRun"))
             .collect();
-        // The log is about in order.
+        // The log is only roughly ordered.
         asked.sort_by(|a, b| a.time.cmp(&b.time));
         asked
     }
 
-    /// What it wrote but for its lease, oldest first.
+    /// Its writes except those of the Lease, oldest first.
     fn writes(&self, cluster: usize, process: &Tutti) -> Vec<AuditedRequest> {
         let mut asked = self.asked_to_write(cluster, process);
         asked.retain(|it| !it.uri.contains("/leases"));
         asked
     }
 
-    /// Each wrote only after those before it had ended to.
+    /// Each process wrote only after the writes of the earlier ones.
     fn take_turns(&self, processes: &[&Tutti]) {
         for cluster in 0..2 {
             let mut last = None;
@@ -115,7 +115,7 @@ impl Replicas {
         }
     }
 
-    /// The first and the last write of the Lease by a process, where it led.
+    /// The first and last write of the Lease by a process, if it led.
     fn term(&self, process: &Tutti) -> Option<(Timestamp, Timestamp)> {
         let mut asked = self.asked_to_write(0, process);
         asked.retain(|it| it.uri.contains("/leases") && it.status < 300);
@@ -123,7 +123,7 @@ impl Replicas {
         Some((time(asked.first()?), time(asked.last()?)))
     }
 
-    /// Those that led, in that order; no time between two of them was longer than [`TAKE_OVER`]. The others wrote nothing.
+    /// The processes that led, in order; the time between two was at most [`TAKE_OVER`]. The others wrote nothing.
     fn leaders<'a>(&self, processes: &[&'a Tutti]) -> Vec<&'a Tutti> {
         let mut leaders = Vec::new();
         for process in processes {
@@ -146,7 +146,7 @@ impl Replicas {
         leaders.into_iter().map(|(_, process)| process).collect()
     }
 
-    /// How often each object of a cluster was written, by its path in the namespace.
+    /// The number of writes of each object on a cluster, by its path in the namespace.
     fn counts(&self, cluster: usize, processes: &[&Tutti]) -> BTreeMap<String, usize> {
         let namespace = format!("/namespaces/{}/", self.scene.name());
         let mut counts = BTreeMap::new();
@@ -163,7 +163,7 @@ impl Replicas {
         self.scene.cluster(0).get(&path).await.expect("a lease")
     }
 
-    /// Of two clusters; a person confirms each wave. The canary of the first cluster comes first.
+    /// On two clusters; a person confirms each wave. The canary of the first cluster comes first.
     fn write_app_set(&self, version: &str) {
         let scene = &self.scene;
         let set = |name: &str| json!({"name": name, "version": version, "replicas": 1});
@@ -184,7 +184,7 @@ impl Replicas {
         scene.worktree.write(APP, &app_set.to_string());
     }
 
-    /// Lets the canary of the second cluster begin.
+    /// Confirms the canary of the second cluster.
     async fn confirm(&self) {
         let scene = &self.scene;
         let (folder, kubeconfigs) = (scene.worktree.folder().display().to_string(), scene.kubeconfigs());
@@ -206,7 +206,7 @@ impl Replicas {
             .await;
     }
 
-    /// What runs of the canary and of the other group, cluster by cluster.
+    /// The running versions of the canary and of the other group, by cluster.
     async fn run(&self) -> [String; 4] {
         let scene = &self.scene;
         [
@@ -231,9 +231,9 @@ fn objects(value: &str) -> Vec<Value> {
     (0..OBJECTS).map(|number| configmap(&format!("setting-{number}"), "a", value)).collect()
 }
 
-/// A canary waits for confirmation; its leader is killed, and then again while it applies.
+/// A canary waits for confirmation; its leader is killed, and again while it applies.
 #[tokio::test]
-async fn whoever_stands_by_goes_on_with_the_same_step() {
+async fn the_standby_continues_with_the_same_step() {
     let Some(replicas) = Replicas::new("replicas").await else { return };
     let scene = &replicas.scene;
     replicas.write_app_set("v1");
@@ -260,7 +260,7 @@ async fn whoever_stands_by_goes_on_with_the_same_step() {
     assert_eq!(replicas.run().await, CANARY);
     replicas.take_turns(&[&one, &two]);
 
-    // What waited goes on waiting with a third one, and goes on when it is confirmed.
+    // With a third process the rollout still waits, and continues once confirmed.
     let mut three = replicas.start("three");
     replicas.says(&three, "stands by: ").await;
     assert_eq!(two.stop(), Some(0));
@@ -274,9 +274,9 @@ async fn whoever_stands_by_goes_on_with_the_same_step() {
     three.kill();
 }
 
-/// A leader that is stopped by its machine, and goes on when another one leads.
+/// A leader is suspended, and resumes while another one leads.
 #[tokio::test]
-async fn leader_that_stood_still_writes_nothing_more() {
+async fn a_suspended_leader_writes_nothing_more() {
     let Some(replicas) = Replicas::new("stood-still").await else { return };
     let scene = &replicas.scene;
     scene.write_app("settings", &objects("1"));
@@ -295,7 +295,7 @@ async fn leader_that_stood_still_writes_nothing_more() {
     let commit = scene.worktree.publish("third");
     scene.succeeded(&commit).await;
     one.signal("CONT");
-    // It finds the lease in other hands, and ends.
+    // It finds that another process holds the Lease, and ends.
     let code = one.end().await;
     assert!(one.log().contains("the lease of the leader was lost to "), "{}", one.log());
     assert_eq!(code, Some(5));
@@ -309,7 +309,7 @@ async fn leader_that_stood_still_writes_nothing_more() {
     assert_eq!(lease["spec"]["leaseTransitions"], 2, "{lease}");
 }
 
-/// The build that is upgraded from and to again, and the one of this test.
+/// The build of the upgrade's start, and that of this test.
 fn builds() -> (PathBuf, PathBuf) {
     let new = PathBuf::from(BINARY);
     let old = env::var_os("TUTTI_OLD_BUILD").map_or_else(|| new.clone(), PathBuf::from);
@@ -319,7 +319,7 @@ fn builds() -> (PathBuf, PathBuf) {
     (old, new)
 }
 
-/// As their Deployment replaces them, one after the other, and back again. A commit and a confirmation come meanwhile.
+/// Replaced one after the other as by their Deployment, and back. A commit and a confirmation arrive meanwhile.
 #[tokio::test]
 async fn both_replicas_are_replaced_amid_a_rollout() {
     let Some(replicas) = Replicas::new("rolling").await else { return };
@@ -338,7 +338,7 @@ async fn both_replicas_are_replaced_amid_a_rollout() {
     let waits = scene.told(&second, "deploy", "pending", &["confirm"]).await;
     replicas.come_to(CANARY).await;
 
-    // An upgrade: the one that stands by goes first, and a commit comes. With another one under way the leader goes.
+    // The upgrade: the standby is replaced first, and a commit arrives. The leader is replaced during another one.
     let mut three = replicas.start_ready(&new, "three").await;
     two.signal("TERM");
     scene.write_objects("settings", &objects("2"));
@@ -355,7 +355,7 @@ async fn both_replicas_are_replaced_amid_a_rollout() {
     assert_eq!(scene.told(&second, "deploy", "pending", &["confirm"]).await, waits);
     assert_eq!(replicas.run().await, CANARY);
 
-    // The way back: the leader goes first, and a person confirms.
+    // The way back: the leader is replaced first, and a person confirms.
     let five = replicas.start_ready(&old, "five").await;
     if four.log().contains("leads: ") {
         std::mem::swap(&mut three, &mut four);
@@ -368,7 +368,7 @@ async fn both_replicas_are_replaced_amid_a_rollout() {
     four.signal("TERM");
     assert_eq!(four.end().await, Some(0), "{}", four.log());
     scene.told(&second, "deploy", "pending", &["confirm"]).await;
-    // A commit of the last pair: somebody leads.
+    // A commit for the last two: one of them leads.
     scene.write_objects("settings", &objects("4"));
     let last = scene.worktree.publish("after both");
     scene.succeeded(&last).await;

@@ -1,4 +1,4 @@
-//! Killed between two applies and started again: as if nothing had happened.
+//! A process killed between two applies continues without a trace after a restart.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::support::{Scene, configmap, say};
 
 const OBJECTS: usize = 150;
 
-/// The round is in the data, and in a label to count by.
+/// The round is in the data, and in a label for counting.
 fn objects(round: usize) -> Vec<Value> {
     let numbered = |number: usize| {
         let mut object = configmap(&format!("setting-{number}"), "round", &round.to_string());
@@ -55,7 +55,7 @@ async fn a_kill_between_two_applies_leaves_no_trace() {
 }
 
 impl Scene {
-    /// How many objects a cluster has as they were in this round.
+    /// The number of objects of this round on a cluster.
     async fn of_round(&self, cluster: &live::LiveCluster, round: usize) -> usize {
         self.list(cluster, "configmaps", &format!("?labelSelector=round%3D{round}")).await.len()
     }

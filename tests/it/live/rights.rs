@@ -1,5 +1,5 @@
-//! An account with exactly the rights that `tutti cluster rbac` prints: everything works, on the newest and on the oldest
-//! Kubernetes. With one less, the error and `tutti doctor` name what is missing.
+//! An account with exactly the rights that `tutti cluster rbac` prints: everything works, on the newest and the oldest
+//! Kubernetes. With one right less, the error and `tutti doctor` name it.
 
 mod account;
 mod taken;
@@ -14,7 +14,7 @@ use self::taken::Taken;
 use super::support::{Scene, configmap, deployment, digests, objects_app, say, service};
 use crate::support::folders;
 
-/// Objects whose names end in the round, so that each round looks up, creates, changes, and deletes.
+/// Names of objects end in the round, so that each round reads, creates, changes, and deletes.
 fn objects(round: usize) -> Vec<Value> {
     let rules = json!([{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]}]);
     let group = "rbac.authorization.k8s.io";
@@ -36,7 +36,7 @@ fn objects(round: usize) -> Vec<Value> {
     ]
 }
 
-/// A namespace of the app's own with an object in it, and a definition with one of its kind.
+/// An app's own namespace with an object in it, and a definition with an object of its kind.
 fn write_foundations(scene: &Scene) {
     let own = format!("{}-own", scene.name());
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": own}});
@@ -62,7 +62,7 @@ fn write_foundations(scene: &Scene) {
     scene.write_app("badges", &[definition, badge]);
 }
 
-/// What kubectl made, with a field that goes when it is adopted.
+/// An object of kubectl, with a field that adoption removes.
 async fn make_legacy(scene: &Scene, name: &str) {
     let make = ["create", "configmap", name, "--from-literal=a=1", "--from-literal=b=2", "-n", scene.name()];
     for cluster in scene.clusters() {
@@ -73,7 +73,7 @@ async fn make_legacy(scene: &Scene, name: &str) {
     scene.worktree.write("apps/legacy/app.yaml", &adopting);
 }
 
-/// A repository with all of it, and an account with the rights that are printed for that.
+/// A repository with all of it, and an account with the rights printed for it.
 async fn prepared(name: &'static str, legacy: &str) -> Option<Account> {
     let account = Account::pair(name).await?;
     let scene = &account.scene;
@@ -88,7 +88,7 @@ async fn prepared(name: &'static str, legacy: &str) -> Option<Account> {
 }
 
 #[tokio::test]
-async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
+async fn printed_rights_suffice_to_empty_a_cluster() {
     let Some(scene) = Scene::new("rights-last", 2).await else { return };
     let (stays, leaves) = (scene.cluster(0), scene.cluster(1));
     let account = Account::on(scene, vec![(leaves.name(), leaves)]).await;
@@ -99,7 +99,7 @@ async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
     let installed = scene.run(&scene.arguments(&["run", "--once"], &["--timeout", "60"])).await;
     assert_eq!(installed.code, Some(0), "{}{}", installed.stdout, installed.stderr);
 
-    // A namespace and a definition would wait for a person's word.
+    // A namespace and a definition wait for approval.
     let path = format!("clusters/{}.yaml", leaves.name());
     let file = std::fs::read_to_string(scene.worktree.folder().join(&path)).expect("a file");
     scene.worktree.write(&path, &file.replace("spec:\n", "spec:\n  state: Removed\n"));
@@ -125,7 +125,7 @@ async fn a_cluster_is_emptied_with_the_rights_that_are_printed_for_that() {
     let foundations = "namespaces,customresourcedefinitions";
     assert_eq!(ours(leaves, foundations).await.len(), 2);
 
-    // It is given.
+    // They are approved.
     let digests = digests(&said);
     assert_eq!(digests.len(), 2, "{said}");
     for digest in digests {
@@ -183,7 +183,7 @@ async fn with_the_printed_rights_everything_works() {
             .await;
     }
 
-    // Its pods are asked what they suffer from.
+    // The causes among its pods are read.
     scene.write_objects("web", &[&[deployment("bad", "shop/bad:broken-1", 1)], &objects(0)[..]].concat());
     let bad = scene.worktree.publish("an image that is not there");
     scene.told(&bad, "deploy", "failure", &["ImagePullBackOff", "bad-", "0/2 healthy"]).await;
@@ -208,7 +208,7 @@ async fn with_the_printed_rights_everything_works() {
     assert!(log.contains("tutti may not list some kinds") && refused.is_empty(), "{refused:#?}");
 }
 
-/// One that cannot be changed is made anew, and then nobody's.
+/// An immutable object is replaced, then orphaned.
 async fn is_replaced_and_let_go(scene: &Scene) {
     let fixed = |value: &str| {
         let mut fixed = configmap("fixed", "a", value);
@@ -249,7 +249,7 @@ async fn is_replaced_and_let_go(scene: &Scene) {
 
 #[tokio::test]
 async fn the_example_rolls_out_with_the_printed_rights() {
-    // The first two have the samples, whose apps are in the example too.
+    // The first two clusters have the samples, whose apps are in the example too.
     let Some(scene) = Scene::new("rights-example", 3).await else { return };
     let server = scene.cluster(2);
     let account = Account::on(scene, vec![("bj-prod", server)]).await;
@@ -280,7 +280,7 @@ async fn the_example_rolls_out_with_the_printed_rights() {
 }
 
 #[tokio::test]
-async fn each_right_that_is_taken_is_named_by_doctor() {
+async fn doctor_names_each_removed_right() {
     let Some(account) = prepared("rights-each", "legacy").await else { return };
     let scene = &account.scene;
     let whole = account.printed().await;
@@ -310,7 +310,7 @@ async fn each_right_that_is_taken_is_named_by_doctor() {
     assert!(code != Some(0) && said.contains("cannot get path"), "{code:?} {said}");
 }
 
-/// Without these tutti works, and tells less or learns it later: a warning. Definitions are rendered here, so they are more.
+/// tutti works without these, with less or later information: a warning. Definitions are rendered here, so they need more.
 fn exit_without(taken: &Taken) -> i32 {
     let may_be_missing = ["pods", "pods/log", "events", "apiservices", "storageclasses"];
     if may_be_missing.contains(&&*taken.resource) { 0 } else { 5 }
@@ -323,7 +323,7 @@ async fn with_one_right_less_the_error_names_it() {
     let (code, said) = account.once("60").await;
     assert_eq!(code, Some(0), "{said}");
 
-    // What is taken, the server's words for it, and what the run ends with.
+    // The removed right, the server's message, and the exit code of the run.
     let held = "attempting to grant RBAC permissions not currently held";
     let samples = [
         ("get", "configmaps", "cannot get resource \"configmaps\"", 3),
@@ -333,7 +333,7 @@ async fn with_one_right_less_the_error_names_it() {
         ("delete", "configmaps", "cannot delete resource \"configmaps\"", 4),
         ("list", "configmaps", "cannot list resource \"configmaps\"", 4),
         ("list", "customresourcedefinitions", "cannot list resource \"customresourcedefinitions\"", 4),
-        // A list is enough for one look.
+        // A single run needs only list.
         ("watch", "services", "cannot watch resource \"services\"", 0),
         ("escalate", "roles", held, 3),
         ("bind", "clusterroles", held, 3),
@@ -352,7 +352,7 @@ async fn with_one_right_less_the_error_names_it() {
         let without = format!("without {verb} {resource}: {code:?} {said}");
         assert!(code == Some(*exit) && said.contains(refused), "{without}");
         if *verb == "list" {
-            // The newest streams what it would list, and asks for the right to watch.
+            // The newest version streams lists, which needs the right to watch.
             let mut refusals = said.lines().filter(|line| line.contains(refused));
             assert!(refusals.all(|line| line.contains("cluster-4")), "{without}");
             assert!(

@@ -1,12 +1,12 @@
-//! Files encrypted with SOPS on a real cluster: they arrive opened, and neither the log of every library nor the forge
-//! holds what is in them, also when the cluster refuses it.
+//! SOPS-encrypted files on a real cluster: they arrive decrypted, and neither the debug log nor the forge
+//! contains their values, also when the cluster refuses them.
 
 use super::support::Scene;
 use crate::secrets::{KEY, REFUSED, SECRET, tells_nothing};
 use crate::support::program;
 
 #[tokio::test]
-async fn a_real_cluster_gets_it_opened_and_nobody_else_does() {
+async fn decrypted_values_reach_only_the_cluster() {
     let Some(scene) = Scene::new("secrets", 1).await else { return };
     let key = scene.folder().join("key");
     std::fs::write(&key, KEY).expect("a file");
@@ -33,6 +33,6 @@ async fn a_real_cluster_gets_it_opened_and_nobody_else_does() {
     let secret = scene.object(scene.cluster(0), "secrets", "db").await.expect("the Secret");
     assert_eq!(secret["data"]["password"], "Y2FuYXJ5LTRmMWQtaHVudGVyMg==");
     let (code, state, text) = once(REFUSED, "values that the cluster refuses").await;
-    // A text that is no base64 is an internal error to a real server, which may pass.
+    // For invalid base64 a real server returns an internal error, which counts as transient.
     assert!([3, 4].contains(&code) && state != "success", "{code} {state} {text}");
 }

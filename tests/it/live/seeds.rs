@@ -1,5 +1,5 @@
-//! The samples of the systems before this one, on real clusters: applied, healthy; then a version that goes wave by
-//! wave, with a person's word between them.
+//! Samples of the former systems on real clusters: applied and healthy; then a new version rolls out by waves, each
+//! confirmed by a person.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ fn write_chart(scene: &Scene) {
 
 const POD_SETS: [&str; 3] = ["canary", "blue", "green"];
 
-/// The version of each podSet: canary, blue and green of the first cluster, then of the second one.
+/// The version of each podSet: canary, blue and green of the first cluster, then of the second.
 async fn versions(scene: &Scene) -> String {
     let mut all = Vec::new();
     for (cluster, zone) in ["gz01b", "gz01a"].into_iter().enumerate() {
@@ -44,7 +44,7 @@ async fn versions(scene: &Scene) -> String {
     all.join(" ")
 }
 
-/// A table without AGE, its columns apart by one space.
+/// A table without AGE, with single spaces.
 async fn table(scene: &Scene, what: &str) -> String {
     let ended = scene.run(&scene.arguments(&["get", what], &[])).await;
     let line = |line: &str| {
@@ -75,7 +75,7 @@ async fn come_to(scene: &Scene, expected: &str, fleet: &str, clusters: &str) {
 }
 
 #[tokio::test]
-async fn the_samples_are_applied_and_another_version_goes_wave_by_wave() {
+async fn samples_are_applied_and_updated_by_waves() {
     let Some(scene) = Scene::pair("seeds").await else { return };
     scene.write_instance("poll: 1s\n  charts: {repositories: [{name: dmall, url: charts/}]}");
     for (cluster, name) in scene.clusters().iter().zip(TOPOLOGY) {

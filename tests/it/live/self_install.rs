@@ -1,5 +1,5 @@
-//! tutti as an app of the repository that it reads, step by step as in `docs/install.md`, on the oldest Kubernetes: installed by kubectl,
-//! adopted, upgraded by a commit, and let go. Its pods are played, so the process is outside of the cluster, with the account of the pods.
+//! tutti as an app of its own repository, step by step as in `docs/install.md`, on the oldest Kubernetes: installed by kubectl,
+//! adopted, upgraded by a commit, and orphaned. Its pods are simulated, so the process runs outside of the cluster with their account.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ impl Installation {
         let installation = Self { scene };
         installation.uninstall().await;
         let (scene, gitea) = (&installation.scene, installation.scene.gitea());
-        // What the scene begins with is that of other tests.
+        // The initial files of the scene are those of other tests.
         scene.worktree.remove("tutti.yaml");
         scene.worktree.remove(&format!("clusters/{}.yaml", scene.cluster(0).name()));
         let (url, repository) = (gitea.clone_url(name), format!("{}/{name}", gitea.user()));
@@ -51,7 +51,7 @@ impl Installation {
         self.cluster().kubectl(arguments).await.expect("kubectl")
     }
 
-    /// Where the repository is the folder `config`.
+    /// The repository is the folder `config`.
     async fn tutti(&self, arguments: &[&str]) -> String {
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let ended = self.scene.run(&arguments).await;
@@ -80,7 +80,7 @@ impl Installation {
         is_available(self.cluster()).await;
     }
 
-    /// The process, with the settings of the ConfigMap. What it finds in its pod is named: the Secret, and the account.
+    /// The process with the settings of the ConfigMap. The Secret and account of its pod are passed by name.
     async fn run(&self) {
         let folder = self.scene.folder();
         let settings =
@@ -111,13 +111,13 @@ impl Installation {
         self.scene.start_with(run.into_iter().map(str::to_owned).collect()).await;
     }
 
-    /// Which objects they are, by kind and name.
+    /// Kinds, names and uids of the objects.
     async fn identities(&self) -> Vec<Value> {
         let objects = objects(self.cluster()).await;
         objects.iter().map(|it| json!([it["kind"], it["metadata"]["name"], it["metadata"]["uid"]])).collect()
     }
 
-    /// The names of pods that are not on their way out.
+    /// The names of pods that are not terminating.
     async fn pods(&self) -> Vec<String> {
         let list = self.cluster().get(&format!("/api/v1/namespaces/{NAMESPACE}/pods")).await.expect("pods");
         let pods = list["items"].as_array().into_iter().flatten();
@@ -143,7 +143,7 @@ async fn tutti_installs_upgrades_and_leaves_itself() {
     let (identities, pods) = (tutti.identities().await, tutti.pods().await);
     assert_eq!(pods.len() as u64, REPLICAS, "{pods:?}");
 
-    // It adopts itself, and no pod starts anew.
+    // It adopts itself without restarting a pod.
     tutti.run().await;
     scene.succeeded(&first).await;
     for object in objects(tutti.cluster()).await {
@@ -170,7 +170,7 @@ async fn tutti_installs_upgrades_and_leaves_itself() {
         deployment(tutti.cluster()).await["spec"]["template"]["spec"]["containers"][0]["image"].take();
     assert_eq!(image, "ghcr.io/tutti-dev/tutti:next");
 
-    // What leaves the repository stays.
+    // Objects removed from the repository stay.
     let pods = tutti.pods().await;
     fs::remove_dir_all(scene.worktree.folder().join("apps/tutti")).expect("a folder to remove");
     let gone = scene.worktree.publish("without tutti");

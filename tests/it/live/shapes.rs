@@ -1,4 +1,4 @@
-//! Every shape in which servers record whose a field is: a process that starts reads it right, and writes nothing.
+//! All forms in which servers record field owners: a new process reads them and writes nothing.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::drift::{Counted, named};
 use super::support::{Scene, say};
 
 const SCENE: &str = "shapes";
-/// Whoever has more to ask has asked by then.
+/// Long enough for all further requests.
 const QUIET: Duration = Duration::from_secs(6);
 
-/// `k:` with a default of its own (`protocol`) and with nothing but its key (`imagePullSecrets`), items that are owned whole, atomic
-/// lists and maps, `{}` that is owned, lists that are empty, what is never owned, `v:` of sets, values that the server writes otherwise.
+/// `k:` with a defaulted key (`protocol`) and with only its key (`imagePullSecrets`), items owned whole, atomic
+/// lists and maps, owned `{}`, empty lists, fields that are never owned, `v:` of sets, values that the server rewrites.
 fn objects() -> Vec<Value> {
     let labels = json!({"app": "web"});
     let pod = json!({
@@ -86,8 +86,8 @@ fn writes(asked: &[AuditedRequest]) -> Vec<String> {
     named(asked).into_iter().filter(|it| !it.starts_with("get ") && !it.starts_with("list ")).collect()
 }
 
-/// How many ConfigMaps the quota says there are, once that is another number. One that was made while the quota itself was may be
-/// missed in it for minutes.
+/// The number of ConfigMaps in the quota's status, once it changed. A ConfigMap created together with the quota may be
+/// missing for minutes.
 async fn count(scene: &Scene, counted: &Counted, before: Option<&str>) -> String {
     scene
         .eventually(&format!("maps are counted on {}", counted.cluster.version()), async || {
@@ -101,7 +101,7 @@ async fn count(scene: &Scene, counted: &Counted, before: Option<&str>) -> String
 }
 
 #[tokio::test]
-async fn a_process_that_starts_finds_nothing_to_write_whatever_the_shape_of_a_field() {
+async fn a_restart_writes_nothing_for_any_shape() {
     let Some(scene) = Scene::new(SCENE, 4).await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
@@ -117,7 +117,7 @@ async fn a_process_that_starts_finds_nothing_to_write_whatever_the_shape_of_a_fi
     for (counted, applied) in clusters.iter().zip(&applied) {
         assert_eq!(applied.len(), objects().len(), "on {}: {applied:#?}", counted.cluster.version());
     }
-    // Somebody counts: what a quota has used is written to its status.
+    // A quota's use is written to its status.
     for counted in &clusters {
         let before = count(&scene, counted, None).await;
         counted.cluster.kubectl(&["create", "configmap", "counted", "-n", SCENE]).await.expect("a map");
@@ -140,7 +140,7 @@ async fn a_process_that_starts_finds_nothing_to_write_whatever_the_shape_of_a_fi
         let now = writes(&counted.asked());
         assert_eq!(&now, applied, "nothing more is written on {}", counted.cluster.version());
         say(&format!("{} shapes on Kubernetes {}: no write", applied.len(), counted.cluster.version()));
-        // The finalizer is ours to keep it: it would hold up the end of the namespace.
+        // The finalizer is removed by the test: it would block the end of the namespace.
         let patch = r#"{"metadata": {"finalizers": null}}"#;
         let free = ["patch", "configmap", "web", "-n", SCENE, "--type", "merge", "-p", patch];
         counted.cluster.kubectl(&free).await.expect("patched");

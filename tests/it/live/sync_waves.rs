@@ -1,4 +1,4 @@
-//! Objects that come wave by wave, on the newest and on the oldest Kubernetes.
+//! Objects in sync waves, on the newest and the oldest Kubernetes.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ fn in_wave(mut object: Value, wave: &str) -> Value {
     object
 }
 
-/// A store, what follows it, and nothing else.
+/// A store, and the object of the next wave.
 fn shop(store: &str, level: &str) -> [Value; 2] {
     [
         in_wave(configmap("settings", "level", level), "1"),
@@ -18,7 +18,7 @@ fn shop(store: &str, level: &str) -> [Value; 2] {
 }
 
 #[tokio::test]
-async fn the_next_wave_comes_when_the_one_before_is_healthy() {
+async fn the_next_wave_waits_for_a_healthy_one() {
     let Some(scene) = Scene::pair("sync-waves").await else { return };
     scene.write_instance("poll: 1s");
     scene.write_app("shop", &shop("broken-1", "1"));

@@ -1,5 +1,5 @@
-//! From a build to what runs, on the real Gitea and real clusters. A stand-in of Drone's server signs what that server sends, and a
-//! step of its pipeline has the variables that it gives.
+//! From a build to running pods, on the real Gitea and real clusters. A stand-in of Drone's server signs its deliveries, and a
+//! pipeline step has Drone's variables.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -66,11 +66,11 @@ fn with(delivery: &Delivery, name: &str, value: &str) -> Delivery {
 }
 
 #[tokio::test]
-async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
+async fn a_build_becomes_a_pull_request_and_runs() {
     let Some(scene) = started("triggers").await else { return };
     let people = People::of(&scene);
 
-    // Drone says that a tag was built: one line changes, and whatever stands beside it stays.
+    // Drone reports the build of a tag: one line changes, and the rest of the file stays.
     let tag = Build::of_tag("shop/web", 12, "1.1");
     let delivery = tag.drone("updated", SECRET);
     let (status, answer) = deliver(&scene, &delivery).await;
@@ -83,7 +83,7 @@ async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
     assert_eq!(content.as_str(), Some(&*PINNED.replace("1.0", "1.1")));
     people.plan_with(number, &["shop/web:1.1"]).await;
 
-    // What comes again, late, or with another content than was signed, is as the page says.
+    // Repeated, late and modified deliveries are handled as the page says.
     let (status, answer) = deliver(&scene, &delivery).await;
     println!("the same delivery again: {status} {answer}");
     assert_eq!((status, answer["result"].as_str()), (200, Some("duplicate")), "{answer}");
@@ -116,7 +116,7 @@ async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
         scene.ready(scene.cluster(cluster), "web", image, 2).await;
     }
 
-    // A person asks for the next ring, from a checkout: tutti's own pull request, which the running process leaves as it is.
+    // A person runs the next promotion from a checkout: the running process leaves this pull request alone.
     let forge = scene.gitea().url().trim_start_matches("http://").to_owned();
     let of_forge = ["--forge-host", forge.as_str()];
     let promote = scene.local_arguments(&["promote", "web", "--to", "prod", "--open"], &of_forge);
@@ -129,23 +129,23 @@ async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
     scene.told(&head, "gate/ring", "success", &[]).await;
     let body = people.ask("GET", &format!("/pulls/{asked}"), None).await["body"].to_string();
     assert!(body.contains("Requested with `tutti promote`"), "{body}");
-    // The same text as the comment has, by hand.
+    // The same text as the comment, by hand.
     let plan = ["plan", "--pr", &asked.to_string(), "-o", "markdown"];
     let ended = scene.run(&scene.local_arguments(&plan, &of_forge)).await;
     assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), comment.trim_end()), "{}", ended.stderr);
     people.ask("PATCH", &format!("/pulls/{asked}"), Some(&json!({"state": "closed"}))).await;
 
-    // The step of a tag's pipeline calls the trigger; another one waits for the commit of the merge.
+    // The pipeline step of a tag calls the trigger; another one waits for the merge commit.
     let merged = released(&scene, &people, 14, "1.2").await;
     let ended = waits(&scene, &["--commit", &merged, "--timeout", "90s"]).await;
     assert_eq!(ended.0, Some(0), "{}", ended.1);
 
-    // An image that cannot be had.
+    // An image that cannot be pulled.
     let merged = released(&scene, &people, 15, "broken-1").await;
     let ended = waits(&scene, &["--commit", &merged, "--timeout", "90s"]).await;
     assert_eq!(ended.0, Some(3), "{}", ended.1);
 
-    // A version that nobody has released.
+    // A version without a release.
     let ended = waits(&scene, &["--app", "triggers/web", "--version", "9.9", "--timeout", "1s"]).await;
     assert_eq!(ended.0, Some(4), "{}", ended.1);
 
@@ -161,7 +161,7 @@ async fn build_becomes_a_pull_request_and_a_step_waits_until_it_runs() {
     assert_eq!(code, Some(6), "{said}");
 }
 
-/// `tutti ci` as Drone runs it for a build of a tag: how it ends, and what it says.
+/// Runs `tutti ci` as Drone does for a build of a tag; exit code and output.
 async fn step(scene: &Scene, number: u64, tag: &str, settings: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut variables = Build::of_tag("shop/web", number, tag).drone_step();
     let server = scene.api_url();
@@ -182,7 +182,7 @@ async fn step(scene: &Scene, number: u64, tag: &str, settings: &[(&str, &str)]) 
     (ended.code, said)
 }
 
-/// A pipeline calls the trigger, and somebody merges; the commit of the merge.
+/// A pipeline calls the trigger, and somebody merges; returns the merge commit.
 async fn released(scene: &Scene, people: &People<'_>, number: u64, tag: &str) -> String {
     let (code, said) = step(scene, number, tag, &[]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -203,13 +203,13 @@ async fn waits(scene: &Scene, question: &[&str]) -> (Option<i32>, String) {
     (ended.code, said)
 }
 
-/// Deliveries that are accepted and not done.
+/// Accepted deliveries that are not done.
 fn waiting(scene: &Scene) -> usize {
     let folders = std::fs::read_dir(scene.folder().join("state/deliveries")).into_iter().flatten().flatten();
     folders.filter_map(|folder| std::fs::read_dir(folder.path()).ok()).map(Iterator::count).sum()
 }
 
-/// Drone sends once: what was answered 202 comes, also when the process is killed in the same moment.
+/// Drone sends once: a delivery answered with 202 is written, even if the process is killed at that moment.
 #[tokio::test]
 async fn accepted_delivery_outlives_a_kill() {
     let Some(scene) = started("killed").await else { return };

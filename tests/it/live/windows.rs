@@ -1,4 +1,4 @@
-//! A freeze on real servers: the second wave waits while the first finishes, the way back is open, and an override is a commit.
+//! A freeze on real servers: the second wave waits while the first finishes, a revert passes, and an override is a commit.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,7 +6,7 @@ use super::support::Scene;
 use super::waves::{APP, come_to, component, scene};
 
 const FREEZE: &str = "policies/freeze.yaml";
-/// So long pods have to be ready before they count.
+/// The time that pods must be ready before they count.
 const VALUES: &str = "apps/web/layer/values.yaml";
 
 /// From yesterday to tomorrow.
@@ -28,7 +28,7 @@ fn push_version(scene: &Scene, version: &str) -> String {
     scene.worktree.publish(&format!("web {version}"))
 }
 
-/// What is held does not begin; what has begun would not come back.
+/// Held units do not start; a start could not be undone.
 async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     come_to(scene, name, expected).await;
@@ -37,7 +37,7 @@ async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
 const SHUT: [&str; 2] = ["window freeze is shut until ", "release-managers may override"];
 
 #[tokio::test]
-async fn freeze_stops_the_second_wave_until_it_is_overridden() {
+async fn a_freeze_holds_the_second_wave_until_overridden() {
     let Some(scene) = scene("windows", "").await else { return };
     scene.worktree.write(VALUES, "minReadySeconds: 15\n");
     let first = push_version(&scene, "1.0");
@@ -48,9 +48,9 @@ async fn freeze_stops_the_second_wave_until_it_is_overridden() {
     come_to(&scene, "web", &held).await;
     scene.worktree.write(FREEZE, &freeze());
     scene.worktree.publish("freeze");
-    // It comes while the first wave changes.
+    // It begins while the first wave changes.
     scene.told(&second, "deploy/test", "pending", &[]).await;
-    // The first wave finishes, and the second waits, in another process too.
+    // The first wave finishes, and the second waits, also in another process.
     scene.told(&second, "deploy/test", "success", &[]).await;
     scene.told(&second, "deploy/prod", "pending", &SHUT).await;
     stays(&scene, "web", &held).await;
@@ -60,13 +60,13 @@ async fn freeze_stops_the_second_wave_until_it_is_overridden() {
     scene.told(&second, "deploy/prod", "pending", &SHUT).await;
     stays(&scene, "web", &held).await;
 
-    // Back at once.
+    // A revert passes at once.
     scene.worktree.git(&["revert", "--no-edit", &second]);
     scene.worktree.push();
     let back = ["1.0 x2", "1.0 x2", "1.0 x2", "1.0 x2"];
     come_to(&scene, "web", &back).await;
 
-    // The next version begins nowhere, until it is let through.
+    // The next version starts nowhere until it is overridden.
     let third = push_version(&scene, "1.2");
     scene.told(&third, "deploy/test", "pending", &SHUT).await;
     stays(&scene, "web", &back).await;

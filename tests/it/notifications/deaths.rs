@@ -1,14 +1,14 @@
-//! The process dies at each point of a message, and the next one has its folder, or none.
+//! The process dies at each point of a message; the next one has its folder, or none.
 
 use super::scene::{Scene, WEB, web};
 use crate::support::chat::Fault;
 
-/// The ids that were taken, in order.
+/// The ids of accepted messages, in order.
 fn ids(scene: &Scene) -> Vec<String> {
     scene.chat.received().iter().map(|it| it.body["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// It dies while the service does this with the message of a failure; so often it arrives in the end.
+/// The process dies while the service handles a failure message in this way; `expected` is how often it arrives in the end.
 async fn dies_while(fault: Fault, expected: usize) {
     let mut scene = Scene::rings().await;
     scene.push("bad", &[(WEB, Some(&web("broken-1")))]).await;
@@ -18,7 +18,7 @@ async fn dies_while(fault: Fault, expected: usize) {
     while scene.chat.asked() == asked {
         scene.quiet(1).await;
     }
-    // What was written before it was sent is all that there is.
+    // Only what was stored before sending exists.
     assert!(scene.remembers("all").to_string().contains("\"sent\":"), "{:#}", scene.remembers("all"));
     scene.kill().await;
     scene.chat.set_fault(Fault::None);
@@ -36,17 +36,17 @@ async fn dies_while(fault: Fault, expected: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn message_that_did_not_arrive_before_a_death_comes_once() {
+async fn an_undelivered_message_arrives_once_after_a_crash() {
     dies_while(Fault::Hangs, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn message_that_arrived_before_a_death_comes_at_most_twice() {
+async fn a_delivered_message_repeats_at_most_once() {
     dies_while(Fault::TakesAndHangs, 2).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn restart_on_the_same_folder_tells_nothing_again() {
+async fn a_restart_repeats_no_message() {
     let mut scene = Scene::rings().await;
     scene.push("bad", &[(WEB, Some(&web("broken-1")))]).await;
     scene.until_told("failed rollout/bad/test").await;
@@ -58,14 +58,14 @@ async fn restart_on_the_same_folder_tells_nothing_again() {
         scene.quiet(300).await;
         assert_eq!(scene.told(), told);
     }
-    // It goes on where it was.
+    // It continues where it was.
     scene.release("v2").await;
     scene.until_told("done rollout/v2/prod").await;
 }
 
-/// What was sent and not noted has changed when the next process looks: what follows from it is told, and what it was is not.
+/// A message was sent but not recorded, and the state changed before the next process reads it: only the new state is sent.
 #[tokio::test(start_paused = true)]
-async fn last_state_is_told_where_everything_changed_between_two_processes() {
+async fn the_latest_state_is_sent_after_a_restart() {
     let mut scene = Scene::rings().await;
     scene.quiet(60).await;
     scene.chat.set_fault(Fault::TakesAndHangs);
@@ -81,7 +81,7 @@ async fn last_state_is_told_where_everything_changed_between_two_processes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_folder_tells_nothing_of_what_is_done() {
+async fn a_new_folder_repeats_no_finished_rollout() {
     let mut scene = Scene::rings().await;
     scene.release("v2").await;
     scene.until_told("done rollout/v2/prod").await;
@@ -93,7 +93,7 @@ async fn new_folder_tells_nothing_of_what_is_done() {
     assert_eq!(scene.told(), before);
     scene.release("v3").await;
     scene.until_told("done rollout/v3/prod").await;
-    // What fails at the first look is told: nobody knows whether it was.
+    // A failure at the first read is sent: whether it was sent before is unknown.
     scene.push("bad", &[(WEB, Some(&web("broken-1")))]).await;
     scene.until_told("failed rollout/bad/test").await;
     let before = scene.told();
@@ -105,9 +105,9 @@ async fn new_folder_tells_nothing_of_what_is_done() {
     assert_eq!(new, ["started rollout/bad/prod", "failed rollout/bad/test"]);
 }
 
-/// A whole process begins with nothing: it sees apps before it has seen how they are.
+/// A whole process starts empty: it knows apps before their states.
 #[tokio::test(start_paused = true)]
-async fn new_process_on_a_new_disk_tells_nothing_of_what_is_done() {
+async fn a_new_disk_repeats_no_finished_rollout() {
     let mut scene = Scene::rings().await;
     scene.release("v2").await;
     scene.until_told("done rollout/v2/prod").await;

@@ -1,4 +1,4 @@
-//! What people are told of rollouts: by the real controller on embedded clusters, in a chat that checks what it gets.
+//! Notifications about rollouts: the real controller on embedded clusters, and a chat that checks its requests.
 
 mod deaths;
 mod promotions;

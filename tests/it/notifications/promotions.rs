@@ -1,4 +1,4 @@
-//! Many messages at once: pull requests of promotions, as the service of pull requests tells of them.
+//! Many messages at once: promotion pull requests, as the pull request service reports them.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn set(scene: &Scene, numbers: std::ops::Range<u64>, happened: NotificationPhase
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
+async fn too_many_messages_become_a_complete_digest() {
     let scene = scene("dingtalk").await;
     let before = scene.told().len();
     set(&scene, 0..40, NotificationPhase::Opened);
@@ -43,7 +43,7 @@ async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
     let text = scene.chat.received().pop().expect("a message").body["markdown"]["text"].to_string();
     assert!(text.contains("shop/app-000") && text.contains("and 30 more"), "{text}");
 
-    // One after another, faster than the chat takes them.
+    // One after another, faster than the chat accepts them.
     for number in 0..30 {
         set(&scene, number..number + 1, NotificationPhase::Merged);
         scene.quiet(2).await;
@@ -54,7 +54,7 @@ async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
     let digests: Vec<usize> = told.iter().filter_map(|it| it.strip_suffix(" events")?.parse().ok()).collect();
     assert_eq!(singles + digests.iter().sum::<usize>(), 30, "{told:#?}");
     assert!(!digests.is_empty() && told.len() < 30, "{told:#?}");
-    // The chat had nothing to complain of.
+    // The chat refused no message.
     assert!(scene.chat.codes().iter().all(|code| code == "0"), "{:?}", scene.chat.codes());
     let all = scene.remembers("chat");
     for number in 0..30 {
@@ -62,7 +62,7 @@ async fn more_than_a_chat_takes_become_a_digest_and_none_is_lost() {
     }
 }
 
-/// Programs get each event.
+/// A program gets each event.
 #[tokio::test(start_paused = true)]
 async fn programs_get_no_digest() {
     let scene = scene("generic").await;
@@ -91,19 +91,19 @@ async fn slack_shows_one_message_for_each_thread() {
     set(&scene, 8..9, NotificationPhase::Opened);
     let is_opened = |told: &[String]| told.iter().filter(|it| it.contains("proposed")).count() == 2;
     scene.until("another is opened", is_opened).await;
-    // A person deletes the message: it is posted anew.
+    // A person deletes the message: it is posted again.
     let posted = |number: usize| scene.chat.received()[before + number].ts.clone().expect("a message");
     scene.chat.delete(&posted(3));
     set(&scene, 8..9, NotificationPhase::Merged);
     let is_merged = |told: &[String]| told.iter().filter(|it| it.contains("merged")).count() == 2;
     scene.until("it is merged", is_merged).await;
-    // Somebody should look at what is held: it is no edit.
+    // A held one needs attention: it is no edit.
     assert!(posted(0) != posted(1) && posted(1) == posted(2));
     assert!(posted(3) != posted(4));
 }
 
 #[tokio::test(start_paused = true)]
-async fn slack_changes_the_message_of_a_rollout_in_place() {
+async fn slack_edits_the_message_of_a_rollout() {
     let scene = scene("slack").await;
     let before = scene.chat.received().len();
     scene.fare("p1", "rules: [{image: 'registry.example.com/web:v2', fail: crash-loop}]");

@@ -1,4 +1,4 @@
-//! What is told of commits in rings.
+//! Messages about commits in rings.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::support::chat::Fault;
 use crate::support::manifests::{component, config_map, objects};
 
 #[tokio::test(start_paused = true)]
-async fn each_phase_of_a_rollout_is_told_once_for_each_ring() {
+async fn each_rollout_phase_is_sent_once_per_ring() {
     let scene = Scene::rings().await;
     scene.release("v2").await;
     scene.until_told("done rollout/v2/prod").await;
@@ -28,7 +28,7 @@ async fn each_phase_of_a_rollout_is_told_once_for_each_ring() {
         .map(|(thread, phases)| format!("{thread}: {}", phases.join(" ")))
         .collect();
     assert_eq!(threads, expected);
-    // Test is done before prod is.
+    // Test is done before prod.
     let told = scene.told();
     let place = |text: &str| told.iter().position(|it| it == text);
     assert!(place("done rollout/v2/test") < place("done rollout/v2/prod"), "{told:?}");
@@ -61,11 +61,11 @@ async fn failed_commit_is_reverted_where_it_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_die_later_are_told_after_a_minute_and_when_they_are_back() {
+async fn late_pod_failures_are_sent_after_a_minute() {
     let scene = Scene::rings().await;
     scene.quiet(60).await;
     let before = scene.told();
-    // For a moment: nobody is told.
+    // A short failure sends nothing.
     scene.fare("p1", "rules: [{kind: Deployment, name: web, fail: crash-loop}]");
     scene.quiet(40).await;
     scene.fare("p1", "rules: []");
@@ -84,7 +84,7 @@ async fn pods_that_die_later_are_told_after_a_minute_and_when_they_are_back() {
     assert_eq!(last.body["data"]["what"], "✓ default/web v1: recovered in prod");
 }
 
-/// Another commit takes over what was degraded: it is told as recovered, with its name.
+/// Another commit takes over a degraded app: it is reported as recovered, with the new commit's name.
 #[tokio::test(start_paused = true)]
 async fn degraded_app_that_another_commit_changes_has_recovered() {
     let scene = Scene::rings().await;
@@ -99,9 +99,9 @@ async fn degraded_app_that_another_commit_changes_has_recovered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_apps_that_fail_by_one_commit_are_one_message() {
+async fn many_failures_of_one_commit_are_one_message() {
     const MANY: usize = 40;
-    // What each of them defined before waits to be deleted.
+    // The earlier ConfigMaps wait to be deleted.
     const FAILURES: &str = ", select: {phases: [failed, degraded, recovered]}";
     let manifests: Vec<(String, String)> = (0..MANY)
         .flat_map(|number| {
@@ -117,7 +117,7 @@ async fn many_apps_that_fail_by_one_commit_are_one_message() {
     let scene =
         Scene::with(&["p1"], &[("all", "feishu", FAILURES), ("program", "generic", FAILURES)], &files).await;
     let before = scene.told().len();
-    // Names that no server takes.
+    // Names that no server accepts.
     let wrong: Vec<(String, String)> = (0..MANY)
         .map(|number| {
             let text = config_map("default", "NOT A NAME", "two");
@@ -134,7 +134,7 @@ async fn many_apps_that_fail_by_one_commit_are_one_message() {
     assert_eq!(told, ["failed rollout/wrong/prod", "✗ 40 apps: failed in prod"]);
 }
 
-/// As a controller of a thousand would show them.
+/// The overview of a controller with a thousand apps.
 #[tokio::test(start_paused = true)]
 async fn thousand_apps_that_fail_are_one_message() {
     let routes = [("all", "feishu", ""), ("slack", "slack", ""), ("program", "generic", "")];
@@ -162,7 +162,7 @@ async fn thousand_apps_that_fail_are_one_message() {
     assert_eq!(told, ["failed rollout/Begin/prod", title, title]);
 }
 
-/// The service is back after an hour, in which much has happened.
+/// The service returns after an hour with many changes.
 async fn hour_without(fault: Fault) {
     let scene = Scene::rings().await;
     scene.quiet(60).await;
@@ -175,7 +175,7 @@ async fn hour_without(fault: Fault) {
     scene.push("bad", &[(WEB, Some(&web("broken-1")))]).await;
     scene.quiet(1800).await;
     assert_eq!(scene.told(), before);
-    // No queue: one entry for each thread that there was.
+    // There is no queue: one entry for each thread.
     assert!(scene.entries("all") <= 10, "{:#}", scene.remembers("all"));
     scene.chat.set_fault(Fault::None);
     scene.until_told("failed rollout/bad/test").await;
@@ -193,9 +193,9 @@ async fn last_state_arrives_after_an_hour_of_errors() {
     hour_without(Fault::Unwell).await;
 }
 
-/// Beyond the commits that are told about: a restart does not forget what people wait for.
+/// Older than the reported commits: a restart keeps what people wait for.
 #[tokio::test(start_paused = true)]
-async fn old_failure_is_told_as_well_again_after_a_restart() {
+async fn an_old_failure_recovers_after_a_restart() {
     let pay = |version: usize| component("pay", &format!("registry.example.com/pay:v{version}"));
     let files = [(WEB, &*web("v1")), ("apps/pay/app.yaml", &*pay(0))];
     let mut scene = Scene::with(&["p1"], &[("all", "generic", "")], &files).await;

@@ -1,4 +1,4 @@
-//! Which route tells what, and when.
+//! Which route sends which message, and when.
 
 use jiff::{Timestamp, Unit, tz::TimeZone};
 
@@ -6,7 +6,7 @@ use super::scene::{Scene, WEB, web};
 use crate::support::chat::Fault;
 use crate::support::manifests::component;
 
-/// Hours from before now to after it, as a route says them.
+/// Hours around the present time, as a route writes them.
 fn now_is_quiet(except: &str) -> String {
     let now = Timestamp::now().to_zoned(TimeZone::UTC).round(Unit::Minute).expect("a minute");
     let hour = |by: i64| {
@@ -33,7 +33,7 @@ async fn messages_of_quiet_hours_come_after_them() {
     scene.until_told("failed rollout/bad/prod").await;
     scene.quiet(1800).await;
     assert_eq!(scene.told(), ["failed rollout/bad/prod"]);
-    // The hours are no more.
+    // The quiet hours are removed.
     let (path, text) = scene.route("night", "generic", "");
     scene.push("Day", &[(&path, Some(&text))]).await;
     scene.until_told("done rollout/v2/prod").await;
@@ -42,7 +42,7 @@ async fn messages_of_quiet_hours_come_after_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn route_that_goes_is_silent_and_one_that_comes_tells_what_is_new() {
+async fn removed_routes_are_silent_and_new_routes_send() {
     let scene = Scene::with(&["p1"], &[("one", "generic", "")], &[(WEB, &web("v1"))]).await;
     scene.until_told("done rollout/Begin/prod").await;
     scene.push("Without", &[("notifications/one.yaml", None)]).await;
@@ -86,14 +86,14 @@ async fn routes_see_their_own_apps_only() {
             "✗ default/pay broken-1: failed in prod",
         ]
     );
-    // Neither says a word of the other's app.
+    // Neither route mentions the other's app.
     for message in scene.chat.received() {
         let other = if message.service == "generic" { "default/pay" } else { "default/web" };
         assert!(!message.body.to_string().contains(other), "{}", message.body);
     }
 }
 
-/// What a service does not take holds up nothing else, and comes when it is taken.
+/// A refused message delays no other, and arrives once it is accepted.
 async fn one_message_does_not_get_through(fault: Fault) {
     let pay = |version: &str| component("pay", &format!("registry.example.com/pay:{version}"));
     let files = [(WEB, &*web("v1")), ("apps/pay/app.yaml", &*pay("v1"))];
@@ -121,6 +121,6 @@ async fn refused_message_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn message_that_a_program_fails_at_holds_up_no_other() {
+async fn a_failing_message_delays_no_other() {
     one_message_does_not_get_through(Fault::FailsAt("\"subject\":\"stuck\"")).await;
 }

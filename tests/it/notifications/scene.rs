@@ -1,4 +1,4 @@
-//! Notifications beside a controller, with a chat that takes them.
+//! The notification service beside a controller, with a chat.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use crate::support::repository::Change;
 use crate::support::wires::Wires;
 
 pub const WEB: &str = "apps/web/app.yaml";
-/// What a route wants: everything, also what begins.
+/// The `select` of a route that sends everything, also starts.
 pub const ALL: &str = ", select: {phases: [started, waiting, done, failed, degraded, recovered, reverted, opened, held, merged]}";
 const RINGS: &str = "apiVersion: tutti.dev/v1alpha1
 kind: Rings
@@ -40,10 +40,9 @@ spec:
     - {name: prod, clusters: {matchLabels: {environment: prod}}}
 ";
 
-/// So that a rollout is seen while it goes on.
+/// Slow enough that a rollout in progress is seen.
 const POD_START: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(5));
 
-/// The Component `web` at a version.
 pub fn web(version: &str) -> String {
     manifests::component("web", &format!("registry.example.com/web:{version}"))
 }
@@ -72,12 +71,12 @@ impl Scene {
         Self::with(&["t1", "p1"], &[("all", "generic", ALL)], &[(WEB, &web("v1"))]).await
     }
 
-    /// Clusters whose names begin with `t` are of the ring `test`, the others of `prod`. Routes by name, service and further fields.
+    /// Clusters whose names begin with `t` are in the ring `test`, the others in `prod`. Routes by name, service and further fields.
     pub async fn with(clusters: &[&str], routes: &[(&str, &str, &str)], files: &[(&str, &str)]) -> Self {
         Self::with_keys(clusters, routes, files, DecryptionKeys::default()).await
     }
 
-    /// With what opens files of Git.
+    /// With keys that decrypt files of Git.
     pub async fn with_keys(
         clusters: &[&str],
         routes: &[(&str, &str, &str)],
@@ -89,7 +88,7 @@ impl Scene {
         scene
     }
 
-    /// The same while the first rollout goes on.
+    /// The same, but the first rollout is still in progress.
     async fn prepared(
         clusters: &[&str],
         routes: &[(&str, &str, &str)],
@@ -130,7 +129,7 @@ impl Scene {
         self.tell();
     }
 
-    /// The whole process ends, and another one begins.
+    /// Ends the whole process, and starts another one.
     pub async fn restart(&mut self) {
         self.kill().await;
         self.running.take().expect("it runs").stop().await;
@@ -141,12 +140,12 @@ impl Scene {
         self.running.as_ref().expect("it runs")
     }
 
-    /// A process that tells begins.
+    /// Starts a process of the notification service.
     pub fn tell(&mut self) {
         self.tell_of(self.running().overview.clone());
     }
 
-    /// The same where this is all that it sees.
+    /// The same with this overview only.
     pub fn tell_of(&mut self, overview: watch::Receiver<Arc<Overview>>) {
         let elected = CancellationToken::new();
         elected.cancel();
@@ -169,7 +168,7 @@ impl Scene {
         self.telling = Some(tokio::spawn(run(settings, inputs)));
     }
 
-    /// Ends it as the kernel does.
+    /// Ends it like SIGKILL.
     pub async fn kill(&mut self) {
         let telling = self.telling.take().expect("it runs");
         telling.abort();
@@ -180,7 +179,7 @@ impl Scene {
         Arc::clone(&self.running().overview.borrow())
     }
 
-    /// Where what was told is kept.
+    /// The file of sent messages.
     pub fn memory(&self) -> PathBuf {
         self.folder.path().join("notifications")
     }
@@ -190,7 +189,7 @@ impl Scene {
         serde_json::from_slice(&text).expect("JSON")
     }
 
-    /// How many threads a route keeps in mind.
+    /// The number of threads that a route stores.
     pub fn entries(&self, route: &str) -> usize {
         self.remembers(route)["threads"].as_object().expect("threads").len()
     }
@@ -204,14 +203,14 @@ impl Scene {
         self.fleet.push(self.running(), subject, changes).await
     }
 
-    /// `web` at another version, in the end on all clusters.
+    /// Commits another version of `web`, and waits until it runs on all clusters.
     pub async fn release(&self, version: &str) -> Revision {
         let revision = self.push(version, &[(WEB, Some(&web(version)))]).await;
         self.running().converged(&revision).await;
         revision
     }
 
-    /// As `git revert` does.
+    /// Commits like `git revert`.
     pub async fn revert(&self, commit: &Revision, changes: &[Change<'_>]) -> Revision {
         self.push(&format!("Back\n\nThis reverts commit {commit}.\n"), changes).await
     }
@@ -220,7 +219,7 @@ impl Scene {
         self.running().converged(revision).await;
     }
 
-    /// Pods fare so from now on.
+    /// Sets the pod scenario from now on.
     pub fn fare(&self, cluster: &str, rules: &str) {
         self.fleet.cluster(cluster).set_scenario(Scenario::parse(rules).expect("a scenario"));
     }
@@ -229,7 +228,7 @@ impl Scene {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// All that arrived, in order: of programs `phase thread`, of people the title; with subjects in place of commits.
+    /// All messages in order: to programs `phase thread`, to people the title; with subjects instead of commits.
     pub fn told(&self) -> Vec<String> {
         let titles: Vec<String> = self.chat.received().iter().map(title).collect();
         titles.iter().map(|title| self.fleet.repository.with_subjects(title)).collect()
@@ -245,13 +244,13 @@ impl Scene {
         threads
     }
 
-    /// `thread: phases`, but for those of the first commit.
+    /// `thread: phases`, without those of the first commit.
     pub fn story(&self) -> Vec<String> {
         let threads = self.threads().into_iter().filter(|(thread, _)| !thread.contains("/Begin/"));
         threads.map(|(thread, phases)| format!("{thread}: {}", phases.join(" "))).collect()
     }
 
-    /// Waits until so much was told.
+    /// Waits until the messages meet a condition.
     pub async fn until(&self, what: &str, mut done: impl FnMut(&[String]) -> bool) {
         for _ in 0..9_000 {
             if done(&self.told()) {
@@ -264,7 +263,7 @@ impl Scene {
         panic!("it never came to {what}: {:#?}\n{codes:?}\n{overview}", self.told());
     }
 
-    /// Waits until this was told.
+    /// Waits for this message.
     pub async fn until_told(&self, text: &str) {
         self.until(text, |told| told.iter().any(|it| it == text)).await;
     }

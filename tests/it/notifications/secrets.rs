@@ -1,4 +1,4 @@
-//! What is encrypted in Git, or in a Secret, reaches no message.
+//! Values encrypted in Git, or in a Secret, are in no message.
 
 use tutti::model::DecryptionKeys;
 use tutti::sops::identities;
@@ -20,7 +20,7 @@ async fn nothing_that_is_secret_is_in_a_message() {
     ];
     let keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
     let scene = Scene::with_keys(&["p1"], &routes, &files, keys).await;
-    // A cluster refuses the values of both, and says which they are.
+    // A cluster refuses the values of both, and quotes them.
     let plain = format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: plain, namespace: shop}}\ndata: {{token: '{PLAIN}'}}\n"
     );

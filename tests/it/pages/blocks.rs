@@ -1,6 +1,6 @@
-//! Fenced blocks of a page.
+//! Finds the fenced blocks of a page.
 
-/// Programs that a line of a block without a language must not begin with.
+/// Programs that must not start a line of a block without a language.
 const PROGRAMS: [&str; 18] = [
     "argocd", "cargo", "cat", "cd", "cp", "curl", "echo", "export", "flux", "git", "grep", "helm", "kubectl",
     "mkdir", "rm", "sed", "tutti", "until",
@@ -10,13 +10,12 @@ const PROGRAMS: [&str; 18] = [
 pub enum Kind {
     /// `sh`
     Run,
-    /// `sh` with the reason why it is not run; it may be empty.
+    /// `sh` with a reason not to run it, which may be empty.
     NotRun(String),
     /// `console`
     Transcript,
     /// Any other language, or none.
     Other(String),
-    /// A comment `not run` without a block.
     LostComment,
     Unfinished,
 }
@@ -30,7 +29,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Without prompts and comments.
+    /// The commands, without prompts and comments.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
         let is_transcript = self.kind == Kind::Transcript;
         self.lines
@@ -82,7 +81,7 @@ fn not_run(line: &str) -> Option<String> {
     Some(reason.strip_prefix(':').unwrap_or("").trim().to_owned())
 }
 
-/// What keeps a block from being run although a reader would run it.
+/// Mistakes that keep a block from being run although a reader would run it.
 pub fn faults(blocks: &[Block]) -> Vec<String> {
     let fault = |block: &Block| {
         let what = match &block.kind {

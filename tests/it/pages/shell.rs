@@ -1,4 +1,4 @@
-//! The shell that runs a page.
+//! Runs the commands of a page in a shell.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,14 +15,14 @@ use regex::Regex;
 use super::blocks::{Block, Kind};
 use crate::support::program;
 
-/// The longest page waits for rollouts for half a minute, on a machine that does nothing else.
+/// The longest page waits for rollouts for half a minute on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Instead of the heading: each command leaves its line and its start in the file `trace`.
+/// Replaces the heading: each command writes its line and start time to the file `trace`.
 const PRELUDE: &str = r#"exec 9>"$TRACE"; BASH_XTRACEFD=9; PS4=$'\1$LINENO $EPOCHREALTIME '; set -x"#;
 
-/// In place of cargo: a build takes a lock that the test has. `cargo run -- ARGUMENTS` is the program; other commands are steps of CI.
-/// The demo is stopped when it says how. With `--once` it is a step of CI too.
+/// Replaces cargo, whose build would need the lock of the test. `cargo run -- ARGUMENTS` is the program; other commands are steps of CI.
+/// The demo is stopped once it says how. With `--once` it is a step of CI too.
 const CARGO: &str = r#"#!/bin/sh
 fail() { echo "$*" >&2; exit 1; }
 case "$*" in
@@ -43,7 +43,6 @@ grep -E "(^| )cargo $*( |\$)" "$CI" || fail "cargo $* is no step of .ci/run"
 
 const GIT_CONFIG: &str = "[user]\n\tname = Ann\n\temail = ann@example.com\n";
 
-/// Runs the blocks of a page.
 pub fn run(path: &str, text: &str, blocks: &[Block]) {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
@@ -88,7 +87,7 @@ pub fn run(path: &str, text: &str, blocks: &[Block]) {
     assert!(missing.is_empty(), "{path}: not printed:\n{}\nbut:\n{output}", missing.join("\n"));
 }
 
-/// Lines of blocks `text` that the commands did not print, in whatever order. A line with a mark of progress depends on time.
+/// Lines of `text` blocks that the commands did not print, in any order. A line with a progress mark depends on time.
 fn missing(blocks: &[Block], output: &str) -> Vec<String> {
     let printed: BTreeSet<String> = output.lines().map(masked).collect();
     let texts = blocks.iter().filter(|block| block.kind == Kind::Other("text".to_owned()));
@@ -99,7 +98,7 @@ fn missing(blocks: &[Block], output: &str) -> Vec<String> {
     missing.map(|(line, number)| format!("line {number}: {line}")).collect()
 }
 
-/// Without what is another in each run: times, commits, names of pods, and which of two like clusters was first.
+/// Masks what differs between runs: times, commits, names of pods, and which of two equal clusters was first.
 fn masked(line: &str) -> String {
     static MASKS: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
         let masks = [
@@ -117,7 +116,7 @@ fn masked(line: &str) -> String {
     masked.trim().to_owned()
 }
 
-/// Each command stands on the line that it has in the page.
+/// Each command keeps its line of the page.
 fn script(text: &str, blocks: &[Block]) -> String {
     let mut lines = vec![""; text.lines().count() + 1];
     lines[0] = PRELUDE;
@@ -132,7 +131,7 @@ fn script(text: &str, blocks: &[Block]) -> String {
     })
 }
 
-/// The exit code; none where it did not end in time. Whatever the page left in the background ends too.
+/// The exit code; `None` on a timeout. Background processes of the page are ended too.
 fn wait(child: &mut Child) -> Option<i32> {
     let give_up = Instant::now() + PATIENCE;
     let mut code = None;
@@ -146,7 +145,7 @@ fn wait(child: &mut Child) -> Option<i32> {
     code
 }
 
-/// Lines and starts of the commands that ran, in seconds.
+/// Lines and start times of the executed commands, in seconds.
 fn steps(trace: &str) -> Vec<(usize, f64)> {
     let step = |line: &str| {
         let mut words = line.trim_start_matches('\u{1}').split(' ');
@@ -155,7 +154,7 @@ fn steps(trace: &str) -> Vec<(usize, f64)> {
     trace.lines().filter(|line| line.starts_with('\u{1}')).filter_map(step).collect()
 }
 
-/// Subcommands and flags of `tutti` in a line that its help does not have.
+/// Subcommands and flags of `tutti` in a line that its help does not contain.
 pub fn unknown_words(line: &str) -> impl Iterator<Item = String> {
     let parts: Vec<&str> = line.split(['|', '&', ';']).map(str::trim).collect();
     let commands = parts.into_iter().filter_map(|part| part.strip_prefix("tutti "));

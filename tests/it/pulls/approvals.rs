@@ -1,4 +1,4 @@
-//! Approval rules: who must have approved the pull request that brought an Approval.
+//! Approval rules: who must have approved the pull request that added an Approval.
 
 use tutti::forge::MergeMethod;
 use tutti::manifest::approval_to_yaml;
@@ -27,12 +27,12 @@ async fn ruled(spec: &str, files: &[(&str, &str)]) -> Scene {
     for login in ["ann", "bob", "eve"] {
         scene.simulator.add_user(login, Right::Write);
     }
-    // Nothing comes to its end before somebody agrees.
+    // No rollout ends before somebody approves.
     scene.start().await;
     scene
 }
 
-/// The pull request that asks people to open `prod`, other than those before.
+/// The pull request that asks to open `prod`, except earlier ones.
 async fn asked(scene: &Scene, before: &[u64]) -> PullRow {
     let is_it = |pull: &PullRow| {
         pull.is_open && pull.branch.starts_with("tutti/approve/") && !before.contains(&pull.number)
@@ -64,7 +64,7 @@ fn prod(scene: &Scene, commit: &Revision) -> String {
 async fn two_managers_who_did_not_write_it_open_production() {
     let mut scene =
         ruled("actions: [rollout], select: {rings: [prod]}, count: 2", &[(PAY, &pay("v0"))]).await;
-    // The first version waits, too: there is none that it could go back to.
+    // The first version waits too: there is no earlier one to keep.
     assert_eq!(scene.version("c2").await, "");
     let first = asked(&scene, &[]).await;
     gate(&scene, &first, "pending 0 of 2 approvals of managers, rule production").await;
@@ -78,7 +78,7 @@ async fn two_managers_who_did_not_write_it_open_production() {
     let pushed = scene.push("main", &[(PAY, Some(&pay("v1")))]);
     let second = asked(&scene, &[first.number]).await;
     assert_eq!([scene.version("c1").await, scene.version("c2").await], ["v1", "v0"]);
-    // Somebody who is none of them, and the author, whom this gate does not know.
+    // A user who is no manager, and the author, who does not count.
     ["ann", "eve", "li"]
         .iter()
         .for_each(|login| _ = scene.simulator.review(login, second.number, "APPROVED"));
@@ -94,7 +94,7 @@ async fn two_managers_who_did_not_write_it_open_production() {
     scene.until("that the author does not count", only_one).await;
     assert_eq!(scene.version("c2").await, "v0");
 
-    // tutti asked once: a person asks again, and another process knows what this one does.
+    // tutti asked once: a person asks again, and another process knows the request.
     let file = "approvals/default.pay.prod.yaml";
     let text = scene.simulator.text("main", file).expect("the Approval");
     scene.push("again", &[(file, Some(&format!("# Once more.\n{text}")))]);
@@ -127,7 +127,7 @@ async fn approval_that_nobody_reviewed_opens_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forge_that_is_away_holds_and_is_asked_again() {
+async fn an_unreachable_forge_holds_and_is_retried() {
     let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
     let begin = scene.simulator.tip("main").expect("a tip");
     let pull = asked(&scene, &[]).await;
@@ -144,7 +144,7 @@ async fn forge_that_is_away_holds_and_is_asked_again() {
     scene.quiet(180).await;
     assert!(is_held(&scene.simulator), "{}", prod(&scene, &begin));
     assert_eq!(scene.version("c2").await, "");
-    // A command waits for an answer, and says why there is none.
+    // A command waits for an answer, and reports why there is none.
     let now = scene.look().await;
     let held = now.rollouts[0].units.iter().filter_map(|unit| unit.hold.as_ref()).map(ToString::to_string);
     let held: Vec<String> = held.collect();
@@ -152,7 +152,7 @@ async fn forge_that_is_away_holds_and_is_asked_again() {
         held.iter().any(|it| it.contains("its reviews are not read yet: ") && it.contains("503")),
         "{held:?}"
     );
-    // Nobody is asked a second time.
+    // Reviewers are requested only once.
     let asks = scene.simulator.pulls().iter().filter(|it| it.branch.starts_with("tutti/approve/")).count();
     assert_eq!(asks, 1, "{:#?}", scene.simulator.pulls());
     scene.simulator.heal();
@@ -160,7 +160,7 @@ async fn forge_that_is_away_holds_and_is_asked_again() {
     assert_eq!(scene.version("c2").await, "v0");
 }
 
-/// What was merged is what counts: Git may have put two changes together.
+/// The merged content counts: Git may have merged two changes.
 #[tokio::test(start_paused = true)]
 async fn review_of_another_content_does_not_count() {
     let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
@@ -187,12 +187,12 @@ async fn review_of_another_content_does_not_count() {
     scene.until("that nobody approved it", lacks).await;
     scene.quiet(120).await;
     assert_eq!(scene.version("c2").await, "", "{}", prod(&scene, &begin));
-    // A command that only looks knows it, too.
+    // A read-only command knows it too.
     let now = scene.look().await;
     let held = now.rollouts[0].units.iter().filter_map(|unit| unit.hold.as_ref()).map(ToString::to_string);
     let held: Vec<String> = held.collect();
     assert!(held.iter().any(|it| it.contains("none of its approvers has approved it")), "{held:?}");
-    // That nobody approved it may change: it is asked once for each head.
+    // The missing approval may be added: reviewers are requested once for each head.
     let before = scene.simulator.requests().len();
     for version in ["a", "b"] {
         let pushed = scene.push("main", &[("README.md", Some(version))]);
@@ -245,7 +245,7 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
     let merged = merge(&scene, &scene.open_of(branch).expect("it is open")).await;
     scene.running().converged(&merged).await;
     assert!(!exists("two").await && exists("one").await);
-    // The file is there still; a later object of that name is another one.
+    // The file still exists; a later object of that name is another one.
     let back = scene.push("main", &[(MAPS, Some(&two))]);
     scene.running().converged(&back).await;
     let gone = scene.push("main", &[(MAPS, Some(&one))]);

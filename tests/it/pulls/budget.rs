@@ -1,4 +1,4 @@
-//! What it costs the forge.
+//! The number of requests to the forge.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::scene::{CONTEXTS, PAY, Scene, pay};
 use crate::support::forge::simulator::Simulator;
 use crate::support::manifests::component;
 
-/// By method and place, numbers and ids left out.
+/// By method and path, without numbers and ids.
 fn counted(requests: &[String]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in requests {
@@ -18,7 +18,7 @@ fn counted(requests: &[String]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The requests of one push to an open pull request: read it, three statuses that begin and two that end, one comment.
+/// The requests of one push to an open pull request: a read, three statuses at the start and two at the end, one comment.
 const OF_A_PUSH: [(&str, usize); 3] =
     [("GET /pulls/*", 1), ("PATCH /issues/comments/*", 1), ("POST /statuses/*", 5)];
 
@@ -36,10 +36,10 @@ async fn planned(scene: &Scene) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_push_to_a_pull_request_costs_seven_requests() {
+async fn a_pull_request_push_costs_seven_requests() {
     let scene = Scene::small().await;
     planned(&scene).await;
-    // From then on webhooks are relied on: the list of what is open is read every five minutes.
+    // From then on webhooks are used: the list of open ones is read every five minutes.
     scene.quiet(70).await;
     for version in ["v3", "v4"] {
         let before = scene.simulator.requests().len();
@@ -52,7 +52,7 @@ async fn a_push_to_a_pull_request_costs_seven_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_push_beside_fifty_pull_requests_asks_for_none_of_them_at_first() {
+async fn a_push_defers_reads_of_other_pulls() {
     let scene = Scene::small().await;
     let mut last = None;
     for number in 0..50 {
@@ -75,14 +75,14 @@ async fn a_push_beside_fifty_pull_requests_asks_for_none_of_them_at_first() {
         .until("edits", |now| (1..=number).all(|number| now.comments(number)[0].1.contains(base.short())))
         .await;
     scene.quiet(30).await;
-    // One edit each, and the one status whose text counts one app more.
+    // One edit each, and the one status whose text counts the new app.
     let asked: Vec<String> = scene.simulator.requests()[before..].iter().filter(of_pulls).cloned().collect();
     let expected = [("PATCH /issues/comments/*".to_owned(), 50), ("POST /statuses/*".to_owned(), 50)];
     assert_eq!(counted(&asked), expected.into());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_push_that_is_told_of_puts_comparisons_off() {
+async fn a_push_webhook_delays_comparisons() {
     let scene = Scene::small().await;
     let number = planned(&scene).await;
     let base = scene.push("main", &[("apps/other/app.yaml", Some(&others(1)))]);
@@ -96,9 +96,9 @@ async fn a_push_that_is_told_of_puts_comparisons_off() {
     assert!(is_compared(&scene.simulator));
 }
 
-// Statuses come back as pushes, comments as comments: nothing follows from them.
+// Statuses return as pushes, comments as comments: they trigger nothing.
 #[tokio::test(start_paused = true)]
-async fn what_tutti_writes_wakes_nothing() {
+async fn own_writes_trigger_nothing() {
     let scene = Scene::small().await;
     scene.simulator.set_quirks(|quirks| quirks.statuses_loop_back = true);
     let number = planned(&scene).await;
@@ -112,7 +112,7 @@ async fn what_tutti_writes_wakes_nothing() {
     assert!(returned("status") >= 5 && returned("pull_request_comment") >= 1, "they came back");
     scene.quiet(60).await;
     assert_eq!(counted(&scene.simulator.requests()[before..]), BTreeMap::new());
-    // A person who comments costs nothing either.
+    // A comment by a person costs nothing either.
     scene.simulator.client("li").create_comment(number, "Fine.").await.expect("a comment");
     scene.quiet(20).await;
     assert_eq!(
@@ -122,7 +122,7 @@ async fn what_tutti_writes_wakes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contexts_of_a_commit_do_not_grow_with_the_fleet() {
+async fn status_contexts_do_not_grow_with_the_fleet() {
     let mut all = Vec::new();
     for clusters in [2, 40] {
         let names: Vec<String> = (0..clusters).map(|number| format!("c{number}")).collect();

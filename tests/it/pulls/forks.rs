@@ -1,11 +1,11 @@
-//! Pull requests of forks: anybody may send them.
+//! Pull requests from forks, which anybody may send.
 
 use super::scene::{CONTEXTS, PAY, Scene, pay};
 
 const LABEL: &str = "tutti/ok-to-plan";
 
 #[tokio::test(start_paused = true)]
-async fn a_fork_is_rendered_when_a_writer_has_labelled_it() {
+async fn a_labelled_fork_is_rendered() {
     let scene = Scene::small().await;
     let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
     let head = scene.simulator.pulls()[0].head.clone();
@@ -27,7 +27,7 @@ async fn a_fork_is_rendered_when_a_writer_has_labelled_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_fork_ends_and_begins_again_with_its_reopening() {
+async fn a_closed_fork_ends_and_restarts_on_reopening() {
     let scene = Scene::small().await;
     let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
     let head = scene.simulator.pulls()[0].head.clone();
@@ -40,7 +40,7 @@ async fn a_closed_fork_ends_and_begins_again_with_its_reopening() {
     scene.until("a beginning", |now| is_fork(&now.last(&head, CONTEXTS[0]))).await;
     scene.label(number, LABEL).await;
     scene.settled(&head).await;
-    // What ended it before is not said again.
+    // The earlier end is not reported again.
     scene.simulator.set_open("li", number, false);
     scene.quiet(60).await;
     assert!(scene.simulator.last(&head, CONTEXTS[0]).starts_with("success "), "{}", scene.described());
@@ -72,7 +72,7 @@ async fn nothing_that_is_secret_is_told() {
     let mut scene = Scene::prepared(".", &["c1"], &files).await;
     scene.keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
     let scene = scene.started().await;
-    // The encrypted file goes to another place, where it would be shown; the other one changes; an app takes both over.
+    // The encrypted file moves to a path where it would be shown; the other one changes; an app takes over both.
     let stolen = SECRET.replace("kind: Secret", "kind: ConfigMap");
     let changes = [
         ("apps/shop/objects/copy.yaml", Some(stolen.as_str())),
@@ -89,7 +89,7 @@ async fn nothing_that_is_secret_is_told() {
         scene.until("a comment", |now| now.comments(number).len() == 1).await;
         let comment = scene.simulator.comments(number)[0].1.clone();
         assert!(comment.contains("shop/plain") && comment.contains("token"), "{comment}");
-        // Nobody opened it.
+        // Nobody decrypted it.
         assert!(comment.contains("no age identity was given"), "{comment}");
         let words = CONTEXTS.map(|context| scene.simulator.said(head, context).join("\n")).join("\n");
         let all = format!("{comment}\n{words}");

@@ -1,4 +1,4 @@
-//! Pull requests of the config repository, against the simulated forge: what is said of them, and those that tutti opens itself.
+//! Pull requests of the config repository with the simulated forge: their statuses and comments, and those that tutti opens.
 
 mod approvals;
 mod budget;

@@ -1,4 +1,4 @@
-//! Pull requests that tutti opens, updates, closes and merges itself: a version on its way from ring to ring.
+//! Pull requests that tutti opens, updates, closes and merges: a version moves from ring to ring.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -31,14 +31,14 @@ async fn pinned(promotion: &str) -> Scene {
     Scene::begin(&["c1", "c2"], &files).await
 }
 
-/// CI says how it went.
+/// The status of CI.
 async fn tested(scene: &Scene, head: &Revision, state: CommitStatusState) {
     let status =
         CommitStatus { context: "drone/e2e".to_owned(), state, description: String::new(), target_url: None };
     scene.simulator.client("ci").post_status(head, &status).await.expect("a status");
 }
 
-/// The open promotion, which brings this version.
+/// The open promotion with this version.
 pub async fn promotion(scene: &Scene, version: &str) -> PullRow {
     let brings = |now: &Simulator| {
         let text = now.text(BRANCH, PIN).unwrap_or_default();
@@ -62,7 +62,7 @@ pub async fn until_merged(scene: &Scene, number: u64) -> Revision {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_goes_to_prod_after_its_soak_and_its_test() {
+async fn a_version_is_promoted_after_soak_and_test() {
     let scene = pinned(ASKS).await;
     let pushed = scene.push("main", &[(PAY, Some(&pay("v2")))]);
     scene.running().until("v2 on test", |now| now.revision.as_ref() == Some(&pushed)).await;
@@ -80,7 +80,7 @@ async fn a_version_goes_to_prod_after_its_soak_and_its_test() {
         scene.described()
     );
     assert!(said("tutti/gate/soak").last().is_some_and(|word| word.starts_with("success ")));
-    // It never looks as if nothing had to be waited for.
+    // The status never looks as if nothing was left to wait for.
     assert!(said("tutti/gate").iter().all(|word| word.starts_with("pending ")), "{:?}", said("tutti/gate"));
     assert_eq!((merges(&scene), scene.simulator.comments(pull.number).len()), (0, 1));
 
@@ -151,9 +151,9 @@ async fn a_merge_that_is_refused_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_merge_that_stays_refused_is_told_on_the_pull_request() {
+async fn a_refused_merge_is_shown_on_its_pull() {
     let scene = pinned("{mode: auto}").await;
-    // Of another program, which the rings do not name.
+    // A status of another program, which the rings do not name.
     let root = scene.simulator.client("root");
     root.create_protection("main", &["security".to_owned()]).await.expect("a rule");
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
@@ -182,7 +182,7 @@ async fn a_merge_that_stays_refused_is_told_on_the_pull_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promotions_that_are_merged_side_by_side_all_arrive() {
+async fn promotions_merged_at_the_same_time_all_arrive() {
     let cart = |version: &str| component("cart", &format!("registry.example.com/cart:{version}"));
     let files = [
         ("rings.yaml", &*rings("{mode: auto}")),
@@ -206,7 +206,7 @@ async fn promotions_that_are_merged_side_by_side_all_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newer_head_is_not_merged_for_the_gates_of_the_one_before() {
+async fn a_newer_head_needs_its_own_gates() {
     let scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let first = promotion(&scene, "v2").await;
@@ -230,7 +230,7 @@ async fn a_newer_head_is_not_merged_for_the_gates_of_the_one_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hands_are_off_what_a_person_has_pushed_to() {
+async fn a_promotion_with_foreign_commits_is_left_alone() {
     let scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
@@ -242,13 +242,13 @@ async fn hands_are_off_what_a_person_has_pushed_to() {
     let now = scene.open_of(BRANCH).expect("it is open");
     assert_eq!((&now.head, &now.title, &now.body), (&theirs, &pull.title, &now.body));
     assert_eq!((merges(&scene), scene.simulator.pulls().len()), (0, 1));
-    // Somebody may merge it: nothing is proposed beside it until then.
+    // Somebody may merge it: nothing else is proposed until then.
     assert!(scene.simulator.last(&theirs, "tutti/validate").starts_with("success "));
     assert_eq!(scene.version("c2").await, "v1");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_has_closed_is_held_until_the_next_version() {
+async fn a_closed_promotion_holds_until_the_next_version() {
     let scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
@@ -261,7 +261,7 @@ async fn what_a_person_has_closed_is_held_until_the_next_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_base_in_conflict_with_a_promotion_gets_another_one() {
+async fn a_conflicting_base_gets_a_new_promotion() {
     let scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
@@ -274,7 +274,7 @@ async fn a_base_in_conflict_with_a_promotion_gets_another_one() {
     tested(&scene, &next.head, CommitStatusState::Success).await;
     until_merged(&scene, next.number).await;
     assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(&*words.replace("v1", "v2")));
-    // Nothing stays in the air.
+    // No pull request is left open.
     scene
         .until("ends", |now| {
             let mut last = std::collections::BTreeMap::new();
@@ -301,10 +301,9 @@ async fn a_base_that_moves_elsewhere_keeps_a_promotion() {
     until_merged(&scene, pull.number).await;
 }
 
-// A process died before its pull request was opened, or nobody heard that it was.
-// A right that was not given there, for example.
+// A missing right on the cluster, for example.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_cannot_be_listed_is_named_by_the_gate() {
+async fn the_gate_names_an_unlisted_cluster() {
     let mut scene = pinned(ASKS).await;
     scene.push("main", &[(PAY, Some(&pay("v2")))]);
     let pull = promotion(&scene, "v2").await;
@@ -323,8 +322,9 @@ async fn a_cluster_that_cannot_be_listed_is_named_by_the_gate() {
     scene.until("the gate again", |now| ring(now).starts_with("success ")).await;
 }
 
+// An earlier process died before the pull request was opened, or the answer was lost.
 #[tokio::test(start_paused = true)]
-async fn a_branch_that_says_it_already_is_used_and_another_one_is_made_anew() {
+async fn a_matching_branch_is_reused_and_others_recreated() {
     for (text, is_used) in [(PINNED.replace("v1", "v2"), true), (PINNED.replace("v1", "v0"), false)] {
         let scene = pinned(ASKS).await;
         let left = scene.simulator.push(BOT, BRANCH, "An attempt", &[(PIN, Some(&text))]);
@@ -336,9 +336,9 @@ async fn a_branch_that_says_it_already_is_used_and_another_one_is_made_anew() {
     }
 }
 
-// After each write on the way from a version that is done to its merge.
+// After each write between a finished version and its merge.
 #[tokio::test(start_paused = true)]
-async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
+async fn the_next_process_continues_a_promotion() {
     for writes in 0.. {
         let mut scene = pinned("{mode: auto}").await;
         scene.push("main", &[(PAY, Some(&pay("v2")))]);
@@ -373,7 +373,7 @@ async fn whenever_a_process_dies_the_next_one_goes_on_with_the_promotion() {
 }
 
 impl Scene {
-    /// What a promotion says of its content.
+    /// Waits for all statuses of a promotion except the gate.
     pub(super) async fn settled_but_gate(&self, head: &Revision) {
         let ended = |text: String| text.starts_with("success ");
         self.until(&format!("an end of {}", head.short()), |now| {

@@ -1,4 +1,4 @@
-//! A process that knows nothing any more takes up what the one before left.
+//! A new process without state continues the work of the one before.
 
 use super::scene::{CONTEXTS, PAY, Scene, is_pending, pay};
 
@@ -21,9 +21,9 @@ async fn a_new_process_says_nothing_again() {
     }
 }
 
-// After each write that the road of a pull request makes.
+// After each write for a pull request.
 #[tokio::test(start_paused = true)]
-async fn whenever_a_process_dies_the_next_one_ends_what_it_began() {
+async fn the_next_process_completes_all_statuses() {
     for writes in 0.. {
         let mut scene = Scene::small().await;
         scene.quiet(5).await;
@@ -47,7 +47,7 @@ async fn whenever_a_process_dies_the_next_one_ends_what_it_began() {
             let said = scene.simulator.said(&head, context);
             let results = said.iter().filter(|word| word.starts_with("success ")).count();
             let is_last = said.last().is_some_and(|word| word.starts_with("success "));
-            // What was answered to a dead process is said once more at most.
+            // An answer to a dead process is written once more at most.
             assert!(is_last && results == 1 && said.len() <= 3, "after {writes}: {said:?}");
         }
         if !was_still {
@@ -58,9 +58,9 @@ async fn whenever_a_process_dies_the_next_one_ends_what_it_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_over_when_a_process_comes_back_ends() {
+async fn a_new_process_ends_outdated_statuses() {
     let mut scene = Scene::small().await;
-    // Of a fork: pending until somebody labels it.
+    // From a fork: pending until somebody labels it.
     let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
     let head = scene.simulator.pulls()[0].head.clone();
     scene.until("pending", |now| now.last(&head, CONTEXTS[1]).starts_with("pending ")).await;
@@ -74,7 +74,7 @@ async fn what_is_over_when_a_process_comes_back_ends() {
         })
         .await;
 
-    // The same of a head that is none any more.
+    // The same for an outdated head.
     let base = scene.simulator.tip("main").expect("a tip");
     scene.until("the base", |now| now.last(&base, CONTEXTS[0]).starts_with("success ")).await;
     scene.quiet(30).await;

@@ -1,4 +1,4 @@
-//! A version that failed and was taken back in the clusters is taken back in Git.
+//! A version that failed and was reverted on the clusters is reverted in Git.
 
 use sandbox::Scenario;
 use tutti::forge::MergeMethod;
@@ -10,7 +10,7 @@ use crate::support::forge::simulator::PullRow;
 
 const NOTES: &str = "NOTES.md";
 
-/// With units that go back by themselves.
+/// With units that revert automatically.
 fn reverting(version: &str) -> String {
     format!(
         "# Of the team pay.\n{}  updateStrategy: {{onFailure: revert, progressDeadline: 60s}}\n",
@@ -27,7 +27,7 @@ async fn scene(fails_on: &str) -> Scene {
     scene
 }
 
-/// The pull request that takes a commit back, once it is open.
+/// The open pull request that reverts a commit.
 async fn revert_of(scene: &Scene, commit: &Revision) -> PullRow {
     let branch = format!("tutti/revert/{}", commit.short());
     scene
@@ -38,7 +38,7 @@ async fn revert_of(scene: &Scene, commit: &Revision) -> PullRow {
     scene.open_of(&branch).expect("it is open")
 }
 
-/// v2 gets into the pin and fails there: its pull request, the commit that was merged, and the pull request that takes it back.
+/// v2 is pinned and fails: its pull request, the merge commit, and the pull request that reverts it.
 async fn taken_back(scene: &Scene) -> (u64, Revision, PullRow) {
     scene.push("main", &[(PAY, Some(&reverting("v2")))]);
     let number = promotion(scene, "v2").await.number;
@@ -69,14 +69,14 @@ async fn a_pin_that_fails_gets_its_old_version() {
     );
     assert!(pull.body.contains(failing.short()), "{}", pull.body);
 
-    // Another process goes on with it; nobody but a person merges it.
+    // Another process continues with it; only a person merges it.
     scene.restart().await;
     scene.settled(&pull.head).await;
     assert_eq!(scene.simulator.last(&pull.head, "tutti/gate"), "success no promotion");
     scene.quiet(300).await;
     assert_eq!(merged_of(&scene), [number]);
 
-    // The next version takes its place, and what failed does not begin again on the way.
+    // The next version replaces it, and the failed one does not start again meanwhile.
     scene.push("main", &[(PAY, Some(&reverting("v3")))]);
     scene.quiet(40).await;
     assert_eq!(versions(&scene).await, ["v3", "v1"]);
@@ -96,7 +96,7 @@ fn merged_of(scene: &Scene) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_was_taken_back_is_not_proposed_again() {
+async fn a_reverted_version_is_not_proposed_again() {
     let mut scene = scene("c2").await;
     let (.., pull) = taken_back(&scene).await;
     let merged = merge(&scene, &pull).await;
@@ -127,9 +127,9 @@ async fn any_other_change_is_reverted_as_a_commit() {
     assert_eq!((versions(&scene).await, scene.simulator.pulls().len()), (["v1", "v1"].map(str::to_owned), 1));
 }
 
-// What a later commit changed too is for a person, until it is as it was.
+// If a later commit changed the same file, a person decides, until that change is gone.
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_others_build_on_is_not_reverted() {
+async fn a_commit_with_later_changes_is_not_reverted() {
     let scene = scene("c1").await;
     let failing = scene.push("main", &[(PAY, Some(&reverting("v2"))), (NOTES, Some("v2 is fast\n"))]);
     scene.push("main", &[(NOTES, Some("v2 is fast, and small\n"))]);

@@ -1,4 +1,4 @@
-//! From an opened pull request to what is said of it: three statuses and one comment.
+//! From an opened pull request to three statuses and one comment.
 
 use tutti::model::Revision;
 
@@ -8,7 +8,7 @@ use crate::support::manifests::component;
 
 const VALID: &str = "success 1 app × 2 clusters valid, 0 warnings";
 
-/// A pull request that brings `pay` to v2; its number and its head.
+/// A pull request with `pay` at v2; its number and its head.
 async fn bumped(scene: &Scene) -> (u64, Revision) {
     let head = scene.push("bump", &[(PAY, Some(&pay("v2")))]);
     let number = scene.open("bump").await;
@@ -22,7 +22,7 @@ fn edits(requests: &[String]) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_is_pending_then_valid_and_has_one_comment() {
+async fn a_head_becomes_valid_with_one_comment() {
     let scene = Scene::small().await;
     let (number, head) = bumped(&scene).await;
     let [validate, plan, gate] = CONTEXTS.map(|context| scene.simulator.said(&head, context));
@@ -48,13 +48,13 @@ async fn a_head_is_pending_then_valid_and_has_one_comment() {
     assert!(comments[0].1.contains("apps/pay/app.yaml:9"), "{}", comments[0].1);
     let created = scene.simulator.requests().iter().filter(|line| line.starts_with("POST /issues/")).count();
     assert_eq!((created, edits(&scene.simulator.requests())), (1, 2));
-    // What was said of the first heads stands.
+    // Statuses of earlier heads stay.
     assert_eq!(scene.simulator.last(&head, CONTEXTS[0]), VALID);
     assert_eq!(scene.simulator.last(&second, CONTEXTS[0]), VALID);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_told_and_ends_with_the_next_push() {
+async fn a_conflict_is_shown_until_the_next_push() {
     let scene = Scene::small().await;
     let (number, head) = bumped(&scene).await;
     scene.push("main", &[(PAY, Some(&pay("v5")))]);
@@ -62,7 +62,7 @@ async fn a_conflict_is_told_and_ends_with_the_next_push() {
     scene.until("a conflict", |now| now.last(&head, CONTEXTS[0]) == conflicts).await;
     assert!(scene.simulator.last(&head, CONTEXTS[1]).starts_with("failure "));
     scene.until("words", |now| now.comments(number)[0].1.contains("No plan")).await;
-    // The other way round.
+    // The opposite order.
     let solved = scene.push("bump", &[(PAY, Some(&pay("v1"))), ("apps/pay/notes.txt", Some("x"))]);
     scene.settled(&solved).await;
     assert_eq!(scene.simulator.last(&solved, CONTEXTS[0]), VALID);
@@ -70,7 +70,7 @@ async fn a_conflict_is_told_and_ends_with_the_next_push() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_without_the_folder_of_manifests_cannot_be_read() {
+async fn a_head_without_manifests_cannot_be_read() {
     let scene = Scene::prepared("fleet", &["c1"], &[(PAY, &pay("v1"))]).await.started().await;
     let gone =
         ["fleet/apps/pay/app.yaml", "fleet/clusters/c1.yaml", "fleet/tutti.yaml"].map(|path| (path, None));
@@ -80,7 +80,7 @@ async fn a_head_without_the_folder_of_manifests_cannot_be_read() {
     let validate = scene.simulator.last(&head, CONTEXTS[0]);
     assert!(validate.starts_with("failure failed to find folder `fleet`"), "{validate}");
     scene.until("a comment", |now| now.comments(number).len() == 1).await;
-    // Others are looked at all the same.
+    // Others are planned all the same.
     let head = scene.push("fine", &[("fleet/apps/pay/app.yaml", Some(&pay("v2")))]);
     scene.open("fine").await;
     scene.settled(&head).await;
@@ -88,7 +88,7 @@ async fn a_head_without_the_folder_of_manifests_cannot_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_one_is_left_alone_and_a_reopened_one_keeps_what_was_said() {
+async fn a_reopened_pull_request_keeps_its_statuses() {
     let scene = Scene::small().await;
     let (number, head) = bumped(&scene).await;
     let said = || CONTEXTS.map(|context| scene.simulator.said(&head, context));
@@ -117,7 +117,7 @@ async fn a_closed_one_is_left_alone_and_a_reopened_one_keeps_what_was_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_base_that_moves_is_planned_anew_once_it_is_still() {
+async fn a_moved_base_is_planned_again_once_stable() {
     let scene = Scene::small().await;
     let (number, head) = bumped(&scene).await;
     let before = CONTEXTS.map(|context| scene.simulator.said(&head, context));
@@ -137,15 +137,15 @@ async fn a_base_that_moves_is_planned_anew_once_it_is_still() {
         scene.simulator.comments(number)[0].1
     );
     assert_eq!(edits(&scene.simulator.requests()[requests..]), 1);
-    // The text of the plan is the same, that of validate counts one app more.
+    // The plan's text is unchanged; that of validate counts one more app.
     let [validate, plan, gate] = CONTEXTS.map(|context| scene.simulator.said(&head, context));
     assert_eq!([&plan, &gate], [&before[1], &before[2]]);
     assert_eq!(validate, ["pending comparing with main", VALID, &VALID.replace("1 app ", "2 apps ")]);
 }
 
-// The others are not held up by one that takes no comment.
+// One that accepts no comment delays no other.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_locked_holds_up_nobody() {
+async fn a_locked_pull_request_delays_no_other() {
     let scene = Scene::small().await;
     let locked = crate::support::forge::simulator::Fault::Status(403);
     scene.simulator.fail_next("/issues/1/comments", 1_000, locked);

@@ -1,4 +1,4 @@
-//! The service of pull requests beside a controller, on embedded clusters, with a simulated forge whose webhooks reach both.
+//! The pull request service beside a controller, on embedded clusters, with a simulated forge whose webhooks reach both.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,7 +37,6 @@ pub const PIN: &str = "apps/pay/pins/prod.yaml";
 pub const CONTEXTS: [&str; 3] = ["tutti/validate", "tutti/plan", "tutti/gate"];
 const SECRET: &str = "GMEuUHQfmrMRsseWxi9YlIeBtn9lm6im";
 
-/// The Component `pay` at a version.
 pub fn pay(version: &str) -> String {
     manifests::component("pay", &format!("registry.example.com/pay:{version}"))
 }
@@ -55,7 +54,7 @@ pub struct Scene {
     hints: broadcast::Sender<WebhookHint>,
     to_controller: ToController,
     process: Option<Process>,
-    /// Of the manifests in the repository.
+    /// The folder of the manifests in the repository.
     path: String,
     folder: TempDir,
     tasks: [JoinHandle<()>; 2],
@@ -73,7 +72,7 @@ struct Process {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-        // Nor does it go on beside the next scene of a test.
+        // It must not run beside the next scene of a test.
         if let Some(process) = &self.process {
             process.running.stop.cancel();
             process.service.abort();
@@ -92,7 +91,7 @@ impl Scene {
         scene.started().await
     }
 
-    /// With everything in place and no process.
+    /// Everything is ready, without a process.
     pub async fn prepared(path: &str, clusters: &[&str], files: &[(&str, &str)]) -> Self {
         let simulator = Simulator::start(&[]).await;
         for (login, right) in [("li", Right::Write), ("ci", Right::Write), ("root", Right::Admin)] {
@@ -142,7 +141,7 @@ impl Scene {
                 if let Some(sender) =
                     controller.lock().as_ref().filter(|_| hint.kind.is_of_branch() && of_main)
                 {
-                    // A poll has it anyway.
+                    // A poll finds it anyway.
                     let _ = sender.try_send(hint.clone());
                 }
                 let _ = share.send(hint);
@@ -180,7 +179,7 @@ impl Scene {
         ConfigRepository::open(options).await.expect("open")
     }
 
-    /// What a command sees that only looks.
+    /// The overview of a read-only command.
     pub async fn look(&self) -> Arc<Overview> {
         let origin = ManifestOrigin::Repository(self.repository("look").await);
         let running = self.fleet.start_from(origin, &Wires::lasting(), |settings| {
@@ -190,7 +189,7 @@ impl Scene {
         running.ended().await.1
     }
 
-    /// A new process, which knows nothing.
+    /// A new process without state.
     pub async fn start(&mut self) {
         let repository = self.repository("state").await;
         let (wires, permit) = (Wires::lasting(), tutti::cluster::WritePermit::default());
@@ -228,7 +227,7 @@ impl Scene {
         self.process = Some(Process { running, permit, wires, calls, deliveries, service });
     }
 
-    /// Ends the process as the kernel does.
+    /// Ends the process like SIGKILL.
     pub async fn kill(&mut self) {
         let Process { running, permit, wires, service, .. } = self.process.take().expect("a process");
         permit.revoke();
@@ -249,7 +248,7 @@ impl Scene {
         &self.process.as_ref().expect("a process").running
     }
 
-    /// A webhook of a push to the deployed branch.
+    /// The webhook of a push to the deployed branch.
     pub fn tell_of_push(&self) {
         let (kind, reference) = (WebhookHintKind::Push, Some("refs/heads/main".to_owned()));
         let _ = self.hints.send(WebhookHint { kind, reference, ..WebhookHint::default() });
@@ -272,19 +271,19 @@ impl Scene {
         self.simulator.client("li").create_pull(&new).await.expect("a pull request").number
     }
 
-    /// The same where the forge answers nobody.
+    /// The same while the forge answers nothing.
     pub fn open_quietly(&self, branch: &str) -> u64 {
         self.simulator.open_pull("li", branch)
     }
 
-    /// Somebody sets a label of ours.
+    /// Somebody sets a label of tutti.
     pub async fn label(&self, number: u64, name: &str) {
         let client = self.simulator.client("li");
         client.ensure_labels(&own_labels("tutti")).await.expect("labels");
         client.add_labels(number, &[name.to_owned()]).await.expect("a label");
     }
 
-    /// Waits until it is so.
+    /// Waits until the forge meets a condition.
     pub async fn until(&self, what: &str, mut done: impl FnMut(&Simulator) -> bool) {
         for _ in 0..9_000 {
             if done(&self.simulator) {
@@ -295,24 +294,24 @@ impl Scene {
         panic!("it never came to {what}:\n{}", self.described());
     }
 
-    /// Waits until every context of a head has ended.
+    /// Waits until all contexts of a head have a final status.
     pub async fn settled(&self, head: &Revision) {
         let what = format!("an end of {}", head.short());
         self.until(&what, |now| CONTEXTS.iter().all(|context| !is_pending(&now.last(head, context)))).await;
     }
 
-    /// Nothing is asked for this long.
+    /// No request is sent for this long.
     pub async fn quiet(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// Requests to the forge from here on that are no reads, or all; in the words of [`Simulator::requests`].
+    /// Requests to the forge since `before` that write, as in [`Simulator::requests`].
     pub fn writes_since(&self, before: usize) -> Vec<String> {
         let requests = self.simulator.requests();
         requests[before..].iter().filter(|line| !line.starts_with("GET ")).cloned().collect()
     }
 
-    /// The open pull requests of a branch; never more than one.
+    /// The open pull request of a branch; never more than one.
     pub fn open_of(&self, branch: &str) -> Option<PullRow> {
         let mut open: Vec<PullRow> =
             self.simulator.pulls().into_iter().filter(|pull| pull.is_open && pull.branch == branch).collect();
@@ -320,7 +319,6 @@ impl Scene {
         open.pop()
     }
 
-    /// The version of the image on a cluster.
     pub async fn version(&self, cluster: &str) -> String {
         let found = live::get(self.fleet.cluster(cluster), "Deployment", "default", "pay").await;
         let image =
@@ -328,7 +326,7 @@ impl Scene {
         image.rsplit(':').next().unwrap_or_default().to_owned()
     }
 
-    /// Calls a trigger as the API does.
+    /// Calls a trigger like the API.
     pub async fn call(&self, name: &str, payload: &serde_json::Value) -> Result<WrittenChange, String> {
         let head = self.running().head.borrow().clone().expect("a head");
         let trigger = &head.fleet.triggers[name];
@@ -341,12 +339,12 @@ impl Scene {
         answer.expect("an answer").map_err(|error| error.to_string())
     }
 
-    /// Where accepted deliveries are.
+    /// The folder of accepted deliveries.
     pub fn deliveries(&self) -> PathBuf {
         self.folder.path().join("state/deliveries")
     }
 
-    /// Drone says that a build went well, and is answered.
+    /// Drone reports a successful build; the status of the answer.
     pub async fn deliver(&self, build: &Build) -> StatusCode {
         let Process { running, deliveries, .. } = self.process.as_ref().expect("a process");
         let doors = HooksState::new(mpsc::channel(1).0, Metrics::default())

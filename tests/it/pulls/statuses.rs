@@ -1,4 +1,4 @@
-//! Whatever happens, in whatever order: every status that began ends, in one state that is true, and no faster than people read.
+//! After random events each pending status gets one final and true state, with enough time between writes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::support::manifests::component;
 
 const APART: Duration = Duration::from_secs(10);
 
-/// Writes of one context of one commit come apart, but for a result of what is pending.
+/// Two writes of one context and commit are apart, unless the second is the result of a pending one.
 fn assert_apart(words: &[Word], seed: u64) {
     let mut before: BTreeMap<(&Revision, &str), &Word> = BTreeMap::new();
     for word in words.iter().filter(|word| CONTEXTS.contains(&word.context.as_str())) {
         let Some(last) = before.insert((&word.commit, &word.context), word) else { continue };
         let is_result = last.state() == "pending" && word.state() != "pending";
-        // It was written without an answer.
+        // A write whose answer was lost.
         let is_again = last.text == word.text;
         let apart = word.at - last.at;
         assert!(is_result || is_again || apart >= APART, "seed {seed}: {last:?}, then {word:?}");
@@ -78,7 +78,7 @@ async fn story(seed: u64) {
     for head in open.keys() {
         scene.settled(head).await;
     }
-    // Long enough for polls, pauses and what is told late.
+    // Long enough for polls, pauses and late webhooks.
     scene.quiet(400).await;
     let words = scene.simulator.words();
     assert_apart(&words, seed);

@@ -1,4 +1,4 @@
-//! Triggers: one value of one file, as a pull request, as a commit, or only told.
+//! Triggers: one value of one file, as a pull request, as a commit, or as a hint only.
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::support::forge::simulator::Fault;
 
 const PINNED: &str = "# The version of prod.\nversion: v1  # by tutti\n";
 
-/// Takes what Drone says of a tag, and writes as it is told.
+/// Accepts Drone's builds of tags, and writes as configured.
 const OF_DRONE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Trigger\nmetadata: {name: drone}\nspec:\n  receiver: drone\n  \
      match: {build.status: success, build.event: tag, repo.slug: shop/pay}\n  \
      set: {app: \"{{ repo.name }}\", version: \"{{ build.ref | strip_ref }}\", ring: prod}\n  action: {write: WRITE}\n";
@@ -34,7 +34,7 @@ async fn scene(write: &str) -> Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_opens_one_pull_request_with_one_changed_line() {
+async fn a_call_opens_one_pull_request() {
     let scene = scene("pull-request").await;
     let first = scene.call("ci", &json!({"app": "pay", "version": "v2"})).await.expect("written");
     let pulls = scene.simulator.pulls();
@@ -44,7 +44,7 @@ async fn a_call_opens_one_pull_request_with_one_changed_line() {
     assert_eq!(scene.simulator.text(&branch, PIN).as_deref(), Some(&*PINNED.replace("v1", "v2")));
     assert_eq!(scene.simulator.text("main", PIN).as_deref(), Some(PINNED));
     assert!(first.link.as_ref().is_some_and(|link| link.ends_with("/pulls/1")), "{first:?}");
-    // It is looked at as any other.
+    // It is planned like any other.
     scene.settled(&pulls[0].head).await;
     assert_eq!(scene.simulator.last(&pulls[0].head, "tutti/gate"), "success no promotion");
 
@@ -71,7 +71,7 @@ async fn a_call_commits_where_it_may() {
     assert_eq!(scene.simulator.pulls(), []);
     scene.running().converged(&tip).await;
     assert_eq!(scene.version("c1").await, "v2");
-    // The same again changes nothing.
+    // A repeated call changes nothing.
     assert_eq!(scene.call("ci", &json!({"app": "pay", "version": "v2"})).await, Ok(WrittenChange::default()));
     assert_eq!(scene.simulator.tip("main"), Some(tip));
 }
@@ -86,7 +86,7 @@ async fn a_call_that_is_only_told_writes_nothing() {
     assert_eq!(scene.writes_since(requests), Vec::<String>::new());
 }
 
-// A forge that fails for a while; what was done without an answer is not done twice.
+// The forge fails for a while; a write with a lost answer is not repeated.
 #[tokio::test(start_paused = true)]
 async fn a_call_comes_through_a_forge_that_fails() {
     for fault in [Fault::Status(502), Fault::LostAnswer, Fault::RateLimit(5)] {
@@ -113,7 +113,7 @@ fn tag(version: &str) -> Build {
     Build::of_tag("shop/pay", 12, version)
 }
 
-/// Deliveries that are accepted and not done.
+/// Accepted deliveries that are not done.
 fn waiting(scene: &Scene) -> usize {
     std::fs::read_dir(scene.deliveries()).map_or(0, Iterator::count)
 }
@@ -123,7 +123,7 @@ fn proposed(scene: &Scene) -> Option<String> {
     scene.simulator.text(BRANCH, PIN)
 }
 
-// After each request that a delivery leads to: the sender was answered with success and does not send it again.
+// After each request of a delivery: its sender got success and does not send it again.
 #[tokio::test(start_paused = true)]
 async fn accepted_delivery_is_written_by_the_next_process() {
     for requests in 0.. {
@@ -149,7 +149,7 @@ async fn accepted_delivery_is_written_by_the_next_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_delivery_that_a_trigger_wants_is_kept() {
+async fn only_deliveries_for_a_trigger_are_stored() {
     let mut scene = scene("pull-request").await;
     for other in [
         Build { status: "failure".to_owned(), ..tag("v2") },
@@ -164,7 +164,7 @@ async fn only_a_delivery_that_a_trigger_wants_is_kept() {
     assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(scene.deliver(&Build::of_tag("shop/cart", 1, "v2")).await, StatusCode::ACCEPTED);
     std::fs::remove_file(scene.deliveries()).expect("removed");
-    // One that comes before the repository was read may be wanted.
+    // A delivery before the first read of the repository may be needed.
     scene.restart().await;
     assert!(scene.running().head.borrow().is_none());
     assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
@@ -173,7 +173,7 @@ async fn only_a_delivery_that_a_trigger_wants_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delivery_waits_for_the_forge_unless_a_later_one_comes() {
+async fn a_delivery_waits_unless_a_later_one_arrives() {
     let scene = scene("pull-request").await;
     scene.simulator.fail_next("POST /api/v1/repos/platform/config/contents", 20, Fault::Status(502));
     assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
@@ -193,7 +193,7 @@ const WRITES: &str = "POST /api/v1/repos/platform/config/contents";
 async fn delivery_does_not_overwrite_what_is_newer() {
     let mut scene = scene("commit").await;
     let pinned = |version: &str| PINNED.replace("v1", version);
-    // A person pushes while the forge takes nothing.
+    // A person pushes while the forge accepts nothing.
     scene.simulator.fail_next(WRITES, 20, Fault::Status(502));
     assert_eq!(scene.deliver(&tag("v2")).await, StatusCode::ACCEPTED);
     scene.quiet(200).await;
@@ -202,7 +202,7 @@ async fn delivery_does_not_overwrite_what_is_newer() {
     scene.simulator.heal();
     scene.until("an end", |_| waiting(&scene) == 0).await;
     assert_eq!(scene.simulator.text("main", PIN), Some(pinned("v9")));
-    // A process comes back to what it kept, and another one has written since.
+    // A process returns to stored deliveries, and another one has written since.
     scene.simulator.fail_next(WRITES, 20, Fault::Status(502));
     assert_eq!(scene.deliver(&tag("v3")).await, StatusCode::ACCEPTED);
     scene.quiet(5).await;
@@ -216,7 +216,7 @@ async fn delivery_does_not_overwrite_what_is_newer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn later_delivery_follows_an_earlier_one_that_was_written_late() {
+async fn a_later_delivery_follows_a_late_write() {
     let scene = scene("commit").await;
     scene.simulator.hurry();
     scene.simulator.fail_next(WRITES, 1, Fault::LostAnswer);
@@ -269,7 +269,7 @@ async fn deliveries_wait_for_a_mistake_in_the_instance() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delivery_ends_only_with_a_call_that_is_written() {
+async fn a_delivery_ends_only_after_its_write() {
     for is_refused in [true, false] {
         let scene = scene("pull-request").await;
         scene.simulator.fail_next(WRITES, 20, Fault::Status(502));

@@ -1,5 +1,5 @@
-//! Stand-ins of Drone and Woodpecker: what their servers and steps say of a build, in the shape and with the signatures that
-//! they document. Neither server runs in the tests.
+//! Simulated Drone and Woodpecker: what their servers and steps send about a build, with the documented fields and
+//! signatures. Neither server runs in the tests.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tutti::model::WebhookReceiverKind;
 
 use super::senders;
 
-/// One build of a repository of an application.
+/// One build of an application repository.
 #[derive(Clone, Debug)]
 pub struct Build {
     /// `owner/name`.
@@ -19,16 +19,16 @@ pub struct Build {
     pub event: String,
     /// `pending`, `running`, `success`, `failure`, `killed` or `error`.
     pub status: String,
-    /// Full name.
+    /// The full name of the reference.
     pub reference: String,
     pub commit: String,
     pub message: String,
-    /// Of a promotion.
+    /// The target of a promotion.
     pub target: Option<String>,
 }
 
 impl Build {
-    /// A build of a tag that went well.
+    /// A successful build of a tag.
     pub fn of_tag(repository: &str, number: u64, tag: &str) -> Self {
         Self {
             repository: repository.to_owned(),
@@ -50,7 +50,7 @@ impl Build {
         self.reference.strip_prefix("refs/tags/")
     }
 
-    /// What Drone's global webhook says when the build changes.
+    /// The body of Drone's global webhook for a changed build.
     pub fn drone_body(&self, action: &str) -> Value {
         let (owner, name) = self.parts();
         let link = format!("https://git.example.com/{}", self.repository);
@@ -79,13 +79,13 @@ impl Build {
         })
     }
 
-    /// A delivery of Drone's server: its headers and its body.
+    /// A delivery of Drone's server: headers and body.
     pub fn drone(&self, action: &str, secret: &str) -> (Vec<(&'static str, String)>, String) {
         let body = self.drone_body(action).to_string();
         (senders::headers(WebhookReceiverKind::Drone, "build", body.as_bytes(), secret, self.number), body)
     }
 
-    /// The same, as it was sent at another time.
+    /// The same delivery, sent at another time.
     pub fn drone_at(
         &self,
         action: &str,
@@ -96,7 +96,7 @@ impl Build {
         (senders::of_drone(body.as_bytes(), secret, at).into(), body)
     }
 
-    /// The variables that Drone gives to a step.
+    /// The variables that Drone sets for a step.
     pub fn drone_step(&self) -> BTreeMap<&'static str, String> {
         let mut variables = BTreeMap::from([
             ("CI", "true".to_owned()),
@@ -114,7 +114,7 @@ impl Build {
         variables
     }
 
-    /// The variables that Woodpecker gives to a step.
+    /// The variables that Woodpecker sets for a step.
     pub fn woodpecker_step(&self) -> BTreeMap<&'static str, String> {
         let mut variables = BTreeMap::from([
             ("CI", "woodpecker".to_owned()),
@@ -134,7 +134,7 @@ impl Build {
         variables
     }
 
-    /// What the last step of a Woodpecker pipeline posts to a receiver.
+    /// The request of the last step of a Woodpecker pipeline to a receiver.
     pub fn woodpecker(&self, secret: &str) -> (Vec<(&'static str, String)>, String) {
         let body = json!(self.woodpecker_step()).to_string();
         (senders::headers(WebhookReceiverKind::Woodpecker, "", body.as_bytes(), secret, self.number), body)

@@ -1,4 +1,4 @@
-//! Embedded clusters, a config repository, and the controller between them.
+//! A fleet for tests: embedded clusters, a config repository, and the controller between them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::manifests;
 use super::repository::{Change, TestRepository};
 use super::wires::Wires;
 
-/// The longest that a test waits, of its own clock: a paused one gets there at once.
+/// The longest wait of a test, on its own clock: a paused one passes it at once.
 pub const PATIENCE: Duration = Duration::from_secs(900);
 
-/// The forge of a test is on this machine, and its token is in a file of a folder of the test.
+/// The forge of a test is local, and its token is in a file of the test's folder.
 pub fn grants() -> RepositoryGrants {
     let forge = ForgeHostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
     RepositoryGrants {
@@ -40,7 +40,6 @@ pub fn grants() -> RepositoryGrants {
 
 pub struct Fleet {
     pub repository: TestRepository,
-    /// The first commit.
     pub begin: Revision,
     pub clusters: BTreeMap<String, Sandbox>,
     pub charts: Arc<chart::ChartService>,
@@ -53,7 +52,6 @@ impl Fleet {
         Self::with(clusters, files, |name| SandboxOptions::instant(name))
     }
 
-    /// Clusters as `options` makes them.
     pub fn with(clusters: &[&str], files: &[(&str, &str)], options: fn(&str) -> SandboxOptions) -> Self {
         let repository = TestRepository::empty();
         let manifests: Vec<(String, String)> = clusters
@@ -75,7 +73,6 @@ impl Fleet {
         &self.clusters[name]
     }
 
-    /// Starts the controller in this process.
     pub async fn start(&self) -> Running {
         self.start_with(&Wires::lasting(), |_| {}).await
     }
@@ -156,21 +153,21 @@ impl Fleet {
         Running { overview: seen, instance: instances, head: heads, wake, hint, elected, stop, task }
     }
 
-    /// Commits, and says so to the controller.
+    /// Commits, and wakes the controller.
     pub async fn push(&self, running: &Running, subject: &str, changes: &[Change<'_>]) -> Revision {
         let revision = self.repository.commit(subject, changes);
         running.wake.send(()).await.expect("it runs");
         revision
     }
 
-    /// Requests of all clusters since the last time they were forgotten, but for watches and probes. A watch that begins with a
+    /// Requests of all clusters since [`Self::forget_requests`], without watches and probes. A watch that begins with a
     /// list counts: its verb is `stream`.
     pub fn requests(&self) -> Vec<(String, RequestRecord)> {
         let of_interest = |record: &RequestRecord| !record.is_watch() && record.resource != "/version";
         self.all_requests().into_iter().filter(|(_, record)| of_interest(record)).collect()
     }
 
-    /// Watches and probes too.
+    /// All requests, also watches and probes.
     pub fn all_requests(&self) -> Vec<(String, RequestRecord)> {
         let as_counted = |mut record: RequestRecord| {
             if record.is_watch() && record.query.contains("sendInitialEvents=true") {
@@ -202,26 +199,26 @@ impl Fleet {
     }
 }
 
-/// Of [`Fleet::counted`]: a start reads what is there, as a stream or page by page.
+/// Of [`Fleet::counted`]: a start reads existing objects, as a stream or page by page.
 pub fn is_list(counted: &str) -> bool {
     counted.contains(" stream ") || counted.contains(" list ")
 }
 
-/// A controller that runs.
+/// A running controller.
 pub struct Running {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub instance: watch::Receiver<Option<Arc<Instance>>>,
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub wake: mpsc::Sender<()>,
     pub hint: mpsc::Sender<tutti::forge::WebhookHint>,
-    /// Ends its standing by.
+    /// Makes a standby process the leader.
     pub elected: CancellationToken,
     pub stop: CancellationToken,
     task: JoinHandle<(RunEnding, Arc<Overview>)>,
 }
 
 impl Running {
-    /// Waits until the overview is so.
+    /// Waits until the overview meets a condition.
     pub async fn until(&self, what: &str, mut done: impl FnMut(&Overview) -> bool) -> Arc<Overview> {
         let mut seen = self.overview.clone();
         let found = tokio::time::timeout(PATIENCE, seen.wait_for(|now| done(now))).await;
@@ -233,8 +230,8 @@ impl Running {
         }
     }
 
-    /// Waits until everything of this revision is healthy, nothing waits to be deleted, and that has
-    /// stayed so for two seconds: right after a push what is healthy is still the revision before.
+    /// Waits until everything of this revision is healthy and nothing waits to be deleted, for two
+    /// seconds: right after a push the healthy state is still that of the revision before.
     pub async fn converged(&self, revision: &Revision) -> Arc<Overview> {
         let done = |now: &Overview| {
             now.revision.as_ref() == Some(revision)
@@ -251,18 +248,18 @@ impl Running {
         }
     }
 
-    /// Stops it in order.
+    /// Stops the controller in order.
     pub async fn stop(self) -> (RunEnding, Arc<Overview>) {
         self.stop.cancel();
         self.ended().await
     }
 
-    /// Waits for its own end.
+    /// Waits until the controller ends by itself.
     pub async fn ended(self) -> (RunEnding, Arc<Overview>) {
         tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").expect("it does not panic")
     }
 
-    /// Ends it as the kernel does; give it [`Wires`] that die, or what is under way goes on.
+    /// Ends the controller like SIGKILL; pass [`Wires`] that die, or pending requests continue.
     pub async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled(), "it panicked before");
@@ -284,12 +281,12 @@ pub fn target<'a>(overview: &'a Overview, cluster: &str, app: &str) -> &'a Targe
     found.unwrap_or_else(|| panic!("no {app} on {cluster}: {}", described(overview)))
 }
 
-/// Plans only, whatever the repository says.
+/// Only plans, whatever the repository says.
 pub fn observing(settings: &mut ControllerSettings) {
     settings.mode = Some(InstanceMode::Observe);
 }
 
-/// Everything that a person would ask for when it did not work.
+/// The details that a failed test prints.
 pub fn described(overview: &Overview) -> String {
     let mut lines = vec![format!("revision {:?}, {:?}", overview.revision, overview.source_error)];
     lines.extend(overview.clusters.iter().map(|it| format!("{} {} {}", it.name, it.state, it.detail)));

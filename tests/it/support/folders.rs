@@ -1,9 +1,9 @@
-//! Folders as texts by their paths.
+//! Reads and writes folders as texts by path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All files of a folder as text, by their path in it.
+/// All files of a folder as text, by relative path.
 pub fn read(root: &Path) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];

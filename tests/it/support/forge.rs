@@ -1,5 +1,5 @@
-//! A small server that answers as Gitea's commit status API does, and remembers what it was told. [`simulator`] has
-//! all that the client asks a Gitea for.
+//! A small server with the commit status API of Gitea, which records all posts. [`simulator`] has
+//! all of Gitea's API that the client uses.
 
 pub mod simulator;
 
@@ -34,9 +34,8 @@ struct Told {
     posts: Vec<Posted>,
     /// Answers 503 to everything.
     is_down: bool,
-    /// Requests that were refused meanwhile.
     refused: usize,
-    /// Without it everything is answered 401.
+    /// Requests without this token get 401.
     token: Option<String>,
 }
 
@@ -66,8 +65,8 @@ impl Drop for Gitea {
     }
 }
 
-/// A paused clock jumps whenever nothing runs, and knows nothing of bytes that the kernel still
-/// holds: a request would time out on the way. A second of it takes at least two real milliseconds.
+/// A paused clock jumps whenever nothing runs, also while the kernel still holds bytes, so a request
+/// would time out on the way. This task makes each second take at least two real milliseconds.
 pub async fn real_time_passes_too() {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -89,7 +88,7 @@ impl Gitea {
         Self { address, told, tasks: [served, tokio::spawn(real_time_passes_too())] }
     }
 
-    /// An instance that reports here.
+    /// An instance that reports to this server.
     pub fn instance(&self) -> String {
         format!(
             "\
@@ -102,7 +101,7 @@ spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}
         )
     }
 
-    /// From now on only who shows it is heard.
+    /// From now on requests need this token.
     pub fn ask_for_token(&self, token: &str) {
         self.told.lock().token = Some(token.to_owned());
     }
@@ -119,15 +118,15 @@ spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}
         self.told.lock().posts.clone()
     }
 
-    /// What was said of a commit, in order, as `state text`.
+    /// The statuses of a commit in order, as `state text`.
     pub fn said(&self, revision: &Revision) -> Vec<String> {
         let of_commit = |post: &&Posted| post.commit == revision.as_str();
         let posts = self.posts();
         posts.iter().filter(of_commit).map(|post| format!("{} {}", post.state, post.text)).collect()
     }
 
-    /// The one word about a commit that is not `pending`, and last. How many `pending` come before it
-    /// is a race between the forge and the rollout.
+    /// The only status of a commit that is not `pending`, and the last. The number of `pending` ones before
+    /// it depends on a race between the forge and the rollout.
     pub fn verdict(&self, revision: &Revision) -> String {
         let said = self.said(revision);
         let settled = said.iter().position(|it| !it.starts_with("pending "));
@@ -135,12 +134,12 @@ spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}
         self.last(revision)
     }
 
-    /// The last word about a commit.
+    /// The last status of a commit.
     pub fn last(&self, revision: &Revision) -> String {
         self.said(revision).pop().unwrap_or_default()
     }
 
-    /// Waits until the last word about a commit begins so.
+    /// Waits until the last status of a commit begins with this text.
     pub async fn until(&self, revision: &Revision, beginning: &str) {
         for _ in 0..9_000 {
             if self.last(revision).starts_with(beginning) {
@@ -151,7 +150,7 @@ spec: {{forge: {{type: gitea, url: \"http://{}\", repository: platform/config}}}
         panic!("{} never became {beginning:?}: {:#?}", revision.short(), self.said(revision));
     }
 
-    /// Nothing was said twice in a row about one context of one commit.
+    /// No status was posted twice in a row for one context of a commit.
     pub fn assert_nothing_repeated(&self) {
         let posts = self.posts();
         for (index, post) in posts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A door to an embedded cluster that knows its guests by their client certificates.
+//! A TLS server in front of an embedded cluster, which identifies clients by their certificates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -48,7 +48,7 @@ pub struct Pair {
 }
 
 impl Guarded {
-    /// Serves this cluster to whoever has a certificate of its authority. Its own is for the name `cluster.example`.
+    /// Serves the cluster to clients with a certificate of its authority. Its own name is `cluster.example`.
     pub async fn open(cluster: &Sandbox) -> Self {
         let mut authority = CertificateParams::new(Vec::new()).expect("a name");
         authority.distinguished_name.push(DnType::CommonName, "clients-and-servers");
@@ -65,7 +65,7 @@ impl Guarded {
         Self { address, authority: certificate.pem(), issuer, guests, task }
     }
 
-    /// A certificate for so long.
+    /// Issues a certificate with this lifetime.
     pub fn issue(&self, name: &str, life: Duration) -> Pair {
         let mut params = CertificateParams::new(Vec::new()).expect("a name");
         params.distinguished_name.push(DnType::CommonName, name);
@@ -77,22 +77,22 @@ impl Guarded {
         Pair { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 
-    /// From now on 401, as where a certificate has ended.
+    /// From now on this client gets 401, as after its certificate expired.
     pub fn refuse(&self, name: &str) {
         self.guests.lock().refused.insert(name.to_owned());
     }
 
-    /// `guest GET /path`, in order.
+    /// `client GET /path`, in order.
     pub fn seen(&self) -> Vec<String> {
         self.guests.lock().seen.clone()
     }
 
-    /// The lines of a cluster in a kubeconfig, beside its authority.
+    /// The cluster's lines of a kubeconfig, besides its authority.
     pub fn cluster(&self) -> String {
         format!("server: 'https://{}', tls-server-name: cluster.example", self.address)
     }
 
-    /// The authority as it stands in a kubeconfig.
+    /// The authority as in a kubeconfig.
     pub fn authority_data(&self) -> String {
         format!("certificate-authority-data: {}", STANDARD.encode(&self.authority))
     }
@@ -105,7 +105,7 @@ impl Drop for Guarded {
 }
 
 impl Pair {
-    /// Into the files `name.crt` and `name.key` of a folder.
+    /// Writes the files `name.crt` and `name.key` to a folder.
     pub fn write(&self, folder: &Path, name: &str) {
         std::fs::write(folder.join(format!("{name}.crt")), &self.certificate).expect("a file");
         std::fs::write(folder.join(format!("{name}.key")), &self.key).expect("a file");
@@ -148,7 +148,7 @@ async fn accept(socket: TcpListener, tls: TlsAcceptor, cluster: Sandbox, guests:
 }
 
 async fn serve(stream: TcpStream, tls: TlsAcceptor, cluster: Sandbox, guests: Arc<Mutex<Guests>>) {
-    // Whoever breaks it off wanted another server.
+    // A client that breaks off wanted another server.
     let Ok(stream) = tls.accept(stream).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|it| it.to_vec());
     let guest = guests.lock().names.get(&certificate.expect("a certificate")).cloned().expect("a guest");

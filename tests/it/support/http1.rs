@@ -1,4 +1,4 @@
-//! Requests over HTTP/1, as servers of tests read them.
+//! Reads HTTP/1 requests for servers of tests.
 
 use std::io;
 
@@ -9,7 +9,7 @@ pub struct Request {
     pub method: String,
     /// With the query.
     pub target: String,
-    /// The first line and the headers, as they came.
+    /// The request line and the headers, unchanged.
     pub head: String,
     pub body: Vec<u8>,
 }

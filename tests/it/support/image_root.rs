@@ -1,7 +1,7 @@
-//! The root of an image as a container runtime gives it to a process.
+//! The root file system of an image, as a container runtime gives it to a process.
 
-/// A script for `unshare --mount sh -c`, with the root and then `NAME=VALUE…` and a command: the root is read-only, memory is at /tmp and
-/// /state, and nothing is there of this machine's environment.
+/// A script for `unshare --mount sh -c`, with the root, then `NAME=VALUE…` and a command. The root is read-only, /tmp and /state are in
+/// memory, and the environment of the machine is absent.
 pub const RUN: &str = r#"set -e
 root=$1; shift
 mkdir -p "$root/proc" "$root/dev"

@@ -1,4 +1,4 @@
-//! What OpenKruise would do: its definitions, and the statuses that its controllers write.
+//! Stands in for OpenKruise: its definitions, and the statuses that its controllers write.
 
 use kube::api::{Patch, PatchParams};
 use sandbox::Sandbox;
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 use super::live;
 use super::manifests;
 
-/// How the pods of a set are.
+/// The state of the pods of a set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pods {
     Ready,
-    /// Made, of the newest revision, and not ready.
+    /// Created with the newest revision, and not ready.
     Unready,
 }
 
-/// As far as the API server looks at it: any field, and a status of its own.
+/// The definition as the API server sees it: any field, and the status subresource.
 pub fn definition(kind: &str) -> String {
     let plain = manifests::definition("apps.kruise.io", "v1alpha1", kind);
     plain.replace("      storage: true\n", "      storage: true\n      subresources: {status: {}}\n")
 }
 
-/// The revision that the pods of a set are of.
+/// The revision of a set's pods.
 pub fn revision(set: &Value) -> String {
     format!("{}-{}", live::text(set, "/metadata/name"), set["metadata"]["generation"])
 }
 
-/// The controller of CloneSets sees this one, in its newest generation.
+/// Writes the status of a CloneSet for its newest generation.
 pub async fn observe(sandbox: &Sandbox, name: &str, pods: Pods) {
     let api = live::api(sandbox, "CloneSet", Some("default"));
     let set = serde_json::to_value(api.get(name).await.expect("get")).expect("JSON");

@@ -1,4 +1,4 @@
-//! The real binary and a repository whose clusters last from one command to the next.
+//! Runs the real binary on a repository whose clusters persist between commands.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -24,7 +24,7 @@ impl LastingStage {
         Self::new(&read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name))).await
     }
 
-    /// A cluster for each file below `clusters/`.
+    /// With a cluster for each file below `clusters/`.
     pub async fn new(files: &[(String, String)]) -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         write(&folder.path().join("repo"), files);
@@ -40,12 +40,12 @@ impl LastingStage {
             clusters.push((sandbox, listener));
         }
         let stage = Self { folder, begin, _clusters: clusters };
-        // What is on disk and what was committed are one.
+        // The working tree equals the commit.
         stage.run("git reset -q");
         stage
     }
 
-    /// `tutti …`, or a command of the shell, in the repository. Both streams and the exit code.
+    /// Runs `tutti …` or a shell command in the repository. Returns both streams and the exit code.
     pub fn run(&self, command: &str) -> (String, String, i32) {
         self.run_with(command, |_| {})
     }
@@ -56,7 +56,7 @@ impl LastingStage {
         program::told(&program.output().expect("it runs"))
     }
 
-    /// The same, to be started by the test.
+    /// The same command, to be started by the test.
     pub fn command(&self, command: &str) -> Command {
         let mut program = if let Some(arguments) = command.strip_prefix("tutti ") {
             let mut tutti = program::tutti(self.folder.path());
@@ -67,7 +67,7 @@ impl LastingStage {
             shell.args(["-c", command]).current_dir(self.folder.path().join("repo"));
             shell
         };
-        // Git asks who commits.
+        // Git needs a committer.
         for who in ["AUTHOR", "COMMITTER"] {
             program
                 .env(format!("GIT_{who}_NAME"), "Wang")
@@ -77,7 +77,7 @@ impl LastingStage {
         program
     }
 
-    /// Without what is another in each run.
+    /// Masks what differs between runs.
     pub fn masked(&self, text: &str) -> String {
         let mut text = text.replace(&self.folder.path().display().to_string(), "FOLDER");
         let (commits, ..) = self.run("git log --reverse --format=%H");
@@ -92,7 +92,7 @@ impl LastingStage {
             (r"\b\d+(?:s|m(?:\d+s)?|h(?:\d+m)?|d)$", "AGE"),
             (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "TIME"),
             (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME"),
-            // Of deletes: it names the objects that are there.
+            // The digest of deletes contains uids.
             (r"\b(approve|approval) [0-9a-f]{12}\b", "$1 DIGEST"),
             (r"\b[a-z]+-[a-z0-9]{8,10}-[a-z0-9]{5}\b", "POD"),
         ];

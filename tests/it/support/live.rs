@@ -1,4 +1,4 @@
-//! What is in a cluster, seen behind the controller's back.
+//! Direct access of tests to the objects of a cluster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const KINDS: [(&str, &str, &str); 10] = [
     ("rbac.authorization.k8s.io", "v1", "RoleBinding"),
 ];
 
-/// Those that tests only look at.
+/// The kinds that tests only read.
 const OTHERS: [(&str, &str, &str); 18] = [
     ("", "v1", "Endpoints"),
     ("", "v1", "PersistentVolumeClaim"),
@@ -55,7 +55,7 @@ pub fn api(sandbox: &Sandbox, kind: &str, namespace: Option<&str>) -> Api<Dynami
     }
 }
 
-/// A text that an object must have.
+/// A text field that must exist.
 pub fn text(object: &Value, pointer: &str) -> String {
     object
         .pointer(pointer)
@@ -70,26 +70,25 @@ pub async fn get(sandbox: &Sandbox, kind: &str, namespace: &str, name: &str) -> 
     found.map(|object| serde_json::to_value(object).expect("JSON"))
 }
 
-/// Watches of a resource that begin from now on stay open and say nothing more after that time.
+/// Watches of a resource that begin from now on stay open and send nothing after that time.
 pub fn silence(sandbox: &Sandbox, resource: &str, after: Duration) {
     let silence = FaultEffect::WatchSilent { shortest: after, longest: after };
     let watches = RequestMatch::any().verb("watch").resource(resource);
     sandbox.set_faults(&FaultPlan::new(1).rule(FaultRule::new(watches, silence)));
 }
 
-/// Somebody deletes it.
+/// Somebody deletes an object.
 pub async fn delete(sandbox: &Sandbox, kind: &str, name: &str) {
     let deleted = api(sandbox, kind, Some("default")).delete(name, &DeleteParams::default()).await;
     deleted.expect("it is there");
 }
 
-/// The names of all objects of a kind.
 pub async fn names(sandbox: &Sandbox, kind: &str) -> Vec<String> {
     let list = api(sandbox, kind, None).list(&ListParams::default()).await.expect("list");
     list.items.into_iter().filter_map(|object| object.metadata.name).collect()
 }
 
-/// Writes an object as somebody else does.
+/// Applies an object as another manager.
 pub async fn apply_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Value {
     let object: Value = serde_yaml::from_str(manifest).expect("YAML");
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
@@ -114,7 +113,7 @@ pub async fn scale_as(sandbox: &Sandbox, manager: &str, deployment: &str, replic
     api.patch_scale(deployment, &parameters, &Patch::Merge(&patch)).await.expect("scaled");
 }
 
-/// Creates an object as `kubectl apply` does, with the text that it was made of beside it.
+/// Creates an object as `kubectl apply` does, with its last-applied annotation.
 pub async fn create_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Value {
     let mut object: Value = serde_yaml::from_str(manifest).expect("YAML");
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
@@ -126,7 +125,7 @@ pub async fn create_as(sandbox: &Sandbox, manager: &str, manifest: &str) -> Valu
     serde_json::to_value(api.create(&parameters, &object).await.expect("create")).expect("JSON")
 }
 
-/// Nobody knows any more who set what, as of an object from before servers kept account of it.
+/// Clears `managedFields`, as on an object from before servers recorded them.
 pub async fn forget_managers(sandbox: &Sandbox, (kind, name): (&str, &str)) -> Value {
     let nobody = serde_json::json!({"metadata": {"managedFields": [{}]}});
     let object = edit_as(sandbox, "kubectl-edit", (kind, name), &nobody).await;
@@ -134,7 +133,7 @@ pub async fn forget_managers(sandbox: &Sandbox, (kind, name): (&str, &str)) -> V
     object
 }
 
-/// All objects that the instance `main` manages, by kind, namespace and name.
+/// All objects of the instance `main`, by kind, namespace and name.
 pub async fn managed(sandbox: &Sandbox) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for (_, _, kind) in KINDS {
@@ -149,7 +148,7 @@ pub async fn managed(sandbox: &Sandbox) -> BTreeMap<String, Value> {
     found
 }
 
-/// Those objects without what two runs may differ in: identities, versions, times.
+/// Those objects without what differs between runs: identities, versions, times.
 pub async fn state(sandbox: &Sandbox) -> BTreeMap<String, Value> {
     let mut objects = managed(sandbox).await;
     for object in objects.values_mut() {

@@ -1,4 +1,4 @@
-//! What is logged on the thread of a test, where its controller runs too.
+//! Captures the log of a test's thread, on which its controller runs too.
 
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -8,12 +8,12 @@ use tracing::level_filters::LevelFilter;
 use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Level};
 
-/// Hears nothing. While one subscriber alone is alive, whichever thread comes to a place first decides for all of them whether that
-/// place is heard, and a test beside this one has no subscriber. Of two, each is asked each time.
+/// A subscriber that records nothing. With only one subscriber alive, the first thread at a callsite decides for all whether
+/// it is enabled, and other tests have no subscriber. With two, each is asked every time.
 static DEAF: LazyLock<Dispatch> =
     LazyLock::new(|| Dispatch::new(tracing_subscriber::fmt().with_max_level(LevelFilter::OFF).finish()));
 
-/// Keeps the log for as long as it lives.
+/// Captures the log until it is dropped.
 pub struct Log {
     text: Text,
     _guard: DefaultGuard,
@@ -38,7 +38,7 @@ impl Log {
         Self::from(Level::INFO)
     }
 
-    /// What nobody sees who does not ask for it, too.
+    /// Also captures levels that are off by default.
     pub fn keep_all() -> Self {
         Self::from(Level::TRACE)
     }
@@ -59,7 +59,7 @@ impl Log {
         String::from_utf8_lossy(&self.text.0.lock()).into_owned()
     }
 
-    /// How often it says so.
+    /// How often the log contains these words.
     pub fn count(&self, words: &str) -> usize {
         self.text().matches(words).count()
     }

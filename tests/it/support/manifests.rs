@@ -1,4 +1,4 @@
-//! Manifests as people write them.
+//! Example manifests.
 
 pub const INSTANCE: &str = "\
 apiVersion: tutti.dev/v1alpha1
@@ -26,7 +26,7 @@ spec: {{connection: {{kubeconfig: {{path: {name}.kubeconfig}}}}}}
     )
 }
 
-/// A python server: the layers make a Deployment and a Service of it.
+/// A python server, which renders to a Deployment and a Service.
 pub fn component(name: &str, image: &str) -> String {
     format!(
         "\
@@ -43,7 +43,7 @@ spec:
     )
 }
 
-/// Plain objects in the folder `objects/` beside it.
+/// An Objects app with plain objects in its folder `objects/`.
 pub fn objects(namespace: &str, name: &str) -> String {
     format!(
         "\
@@ -66,7 +66,7 @@ data: {{value: {value:?}}}
     )
 }
 
-/// A namespaced kind of one version that takes any field.
+/// A definition of a namespaced kind with one version and without a schema.
 pub fn definition(group: &str, version: &str, kind: &str) -> String {
     let singular = kind.to_lowercase();
     format!(
@@ -107,7 +107,7 @@ spec:
     )
 }
 
-/// Its claims are bound when a pod uses them.
+/// A StorageClass that binds claims when a pod uses them.
 pub const LATE_CLASS: &str = "\
 apiVersion: storage.k8s.io/v1
 kind: StorageClass

@@ -1,13 +1,13 @@
-//! What the behaviour tests share: the peers of the controller, and the controller in this process.
+//! Shared helpers of the behaviour tests: the peers of the controller, and the controller in this process.
 //!
-//! [`repository`] is a config repository that tests commit to; [`fleet`] holds embedded clusters and
-//! starts the controller between the two; [`wires`] are one process's connections, which end with
-//! it; [`forge`] answers as Gitea's status API does; [`chat`] takes messages as chats do; [`http1`] reads requests for servers that answer as none should; [`guarded`] lets guests with client certificates into a cluster;
-//! [`manifests`] writes manifests; [`folders`] reads and writes files; [`live`] looks
-//! into clusters behind the controller's back; [`oracle`] holds rollouts to what they must wait for; [`kruise`] stands for OpenKruise; [`log`] keeps what the controller logs; [`package`] packs charts; [`program`] runs the real binary,
-//! [`strangers`] are at the port of webhooks, [`senders`] sign as each kind of sender does; [`ci`] says what Drone and Woodpecker say of a build; [`lasting`] runs it again and again on clusters that last.
-//! [`monitoring`] reads the alert rules and the dashboard, [`image_root`] runs what an image holds.
-//! Nothing here fakes a part of tutti itself.
+//! [`repository`] is a config repository; [`fleet`] has embedded clusters and starts the controller;
+//! [`wires`] are the connections of one process, which end with it. Peers: [`forge`] (commit statuses), [`chat`]
+//! (chats), [`ci`] (Drone and Woodpecker), [`kruise`] (OpenKruise), [`guarded`] (client certificates), [`strangers`] and [`senders`]
+//! (webhooks), [`http1`] (servers with unusual answers).
+//! [`manifests`] and [`package`] make manifests and charts; [`folders`] reads and writes files; [`live`] reads
+//! clusters directly; [`oracle`] checks rollouts; [`log`] captures logs; [`program`] and [`lasting`] run the real binary.
+//! [`monitoring`] reads the alert rules and the dashboard, [`image_root`] runs the content of an image.
+//! Nothing here replaces a part of tutti itself.
 
 pub mod chat;
 pub mod ci;

@@ -1,4 +1,4 @@
-//! The alert rules and the dashboard of `deploy/`, for the tests of promtool and of a real Prometheus.
+//! Reads the alert rules and the dashboard of `deploy/`, for tests with promtool and a real Prometheus.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn yaml(root: &Path, path: &str) -> Value {
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The groups of the PrometheusRule, which is where rules are written once.
+/// The groups of the PrometheusRule, the only source of the rules.
 pub fn groups(root: &Path) -> Value {
     yaml(root, "deploy/monitoring/prometheusrule.yaml")["spec"].clone()
 }
@@ -20,7 +20,7 @@ pub fn dashboard(root: &Path) -> Value {
     serde_json::from_str(map["data"]["tutti.json"].as_str().expect("a text")).expect("JSON")
 }
 
-/// The queries of its panels, as Grafana sends them.
+/// The queries of the panels, as Grafana sends them.
 pub fn queries(root: &Path) -> Vec<String> {
     let dashboard = dashboard(root);
     let panels = dashboard["panels"].as_array().expect("panels");

@@ -1,4 +1,4 @@
-//! Packaged charts.
+//! Packages charts.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -1,4 +1,4 @@
-//! A server that is asked after waves: a Prometheus, and something over HTTP.
+//! A server for analyses: a Prometheus, and plain HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,25 +10,24 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::http1::read_request;
 
-/// What it answers from now on.
+/// The answer to all following requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Says {
-    /// The result of each query is one series with this value.
+    /// Each query returns one series with this value.
     Value(&'static str),
-    /// The result has no series.
+    /// Queries return no series.
     Nothing,
-    /// These metrics, to a Prometheus that scrapes.
+    /// These metrics, for a Prometheus that scrapes.
     Metrics(&'static str),
     Status(&'static str),
-    /// To another address.
+    /// A redirect to another address.
     Redirects,
-    /// For ever.
+    /// An endless answer.
     Floods,
-    /// Never.
     Hangs,
 }
 
-/// Ends with its value.
+/// Stops when it is dropped.
 pub struct Probed {
     pub address: SocketAddr,
     says: Arc<Mutex<Says>>,
@@ -88,7 +87,7 @@ async fn answer(stream: &mut (impl tokio::io::AsyncWrite + Unpin), says: Says) -
         Says::Redirects => ("302 Found", "location: http://127.0.0.1:1/\r\n", String::new()),
         Says::Hangs => return std::future::pending().await,
         Says::Floods => {
-            // 1 GiB is promised, and more comes.
+            // Announces 1 GiB, and sends more.
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1073741824\r\n\r\n").await?;
             let part = vec![b' '; 64 * 1024];
             loop {

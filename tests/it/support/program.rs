@@ -1,4 +1,4 @@
-//! The real binary.
+//! Runs the real binary.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::manifests::{INSTANCE, cluster};
 use super::repository::TestRepository;
 
-/// A repository, and the cluster that it is about, for programs.
+/// A repository with one cluster, for commands.
 pub struct Stage {
     pub sandbox: Sandbox,
     _listener: SandboxListener,
@@ -19,7 +19,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// `files`: beside the instance and the cluster `bj1`.
+    /// `files`: besides the instance and the cluster `bj1`.
     pub async fn new(files: &[(&str, &str)]) -> Self {
         let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
         let listener = sandbox.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a port");
@@ -32,7 +32,7 @@ impl Stage {
         Self { sandbox, _listener: listener, folder, repository }
     }
 
-    /// Both streams and the exit code.
+    /// Returns both streams and the exit code.
     pub async fn run(&self, command: &[&str]) -> (String, String, i32) {
         self.run_with(command, |_| {}).await
     }
@@ -51,7 +51,7 @@ impl Stage {
     }
 }
 
-/// `tutti` with nothing of the caller's environment that could change what it does.
+/// `tutti` without the caller's environment.
 pub fn tutti(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tutti"));
     for (name, _) in std::env::vars() {
@@ -64,7 +64,7 @@ pub fn tutti(folder: &Path) -> Command {
     command
 }
 
-/// Both streams and the exit code, as text.
+/// Returns both streams and the exit code, as text.
 pub fn run(folder: &Path, arguments: &[&str]) -> (String, String, i32) {
     let output = tutti(folder).args(arguments).output().expect("the binary runs");
     told(&output)

@@ -12,12 +12,12 @@ use tempfile::TempDir;
 use tutti::model::Revision;
 use tutti::source::{GitCredentials, SourceOptions};
 
-/// A path with its new content, or without one when it goes.
+/// A path with its new content; `None` removes it.
 pub type Change<'a> = (&'a str, Option<&'a str>);
 
 pub struct TestRepository {
     path: PathBuf,
-    /// Removed with the repository; `None` when it stands in a folder of the test's own.
+    /// Removed with the repository; `None` if the test owns the folder.
     _folder: Option<TempDir>,
     repository: Repository,
     /// Seconds of the next commit: equal commits have equal ids in every run.
@@ -32,14 +32,14 @@ impl TestRepository {
         Self::within(&std::env::temp_dir())
     }
 
-    /// Without a commit, in a folder of its own in this one.
+    /// Without a commit, in a new folder below this one.
     pub fn within(folder: &Path) -> Self {
         let folder = tempfile::tempdir_in(folder).expect("temporary folder");
         let path = folder.path().to_owned();
         Self { _folder: Some(folder), ..Self::at(&path) }
     }
 
-    /// Without a commit, in a folder that may hold files.
+    /// Without a commit, in a folder that may contain files.
     pub fn at(path: &Path) -> Self {
         let mut options = RepositoryInitOptions::new();
         options.initial_head("main").external_template(false).mkpath(true);
@@ -52,14 +52,14 @@ impl TestRepository {
         &self.path
     }
 
-    /// On disk, without a commit.
+    /// Writes to disk, without a commit.
     pub fn write(&self, path: &str, content: &str) {
         let path = self.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         std::fs::write(path, content).expect("written");
     }
 
-    /// Commits on `main`, on top of its tip; the worktree is left alone.
+    /// Commits on `main`, on top of its tip; the worktree is unchanged.
     pub fn commit(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
         self.commit_on(subject, |index| {
             for (path, content) in changes {
@@ -96,7 +96,7 @@ impl TestRepository {
         revision
     }
 
-    /// Puts a commit without parents on `main`: the files of the tip, with these in place of its own. Nobody can read the others any more.
+    /// Rewrites `main` to one commit without parents: the files of the tip, with these replaced. Older commits become unreadable.
     pub fn rewrite(&self, subject: &str, files: &[(&str, &str)]) -> Revision {
         let mut texts = self.texts(&self.tip());
         texts.extend(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
@@ -111,13 +111,13 @@ impl TestRepository {
         self.commit(subject, &changes)
     }
 
-    /// The commit that `main` is at.
+    /// The commit of `main`.
     pub fn tip(&self) -> Revision {
         let id = self.repository.refname_to_id("refs/heads/main").expect("a tip");
         Revision::from(id.to_string().as_str())
     }
 
-    /// Every file of a commit, by path.
+    /// All files of a commit, by path.
     pub fn texts(&self, revision: &Revision) -> BTreeMap<String, String> {
         let id = Oid::from_str(revision.as_str()).expect("a commit");
         let tree = self.repository.find_commit(id).and_then(|commit| commit.tree()).expect("a tree");
@@ -133,13 +133,13 @@ impl TestRepository {
         texts
     }
 
-    /// Puts `main` back to a commit, as a forced push does.
+    /// Resets `main` to a commit, as a forced push does.
     pub fn reset(&self, revision: &Revision) {
         let id = Oid::from_str(revision.as_str()).expect("a commit");
         self.repository.reference("refs/heads/main", id, true, "reset").expect("reset");
     }
 
-    /// Takes a file of the tip away from what Git has stored, as a copy that was cut off; [`Self::give_back`] undoes it.
+    /// Removes a blob of the tip from Git's store, as in a truncated copy; [`Self::give_back`] restores it.
     pub fn take_away(&self, path: &str) {
         let stored = self.stored(path);
         std::fs::rename(&stored, stored.with_extension("away")).expect("it is stored by itself");
@@ -158,14 +158,14 @@ impl TestRepository {
         self.path.join(".git/objects").join(folder).join(name)
     }
 
-    /// Whoever fetches is told that there is no repository.
+    /// Fetches report that the repository does not exist.
     pub fn set_away(&self, is_away: bool) {
         let (here, away) = (self.path.join(".git"), self.path.join(".away"));
         let (from, to) = if is_away { (here, away) } else { (away, here) };
         std::fs::rename(from, to).expect("it is there");
     }
 
-    /// The text with subjects in place of commits: two repositories may differ in what does not matter.
+    /// Replaces commits by subjects, so that two repositories can be compared.
     pub fn with_subjects(&self, text: &str) -> String {
         let commits = self.commits.borrow();
         commits.iter().fold(text.to_owned(), |text, (id, subject)| text.replace(id.as_str(), subject))

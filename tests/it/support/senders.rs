@@ -1,4 +1,4 @@
-//! Deliveries as each kind of sender signs them.
+//! Signs webhook deliveries as each kind of sender does.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use jiff::fmt::rfc2822::DateTimePrinter;
 use sha2::{Digest as _, Sha256};
 use tutti::model::WebhookReceiverKind;
 
-/// One that is new with each number: what it says, and the headers that it takes.
+/// A new delivery for each number: its body and headers.
 pub fn delivery(
     kind: WebhookReceiverKind,
     secret: &str,
@@ -72,7 +72,7 @@ pub fn headers(
     headers
 }
 
-/// What Drone adds to a delivery that it sends at this time.
+/// The headers of a Drone delivery at this time.
 pub fn of_drone(body: &[u8], secret: &str, at: Timestamp) -> [(&'static str, String); 4] {
     let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&at).expect("a date");
     let digest = format!("SHA-256={}", STANDARD.encode(Sha256::digest(body)));

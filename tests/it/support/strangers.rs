@@ -1,4 +1,4 @@
-//! Strangers at the port of webhooks: bodies that nobody signed, connections that send nothing, and slow ones.
+//! Hostile clients of the webhook port: unsigned bodies, idle connections, and slow ones.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,16 +13,16 @@ const PUSH: &str = r#"{"ref":"refs/heads/main","repository":{"full_name":"platfo
 const UNSIGNED_EACH_SECOND: u64 = 1000;
 const IDLE: usize = 2000;
 const SLOW: usize = 70;
-/// What a slow body says that it will be, in bytes.
+/// The announced length of a slow body, in bytes.
 const SLOW_LENGTH: usize = 4 * 1024 * 1024;
 
-/// They end with it.
+/// They stop when it is dropped.
 pub struct Strangers {
     _tasks: JoinSet<()>,
 }
 
 impl Strangers {
-    /// All of them, at the door `gitea`.
+    /// Starts all of them against the receiver `gitea`.
     pub async fn surround(address: SocketAddr) -> Self {
         let mut tasks = JoinSet::new();
         let mut idle = Vec::new();
@@ -56,7 +56,7 @@ impl Strangers {
     }
 }
 
-/// A signed push: the status of the answer, and how long it took from the first byte of the connection on.
+/// A signed push: the status of the answer, and the time since the connection began.
 pub async fn deliver(address: SocketAddr, secret: &str, number: u64) -> io::Result<(u16, Duration)> {
     let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("a key");
     mac.update(PUSH.as_bytes());
@@ -83,7 +83,7 @@ pub async fn exchange(address: SocketAddr, head: &str, body: &str) -> io::Result
     status.ok_or_else(|| io::Error::other("no answer over HTTP"))
 }
 
-/// First much, so that it is a large body, then little.
+/// Sends much first, so that the body is large, then little.
 async fn drip(address: SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(head(SLOW_LENGTH, 0, Some("0".repeat(64))).as_bytes()).await?;

@@ -1,5 +1,5 @@
-//! The connections of one process. They end with it: when a process dies, nothing that it still
-//! wanted to send arrives, and no answer reaches it.
+//! The connections of one process. They end with it: after its death no pending request
+//! arrives, and no answer reaches it.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -15,20 +15,18 @@ use tokio::sync::watch;
 use tower::Service;
 use tutti::cluster::ClusterLink;
 
-/// Sees every request of a process on its way.
+/// Observes every request of a process.
 pub trait Witness: Send + Sync {
-    /// It is sent now.
     fn sent(&self, cluster: &str, request: &Request<Bytes>);
-    /// It was answered, or the connection broke.
     fn answered(&self, cluster: &str, request: &Request<Bytes>, answer: Result<StatusCode, String>);
-    /// It arrived after its process had died.
+    /// The request arrived after its process had died.
     fn came_late(&self, cluster: &str, request: &Request<Bytes>);
 }
 
 /// Shared by all connections of one process.
 #[derive(Clone)]
 pub struct Wires {
-    /// Writes that still get through; `None`: all.
+    /// Writes that are still executed; `None`: all.
     left: Arc<Mutex<Option<usize>>>,
     dead: watch::Sender<bool>,
     witness: Option<Arc<dyn Witness>>,
@@ -43,13 +41,13 @@ impl Wires {
         Self { witness: Some(witness), ..Self::lasting() }
     }
 
-    /// The process dies right after its `writes`-th write was done, before it hears of it; with 0,
+    /// The process dies right after its `writes`-th write is executed, before the answer; with 0,
     /// before its first.
     pub fn dying_after(writes: usize) -> Self {
         Self { left: Arc::new(Mutex::new(Some(writes))), ..Self::lasting() }
     }
 
-    /// The process will die right after this many more writes; with 0 it dies now.
+    /// The process dies right after this many more writes; with 0 it dies now.
     pub fn die_after(&self, writes: usize) {
         *self.left.lock() = Some(writes);
         if writes == 0 {
@@ -57,7 +55,7 @@ impl Wires {
         }
     }
 
-    /// The process does not die as it was about to.
+    /// Cancels the planned death.
     pub fn live_on(&self) {
         *self.left.lock() = None;
     }
@@ -74,13 +72,13 @@ impl Wires {
         })
     }
 
-    /// Waits for the end of the process.
+    /// Waits for the death of the process.
     pub async fn died(&self) {
         let mut dead = self.dead.subscribe();
         dead.wait_for(|dead| *dead).await.expect("the sender is here");
     }
 
-    /// Does this request get through, and is it the last one?
+    /// Whether this request is executed, and whether it is the last.
     fn admit(&self, method: &Method) -> Admitted {
         let mut left = self.left.lock();
         let is_read = matches!(*method, Method::GET | Method::HEAD);
@@ -139,7 +137,7 @@ where
                 None => service.call(request).await,
                 Some(witness) => seen(&**witness, &wires, &cluster, &mut service, request).await,
             };
-            // Unless it was decided meanwhile that it lives on.
+            // Unless the death was cancelled meanwhile.
             if admitted == Admitted::Last && wires.left.lock().is_some() {
                 wires.dead.send_replace(true);
             }

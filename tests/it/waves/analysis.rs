@@ -1,5 +1,5 @@
-//! What is measured after a wave: a Prometheus of the test says what opens the next wave, what stops it and what a person decides.
-//! The clock is a real one: answers come over sockets.
+//! Analyses after a wave: a test Prometheus decides whether the next wave opens, stops, or waits for a person.
+//! The clock is real, as answers come over sockets.
 
 use std::time::Duration;
 
@@ -79,13 +79,13 @@ async fn success_opens_the_next_wave() {
 }
 
 #[tokio::test]
-async fn bad_value_stops_and_the_way_back_is_open() {
+async fn a_bad_value_stops_but_allows_reverts() {
     let probed = Probed::start(Says::Value("0.9")).await;
     let scene = measured(&query(&probed)).await;
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, BAD).await;
     let asked = probed.asked().len();
-    // What has failed has failed, whatever comes later; and no confirmation opens it.
+    // A failure stays a failure, whatever is measured later; a confirmation does not open it.
     probed.says(Says::Value("0.01"));
     scene.approve(&scene.digest(), "prod").await;
     several().await;
@@ -93,7 +93,7 @@ async fn bad_value_stops_and_the_way_back_is_open() {
         (scene.versions().await, probed.asked().len()),
         (vec!["v2".to_owned(), "v1".to_owned(), "v1".to_owned()], asked)
     );
-    // A person has it measured again.
+    // A person requests another measurement.
     scene.push("Again", &[(WORD, Some(&retry(&scene.digest())))]).await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
@@ -125,7 +125,7 @@ async fn bad_value_takes_the_version_back() {
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
 }
 
-/// No data, no number, no answer: a person decides, or a later measurement.
+/// No data, no number, no answer: a person or a later measurement decides.
 #[tokio::test]
 async fn what_is_inconclusive_waits_for_a_person() {
     let probed = Probed::start(Says::Nothing).await;
@@ -176,7 +176,7 @@ async fn another_process_measures_again() {
     scene.ends_at_head();
 }
 
-/// What cannot be measured passes nobody, and stops nobody either.
+/// An invalid analysis opens nothing, and stops nothing.
 #[tokio::test]
 async fn analysis_that_is_missing_or_wrong_is_inconclusive() {
     let scene = measured("").await;

@@ -1,11 +1,11 @@
-//! What is told of Approvals that do nothing.
+//! Findings about Approvals without effect.
 
 use serde_json::Value;
 
 use super::scene::{Scene, Sets, component, fleet_r, fleet_s, rollout};
 use crate::support::program;
 
-/// What `lint` says of Approvals at the head, each as `code file:line message`.
+/// Findings of `lint` on Approvals at the head, each as `code file:line message`.
 fn linted(scene: &Scene) -> Vec<String> {
     let arguments = ["lint", ".", "--revision", "main", "-o", "json"];
     let (output, errors, _) = program::run(scene.fleet.repository.path(), &arguments);

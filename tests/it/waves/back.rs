@@ -1,4 +1,4 @@
-//! The way back: what takes a version away again.
+//! Reverts of a version.
 
 use super::scene::{PAY, Sets, WORD, a_while, component, fleet_r, fleet_s, unit};
 use crate::support::live::text;
@@ -28,7 +28,7 @@ async fn revert_takes_back_only_what_changed() {
 
 // Row 3.
 #[tokio::test(start_paused = true)]
-async fn version_that_comes_again_needs_another_word() {
+async fn a_repeated_version_needs_another_approval() {
     let scene = fleet_r().await;
     for cluster in ["c2", "c3"] {
         scene.break_image(cluster, "registry.example.com/pay:v2");
@@ -42,7 +42,7 @@ async fn version_that_comes_again_needs_another_word() {
     for cluster in ["c2", "c3"] {
         scene.break_image(cluster, "");
     }
-    // Test was done with it once, so it goes back there at once; the word that is there still was for the time before.
+    // Test completed it before, so it returns there at once; the existing approval belongs to the earlier rollout.
     scene.push_pay("Revert the revert", &component("v2")).await;
     scene.until_asked("prod").await;
     a_while().await;
@@ -54,7 +54,7 @@ async fn version_that_comes_again_needs_another_word() {
     scene.ends_at_head();
 }
 
-// A unit that was done with both versions goes back and forth without gates, and a third version does not.
+// A unit that completed both versions switches between them without gates, but not to a third.
 #[tokio::test(start_paused = true)]
 async fn previous_version_comes_back_at_once_everywhere() {
     let scene = fleet_r().await;
@@ -69,9 +69,9 @@ async fn previous_version_comes_back_at_once_everywhere() {
     scene.ends_at_head();
 }
 
-// A process that starts with a change of a wave that is open knows what there was before it.
+// A process that starts with a change of an open wave knows the version before it.
 #[tokio::test(start_paused = true)]
-async fn change_that_comes_with_a_restart_keeps_the_version_before() {
+async fn a_restart_with_a_change_keeps_previous_versions() {
     let mut scene = fleet_r().await;
     let first = scene.head();
     for version in ["v2", "v3", "v4"] {

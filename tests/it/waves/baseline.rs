@@ -1,4 +1,4 @@
-//! What a held unit keeps: after a restart, on a rebuilt cluster, after somebody's delete.
+//! The content of a held unit after a restart, on a rebuilt cluster, and after a delete.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn rebuilt_cluster_gets_what_its_wave_runs() {
     scene.ends_at_head();
 }
 
-// Row 14, where no other cluster of the wave is left to tell: what test ran before.
+// Row 14, if no other cluster of the wave remains: the version that test ran before.
 #[tokio::test(start_paused = true)]
 async fn rebuilt_wave_gets_what_an_earlier_one_ran() {
     let mut scene = fleet_r().await;
@@ -54,7 +54,7 @@ async fn empty_clusters_get_the_head_at_once() {
     scene.ends_at_head();
 }
 
-/// It makes a Deployment alone.
+/// It renders a Deployment alone.
 fn lone_component(version: &str) -> String {
     component(version).replace("runType: server", "runType: worker").replace("  port: 8080\n", "")
 }
@@ -71,7 +71,7 @@ async fn lone() -> Scene {
 
 // Row 15.
 #[tokio::test(start_paused = true)]
-async fn sole_object_of_a_held_unit_is_made_again() {
+async fn a_held_unit_gets_its_sole_object_back() {
     let scene = lone().await;
     scene.push_pay("v2", &lone_component("v2")).await;
     scene.until_asked("prod").await;
@@ -106,9 +106,9 @@ async fn sole_object_is_made_again_after_a_kill() {
     }
 }
 
-// The Service is the same in all versions: it does not say which of them ran.
+// The Service is equal in all versions, so it does not identify the version.
 #[tokio::test(start_paused = true)]
-async fn workload_deleted_while_paused_is_made_again_at_its_version() {
+async fn a_workload_deleted_during_pause_is_recreated() {
     for is_restarted in [false, true] {
         let mut scene = fleet_r().await;
         scene.push_pay("v2", &component("v2")).await;
@@ -134,9 +134,9 @@ async fn workload_deleted_while_paused_is_made_again_at_its_version() {
     }
 }
 
-// The head has no object that is there: what is there says all the same what a unit runs.
+// The head lacks an existing object, which still identifies the version of the unit.
 #[tokio::test(start_paused = true)]
-async fn other_kind_of_workload_comes_by_waves_after_a_restart() {
+async fn a_new_workload_kind_rolls_out_by_waves() {
     let mut scene = lone().await;
     scene.kill().await;
     let other = lone_component("v2").replace("workloadType: Deployment", "workloadType: StatefulSet");
@@ -154,9 +154,9 @@ async fn other_kind_of_workload_comes_by_waves_after_a_restart() {
     scene.ends_at_head();
 }
 
-// A revert goes back to what ran, not further.
+// A revert returns to the version that ran, not further.
 #[tokio::test(start_paused = true)]
-async fn cluster_that_comes_back_keeps_what_it_ran_as_previous() {
+async fn a_returning_cluster_keeps_its_previous_version() {
     let scene = fleet_r().await;
     let v2 = scene.push_pay("v2", &component("v2")).await;
     scene.confirm("prod").await;
@@ -194,7 +194,7 @@ async fn restart_beside_an_offline_cluster_goes_on() {
         waves.gates[1].most = Some(1);
         let files = [(RINGS, &*rings), (PAY, &*component("v1"))];
         let mut scene = Scene::begin(&["c1", "c2", "c3"], &files, waves).await;
-        // The pods of c2 take their time.
+        // The pods of c2 start slowly.
         slow(&scene, "c2", "90s");
         scene.push_pay("v2", &component("v2")).await;
         scene.confirm("prod").await;
@@ -219,13 +219,13 @@ async fn restart_beside_an_offline_cluster_goes_on() {
     }
 }
 
-/// Pods are ready so long after they began.
+/// Pods are ready this long after their start.
 fn slow(scene: &Scene, cluster: &str, time: &str) {
     let text = format!("rules: [{{image: 'registry.example.com/pay:*', ready-after: {time}}}]");
     scene.cluster(cluster).set_scenario(sandbox::Scenario::parse(&text).expect("a scenario"));
 }
 
-/// R with prod held at a commit that nobody can read any more.
+/// R with prod held at a commit that is unreadable.
 async fn rewritten() -> Scene {
     let mut scene = fleet_r().await;
     scene.push_pay("v2", &component("v2")).await;
@@ -237,7 +237,7 @@ async fn rewritten() -> Scene {
     scene
 }
 
-// What runs stays, nothing is repaired, and nothing is deleted; a word opens the wave.
+// Running objects stay, nothing is repaired or deleted; an approval opens the wave.
 #[tokio::test(start_paused = true)]
 async fn rewritten_history_leaves_held_units_alone() {
     let scene = rewritten().await;

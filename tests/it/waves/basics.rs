@@ -1,4 +1,4 @@
-//! Waves that open, stay shut and go back.
+//! Waves that open, wait and revert.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn rings_are_waves_and_wait_for_confirmation() {
     scene.confirm("prod").await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
-    // The next version needs another word.
+    // The next version needs another approval.
     scene.push_pay("v3", &component("v3")).await;
     scene.until_asked("prod").await;
     a_while().await;
@@ -36,7 +36,7 @@ async fn process_that_restarts_goes_on_where_it_was() {
     scene.push_pay("v2", &component("v2")).await;
     scene.until_asked("prod").await;
     scene.kill().await;
-    // What is held is repaired as it was.
+    // Held units are repaired at their version.
     live::delete(scene.cluster("c2"), "Deployment", "pay").await;
     scene.start().await;
     scene.until_asked("prod").await;
@@ -61,7 +61,7 @@ async fn held_unit_is_repaired_and_scaled() {
     for cluster in ["c1", "c2", "c3"] {
         assert_eq!(scene.replicas(cluster, "pay").await, 3, "{cluster}");
     }
-    // Numbers that fall wait for the end.
+    // Reductions of replicas wait for the end.
     scene.push_pay("Smaller", &component_with("v2", "replicas: 2")).await;
     a_while().await;
     assert_eq!((scene.replicas("c1", "pay").await, scene.replicas("c2", "pay").await), (3, 3));
@@ -82,7 +82,7 @@ async fn revert_goes_back_without_gates() {
     let back = scene.push("Revert", &[(PAY, Some(&component("v1"))), (WORD, None)]).await;
     scene.converged(&back).await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
-    // Another version needs another word.
+    // Another version needs another approval.
     scene.push_pay("v3", &component("v3")).await;
     scene.until_asked("prod").await;
     assert_eq!(scene.versions().await, ["v3", "v1", "v1"]);
@@ -113,7 +113,7 @@ async fn approval_outlives_repairs_and_other_numbers() {
     let scene = fleet_r().await;
     scene.push_pay("v2", &component("v2")).await;
     scene.until_asked("prod").await;
-    // Approved on a branch, while others go on: test is scaled and repaired meanwhile.
+    // Approved on a branch while test is scaled and repaired.
     let file = scene::approval("pay", &scene.digest(), "prod");
     let pause = component_with("v2", "paused: true");
     scene.push("Confirmed, and paused", &[(WORD, Some(&file)), (PAY, Some(&pause))]).await;

@@ -1,4 +1,4 @@
-//! Clusters that come one after another, change, or are in maintenance.
+//! Clusters that connect one after another, change, or are in maintenance.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const MANY: [&str; 20] = [
     "c16", "c17", "c18", "c19", "c20",
 ];
 
-/// Test on the first cluster, prod on all others; nothing is there yet.
+/// Test on the first cluster, prod on all others; no object exists.
 fn many() -> Scene {
     let rings = TEST_PROD
         .replace("{names: [c1]}", "{names: [c01]}")
@@ -46,7 +46,7 @@ async fn first_installation_comes_when_all_clusters_are_read() {
 
 // Row 24, with one cluster that does not answer.
 #[tokio::test(start_paused = true)]
-async fn first_installation_beside_an_offline_cluster_comes_by_waves() {
+async fn first_installation_uses_waves_beside_offline_clusters() {
     let mut scene = many();
     scene.set_down("c20", true);
     scene.start().await;
@@ -63,7 +63,7 @@ async fn first_installation_beside_an_offline_cluster_comes_by_waves() {
     scene.ends_at_head();
 }
 
-/// What a cluster serves shows in its render.
+/// The render depends on the kinds of a cluster.
 const API: &str = "\
 apiVersion: v1
 kind: ConfigMap
@@ -80,7 +80,7 @@ async fn api(scene: &Scene, cluster: &str) -> String {
 
 // Row 25.
 #[tokio::test(start_paused = true)]
-async fn new_api_of_a_cluster_comes_in_its_wave() {
+async fn a_new_cluster_api_waits_for_its_wave() {
     let files = [(RINGS, TEST_PROD), (PAY, &*component("v1")), (TEMPLATE, API)];
     let scene = Scene::begin(&["c1", "c2", "c3"], &files, rings_of("default/pay")).await;
     scene.push_pay("v2", &component("v2")).await;
@@ -88,7 +88,7 @@ async fn new_api_of_a_cluster_comes_in_its_wave() {
     let digest = scene.digest();
     let definition = manifests::definition("shop.example.com", "v1", "Till");
     live::apply_as(scene.cluster("c2"), "kubectl", &definition).await;
-    // The oracle renders from Git alone: there it looks like this.
+    // The oracle renders from Git alone: there the template gives this.
     scene.renders_as(
         TEMPLATE,
         &API.replace("cluster.capabilities is has(\"shop.example.com/v1\")", "cluster.name == 'c2'"),
@@ -109,7 +109,7 @@ async fn new_api_of_a_cluster_comes_in_its_wave() {
     scene.ends_at_head();
 }
 
-// Row 25, where the word is there already: no other one is asked for.
+// Row 25 with an existing approval: no other one is needed.
 #[tokio::test(start_paused = true)]
 async fn new_api_of_a_finished_cluster_asks_nobody() {
     let files = [(RINGS, TEST_PROD), (PAY, &*component("v1")), (TEMPLATE, API)];
@@ -136,12 +136,12 @@ fn maintained(cluster: &str) -> String {
 
 // Row 28.
 #[tokio::test(start_paused = true)]
-async fn wave_in_maintenance_at_its_turn_holds_the_next() {
+async fn a_wave_in_maintenance_holds_the_next() {
     let scene = fleet_r().await;
     scene.push("Maintain", &[("clusters/c1.yaml", Some(&maintained("c1")))]).await;
     scene.push_pay("v2", &component("v2")).await;
     scene.until("prod waits", |now| !held(now, "c2", "").is_empty()).await;
-    // A word does not help: test did not have its turn.
+    // An approval does not help: test was not updated.
     scene.push("A word", &[(WORD, Some(&approval("pay", &scene.digest(), "prod")))]).await;
     a_while().await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
@@ -154,7 +154,7 @@ async fn wave_in_maintenance_at_its_turn_holds_the_next() {
     scene.ends_at_head();
 }
 
-// Row 28, with a later wave begun.
+// Row 28, after a later wave has started.
 #[tokio::test(start_paused = true)]
 async fn maintenance_of_a_passed_wave_holds_nothing() {
     let rings = TEST_PROD.replace("[c2, c3]}", "[c2, c3]}, maxConcurrency: 1");
@@ -174,7 +174,7 @@ async fn maintenance_of_a_passed_wave_holds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wave_with_a_mistake_in_its_cluster_file_is_waited_for() {
+async fn a_broken_cluster_file_holds_later_waves() {
     for is_restarted in [false, true] {
         let mut scene = fleet_r().await;
         let file = "clusters/c1.yaml";

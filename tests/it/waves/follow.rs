@@ -1,4 +1,4 @@
-//! `after`: an app that comes after another one, cluster by cluster. Row 27.
+//! `after`: an app that waits for another one, cluster by cluster. Row 27.
 
 use tutti::report::{Overview, TargetPhase};
 
@@ -125,7 +125,7 @@ async fn app_that_git_lacks_is_a_warning() {
     scene.holds();
 }
 
-// The first time too, and in a new process.
+// Also at the first installation, and in a new process.
 #[tokio::test(start_paused = true)]
 async fn first_installation_follows_too() {
     let broken = app("b", "broken-1", "");

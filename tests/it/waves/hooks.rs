@@ -46,7 +46,7 @@ async fn until_asked(scene: &Scene) -> String {
     asked(&now).expect("it was there").digest.to_string()
 }
 
-/// Held, scaled from 2 to 5, confirmed, taken back. `push` makes a version with a number of pods.
+/// Held, scaled from 2 to 5, confirmed, reverted. `push` commits a version with a number of pods.
 async fn held_and_scaled<P: AsyncFn(&Scene, &str, u32)>(scene: &Scene, push: P) {
     let first = (jobs(scene, "c1").await, jobs(scene, "c2").await);
     push(scene, "v2", 2).await;
@@ -62,7 +62,7 @@ async fn held_and_scaled<P: AsyncFn(&Scene, &str, u32)>(scene: &Scene, push: P) 
     }
     assert_eq!((jobs(scene, "c1").await, jobs(scene, "c2").await), (second.clone(), first.1.clone()));
     assert_eq!(scene.version("c2", "web").await, "v1");
-    // Repaired as it was: no run either.
+    // Repaired at its version: no run either.
     live::delete(scene.cluster("c2"), "Deployment", "web").await;
     a_while().await;
     assert_eq!(scene.version("c2", "web").await, "v1");
@@ -76,7 +76,7 @@ async fn held_and_scaled<P: AsyncFn(&Scene, &str, u32)>(scene: &Scene, push: P) 
     let is_new = |now: &[String], before: &[String]| now.iter().any(|uid| !before.contains(uid));
     assert!(!is_new(&after.0, &second), "{after:?} after {second:?}");
     assert!(is_new(&after.1, &first.1), "prod took new content");
-    // The way back runs none.
+    // The revert runs none.
     push(scene, "v1", 5).await;
     let head = scene.head();
     scene.converged(&head).await;
@@ -144,7 +144,7 @@ async fn scale_of_a_held_chart_runs_no_hook() {
         .await;
     let begin = scene.fleet.begin.clone();
     scene.converged(&begin).await;
-    // The oracle renders no charts: what it holds here is only that the test does.
+    // The oracle renders no charts: it only checks the rest.
     scene.waves.clear();
     held_and_scaled(&scene, async |scene: &Scene, version: &str, replicas: u32| {
         scene.push("Change", &[(APP, Some(&chart_app(version, replicas)))]).await;

@@ -1,17 +1,17 @@
-//! What went wrong elsewhere when versions were rolled out step by step, by scenario and end state.
+//! Incidents of other tools with stepwise rollouts, by scenario and end state.
 //!
 //! | thread | here |
 //! |---|---|
-//! | argo-cd 29410, 22558 (and 29347, 22852) | [`wave_that_answers_slowly_is_not_done_by_its_old_version`], `order::groups_come_one_after_another_each_confirmed` |
-//! | argo-cd 19535 | [`newer_commit_in_mid_wave_begins_at_the_first_wave`], `pushes::only_the_last_of_fast_pushes_goes_through` |
+//! | argo-cd 29410, 22558 (and 29347, 22852) | [`an_old_healthy_version_completes_no_wave`], `order::groups_come_one_after_another_each_confirmed` |
+//! | argo-cd 19535 | [`a_newer_commit_restarts_at_the_first_wave`], `pushes::only_the_last_of_fast_pushes_goes_through` |
 //! | argo-cd 22976 (and 12459, 12202) | [`later_wave_starts_by_itself_in_each_app`] |
 //! | argo-cd 14687 | [`drift_behind_a_held_wave_is_repaired`], `basics::held_unit_is_repaired_and_scaled` |
 //! | argo-cd 14505 | `moves::deletes_wait_for_the_end_of_the_rollout`, `moves::deleted_app_goes_in_reverse_order_within_caps` |
 //! | argo-rollouts 574 | [`rollback_of_a_finished_version_walks_no_steps`], `back::revert_takes_back_only_what_changed` |
-//! | argo-rollouts 4261 | `scale::number_rises_at_once_in_a_held_unit`, `scale::held_unit_keeps_its_number_when_an_autoscaler_comes` |
+//! | argo-rollouts 4261 | `scale::number_rises_at_once_in_a_held_unit`, `scale::a_held_unit_keeps_its_replicas_beside_autoscalers` |
 //! | argo-rollouts 1774 (and 1377, 3110) | [`fix_passes_though_the_old_version_is_broken`] |
 //! | fleet 594 | [`offline_cluster_stops_no_other`] |
-//! | flux2 3378 (and 125, 3390) | [`follower_waits_for_the_new_version_not_the_old`] |
+//! | flux2 3378 (and 125, 3390) | [`a_dependent_app_waits_for_the_new_version`] |
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn flowing_waves(app: &str) -> Waves {
     waves
 }
 
-/// The clusters in the order in which they got this version first.
+/// The clusters in the order of their first write of this version.
 fn order(scene: &Scene, app: &str) -> Vec<String> {
     let story = scene.oracle.story();
     let head = story.events.iter().rposition(|(_, event)| matches!(event, Event::Commit(_))).unwrap_or(0);
@@ -50,11 +50,11 @@ fn order(scene: &Scene, app: &str) -> Vec<String> {
     clusters
 }
 
-// A commit lands; the app of the first step still shows Synced and Healthy of the commit before, and the last step went first.
+// A commit arrives; the app of the first step still shows Synced and Healthy of the commit before, and the last step started first.
 #[tokio::test(start_paused = true)]
-async fn wave_that_answers_slowly_is_not_done_by_its_old_version() {
+async fn an_old_healthy_version_completes_no_wave() {
     let scene = flowing().await;
-    // Test answers slowly, its events come late, and its new pods take a minute: for a while it shows the old version, and well.
+    // Test answers slowly, its events are late, and its new pods take a minute: for a while it shows the old version as healthy.
     let slow = "rules: [{image: 'registry.example.com/pay:v2', ready-after: 60s}]";
     scene.cluster("c1").set_scenario(sandbox::Scenario::parse(slow).expect("a scenario"));
     scene.cluster("c1").set_latency(Duration::from_secs(3));
@@ -69,9 +69,9 @@ async fn wave_that_answers_slowly_is_not_done_by_its_old_version() {
     scene.ends_at_head();
 }
 
-// A newer commit in the middle of a step was left half done, or skipped the step.
+// A newer commit during a step was left half done, or skipped the step.
 #[tokio::test(start_paused = true)]
-async fn newer_commit_in_mid_wave_begins_at_the_first_wave() {
+async fn a_newer_commit_restarts_at_the_first_wave() {
     let scene = flowing().await;
     scene.break_image("c2", "registry.example.com/pay:v2");
     scene.push_pay("v2", &component("v2")).await;
@@ -83,7 +83,7 @@ async fn newer_commit_in_mid_wave_begins_at_the_first_wave() {
     scene.push_pay("v3", &component("v3")).await;
     scene.until("test changes", |now| unit(now, "c1", "").is_some_and(|it| it.is_at_head)).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
-    // What is broken is not left to v2: it waits at what it ran before, or at v2, and never at v3.
+    // A broken unit does not stay at v2: it keeps what ran before, or v2, but never gets v3.
     assert_eq!(scene.version("c1", "pay").await, "v3");
     assert_ne!(scene.version("c2", "pay").await, "v3");
     assert_ne!(scene.version("c3", "pay").await, "v3");
@@ -115,7 +115,7 @@ async fn later_wave_starts_by_itself_in_each_app() {
     scene.ends_at_head();
 }
 
-// What somebody changed behind a step that waits for a person stayed changed.
+// An edit behind a step that waits for a person was not repaired.
 #[tokio::test(start_paused = true)]
 async fn drift_behind_a_held_wave_is_repaired() {
     let scene = fleet_r().await;
@@ -128,14 +128,14 @@ async fn drift_behind_a_held_wave_is_repaired() {
     scene.holds();
 }
 
-// Going back walked every step again, with its pauses.
+// A rollback passed every step again, with its pauses.
 #[tokio::test(start_paused = true)]
 async fn rollback_of_a_finished_version_walks_no_steps() {
     let scene = fleet_r().await;
     scene.push_pay("v2", &component("v2")).await;
     scene.confirm("prod").await;
     scene.until_over().await;
-    // Test itself is unwell by now: it holds nobody's way back.
+    // Test itself is unhealthy now: it holds no revert.
     scene.break_image("c1", "*");
     scene.until("test is unwell", |now| pay(now, "c1").phase != TargetPhase::Running).await;
     scene.push_pay("Revert", &component("v1")).await;
@@ -160,7 +160,7 @@ async fn fix_passes_though_the_old_version_is_broken() {
     scene.ends_at_head();
 }
 
-// One cluster that is away held up all others, with words that misled.
+// One offline cluster held all others, with a misleading message.
 #[tokio::test(start_paused = true)]
 async fn offline_cluster_stops_no_other() {
     let scene = fleet_r().await;
@@ -173,16 +173,16 @@ async fn offline_cluster_stops_no_other() {
     let words = held(&scene.now(), "c2", "");
     assert!(words.contains(" is left out: "), "{words}");
     tokio::time::sleep(Duration::from_secs(900)).await;
-    // It comes back, takes what its wave has, and stops nobody.
+    // It returns, gets the version of its wave, and holds none.
     scene.set_down("c2", false);
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
     scene.ends_at_head();
 }
 
-// What depends on another app began while that one was ready with the version before, or when the controller had restarted.
+// A dependent app started while the other one was healthy at the version before, or after a restart of the controller.
 #[tokio::test(start_paused = true)]
-async fn follower_waits_for_the_new_version_not_the_old() {
+async fn a_dependent_app_waits_for_the_new_version() {
     let base = |version: &str| manifests::component("base", &format!("registry.example.com/base:{version}"));
     let top = |version: &str| format!("{}  updateStrategy: {{after: [base]}}\n", component(version));
     let files = [("apps/base/app.yaml", &*base("v1")), (PAY, &*top("v1"))];

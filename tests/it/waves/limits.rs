@@ -1,4 +1,4 @@
-//! How many units change side by side, and what a failure stops.
+//! How many units change at the same time, and what a failure stops.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::oracle::Waves;
 /// No deadline of the Deployment itself.
 const PATIENT: (&str, &str) = ("apps/pay/layer/values.yaml", "progressDeadlineSeconds: 100000\n");
 
-/// The Component over one wave of all clusters, with these words in its strategy and its only wave.
+/// The Component with one wave of all clusters, with these lines in its strategy and its wave.
 fn one_wave(version: &str, strategy: &str, wave: &str) -> String {
     format!(
         "{}  updateStrategy: {{{strategy}waves: [{{name: all, clusters: {{names: [c1, c2, c3]}}{wave}}}]}}\n",
@@ -117,9 +117,9 @@ async fn reverting_fleet() -> Scene {
     Scene::begin(&["c1", "c2", "c3"], &[(PAY, &reverting("v1"))], waves).await
 }
 
-// Row 23. A day of a paused clock takes seconds, as clusters are looked at; the rollout was over for good after 20 minutes.
+// Row 23. A day of a paused clock takes seconds, as clusters are read; the rollout ended after 20 minutes.
 #[tokio::test(start_paused = true)]
-async fn drain_long_after_is_no_failure_of_the_rollout() {
+async fn a_later_drain_fails_no_rollout() {
     let scene = reverting_fleet().await;
     scene.push_pay("v2", &reverting("v2")).await;
     scene.until_over().await;
@@ -137,9 +137,9 @@ async fn drain_long_after_is_no_failure_of_the_rollout() {
     scene.ends_at_head();
 }
 
-// A version that fails goes back by itself, does not begin again by itself, and does by somebody's word.
+// A failed version is reverted automatically, and starts again only after an approval.
 #[tokio::test(start_paused = true)]
-async fn failed_version_is_taken_back_and_begins_by_a_word() {
+async fn a_failed_version_restarts_only_by_approval() {
     let mut scene = reverting_fleet().await;
     scene.break_image("c2", "registry.example.com/pay:v2");
     scene.push_pay("v2", &reverting("v2")).await;
@@ -163,7 +163,7 @@ async fn failed_version_is_taken_back_and_begins_by_a_word() {
     scene.ends_at_head();
 }
 
-// What a policy denies is no failure: it holds the wave, and nothing is taken back, however long that takes.
+// A policy denial is no failure: it holds the wave and reverts nothing, however long it lasts.
 #[tokio::test(start_paused = true)]
 async fn denied_unit_holds_wave_and_is_not_reverted() {
     const POLICY: &str = "apiVersion: tutti.dev/v1alpha1

@@ -1,4 +1,4 @@
-//! Units that come and go: moved podSets, nothing rendered, a deleted app.
+//! Units that are added and removed: moved podSets, empty renders, a deleted app.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::support::oracle::Event;
 
 // Row 10.
 #[tokio::test(start_paused = true)]
-async fn moved_pod_set_goes_when_it_is_done_elsewhere() {
+async fn a_moved_pod_set_is_deleted_last() {
     let begin = Sets::at("v3");
     let files = [(PAY, &*begin.manifest())];
     let scene = Scene::begin(&["c1", "c2", "c3"], &files, groups_of("default/pay")).await;
@@ -72,7 +72,7 @@ fn of_chart(canary: &str, others: &str) -> String {
     )
 }
 
-// Row 17. The oracle renders no charts, so the words of each moment are held here.
+// Row 17. The oracle renders no charts, so the messages are checked here.
 #[tokio::test(start_paused = true)]
 async fn unit_that_renders_nothing_is_done() {
     let Some(helm) = helm() else { return };
@@ -100,7 +100,7 @@ async fn unit_that_renders_nothing_is_done() {
     assert_eq!(scene.groups().await, "- v4 v4 - v4 v4");
 }
 
-/// The objects of writes to a cluster, in order: of deletes, or of the others.
+/// The objects of writes to a cluster, in order: deletes, or all others.
 fn written(scene: &Scene, cluster: &str, deletes: bool) -> Vec<String> {
     let story = scene.oracle.story();
     let mut names: Vec<String> = Vec::new();
@@ -142,7 +142,7 @@ async fn deleted_app_goes_in_reverse_order_within_caps() {
 
 // Row 21, above the cap.
 #[tokio::test(start_paused = true)]
-async fn deleted_app_above_the_cap_waits_for_a_word() {
+async fn a_deleted_app_above_the_cap_needs_approval() {
     let scene = fleet_r().await;
     scene.push_pay("v2", &component("v2")).await;
     scene.until_asked("prod").await;
@@ -153,7 +153,7 @@ async fn deleted_app_above_the_cap_waits_for_a_word() {
     scene.holds();
 }
 
-// What goes waits on all clusters while the rollout is open, also on those that are done.
+// Deletes wait on all clusters while the rollout is open, also on finished ones.
 #[tokio::test(start_paused = true)]
 async fn deletes_wait_for_the_end_of_the_rollout() {
     let scene = fleet_s().await;

@@ -1,11 +1,11 @@
-//! The oracle sees what must not happen: records of rollouts with a write that came too early.
+//! The oracle finds violations: recorded rollouts with a write that is moved to an earlier time.
 
 use std::time::Duration;
 
 use super::scene::{component, fleet_r, rings_of};
 use crate::support::oracle::{Event, Story, judge};
 
-/// A whole rollout of R: test, a word, prod.
+/// A whole rollout of R: test, an approval, prod.
 async fn rollout() -> Story {
     let scene = fleet_r().await;
     scene.push_pay("v2", &component("v2")).await;
@@ -23,7 +23,7 @@ fn place(story: &Story, is_it: impl Fn(&Event) -> bool) -> usize {
     story.events.iter().rposition(|(_, event)| is_it(event)).expect("it is there")
 }
 
-/// The last event of the one kind comes right before the last one of the other.
+/// Moves the last event of one kind right before the last one of the other.
 fn moved(mut story: Story, what: impl Fn(&Event) -> bool, before: impl Fn(&Event) -> bool) -> Story {
     let (from, to) = (place(&story, what), place(&story, before));
     assert!(to < from, "it came before");
@@ -34,7 +34,7 @@ fn moved(mut story: Story, what: impl Fn(&Event) -> bool, before: impl Fn(&Event
         moved.world = of.world.clone();
     }
     story.events.insert(to, (at, event));
-    // What moved is not under way any longer than it was.
+    // The moved write stays pending no longer than before.
     for (_, event) in &mut story.events {
         if let Event::Write(write) = event {
             write.until = None;
@@ -96,7 +96,7 @@ async fn foreign_content_and_two_tasks_are_violations() {
     let again = twice.events[last].clone();
     twice.events.insert(last + 1, again);
     assert!(found(&twice).contains("an earlier write of it is under way"), "{}", found(&twice));
-    // No write at all is none to object to.
+    // A record without writes has no violation.
     let none = Story { events: Vec::new(), ..story };
     assert_eq!(judge(&none, &rings_of("default/pay")), Vec::<String>::new());
 }

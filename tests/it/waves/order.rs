@@ -1,4 +1,4 @@
-//! In which order the units of a commit come, and what no wave holds back.
+//! The order of the units of a commit, and what no wave holds.
 
 use sandbox::Scenario;
 
@@ -7,7 +7,7 @@ use super::scene::{
 };
 use crate::support::oracle::Event;
 
-/// The pods of a podSet crash on a cluster, whatever their image.
+/// The pods of a podSet crash on a cluster, with any image.
 fn crash(scene: &Scene, cluster: &str, name: &str) {
     let text = format!("rules: [{{kind: Deployment, name: '{name}', fail: crash-loop}}]");
     scene.cluster(cluster).set_scenario(Scenario::parse(&text).expect("a scenario"));
@@ -53,7 +53,7 @@ async fn change_of_the_last_wave_asks_no_other() {
 
 // Row 5.
 #[tokio::test(start_paused = true)]
-async fn port_of_the_service_comes_with_the_last_unit() {
+async fn the_service_port_changes_with_the_last_unit() {
     let scene = fleet_s().await;
     crash(&scene, "c1", &pod_set("c1", "canary"));
     scene.until("canary crashes", |now| unit(now, "c1", "pay-c1-canary").is_some_and(|it| !it.is_done)).await;
@@ -69,7 +69,7 @@ async fn port_of_the_service_comes_with_the_last_unit() {
     a_while().await;
     assert_eq!((port(&scene, "c1").await, port(&scene, "c2").await), (81, 81));
     assert!(rollout(&scene.now()).expect("a rollout").confirmation.is_none());
-    // With another version it comes where that does: with green.
+    // With another version it changes together with green.
     crash(&scene, "c1", "nobody");
     scene
         .push(
@@ -113,7 +113,7 @@ async fn confirmed_wave_waits_for_earlier_ones_to_recover() {
     scene.ends_at_head();
 }
 
-// Rows 12 and 6, on rings: an Approval stays valid, numbers come at once.
+// Rows 12 and 6, on rings: an Approval stays valid, replicas change at once.
 #[tokio::test(start_paused = true)]
 async fn change_without_content_starts_no_rollout() {
     let scene = fleet_r().await;
@@ -135,7 +135,7 @@ async fn change_without_content_starts_no_rollout() {
     scene.approve(&digest, "prod").await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
-    // The number of pods alone: at once, and the word is as it was.
+    // Replicas alone: at once, and the approval is unchanged.
     let more = super::scene::component_with("v2", "replicas: 3");
     let revision = scene.push_pay("More", &more).await;
     scene.converged(&revision).await;
@@ -146,9 +146,9 @@ async fn change_without_content_starts_no_rollout() {
     scene.ends_at_head();
 }
 
-// An Approval names one version: that of another one does nothing, and says so.
+// An Approval names one version: for another one it has no effect, and is reported.
 #[tokio::test(start_paused = true)]
-async fn word_for_another_version_opens_nothing() {
+async fn an_approval_for_another_version_opens_nothing() {
     let scene = fleet_r().await;
     scene.push_pay("v2", &component("v2")).await;
     scene.until_asked("prod").await;

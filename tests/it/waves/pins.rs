@@ -1,4 +1,4 @@
-//! Pins of rings: what the ring before has not finished is held.
+//! Pins of rings: a version that the ring before has not finished is held.
 
 use super::scene::{PAY, RINGS, Scene, TEST_PROD, a_while, component, held, rings_of, rollout};
 
@@ -11,7 +11,7 @@ async fn pinned() -> Scene {
 
 // Row 20.
 #[tokio::test(start_paused = true)]
-async fn pin_of_an_untested_version_waits_for_a_word() {
+async fn a_pin_of_an_untested_version_needs_approval() {
     let scene = pinned().await;
     scene.push("Hotfix", &[(PIN, Some("version: v9\n"))]).await;
     scene.until("prod waits", |now| !held(now, "c2", "").is_empty()).await;
@@ -25,9 +25,9 @@ async fn pin_of_an_untested_version_waits_for_a_word() {
     scene.ends_at_head();
 }
 
-// What test runs needs no word, whatever it does otherwise.
+// A version that test runs needs no approval, whatever its health.
 #[tokio::test(start_paused = true)]
-async fn pin_of_the_version_that_test_runs_goes_at_once() {
+async fn a_pin_of_a_tested_version_starts_immediately() {
     let files = [
         (RINGS, &*TEST_PROD.replace(", confirm: true", "")),
         (PAY, &*component("v1")),
@@ -46,7 +46,7 @@ async fn pin_of_the_version_that_test_runs_goes_at_once() {
     scene.ends_at_head();
 }
 
-// A ring before that is unwell with that version has not finished it.
+// If the ring before is unhealthy with that version, it has not finished it.
 #[tokio::test(start_paused = true)]
 async fn pin_waits_while_test_is_unwell() {
     let scene = pinned().await;
@@ -57,7 +57,7 @@ async fn pin_waits_while_test_is_unwell() {
     a_while().await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     scene.break_image("c1", "");
-    // Test got v2 by the commit before, which prod has not seen: its gate holds.
+    // Test got v2 by the commit before, which prod does not have: its gate holds.
     scene.confirm("prod").await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);

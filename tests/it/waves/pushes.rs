@@ -1,4 +1,4 @@
-//! Commits that come faster than a rollout goes.
+//! Commits that arrive faster than a rollout progresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::scene::{PAY, RINGS, Scene, TEST_PROD, component, rings_of};
 use crate::support::forge::Gitea;
 use crate::support::oracle::Event;
 
-/// Of the Deployments of each wave.
+/// The most contents of Deployments in one wave.
 fn most_contents_in_a_wave(scene: &Scene) -> usize {
     let story = scene.oracle.story();
     let mut most = 0;

@@ -1,4 +1,4 @@
-//! Numbers of pods: they rise at once and fall at the end.
+//! Replicas rise at once and fall at the end.
 
 use super::scene::{PAY, Scene, Sets, a_while, component_with, fleet_r, fleet_s, groups_of, pod_set};
 use crate::support::live;
@@ -54,7 +54,7 @@ async fn pods_of_blue_stay_until_green_has_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn number_that_fell_in_a_pause_waits_for_the_rollout() {
+async fn replicas_reduced_during_pause_wait_for_the_rollout() {
     let scene = fleet_r().await;
     let revision = scene.push_pay("Three", &component_with("v1", "replicas: 3")).await;
     scene.converged(&revision).await;
@@ -79,7 +79,7 @@ async fn number_that_fell_in_a_pause_waits_for_the_rollout() {
 
 // Row 8.
 #[tokio::test(start_paused = true)]
-async fn held_unit_keeps_its_number_when_an_autoscaler_comes() {
+async fn a_held_unit_keeps_its_replicas_beside_autoscalers() {
     let scene = fleet_r().await;
     let three = component_with("v1", "replicas: 3");
     let revision = scene.push_pay("Three", &three).await;
@@ -97,7 +97,7 @@ async fn held_unit_keeps_its_number_when_an_autoscaler_comes() {
         );
     }
     assert_eq!(live::names(scene.cluster("c1"), "HorizontalPodAutoscaler").await, ["pay"]);
-    // Somebody scales the held one: it is put back, as without rollouts.
+    // Somebody scales the held unit: it is repaired, as without rollouts.
     live::scale_as(scene.cluster("c2"), "kubectl", "pay", 1).await;
     a_while().await;
     assert_eq!(scene.replicas("c2", "pay").await, 3);

@@ -1,4 +1,4 @@
-//! Fleets in waves, with an oracle on their wires.
+//! Fleets in waves, with an oracle on their connections.
 //!
 //! `R`: a Component over the rings test (c1) and prod (c2, c3), confirmed after test. `S`: an AppSet with the podSets canary, blue and
 //! green on c1 and c2, `canary|blue|green`, canary first on c1, confirmed after each wave.
@@ -42,12 +42,11 @@ pub struct Scene {
     running: Option<Running>,
 }
 
-/// The Component of R at a version.
 pub fn component(version: &str) -> String {
     manifests::component("pay", &format!("registry.example.com/pay:{version}"))
 }
 
-/// With more in its `spec`.
+/// With further lines in its `spec`.
 pub fn component_with(version: &str, more: &str) -> String {
     format!("{}  {more}\n", component(version))
 }
@@ -85,9 +84,9 @@ pub fn groups_of(app: &str) -> Waves {
 /// The AppSet of S.
 #[derive(Clone)]
 pub struct Sets {
-    /// By podSet: the version and the number of its pods.
+    /// By podSet: its version and replicas.
     pub sets: BTreeMap<(String, String), (String, u32)>,
-    /// Of the strategy.
+    /// The lines of the strategy.
     pub strategy: String,
 }
 
@@ -198,7 +197,7 @@ impl Scene {
         self.running = Some(self.fleet.start_with(&self.wires, change).await);
     }
 
-    /// Ends the process as the kernel does.
+    /// Ends the process like SIGKILL.
     pub async fn kill(&mut self) {
         self.wires.die_after(0);
         if let Some(running) = self.running.take() {
@@ -206,14 +205,14 @@ impl Scene {
         }
     }
 
-    /// Kills, wipes what it kept on disk, and starts anew.
+    /// Kills the process, wipes its disk, and starts another one.
     pub async fn restart(&mut self) {
         self.kill().await;
         let _ = std::fs::remove_dir_all(self.fleet.repository.path().join(".git/tutti"));
         self.start().await;
     }
 
-    /// Kills the process, builds clusters anew under their names, empty, and starts again.
+    /// Kills the process, rebuilds clusters empty under their names, and starts again.
     pub async fn rebuild(&mut self, clusters: &[&str]) {
         self.kill().await;
         for name in clusters {
@@ -225,7 +224,7 @@ impl Scene {
         self.restart().await;
     }
 
-    /// Another history on `main`: one commit without parents, with these files in place of the last ones.
+    /// Rewrites `main` to one commit without parents, with these files replaced.
     pub fn rewrite(&self, files: &[(&str, &str)]) {
         let revision = self.fleet.repository.rewrite("Begin anew", files);
         self.tell_oracle(&revision);
@@ -241,7 +240,7 @@ impl Scene {
         self.oracle.committed(revision, &snapshot);
     }
 
-    /// From now on the oracle takes a file of the head for another text, which renders as the clusters do by what they serve.
+    /// From now on the oracle uses another text for a file of the head, which renders as on the clusters.
     pub fn renders_as(&self, path: &str, text: &str) {
         let revision = self.head();
         let mut texts = self.fleet.repository.texts(&revision);
@@ -251,7 +250,7 @@ impl Scene {
         self.oracle.served(&revision, &digest_of, &snapshot);
     }
 
-    /// Commits, without a word to the controller.
+    /// Commits, without waking the controller.
     pub fn commit(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
         let revision = self.fleet.repository.commit(subject, changes);
         self.tell_oracle(&revision);
@@ -281,7 +280,7 @@ impl Scene {
         self.oracle.note(if is_down { Event::Down(name) } else { Event::Up(name) });
     }
 
-    /// Pods of this image fail on a cluster, from now on; none do where it is empty.
+    /// Pods of this image fail on a cluster from now on; an empty image ends that.
     pub fn break_image(&self, cluster: &str, image: &str) {
         let text = match image {
             "" => String::new(),
@@ -303,7 +302,7 @@ impl Scene {
         self.running().overview.borrow().clone()
     }
 
-    /// Waits until a person is asked for this wave.
+    /// Waits until a person is asked to confirm this wave.
     pub async fn until_asked(&self, through: &str) {
         let is_asked = |now: &Overview| {
             rollout(now).and_then(|it| it.confirmation.as_ref()).is_some_and(|it| it.through == through)
@@ -360,7 +359,7 @@ impl Scene {
         versions
     }
 
-    /// The version that a Deployment has; `-` where it is not there.
+    /// The version of a Deployment; `-` if it does not exist.
     pub async fn version(&self, cluster: &str, name: &str) -> String {
         let Some(object) = live::get(self.cluster(cluster), "Deployment", "default", name).await else {
             return "-".to_owned();
@@ -388,13 +387,13 @@ impl Scene {
         self.deployment(cluster, name).await["spec"]["replicas"].as_i64().expect("a number")
     }
 
-    /// Everything that must not have happened did not.
+    /// The oracle found no violation.
     pub fn holds(&self) {
         let violations = self.oracle.violations(&self.waves);
         assert!(violations.is_empty(), "{}", violations.join("\n"));
     }
 
-    /// And every unit has what the head says, whole and well.
+    /// Also, every unit has the content of the head, complete and healthy.
     pub fn ends_at_head(&self) {
         self.holds();
         let rest = self.oracle.behind(&self.waves);
@@ -428,7 +427,7 @@ pub fn rollout(now: &Overview) -> Option<&RolloutReport> {
     now.rollouts.iter().find(|it| it.app.to_string() == "default/pay")
 }
 
-/// What holds a unit, in words; empty where nothing does.
+/// The reason why a unit is held; empty if it is not.
 pub fn held(now: &Overview, cluster: &str, pod_set: &str) -> String {
     let unit = unit(now, cluster, pod_set);
     unit.and_then(|unit| unit.hold.as_ref()).map(ToString::to_string).unwrap_or_default()
@@ -443,7 +442,7 @@ pub fn pay<'a>(now: &'a Overview, cluster: &str) -> &'a TargetReport {
     crate::support::fleet::target(now, cluster, "default/pay")
 }
 
-/// Long enough for everything that comes by itself soon.
+/// Long enough for everything that happens soon without a person.
 pub async fn a_while() {
     tokio::time::sleep(Duration::from_secs(120)).await;
 }

@@ -1,4 +1,4 @@
-//! Objects of another app or of a stranger become an app's, wave by wave: renamed, adopted, enforced. Row 11.
+//! Objects of another app or of nobody become an app's, wave by wave: renamed, adopted, enforced. Row 11.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::support::live::{self, text};
 use crate::support::manifests;
 use crate::support::oracle::Waves;
 
-/// Nothing of the app's name is in it.
+/// Its pods do not contain the app's name.
 const PLAIN: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -22,7 +22,7 @@ spec:
     spec: {containers: [{name: pay, image: {{ values.image | tojson }}}]}
 ";
 
-/// The identities of Deployments and pods, by name.
+/// Uids of Deployments and pods, by name.
 async fn identities(sandbox: &Sandbox) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for kind in ["Deployment", "Pod"] {
@@ -40,10 +40,10 @@ async fn owner(scene: &Scene, cluster: &str, name: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renamed_app_takes_its_pod_sets_over_by_waves() {
+async fn a_renamed_app_takes_over_by_waves() {
     let manifest = Sets::at("v3").manifest().replace(", ports: [{containerPort: 8080}]", "");
     let template = "apps/pay/layer/deployment.yaml.j2";
-    // The name of the app is in a label of its pods, but for this.
+    // The pods have a label with the app's name, except here.
     let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {labels: {labels: {app: null}}}\n";
     let files = [(PAY, &*manifest), (template, PLAIN), ("tutti.yaml", instance)];
     let mut scene = Scene::begin(&["c1", "c2"], &files, groups_of("default/pay")).await;

@@ -1,4 +1,4 @@
-//! What the status of a commit says of a rollout.
+//! The commit status of a rollout.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn fleet_r(gitea: &Gitea) -> Scene {
     scene
 }
 
-/// The last word in a context, as `state text`.
+/// The last status in a context, as `state text`.
 fn last(gitea: &Gitea, revision: &Revision, context: &str) -> String {
     let posts = gitea.posts();
     let of_it = posts.iter().rev().find(|post| post.commit == revision.as_str() && post.context == context);
@@ -43,7 +43,7 @@ async fn confirmation_and_its_command_are_told() {
          wave test has it since ";
     let text = until(&gitea, &second, "tutti/deploy/prod", asked).await;
     assert_eq!(last(&gitea, &second, "tutti/deploy/test"), "success 1 app healthy on 1 cluster");
-    // It says the same for as long as that lasts, and from another process.
+    // It stays unchanged for as long as that lasts, also in another process.
     let posts = gitea.posts().len();
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert_eq!(gitea.posts().len(), posts, "{:#?}", gitea.said(&second));
@@ -66,7 +66,7 @@ async fn unit_that_others_wait_for_is_told() {
     assert!(failed.ends_with("(registry.example.com/pay:broken-1), wave test 0/1 done"), "{failed}");
     let waits = format!("pending wave test of default/pay 0/1 done: c1: {cause}");
     until(&gitea, &bad, "tutti/deploy/prod", &waits).await;
-    // By the deadline it has failed.
+    // It fails at the deadline.
     let waits = "pending wave test of default/pay has failed, 0/1 done: c1: ";
     until(&gitea, &bad, "tutti/deploy/prod", waits).await;
     tokio::time::sleep(Duration::from_secs(60)).await;

@@ -1,7 +1,7 @@
-//! What a commit renders to has changed since it was applied. Row 16.
+//! A commit renders differently from when it was applied. Row 16.
 //!
-//! A template asks what the cluster serves, and that changes while the process is down: the same commit renders otherwise from then
-//! on, as it does when a newer tutti ships another template.
+//! A template depends on the kinds of a cluster, which change while the process is down: the same commit then renders differently,
+//! as it does when a newer tutti ships another template.
 
 use sandbox::Scenario;
 use tutti::report::TargetPhase;
@@ -44,7 +44,7 @@ async fn revert_to_what_renders_otherwise_now_fails_loudly() {
     scene.start().await;
     scene.until("the revert fails", |now| held(now, "c1", "").starts_with("RevertFailed")).await;
     a_while().await;
-    // Test stays at v2, and prod at what it runs.
+    // Test stays at v2, and prod at its present version.
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     let map = live::get(scene.cluster("c2"), "ConfigMap", "default", "pay-api").await.expect("it is there");
     assert_eq!(live::text(&map, "/data/api"), "old");

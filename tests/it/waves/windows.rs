@@ -1,4 +1,4 @@
-//! Windows: while one is shut, nothing new begins.
+//! Windows: while one is shut, nothing new starts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const FREEZE: &str = "policies/freeze.yaml";
 const OVERRIDE: &str = "approvals/override.yaml";
 const CLUSTERS: [&str; 3] = ["c1", "c2", "c3"];
 
-/// From yesterday on, for so many hours from now.
+/// From yesterday until this many hours from now.
 fn freeze(select: &str, hours: i64) -> String {
     let now = Timestamp::now();
     let at = |hours: i64| {
@@ -51,7 +51,7 @@ spec: {{app: default/pay, action: override, window: {window}, digest: {digest}}}
     )
 }
 
-/// Ring test (c1), then prod (c2, c3); nobody confirms.
+/// Ring test (c1), then prod (c2, c3), without confirmation.
 async fn two_rings() -> Scene {
     let rings = TEST_PROD.replace(", confirm: true", "");
     let mut waves = rings_of("default/pay");
@@ -59,7 +59,7 @@ async fn two_rings() -> Scene {
     Scene::begin(&CLUSTERS, &[(RINGS, &rings), (PAY, &component("v1"))], waves).await
 }
 
-/// No rings, so the app has one wave, and its objects do not say what they have of which commit.
+/// No rings: the app has one wave, and its objects do not name their commit.
 async fn together() -> Scene {
     let mut waves = rings_of("default/pay");
     waves.wave_of = |_| 0;
@@ -72,7 +72,7 @@ async fn until_held(scene: &Scene, cluster: &str) {
     scene.until(&format!("{cluster} waits for the window"), is_held).await;
 }
 
-/// Takes in a freeze.
+/// Commits a freeze.
 async fn push_freeze(scene: &Scene, select: &str, hours: i64) {
     let revision = scene.push("Freeze", &[(FREEZE, Some(&freeze(select, hours)))]).await;
     scene.until("the freeze", |now| now.revision.as_ref() == Some(&revision) && now.is_rendered).await;
@@ -101,7 +101,7 @@ async fn freeze_stops_second_wave_while_first_finishes() {
     );
     tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
-    // What is held is repaired.
+    // Held units are repaired.
     live::delete(scene.cluster("c2"), "Deployment", "pay").await;
     scene.until("it is put back", |now| pay(now, "c2").phase == TargetPhase::Waiting).await;
     a_while().await;
@@ -119,7 +119,7 @@ async fn freeze_of_one_ring_holds_that_ring() {
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, "c3").await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
-    // Another one is free to go.
+    // Another ring is free to start.
     scene.push("Thaw", &[(FREEZE, None)]).await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
@@ -139,7 +139,7 @@ async fn revert_passes_in_freeze() {
     scene.ends_at_head();
 }
 
-/// The version came before there was any window: its objects do not name what they had before.
+/// The version is older than the window: its objects do not name the version before.
 #[tokio::test(start_paused = true)]
 async fn version_from_before_the_freeze_is_reverted() {
     let mut scene = together().await;
@@ -177,7 +177,7 @@ async fn override_is_a_commit_for_one_version() {
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, "c1").await;
     let digest = scene.digest();
-    // Not of another window, not by another action.
+    // Not for another window, and not by another action.
     for word in [overriding("other", &digest), retry(&digest)] {
         scene.push("Try", &[(OVERRIDE, Some(&word))]).await;
         a_while().await;
@@ -229,7 +229,7 @@ async fn first_installation_waits_for_the_window() {
     scene.ends_at_head();
 }
 
-/// A freeze that cannot be read is a freeze.
+/// An unreadable freeze counts as a freeze.
 #[tokio::test(start_paused = true)]
 async fn window_with_mistake_holds_everything() {
     let scene = two_rings().await;

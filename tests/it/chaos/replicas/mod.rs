@@ -1,5 +1,5 @@
-//! Two processes on one repository, of which one leads: they die, stand still and are stopped, their clocks differ, the home cluster
-//! fails, and requests take their time. No write may arrive of one that does not hold the lease then.
+//! Schedules of two processes on one repository, of which one leads: they crash, hang and stop, their clocks differ, the home
+//! cluster fails, and requests are delayed. Each write must come from the holder of the Lease at its arrival.
 
 mod network;
 mod run;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use super::side_by_side::{Outcome, alone};
 
-/// One way of a request takes at most this: less than lies between the end of a term and the end of the lease.
+/// The longest delay of a request: less than the time between the end of a term and the end of the Lease.
 const LONGEST: Duration = Duration::from_millis(2_500);
 
-/// One schedule of a seed.
+/// Runs the schedule of a seed.
 pub fn one(seed: u64) -> Outcome {
     alone(|| run::run(seed, LONGEST))
 }

@@ -1,5 +1,5 @@
-//! What lies between one process and the servers that it talks to: a request may wait in the process, which drops it when the process
-//! gives up, and then takes its time on the way, where nobody can call it back.
+//! The network between one process and its servers. A request may wait in the process, which may cancel it; then it travels
+//! for a while and cannot be cancelled.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -22,22 +22,22 @@ use tutti::cluster::ClusterLink;
 
 use crate::chaos::draw::Draw;
 
-/// A write as its server saw it.
+/// A write at its arrival.
 #[derive(Clone, Debug)]
 pub struct Write {
     pub at: Instant,
     pub process: Arc<str>,
     pub cluster: Arc<str>,
     pub what: String,
-    /// Of a lease: who holds it then.
+    /// The new holder, if the write is of a Lease.
     pub holder: Option<String>,
     pub went_through: bool,
 }
 
-/// What all servers saw, in the order in which it arrived.
+/// The writes of all servers in the order of arrival.
 pub type Seen = Arc<Mutex<Vec<Write>>>;
 
-/// Of one process.
+/// The network of one process.
 #[derive(Clone)]
 pub struct Network(Arc<State>);
 
@@ -47,7 +47,7 @@ struct State {
     draw: Mutex<Draw>,
     stalled_until: Mutex<Instant>,
     is_dead: AtomicBool,
-    /// One way takes at most this.
+    /// The longest delay of a request.
     longest: Duration,
     /// How far the process's clock is ahead.
     ahead: SignedDuration,
@@ -71,12 +71,12 @@ impl Network {
         ClusterLink::in_process(Way { network, cluster, service: server.service() })
     }
 
-    /// The process stands still for a while: it sends nothing, and hears nothing.
+    /// Suspends the process: it neither sends nor receives.
     pub fn stall(&self, time: Duration) {
         *self.0.stalled_until.lock() = Instant::now() + time;
     }
 
-    /// The process is no more. What is on its way arrives all the same.
+    /// Ends the process. Requests on their way still arrive.
     pub fn die(&self) {
         self.0.is_dead.store(true, Ordering::Relaxed);
     }
@@ -96,13 +96,13 @@ impl Network {
 
     fn way(&self) -> Duration {
         let longest = u64::try_from(self.0.longest.as_millis()).unwrap_or(u64::MAX);
-        // Most are quick.
+        // Most requests are fast.
         let mut draw = self.0.draw.lock();
         let most = if draw.chance(20) { longest } else { longest.min(20) };
         Duration::from_millis(draw.within(0..most + 1))
     }
 
-    /// The times that the process writes are those of its own clock.
+    /// Shifts the times that the process writes by its clock skew.
     fn as_its_clock_says(&self, lease: &[u8]) -> Option<(Vec<u8>, String)> {
         let mut lease: Value = serde_json::from_slice(lease).ok()?;
         for field in ["renewTime", "acquireTime"] {
@@ -174,7 +174,7 @@ where
                     state.seen.lock()[place].went_through = answer.status().is_success();
                 }
                 tokio::time::sleep(back).await;
-                // Nobody may wait for it any more.
+                // The caller may have gone.
                 let _ = done.send(answer);
             });
             let answer = answer.await.map_err(std::io::Error::other)?;

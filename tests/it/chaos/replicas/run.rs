@@ -1,4 +1,4 @@
-//! One schedule: two processes, and what happens to them.
+//! Runs one schedule of two processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::support::wires::Wires;
 
 const CLUSTERS: [&str; 2] = ["bj1", "bj2"];
 const APPS: [&str; 3] = ["pay", "shop", "web"];
-/// How far clocks are apart at most, in milliseconds.
+/// The largest difference between clocks, in milliseconds.
 const SKEW: u64 = 2_000;
-/// Until everything is as the last commit says, when all is well again.
+/// How long convergence with the last commit may take after all faults.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug)]
@@ -47,18 +47,18 @@ struct Process {
 
 struct Run {
     draw: Draw,
-    /// One way of a request takes at most this.
+    /// The longest delay of a request.
     longest: Duration,
     fleet: Fleet,
     home: Sandbox,
     seen: Seen,
     processes: Vec<Process>,
-    /// When the next one starts in the place of one that ended.
+    /// When replacements of ended processes start.
     starts: Vec<Instant>,
     started: u64,
-    /// By app, the value of its map.
+    /// The value of the ConfigMap of each app.
     wanted: BTreeMap<&'static str, String>,
-    /// Apps that have a second map, of the same value.
+    /// Apps with a second ConfigMap of the same value.
     doubled: BTreeSet<&'static str>,
     commits: u64,
     began: Instant,
@@ -88,7 +88,7 @@ pub async fn run(seed: u64, longest: Duration) -> Outcome {
     Outcome { violations, log, writes }
 }
 
-/// Writes of whoever did not hold the lease when they arrived.
+/// Writes by a process that did not hold the Lease at their arrival.
 fn double_writes(seen: &[Write], began: Instant) -> Vec<String> {
     let mut holder = "";
     let mut violations = Vec::new();
@@ -149,7 +149,7 @@ impl Run {
         self.log.push(format!("{:.3} {words}", self.began.elapsed().as_secs_f64()));
     }
 
-    /// Starts what is due, also in the place of whoever lost the lease.
+    /// Starts due processes, and a replacement for one that lost the Lease.
     async fn revive(&mut self) {
         let mut lost = Vec::new();
         for place in (0..self.processes.len()).rev() {
@@ -287,12 +287,12 @@ impl Run {
             self.wanted.insert(app, value.clone());
         }
         for process in &self.processes {
-            // A full queue is one that wakes it too.
+            // A full queue wakes the process too.
             let _ = process.running.wake.try_send(());
         }
     }
 
-    /// All is well again: somebody leads, and brings everything to what the last commit says.
+    /// After all faults: one process leads, and everything agrees with the last commit.
     async fn settle(&mut self) -> Result<(), String> {
         for cluster in CLUSTERS {
             self.fleet.cluster(cluster).set_latency(Duration::ZERO);
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn write_of_whoever_does_not_hold_the_lease_is_seen() {
+    fn a_write_without_the_lease_is_a_violation() {
         let at = Instant::now();
         let write = |process: &str, holder: Option<&str>, went_through: bool| Write {
             at,
@@ -361,7 +361,7 @@ mod tests {
         check(&[one, of_two], 1);
         check(&[one, two, of_one, of_two], 1);
         check(&[of_one], 1);
-        // A lease that was not given changes nothing, and one that was given back is nobody's.
+        // A refused write of the Lease changes nothing; a released Lease has no holder.
         check(&[one, ("p2", Some("p2"), false), of_one], 0);
         check(&[one, ("p1", Some(""), true), of_one], 1);
     }

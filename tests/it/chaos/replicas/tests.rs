@@ -4,6 +4,6 @@ use super::one;
 use crate::chaos::side_by_side::check;
 
 #[test]
-fn only_whoever_holds_the_lease_writes() {
+fn only_the_lease_holder_writes() {
     check(one, "--replicas");
 }

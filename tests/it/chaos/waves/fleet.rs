@@ -1,4 +1,4 @@
-//! What the repository says of the app, and how it goes in waves.
+//! The repository of one app in waves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::support::oracle::{Gate, Unit, Waves};
 
 pub const APP: &str = "default/pay";
 
-/// How the waves are made.
+/// How the app is divided into waves.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// A Component over the rings test (c1), stage (c2) and prod (all others).
@@ -23,7 +23,7 @@ pub struct Said {
     pub replicas: u64,
     pub port: u64,
     pub paused: bool,
-    /// A version of one group alone.
+    /// A version of the group green alone.
     pub green: Option<u64>,
     pub maintained: BTreeSet<String>,
     /// Approvals by name.
@@ -57,7 +57,7 @@ impl Plan {
         (1..=number).map(|number| format!("c{number}")).collect()
     }
 
-    /// For the oracle.
+    /// The waves for the oracle.
     pub fn waves(&self) -> Waves {
         let gate = |name: &str, confirm: bool, most: Option<usize>| Gate { confirm, most, ..Gate::new(name) };
         let (gates, wave_of): (Vec<Gate>, fn(&Unit) -> usize) = match &self.shape {
@@ -90,7 +90,7 @@ impl Plan {
         Waves { app: APP.to_owned(), gates, wave_of, reverts: self.reverts, gates_first: false }
     }
 
-    /// The repository, file by file.
+    /// All files of the repository.
     pub fn files(&self, said: &Said) -> BTreeMap<String, String> {
         let head = "apiVersion: tutti.dev/v1alpha1\nkind:";
         let mut files = BTreeMap::from([(

@@ -1,6 +1,6 @@
-//! Chaos with an app in waves: seeded schedules of commits, confirmations, pod failures, clusters that go and come back, other
-//! hands, and ends of tutti's process. The [oracle](crate::support::oracle) on the wires holds every write to what it must wait
-//! for; in the end everything is as the last commit says.
+//! Chaos tests of one app in waves: seeded schedules of commits, confirmations, pod failures, clusters that go offline, edits by
+//! others, and process ends. The [oracle](crate::support::oracle) checks each write. At the end everything agrees with the
+//! last commit.
 
 mod fleet;
 mod run;
@@ -12,7 +12,7 @@ pub use super::side_by_side::Outcome;
 use super::side_by_side::alone;
 use schedule::Schedule;
 
-/// One schedule of a seed.
+/// Runs the schedule of a seed.
 pub fn one(seed: u64) -> Outcome {
     let schedule = Schedule::of(seed);
     alone(|| run::run(&schedule))

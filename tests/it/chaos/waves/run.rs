@@ -1,4 +1,4 @@
-//! One schedule, carried out.
+//! Runs one schedule.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::support::oracle::{Event, Oracle};
 use crate::support::repository::{Change, TestRepository};
 use crate::support::wires::Wires;
 
-/// The longest that the end may take, of a cluster's time.
+/// How long the end may take, in the time of a cluster.
 const PATIENCE: Duration = Duration::from_secs(6 * 3_600);
 const JUMP: Duration = Duration::from_secs(1_500);
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -34,10 +34,9 @@ struct Run<'a> {
     process: Option<(Running, Wires)>,
     said: Said,
     files: BTreeMap<String, String>,
-    /// The newest version that there was.
     newest: u64,
     versions: Vec<u64>,
-    /// Digests that a person was asked about, with the waves.
+    /// Digests with waves that a person was asked to confirm.
     asked: Vec<(String, String)>,
     began: Instant,
     log: Vec<(Duration, String)>,
@@ -95,7 +94,7 @@ impl<'a> Run<'a> {
             .map(|name| (name.clone(), Sandbox::new(options(&name))))
             .collect();
         clusters.values().for_each(|sandbox| sandbox.set_latency(Duration::from_millis(1)));
-        // A disk would take most of the time.
+        // A file on disk would take most of the time.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let repository = TestRepository::within(&folder);
@@ -137,13 +136,13 @@ impl<'a> Run<'a> {
         wires.die_after(0);
         running.kill().await;
         if wipes {
-            // Nothing of it is left; where nothing was, nothing is to be removed.
+            // The folder is wiped; it may not exist.
             let _ = std::fs::remove_dir_all(self.fleet.repository.path().join(".git/tutti"));
         }
         self.start().await;
     }
 
-    /// A process that has died is replaced.
+    /// Replaces a process that has died.
     async fn revive(&mut self) {
         if self.process.as_ref().is_some_and(|(_, wires)| wires.is_dead()) {
             self.say("the process is dead");
@@ -168,7 +167,7 @@ impl<'a> Run<'a> {
         self.say(&format!("commit {} {words}", revision.short()));
         (self.said, self.files) = (said, files);
         if let Some((running, _)) = &self.process {
-            // A full queue of wakes is a wake.
+            // A full queue wakes the process too.
             let _ = running.wake.try_send(());
         }
     }
@@ -281,7 +280,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// One file for each version and wave; written anew, it is newer.
+    /// One file for each version and wave; a rewritten one is a newer approval.
     async fn word(&mut self, digest: &str, through: Option<&str>, words: &str) {
         let mut said = self.said.clone();
         let name = format!("pay-{}", through.unwrap_or("again"));
@@ -321,7 +320,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Somebody else's hand on a workload.
     fn touch(&mut self, step: Step, number: u64) {
         let Some(cluster) = pick(&self.schedule.plan.clusters(), number).cloned() else { return };
         let sandbox = self.fleet.cluster(&cluster);
@@ -341,7 +339,7 @@ impl<'a> Run<'a> {
         self.say(&words);
     }
 
-    /// Everything is mended, a last version comes, and a person confirms what is asked for.
+    /// Ends all faults, commits a last version, and confirms what waits.
     async fn end(&mut self) {
         self.revive().await;
         if let Some((_, wires)) = &self.process {
@@ -368,7 +366,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Until everything runs at the head, and that has lasted.
+    /// Waits until everything runs at the head for a while.
     async fn settle(&mut self, most: Duration) {
         let give_up = Instant::now() + most;
         let mut settled = 0;

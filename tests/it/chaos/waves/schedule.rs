@@ -1,4 +1,4 @@
-//! Everything that will happen, drawn from a seed before any of it does.
+//! One schedule: all steps, drawn from a seed before the run.
 
 use std::time::Duration;
 
@@ -7,36 +7,33 @@ use crate::chaos::draw::Draw;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A version that never was.
     Version,
-    /// Back to one of the last versions, as a revert does.
+    /// An earlier version, as after a revert.
     Back(u64),
-    /// Only the last group, where there are groups.
+    /// A new version of the group green, if the app has groups.
     Green,
     Replicas(u64),
     Port,
-    /// Nothing that is rendered.
     Note,
     Pause,
     Resume,
     Maintain(u64),
     EndMaintenance,
-    /// A person confirms what is asked for.
+    /// A person confirms the wave that waits.
     Confirm,
-    /// A person confirms what was asked for some time ago, or further than asked.
+    /// A person confirms an outdated or later wave.
     StaleConfirm(u64),
-    /// A refused version may start again.
+    /// A failed version may start again.
     Retry,
     /// Pods of the newest version fail on a cluster.
     Break(u64),
     Mend,
     Down(u64),
     Up,
-    /// The process dies now, or right after so many more writes.
+    /// The process dies now, or after this many more writes.
     Kill(usize),
-    /// And its disk with it.
+    /// The process dies, and its disk is lost.
     Wipe,
-    /// Somebody deletes a workload.
     Delete(u64),
     /// Somebody changes an image.
     Edit(u64),

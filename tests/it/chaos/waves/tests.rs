@@ -1,4 +1,4 @@
-//! Some schedules in every test run.
+//! Runs some schedules in every test run.
 
 use super::one;
 use super::schedule::Schedule;

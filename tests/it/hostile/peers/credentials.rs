@@ -1,11 +1,11 @@
-//! A push names variables, files and Secrets that are not the repository's, and hosts to send them to.
+//! A push names variables, files and Secrets that do not belong to the repository, and hosts that should get them.
 
 use std::process::Command;
 
 use super::super::arena::Arena;
 use super::server::{Peer, endless};
 
-/// A token that somebody would like to have.
+/// A token that must not leak.
 const TOKEN: &str = "of-the-operator";
 
 fn instance(url: &str, reference: &str) -> String {
@@ -20,7 +20,7 @@ fn environment(command: &mut Command) {
     command.env("OPERATOR_TOKEN", TOKEN).env("TUTTI_SECRET_TOKEN", TOKEN);
 }
 
-/// Pushes an instance; the healthy cluster goes on, what the log shall say is in it, and nobody was asked.
+/// Pushes an instance; the healthy cluster continues, the log has these words, and no server got a request.
 async fn check(arguments: &[&str], url: Option<&str>, reference: &str, says: &[&str]) {
     let thief = Peer::start(|_, _| endless("200 OK")).await;
     let mut arena = Arena::new().await;
@@ -86,7 +86,7 @@ async fn secret_of_another_namespace_stays() {
     check(&arguments, None, reference, &["--secret-namespace kube-system"]).await;
 }
 
-/// The reverse: what the operator hands out, to whom the operator names.
+/// The opposite: a token that the operator grants, to a host that the operator names.
 #[tokio::test(flavor = "multi_thread")]
 async fn named_forge_gets_the_token() {
     let forge = Peer::start(|_, _| super::server::whole("404 Not Found", "", b"{}")).await;

@@ -1,11 +1,11 @@
-//! A forge that the operator named, and that somebody has taken over.
+//! A forge that the operator named, and that an attacker controls.
 
 use std::time::Duration;
 
 use super::super::arena::Arena;
 use super::server::{Answer, Peer, endless, head, whole};
 
-/// The healthy cluster has its commits while the forge answers so; the log names it.
+/// The healthy cluster gets its commits while the forge answers so; the log names it.
 async fn check(answer: impl Fn(&str, &[u8]) -> Answer + Send + Sync + 'static, says: &[&str]) -> Peer {
     let forge = Peer::start(answer).await;
     let mut arena = Arena::new().await;

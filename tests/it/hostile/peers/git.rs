@@ -1,5 +1,5 @@
-//! A Git server that somebody has taken over. Its repository is the only one of the process: nothing is there to converge, but
-//! the process lives, keeps little, and names it.
+//! A Git server that an attacker controls. It is the only repository of the process, so nothing converges, but the
+//! process runs, uses little memory, and names it.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::super::arena::Arena;
 use super::server::{Answer, Peer, head, whole};
 
 const ID: &str = "1d50357000000000000000000000000000000001";
-/// An option of version 0 that is needed.
+/// A required option of version 0.
 const OPTIONS: &str = "side-band-64k symref=HEAD:refs/heads/main";
 
 /// A packet of Git's protocol.
@@ -31,12 +31,12 @@ fn list() -> Answer {
     whole("200 OK", "", &[packet(line.as_bytes()), b"0000".to_vec()].concat())
 }
 
-/// Goes on after what is there with what is given.
+/// Sends `bytes`, then `again` without end.
 fn after(status: &str, bytes: Vec<u8>, again: Vec<u8>) -> Answer {
     Answer::Endless([head(status), bytes].concat(), again)
 }
 
-/// `greet`, `list` and `fetch` by what is asked.
+/// Answers `greet`, `list` and `fetch` by request.
 async fn serve(
     answer: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
     arguments: &[&str],
@@ -111,7 +111,7 @@ async fn dripping_references_are_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pack_of_too_many_objects_is_refused() {
     let start = [&b"\x01PACK\0\0\0\x02"[..], &u32::MAX.to_be_bytes()].concat();
-    // A blob without a byte in it.
+    // A blob without a byte.
     let more = packet(&[&b"\x01"[..], &b"\x30\x78\x9c\x03\0\0\0\0\x01".repeat(7000)].concat());
     let answer = move |step: &str, _: &str| match step {
         "greet" => version_2(),
@@ -121,10 +121,10 @@ async fn pack_of_too_many_objects_is_refused() {
     check(answer, "more than 2000000 objects").await;
 }
 
-/// Until it is cut it is on the disk, and in no memory.
+/// Until it is cut, it is on disk and not in memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn pack_without_end_takes_no_memory() {
-    // A blob of 2^60 bytes, in blocks of zlib that are not compressed.
+    // A blob of 2^60 bytes, in uncompressed blocks of zlib.
     let size = b"\xb0\x80\x80\x80\x80\x80\x80\x80\x80\x01";
     let start = [&b"\x01PACK\0\0\0\x02\0\0\0\x01"[..], size, b"\x78\x01"].concat();
     let block = [&b"\0\xff\xef\0\x10"[..], &[b'x'; 0xefff]].concat();
@@ -152,7 +152,7 @@ async fn token_follows_no_redirect() {
         command.env("TUTTI_SECRET_GIT", "t0ken");
     })
     .await;
-    // A repository that is elsewhere is a wrong setting: the process says so and ends.
+    // A moved repository is a wrong setting: the process says so and ends.
     for _ in 0..100 {
         if arena.log().contains("redirects are not followed") {
             break;
@@ -164,7 +164,7 @@ async fn token_follows_no_redirect() {
     assert_eq!(thief.heads(), Vec::<String>::new());
 }
 
-/// The process does not begin.
+/// The process does not start.
 #[tokio::test(flavor = "multi_thread")]
 async fn token_is_not_sent_without_tls() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Peers that ask for what is not theirs, answer without end, or send their callers elsewhere.
+//! Peers that request foreign credentials, answer without end, or redirect elsewhere.
 
 mod credentials;
 mod forge;

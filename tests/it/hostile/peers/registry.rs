@@ -1,4 +1,4 @@
-//! Chart repositories and registries that are hostile, or that lead to the inner network.
+//! Chart repositories and registries that are hostile, or that point into the inner network.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::super::arena::Arena;
 use super::server::{Answer, Peer, endless, head, whole};
 use crate::support::manifests::INSTANCE;
 
-/// An app of a chart of a registry or chart repository; and the instance that names the latter.
+/// An app with a chart of a registry or chart repository, and the instance that names the latter.
 fn files(url: &str) -> (String, String) {
     let (chart, named) = match url.strip_prefix("oci://") {
         Some(_) => (url, String::new()),
@@ -20,7 +20,7 @@ fn files(url: &str) -> (String, String) {
     (app, INSTANCE.replace("{}", &format!("{{{named}}}")))
 }
 
-/// Pushes an app of such a chart: the others go on, and after a while it is said what is wrong.
+/// Pushes an app with such a chart: the others continue, and after a while the log names the error.
 async fn check(url: &str, arguments: &[&str], says: &[&str], wait: Duration) {
     let mut arena = Arena::new().await;
     arena.run(arguments, |command| {
@@ -38,7 +38,7 @@ async fn check(url: &str, arguments: &[&str], says: &[&str], wait: Duration) {
 }
 
 const SOON: Duration = Duration::ZERO;
-/// What one chart may take, and a little.
+/// The time limit of one chart, and a little more.
 const LATE: Duration = Duration::from_secs(46);
 
 fn oci(peer: &Peer) -> String {

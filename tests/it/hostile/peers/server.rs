@@ -1,4 +1,4 @@
-//! A server over http that answers as a test says, and keeps what it was asked.
+//! An HTTP server that answers as a test says, and records its requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tokio::task::JoinHandle;
 
 use super::http1::read_request;
 
-/// No answer goes on for longer.
+/// The longest answer.
 const LONGEST: Duration = Duration::from_secs(90);
-/// Shorter than any pause that a reader takes for silence.
+/// Shorter than any pause that counts as silence.
 const DRIP: Duration = Duration::from_millis(200);
 
 pub enum Answer {
     Whole(Vec<u8>),
-    /// The first bytes, then these again and again.
+    /// The first bytes, then these repeatedly.
     Endless(Vec<u8>, Vec<u8>),
-    /// The first bytes, then these one by one and slowly, again and again.
+    /// The first bytes, then these slowly byte by byte, repeatedly.
     Drip(Vec<u8>, Vec<u8>),
 }
 
@@ -37,7 +37,7 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    /// `answer` is given the first line and the headers of a request, and its body.
+    /// `answer` gets the request line and headers, and the body.
     pub async fn start(answer: impl Fn(&str, &[u8]) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -46,7 +46,7 @@ impl Peer {
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (asked, answer) = (Arc::clone(&asked), Arc::clone(&answer));
-                // Whoever hangs up ends it.
+                // A client that disconnects ends it.
                 tokio::spawn(tokio::time::timeout(LONGEST, async move {
                     let _ = serve(stream, &asked, &*answer).await;
                 }));
@@ -59,7 +59,7 @@ impl Peer {
         format!("http://{}", self.address)
     }
 
-    /// The requests so far: first lines and headers.
+    /// Request lines and headers so far.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().clone()
     }
@@ -105,7 +105,7 @@ async fn serve(
     stream.shutdown().await
 }
 
-/// A whole answer.
+/// A complete answer.
 pub fn whole(status: &str, headers: &str, body: &[u8]) -> Answer {
     let head =
         format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
@@ -117,7 +117,7 @@ pub fn head(status: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nconnection: close\r\n\r\n").into_bytes()
 }
 
-/// So much that a process which keeps it all runs out of memory soon.
+/// Enough to exceed the memory of a process that stores it all.
 pub fn endless(status: &str) -> Answer {
     Answer::Endless(head(status), vec![b' '; 64 * 1024])
 }

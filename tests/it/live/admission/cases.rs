@@ -1,4 +1,4 @@
-//! The files of `tests/fixtures/admission`.
+//! Reads the files of `tests/fixtures/admission`.
 
 use std::fs;
 use std::path::Path;
@@ -23,11 +23,11 @@ pub struct File {
 pub struct Case {
     pub name: String,
     pub is_allowed: bool,
-    /// What the server fills in decides.
+    /// The defaults of the server decide.
     pub is_filled_in: bool,
-    /// `None`: it is deleted.
+    /// `None`: a delete.
     pub object: Option<Value>,
-    /// `None`: it is created.
+    /// `None`: a create.
     pub old: Option<Value>,
 }
 
@@ -65,7 +65,7 @@ impl File {
         Self { namespaces: namespaces.collect(), cases: list, name, policy, binding, others }
     }
 
-    /// What stands below `policies/`.
+    /// The documents of the folder `policies/`.
     pub fn documents(&self) -> Vec<Value> {
         let params = self.others.iter().filter(|it| it["kind"] != "CustomResourceDefinition");
         [&self.policy, &self.binding].into_iter().chain(params).cloned().collect()
@@ -90,7 +90,7 @@ impl Case {
     }
 }
 
-/// With what every object has here.
+/// Adds the metadata of every object in these tests.
 pub fn named(mut object: Value, policy: &str, name: &str) -> Value {
     mark(&mut object, policy);
     let metadata = &mut object["metadata"];
@@ -107,7 +107,6 @@ pub fn named(mut object: Value, policy: &str, name: &str) -> Value {
     object
 }
 
-/// As a merge patch.
 fn merge(object: &mut Value, patch: &Value) {
     match (object.as_object_mut(), patch) {
         (Some(object), Value::Object(patch)) => {

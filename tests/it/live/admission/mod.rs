@@ -1,10 +1,10 @@
-//! The same rules and the same objects, given to a real API server and to `policy`: the verdicts are equal.
+//! A real API server and `policy` must give equal verdicts on the same rules and objects.
 //!
-//! `tests/fixtures/admission` has a ValidatingAdmissionPolicy in each file, with its binding, its params and objects that it allows or
-//! denies. All of them are on one server at a time: each is bound to objects with a label of its own. What is asked are dry runs.
+//! Each file of `tests/fixtures/admission` has a ValidatingAdmissionPolicy with its binding, its params, and objects that it allows or
+//! denies. All are on one server at once, each bound to objects with its own label. The requests are dry runs.
 //!
-//! An object is judged twice here: as the API server fills it in, which must give the same verdict and message; and as it is written,
-//! which must do so too, but for the cases that say `filledIn`.
+//! `policy` judges each object twice: with the defaults of the server, and as written. Both verdicts and messages must equal those of
+//! the server, except as written for cases with `filledIn`.
 
 mod cases;
 mod server;
@@ -23,12 +23,12 @@ use super::support::{eventually, say, tier};
 use cases::{Case, File};
 use server::Server;
 
-/// What is said of a change: nothing, or why not.
+/// The verdict on a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Said {
     Allowed,
     Denied(String),
-    /// It cannot be evaluated; each has its own words for that.
+    /// It cannot be evaluated; the messages differ between both.
     Failed(String),
 }
 
@@ -39,7 +39,7 @@ impl Said {
 }
 
 const SIDE_BY_SIDE: usize = 8;
-/// The namespace of what says none.
+/// The namespace of objects without one.
 const NAMESPACE: &str = "admission";
 
 fn fleet(file: &str, documents: &[Value]) -> Fleet {
@@ -52,7 +52,7 @@ fn fleet(file: &str, documents: &[Value]) -> Fleet {
     fleet
 }
 
-/// What this program says. `labels`: of a namespace.
+/// The verdict of this program. `labels` are those of a namespace.
 fn judged(
     fleet: &Fleet,
     labels: impl Fn(&str) -> BTreeMap<String, String>,
@@ -79,12 +79,12 @@ fn judged(
     }
 }
 
-/// Whether it is allowed where nothing is known of namespaces.
+/// Whether it is allowed if no namespace is known.
 fn is_allowed(fleet: &Fleet, case: &Case) -> bool {
     judged(fleet, default_namespace_labels, case.object.as_ref(), case.old.as_ref()) == Said::Allowed
 }
 
-/// Objects of one policy alone carry this.
+/// A label that only objects of one policy have.
 fn mark(object: &mut Value, policy: &str) {
     object["metadata"]["labels"]["case"] = json!(policy);
 }
@@ -115,7 +115,7 @@ async fn verdicts_are_those_of_a_real_api_server() {
     for (name, labels) in files.iter().flat_map(|file| &file.namespaces) {
         server.namespace(name, labels).await;
     }
-    // Before there are policies: what was there, and how the server fills in what is to come.
+    // Before the policies exist: creates the old objects, and gets the defaults for the new ones.
     for file in files.iter().chain(&shipped) {
         for object in &file.others {
             server.put_there(object).await;
@@ -147,7 +147,7 @@ async fn verdicts_are_those_of_a_real_api_server() {
         server.put_there(&file.binding).await;
     }
     assert!(refused.is_empty(), "the server does not take policies:\n{}", refused.join("\n"));
-    // A policy is in force some moments after it is there.
+    // A policy is in force some moments after its creation.
     for file in files.iter().chain(&shipped) {
         let Some(denied) = file.cases.iter().find(|case| !case.is_allowed) else { continue };
         let is_denied = async || match server.ask(denied).await {

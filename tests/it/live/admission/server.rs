@@ -1,4 +1,4 @@
-//! One API server, asked by dry runs.
+//! One API server, queried by dry runs.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,6 @@ type Labels = BTreeMap<String, String>;
 pub struct Server {
     client: kube::Client,
     labels: BTreeMap<String, Labels>,
-    /// The names of what is there by now.
     there: Mutex<Vec<String>>,
 }
 
@@ -86,13 +85,13 @@ impl Server {
         &self.labels[namespace]
     }
 
-    /// As the server has it then.
+    /// As the server stores it.
     pub async fn put_there(&self, object: &Value) -> Value {
-        // What a definition defines is served some moments later.
+        // A new kind is served some moments after its definition.
         let is_made = async || match self.send(Method::POST, &folder(object), Some(object)).await {
             Ok(made) => Ok(made),
             Err(kube::Error::Api(status)) if status.code == 404 => Err(status.message),
-            // Several policies have their params in one definition.
+            // Several policies share one definition of params.
             Err(kube::Error::Api(status))
                 if status.code == 409 && object["kind"] == "CustomResourceDefinition" =>
             {
@@ -105,13 +104,13 @@ impl Server {
         made
     }
 
-    /// Puts a policy there, or says why the server does not take it.
+    /// Creates a policy; returns the error if the server refuses it.
     pub async fn refuses(&self, policy: &Value) -> Option<String> {
         let answer = self.send(Method::POST, &folder(policy), Some(policy)).await;
         answer.err().map(|error| format!("{}: {error}", name(policy)))
     }
 
-    /// What the server makes of an object, before any policy is there.
+    /// The object with the server's defaults, before any policy exists.
     pub async fn filled_in(&self, object: &Value, old: Option<&Value>) -> Value {
         self.write(object, old.is_some()).await.unwrap_or_else(|said| panic!("{}: {said:?}", path(object)))
     }
@@ -156,7 +155,7 @@ impl Server {
     }
 }
 
-/// `… ValidatingAdmissionPolicy 'a' with binding 'a' denied request: MESSAGE`.
+/// Parses `… ValidatingAdmissionPolicy 'a' with binding 'a' denied request: MESSAGE`.
 fn told(message: &str) -> Option<Said> {
     let (_, rest) = message.split_once("ValidatingAdmissionPolicy '")?;
     let (_, said) = rest.split_once(" denied request: ")?;

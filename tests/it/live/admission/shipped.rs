@@ -1,4 +1,4 @@
-//! The policies that this project ships, as ValidatingAdmissionPolicies: those that use no variable of this program alone.
+//! The shipped policies as ValidatingAdmissionPolicies, except those with variables that only this program has.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::server::is_namespaced;
 use super::{NAMESPACE, fleet, mark};
 
 const FIELDS: [&str; 4] = ["matchConstraints", "matchConditions", "variables", "validations"];
-/// What an API server does not know.
+/// Policies that an API server cannot evaluate.
 const OWN: [&str; 2] = ["two-replicas", "disruption-budget"];
 
 fn root() -> &'static Path {
@@ -24,7 +24,7 @@ fn documents(path: &Path) -> Vec<Value> {
     documents.map(|it| it.expect("YAML")).filter(|it: &Value| !it.is_null()).collect()
 }
 
-/// Any map is its params.
+/// Its params may be any map.
 fn definition() -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -84,7 +84,7 @@ fn file(policy: &Value) -> File {
     });
     let mut cases: Vec<Case> = examples.chain(rendered).collect();
     let mut file = File { name, policy, binding, others, namespaces: Vec::new(), cases: Vec::new() };
-    // What this program says; the server has to say the same.
+    // The verdict of this program, which the server must give too.
     let compiled = fleet(&file.name, &file.documents());
     for case in &mut cases {
         case.is_allowed = super::is_allowed(&compiled, case);
@@ -93,7 +93,7 @@ fn file(policy: &Value) -> File {
     file
 }
 
-/// `None`: of a kind that this server does not have.
+/// `None` for a kind that the server does not have.
 fn of_example(policy: &str, index: usize, example: &Value) -> Option<Case> {
     let name = example["name"].as_str().expect("a name").to_owned();
     let unique = format!("{policy}-{index}");
@@ -101,7 +101,7 @@ fn of_example(policy: &str, index: usize, example: &Value) -> Option<Case> {
         let object = example.get(field)?;
         let mut object = complete(object.clone());
         object["metadata"]["namespace"] = Value::Null;
-        // By the annotation with its name it may be deleted.
+        // The annotation with its name allows the delete.
         let metadata = &mut object["metadata"];
         let name = std::mem::replace(&mut metadata["name"], json!(unique));
         for value in metadata["annotations"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
@@ -120,7 +120,7 @@ fn is_served(object: &Value) -> bool {
     !object["apiVersion"].as_str().is_some_and(|it| it.contains("kruise.io"))
 }
 
-/// Examples say what their rule is about; an API server wants more of an object.
+/// Examples contain only what their rule needs; an API server requires more.
 fn complete(mut object: Value) -> Value {
     let (labels, kind) = (json!({"app": "web"}), object["kind"].as_str().unwrap_or_default().to_owned());
     let container = json!([{"name": "web", "image": "registry.example.com/web:1"}]);
@@ -154,7 +154,7 @@ fn complete(mut object: Value) -> Value {
     object
 }
 
-/// What the example repository renders, but for kinds of operators.
+/// The objects of the example repository, except those of operators.
 fn of_repository() -> Vec<Value> {
     let golden = root().join("tests/golden");
     let mut objects: Vec<Value> = Vec::new();

@@ -1,4 +1,4 @@
-//! A mutating webhook as an API server calls it: what it does, it does in the middle of somebody's write.
+//! A mutating webhook, which changes objects within the write of another client.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// Whose writes are rewritten.
+/// The user whose writes are changed.
 pub const SOMEBODY: &str = "somebody";
 
 /// Listens until it is dropped.
@@ -60,7 +60,7 @@ impl Webhook {
         Self { url, authority: made.cert.pem(), task }
     }
 
-    /// Has it called for Deployments and ConfigMaps of one namespace.
+    /// Registers it for Deployments and ConfigMaps of one namespace.
     pub async fn register(&self, cluster: &LiveCluster, namespace: &str) {
         let rules = json!([{"apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["UPDATE"],
             "resources": ["configmaps", "deployments"]}]);
@@ -95,7 +95,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<String>, hyper::E
     Ok(answer.expect("a response"))
 }
 
-/// Sets a field that Git says, in what somebody writes about something else.
+/// Sets a rendered field in a write about something else.
 fn rewrite(request: &Value) -> Option<Value> {
     if request["options"]["fieldManager"] != SOMEBODY {
         return None;

@@ -1,5 +1,5 @@
-//! Somebody changes a key by which a server merges a list, or takes another variant of a choice: ours is put back, and what
-//! stood in its place goes. Each list of the built-in schemas has a row.
+//! Somebody changes a key by which a server merges a list, or another variant of a choice: ours is restored, and the
+//! replacement is removed. Each list of the built-in schemas has a row.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::table::{Counted, is_about, named};
 const ROWS: &str = include_str!("../../../fixtures/foreign_edits/rows.yaml");
 const DEFINITION: &str = include_str!("../../../fixtures/foreign_edits/definition.yaml");
 
-/// Whoever has more to ask has asked by then.
+/// Long enough for all further requests.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// Kind, name in paths, where it is served, whether it is in namespaces, whether only its metadata is watched.
+/// Kind, name in paths, API path, whether it is namespaced, and whether only its metadata is watched.
 const KINDS: [(&str, &str, &str, bool, bool); 14] = [
     ("Account", "accounts", "apis/example.com/v1", true, false),
     ("DaemonSet", "daemonsets", "apis/apps/v1", true, false),
@@ -43,7 +43,7 @@ const KINDS: [(&str, &str, &str, bool, bool); 14] = [
 
 const ADMISSION: &str = "apis/admissionregistration.k8s.io/v1";
 
-/// Lists of the schemas that have no row, and why.
+/// Lists of the schemas without a row, with the reason.
 const WITHOUT_ROW: [(&str, &str); 5] = [
     ("CSINodeSpec.drivers", "kubelets write it"),
     ("JSONSchemaProps.x-kubernetes-validations", "it lies in `versions`, which a definition says as a whole"),
@@ -53,17 +53,16 @@ const WITHOUT_ROW: [(&str, &str); 5] = [
 ];
 
 struct Row {
-    /// As the schema or the choice is called.
     of: String,
     is_list: bool,
-    /// The oldest minor version that takes it.
+    /// The oldest minor version that accepts it.
     since: u64,
     kind: &'static (&'static str, &'static str, &'static str, bool, bool),
     name: String,
     object: Value,
     /// A JSON patch.
     edit: Vec<Value>,
-    /// Verbs, and statuses of what was refused.
+    /// Verbs, with the status of refused requests.
     asks: Vec<String>,
 }
 
@@ -143,7 +142,7 @@ impl Row {
     }
 }
 
-/// All that Git says of an object, and all that the server made of that.
+/// The fields that Git sets, with what the server made of them.
 fn said(object: &Value) -> Value {
     let mut object = object.clone();
     let map = object.as_object_mut().expect("an object");
@@ -153,7 +152,7 @@ fn said(object: &Value) -> Value {
 }
 
 #[test]
-fn every_list_that_is_merged_by_keys_has_a_row() {
+fn every_keyed_list_has_a_row() {
     let packed = &include_bytes!("../../../../crates/sandbox/schema/kubernetes-1.36.json.gz")[..];
     let schema: Value = serde_json::from_reader(flate2::read::GzDecoder::new(packed)).expect("a schema");
     let rows = rows("keys");
@@ -189,7 +188,7 @@ fn every_list_that_is_merged_by_keys_has_a_row() {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_place_of_ours_goes_within_its_requests() {
+async fn replaced_list_items_are_restored_within_their_requests() {
     let Some(scene) = Scene::new("drift-keys", 4).await else { return };
     let rows = rows(scene.name());
     let clusters =
@@ -199,7 +198,7 @@ async fn what_stands_in_the_place_of_ours_goes_within_its_requests() {
     let objects: Vec<Value> =
         [definition].into_iter().chain(rows.iter().filter(is_on_all).map(|row| row.object.clone())).collect();
     scene.write_app("rows", &objects);
-    // What the older cluster does not know is applied to the newer one alone.
+    // Objects that the older cluster does not know are applied to the newer one only.
     let newer: Vec<Value> = rows.iter().filter(|row| !is_on_all(row)).map(|row| row.object.clone()).collect();
     scene.write_app("newer", &newer);
     scene.write_spec(
@@ -239,7 +238,7 @@ async fn what_stands_in_the_place_of_ours_goes_within_its_requests() {
                     [&words[..1], &words[2..]].concat().join(" ")
                 })
                 .collect();
-            // A controller wrote it between the look and the write: one round more.
+            // A controller wrote it between read and write: one more round.
             let rest = verbs.strip_prefix(&["patch 422".to_owned(), "get".to_owned()][..]);
             lost += usize::from(verbs != row.asks && rest == Some(&row.asks[..]));
             if verbs != row.asks && rest != Some(&row.asks[..]) {

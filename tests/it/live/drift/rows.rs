@@ -1,19 +1,19 @@
-//! The drift table: what somebody does to an object of ours, and what that may cost.
+//! The drift table: edits of our objects, and the requests that each may cost.
 
 use serde_json::{Value, json};
 
 use super::super::support::{configmap, deployment};
 use super::admission::SOMEBODY;
 
-/// One line of the table. Each has an object of its own: what is undone again and again waits longer every time.
+/// One line of the table. Each has its own object, as repeated repairs wait longer.
 pub struct Row {
     pub name: &'static str,
     /// As in paths: `configmaps`.
     pub kind: &'static str,
     pub edits: Vec<Edit>,
-    /// tutti sees nothing before the last edit is made.
+    /// tutti reads nothing before the last edit is made.
     pub at_once: bool,
-    /// What it then asks, in order.
+    /// The requests that follow, in order.
     pub asks: &'static [&'static str],
 }
 
@@ -85,11 +85,11 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Stands for the row's own name.
+/// Replaced by the row's own name.
 const NAME: &str = "<name>";
 
 impl Row {
-    /// What Git says of it.
+    /// The object as in Git.
     pub fn object(&self) -> Value {
         let mut object = match self.kind {
             "configmaps" => configmap(NAME, "level", "info"),
@@ -146,7 +146,7 @@ fn apply(manager: &str, mut object: Value) -> Edit {
     }
 }
 
-/// As most people do: the client makes a patch, and leaves the text that it came from.
+/// A client-side apply: kubectl makes a patch, and stores the applied text.
 fn plainly(mut object: Value) -> Edit {
     object["metadata"]["name"] = json!(NAME);
     Edit { input: object.to_string(), ..words(&["apply", "-f", "-"]) }
@@ -167,7 +167,7 @@ fn autoscale() -> Edit {
     ])
 }
 
-/// Writes something that is not ours; a webhook does the rest.
+/// An edit of a foreign field; a webhook does the rest.
 fn touch(kind: &str) -> Edit {
     let manager = format!("--field-manager={SOMEBODY}");
     words(&["annotate", kind, NAME, "example.com/touched=yes", &manager])

@@ -1,9 +1,9 @@
-//! How kinds are listed and watched, as the servers' own logs tell it: as one stream where there are any.
+//! How kinds are listed and watched, by the servers' audit logs: as one stream where servers support it.
 
 use super::super::support::{Scene, configmap, deployment};
 use super::table::Counted;
 
-/// How a kind was asked for, but for the look whether there is anything of it, and by name.
+/// How a kind was requested, without single objects and the check whether any exist.
 fn forms(counted: &Counted, resource: &str) -> Vec<&'static str> {
     let form = |verb: &str, uri: &str| match verb {
         "watch" if uri.contains("sendInitialEvents=true") => Some("stream"),
@@ -20,7 +20,7 @@ fn forms(counted: &Counted, resource: &str) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn kinds_are_listed_and_watched_by_one_request_where_the_server_can() {
+async fn kinds_are_listed_by_streams_where_supported() {
     let Some(scene) = Scene::new("drift-streams", 4).await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
@@ -30,17 +30,17 @@ async fn kinds_are_listed_and_watched_by_one_request_where_the_server_can() {
     let ended = scene.run(&scene.arguments(&["run", "--once"], &ways)).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
 
-    // One that starts anew finds in its lists what is there, and has nothing to do.
+    // A restarted process finds existing objects in its lists, and writes nothing.
     let ended = scene.run(&scene.arguments(&["run", "--once"], &ways)).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     for counted in &clusters {
         let expected = if counted.streams() { ["stream"; 2] } else { ["list"; 2] };
         for resource in ["configmaps", "deployments.apps", "customresourcedefinitions.apiextensions.k8s.io"] {
             let what = format!("{resource} on {}", counted.cluster.version());
-            // The log tells of a watch some time after its client has gone.
+            // The log records a watch some time after its client disconnected.
             let probe = async || {
                 let mut found = forms(counted, resource);
-                // A process that has nothing to do may be gone before it watches what it has listed.
+                // An idle process may end before it watches the kinds that it listed.
                 let watches = found.iter().filter(|form| **form == "watch").count();
                 found.retain(|form| *form != "watch");
                 let expected_watches = if counted.streams() { 0..=0 } else { 1..=2 };

@@ -1,4 +1,4 @@
-//! Every line of the drift table on the newest and on the oldest Kubernetes, with the server's own word for what it cost.
+//! Every line of the drift table on the newest and the oldest Kubernetes, with its requests by the server's audit log.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -12,14 +12,14 @@ use super::admission::Webhook;
 use super::put_back;
 use super::rows::{Row, rows};
 
-/// Whoever has more to ask has asked by then.
+/// Long enough for all further requests.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// One cluster, and the account that tutti has there.
+/// One cluster, and tutti's account there.
 pub struct Counted {
     pub cluster: &'static LiveCluster,
     user: String,
-    /// For `--cluster`.
+    /// The value of `--cluster`.
     pub way: String,
 }
 
@@ -31,17 +31,17 @@ impl Counted {
         Self { cluster, user, way: format!("{name}={}#admin", path.display()) }
     }
 
-    /// Its lists come as streams.
+    /// Whether its lists are streamed.
     pub fn streams(&self) -> bool {
         !self.cluster.version().starts_with("v1.30.")
     }
 
-    /// All that it asked; a watch when it is over.
+    /// All its requests; a watch when it has ended.
     pub fn all(&self) -> Vec<AuditedRequest> {
         self.cluster.requests_of(&self.user).expect("an audit log")
     }
 
-    /// After a start: waits until it has read this cluster again, and finds all well there. `before`: how much it had asked.
+    /// After a start: waits until the cluster has been read again and is healthy. `before` is the earlier number of requests.
     pub async fn is_read_again(&self, scene: &Scene, before: usize) {
         let name = self.cluster.name();
         scene
@@ -55,8 +55,8 @@ impl Counted {
             .await;
     }
 
-    /// What it asked, but for what costs the same whatever happens to an object: watches, probes, pods of what is not
-    /// healthy, and what the cluster serves, which other tests change meanwhile.
+    /// Its requests without those that do not depend on the object: watches, probes, pods of unhealthy
+    /// objects, and discovery, which other tests cause.
     pub fn asked(&self) -> Vec<AuditedRequest> {
         let is_counted = |it: &AuditedRequest| {
             it.verb != "watch" && it.resource != "pods" && !it.resource.starts_with('/')
@@ -65,7 +65,7 @@ impl Counted {
     }
 }
 
-/// All that Git says of an object, and all that the server made of that.
+/// The fields that Git sets, with what the server made of them.
 fn said(object: &Value) -> Value {
     let annotations = object["metadata"]["annotations"].as_object().into_iter().flatten();
     let annotations: Vec<_> = annotations.filter(|(name, _)| name.starts_with("tutti.dev/")).collect();
@@ -77,7 +77,7 @@ pub fn is_about(asked: &AuditedRequest, kind: &str, name: &str) -> bool {
     path.ends_with(&format!("/{kind}/{name}"))
 }
 
-/// `patch configmaps`; with the status where it did not go through, but for what was looked for and is not there.
+/// `patch configmaps`; with the status of failures, but without reads of absent objects.
 pub fn named(asked: &[AuditedRequest]) -> Vec<String> {
     let name = |it: &AuditedRequest| match it.status {
         200..300 | 404 => format!("{} {}", it.verb, it.resource),
@@ -86,7 +86,7 @@ pub fn named(asked: &[AuditedRequest]) -> Vec<String> {
     asked.iter().map(name).collect()
 }
 
-/// Sleeps with everything in it, and wakes with all of it.
+/// Suspends or resumes the process and its children.
 fn signal(scene: &Scene, signal: &str) {
     let id = scene.running(|tutti| tutti.id()).to_string();
     assert!(Command::new("kill").args([signal, &id]).status().expect("kill starts").success());
@@ -170,7 +170,7 @@ async fn every_row_is_put_back_within_its_requests() {
 }
 
 #[tokio::test]
-async fn drift_that_is_reported_or_ignored_asks_nothing_and_stays() {
+async fn reported_or_ignored_drift_stays_without_requests() {
     let Some(scene) = Scene::pair("drift-stays").await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(1)).await];
@@ -211,7 +211,7 @@ async fn drift_that_is_reported_or_ignored_asks_nothing_and_stays() {
 }
 
 #[tokio::test]
-async fn a_field_that_another_manager_had_first_costs_one_request_and_is_refused() {
+async fn a_foreign_field_is_refused_after_one_request() {
     let Some(scene) = Scene::new("drift-refused", 4).await else { return };
     let clusters =
         [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
@@ -224,7 +224,7 @@ async fn a_field_that_another_manager_had_first_costs_one_request_and_is_refused
     for counted in &clusters {
         counted.cluster.kubectl_with_input(&apply, &theirs).await.expect("an apply");
     }
-    // Whoever watches metadata alone finds out by one apply that it is none of ours.
+    // If only metadata is watched, one apply shows that the field is not ours.
     tokio::time::sleep(QUIET).await;
     let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
     scene.write_objects("web", &[configmap("web", "verbose", "no")]);

@@ -1,4 +1,4 @@
-//! Git says an object in another version of its API: it stays the same object, and loses nothing.
+//! Git uses another API version of an object: it stays the same object, and loses nothing.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn seen(scene: &Scene, counted: &Counted, resource: &str) -> (Value, Value
 }
 
 #[tokio::test]
-async fn an_object_in_another_version_of_its_api_stays_the_same_object() {
+async fn another_api_version_keeps_the_object() {
     let Some(scene) = Scene::new(SCENE, 4).await else { return };
     for cluster in scene.clusters() {
         let input = definition().to_string();
@@ -106,7 +106,7 @@ async fn an_object_in_another_version_of_its_api_stays_the_same_object() {
             let version = counted.cluster.version();
             let mut asked = named(&counted.asked().split_off(before));
             asked.sort();
-            // They are watched as they are applied, for which an older server lists them once.
+            // They are watched in the applied version, which an older server lists once.
             let expected = [
                 "list horizontalpodautoscalers.autoscaling",
                 "list menus.versions.example.com",
@@ -135,7 +135,7 @@ async fn an_object_in_another_version_of_its_api_stays_the_same_object() {
         assert_eq!(uids, first, "{text}: the same objects");
     }
 
-    // What somebody sets through the version that Git does not say is put back as ever.
+    // A change through the other version is repaired as usual.
     let patch = r#"{"spec":{"maxReplicas":9}}"#;
     let resource = "horizontalpodautoscalers.v1.autoscaling";
     let edit = ["patch", resource, "web", "--type=merge", "--patch", patch, "-n", scene.name()];
@@ -159,7 +159,7 @@ async fn an_object_in_another_version_of_its_api_stays_the_same_object() {
         );
     }
 
-    // Who starts later finds all as it should be.
+    // A later process finds nothing to write.
     scene.kill();
     let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
     scene.start(&ways).await;

@@ -1,4 +1,4 @@
-//! An account that has no rights but those that a test grants it, on each cluster of a scene.
+//! An account with only the rights that a test grants, on each cluster of a scene.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::credentials::with_user;
 use super::super::support::Scene;
 
-/// What gives every user the right to ask what a cluster serves.
+/// The roles that allow every user discovery.
 const DISCOVERY: [&str; 2] = ["system:discovery", "system:public-info-viewer"];
 
 pub struct Account {
@@ -19,14 +19,14 @@ pub struct Account {
 }
 
 struct Member {
-    /// What the repository calls it.
+    /// The name in the repository.
     name: &'static str,
     server: &'static LiveCluster,
     way: String,
 }
 
 impl Account {
-    /// On the newest and on the oldest Kubernetes.
+    /// On the newest and the oldest Kubernetes.
     pub async fn pair(name: &'static str) -> Option<Self> {
         let scene = Scene::pair(name).await?;
         let members = scene.clusters().iter().map(|cluster| (cluster.name(), *cluster)).collect();
@@ -41,19 +41,19 @@ impl Account {
         };
         let members: Vec<Member> = members.into_iter().map(of_member).collect();
         for member in &members {
-            // All others on these servers are administrators, or have what is printed.
+            // All other users of these servers are administrators, or have the printed rights.
             let take = [&["delete", "clusterrolebinding", "--ignore-not-found"], &DISCOVERY[..]].concat();
             member.server.kubectl(&take).await.expect("taken");
         }
         Self { scene, members }
     }
 
-    /// For `--cluster`.
+    /// The values of `--cluster`.
     pub fn ways(&self) -> Vec<&str> {
         self.members.iter().flat_map(|member| ["--cluster", member.way.as_str()]).collect()
     }
 
-    /// What the command prints, document by document: the same for each cluster.
+    /// The output of the command, document by document: equal for all clusters.
     pub async fn printed(&self) -> Vec<Value> {
         let repo = self.scene.worktree.folder().display().to_string();
         let account = format!("{}/tutti", self.scene.name());
@@ -80,7 +80,7 @@ impl Account {
         }
     }
 
-    /// Logs in with tokens of the account from now on.
+    /// Uses tokens of the account from now on.
     pub async fn log_in(&self) {
         for Member { name, server, .. } in &self.members {
             let arguments = ["create", "token", "tutti", "-n", self.scene.name()];
@@ -91,15 +91,15 @@ impl Account {
         }
     }
 
-    /// Until there is nothing left to do or to wait for: the exit code, and all that it says.
+    /// Runs until nothing is left to do: the exit code, and all output.
     pub async fn once(&self, timeout: &str) -> (Option<i32>, String) {
         let more = [&["--timeout", timeout], &self.ways()[..]].concat();
         let ended = self.scene.run(&self.scene.arguments(&["run", "--once"], &more)).await;
-        // Logs may quote what a server says.
+        // Logs may quote messages of the server.
         (ended.code, format!("{}{}", ended.stdout, ended.stderr).replace("\\\"", "\""))
     }
 
-    /// The exit code, and for each cluster what it found.
+    /// The exit code, and the findings for each cluster.
     pub async fn doctor(&self) -> (Option<i32>, Vec<Value>) {
         let more = [&self.ways()[..], &["-o", "json"]].concat();
         let ended = self.scene.run(&self.scene.arguments(&["doctor"], &more)).await;
@@ -109,8 +109,8 @@ impl Account {
         (ended.code, of_members.map(|cluster| cluster["findings"].clone()).collect())
     }
 
-    /// Waits until doctor ends with `code` and misses exactly these rights, on each cluster: a server takes a moment to
-    /// know new roles.
+    /// Waits until doctor ends with `code` and reports exactly these missing rights on each cluster: new roles take a
+    /// moment.
     pub async fn misses(&self, code: i32, expected: &[&str]) {
         self.scene
             .eventually(
@@ -145,7 +145,6 @@ impl Account {
     }
 }
 
-/// All rights that are missing on one cluster.
 fn missing(findings: &Value) -> Vec<String> {
     let findings = findings.as_array().into_iter().flatten();
     let missing = findings.filter_map(|finding| finding["missing"].as_array()).flatten();

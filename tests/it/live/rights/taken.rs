@@ -1,8 +1,8 @@
-//! Single rights of printed roles, and the roles without one of them.
+//! Single rights of the printed roles, and the roles without one of them.
 
 use serde_json::{Value, json};
 
-/// One verb on one resource in one role, on one name where the role names some.
+/// One verb on one resource in one role, limited to a name if the role does so.
 #[derive(Debug)]
 pub struct Taken {
     document: usize,
@@ -18,7 +18,7 @@ fn texts(rule: &Value, key: &str) -> Vec<String> {
     items.map(|item| item.as_str().expect("a text").to_owned()).collect()
 }
 
-/// All that some roles grant, right by right.
+/// All rights of some roles.
 pub fn all(documents: &[Value]) -> Vec<Taken> {
     let mut found = Vec::new();
     for (document, role) in documents.iter().enumerate() {
@@ -47,7 +47,7 @@ pub fn all(documents: &[Value]) -> Vec<Taken> {
 }
 
 impl Taken {
-    /// As doctor calls it. What is granted everywhere because tutti makes the namespace itself is needed in that one, `own`.
+    /// The right as doctor names it. A right on all namespaces, because tutti creates the namespace itself, is needed in `own` only.
     pub fn called(&self, own: Option<&str>) -> String {
         let mut text = format!("{} {}", self.verb, self.resource);
         for (sign, part) in [
@@ -62,7 +62,7 @@ impl Taken {
         text
     }
 
-    /// Everything of the roles but this.
+    /// The roles without this right.
     pub fn from(&self, documents: &[Value]) -> Vec<Value> {
         let mut documents = documents.to_vec();
         let rules = documents[self.document]["rules"].as_array_mut().expect("rules");
@@ -78,7 +78,7 @@ impl Taken {
                 continue;
             }
             taken += 1;
-            // What is left: other resources, other verbs, other names.
+            // The rest: other resources, other verbs, other names.
             let ways = [
                 ("resources", Some(&self.resource)),
                 ("verbs", Some(&self.verb)),
@@ -99,7 +99,7 @@ impl Taken {
     }
 }
 
-/// Everything of the roles but the right to ask what is served.
+/// The roles without the rights of discovery.
 pub fn without_discovery(documents: &[Value]) -> Vec<Value> {
     let mut documents = documents.to_vec();
     let mut taken = 0;

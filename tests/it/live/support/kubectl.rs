@@ -1,10 +1,10 @@
-//! What kubectl makes of a manifest, to compare with what tutti makes of it.
+//! kubectl's result for a manifest, to compare with tutti's.
 
 use live::LiveCluster;
 use serde_json::{Value, json};
 
-/// What `kubectl apply --server-side` makes of a manifest in this namespace where nothing of the name is: the server fills in its
-/// defaults, and nothing is stored. Under another name, as the one of the manifest is taken.
+/// The result of `kubectl apply --server-side` for a manifest in this namespace without an existing object: the server sets
+/// defaults and stores nothing. The name is changed, as that of the manifest exists.
 pub async fn as_kubectl(cluster: &LiveCluster, namespace: &str, manifest: &Value) -> Value {
     let mut manifest = manifest.clone();
     let name = manifest["metadata"]["name"].as_str().expect("a name").to_owned();
@@ -28,7 +28,7 @@ pub async fn as_kubectl(cluster: &LiveCluster, namespace: &str, manifest: &Value
     made
 }
 
-/// An object without what every one has for itself, and without our marks.
+/// An object without what every object has of its own, and without our metadata.
 pub fn bare(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().expect("metadata");
@@ -43,7 +43,7 @@ pub fn bare(object: &Value) -> Value {
             }
         }
     }
-    // Controllers write it some time after.
+    // Controllers write it some time later.
     if let Some(object) = object.as_object_mut() {
         object.remove("status");
     }

@@ -1,8 +1,8 @@
-//! Texts of manifests. JSON where values vary: it is YAML too, and nothing needs quoting.
+//! Manifest texts. Variable values are JSON, which is YAML and needs no quoting.
 
 use serde_json::{Value, json};
 
-/// An app of plain manifests, placed on every cluster, that takes all files of its folder `objects/`.
+/// An Objects app on every cluster that takes all files of its folder `objects/`.
 pub fn objects_app(namespace: &str, name: &str) -> String {
     format!(
         "apiVersion: tutti.dev/v1alpha1
@@ -14,7 +14,7 @@ spec:
     )
 }
 
-/// One container, and the labels `app: <name>`.
+/// With one container, and the labels `app: <name>`.
 pub fn deployment(name: &str, image: &str, replicas: u32) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -44,7 +44,7 @@ pub fn configmap(name: &str, key: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {key: value}})
 }
 
-/// A definition of a kind in namespaces, with one version.
+/// A definition of a namespaced kind with one version.
 pub fn definition(group: &str, kind: &str, version: &str, schema: &Value) -> Value {
     let singular = kind.to_lowercase();
     json!({
@@ -58,7 +58,7 @@ pub fn definition(group: &str, kind: &str, version: &str, schema: &Value) -> Val
     })
 }
 
-/// The schema of a kind that takes whatever is written.
+/// A schema that accepts everything.
 pub fn open_schema() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }

@@ -1,4 +1,4 @@
-//! What the live tests and the benchmark stand on: the shared tier, a config repository, the binary.
+//! Helpers of the live tests and benchmarks: the shared tier, a config repository, and the binary.
 
 mod kubectl;
 mod manifests;

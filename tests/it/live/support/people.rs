@@ -1,10 +1,10 @@
-//! What people do at the forge.
+//! Actions of people at the forge.
 
 use serde_json::{Value, json};
 
 use super::{SECRET, Scene};
 
-/// The events that `tutti forge setup` asks for.
+/// The events that `tutti forge setup` subscribes to.
 const EVENTS: [&str; 8] = [
     "push",
     "create",
@@ -16,7 +16,7 @@ const EVENTS: [&str; 8] = [
     "pull_request_review_rejected",
 ];
 
-/// The calls of the forge that people make.
+/// The API calls of people.
 pub struct People<'s> {
     scene: &'s Scene,
 }
@@ -26,7 +26,7 @@ impl<'s> People<'s> {
         Self { scene }
     }
 
-    /// Webhooks of everything that tutti wants to know.
+    /// Creates a webhook with all events that tutti needs.
     pub async fn hook(&self) {
         let url = self.scene.hook_url();
         self.scene.gitea().create_hook(self.scene.name(), &url, SECRET, &EVENTS).await.expect("a hook");
@@ -41,7 +41,7 @@ impl<'s> People<'s> {
         answer.unwrap_or_else(|error| panic!("{method} {rest}: {error}"))
     }
 
-    /// Somebody with the right to write, who is neither the author nor tutti.
+    /// A user with the right to write, who is neither the author nor tutti.
     pub async fn reviewer(&self, name: &str) {
         let user = json!({"username": name, "email": format!("{name}@example.com"), "password": "only-on-loopback",
             "must_change_password": false});
@@ -80,7 +80,7 @@ impl<'s> People<'s> {
         pulls.into_iter().find(|pull| pull["head"]["ref"] == branch)
     }
 
-    /// What became of each, and its title; the oldest first.
+    /// State and title of each pull request; the oldest first.
     pub async fn pulls(&self) -> Vec<String> {
         let pulls = self.ask("GET", "/pulls?state=all&sort=oldest&limit=50", None).await;
         let one = |pull: &Value| {
@@ -96,7 +96,7 @@ impl<'s> People<'s> {
         text.as_str().unwrap_or_else(|| panic!("{path}: {text}")).to_owned()
     }
 
-    /// The same, once it is there; its number and its head.
+    /// Waits for the pull request of a branch; its number and head.
     pub async fn opened(&self, branch: &str) -> (u64, String) {
         self.scene
             .eventually(&format!("a pull request of {branch}"), async || {
@@ -112,7 +112,7 @@ impl<'s> People<'s> {
         self.ask("POST", &format!("/pulls/{number}/merge"), Some(&merge)).await;
     }
 
-    /// The commit that a pull request was merged by, once it was.
+    /// The merge commit of a pull request, once it is merged.
     pub async fn merged(&self, number: u64) -> String {
         self.scene
             .eventually(&format!("#{number} is merged"), async || {
@@ -125,7 +125,7 @@ impl<'s> People<'s> {
             .await
     }
 
-    /// A status as another program sets it.
+    /// Sets a status like another program.
     pub async fn say(&self, commit: &str, context: &str, state: &str) {
         let status = json!({"context": context, "state": state, "description": "by a pipeline"});
         self.ask("POST", &format!("/statuses/{commit}"), Some(&status)).await;

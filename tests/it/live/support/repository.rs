@@ -1,17 +1,17 @@
-//! A config repository as a person has it: a folder with Git, and a remote to push to.
+//! A config repository as a person has it: a folder with Git, and a remote.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder lives as long as its owner keeps the temporary folder around it.
+/// The caller keeps the temporary folder alive.
 #[derive(Debug)]
 pub struct Worktree {
     folder: PathBuf,
     remote: String,
 }
 
-/// What every Git command of a test runs with, also those that the binary starts: nothing of the user's.
+/// The environment of all Git commands of a test, also those of the binary: nothing of the user's.
 pub const GIT_VARIABLES: [(&str, &str); 7] = [
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_CONFIG_SYSTEM", "/dev/null"),
@@ -34,7 +34,7 @@ impl Worktree {
         &self.folder
     }
 
-    /// Makes the folders on the way too.
+    /// Creates parent folders too.
     pub fn write(&self, path: &str, text: &str) {
         self.write_bytes(path, text.as_bytes());
     }
@@ -49,20 +49,20 @@ impl Worktree {
         fs::remove_file(self.folder.join(path)).expect("a file to remove");
     }
 
-    /// Commits all that is in the folder; the commit's id.
+    /// Commits all files; returns the commit's id.
     pub fn commit(&self, message: &str) -> String {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "-m", message]);
         self.head()
     }
 
-    /// A new commit that undoes the newest; its id.
+    /// Reverts the newest commit; returns the new id.
     pub fn revert(&self) -> String {
         self.git(&["revert", "--no-edit", "HEAD"]);
         self.head()
     }
 
-    /// Writes the history of the branch anew: all of it is one commit, whose id this is.
+    /// Rewrites the branch to one commit; returns its id.
     pub fn rewrite(&self, message: &str) -> String {
         self.git(&["checkout", "--quiet", "--orphan", "fresh"]);
         let commit = self.commit(message);
@@ -79,12 +79,12 @@ impl Worktree {
         self.git(&["push", "--quiet", &self.remote, "main"]);
     }
 
-    /// Pushes a branch under its own name, also where it does not go on from what is there.
+    /// Force-pushes a branch under its own name.
     pub fn push_branch(&self, branch: &str) {
         self.git(&["push", "--quiet", "--force", &self.remote, branch]);
     }
 
-    /// Commits and pushes; the commit's id.
+    /// Commits and pushes; returns the commit's id.
     pub fn publish(&self, message: &str) -> String {
         let commit = self.commit(message);
         self.push();

@@ -1,4 +1,4 @@
-//! Everything that one test has for itself.
+//! The environment of one test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use super::{Worktree, eventually, tier};
 /// The secret of the webhook.
 pub const SECRET: &str = "known to both sides";
 
-/// Of a trigger, which pipelines show.
+/// The token of a trigger, which pipelines send.
 pub const RELEASE_TOKEN: &str = "a-token-of-one-trigger";
 
 /// On any free ports.
 const DOORS: [&str; 5] = ["--listen", "127.0.0.1:0", "--hooks-listen", "127.0.0.1:0", "-vv"];
 
-/// Its name is that of the repository on the forge, of the instance, and of its namespace.
+/// Repository on the forge, instance and namespace have its name.
 pub struct Scene {
     name: &'static str,
     live: &'static LiveEnvironment,
@@ -30,20 +30,20 @@ pub struct Scene {
     tutti: Mutex<Option<Tutti>>,
     secrets: Mutex<Vec<(String, String)>>,
     folder: TempDir,
-    /// Until everything else is gone.
+    /// Dropped last.
     _servers: Option<Servers>,
 }
 
 impl Scene {
-    /// A repository with `tutti.yaml` and its Cluster files, not committed yet, and the namespace on each of
-    /// the first `clusters`. With four there are two rings, `test` and `prod`; `None` without the tier.
+    /// A repository with `tutti.yaml` and Cluster files, not committed yet, and the namespace on each of
+    /// the first `clusters`. Four clusters have two rings, `test` and `prod`; `None` without the tier.
     pub async fn new(name: &'static str, clusters: usize) -> Option<Self> {
         let live = tier().await?;
         let servers = if clusters > 2 { Some(Servers::shared().await) } else { None };
         Some(Self::with(live, name, live.clusters().iter().take(clusters).collect(), servers).await)
     }
 
-    /// On the newest and on the oldest Kubernetes, without rings.
+    /// On the newest and the oldest Kubernetes, without rings.
     pub async fn pair(name: &'static str) -> Option<Self> {
         let live = tier().await?;
         let clusters = vec![live.cluster(0), live.cluster(3)];
@@ -56,14 +56,14 @@ impl Scene {
         Some(Self::with(live, name, vec![live.cluster(3)], Some(Servers::shared().await)).await)
     }
 
-    /// With all four clusters, of which the test may stop the last two: nobody else uses those meanwhile.
+    /// With all four clusters, of which the test may stop the last two: other tests do not use those meanwhile.
     pub async fn alone(name: &'static str) -> Option<Self> {
         let live = tier().await?;
         let clusters = live.clusters().iter().collect();
         Some(Self::with(live, name, clusters, Some(Servers::alone().await)).await)
     }
 
-    /// On other servers than those that the tests share.
+    /// On other servers than the shared ones.
     pub async fn on(live: &'static LiveEnvironment, name: &'static str) -> Self {
         Self::with(live, name, live.clusters().iter().collect(), None).await
     }
@@ -86,7 +86,7 @@ impl Scene {
             let environment = if index < 2 { "test" } else { "prod" };
             let path = format!("{}/kubeconfig.yaml", cluster.name());
             scene.write_cluster(cluster.name(), environment, &path);
-            // A test that failed may have left it stopped.
+            // A failed test may have left it stopped.
             cluster.start_server().await.expect("a running server");
             cluster.create_namespace(name).await.expect("a new namespace");
         }
@@ -96,7 +96,7 @@ impl Scene {
         scene
     }
 
-    /// `tutti.yaml`, with these further lines in its spec. Rings are waves only where a test says so.
+    /// Writes `tutti.yaml` with further lines in its spec. Rings become waves only if a test asks for it.
     pub fn write_instance(&self, spec: &str) {
         self.write_instance_with(spec, "together");
     }
@@ -118,7 +118,7 @@ spec:
         self.worktree.write("tutti.yaml", &text);
     }
 
-    /// `kubeconfig` is relative to the folder of the tier, or an absolute path given by `--cluster`.
+    /// `kubeconfig` is relative to the tier's folder, or an absolute path given by `--cluster`.
     pub fn write_cluster(&self, name: &str, environment: &str, kubeconfig: &str) {
         let text = format!(
             "apiVersion: tutti.dev/v1alpha1
@@ -131,13 +131,13 @@ spec:
         self.worktree.write(&format!("clusters/{name}.yaml"), &text);
     }
 
-    /// An app of plain manifests in the namespace of the scene.
+    /// Writes an Objects app in the namespace of the scene.
     pub fn write_app(&self, app: &str, objects: &[Value]) {
         self.worktree.write(&format!("apps/{app}/app.yaml"), &super::objects_app(self.name, app));
         self.write_objects(app, objects);
     }
 
-    /// The manifest of such an app, with these lines in its spec.
+    /// Writes the manifest of such an app, with these lines in its spec.
     pub fn write_spec(&self, app: &str, lines: &[&str]) {
         let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
         let text = super::objects_app(self.name, app) + &lines;
@@ -176,13 +176,13 @@ spec:
         self.live.folder().display().to_string()
     }
 
-    /// `command`, then where the repository and the clusters are, then `more`.
+    /// `command`, then the options for repository and clusters, then `more`.
     pub fn arguments(&self, command: &[&str], more: &[&str]) -> Vec<String> {
         let token = self.folder.path().join("token").display().to_string();
         self.arguments_at(command, &self.gitea().clone_url(self.name), &["--token-file", &token], more)
     }
 
-    /// The same with the folder that was checked out instead of the forge.
+    /// The same with the working tree instead of the forge.
     pub fn local_arguments(&self, command: &[&str], more: &[&str]) -> Vec<String> {
         self.arguments_at(command, &self.worktree.folder().display().to_string(), &[], more)
     }
@@ -194,7 +194,7 @@ spec:
         [command, &places, with, more].concat().into_iter().map(str::to_owned).collect()
     }
 
-    /// One more variable of the processes that start from now on.
+    /// Sets a variable for all processes that start from now on.
     pub fn tell_secret(&self, name: &str, value: &str) {
         self.secrets.lock().push((name.to_owned(), value.to_owned()));
     }
@@ -220,7 +220,7 @@ spec:
         self.start_with(self.arguments(&["run"], more)).await;
     }
 
-    /// The same with nothing but these arguments, and where it listens.
+    /// The same with only these arguments, and the listen addresses.
     pub async fn start_with(&self, mut arguments: Vec<String>) {
         arguments.extend(DOORS.map(str::to_owned));
         let log = self.folder.path().join("tutti.log");
@@ -231,7 +231,7 @@ spec:
         .await;
     }
 
-    /// Starts one more `tutti run` of this build and name, with a state folder of its own.
+    /// Starts one more `tutti run` of this build and name, with its own state folder.
     pub fn start_beside(&self, build: &Path, name: &str, more: &[&str]) -> Tutti {
         let state = self.folder.path().join(format!("state-{name}")).display().to_string();
         let mut arguments = self.arguments(&["run"], &[&DOORS, more].concat());
@@ -241,18 +241,17 @@ spec:
         Tutti::start(build, &arguments, &self.variables(), self.folder.path().join(format!("{name}.log")))
     }
 
-    /// Runs a command to its end.
     pub async fn run(&self, arguments: &[String]) -> Ended {
         tutti::run(arguments, &self.variables(), self.folder.path()).await
     }
 
-    /// Runs a step of a pipeline, which knows nothing but its own variables.
+    /// Runs a pipeline step with only its own variables.
     pub async fn run_step(&self, arguments: &[&str], variables: &[(String, String)]) -> Ended {
         let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
         tutti::run(&arguments, variables, self.folder.path()).await
     }
 
-    /// Asks the running process.
+    /// Uses the running process.
     pub fn running<Answer>(&self, ask: impl FnOnce(&mut Tutti) -> Answer) -> Answer {
         ask(self.tutti.lock().as_mut().expect("tutti runs"))
     }
@@ -261,7 +260,7 @@ spec:
         self.running(Tutti::kill);
     }
 
-    /// What the process kept on disk is gone.
+    /// Deletes the process's state on disk.
     pub fn forget_state(&self) {
         fs::remove_dir_all(self.folder.path().join("state")).expect("a folder");
     }
@@ -276,14 +275,14 @@ spec:
         format!("http://{address}/hooks/v1/{receiver}")
     }
 
-    /// Where the API is.
+    /// The address of the API.
     pub fn api_url(&self) -> String {
         format!("http://{}", self.running(|tutti| tutti.address("status")).expect("an address"))
     }
 
     // ---- looking ----
 
-    /// Asks until `probe` answers; when it never does, all logs are shown.
+    /// Repeats `probe` until it succeeds; on a timeout all logs are shown.
     pub async fn eventually<Answer>(
         &self,
         what: &str,
@@ -299,12 +298,12 @@ spec:
         format!("--- tutti of {}\n{tail}\n{}", self.name, self.live.log_tails(4))
     }
 
-    /// Waits until a line of the running process has these words for each cluster: a status names the first one alone.
+    /// Waits until the log has these words in one line for each cluster: a status names only the first one.
     pub async fn says_of_each(&self, words: &[&str]) {
         self.says_of(&self.clusters, words).await;
     }
 
-    /// The same of some clusters.
+    /// The same for some clusters.
     pub async fn says_of(&self, clusters: &[&LiveCluster], words: &[&str]) {
         for cluster in clusters {
             let name = cluster.name();
@@ -323,7 +322,7 @@ spec:
         history.last().cloned()
     }
 
-    /// Every status that a commit ever had in a context, oldest first.
+    /// All statuses of a commit in a context, oldest first.
     pub async fn history(&self, commit: &str, context: &str) -> Vec<(String, String)> {
         let statuses = self.gitea().statuses(self.name, commit).await.unwrap_or_default();
         let text = |status: &Value, key: &str| status[key].as_str().unwrap_or_default().to_owned();
@@ -333,7 +332,7 @@ spec:
         mine.into_iter().map(|status| (text(status, "status"), text(status, "description"))).collect()
     }
 
-    /// Waits until a status has this state and these words in it; the description.
+    /// Waits until a status has this state and contains these words; returns its description.
     pub async fn told(&self, commit: &str, context: &str, state: &str, words: &[&str]) -> String {
         let what = format!("{context} of {} says {state} {words:?}", &commit[..8]);
         self.eventually(&what, async || match self.status(commit, context).await {
@@ -343,7 +342,7 @@ spec:
         .await
     }
 
-    /// Waits until every context of the scene says success.
+    /// Waits until every context of the scene is success.
     pub async fn succeeded(&self, commit: &str) {
         for context in self.contexts() {
             self.told(commit, context, "success", &[]).await;
@@ -373,12 +372,12 @@ spec:
         format!("/{group}/namespaces/{}/{kind}{rest}", self.name)
     }
 
-    /// Objects of ours, by label.
+    /// Our objects, by label.
     pub async fn ours(&self, cluster: &LiveCluster, kind: &str) -> Vec<Value> {
         self.list(cluster, kind, &format!("?labelSelector=tutti.dev%2Fmanaged-by%3D{}", self.name)).await
     }
 
-    /// kubectl's own word for it: all replicas of the Deployment are ready and run this image.
+    /// Waits by kubectl until all replicas of the Deployment are ready and run this image.
     pub async fn ready(&self, cluster: &LiveCluster, deployment: &str, image: &str, replicas: u32) {
         let wanted = format!("{image} {replicas}/{replicas}");
         let template = "jsonpath={.spec.template.spec.containers[0].image} {.status.readyReplicas}/{.status.updatedReplicas}";

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use live::{LiveCluster, LiveEnvironment, LiveSetup, Tier};
 use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// How long a condition may take to come true. Generous: two cores carry four clusters, and a controller
-/// that met an outage comes back by its own back-off.
+/// The time limit of a condition. Generous: two cores run four clusters, and a controller
+/// returns from an outage by its own back-off.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The failure is kept too: one failed start is enough.
+/// A failed start is stored too, so that it happens once.
 static TIER: OnceCell<Result<Option<LiveEnvironment>, String>> = OnceCell::const_new();
 
-/// Held for writing while API servers of the last two clusters are stopped.
+/// Locked for writing while API servers of the last two clusters are stopped.
 static LAST: RwLock<()> = RwLock::const_new(());
 
-/// The promise that the last two clusters are up, or that nobody else needs them.
+/// Guarantees that the last two clusters are up, or that no other test needs them.
 pub struct Servers {
     _shared: Option<RwLockReadGuard<'static, ()>>,
     _alone: Option<RwLockWriteGuard<'static, ()>>,
@@ -34,7 +34,7 @@ impl Servers {
     }
 }
 
-/// `None` when it is not available, which was said; a failure to start fails the test.
+/// `None` after a printed message if it is not available; a failed start fails the test.
 pub async fn tier() -> Option<&'static LiveEnvironment> {
     let started = TIER.get_or_init(async || start().await.map_err(|error| error.to_string())).await;
     started.as_ref().unwrap_or_else(|error| panic!("{error}")).as_ref()
@@ -57,12 +57,12 @@ async fn start() -> Result<Option<LiveEnvironment>, live::Error> {
     Ok(Some(tier))
 }
 
-/// Past the test runner's capture, so that the log of a passing run names the versions.
+/// Bypasses the capture of the test runner, so that the log of a passing run names the versions.
 pub fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("a standard error");
 }
 
-/// Asks until `probe` answers. When it never does: what it said last, and what `logs` has to say.
+/// Repeats `probe` until it succeeds. On a timeout: its last answer, and `logs`.
 pub async fn eventually<Answer>(
     what: &str,
     logs: impl Fn() -> String,

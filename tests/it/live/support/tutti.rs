@@ -10,14 +10,14 @@ use super::repository::GIT_VARIABLES;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tutti");
 
-/// A process that runs for ever; killed when dropped, and by the kernel when the test process dies.
+/// A running process; killed when dropped, and by the kernel when the test process dies.
 #[derive(Debug)]
 pub struct Tutti {
     child: Child,
     log: PathBuf,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -33,7 +33,7 @@ impl Tutti {
         Self::spawn(command, log)
     }
 
-    /// By a command that becomes tutti.
+    /// Starts a command that becomes tutti.
     pub fn spawn(mut command: Command, log: PathBuf) -> Self {
         let file = File::create(&log).expect("a log file");
         let child = command.stdout(Stdio::null()).stderr(file).spawn().expect("setpriv and tutti start");
@@ -48,7 +48,7 @@ impl Tutti {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The address behind `hooks=` or `status=` in the line that says where it listens.
+    /// The address after `hooks=` or `status=` in the line about listening.
     pub fn address(&self, of: &str) -> Option<String> {
         let log = self.log();
         let line = log.lines().find(|line| line.contains(" listening "))?;
@@ -56,13 +56,13 @@ impl Tutti {
         rest.split_whitespace().next().map(str::to_owned)
     }
 
-    /// SIGKILL, and nothing else.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// SIGTERM; answers with its exit code.
+    /// Sends SIGTERM; returns the exit code.
     pub fn stop(&mut self) -> Option<i32> {
         self.signal("TERM");
         self.child.wait().expect("a child to wait for").code()
@@ -73,7 +73,7 @@ impl Tutti {
         Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill starts");
     }
 
-    /// Its exit code, if it ends by itself within a minute.
+    /// The exit code, if the process ends within a minute.
     pub async fn end(&mut self) -> Option<i32> {
         for _ in 0..600 {
             if let Some(status) = self.child.try_wait().expect("a child to wait for") {
@@ -105,7 +105,7 @@ pub async fn run(arguments: &[String], variables: &[(String, String)], folder: &
     }
 }
 
-/// Nothing of the user's: no kubeconfig, no settings, no Git configuration.
+/// Removes the user's environment: kubeconfig, settings, Git configuration.
 fn prepare(command: &mut Command, variables: &[(String, String)]) {
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("TUTTI_") || name == "RUST_LOG") {
@@ -116,7 +116,7 @@ fn prepare(command: &mut Command, variables: &[(String, String)]) {
     command.env("NO_COLOR", "1").stdin(Stdio::null());
 }
 
-/// What it asks a person to approve, in a status or on a screen.
+/// The digests that wait for approval, in a status or on a screen.
 pub fn digests(said: &str) -> BTreeSet<&str> {
     said.split("tutti approve ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect()
 }

@@ -8,7 +8,7 @@ use super::{APP, confirm, runs};
 /// Name, version, replicas.
 type PodSet<'a> = (&'a str, &'a str, u32);
 
-/// Each podSet with its version and replicas; the pods read the ConfigMap of their podSet.
+/// Each podSet with version and replicas; its pods read the ConfigMap of the podSet.
 fn app_set(scene: &Scene, topology: &[(usize, &[PodSet<'_>])]) -> String {
     let pod_set = |(name, version, replicas): &PodSet<'_>| json!({"name": name, "version": version, "replicas": replicas});
     let clusters: Vec<_> = topology
@@ -36,7 +36,7 @@ fn app_set(scene: &Scene, topology: &[(usize, &[PodSet<'_>])]) -> String {
     .to_string()
 }
 
-/// The version is in it, so each version has a config of its own.
+/// It contains the version, so each version has its own config.
 const SETTINGS: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: '{{ podSet.name }}-settings'}
@@ -86,9 +86,9 @@ fn publish(scene: &Scene, subject: &str, topology: &[(usize, &[PodSet<'_>])]) ->
     scene.worktree.publish(subject)
 }
 
-/// Rows 1 and 2 of the scenarios: six podSets wave by wave; a revert in mid-rollout, while the canary crashes.
+/// Rows 1 and 2 of the scenarios: six podSets wave by wave; a revert during a rollout, while the canary crashes.
 #[tokio::test]
-async fn groups_go_one_after_another_and_a_revert_at_once() {
+async fn groups_change_in_order_and_revert_at_once() {
     let Some(scene) = start("waves-groups").await else { return };
     let all = everywhere("v2");
     let second = publish(&scene, "pay v2", &[(0, &all), (1, &all)]);
@@ -147,7 +147,7 @@ async fn review_and_merge_confirm_a_canary() {
     assert_eq!(people.pulls().await, waves.map(|(wave, _)| title(wave)));
 }
 
-/// A held podSet keeps its config when its pods start again, and its objects come back as they were, also after a kill.
+/// A held podSet keeps its config when its pods restart, and its objects are restored, also after a kill.
 #[tokio::test]
 async fn held_pod_set_keeps_its_config() {
     let Some(scene) = start("waves-config").await else { return };
@@ -177,9 +177,9 @@ async fn held_pod_set_keeps_its_config() {
     assert_eq!(config(1, "pay-blue").await.as_deref(), Ok("v1"));
 }
 
-/// Row 6: the number of pods rises at once. Row 7: a podSet that shrinks keeps its pods until the others are there.
+/// Row 6: replicas rise at once. Row 7: a shrinking podSet keeps its pods until the others are ready.
 #[tokio::test]
-async fn numbers_rise_at_once_and_fall_at_the_end() {
+async fn replicas_rise_at_once_and_fall_last() {
     let Some(scene) = start("waves-scale").await else { return };
     let grown = [("pay-canary", "v2", 1), ("pay-blue", "v2", 0), ("pay-green", "v2", 3)];
     let second = publish(&scene, "pay v2", &[(0, &grown), (1, &grown)]);
@@ -202,7 +202,7 @@ async fn numbers_rise_at_once_and_fall_at_the_end() {
     come_to(&scene, "v2 v1 v1 v2 v1 v1").await;
     confirm(&scene, "pay").await;
     come_to(&scene, "v2 v2 v1 v2 v2 v1").await;
-    // Blue has the content and keeps its pod.
+    // Blue has the new content and keeps its pod.
     assert_eq!(shown().await, "v2 x1 v2 x1 v1 x3 v2 x1 v2 x1 v1 x3");
     confirm(&scene, "pay").await;
     scene.succeeded(&second).await;
@@ -214,7 +214,7 @@ async fn numbers_rise_at_once_and_fall_at_the_end() {
         .await;
 }
 
-/// Row 10: a podSet that moves goes when it is there; a podSet that is renamed is a new one.
+/// Row 10: a moved podSet is deleted after its successor is ready; a renamed podSet is a new one.
 #[tokio::test]
 async fn moved_pod_set_goes_when_it_has_come() {
     let Some(scene) = start("waves-move").await else { return };
@@ -240,9 +240,9 @@ async fn moved_pod_set_goes_when_it_has_come() {
     assert_eq!(runs(&scene, 1, "pay-navy-blue").await, "v1 x1");
 }
 
-/// The history of the branch is written anew while a podSet is held: what it runs is not known, so it is left as it is.
+/// The branch is rewritten while a podSet is held: its commit is unknown, so it is left unchanged.
 #[tokio::test]
-async fn unit_of_a_rewritten_history_is_left_as_it_is() {
+async fn a_rewritten_history_leaves_held_units_alone() {
     let Some(scene) = start("waves-rewritten").await else { return };
     let all = everywhere("v2");
     publish(&scene, "pay v2", &[(0, &all), (1, &all)]);
@@ -253,7 +253,7 @@ async fn unit_of_a_rewritten_history_is_left_as_it_is() {
     scene.start(&[]).await;
     scene.says_of(&[scene.cluster(1)], &["frozen", "cannot be read or rendered"]).await;
     assert_eq!(versions(&scene).await, "v2 v1 v1 v1 v1 v1");
-    // Its gates go on.
+    // Its gates continue.
     confirm(&scene, "pay").await;
     come_to(&scene, "v2 v1 v1 v2 v1 v1").await;
 }

@@ -1,4 +1,4 @@
-//! Clusters that come or are empty while a rollout waits, and a chart whose hooks belong to its podSets.
+//! New and empty clusters during a rollout, and a chart whose hooks belong to podSets.
 
 use serde_json::json;
 
@@ -7,10 +7,10 @@ use super::super::support::Scene;
 use super::{APP, come_to, component, confirm, scene};
 use crate::support::live::text;
 
-/// A cluster that is new in mid-rollout waits empty, as the commit that its wave runs does not know it; one that was
-/// rebuilt (row 14) has what its wave runs.
+/// A new cluster stays empty during a rollout, as the commit of its wave does not know it; a
+/// rebuilt one (row 14) gets what its wave runs.
 #[tokio::test]
-async fn new_and_rebuilt_clusters_have_what_their_wave_runs() {
+async fn new_and_rebuilt_clusters_run_their_wave_version() {
     let Some(scene) = scene("waves-new", ", confirm: true").await else { return };
     let last = scene.cluster(3).name().to_owned();
     let file = format!("clusters/{last}.yaml");
@@ -37,9 +37,9 @@ async fn new_and_rebuilt_clusters_have_what_their_wave_runs() {
     come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.1 x2", "1.1 x2"]).await;
 }
 
-/// Row 15, with a kill and without: the sole object of a held unit is made again as it was.
+/// Row 15, with and without a kill: the only object of a held unit is restored unchanged.
 #[tokio::test]
-async fn sole_object_of_a_held_unit_is_made_again() {
+async fn a_held_unit_gets_its_sole_object_back() {
     let Some(scene) = scene("waves-sole", ", confirm: true").await else { return };
     let lone = |version: &str| {
         component(scene.name(), version, "")
@@ -82,7 +82,7 @@ fn with_chart(scene: &Scene, colour: &str) -> String {
     .to_string()
 }
 
-/// The Jobs of a hook: those that have ended go after a while.
+/// The Jobs of a hook; finished ones are deleted after a while.
 async fn jobs(scene: &Scene, hook: &str) -> Vec<String> {
     let path = format!("/apis/batch/v1/namespaces/{}/jobs", scene.name());
     let jobs = scene.cluster(0).get(&path).await.expect("a list");
@@ -101,7 +101,7 @@ async fn until_run(scene: &Scene, hook: &str, before: &[String]) {
 }
 
 #[tokio::test]
-async fn hooks_of_a_chart_run_when_their_pod_set_changes() {
+async fn chart_hooks_run_when_their_pod_set_changes() {
     let Some(scene) = Scene::new("waves-hooks", 1).await else { return };
     write_chart(&scene);
     scene.worktree.write(APP, &with_chart(&scene, "red"));

@@ -1,4 +1,4 @@
-//! Rollouts in waves on real servers: what runs where, what waits, and what the commit says.
+//! Rollouts in waves on real servers: running versions, holds, and commit statuses.
 
 mod app_set;
 mod clusters;
@@ -51,7 +51,7 @@ fn with_rings(scene: &Scene, gate: &str) {
     scene.worktree.write("rings.yaml", &rings(gate));
 }
 
-/// What a cluster runs of a Deployment: its version and its number of replicas.
+/// Version and replicas of a Deployment on a cluster.
 pub async fn runs(scene: &Scene, cluster: usize, name: &str) -> String {
     let Ok(found) = scene.object(scene.cluster(cluster), "deployments", name).await else {
         return "-".to_owned();
@@ -78,25 +78,25 @@ pub async fn come_to(scene: &Scene, name: &str, expected: &[&str]) {
         .await;
 }
 
-/// Nothing changes for so long.
+/// Nothing changes for a while.
 async fn stays(scene: &Scene, name: &str, expected: &[&str]) {
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     assert_eq!(all_run(scene, name).await, expected);
 }
 
-/// What a look at the clusters says of the rollout of an app (`NAMESPACE/NAME`).
+/// The rollout of an app (`NAMESPACE/NAME`) in a new read of the clusters.
 pub async fn rollout(scene: &Scene, app: &str) -> Value {
     let ended = scene.run(&scene.arguments(&["rollout", "get", app], &["-o", "json"])).await;
     serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
 }
 
-/// Confirms what waits of an app of the scene's namespace, and says through which wave.
+/// Confirms the waiting wave of an app in the scene's namespace, and returns its name.
 pub async fn confirm(scene: &Scene, app: &str) -> String {
     confirm_app(scene, &format!("{}/{app}", scene.name())).await
 }
 
-/// The same of any app (`NAMESPACE/NAME`).
+/// The same for any app (`NAMESPACE/NAME`).
 pub async fn confirm_app(scene: &Scene, app: &str) -> String {
     let asked = scene
         .eventually("a person is asked", async || {
@@ -135,7 +135,7 @@ async fn crashing_image_stops_in_the_first_wave() {
     let held = ["broken-1 x2", "broken-1 x2", "1.0 x2", "1.0 x2"];
     stays(&scene, "web", &held).await;
 
-    // What is held is repaired as it was.
+    // Held units are repaired at their version.
     let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"shop/web:9"}]}}}}"#;
     let namespace = ["-n", scene.name()];
     let edit = [&["patch", "deployments", "web", "--patch", image], &namespace[..]].concat();
@@ -144,7 +144,7 @@ async fn crashing_image_stops_in_the_first_wave() {
     scene.cluster(3).kubectl(&delete).await.expect("a delete");
     come_to(&scene, "web", &held).await;
 
-    // Back, without gates.
+    // A revert passes without gates.
     let back = scene.worktree.revert();
     scene.worktree.push();
     scene.succeeded(&back).await;
@@ -152,7 +152,7 @@ async fn crashing_image_stops_in_the_first_wave() {
 }
 
 #[tokio::test]
-async fn failed_version_is_taken_back_and_does_not_begin_again() {
+async fn a_failed_version_reverts_and_stays_stopped() {
     let Some(scene) = scene("waves-revert", "").await else { return };
     let strategy = "  updateStrategy: {onFailure: revert, progressDeadline: 10s}\n";
     scene.worktree.write(APP, &component(scene.name(), "1.0", strategy));
@@ -165,7 +165,7 @@ async fn failed_version_is_taken_back_and_does_not_begin_again() {
     let back = ["1.0 x2", "1.0 x2", "1.0 x2", "1.0 x2"];
     come_to(&scene, "web", &back).await;
     stays(&scene, "web", &back).await;
-    // Nor in another process.
+    // Also in another process.
     scene.kill();
     scene.start(&[]).await;
     scene.told(&bad, "deploy/test", "failure", &["reverted"]).await;
@@ -178,7 +178,7 @@ async fn failed_version_is_taken_back_and_does_not_begin_again() {
 }
 
 #[tokio::test]
-async fn soak_and_scale_and_second_commit_in_mid_rollout() {
+async fn soak_scale_and_second_commit_during_a_rollout() {
     let Some(scene) = scene("waves-soak", ", soak: 20s").await else { return };
     scene.worktree.write(APP, &component(scene.name(), "1.0", "  replicas: 1\n"));
     let first = scene.worktree.publish("first");
@@ -186,10 +186,10 @@ async fn soak_and_scale_and_second_commit_in_mid_rollout() {
     scene.succeeded(&first).await;
     scene.worktree.write(APP, &component(scene.name(), "1.1", "  replicas: 2\n"));
     let second = scene.worktree.publish("web 1.1");
-    // The number at once, the version by waves.
+    // Replicas change at once, the version by waves.
     come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.0 x2", "1.0 x2"]).await;
     scene.told(&second, "deploy/prod", "pending", &["wave test is done"]).await;
-    // A second commit in mid-rollout takes over where the first one is.
+    // A second commit during the rollout continues from the first.
     scene.worktree.write(APP, &component(scene.name(), "1.2", "  replicas: 2\n"));
     let third = scene.worktree.publish("web 1.2");
     let commits = [&*second, &*third];
@@ -211,7 +211,7 @@ async fn soak_and_scale_and_second_commit_in_mid_rollout() {
     table_is(&scene, &commits, &[over[0], over[0], over[1], over[1]]).await;
 }
 
-/// What each cluster runs, and what each commit says of the ring of that cluster.
+/// The version on each cluster, and the status of each commit for the ring of that cluster.
 async fn table_is(scene: &Scene, commits: &[&str], expected: &[&str]) {
     let row = async |cluster: usize| {
         let mut cells = vec![runs(scene, cluster, "web").await];
@@ -240,7 +240,7 @@ async fn confirmation_outlives_a_restart_beside_an_offline_cluster() {
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
     scene.succeeded(&first).await;
-    // One of prod is away at its turn.
+    // One cluster of prod is offline at its turn.
     scene.cluster(3).stop_server();
     scene.worktree.write(APP, &component(scene.name(), "1.1", ""));
     let second = scene.worktree.publish("web 1.1");

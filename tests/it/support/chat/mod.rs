@@ -1,5 +1,5 @@
-//! Chats and another program, as strict as the services: a group of Feishu, one of DingTalk, a workspace of Slack, and a program that
-//! takes signed events. Each checks signature and time window, counts messages of a minute, and answers with the codes of its service.
+//! Simulated chat services and one program, as strict as the real ones: a group of Feishu, one of DingTalk, a workspace of Slack, and a
+//! program that takes signed events. Each checks signature, time window and rate limit, and answers with the codes of its service.
 
 mod rules;
 
@@ -24,22 +24,22 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tutti::notification::service::{ResolvedService, ServiceRequest};
 
-/// Of the program that takes events: `whsec_`, and base64 of 24 bytes.
+/// The key of the program that takes events: `whsec_`, and base64 of 24 bytes.
 pub const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
 pub const SECRET: &str = "SEC0123456789";
 pub const TOKEN: &str = "xoxb-1-2-3";
 pub const CHANNEL: &str = "#releases";
 
-/// One message that was taken.
+/// One accepted message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     pub service: &'static str,
-    /// Of Slack: the message that was posted or changed.
+    /// Slack: the id of the posted or changed message.
     pub ts: Option<String>,
     pub body: Value,
 }
 
-/// What goes wrong with every request from now on.
+/// The fault of all following requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     #[default]
@@ -48,19 +48,18 @@ pub enum Fault {
     Hangs,
     /// Answers 500.
     Unwell,
-    /// Ends the connection within its answer.
+    /// Closes the connection during the answer.
     Cuts,
-    /// Takes the message, then ends the connection.
+    /// Accepts the message, then closes the connection.
     TakesAndCuts,
-    /// Takes the message, and never answers.
+    /// Accepts the message, and never answers.
     TakesAndHangs,
-    /// Answers for ever.
     Floods,
-    /// To another address.
+    /// Redirects to another address.
     Redirects,
-    /// Refuses each message that holds this text, and repeats the address.
+    /// Refuses each message that contains this text, and repeats the address.
     Refuses(&'static str),
-    /// Answers 500 to each message that holds this text.
+    /// Answers 500 to each message that contains this text.
     FailsAt(&'static str),
 }
 
@@ -70,11 +69,10 @@ struct Told {
     /// Codes of all answers but faults, in order.
     codes: Vec<String>,
     fault: Fault,
-    /// Requests of all kinds.
+    /// The number of all requests.
     asked: usize,
-    /// When requests came, of each service.
     times: Vec<(&'static str, Instant)>,
-    /// Messages of Slack that were deleted.
+    /// Deleted messages of Slack.
     deleted: Vec<String>,
 }
 
@@ -138,7 +136,7 @@ impl Chat {
         ResolvedService::SlackBot { token: token.into(), channel: CHANNEL.to_owned() }
     }
 
-    /// Slack has one address; a request to it comes here.
+    /// Slack has one address; its requests are redirected to this server.
     pub fn catcher(&self) -> impl Fn(ServiceRequest) -> ServiceRequest + Send + Sync + use<> {
         let local = format!("http://{}", self.address);
         move |mut request| {
@@ -221,14 +219,14 @@ fn holds(body: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(body).contains(text)
 }
 
-/// The beginning of an answer.
+/// The start of an answer.
 fn broken() -> Response {
     let end = io::Error::other("the connection ends");
     Body::from_stream(stream::iter([Ok(Bytes::from_static(b"{")), Err(end)])).into_response()
 }
 
 impl Told {
-    /// Whether one more message of this minute is too many.
+    /// Whether one more message in this minute exceeds the limit.
     fn is_too_fast(&mut self, service: &'static str, per_minute: usize) -> bool {
         let now = Instant::now();
         self.times.retain(|(_, time)| now.duration_since(*time) < Duration::from_secs(60));

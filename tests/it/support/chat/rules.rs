@@ -1,4 +1,4 @@
-//! What each service takes, and what it answers to the rest.
+//! What each service accepts, and its answers to everything else.
 
 use axum::http::HeaderMap;
 use base64::Engine as _;
@@ -10,10 +10,10 @@ use sha2::Sha256;
 
 use super::{CHANNEL, KEY, Reply, SECRET, TOKEN, Told, seconds_from_now};
 
-/// Of [`CHANNEL`].
+/// The id of [`CHANNEL`].
 const CHANNEL_ID: &str = "C0RELEASES";
 const HOUR: i64 = 3_600;
-/// Of Standard Webhooks.
+/// The tolerance of Standard Webhooks.
 const TOLERANCE: i64 = 300;
 
 pub(super) fn reply(
@@ -116,7 +116,7 @@ fn slack(told: &mut Told, is_update: bool, authorization: &str, mut body: Value)
         return Reply { wait: Some(30), ..reply };
     }
     let channel = body["channel"].as_str().unwrap_or_default();
-    // An update takes no name of a channel.
+    // An update takes no channel name.
     if channel != CHANNEL_ID && (is_update || channel != CHANNEL) {
         return refused("channel_not_found");
     }

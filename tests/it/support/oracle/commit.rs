@@ -1,4 +1,4 @@
-//! What a commit says, rendered from Git alone.
+//! The state of a commit, rendered from Git alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,6 @@ pub struct Commit {
     pub number: usize,
     pub apps: BTreeMap<String, AppAt>,
     pub approvals: BTreeSet<Word>,
-    /// Clusters in maintenance.
     pub maintained: BTreeSet<String>,
 }
 
@@ -25,19 +24,19 @@ pub struct Commit {
 #[derive(Clone, Debug, Default)]
 pub struct AppAt {
     pub units: BTreeMap<Unit, Content>,
-    /// Of the version, as Approvals name it.
+    /// The digest of the version, as in Approvals.
     pub digest: String,
     pub paused: bool,
 }
 
-/// What a person said.
+/// An approval by a person.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Word {
     pub app: String,
     pub digest: String,
-    /// The last wave that may open; `None`: a refused version starts again.
+    /// The last wave that may open; `None`: a failed version may restart.
     pub through: Option<String>,
-    /// Its file: written anew, it is another word.
+    /// The file content: a rewritten file is another approval.
     pub text: String,
 }
 
@@ -65,7 +64,7 @@ impl Commit {
             let all: Vec<String> = digests.iter().map(Digest::to_string).collect();
             apps.entry(app).or_default().digest = Digest::of_json(&json!(all)).to_string();
         }
-        // No window is in these repositories.
+        // These repositories have no windows.
         let is_word = |it: &&RolloutApproval| !matches!(it.action, RolloutAction::Override { .. });
         let words = fleet.rollout_approvals.values().flatten().filter(is_word).map(|approval| Word {
             app: approval.app.to_string(),

@@ -1,4 +1,4 @@
-//! Goes through what happened, and names what must not have.
+//! Goes through the recorded history and returns its violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::commit::{AppAt, Commit};
 use super::story::{Applied, Content, Event, MOMENT, Story, Unit, Waves, Write};
 use super::world::{Seen, World};
 
-/// What writes of one app must not have happened.
+/// The violations among the writes of one app.
 pub fn judge(story: &Story, waves: &Waves) -> Vec<String> {
     let mut judge = Judge {
         story,
@@ -31,7 +31,7 @@ pub fn judge(story: &Story, waves: &Waves) -> Vec<String> {
     judge.found
 }
 
-/// Units that are not as the last commit says, or not well.
+/// Units that differ from the last commit or are not healthy.
 pub fn behind(story: &Story, waves: &Waves, now: &World) -> Vec<String> {
     let mut commits = story.events.iter().rev().filter_map(|(_, event)| match event {
         Event::Commit(commit) => Some(commit),
@@ -48,28 +48,28 @@ struct Judge<'a> {
     waves: &'a Waves,
     commits: Vec<(Duration, Arc<Commit>)>,
     units: BTreeMap<Unit, Run>,
-    /// The commits that units ran before, as their objects say.
+    /// The commits that units ran before, by their annotations.
     previous: BTreeSet<String>,
     found: Vec<String>,
 }
 
-/// What a unit has, by the writes that it got.
+/// The state of a unit, derived from its writes.
 #[derive(Clone, Debug, Default)]
 struct Run {
     content: Content,
-    /// What it had before, when it was done with it. Where nobody can know that, it may be one of several.
+    /// Content that the unit completed before. If unknown, one of several candidates.
     previous: Vec<Content>,
-    /// Whether it certainly is one of these.
+    /// Whether it certainly completed one of these.
     has_previous: bool,
-    /// What it had before, done with it or not.
+    /// The content before, completed or not.
     before: Content,
-    /// When it began with what it has.
+    /// When it began with its content.
     written: Duration,
-    /// When something of what it has was last put back.
+    /// When a part of its content was last restored.
     repaired: Duration,
 }
 
-/// A write, seen from one head.
+/// A write, checked against one head.
 struct Case<'a> {
     judge: &'a Judge<'a>,
     head: &'a Commit,
@@ -77,13 +77,13 @@ struct Case<'a> {
     write: &'a Write,
     at: Duration,
     down: BTreeSet<&'a str>,
-    /// Clusters that do not answer now, whether that is known or not.
+    /// Clusters that do not answer now, known or not.
     unreachable: BTreeSet<&'a str>,
-    /// Something went wrong a moment ago, and nobody can know it yet.
+    /// A disturbance happened a moment ago and may be unknown.
     is_disturbed: bool,
 }
 
-/// What a permitted write makes of its unit.
+/// The effect of a permitted write on its unit.
 enum Permitted {
     Nothing,
     Begins(Unit, Content),
@@ -129,7 +129,7 @@ impl Judge<'_> {
         self.found.push(format!("{:.3} s: {object} on {cluster}: {why}", at.as_secs_f64()));
     }
 
-    /// The commits that a write may come from: the head, and those before it that were the head a moment ago.
+    /// The commits that a write may belong to: the head, and those that were it a moment ago.
     fn heads(&self, at: Duration) -> Vec<Arc<Commit>> {
         let mut heads = Vec::new();
         let mut until = Duration::MAX;
@@ -151,7 +151,7 @@ impl Judge<'_> {
         let (heads, mut verdicts) = (self.heads(at), Vec::new());
         'heads: for head in &heads {
             let Some(app) = head.apps.get(&self.waves.app) else { continue };
-            // Who came back a moment ago may still be taken for offline.
+            // A cluster that returned a moment ago may still count as offline.
             for down in self.story.down(number) {
                 verdicts.push(self.case(number, head, app, write, down).applied(applied));
                 if matches!(verdicts.last(), Some(Ok(_))) {
@@ -177,7 +177,7 @@ impl Judge<'_> {
         }
     }
 
-    /// `is_unseen`: whether it is well is not known, as its cluster has come back or something happened a moment ago.
+    /// `is_unseen`: its health is unknown, as its cluster returned or something happened a moment ago.
     fn begin(&mut self, at: Duration, write: &Write, unit: &Unit, content: Content, is_unseen: bool) {
         let run = self.units.entry(unit.clone()).or_default();
         let is_done = is_done(&write.world, &unit.cluster, &run.content);
@@ -242,7 +242,7 @@ impl Judge<'_> {
     }
 }
 
-/// The unit that a commit gives an object to.
+/// The unit that owns an object at a commit.
 fn unit_of<'a>(app: &'a AppAt, cluster: &str, object: &ObjectId) -> Option<&'a Unit> {
     let mut units = app.units.iter().filter(|(unit, _)| unit.cluster == cluster);
     units.find(|(_, content)| content.contains_key(object)).map(|(unit, _)| unit)
@@ -287,12 +287,12 @@ impl Case<'_> {
         &self.write.world
     }
 
-    /// Not all of what the head renders for it is there.
+    /// Some objects that the head renders for it are missing or differ.
     fn is_behind(&self, unit: &Unit, content: &Content) -> bool {
         !is_whole(self.world(), &unit.cluster, content)
     }
 
-    /// Every object of a unit that is there has this content.
+    /// All existing objects of the unit have this content.
     fn has_nothing_else(&self, unit: &Unit, content: &Content) -> bool {
         content.iter().all(|(object, wanted)| {
             at(self.world(), &unit.cluster, object).is_none_or(|seen| seen.content == Some(*wanted))
@@ -301,7 +301,7 @@ impl Case<'_> {
 
     fn open_units(&self) -> Vec<String> {
         let open = self.app.units.iter().filter(|(unit, content)| {
-            // What somebody deleted is put back; that alone opens nothing.
+            // A deleted object is restored, which opens no rollout.
             let lacks_alone = || self.run(unit).content == **content && self.has_nothing_else(unit, content);
             !self.is_left_out(unit) && self.is_behind(unit, content) && !lacks_alone()
         });
@@ -340,7 +340,7 @@ impl Case<'_> {
         }
     }
 
-    /// The head has this object.
+    /// The head contains this object.
     fn of_head(&self, unit: &Unit, content: Digest) -> Result<Permitted, String> {
         let object = &self.write.object;
         let (wanted, run) = (&self.app.units[unit], self.run(unit));
@@ -355,12 +355,12 @@ impl Case<'_> {
         }
         match self.may_begin(unit, wanted, &run) {
             Ok(()) => Ok(Permitted::Begins(unit.clone(), wanted.clone())),
-            // Other commits may have the same object.
+            // Other commits may contain the same object.
             Err(why) => self.of_other(unit, content, &run).map_err(|_| why),
         }
     }
 
-    /// Only the commit that the unit runs has it.
+    /// Only the commit that the unit runs contains it.
     fn of_no_head(&self, content: Digest) -> Result<Permitted, String> {
         let object = &self.write.object;
         let units = self.judge.units.iter().filter(|(unit, _)| unit.cluster == self.write.cluster);
@@ -376,17 +376,17 @@ impl Case<'_> {
         }
     }
 
-    /// Content that is neither the head's nor what the unit had.
+    /// Content of neither the head nor the unit.
     fn of_other(&self, unit: &Unit, content: Digest, run: &Run) -> Result<Permitted, String> {
         let object = &self.write.object;
         let has = |other: &Content| other.get(object) == Some(&content);
-        // What was written a moment ago is not known yet to be there.
+        // A write of a moment ago may be unknown.
         let is_new = self.at < run.written + MOMENT;
         let is_half = || is_new || !is_whole(self.world(), &unit.cluster, &run.content);
         if is_new && has(&run.before) {
             return Ok(Permitted::Begins(unit.clone(), run.before.clone()));
         }
-        // Of several, the newest: what is older was had before that.
+        // Of several candidates the newest: older content ran before it.
         if let Some(previous) = run.previous.iter().rev().find(|previous| has(previous))
             && (self.judge.waves.reverts || is_half())
         {
@@ -402,7 +402,7 @@ impl Case<'_> {
         Err(format!("{unit} gets content that is neither the head's nor what it ran"))
     }
 
-    /// None of its objects is there; or no workload, where it has one.
+    /// None of its objects exists, or no workload if it has one.
     fn is_empty(&self, unit: &Unit) -> bool {
         let run = self.run(unit);
         let of_head = self.app.units.get(unit).into_iter().flat_map(Content::keys);
@@ -413,8 +413,8 @@ impl Case<'_> {
         !there.any(|object| is_workload(object) || !has_workloads)
     }
 
-    /// What an empty unit may have: content of commits that held units of its wave or a later one run, that units of the wave before
-    /// are done with, or that any unit ran before.
+    /// Content that an empty unit may get: that of commits which held units of its wave or a later one run, which units of the
+    /// wave before have completed, or which any unit ran before.
     fn substitutes(&self, unit: &Unit) -> Vec<Content> {
         let mut commits: BTreeSet<&str> = BTreeSet::new();
         let waves = self.app.units.keys().map(|other| self.wave_of(other));
@@ -422,7 +422,7 @@ impl Case<'_> {
         for (other, content) in &self.app.units {
             let is_held = self.is_behind(other, content) && !self.is_empty(other);
             let run = self.run(other);
-            // What is put back now was well before, for all that is known.
+            // Restored content counts as healthy before.
             let is_repaired = self.at < run.repaired + MOMENT;
             let is_done = || {
                 is_whole(self.world(), &other.cluster, &run.content)
@@ -450,7 +450,7 @@ impl Case<'_> {
         of_held.chain(all.filter(has_previous).filter_map(at)).collect()
     }
 
-    /// The newest commit that objects of a unit say they are of.
+    /// The newest commit that the unit's objects name.
     fn revision_of(&self, unit: &Unit) -> Option<&str> {
         let run = self.run(unit);
         let keys = self.app.units.get(unit).into_iter().flat_map(Content::keys).chain(run.content.keys());
@@ -479,10 +479,10 @@ impl Case<'_> {
             return Ok(());
         }
         let of_objects = || self.revision_of(unit).and_then(|revision| self.commit(revision));
-        // What somebody deleted, the controller remembers.
+        // The controller remembers deleted objects.
         let runs = if is_empty { self.commit_with(unit, &run.content) } else { of_objects() };
         self.is_let_through(unit, runs).or_else(|why| {
-            // What was written a moment ago is not known yet to be there.
+            // A write of a moment ago may be unknown.
             let is_new = self.at < run.written + MOMENT;
             let before = self.commit_with(unit, &run.before).filter(|_| is_new);
             before.ok_or(why).and_then(|before| self.is_let_through(unit, Some(before)))
@@ -497,7 +497,7 @@ impl Case<'_> {
         })
     }
 
-    /// The gates between what a unit runs and the head.
+    /// Checks the gates between the unit's commit and the head.
     fn is_let_through(&self, unit: &Unit, runs: Option<&Arc<Commit>>) -> Result<(), String> {
         let wave = self.wave_of(unit);
         let runs = runs.and_then(|commit| commit.apps.get(&self.judge.waves.app));
@@ -514,12 +514,12 @@ impl Case<'_> {
         }
     }
 
-    /// Anything of the app runs anywhere.
+    /// Whether any object of the app exists.
     fn is_any_there(&self) -> bool {
         self.world().values().any(|seen| seen.app == self.judge.waves.app && seen.content.is_some())
     }
 
-    /// An empty unit that no version holds back: a first installation.
+    /// An empty unit without an earlier version: a first installation.
     fn comes_at_once(&self, unit: &Unit) -> bool {
         let is_held = |other: &Unit, content: &Content| {
             self.wave_of(other) >= self.wave_of(unit)
@@ -538,12 +538,12 @@ impl Case<'_> {
         !is_any_held && (has_later || !has_previous && !is_any_out && !self.judge.waves.gates_first)
     }
 
-    /// The number of units that change side by side.
+    /// Checks the number of units that change at the same time.
     fn is_in_turn(&self, unit: &Unit, wave: usize) -> Result<(), String> {
         let Some(most) = self.judge.waves.gates.get(wave).and_then(|gate| gate.most) else { return Ok(()) };
         let changes = |other: &&Unit| {
             let content = &self.app.units[*other];
-            // An empty one has nothing that changes: a new process does not know what somebody deleted before.
+            // An empty unit does not count: a new process does not know earlier deletes.
             *other != unit
                 && self.wave_of(other) == wave
                 && !self.is_empty(other)
@@ -558,7 +558,7 @@ impl Case<'_> {
         Err(format!("{unit} changes while {} do, {most} may at once", changing.join(", ")))
     }
 
-    /// The head has something else for a wave than a commit had.
+    /// Whether the head changes a wave against a commit.
     fn is_asked(&self, wave: usize, runs: Option<&AppAt>) -> bool {
         let contents = |app: &AppAt| -> BTreeSet<Vec<(ObjectId, Digest)>> {
             let of_wave = app.units.iter().filter(|(unit, _)| self.wave_of(unit) == wave);
@@ -591,23 +591,23 @@ impl Case<'_> {
         }
     }
 
-    /// What happens to it now, nobody can know yet.
+    /// Whether the state of a unit may be unknown at this moment.
     fn is_unseen(&self, unit: &Unit) -> bool {
-        // What is put back now was well before, for all that is known: in a pause nobody looks.
+        // Restored content counts as healthy before: during a pause nothing is checked.
         let is_repaired = self.at < self.run(unit).repaired + MOMENT;
         self.is_disturbed || is_repaired || self.unreachable.contains(&*unit.cluster)
     }
 
     fn has_begun_after(&self, wave: usize) -> bool {
         let mut later = self.app.units.iter().filter(|(unit, _)| self.wave_of(unit) > wave);
-        // One that goes back does so at once, also in the moment of this write.
+        // A revert starts at once, also at the moment of this write.
         later.any(|(unit, content)| {
             let run = self.run(unit);
             run.content == *content || run.previous.contains(content)
         })
     }
 
-    /// A person said so, in a commit that is not older than what the passed waves run.
+    /// A person confirmed the wave in a commit that is not older than what the earlier waves run.
     fn is_confirmed(&self, wave: usize, passed: &[usize]) -> bool {
         let units = self.app.units.keys().filter(|unit| passed.contains(&self.wave_of(unit)));
         let taking_part = units.filter(|unit| !self.is_left_out(unit));
@@ -619,7 +619,7 @@ impl Case<'_> {
         self.head.approvals.iter().any(|word| {
             let is_for_it = word.app == self.judge.waves.app && word.digest == self.app.digest;
             is_for_it && word.through.as_deref().is_some_and(is_far_enough) && {
-                // The commit that wrote it.
+                // The commit that added it.
                 let of = self.judge.commits.iter().rev().map(|(_, commit)| commit);
                 let since = of
                     .skip_while(|commit| commit.number > self.head.number)

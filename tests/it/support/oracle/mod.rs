@@ -1,9 +1,9 @@
-//! An oracle over the write logs of API servers: no write of a rollout comes before what it has to wait for.
+//! An oracle over the write logs of API servers: it finds writes of a rollout that come before their conditions.
 //!
-//! It knows nothing of the controller. [`record`] keeps what was committed and, at each write, how the objects of all clusters are;
-//! [`judge`] goes through that record afterwards and names every write that a page of the design forbids: new content before the
-//! earlier waves are done or before the Approval is in Git, content of no commit that the unit may have, two tasks of one target,
-//! deletes and falling numbers of pods while a rollout is open. [`commit`] renders a commit, which is not under test here.
+//! It is independent of the controller. [`record`] stores commits and, at each write, the objects of all clusters.
+//! [`judge`] then finds every forbidden write: new content before the earlier waves are done or the Approval is in Git,
+//! content of a commit that the unit may not have, two tasks of one target, and deletes or falling replicas during a
+//! rollout. [`commit`] renders a commit, which is not under test here.
 
 mod commit;
 mod judge;

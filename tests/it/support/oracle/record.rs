@@ -1,4 +1,4 @@
-//! Keeps what happens on the wires of a fleet.
+//! Records commits, events and writes of a fleet.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Oracle {
 struct State {
     story: Story,
     commits: usize,
-    /// Writes that are under way, by cluster and path: their place in the story.
+    /// Pending writes by cluster and path: their positions in the story.
     open: HashMap<(String, String), Vec<usize>>,
 }
 
@@ -39,7 +39,7 @@ impl Oracle {
         Self { clusters: Mutex::new(clusters), began: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// Something is on the main branch from now on.
+    /// A commit is on the main branch from now on.
     pub fn committed(&self, revision: &Revision, snapshot: &Snapshot) -> Arc<Commit> {
         let mut state = self.state.lock();
         let commit = Commit::of(snapshot, revision.as_str(), state.commits).shared();
@@ -49,7 +49,7 @@ impl Oracle {
         commit
     }
 
-    /// The head renders otherwise, by what clusters serve; the digests of its versions are those of Git alone.
+    /// The head renders differently by what clusters serve; its digests stay those of Git alone.
     pub fn served(&self, revision: &Revision, of_git: &Snapshot, snapshot: &Snapshot) {
         let mut state = self.state.lock();
         let number = state.commits.saturating_sub(1);
@@ -69,7 +69,7 @@ impl Oracle {
         self.state.lock().story.add(at, event);
     }
 
-    /// A cluster is another one from now on.
+    /// A cluster is replaced.
     pub fn rebuilt(&self, cluster: &str, sandbox: Sandbox) {
         self.clusters.lock().insert(cluster.to_owned(), sandbox);
         self.note(Event::Rebuilt(cluster.to_owned()));
@@ -83,13 +83,12 @@ impl Oracle {
         self.state.lock().story.clone()
     }
 
-    /// Units that are not as the last commit says, or not well.
+    /// Units that differ from the last commit or are not healthy.
     pub fn behind(&self, waves: &[Waves]) -> Vec<String> {
         let (story, now) = (self.story(), self.world());
         waves.iter().flat_map(|waves| behind(&story, waves, &now)).collect()
     }
 
-    /// Everything that must not have happened.
     pub fn violations(&self, waves: &[Waves]) -> Vec<String> {
         let story = self.story();
         waves.iter().flat_map(|waves| judge(&story, waves)).collect()
@@ -119,7 +118,7 @@ impl Witness for Oracle {
         let Some(object) = object_at(path).filter(|_| is_write(request)) else { return };
         let applied = match *request.method() {
             Method::DELETE => None,
-            // What says nothing of an app is a write of another kind: an ownership handed over.
+            // A write without an app is of another kind: a transfer of ownership.
             _ => match applied(request) {
                 Some(applied) => Some(applied),
                 None => return,

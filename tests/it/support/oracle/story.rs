@@ -1,4 +1,4 @@
-//! What happened, in order.
+//! The recorded events, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,7 +32,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// What the objects of a unit are without their numbers of pods.
+/// The objects of a unit without their replicas.
 pub type Content = BTreeMap<ObjectId, Digest>;
 
 #[derive(Clone, Debug)]
@@ -41,9 +41,9 @@ pub enum Event {
     /// A cluster stops answering, or answers again.
     Down(String),
     Up(String),
-    /// It is another cluster under its name, and empty.
+    /// A cluster is replaced by an empty one of the same name.
     Rebuilt(String),
-    /// A pod failure begins or ends: for a moment nobody can know of it.
+    /// A pod failure begins or ends: for a moment it may be unknown.
     Disturbed,
     Write(Box<Write>),
 }
@@ -61,7 +61,7 @@ pub struct Write {
     pub until: Option<usize>,
 }
 
-/// What a write says of the object.
+/// What a write contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     pub app: String,
@@ -69,17 +69,17 @@ pub struct Applied {
     /// `None`: the app has no waves.
     pub content: Option<Digest>,
     pub replicas: Option<u64>,
-    /// The commit that the unit ran before, as it says.
+    /// The commit that the unit ran before, by its annotation.
     pub previous: String,
 }
 
-/// What an app has to wait for, as its test says it.
+/// The conditions of an app, as its test states them.
 #[derive(Clone)]
 pub struct Waves {
     /// `namespace/name`.
     pub app: String,
     pub gates: Vec<Gate>,
-    /// The position of the wave of a unit.
+    /// The position of a unit's wave.
     pub wave_of: fn(&Unit) -> usize,
     /// `onFailure: revert`.
     pub reverts: bool,
@@ -87,14 +87,14 @@ pub struct Waves {
     pub gates_first: bool,
 }
 
-/// One wave, and what must pass before the next one.
+/// One wave, and the conditions of the next one.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     pub name: String,
     pub confirm: bool,
-    /// Units that may change side by side.
+    /// The most units that may change at the same time.
     pub most: Option<usize>,
-    /// Units that may fail.
+    /// The most units that may fail.
     pub failures: usize,
 }
 
@@ -108,11 +108,11 @@ impl Gate {
     }
 }
 
-/// Since the test began.
+/// All events since the start of the test.
 #[derive(Clone, Debug, Default)]
 pub struct Story {
     pub events: Vec<(Duration, Event)>,
-    /// For how long after a change the controller may still act on what was before.
+    /// How long the controller may still act on the state before a change.
     pub grace: Duration,
 }
 
@@ -121,15 +121,15 @@ impl Story {
         self.events.push((at, event));
     }
 
-    /// A pod failure or somebody's hand came a moment ago.
+    /// Whether a pod failure or an edit happened a moment ago.
     pub fn is_disturbed(&self, until: usize) -> bool {
         let now = self.events.get(until).map_or(Duration::ZERO, |(at, _)| *at);
         let mut recent = self.events[..until].iter().rev().take_while(|(at, _)| now < *at + MOMENT);
         recent.any(|(_, event)| matches!(event, Event::Disturbed))
     }
 
-    /// Clusters that have not answered for a while; all that do not; those with them that did not a moment ago. Which of these the
-    /// controller knows of is a matter of its pauses.
+    /// Clusters that have not answered for a while; all that do not answer; these and those that did not a moment ago. Which of these
+    /// the controller knows depends on its pauses.
     pub fn down(&self, until: usize) -> [BTreeSet<&str>; 3] {
         let now = self.events.get(until).map_or(Duration::ZERO, |(at, _)| *at);
         let mut down: BTreeMap<&str, (Duration, Option<Duration>)> = BTreeMap::new();
@@ -157,8 +157,8 @@ impl Story {
     }
 }
 
-/// From what happens until it is known.
+/// The time until an event is known.
 pub const MOMENT: Duration = Duration::from_secs(1);
 
-/// The longest pause after which an offline cluster is asked again.
+/// The longest pause before an offline cluster is tried again.
 const NOTICED: Duration = Duration::from_secs(90);

@@ -14,7 +14,7 @@ use tutti::model::{Digest, ObjectId};
 /// By cluster and object.
 pub type World = BTreeMap<(String, ObjectId), Seen>;
 
-/// One object as it is.
+/// The state of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// `namespace/name` of its app.
@@ -22,7 +22,7 @@ pub struct Seen {
     pub revision: String,
     pub content: Option<Digest>,
     pub replicas: Option<u64>,
-    /// By its status, at its generation.
+    /// By its status for its generation.
     pub is_well: bool,
 }
 
@@ -41,7 +41,7 @@ const KINDS: [(&str, &str, &str, &str); 11] = [
     ("networking.k8s.io", "Ingress", "/apis/networking.k8s.io/v1", "ingresses"),
 ];
 
-/// What all clusters hold of the instance now.
+/// The present objects of the instance on all clusters.
 pub fn world<'a>(clusters: impl Iterator<Item = (&'a String, &'a Sandbox)>) -> World {
     let mut world = World::new();
     for (name, sandbox) in clusters {
@@ -84,7 +84,7 @@ fn seen(kind: &str, object: &Value) -> Seen {
     }
 }
 
-/// All its pods are of the newest generation, and available.
+/// All its pods are of the newest generation and available.
 fn is_well(kind: &str, object: &Value) -> bool {
     let (spec, status) = (&object["spec"], &object["status"]);
     let number = |field: &str| status[field].as_u64().unwrap_or_default();
@@ -112,7 +112,7 @@ fn is_well(kind: &str, object: &Value) -> bool {
     }
 }
 
-/// The object that a path is of; `None` for kinds that nobody rolls out.
+/// The object of a path; `None` for kinds without rollouts.
 pub fn object_at(path: &str) -> Option<ObjectId> {
     KINDS.iter().find_map(|(group, kind, version, plural)| {
         let rest = path.strip_prefix(version)?.strip_prefix('/')?;

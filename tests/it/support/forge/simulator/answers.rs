@@ -1,4 +1,4 @@
-//! A request taken apart, and an answer put together.
+//! Parses requests and builds answers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct Request {
     pub path: Vec<String>,
     pub query: BTreeMap<String, String>,
     pub body: Value,
-    /// As it is written down for tests.
+    /// The request as tests see it.
     pub line: String,
 }
 
@@ -22,7 +22,7 @@ impl Request {
     pub fn read(method: &Method, uri: &Uri, body: Value) -> Option<Self> {
         let url = Url::parse(&format!("http://forge{uri}")).ok()?;
         let decode = |segment: &str| {
-            // A query of one name decodes as a segment does, but for `+`.
+            // A query with one name decodes like a segment, but for `+`.
             let pair = format!("http://forge/?{}", segment.replace('+', "%2B"));
             Url::parse(&pair).ok()?.query_pairs().next().map(|(name, _)| name.into_owned())
         };
@@ -40,7 +40,7 @@ impl Request {
         })
     }
 
-    /// A text of the body; empty where there is none.
+    /// A text field of the body; empty if absent.
     pub fn text(&self, field: &str) -> &str {
         self.body[field].as_str().unwrap_or_default()
     }
@@ -89,7 +89,7 @@ impl Answer {
         Self { total, ..Self::of(200, page.into()) }
     }
 
-    /// The list is the same whatever page is asked for.
+    /// A list that ignores the page parameters.
     pub fn whole(items: Vec<Value>, shows_total: bool) -> Self {
         let total = shows_total.then_some(items.len());
         Self { total, ..Self::of(200, items.into()) }

@@ -1,4 +1,4 @@
-//! Branches, comparisons, and commits by the API.
+//! Branches, comparisons, and commits through the API.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ impl State {
         match request.method.as_str() {
             "GET" => {
                 let rule = self.protection_of(name);
-                // Only administrators see which rule it is.
+                // Only administrators see the name of the rule.
                 let shown = rule.filter(|_| self.right(doer) >= Right::Admin).map_or("", |rule| &rule.rule);
                 Answer::of(
                     200,

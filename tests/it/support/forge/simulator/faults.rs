@@ -1,21 +1,21 @@
-//! Requests that go wrong.
+//! Faults of requests.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Answered so, and not carried out.
+    /// Answered with this status, and not executed.
     Status(u16),
     /// 429, with the seconds to wait.
     RateLimit(u64),
-    /// Never answered, and not carried out.
+    /// Never answered, and not executed.
     Silence,
-    /// Carried out, and answered with 502.
+    /// Executed, and answered with 502.
     LostAnswer,
 }
 
 #[derive(Default)]
 pub struct Faults {
     faults: Vec<(String, usize, Fault)>,
-    /// Writes that are still carried out; `None`: all.
+    /// Writes that are still executed; `None`: all.
     left: Option<usize>,
     pub is_still: bool,
 }

@@ -1,4 +1,4 @@
-//! The bare repository.
+//! The bare repository of the forge.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use tempfile::TempDir;
 
 use crate::support::repository::{REGULAR, entry};
 
-/// A path with its new content, or without one when it goes.
+/// A path with its new content; `None` removes it.
 pub type FileChange = (String, Option<Vec<u8>>);
 
-/// The folder is there as long as a connection asks for it.
+/// The folder exists as long as this value.
 pub struct Git(Repository, TempDir);
 
-/// How two branches become one.
+/// How a pull request is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
     Merge,
@@ -54,7 +54,7 @@ impl Git {
         self.0.reference(name, id, true, "moved").expect("a reference");
     }
 
-    /// The default branch gets another name.
+    /// Renames the default branch.
     pub fn rename_head(&self, from: &str, to: &str) {
         self.set_branch(to, self.tip(from).expect("a branch"));
         self.0.set_head(&format!("refs/heads/{to}")).expect("a head");
@@ -75,7 +75,7 @@ impl Git {
         commit.parent_ids().map(|id| id.to_string()).collect()
     }
 
-    /// The id of a file's content, and the content.
+    /// The blob id of a file, and its content.
     pub fn file(&self, commit: Oid, path: &str) -> Option<(Oid, Vec<u8>)> {
         let entry = self.tree(commit).get_path(Path::new(path)).ok()?;
         let blob = self.0.find_blob(entry.id()).ok()?;
@@ -107,12 +107,12 @@ impl Git {
         self.store(&parent.into_iter().collect::<Vec<_>>(), tree, login, when, message)
     }
 
-    /// Whether the two can be merged without a conflict.
+    /// Whether both can be merged without a conflict.
     pub fn can_merge(&self, base: Oid, head: Oid) -> bool {
         self.merged_tree(base, head).is_some()
     }
 
-    /// What the base becomes; `None` when it cannot be done.
+    /// The new commit of the base; `None` if it cannot be merged.
     pub fn join(
         &self,
         how: Join,
@@ -130,7 +130,7 @@ impl Git {
         Some(self.store(&parents, tree, login, when, message))
     }
 
-    /// Commits of `head` that `base` has not, the newest first.
+    /// Commits of `head` that `base` lacks, the newest first.
     pub fn between(&self, base: Option<Oid>, head: Oid) -> Vec<CommitRow> {
         let mut walk = self.0.revwalk().expect("a walk");
         walk.set_sorting(Sort::TOPOLOGICAL).expect("a sorting");

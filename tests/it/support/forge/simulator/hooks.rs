@@ -1,4 +1,4 @@
-//! Webhooks: each event is tried once, signed, as Gitea does.
+//! Webhooks: each event is delivered once, signed, as Gitea does.
 
 use std::sync::Arc;
 
@@ -36,16 +36,16 @@ pub struct Parcel {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// As `X-Gitea-Event`, and as `X-Gitea-Event-Type`.
+    /// `X-Gitea-Event`, and `X-Gitea-Event-Type`.
     pub event: String,
     pub kind: String,
     pub body: String,
-    /// `None` where nobody answered.
+    /// `None` without an answer.
     pub code: Option<u16>,
 }
 
 pub async fn send(mut parcels: UnboundedReceiver<Parcel>, state: Arc<Mutex<State>>) {
-    // A client wants one although it sends nothing over TLS; the second time changes nothing.
+    // The client needs a provider even without TLS; installing it twice is harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     while let Some(Parcel { url, secret, event, kind, id, body }) = parcels.recv().await {
@@ -73,7 +73,7 @@ pub fn signature(body: &[u8], secret: &str) -> String {
 }
 
 impl State {
-    /// `wanted` is the event that a hook asks for; `event` and `kind` are how the delivery calls it.
+    /// `wanted` are the event names that a hook may subscribe to; `event` and `kind` are the headers of the delivery.
     fn announce(&mut self, doer: &str, wanted: &[&str], event: &str, kind: &str, mut payload: Value) {
         payload["repository"] = self.repository(Right::Read);
         payload["sender"] = self.user(doer);
@@ -86,7 +86,7 @@ impl State {
         for Hook { url, secret, .. } in hooks {
             let (event, kind, body) = (event.to_owned(), kind.to_owned(), payload.to_string());
             let parcel = Parcel { url, secret, event, kind, id: self.next_id(), body };
-            // Nobody listens any more when the simulator ends.
+            // The receiver is gone when the simulator ends.
             let _ = self.sender.send(parcel);
         }
     }
@@ -118,7 +118,7 @@ impl State {
         self.announce(doer, &[event], event, event, payload);
     }
 
-    /// `kind` is `pull_request`, or one of its sisters that go by the same event name.
+    /// `kind` is `pull_request`, or one of the types with the same event name.
     pub fn announce_pull(&mut self, doer: &str, index: usize, kind: &str, action: &str) {
         let number = self.pulls[index].number;
         let payload = json!({"action": action, "number": number, "pull_request": self.pull(index)});
@@ -131,7 +131,7 @@ impl State {
             "REQUEST_CHANGES" => ("pull_request_rejected", "pull_request_review_rejected"),
             _ => ("pull_request_comment", "pull_request_review_comment"),
         };
-        // The reviewed commit is not said.
+        // Gitea does not send the reviewed commit.
         let payload = json!({
             "action": "reviewed", "number": self.pulls[index].number, "pull_request": self.pull(index),
             "commit_id": "", "review": {"type": kind, "content": ""},

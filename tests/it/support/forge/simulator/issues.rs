@@ -1,4 +1,4 @@
-//! Comments and labels, which a pull request has as an issue.
+//! Comments and labels: Gitea treats a pull request as an issue.
 
 use serde_json::{Value, json};
 

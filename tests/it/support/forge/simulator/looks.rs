@@ -1,4 +1,4 @@
-//! What a test sees and does that no API offers so shortly.
+//! Shortcuts for tests, to read and change the state without the API.
 
 use tokio::time::Instant;
 use tutti::model::Revision;
@@ -34,7 +34,7 @@ pub struct PullRow {
 }
 
 impl Simulator {
-    /// Every write of a status so far.
+    /// All status writes so far.
     pub fn words(&self) -> Vec<Word> {
         let state = self.state.lock();
         let word = |status: &super::statuses::Status| Word {
@@ -46,13 +46,13 @@ impl Simulator {
         state.statuses.iter().map(word).collect()
     }
 
-    /// What was said of a commit in one context, in order.
+    /// The statuses of a commit in one context, in order.
     pub fn said(&self, commit: &Revision, context: &str) -> Vec<String> {
         let words = self.words().into_iter().filter(|word| word.commit == *commit && word.context == context);
         words.map(|word| word.text).collect()
     }
 
-    /// The last word; empty where there is none.
+    /// The last status; empty if there is none.
     pub fn last(&self, commit: &Revision, context: &str) -> String {
         self.said(commit, context).pop().unwrap_or_default()
     }
@@ -85,7 +85,7 @@ impl Simulator {
         state.pulls.iter().map(row).collect()
     }
 
-    /// Somebody closes a pull request, or opens it again.
+    /// Somebody closes or reopens a pull request.
     pub fn set_open(&self, login: &str, number: u64, is_open: bool) {
         let mut state = self.state.lock();
         let index = state.pulls.iter().position(|pull| pull.number == number).expect("a pull request");
@@ -93,7 +93,7 @@ impl Simulator {
         state.announce_pull(login, index, "pull_request", if is_open { "reopened" } else { "closed" });
     }
 
-    /// The pull request of a branch into `main`, opened on its page.
+    /// Opens the pull request of a branch into `main`, as on the web page.
     pub fn open_pull(&self, login: &str, branch: &str) -> u64 {
         let mut state = self.state.lock();
         let head = state.git.tip(branch).expect("a branch");
@@ -101,8 +101,8 @@ impl Simulator {
         state.pulls[index].number
     }
 
-    /// So many writes more are carried out. With the next one nothing is answered any more: between two writes a process may die
-    /// anywhere, it leaves the same.
+    /// Executes this many more writes. Afterwards nothing is answered: the result is the same wherever a process dies between
+    /// two writes.
     pub fn still_after(&self, writes: usize) {
         self.state.lock().faults.still_after(writes);
     }
@@ -112,7 +112,7 @@ impl Simulator {
         self.state.lock().faults.is_still
     }
 
-    /// From now on everything goes well.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.state.lock().faults.clear();
     }

@@ -1,8 +1,8 @@
-//! A Gitea for tests: its API for one repository, which is a bare Git repository on disk.
+//! A simulated Gitea: its API for one repository, which is a bare Git repository on disk.
 //!
-//! Branches, commits, merges and what can be merged are Git's own; users, pull requests, reviews, statuses, labels,
-//! hooks and protections are rows in memory. What Gitea does that surprises is a switch in [`Quirks`]. Answers were
-//! compared with Gitea 1.26.4, see `live/forge.rs`, which runs the same road.
+//! Branches, commits and merges are real Git objects; users, pull requests, reviews, statuses, labels,
+//! hooks and protections are rows in memory. Surprising behaviour of Gitea is switched by [`Quirks`]. Answers were
+//! compared with Gitea 1.26.4: `live/forge.rs` makes the same requests.
 
 mod answers;
 mod contents;
@@ -48,9 +48,9 @@ use super::real_time_passes_too;
 use answers::{Answer, Request};
 use state::State;
 
-/// The repository at the forge.
+/// The name of the repository.
 pub const REPOSITORY: &str = "platform/config";
-/// A user that may write, with whose token tutti comes.
+/// The user of tutti's token, with the right to write.
 pub const BOT: &str = "tutti";
 
 pub struct Simulator {
@@ -94,14 +94,13 @@ impl Simulator {
         &self.path
     }
 
-    /// The client of a user, whose token is the login.
+    /// A client with the token of a user, which is the login.
     pub fn client(&self, login: &str) -> ForgeClient {
         let rules = ForgeHostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
         ForgeClient::gitea(&self.url(), REPOSITORY, Some(SecretString::from(login)), &rules)
             .expect("a client")
     }
 
-    /// Somebody new, or with another right than before.
     pub fn add_user(&self, login: &str, right: Right) {
         self.state.lock().add_user(login, right);
     }
@@ -110,12 +109,12 @@ impl Simulator {
         change(&mut self.state.lock().quirks);
     }
 
-    /// What the next requests whose `METHOD /path` contains this text come to.
+    /// The fault of the next requests whose `METHOD /path` contains this text.
     pub fn fail_next(&self, text: &str, times: usize, fault: Fault) {
         self.state.lock().faults.add(text, times, fault);
     }
 
-    /// A person commits on a branch and pushes; the branch is made from `main` when there is none.
+    /// A person pushes a commit to a branch; a new branch starts at `main`.
     pub fn push(&self, login: &str, branch: &str, subject: &str, changes: &[Change<'_>]) -> Revision {
         let changes: Vec<(String, Option<Vec<u8>>)> = changes
             .iter()
@@ -124,7 +123,7 @@ impl Simulator {
         Revision::from(self.state.lock().push(login, branch, subject, &changes).to_string().as_str())
     }
 
-    /// A pull request to `main` from the fork of somebody, who needs no right for it.
+    /// A pull request to `main` from somebody's fork, which needs no right.
     pub fn pull_from_fork(&self, login: &str, title: &str, changes: &[Change<'_>]) -> u64 {
         let changes: Vec<(String, Option<Vec<u8>>)> = changes
             .iter()
@@ -133,7 +132,7 @@ impl Simulator {
         self.state.lock().pull_from_fork(login, title, &changes)
     }
 
-    /// A review of the present head, with a word of Gitea (`APPROVED`, `REQUEST_CHANGES`, `COMMENT`); its number.
+    /// A review of the present head, in the words of Gitea (`APPROVED`, `REQUEST_CHANGES`, `COMMENT`); returns its number.
     pub fn review(&self, login: &str, number: u64, verdict: &str) -> i64 {
         self.state.lock().review(login, number, verdict, None).expect("a review")
     }
@@ -142,12 +141,12 @@ impl Simulator {
         self.state.lock().dismiss(review);
     }
 
-    /// What is committed from here on is of the near future.
+    /// Moves the clock of commits to the near future.
     pub fn hurry(&self) {
         self.state.lock().clock = jiff::Timestamp::now().as_second() + 60;
     }
 
-    /// An administrator gives the default branch another name; open pull requests follow.
+    /// An administrator renames the default branch; open pull requests follow.
     pub fn rename_default_branch(&self, to: &str) {
         let mut state = self.state.lock();
         let from = std::mem::replace(&mut state.default_branch, to.to_owned());
@@ -171,29 +170,28 @@ impl Simulator {
         String::from_utf8(content).ok()
     }
 
-    /// Git's id of a file's content.
+    /// The blob id of a file.
     pub fn blob(&self, branch: &str, path: &str) -> Option<String> {
         let state = self.state.lock();
         Some(state.git.file(state.git.tip(branch)?, path)?.0.to_string())
     }
 
-    /// The ids of a commit's parents.
     pub fn parents(&self, commit: &Revision) -> Vec<String> {
         self.state.lock().git.parents(commit.as_str())
     }
 
-    /// Every request so far, as `METHOD /path?query`, from below the repository.
+    /// All requests so far, as `METHOD /path?query`, relative to the repository.
     pub fn requests(&self) -> Vec<String> {
         self.state.lock().requests.clone()
     }
 
-    /// How long all requests so far took to answer.
+    /// The total time of all answers.
     #[allow(dead_code, reason = "a benchmark asks")]
     pub fn spent(&self) -> Duration {
         self.state.lock().spent
     }
 
-    /// Every delivery of a webhook that was tried.
+    /// All attempted webhook deliveries.
     pub fn deliveries(&self) -> Vec<Delivered> {
         self.state.lock().deliveries.clone()
     }
@@ -236,7 +234,7 @@ async fn serve(
     answer.into_response()
 }
 
-/// A status that says so, and nothing else.
+/// A minimal success status.
 pub fn success(context: &str) -> CommitStatus {
     CommitStatus {
         context: context.to_owned(),

@@ -1,4 +1,4 @@
-//! Users and their rights.
+//! Users and their permissions.
 
 use serde_json::{Value, json};
 
@@ -48,12 +48,12 @@ impl State {
         }
     }
 
-    /// Of the commit's address, if it is that of a user.
+    /// The user with the commit's address, if any.
     pub fn user_of_email(&self, email: &str) -> Value {
         self.user(email.strip_suffix("@example.com").unwrap_or_default())
     }
 
-    /// Gitea answers about others to administrators alone.
+    /// Gitea shows the permissions of others to administrators only.
     pub fn permission(&self, doer: &str, login: &str) -> Answer {
         if doer != login && self.right(doer) < Right::Admin {
             return Answer::error(403, "Only admins can query all permissions");

@@ -18,11 +18,11 @@ pub struct Pull {
     pub author: String,
     pub head: String,
     pub head_id: Oid,
-    /// From the fork of the author.
+    /// From the author's fork.
     pub is_fork: bool,
     pub base: String,
     pub labels: Vec<i64>,
-    /// So often it still says that it cannot be merged.
+    /// How many more reads still report that it cannot be merged.
     pub unchecked: usize,
     pub updated: i64,
 }
@@ -136,7 +136,7 @@ impl State {
         }
         let labels: Option<Vec<i64>> = match &request.body["labels"] {
             Value::Null => Some(Vec::new()),
-            // Numbers, and nothing else.
+            // Only numbers are accepted.
             labels => labels.as_array().and_then(|ids| ids.iter().map(Value::as_i64).collect()),
         };
         let Some(labels) = labels else { return Answer::error(422, "labels are numbers") };
@@ -203,7 +203,7 @@ impl State {
         Answer::of(201, self.pull(index))
     }
 
-    /// In Gitea's order: its own checks, then the rules of the branch, then the head.
+    /// In Gitea's order: its own checks, the branch rules, then the head.
     fn merge(&mut self, doer: &str, index: usize, request: &Request) -> Answer {
         let pull = &self.pulls[index];
         let busy = || Answer::error(405, "Please try again later");
@@ -249,13 +249,13 @@ impl State {
         Answer::empty(200)
     }
 
-    /// One more look at a pull request that is checked in the background.
+    /// One more read of a pull request that is checked in the background.
     fn checked(&mut self, index: usize) {
         let pull = &mut self.pulls[index];
         pull.unchecked = pull.unchecked.saturating_sub(1);
     }
 
-    /// A branch has another tip: it is the head of these.
+    /// Updates the pull requests of a branch with a new tip.
     pub fn heads_moved(&mut self, login: &str, branch: &str, after: Oid) {
         let now = self.now();
         for index in 0..self.pulls.len() {
@@ -272,7 +272,7 @@ impl State {
         }
     }
 
-    /// Pull requests from a branch and into it end with it.
+    /// Closes pull requests from and into a deleted branch.
     pub fn branch_deleted(&mut self, login: &str, branch: &str) {
         for index in 0..self.pulls.len() {
             let pull = &mut self.pulls[index];
@@ -299,7 +299,7 @@ impl State {
         let commit = commit.transpose().map_err(|_| "not a commit")?.unwrap_or(head);
         let is_verdict = verdict != "COMMENT";
         if is_verdict {
-            // Only the latest verdict of a user counts for the rules of the branch.
+            // Branch rules count only the latest verdict of a user.
             let of_user = self.reviews.iter_mut().filter(|it| it.number == number && it.user == login);
             of_user.for_each(|it| it.is_official = false);
         }
@@ -334,7 +334,7 @@ impl State {
         };
         let is_there = pull.is_fork || self.git.tip(&pull.head).is_some();
         let reference = if is_there { pull.head.clone() } else { format!("refs/pull/{}/head", pull.number) };
-        // Of one that is over the branch may be gone.
+        // The branch of a closed one may be gone.
         let base = self.git.tip(&pull.base);
         let labels = self.labels.iter().filter(|label| pull.labels.contains(&label.id));
         json!({

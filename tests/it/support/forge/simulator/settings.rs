@@ -48,7 +48,7 @@ impl State {
                 self.hooks.push(Hook {
                     id,
                     url: String::new(),
-                    // Given once: an edit does not reach it.
+                    // Set at creation: an edit does not change it.
                     secret: request.body["config"]["secret"].as_str().unwrap_or_default().to_owned(),
                     content_type: String::new(),
                     events: Vec::new(),
@@ -74,7 +74,7 @@ impl State {
                 new.clone_into(text);
             }
         }
-        // What is not named is emptied.
+        // Absent fields are emptied.
         row.events = events(&request.texts("events"));
         request.text("branch_filter").clone_into(&mut row.branch_filter);
         request.text("authorization_header").clone_into(&mut row.authorization);
@@ -117,7 +117,7 @@ impl State {
         Answer::of(code, fields.clone())
     }
 
-    /// The rule with the name of the branch, else the first pattern that fits.
+    /// The rule with the name of the branch, else the first matching pattern.
     pub fn protection_of(&self, branch: &str) -> Option<&Protection> {
         let fits =
             |it: &&Protection| it.rule.strip_suffix('*').is_some_and(|begin| branch.starts_with(begin));
@@ -125,7 +125,7 @@ impl State {
         exact.or_else(|| self.protections.iter().find(fits))
     }
 
-    /// What the rule of the base still wants of a pull request.
+    /// The first requirement of the base's rule that a pull request does not meet.
     pub fn missing(&self, pull: &Pull) -> Option<&'static str> {
         let fields = &self.protection_of(&pull.base)?.fields;
         let head = pull.head_id.to_string();
@@ -157,7 +157,7 @@ fn hook(row: &Hook) -> Value {
     })
 }
 
-/// Who asks for `pull_request` gets all about them.
+/// A subscription to `pull_request` includes all its types.
 fn events(asked: &[String]) -> Vec<String> {
     let all = [
         "pull_request_assign",
@@ -171,7 +171,7 @@ fn events(asked: &[String]) -> Vec<String> {
     let has_all = asked.iter().any(|event| event == "pull_request");
     let more = all.into_iter().filter(|event| has_all && !asked.iter().any(|it| it == event));
     let mut events: Vec<String> = asked.iter().cloned().chain(more.map(str::to_owned)).collect();
-    // In no order that means anything.
+    // The order has no meaning.
     events.reverse();
     events
 }

@@ -1,4 +1,4 @@
-//! What the forge holds, and which request goes where.
+//! The data of the forge, and the routing of requests.
 
 use std::time::Duration;
 
@@ -16,22 +16,20 @@ use super::pulls::{Comment, Pull, Review};
 use super::settings::{Label, Protection};
 use super::statuses::Status;
 
-/// Begins as Gitea 1.26 is; each field is one surprise.
+/// Defaults to Gitea 1.26; each field is one surprising behaviour.
 #[derive(Clone, Debug)]
 pub struct Quirks {
-    /// Statuses are read back with `state` in place of `status`, as other forges have it.
+    /// Statuses are read back with `state` instead of `status`, as on other forges.
     pub answers_state: bool,
-    /// A commit without statuses is answered 200 with an empty body, as older versions do.
+    /// A commit without statuses gets 200 with an empty body, as in older versions.
     pub empty_combined: bool,
-    /// Statuses go to hooks that asked for pushes, and their event has no name, as in 1.23.
+    /// Statuses go to hooks subscribed to pushes, and their event has no name, as in 1.23.
     pub statuses_loop_back: bool,
-    /// Commits of a push that its payload lists.
     pub most_commits: usize,
-    /// The largest page that the forge gives.
     pub largest_page: usize,
-    /// Lists come without `X-Total-Count`.
+    /// Lists lack `X-Total-Count`.
     pub hides_totals: bool,
-    /// A pull request says so often that it cannot be merged, after its head or its base has changed: it is checked in the
+    /// How often a pull request reports that it cannot be merged after its head or base changed: it is checked in the
     /// background.
     pub checks_late: usize,
 }
@@ -53,7 +51,7 @@ impl Default for Quirks {
 pub struct State {
     pub git: Git,
     pub default_branch: String,
-    /// Of the forge, for links.
+    /// The address of the forge, for links.
     pub url: String,
     pub quirks: Quirks,
     pub faults: Faults,
@@ -66,13 +64,12 @@ pub struct State {
     pub hooks: Vec<Hook>,
     pub protections: Vec<Protection>,
     pub requests: Vec<String>,
-    /// On answers.
     pub spent: Duration,
     pub deliveries: Vec<Delivered>,
     pub sender: UnboundedSender<Parcel>,
-    /// Of the last row: every kind counts together, and no number is given twice.
+    /// The last id of any row: all kinds share one sequence.
     last_id: i64,
-    /// Seconds: everything that is written is later than what was written before.
+    /// Seconds: each write is later than the one before.
     pub clock: i64,
 }
 
@@ -97,7 +94,7 @@ impl State {
             deliveries: Vec::new(),
             sender,
             last_id: 0,
-            // Before all that a test does.
+            // Earlier than everything that a test does.
             clock: 1_700_000_000,
         }
     }
@@ -127,7 +124,7 @@ impl State {
         Answer::page(items, request, self.quirks.largest_page, !self.quirks.hides_totals)
     }
 
-    /// A user commits on a branch, which is made from `main` when there is none.
+    /// A user commits on a branch; a new branch starts at `main`.
     pub fn push(&mut self, login: &str, branch: &str, subject: &str, changes: &[FileChange]) -> Oid {
         let before = self.git.tip(branch);
         let parent = before.or_else(|| self.git.tip("main"));
@@ -138,7 +135,7 @@ impl State {
         commit
     }
 
-    /// Everything that follows from another tip of a branch.
+    /// Does all that follows from a new tip of a branch.
     pub fn branch_moved(&mut self, login: &str, branch: &str, before: Option<Oid>, after: Option<Oid>) {
         self.announce_push(login, branch, before, after);
         if let Some(after) = after {
@@ -176,7 +173,7 @@ impl State {
         };
         let needed = match (request.method.as_str(), path) {
             (_, ["hooks" | "branch_protections", ..]) => Right::Admin,
-            // Everybody who reads may open, comment on and review.
+            // Users with read access may open, comment and review.
             ("GET", _) | (_, ["issues", ..]) | ("POST", ["pulls"] | ["pulls", _, "reviews"]) => Right::Read,
             _ => Right::Write,
         };

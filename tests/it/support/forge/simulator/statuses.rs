@@ -59,7 +59,6 @@ impl State {
         Answer::of(200, json!({"sha": commit, "total_count": newest.len(), "statuses": page}))
     }
 
-    /// Of each context.
     pub fn newest(&self, commit: &str) -> Vec<Status> {
         let mut newest: BTreeMap<&str, &Status> = BTreeMap::new();
         for status in self.statuses.iter().filter(|status| status.commit == commit) {
