@@ -21,9 +21,9 @@ mod support;
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
-use api_server::{Answer, ApiServer, CHUNK};
+use api_server::{ApiAnswer, ApiServer, CHUNK};
 use revisions::{SeenRevision, watch_all, write_app};
-use support::{SECRET, Scene};
+use support::{HOOK_SECRET, LiveFixture};
 use tokio::sync::mpsc;
 
 /// Turns: every other one is beside hostile peers.
@@ -47,15 +47,15 @@ fn main() {
 }
 
 async fn measure() {
-    let Some(scene) = Scene::new("hostile-benchmark", 2).await else { return };
+    let Some(scene) = LiveFixture::new("hostile-benchmark", 2).await else { return };
     let endless = || {
         let first = r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":""#;
-        Answer::endless(200, first, [b'a'; CHUNK])
+        ApiAnswer::endless(200, first, [b'a'; CHUNK])
     };
     let cluster = ApiServer::start(move |asked| (asked.path == "/api/v1").then(endless)).await;
-    let index = || Answer::endless(200, "entries: {web: [", [b' '; CHUNK]);
+    let index = || ApiAnswer::endless(200, "entries: {web: [", [b' '; CHUNK]);
     let registry = ApiServer::start(move |_| Some(index())).await;
-    let drip = || Answer::endless(200, "entries: {web: [", [b' ']).pause(Duration::from_millis(200));
+    let drip = || ApiAnswer::endless(200, "entries: {web: [", [b' ']).pause(Duration::from_millis(200));
     let dripping = ApiServer::start(move |_| Some(drip())).await;
 
     let kubeconfig = scene.folder().join("hostile.yaml");
@@ -68,7 +68,7 @@ async fn measure() {
     scene.worktree.publish("first");
     scene.start(&["--cluster", &format!("{HOSTILE}={}#x", kubeconfig.display())]).await;
     let (hook, name) = (scene.hook_url(), scene.name());
-    scene.gitea().create_hook(name, &hook, SECRET, &["push"]).await.expect("a hook");
+    scene.gitea().create_hook(name, &hook, HOOK_SECRET, &["push"]).await.expect("a hook");
 
     let mut seen = watch_all(scene.clusters(), scene.name()).await;
     let (mut calm, mut attacked) = (Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ async fn measure() {
 }
 
 /// The hostile cluster, and an app of a chart of each repository; or none of them.
-fn write_peers(scene: &Scene, are_there: bool) {
+fn write_peers(scene: &LiveFixture, are_there: bool) {
     let charts = ["endless", "dripping"];
     if !are_there {
         let files = [format!("clusters/{HOSTILE}.yaml")];
@@ -120,7 +120,7 @@ fn write_peers(scene: &Scene, are_there: bool) {
 }
 
 /// In milliseconds.
-async fn push(scene: &Scene, seen: &mut mpsc::UnboundedReceiver<SeenRevision>, number: usize) -> f64 {
+async fn push(scene: &LiveFixture, seen: &mut mpsc::UnboundedReceiver<SeenRevision>, number: usize) -> f64 {
     write_app(scene, number);
     let commit = scene.worktree.commit(&format!("web {number}"));
     let start = SystemTime::now();

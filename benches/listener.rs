@@ -16,7 +16,7 @@ mod support;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use support::strangers::{Strangers, deliver};
+use support::hostile_clients::{HostileClients, deliver_signed_push};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tutti::api::{self, HookReceiver, HooksState};
@@ -51,11 +51,11 @@ async fn serve() -> SocketAddr {
 }
 
 async fn measure(address: SocketAddr) {
-    let _strangers = Strangers::surround(address).await;
+    let _strangers = HostileClients::start(address).await;
     let (mut took, mut each) = (Vec::new(), tokio::time::interval(EACH));
     for number in 0..DELIVERIES {
         each.tick().await;
-        let (status, time) = deliver(address, SECRET, number).await.expect("an answer");
+        let (status, time) = deliver_signed_push(address, SECRET, number).await.expect("an answer");
         assert_eq!(status, 202, "delivery {number}");
         took.push(time);
     }

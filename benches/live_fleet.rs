@@ -34,7 +34,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use live::{FluxController, LiveCluster, LiveEnvironment, LiveSetup, Tier};
 use measure::{LIMIT, MeasuredProcess, StepCost, measure_step, objects, wait_until_quiet};
 use serde_json::Value;
-use support::{SECRET, Scene, objects_app, say};
+use support::{HOOK_SECRET, LiveFixture, objects_app, print_uncaptured};
 
 const SIZES: [usize; 2] = [100, 1000];
 /// In a smaller fleet what is the same for each commit is a larger part.
@@ -56,15 +56,16 @@ fn main() {
 async fn measure() {
     let programs = match tokio::task::spawn_blocking(Tier::from_env).await.expect("no panic") {
         Ok(Tier::Ready(programs)) => programs,
-        Ok(Tier::Absent(line)) => return say(&line),
+        Ok(Tier::Absent(line)) => return print_uncaptured(&line),
         Err(error) => panic!("{error}"),
     };
     let mut sizes: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
     if sizes.is_empty() {
         sizes = SIZES.to_vec();
     }
-    let flux =
-        std::env::args().any(|word| word == "flux").then(|| FluxController::ensure(&say).expect("Flux"));
+    let flux = std::env::args()
+        .any(|word| word == "flux")
+        .then(|| FluxController::ensure(&print_uncaptured).expect("Flux"));
     for size in sizes {
         // A server of its own for each: what an earlier one left would weigh on the next.
         let mut rival = None;
@@ -84,7 +85,7 @@ async fn measure() {
 
 async fn fleet(live: &'static LiveEnvironment, size: usize, rival: Option<BTreeMap<&'static str, StepCost>>) {
     let name: &'static str = Box::leak(format!("fleet-{size}").into_boxed_str());
-    let scene = Scene::on(live, name).await;
+    let scene = LiveFixture::on_environment(live, name).await;
     let cluster = scene.cluster(0);
     measure_raw_applies(cluster, size, "fleet").await;
     scene.write_instance("poll: 2h");
@@ -92,8 +93,8 @@ async fn fleet(live: &'static LiveEnvironment, size: usize, rival: Option<BTreeM
     let account = scene.folder().join("account.yaml");
     let user = cluster.create_account(name, "tutti", &account).await.expect("an account");
     scene.start(&["--cluster", &format!("{}={}#admin", cluster.name(), account.display())]).await;
-    scene.succeeded(&first).await;
-    scene.gitea().create_hook(name, &scene.hook_url(), SECRET, &["push"]).await.expect("a hook");
+    scene.until_succeeded(&first).await;
+    scene.gitea().create_hook(name, &scene.hook_url(), HOOK_SECRET, &["push"]).await.expect("a hook");
 
     let bench = FleetBench { scene, size, user };
     let all = |image: usize, host: usize| (0..size).for_each(|app| bench.write(app, image, host));
@@ -125,7 +126,7 @@ async fn fleet(live: &'static LiveEnvironment, size: usize, rival: Option<BTreeM
         // Nobody is faster than the server and its controllers, which may take more of Flux's time than that by themselves.
         let alone = percent(alone, theirs.seconds);
         if alone > most {
-            say(&format!(
+            print_uncaptured(&format!(
                 "{what}: the server alone takes {alone:.1} % of Flux's time, more than the {most} % of the goal"
             ));
         }
@@ -147,12 +148,12 @@ async fn fleet(live: &'static LiveEnvironment, size: usize, rival: Option<BTreeM
     goal(&name("nothing_tutti_requests"), nothing.requests as f64, "requests", 0.0);
     at_most(&name("tutti_peak_of_all_mib"), nothing.peak, "MiB", 80.0);
     if rival.is_none() {
-        say("Flux was not measured: `flux` behind the sizes has it take the same steps");
+        print_uncaptured("Flux was not measured: `flux` behind the sizes has it take the same steps");
     }
 }
 
 struct FleetBench {
-    scene: Scene,
+    scene: LiveFixture,
     size: usize,
     /// The account of tutti.
     user: String,

@@ -21,9 +21,9 @@ use goals::{at_most, figure};
 use program::{TuttiProcess, all_run, free_port};
 use sandbox::{PodMode, RequestMatch, Sandbox, SandboxListener, SandboxOptions};
 use secrecy::SecretString;
-use support::forge::simulator::{BOT, REPOSITORY, Right, Simulator};
+use support::forge::simulator::{BOT, ForgePermission, ForgeSimulator, REPOSITORY};
 use support::manifests::{cluster, component};
-use support::repository::Change;
+use support::repository::FileTextChange;
 use tempfile::TempDir;
 use tutti::forge::NewHook;
 
@@ -44,7 +44,7 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(120);
 const SECRET: &str = "GMEuUHQfmrMRsseWxi9YlIeBtn9lm6im";
 
 struct PullScene {
-    simulator: Simulator,
+    simulator: ForgeSimulator,
     cluster: Sandbox,
     pushed: usize,
     _program: TuttiProcess,
@@ -133,11 +133,11 @@ impl PullScene {
             let name = app(number);
             self.simulator.push("li", &name, "Change", &[(&path(&name), Some(&manifest(&name, "2")))]);
             tokio::time::sleep(Duration::from_millis(500)).await;
-            let (spent, start) = (self.simulator.spent(), Instant::now());
+            let (spent, start) = (self.simulator.answer_time(), Instant::now());
             let pull = self.simulator.open_pull("li", &name);
             until("a comment", || !self.simulator.comments(pull).is_empty()).await;
             took.push(milliseconds(start.elapsed()));
-            of_forge.push(milliseconds(self.simulator.spent() - spent));
+            of_forge.push(milliseconds(self.simulator.answer_time() - spent));
             let (_, comment) = self.simulator.comments(pull).swap_remove(0);
             assert!(comment.contains("**1 app on 1 of 1 cluster: 1 to change**"), "{comment}");
         }
@@ -163,10 +163,10 @@ impl PullScene {
 }
 
 /// A forge with everything on `main`, stored as forges do.
-async fn begin() -> Simulator {
-    let simulator = Simulator::start(&[]).await;
-    simulator.add_user("li", Right::Write);
-    simulator.add_user("root", Right::Admin);
+async fn begin() -> ForgeSimulator {
+    let simulator = ForgeSimulator::start(&[]).await;
+    simulator.add_user("li", ForgePermission::Write);
+    simulator.add_user("root", ForgePermission::Admin);
     let instance = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec:\n  forge: {{type: gitea, url: \"{}\", \
          repository: {REPOSITORY}, credentials: {{token: {{env: TUTTI_SECRET_FORGE}}}}}}\n  receivers:\n  \
@@ -176,7 +176,7 @@ async fn begin() -> Simulator {
     let mut files =
         vec![("tutti.yaml".to_owned(), instance), ("clusters/one.yaml".to_owned(), cluster("one"))];
     files.extend((0..APPS).map(app).map(|name| (path(&name), manifest(&name, "1"))));
-    let changes: Vec<Change<'_>> =
+    let changes: Vec<FileTextChange<'_>> =
         files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     simulator.push("li", "main", "Begin", &changes);
     let packed = Command::new("git").arg("-C").arg(simulator.path()).args(["repack", "-adq"]).status();

@@ -21,7 +21,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use revisions::{SeenRevision, client, watch_all, write_app};
-use support::{SECRET, Scene, configmap, say};
+use support::{HOOK_SECRET, LiveFixture, configmap, print_uncaptured};
 use tokio::sync::mpsc;
 
 /// The first pushes warm connections and caches; they are not counted.
@@ -47,13 +47,13 @@ fn main() {
 
 async fn measure() {
     let pushes = std::env::var("TUTTI_BENCH_PUSHES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
-    let Some(scene) = Scene::new("push-benchmark", 4).await else { return };
+    let Some(scene) = LiveFixture::new("push-benchmark", 4).await else { return };
     scene.write_instance("poll: 2h");
     write_app(&scene, 0);
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&first).await;
-    scene.gitea().create_hook(scene.name(), &scene.hook_url(), SECRET, &["push"]).await.expect("a hook");
+    scene.until_succeeded(&first).await;
+    scene.gitea().create_hook(scene.name(), &scene.hook_url(), HOOK_SECRET, &["push"]).await.expect("a hook");
 
     let mut seen = watch_all(scene.clusters(), scene.name()).await;
     let mut measured = Vec::new();
@@ -72,7 +72,7 @@ async fn measure() {
 }
 
 async fn push_once(
-    scene: &Scene,
+    scene: &LiveFixture,
     seen: &mut mpsc::UnboundedReceiver<SeenRevision>,
     number: usize,
 ) -> PushTimes {
@@ -97,7 +97,7 @@ async fn push_once(
     let arrived = tokio::time::timeout(Duration::from_secs(60), arrival).await;
     assert!(arrived.is_ok(), "push {number}: {missing} clusters without it");
     // The next push comes to a quiet fleet, as a person's does.
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     let log = scene.running(|tutti| tutti.log());
     let at = |words: &str, id: &str| {
         let line = log.lines().find(|line| line.contains(words) && line.contains(id));
@@ -111,7 +111,7 @@ async fn push_once(
 }
 
 /// The time of the bare requests.
-async fn floor(scene: &Scene, times: usize) {
+async fn floor(scene: &LiveFixture, times: usize) {
     let clients = join_all(scene.clusters().iter().map(|cluster| client(cluster.kubeconfig()))).await;
     let maps: Vec<Api<ConfigMap>> =
         clients.into_iter().map(|client| Api::namespaced(client, scene.name())).collect();
@@ -131,12 +131,15 @@ async fn floor(scene: &Scene, times: usize) {
 }
 
 fn report(pushes: &[PushTimes]) {
-    say(&format!("{:>6} {:>6} {:>6} {:>6} {:>6}  ms from the start", "push", "hook", "read", "patch", ""));
+    print_uncaptured(&format!(
+        "{:>6} {:>6} {:>6} {:>6} {:>6}  ms from the start",
+        "push", "hook", "read", "patch", ""
+    ));
     for push in pushes {
         let since = |end| milliseconds(push.start, end).round();
         let (returned, hook, read, patched) =
             (since(push.returned), since(push.hook), since(push.read), since(push.patched));
-        say(&format!("{returned:>6} {hook:>6} {read:>6} {patched:>6}"));
+        print_uncaptured(&format!("{returned:>6} {hook:>6} {read:>6} {patched:>6}"));
     }
     let all = |between: fn(&PushTimes) -> (SystemTime, SystemTime)| -> Vec<f64> {
         pushes.iter().map(between).map(|(start, end)| milliseconds(start, end)).collect()

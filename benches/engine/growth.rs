@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::goals::{at_most, figure};
-use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects};
-use crate::support::repository::{Change, TestRepository};
+use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects_app};
+use crate::support::repository::{FileTextChange, TestRepository};
 
 const FEW_APPS: usize = 10_000;
 const MANY_APPS: usize = 100_000;
@@ -17,7 +17,7 @@ pub fn growth() {
         let seconds = install(count, |number| {
             let name = format!("app-{number:06}");
             vec![
-                (format!("apps/{name}/app.yaml"), objects("default", &name)),
+                (format!("apps/{name}/app.yaml"), objects_app("default", &name)),
                 (format!("apps/{name}/objects/all.yaml"), config_map("default", &name, "1")),
             ]
         });
@@ -49,7 +49,7 @@ fn install(count: usize, app: impl Fn(usize) -> Vec<(String, String)>) -> f64 {
     ];
     files.extend((0..count).flat_map(app));
     let repository = TestRepository::at(&folder.path().join("config"));
-    let changes: Vec<Change<'_>> =
+    let changes: Vec<FileTextChange<'_>> =
         files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     repository.commit("Begin", &changes);
     let mut program = Command::new(env!("CARGO_BIN_EXE_tutti"));

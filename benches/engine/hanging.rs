@@ -18,9 +18,9 @@ use tutti::report::Overview;
 
 use crate::goals::{at_most, figure};
 use crate::percentile;
-use crate::support::fleet::Fleet;
-use crate::support::manifests::{config_map, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::TestFleet;
+use crate::support::manifests::{config_map, objects_app};
 
 const CLUSTERS: usize = 1000;
 const HANGING: usize = 10;
@@ -35,9 +35,10 @@ pub fn hanging() {
     runtime.expect("a runtime").block_on(async {
         let names: Vec<String> = (0..CLUSTERS).map(|number| format!("cluster-{number:04}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let files = [("apps/web/app.yaml", objects("default", "web")), ("apps/web/objects/all.yaml", map(0))];
+        let files =
+            [("apps/web/app.yaml", objects_app("default", "web")), ("apps/web/objects/all.yaml", map(0))];
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-        let fleet = Fleet::with(&names, &files, |name| SandboxOptions {
+        let fleet = TestFleet::with_options(&names, &files, |name| SandboxOptions {
             pods: PodMode::Virtual,
             ..SandboxOptions::instant(name)
         });
@@ -45,7 +46,7 @@ pub fn hanging() {
         let (clusters, noted) = (fleet.clusters.clone(), clock.clone());
         let hanging: BTreeSet<String> = names.iter().take(HANGING).map(|name| (*name).to_owned()).collect();
         let origin = ManifestOrigin::Repository(fleet.repository.open().await);
-        let running = fleet.start_from(origin, &Wires::lasting(), |settings| {
+        let running = fleet.start_from_origin(origin, &ProcessConnections::unlimited(), |settings| {
             settings.link_resolver = Arc::new(move |cluster| {
                 let name = cluster.name.as_str();
                 let sandbox: &Sandbox = &clusters[name];
@@ -57,7 +58,7 @@ pub fn hanging() {
                 })
             });
         });
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
 
         let latency = |latency| {
             names.iter().take(HANGING).for_each(|name| fleet.cluster(name).set_latency(latency));
@@ -88,7 +89,7 @@ pub fn hanging() {
             let (revision, time) = push().await;
             percentiles[usize::from(hangs)].push(time);
             latency(Duration::ZERO);
-            running.converged(&revision).await;
+            running.until_converged(&revision).await;
         }
         // One after the other: all answer; the ten have hung for so long that they count as away, and are connected to again and
         // again; all answer once more. So what the machine does more or less of as time passes falls on both.

@@ -1,6 +1,6 @@
 //! Apps of four objects each.
 
-use crate::support::manifests::objects;
+use crate::support::manifests::objects_app;
 
 pub fn app_path(app: usize) -> String {
     format!("apps/app-{app:04}/app.yaml")
@@ -11,7 +11,7 @@ pub fn objects_path(app: usize) -> String {
 }
 
 pub fn app(app: usize) -> String {
-    objects("default", &format!("app-{app:04}"))
+    objects_app("default", &format!("app-{app:04}"))
 }
 
 /// Of an app, `times` over; the number is in the images.

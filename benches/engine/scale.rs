@@ -20,7 +20,7 @@ use crate::goals::{at_most, figure};
 use crate::manifests::{app, app_path, four_objects_each, objects_path};
 use crate::percentile;
 use crate::support::manifests::{INSTANCE, cluster};
-use crate::support::repository::{Change, TestRepository};
+use crate::support::repository::{FileTextChange, TestRepository};
 
 /// On each cluster.
 const APPS: usize = 250;
@@ -104,7 +104,7 @@ impl BenchFleet {
             files.push((objects_path(number), four_objects_each(number, times, 1)));
         }
         let repository = TestRepository::at(&folder.path().join("config"));
-        let changes: Vec<Change<'_>> =
+        let changes: Vec<FileTextChange<'_>> =
             files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
         repository.commit("Begin", &changes);
         Self { folder, repository, clusters, _listeners: listeners }

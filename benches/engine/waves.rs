@@ -5,8 +5,8 @@ use std::time::Instant;
 use tutti::report::Overview;
 
 use crate::goals::{at_most, figure};
-use crate::support::fleet::Fleet;
-use crate::support::manifests::{config_map, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::manifests::{config_map, objects_app};
 
 const RINGS: usize = 20;
 
@@ -37,18 +37,21 @@ pub fn waves() {
         let path = |app: usize| format!("apps/app-{app:03}/objects/all.yaml");
         let mut files: Vec<(String, String)> = vec![("rings.yaml".to_owned(), rings)];
         for app in 0..apps {
-            files.push((format!("apps/app-{app:03}/app.yaml"), objects("default", &format!("app-{app:03}"))));
+            files.push((
+                format!("apps/app-{app:03}/app.yaml"),
+                objects_app("default", &format!("app-{app:03}")),
+            ));
             files.push((path(app), content(app, 1)));
         }
         let files: Vec<(&str, &str)> =
             files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        let fleet = Fleet::new(&names, &files);
+        let fleet = TestFleet::new(&names, &files);
         let begun = Instant::now();
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         figure("waves_install_s", begun.elapsed().as_secs_f64(), "s");
 
-        fleet.forget_requests();
+        fleet.clear_requests();
         let changed: Vec<(String, String)> = (0..apps).map(|app| (path(app), content(app, 2))).collect();
         let changes: Vec<_> =
             changed.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
@@ -65,7 +68,7 @@ pub fn waves() {
         let changes = clusters * apps;
         figure("waves_rollout_s", seconds, "s");
         figure("waves_units_per_s", changes as f64 / seconds, "units/s");
-        println!("{apps} apps on {clusters} clusters in {RINGS} rings: {:?}", fleet.counted());
+        println!("{apps} apps on {clusters} clusters in {RINGS} rings: {:?}", fleet.request_counts());
         at_most("waves_requests_per_change", fleet.requests().len() as f64 / changes as f64, "requests", 1.0);
     });
 }

@@ -12,10 +12,10 @@ use tutti::model::WebhookReceiverKind;
 
 use crate::goals::{at_most, figure};
 use crate::program::{TuttiProcess, all_run, free_port};
-use crate::support::manifests::{cluster, config_map, objects};
-use crate::support::repository::{Change, TestRepository};
+use crate::support::hostile_clients::exchange;
+use crate::support::manifests::{cluster, config_map, objects_app};
+use crate::support::repository::{FileTextChange, TestRepository};
 use crate::support::senders::delivery;
-use crate::support::strangers::exchange;
 use crate::{SECRET, milliseconds};
 
 const APPS: usize = 10_000;
@@ -34,10 +34,10 @@ pub fn measure() {
         vec![("tutti.yaml".to_owned(), instance()), ("clusters/one.yaml".to_owned(), cluster("one"))];
     for number in 0..APPS {
         let name = format!("app-{number:06}");
-        files.push((format!("apps/{name}/app.yaml"), objects("default", &name)));
+        files.push((format!("apps/{name}/app.yaml"), objects_app("default", &name)));
         files.push((format!("apps/{name}/objects/all.yaml"), config_map("default", &name, "1")));
     }
-    let changes: Vec<Change<'_>> =
+    let changes: Vec<FileTextChange<'_>> =
         files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     repository.commit("Begin", &changes);
     let [status, hooks] = [free_port(), free_port()];

@@ -12,12 +12,12 @@ use kube::runtime::watcher::{Config, Event, watcher};
 use live::LiveCluster;
 use tokio::sync::mpsc;
 
-use crate::support::Scene;
+use crate::support::LiveFixture;
 
 const REVISION: &str = "tutti.dev/revision";
 
 /// A Deployment and a Service; the number is in the image.
-pub fn write_app(scene: &Scene, number: usize) {
+pub fn write_app(scene: &LiveFixture, number: usize) {
     let text = format!(
         "apiVersion: tutti.dev/v1alpha1
 kind: Component

@@ -17,11 +17,11 @@ mod chaos;
 #[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../../tests/it/support"]
 mod support {
+    pub mod connections;
     pub mod fleet;
     pub mod manifests;
     pub mod oracle;
     pub mod repository;
-    pub mod wires;
 }
 
 use std::process::ExitCode;
@@ -67,13 +67,13 @@ fn main() -> ExitCode {
     let start = Instant::now();
     let a_minute = |done: u64| done as f64 * 60.0 / start.elapsed().as_secs_f64();
     let (done, violated) = (AtomicU64::new(0), AtomicU64::new(0));
-    let report = chaos::many(seed, schedules, threads, &|seed, outcome| {
+    let report = chaos::run_schedules(seed, schedules, threads, &|seed, outcome| {
         if log {
             println!("schedule {seed}\n{}", outcome.log.join("\n"));
         }
         if !outcome.violations.is_empty() {
             violated.fetch_add(1, Ordering::Relaxed);
-            chaos::tell(seed, outcome, &|text| println!("{text}"));
+            chaos::report_violation(seed, outcome, &|text| println!("{text}"));
         }
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if done % PROGRESS == 0 && done < schedules {
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
 fn run_special_schedules(seed: u64, schedules: u64, threads: usize, log: bool, waves: bool) -> ExitCode {
     let start = Instant::now();
     let done = AtomicU64::new(0);
-    let told = |seed: u64, outcome: &chaos::Outcome| {
+    let told = |seed: u64, outcome: &chaos::SeedOutcome| {
         if log || !outcome.violations.is_empty() {
             let violations: Vec<String> =
                 outcome.violations.iter().map(|words| format!("seed {seed}: {words}")).collect();
@@ -108,11 +108,11 @@ fn run_special_schedules(seed: u64, schedules: u64, threads: usize, log: bool, w
             eprintln!("{done} of {schedules}");
         }
     };
-    let (what, one): (_, fn(u64) -> chaos::Outcome) = match waves {
-        true => ("waves", chaos::waves::one),
-        false => ("two processes", chaos::replicas::one),
+    let (what, one): (_, fn(u64) -> chaos::SeedOutcome) = match waves {
+        true => ("waves", chaos::waves::run_seed),
+        false => ("two processes", chaos::replicas::run_seed),
     };
-    let (violated, writes) = chaos::each(seed, schedules, threads, &one, &told);
+    let (violated, writes) = chaos::run_seeds(seed, schedules, threads, &one, &told);
     println!(
         "{schedules} schedules of {what} from seed {seed} on in {} s, {writes} writes, {violated} with violations",
         start.elapsed().as_secs()

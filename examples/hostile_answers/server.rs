@@ -12,7 +12,7 @@ use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::http1::{Request, read_request};
+use super::http1::{Http1Request, read_request};
 use super::mutate;
 
 /// So far.
@@ -80,7 +80,7 @@ impl AnswerRules {
     async fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
-        while let Some(Request { method, target: path, body, .. }) = read_request(&mut stream).await? {
+        while let Some(Http1Request { method, target: path, body, .. }) = read_request(&mut stream).await? {
             let (head, body, is_whole) = self.answer(&PeerRequest { method, path, body });
             stream.get_mut().write_all(&head).await?;
             stream.get_mut().write_all(&body).await?;

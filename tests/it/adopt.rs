@@ -13,32 +13,33 @@ use tutti::model::{
 };
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, Running, observing, target};
-use crate::support::live;
-use crate::support::manifests::{config_map, deployment, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, set_observe_mode, target};
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, deployment, objects_app};
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 const TOOL: &str = "kubectl-client-side-apply";
 
 fn adopting() -> String {
-    objects("default", "web").replace("spec: {", "spec: {adopt: true, ")
+    objects_app("default", "web").replace("spec: {", "spec: {adopt: true, ")
 }
 
-fn fleet(app: &str, manifests: &str) -> Fleet {
-    Fleet::new(&["bj1"], &[(APP, app), (MANIFESTS, manifests)])
+fn fleet(app: &str, manifests: &str) -> TestFleet {
+    TestFleet::new(&["bj1"], &[(APP, app), (MANIFESTS, manifests)])
 }
 
 async fn pods(sandbox: &Sandbox) -> Vec<String> {
-    let list = live::api(sandbox, "Pod", Some("default")).list(&Default::default()).await.expect("pods");
+    let list =
+        live_objects::api(sandbox, "Pod", Some("default")).list(&Default::default()).await.expect("pods");
     let mut uids: Vec<String> = list.items.into_iter().filter_map(|pod| pod.metadata.uid).collect();
     uids.sort();
     uids
 }
 
 async fn web(sandbox: &Sandbox) -> Value {
-    live::get(sandbox, "Deployment", "default", "web").await.expect("a deployment")
+    live_objects::get(sandbox, "Deployment", "default", "web").await.expect("a deployment")
 }
 
 fn managers(object: &Value) -> Vec<String> {
@@ -51,13 +52,13 @@ fn managers(object: &Value) -> Vec<String> {
         .collect()
 }
 
-async fn refused(running: &Running) -> String {
+async fn refused(running: &RunningController) -> String {
     let now =
         running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
     target(&now, "bj1", "default/web").detail.clone()
 }
 
-async fn planned(running: &Running) -> Vec<String> {
+async fn planned(running: &RunningController) -> Vec<String> {
     let now = running.until("a plan", |now| now.targets.iter().any(|it| it.plan.is_some())).await;
     let plan = target(&now, "bj1", "default/web").plan.as_ref().expect("a plan");
     plan.steps.iter().map(|step| format!("{} {}", step.intended_action().as_str(), step.reason)).collect()
@@ -66,10 +67,10 @@ async fn planned(running: &Running) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn adopted_deployment_keeps_its_pods() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
-    let fleet = fleet(&objects("default", "web"), &manifest);
+    let fleet = fleet(&objects_app("default", "web"), &manifest);
     let bj1 = fleet.cluster("bj1");
     let with_more = manifest.replace("  replicas: 2\n", "  replicas: 2\n  minReadySeconds: 1\n");
-    live::create_as(bj1, TOOL, &with_more).await;
+    live_objects::create_as(bj1, TOOL, &with_more).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     let (before, pods_before) = (web(bj1).await, pods(bj1).await);
     assert_eq!(pods_before.len(), 2);
@@ -81,7 +82,7 @@ async fn adopted_deployment_keeps_its_pods() {
     // Only the labels change.
     let revision =
         fleet.push(&running, "Adopt", &[(APP, Some(&adopting())), (MANIFESTS, Some(&with_more))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let after = web(bj1).await;
     assert_eq!(after["spec"], before["spec"]);
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
@@ -96,13 +97,13 @@ async fn adopted_deployment_keeps_its_pods() {
 
     // A field that Git drops is removed, without a restart.
     let revision = fleet.push(&running, "Less", &[(MANIFESTS, Some(&manifest))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(web(bj1).await["spec"]["minReadySeconds"], Value::Null);
     assert_eq!(pods(bj1).await, pods_before);
 
     let changed = manifest.replace("web:1", "web:2");
     let revision = fleet.push(&running, "A change", &[(MANIFESTS, Some(&changed))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert!(pods(bj1).await.iter().all(|pod| !pods_before.contains(pod)), "it rolled");
 }
 
@@ -111,15 +112,15 @@ async fn plan_shows_the_changes_of_an_adoption() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let check = async |theirs: &str, expected: &str| {
         let fleet = fleet(&adopting(), &manifest);
-        live::create_as(fleet.cluster("bj1"), TOOL, theirs).await;
-        fleet.forget_requests();
-        let running = fleet.start_with(&Wires::lasting(), observing).await;
+        live_objects::create_as(fleet.cluster("bj1"), TOOL, theirs).await;
+        fleet.clear_requests();
+        let running = fleet.start_with(&ProcessConnections::unlimited(), set_observe_mode).await;
         let words = planned(&running).await;
         assert_eq!(words, [expected.to_owned()]);
         let asked = RequestMatch::any().resource("deployments.apps").name("web");
         let asked = fleet.cluster("bj1").count_requests(&asked);
         assert!(asked <= 5, "{asked} requests");
-        assert!(live::managed(fleet.cluster("bj1")).await.is_empty());
+        assert!(live_objects::managed_objects(fleet.cluster("bj1")).await.is_empty());
     };
     let words = |rest: &str| format!("adopt observe mode, would adopt: taken over from {TOOL}, {rest}");
     check(&manifest, &words("nothing changes; its pods stay")).await;
@@ -155,22 +156,22 @@ async fn adopt_plan_matches_result_for_any_manager() {
     ] {
         let fleet = fleet(&adopting(), &manifest);
         let bj1 = fleet.cluster("bj1");
-        live::create_as(bj1, manager, &theirs).await;
+        live_objects::create_as(bj1, manager, &theirs).await;
         let note = json!({"metadata": {"annotations": {"example.com/note": "a controller's"}}});
-        live::edit_as(bj1, "example-controller", ("Deployment", "web"), &note).await;
+        live_objects::edit_as(bj1, "example-controller", ("Deployment", "web"), &note).await;
         if !is_known {
-            live::forget_managers(bj1, ("Deployment", "web")).await;
+            live_objects::clear_managed_fields(bj1, ("Deployment", "web")).await;
         }
         tokio::time::sleep(Duration::from_secs(30)).await;
         let (before, pods_before) = (web(bj1).await, pods(bj1).await);
-        let looking = fleet.start_with(&Wires::lasting(), observing).await;
+        let looking = fleet.start_with(&ProcessConnections::unlimited(), set_observe_mode).await;
         let changes = "changes spec.template.spec.containers[0].workingDir; its pods are replaced";
         let expected = format!("adopt observe mode, would adopt: taken over from {from}, {changes}");
         assert_eq!(planned(&looking).await, [expected], "{manager}");
         looking.stop().await;
 
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         let after = web(bj1).await;
         assert_eq!(changed(&before, &after), ["spec.template.spec.containers[0].workingDir"], "{manager}");
         assert!(pods(bj1).await.iter().all(|pod| !pods_before.contains(pod)), "{manager}: it rolled");
@@ -181,9 +182,9 @@ async fn adopt_plan_matches_result_for_any_manager() {
             .replace("{name: main,", "{name: main, terminationMessagePath: /dev/log,")
             .replace("name: web, namespace", "name: web, annotations: {example.com/mine: a}, namespace");
         let revision = fleet.push(&running, "More", &[(MANIFESTS, Some(&more))]).await;
-        running.converged(&revision).await;
+        running.until_converged(&revision).await;
         let revision = fleet.push(&running, "Less", &[(MANIFESTS, Some(&manifest))]).await;
-        running.converged(&revision).await;
+        running.until_converged(&revision).await;
         assert!(changed(&after, &web(bj1).await).is_empty(), "{manager}");
     }
 }
@@ -198,18 +199,20 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 ";
     let fleet = fleet(&adopting(), claim);
     let bj1 = fleet.cluster("bj1");
-    live::create_as(bj1, TOOL, claim).await;
+    live_objects::create_as(bj1, TOOL, claim).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let before = live::forget_managers(bj1, ("PersistentVolumeClaim", "data")).await;
-    live::text(&before, "/spec/volumeName");
-    let get = async || live::get(bj1, "PersistentVolumeClaim", "default", "data").await.expect("it is there");
+    let before = live_objects::clear_managed_fields(bj1, ("PersistentVolumeClaim", "data")).await;
+    live_objects::required_text(&before, "/spec/volumeName");
+    let get = async || {
+        live_objects::get(bj1, "PersistentVolumeClaim", "default", "data").await.expect("it is there")
+    };
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert!(takeover::changed_paths(&before, &get().await).is_empty());
 
     let labelled = claim.replace("name: data,", "name: data, labels: {tier: gold},");
     let revision = fleet.push(&running, "A label", &[(MANIFESTS, Some(&labelled))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(takeover::changed_paths(&before, &get().await), ["metadata.labels"]);
 }
 
@@ -229,14 +232,14 @@ spec:
     let fleet = fleet(&adopting(), manifest);
     let bj1 = fleet.cluster("bj1");
     let theirs = manifest.replace("  serviceName", "  podManagementPolicy: Parallel\n  serviceName");
-    live::create_as(bj1, TOOL, &theirs).await;
+    live_objects::create_as(bj1, TOOL, &theirs).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let before = live::forget_managers(bj1, ("StatefulSet", "web")).await;
+    let before = live_objects::clear_managed_fields(bj1, ("StatefulSet", "web")).await;
     let running = fleet.start().await;
     let words = refused(&running).await;
     assert!(words.contains("it cannot be taken over: failed to replace StatefulSet default/web"), "{words}");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let after = live::get(bj1, "StatefulSet", "default", "web").await.expect("it is there");
+    let after = live_objects::get(bj1, "StatefulSet", "default", "web").await.expect("it is there");
     assert_eq!(after["metadata"], before["metadata"]);
 }
 
@@ -245,12 +248,12 @@ async fn adoption_refuses_fields_of_controllers_and_other_instances() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest);
     let bj1 = fleet.cluster("bj1");
-    live::create_as(bj1, TOOL, &manifest).await;
+    live_objects::create_as(bj1, TOOL, &manifest).await;
     // An autoscaler writes like this.
     let scale = json!({"spec": {"replicas": 5}});
     let parameters =
         PatchParams { field_manager: Some("kube-controller-manager".to_owned()), ..PatchParams::default() };
-    let deployments = live::api(bj1, "Deployment", Some("default"));
+    let deployments = live_objects::api(bj1, "Deployment", Some("default"));
     deployments.patch_scale("web", &parameters, &Patch::Merge(&scale)).await.expect("a scale");
     let running = fleet.start().await;
     let words = refused(&running).await;
@@ -262,16 +265,16 @@ async fn adoption_refuses_fields_of_controllers_and_other_instances() {
     // Without replicas in Git the autoscaler keeps its number.
     let unscaled = manifest.replace("  replicas: 2\n", "");
     let revision = fleet.push(&running, "No replicas", &[(MANIFESTS, Some(&unscaled))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(web(bj1).await["spec"]["replicas"], 5);
 
     let map = config_map("default", "one", "ours");
-    live::apply_as(bj1, "tutti-other", &config_map("default", "one", "theirs")).await;
+    live_objects::apply_as(bj1, "tutti-other", &config_map("default", "one", "theirs")).await;
     let both = [unscaled.as_str(), &map].join("---\n");
     fleet.push(&running, "Another instance's", &[(MANIFESTS, Some(&both))]).await;
     assert_eq!(refused(&running).await, "ConfigMap default/one: it belongs to instance other");
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
+    let one = live_objects::get(bj1, "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(one["data"]["value"], "theirs");
 }
 
@@ -280,8 +283,8 @@ async fn adoption_of_scaled_replicas_is_refused_before_writes() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest);
     let bj1 = fleet.cluster("bj1");
-    live::create_as(bj1, "OpenAPI-Generator", &manifest).await;
-    live::scale_as(bj1, "OpenAPI-Generator", "web", 5).await;
+    live_objects::create_as(bj1, "OpenAPI-Generator", &manifest).await;
+    live_objects::scale_as(bj1, "OpenAPI-Generator", "web", 5).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     let before = web(bj1).await;
     let running = fleet.start().await;
@@ -297,9 +300,9 @@ async fn adoption_keeps_replicas_that_git_omits() {
     let manifest = deployment("default", "web", "web", "registry.example.com/web:1");
     let fleet = fleet(&adopting(), &manifest.replace("  replicas: 2\n", ""));
     let bj1 = fleet.cluster("bj1");
-    live::create_as(bj1, "kubectl-create", &manifest).await;
+    live_objects::create_as(bj1, "kubectl-create", &manifest).await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(web(bj1).await["spec"]["replicas"], 2);
     // The field has no owner: the first writer takes it.
     assert!(
@@ -311,10 +314,10 @@ async fn adoption_keeps_replicas_that_git_omits() {
 async fn adoption_overwrites_fields_of_unknown_origin() {
     let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
     let bj1 = fleet.cluster("bj1");
-    live::create_as(bj1, "Mozilla", &config_map("default", "one", "theirs")).await;
+    live_objects::create_as(bj1, "Mozilla", &config_map("default", "one", "theirs")).await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
+    running.until_converged(&fleet.first_commit).await;
+    let one = live_objects::get(bj1, "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(one["data"]["value"], "ours");
 }
 
@@ -322,13 +325,13 @@ async fn adoption_overwrites_fields_of_unknown_origin() {
 async fn objects_of_controllers_are_not_adopted() {
     let fleet = fleet(&adopting(), &config_map("default", "one", "ours"));
     let bj1 = fleet.cluster("bj1");
-    let owner = live::create_as(bj1, TOOL, &config_map("default", "maker", "a")).await;
+    let owner = live_objects::create_as(bj1, TOOL, &config_map("default", "maker", "a")).await;
     let uid = owner["metadata"]["uid"].as_str().expect("a uid");
     let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"value": "theirs"}, "metadata": {
         "name": "one", "namespace": "default", "ownerReferences": [
             {"apiVersion": "v1", "kind": "ConfigMap", "name": "maker", "uid": uid, "controller": true}]}});
-    live::create_as(bj1, TOOL, &theirs.to_string()).await;
-    fleet.forget_requests();
+    live_objects::create_as(bj1, TOOL, &theirs.to_string()).await;
+    fleet.clear_requests();
     let running = fleet.start().await;
     let words = refused(&running).await;
     assert_eq!(words, "ConfigMap default/one: it cannot be taken over: made by ConfigMap maker");
@@ -344,8 +347,8 @@ async fn refused_adoption_does_not_quote_encrypted_values() {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
             "spec": {"type": of_type, "ports": [{"port": 80}]}})
     };
-    live::create_as(bj1, TOOL, &service("ClusterIP").to_string()).await;
-    let link = Wires::lasting().link(bj1);
+    live_objects::create_as(bj1, TOOL, &service("ClusterIP").to_string()).await;
+    let link = ProcessConnections::unlimited().link(bj1);
     let client = Client::connect(ClusterName::from("bj1"), &link).await.expect("a client");
     let catalog = client.discover().await.expect("a catalog");
     let kind = GroupVersionKind::new("", "v1", "Service");

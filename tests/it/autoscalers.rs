@@ -6,9 +6,9 @@ use sandbox::{Fault, Release, RequestMatch, SandboxOptions};
 use serde_json::{Value, json};
 
 use crate::drift::{self, APP, MANIFESTS, settle, writes};
-use crate::support::fleet::{Fleet, Running};
-use crate::support::live::{self, scale_as};
-use crate::support::manifests::{definition, deployment, objects};
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::live_objects::{self, scale_as};
+use crate::support::manifests::{definition, deployment, objects_app};
 
 /// Without metrics the autoscaler keeps the number of replicas.
 const AUTOSCALER: &str = "\
@@ -44,30 +44,36 @@ fn manifests(autoscaler: &str, image: &str, replicas: u32) -> String {
 
 /// A Deployment and its autoscaler, both as in Git.
 struct Scene {
-    fleet: Fleet,
-    running: Running,
+    fleet: TestFleet,
+    running: RunningController,
     autoscaler: &'static str,
 }
 
 impl Scene {
     async fn new(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) -> Self {
-        Self::with(autoscaler, options, &objects("default", "web")).await
+        Self::with(autoscaler, options, &objects_app("default", "web")).await
     }
 
     async fn with(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, app: &str) -> Self {
         let all = manifests(autoscaler, "web:1", 2);
-        let fleet = Fleet::with(&["bj1"], &[(APP, app), (MANIFESTS, &all)], options);
-        live::apply_as(fleet.cluster("bj1"), "admin", &definition("keda.sh", "v1alpha1", "ScaledObject"))
-            .await;
+        let fleet = TestFleet::with_options(&["bj1"], &[(APP, app), (MANIFESTS, &all)], options);
+        live_objects::apply_as(
+            fleet.cluster("bj1"),
+            "admin",
+            &definition("keda.sh", "v1alpha1", "ScaledObject"),
+        )
+        .await;
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         settle().await;
-        fleet.forget_requests();
+        fleet.clear_requests();
         Self { fleet, running, autoscaler }
     }
 
     async fn web(&self) -> Value {
-        live::get(self.fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there")
+        live_objects::get(self.fleet.cluster("bj1"), "Deployment", "default", "web")
+            .await
+            .expect("it is there")
     }
 
     /// Whether our managed fields entry has the replicas.
@@ -89,21 +95,21 @@ impl Scene {
 
     /// Scales the Deployment; nothing reverts it.
     async fn scaled(&self, manager: &str, replicas: i64) {
-        self.fleet.forget_requests();
+        self.fleet.clear_requests();
         scale_as(self.fleet.cluster("bj1"), manager, "web", replicas).await;
         settle().await;
-        assert_eq!(self.fleet.counted(), ["1 patch deployments.apps"], "the own one of {manager}");
+        assert_eq!(self.fleet.request_counts(), ["1 patch deployments.apps"], "the own one of {manager}");
         assert_eq!(self.web().await["spec"]["replicas"], replicas, "{manager}");
     }
 
     /// A commit with another image and another number of replicas.
     async fn released(&self, image: &str, replicas: u32) {
-        self.fleet.forget_requests();
+        self.fleet.clear_requests();
         let newer = manifests(self.autoscaler, image, replicas);
         let revision = self.fleet.push(&self.running, image, &[(MANIFESTS, Some(&newer))]).await;
-        self.running.converged(&revision).await;
+        self.running.until_converged(&revision).await;
         settle().await;
-        assert_eq!(self.fleet.counted(), ["1 apply deployments.apps"], "{image}");
+        assert_eq!(self.fleet.request_counts(), ["1 apply deployments.apps"], "{image}");
         let web = self.web().await;
         assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!(image)));
     }
@@ -112,7 +118,7 @@ impl Scene {
     async fn restarted(self) -> Self {
         let Self { fleet, running, autoscaler } = self;
         running.stop().await;
-        fleet.forget_requests();
+        fleet.clear_requests();
         let running = fleet.start().await;
         running.until("what is there", |now| now.targets.iter().any(|it| it.phase.is_done())).await;
         settle().await;
@@ -172,14 +178,14 @@ async fn check_unmarked(autoscaler: &'static str, options: fn(&str) -> SandboxOp
         let scene = Scene::with(autoscaler, options, &drift::app(&format!("drift: {drift}"))).await;
         scene.scaled("kube-controller-manager", 10).await;
         let off = json!({"metadata": marks});
-        live::edit_as(scene.fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
+        live_objects::edit_as(scene.fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
         settle().await;
         assert_eq!(scene.web().await["spec"]["replicas"], 10, "{what}");
         assert!(drift != "repair" || scene.is_marked().await, "{what}");
         let scene = scene.restarted().await;
         let newer = manifests(autoscaler, "web:2", 2);
         let revision = scene.fleet.push(&scene.running, "web:2", &[(MANIFESTS, Some(&newer))]).await;
-        scene.running.converged(&revision).await;
+        scene.running.until_converged(&revision).await;
         settle().await;
         assert_eq!(scene.web().await["spec"]["replicas"], 10, "{what}");
         assert!(scene.is_marked().await, "{what}");
@@ -208,7 +214,7 @@ async fn unlabelled_object_does_not_keep_manual_replicas() {
     let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: ignore")).await;
     scene.scaled("kubectl", 7).await;
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
-    live::edit_as(scene.fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
+    live_objects::edit_as(scene.fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
     settle().await;
     assert_eq!(scene.web().await["spec"]["replicas"], 2);
 }
@@ -225,7 +231,7 @@ async fn autoscaler_write_before_apply_is_kept() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(bj1.count_requests(&applies), 1);
     scale_as(bj1, "kube-controller-manager", "web", 10).await;
-    scene.running.converged(&revision).await;
+    scene.running.until_converged(&revision).await;
     settle().await;
     let web = scene.web().await;
     assert_eq!(web["spec"]["replicas"], 10);
@@ -236,19 +242,19 @@ async fn autoscaler_write_before_apply_is_kept() {
 async fn check_quicker_than_a_repair(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) {
     let scene = Scene::with(autoscaler, options, &drift::app("drift: repair")).await;
     assert!(scene.is_ours().await);
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     let bj1 = scene.fleet.cluster("bj1");
     let applies = RequestMatch::any().verb("apply");
     bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(20)));
     let label = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
-    live::edit_as(bj1, "kubectl-edit", ("Deployment", "web"), &label).await;
+    live_objects::edit_as(bj1, "kubectl-edit", ("Deployment", "web"), &label).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(bj1.count_requests(&applies), 1);
     scale_as(bj1, "kube-controller-manager", "web", 10).await;
     settle().await;
     settle().await;
     let expected = ["2 apply deployments.apps", "1 get deployments.apps", "2 patch deployments.apps"];
-    assert_eq!(scene.fleet.counted(), expected, "a look, and then all that is not its");
+    assert_eq!(scene.fleet.request_counts(), expected, "a look, and then all that is not its");
     let web = scene.web().await;
     assert_eq!(web["spec"]["replicas"], 10);
     assert_eq!(web["metadata"]["labels"]["tutti.dev/app"], "default.web");
@@ -272,7 +278,13 @@ async fn autoscaling_causes_no_repairs() {
     let scene = Scene::new(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
     for (load, image) in [("6", "web:2"), ("3", "web:3")] {
         let wish = json!({"metadata": {"annotations": {"sim.tutti.dev/replicas": load}}});
-        live::edit_as(scene.fleet.cluster("bj1"), "metrics", ("HorizontalPodAutoscaler", "web"), &wish).await;
+        live_objects::edit_as(
+            scene.fleet.cluster("bj1"),
+            "metrics",
+            ("HorizontalPodAutoscaler", "web"),
+            &wish,
+        )
+        .await;
         settle().await;
         let expected: i64 = load.parse().expect("a number");
         assert_eq!(scene.web().await["spec"]["replicas"], expected);

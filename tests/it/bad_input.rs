@@ -9,22 +9,22 @@ use tutti::report::{Overview, TargetPhase};
 use tutti::source::{ConfigRepository, ErrorKind};
 
 use crate::drift::writes;
-use crate::support::fleet::{Fleet, PATIENCE, Running, phases, target};
-use crate::support::live;
-use crate::support::manifests::{INSTANCE, RINGS, cluster, component, config_map, deployment, objects};
-use crate::support::repository::{Change, TestRepository};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, WAIT_LIMIT, phases, target};
+use crate::support::live_objects;
+use crate::support::manifests::{INSTANCE, RINGS, cluster, component, config_map, deployment, objects_app};
+use crate::support::repository::{FileTextChange, TestRepository};
 
 const MAPS: &str = "apps/settings/objects/maps.yaml";
 
 /// Two valid apps on two clusters.
-fn fleet() -> Fleet {
+fn fleet() -> TestFleet {
     let maps: String = ["one", "two"].map(|name| config_map("default", name, "first")).join("---\n");
-    Fleet::new(
+    TestFleet::new(
         &["bj1", "gz1"],
         &[
             ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
-            ("apps/settings/app.yaml", &objects("default", "settings")),
+            ("apps/settings/app.yaml", &objects_app("default", "settings")),
             (MAPS, &maps),
         ],
     )
@@ -35,7 +35,7 @@ fn messages(overview: &Overview) -> Vec<String> {
 }
 
 /// The detail of the settings app when both clusters refuse it.
-async fn refused_on_both(running: &Running) -> String {
+async fn refused_on_both(running: &RunningController) -> String {
     let is_refused =
         |now: &Overview| now.targets.iter().filter(|it| it.phase == TargetPhase::Refused).count() == 2;
     let now = running.until("a refusal", is_refused).await;
@@ -43,8 +43,8 @@ async fn refused_on_both(running: &Running) -> String {
 }
 
 /// A refused object is retried a few times in ten minutes.
-async fn is_not_hammered(fleet: &Fleet) {
-    fleet.forget_requests();
+async fn is_not_hammered(fleet: &TestFleet) {
+    fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
     let tries = fleet.requests().into_iter().filter(|(name, it)| name == "bj1" && it.is_write()).count();
     assert!((1..=6).contains(&tries), "{tries} tries in ten minutes");
@@ -52,10 +52,10 @@ async fn is_not_hammered(fleet: &Fleet) {
 
 /// Commits a mistake together with a change of a valid app. The change is applied, the mistake is reported,
 /// and nothing is deleted.
-async fn check(mistake: &[Change<'_>], expected: &[&str]) {
+async fn check(mistake: &[FileTextChange<'_>], expected: &[&str]) {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let change = config_map("default", "one", "second");
     let mut changes = vec![(MAPS, Some(change.as_str()))];
     changes.extend(mistake);
@@ -67,10 +67,13 @@ async fn check(mistake: &[Change<'_>], expected: &[&str]) {
     let shown = running.overview.borrow().clone();
     assert_eq!(messages(&shown), expected, "first {:?}", messages(&now));
     for (name, sandbox) in &fleet.clusters {
-        let one = live::get(sandbox, "ConfigMap", "default", "one").await.expect("one");
+        let one = live_objects::get(sandbox, "ConfigMap", "default", "one").await.expect("one");
         assert_eq!(one["data"]["value"], "second", "{name}: an app without a mistake goes on");
-        assert!(live::get(sandbox, "ConfigMap", "default", "two").await.is_some(), "{name}: deleted");
-        assert!(live::get(sandbox, "Deployment", "default", "web").await.is_some(), "{name}: deleted");
+        assert!(live_objects::get(sandbox, "ConfigMap", "default", "two").await.is_some(), "{name}: deleted");
+        assert!(
+            live_objects::get(sandbox, "Deployment", "default", "web").await.is_some(),
+            "{name}: deleted"
+        );
     }
 }
 
@@ -96,11 +99,11 @@ async fn mistake_in_instance_or_rings_writes_nothing() {
         for broken in [format!("{text}<<<<<<< HEAD\n"), text.replace("kind: ", "kind: x"), String::new()] {
             let fleet = fleet();
             let running = fleet.start().await;
-            running.converged(&fleet.begin).await;
+            running.until_converged(&fleet.first_commit).await;
             let right = fleet.push(&running, "Right", &[(path, Some(text))]).await;
             running.until("the right one", |now| now.revision.as_ref() == Some(&right)).await;
             tokio::time::sleep(Duration::from_secs(60)).await;
-            fleet.forget_requests();
+            fleet.clear_requests();
             let web = component("web", "registry.example.com/web:2");
             let changes =
                 [(path, Some(&*broken)), ("apps/web/app.yaml", Some(&*web)), (MAPS, Some("# none\n"))];
@@ -113,8 +116,9 @@ async fn mistake_in_instance_or_rings_writes_nothing() {
             // A process that starts with the mistake behaves the same.
             drop(running);
             let until = RunUntil::Settled { timeout: Duration::from_secs(60) };
-            let running = fleet.start_with(&Wires::lasting(), |settings| settings.until = until).await;
-            let (ending, overview) = running.ended().await;
+            let running =
+                fleet.start_with(&ProcessConnections::unlimited(), |settings| settings.until = until).await;
+            let (ending, overview) = running.until_ended().await;
             assert!(
                 matches!(ending, RunEnding::Settled) && overview.has_errors(),
                 "{path} {broken:?}: {ending:?}"
@@ -129,8 +133,8 @@ async fn repository_without_commits_is_reported() {
     let fleet = fleet();
     let empty = TestRepository::empty();
     let origin = ManifestOrigin::Repository(empty.open().await);
-    let running = fleet.start_from(origin, &Wires::lasting(), |_| {});
-    let (ending, _) = running.ended().await;
+    let running = fleet.start_from_origin(origin, &ProcessConnections::unlimited(), |_| {});
+    let (ending, _) = running.until_ended().await;
     let RunEnding::Unreadable(error) = ending else { panic!("{ending:?}") };
     assert_eq!(
         error.message,
@@ -228,9 +232,12 @@ async fn refused_credentials_are_reported() {
 async fn ended_run_names_the_missing_cluster() {
     let fleet = fleet();
     fleet.cluster("gz1").set_down(true);
-    let running =
-        fleet.start_with(&Wires::lasting(), |it| it.until = RunUntil::Settled { timeout: PATIENCE }).await;
-    let (ending, overview) = running.ended().await;
+    let running = fleet
+        .start_with(&ProcessConnections::unlimited(), |it| {
+            it.until = RunUntil::Settled { timeout: WAIT_LIMIT }
+        })
+        .await;
+    let (ending, overview) = running.until_ended().await;
     assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     assert_eq!(
         phases(&overview),
@@ -250,7 +257,7 @@ async fn immutable_field_change_is_refused() {
     let first = deployment("default", "db", "db", "registry.example.com/db:1");
     let revision =
         fleet.push(&running, "A database", &[("apps/settings/objects/db.yaml", Some(&first))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let second = deployment("default", "db", "database", "registry.example.com/db:1");
     fleet.push(&running, "Another selector", &[("apps/settings/objects/db.yaml", Some(&second))]).await;
     let detail = refused_on_both(&running).await;
@@ -264,11 +271,11 @@ async fn immutable_field_change_is_refused() {
 async fn foreign_field_is_refused() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     // Another manager adds a field that Git lacks: no drift. Then Git adds it too.
     let extra =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {extra: theirs}\n";
-    live::apply_as(fleet.cluster("bj1"), "kubectl", extra).await;
+    live_objects::apply_as(fleet.cluster("bj1"), "kubectl", extra).await;
     let maps = ["one", "two"].map(|name| config_map("default", name, "second") + "  extra: ours\n");
     let maps = maps.join("---\n").replace("data: {value: \"second\"}", "data:\n  value: \"second\"");
     fleet.push(&running, "A change", &[(MAPS, Some(&maps))]).await;
@@ -279,9 +286,9 @@ async fn foreign_field_is_refused() {
         "failed to apply ConfigMap default/one: conflict with \"kubectl\" over .data.extra; \
          `force: true` in the app takes the fields that others set"
     );
-    let one = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("one");
+    let one = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("one");
     assert_eq!((&one["data"]["value"], &one["data"]["extra"]), (&"first".into(), &"theirs".into()));
-    let two = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.expect("two");
+    let two = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.expect("two");
     assert_eq!(two["data"]["value"], "second", "its neighbour is applied");
     tokio::time::sleep(Duration::from_secs(5)).await;
     let now = running.overview.borrow().clone();
@@ -295,11 +302,11 @@ async fn refused_object_does_not_block_repairs() {
     let running = fleet.start().await;
     let web = deployment("default", "side", "side", "registry.example.com/side:1");
     let revision = fleet.push(&running, "Side", &[("apps/settings/objects/side.yaml", Some(&web))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let bj1 = fleet.cluster("bj1");
     let extra =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {extra: theirs}\n";
-    live::apply_as(bj1, "kubectl", extra).await;
+    live_objects::apply_as(bj1, "kubectl", extra).await;
     let wanted = config_map("default", "one", "second").replace("data: {", "data: {extra: ours, ");
     fleet.push(&running, "A field of others", &[(MAPS, Some(&wanted))]).await;
     running
@@ -308,9 +315,9 @@ async fn refused_object_does_not_block_repairs() {
 
     // The Deployment comes after the refused ConfigMap.
     let images = web.replace("side:1", "side:9");
-    live::apply_as(bj1, "kubectl", &images).await;
+    live_objects::apply_as(bj1, "kubectl", &images).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let side = live::get(bj1, "Deployment", "default", "side").await.expect("a deployment");
+    let side = live_objects::get(bj1, "Deployment", "default", "side").await.expect("a deployment");
     let image = side.pointer("/spec/template/spec/containers/0/image").expect("an image");
     assert_eq!(image, "registry.example.com/side:1");
     let now = running.overview.borrow().clone();
@@ -321,7 +328,7 @@ async fn refused_object_does_not_block_repairs() {
 async fn schema_violation_is_refused_with_few_requests() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let text =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\nimmutable: 'no'\n";
     fleet.push(&running, "A text", &[(MAPS, Some(text))]).await;
@@ -335,7 +342,7 @@ async fn schema_violation_is_refused_with_few_requests() {
 async fn invalid_variable_value_is_refused_for_good() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let with_variable =
         "{name: main, env: [{name: LABELS, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}],";
     let side = deployment("default", "side", "side", "registry.example.com/side:1");
@@ -350,8 +357,8 @@ async fn invalid_variable_value_is_refused_for_good() {
 async fn foreign_object_is_refused_until_deleted() {
     let fleet = fleet();
     // The values are equal, so an apply would adopt the object without a conflict.
-    live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "first")).await;
-    fleet.forget_requests();
+    live_objects::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "one", "first")).await;
+    fleet.clear_requests();
     let running = fleet.start().await;
     let now = running
         .until("a refusal", |now| {
@@ -365,10 +372,13 @@ async fn foreign_object_is_refused_until_deleted() {
     );
     let touched = RequestMatch::writes().resource("configmaps").name("one");
     assert_eq!(fleet.cluster("bj1").count_requests(&touched), 0);
-    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some(), "its neighbour");
+    assert!(
+        live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some(),
+        "its neighbour"
+    );
 
     // The foreign object is deleted; no push is needed.
-    let maps = live::api(fleet.cluster("bj1"), "ConfigMap", Some("default"));
+    let maps = live_objects::api(fleet.cluster("bj1"), "ConfigMap", Some("default"));
     maps.delete("one", &Default::default()).await.expect("delete");
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 }

@@ -8,11 +8,11 @@ use tutti::controller::ManifestOrigin;
 use tutti::report::TargetPhase;
 use tutti::source::{ConfigRepository, SourceOptions};
 
-use crate::support::fleet::{Fleet, Running, target};
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, target};
 use crate::support::manifests::{INSTANCE, cluster, config_map};
 use crate::support::repository::TestRepository;
-use crate::support::wires::Wires;
-use crate::support::{live, program};
+use crate::support::{live_objects, program};
 
 const FILE: &str = "services/shop/map.yaml";
 
@@ -23,7 +23,7 @@ fn app(files: &str) -> String {
 }
 
 /// The manifests are in `config/`; the app's files are beside its source code.
-fn fleet(app: &str) -> Fleet {
+fn fleet(app: &str) -> TestFleet {
     let repository = TestRepository::empty();
     let begin = repository.commit(
         "Begin",
@@ -36,13 +36,13 @@ fn fleet(app: &str) -> Fleet {
         ],
     );
     let clusters = BTreeMap::from([("bj1".to_owned(), Sandbox::new(SandboxOptions::instant("bj1")))]);
-    Fleet { repository, begin, clusters, charts: Arc::default() }
+    TestFleet { repository, first_commit: begin, clusters, charts: Arc::default() }
 }
 
-async fn start(fleet: &Fleet) -> Running {
+async fn start(fleet: &TestFleet) -> RunningController {
     let options = SourceOptions { path: "config".to_owned(), ..fleet.repository.options() };
     let repository = ConfigRepository::open(options).await.expect("open");
-    fleet.start_from(ManifestOrigin::Repository(repository), &Wires::lasting(), |_| {})
+    fleet.start_from_origin(ManifestOrigin::Repository(repository), &ProcessConnections::unlimited(), |_| {})
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,25 +50,25 @@ async fn files_outside_the_folder_are_applied_and_pruned() {
     let fleet = fleet(&app("../../../services/*/map.yaml"));
     let cluster = fleet.cluster("bj1");
     let running = start(&fleet).await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let value = async |name: &str| {
-        live::get(cluster, "ConfigMap", "default", name).await.map(|map| map["data"]["value"].clone())
+        live_objects::get(cluster, "ConfigMap", "default", name).await.map(|map| map["data"]["value"].clone())
     };
     assert_eq!(value("shop").await.expect("applied"), "first");
 
     let second = config_map("default", "shop", "second");
     let revision = fleet.push(&running, "Beside", &[(FILE, Some(&second))]).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(value("shop").await.expect("applied"), "second");
     assert_eq!(target(&now, "bj1", "default/shop").phase, TargetPhase::Running);
 
     let (pay, third) = ("services/pay/map.yaml", config_map("default", "pay", "first"));
     let revision = fleet.push(&running, "One more", &[(pay, Some(&third))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(value("pay").await.expect("applied"), "first");
 
     let revision = fleet.push(&running, "One less", &[(FILE, None)]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert!(value("shop").await.is_none(), "it is pruned");
     assert_eq!(value("pay").await.expect("it stays"), "first");
 }

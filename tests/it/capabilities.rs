@@ -10,8 +10,8 @@ use tutti::controller::ConfigHead;
 use tutti::model::Revision;
 use tutti::report::{Overview, TargetPhase};
 
-use crate::support::fleet::{Fleet, PATIENCE, target};
-use crate::support::live;
+use crate::support::fleet::{TestFleet, WAIT_LIMIT, target};
+use crate::support::live_objects;
 use crate::support::manifests;
 
 const APP: &str = "\
@@ -54,26 +54,30 @@ fn service_monitors() -> String {
     manifests::definition("monitoring.coreos.com", "v1", "ServiceMonitor")
 }
 
-async fn version_on(fleet: &Fleet, cluster: &str) -> Value {
-    let map = live::get(fleet.cluster(cluster), "ConfigMap", "default", "version").await.expect("a map");
+async fn version_on(fleet: &TestFleet, cluster: &str) -> Value {
+    let map =
+        live_objects::get(fleet.cluster(cluster), "ConfigMap", "default", "version").await.expect("a map");
     map["data"]["version"].clone()
 }
 
 #[tokio::test(start_paused = true)]
 async fn later_definition_adds_the_objects_that_need_it() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml.j2", MONITOR)];
-    let fleet = Fleet::new(&["bj1", "gz1"], &files);
+    let fleet = TestFleet::new(&["bj1", "gz1"], &files);
     let running = fleet.start().await;
-    let before = running.converged(&fleet.begin).await;
+    let before = running.until_converged(&fleet.first_commit).await;
     let bj1 = fleet.cluster("bj1");
-    assert_eq!(live::names(bj1, "ConfigMap").await.iter().filter(|name| *name == "always").count(), 1);
-    fleet.forget_requests();
+    assert_eq!(
+        live_objects::names(bj1, "ConfigMap").await.iter().filter(|name| *name == "always").count(),
+        1
+    );
+    fleet.clear_requests();
 
     // Another tool installs the definition: no commit, no object of ours.
-    live::apply_as(bj1, "helm", &service_monitors()).await;
+    live_objects::apply_as(bj1, "helm", &service_monitors()).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let after = running.converged(&fleet.begin).await;
-    assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
+    let after = running.until_converged(&fleet.first_commit).await;
+    assert_eq!(live_objects::names(bj1, "ServiceMonitor").await, ["web"]);
     let revision = |overview, cluster| target(overview, cluster, "default/metrics").revision.clone();
     assert_eq!(revision(&before, "bj1"), revision(&after, "bj1"), "it is no commit");
     let of_gz1 = fleet.requests().into_iter().filter(|(cluster, _)| cluster == "gz1").count();
@@ -86,23 +90,23 @@ async fn later_definition_adds_the_objects_that_need_it() {
 #[tokio::test(start_paused = true)]
 async fn replaced_definition_deletes_nothing() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/guarded.yaml.j2", GUARDED)];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
-    live::apply_as(bj1, "helm", &service_monitors()).await;
+    live_objects::apply_as(bj1, "helm", &service_monitors()).await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    let before = live::get(bj1, "ConfigMap", "default", "guarded").await.expect("a map");
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    let before = live_objects::get(bj1, "ConfigMap", "default", "guarded").await.expect("a map");
+    fleet.clear_requests();
 
-    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let definitions = live_objects::api(bj1, "CustomResourceDefinition", None);
     let parameters = DeleteParams::default();
     let remove = || definitions.delete("servicemonitors.monitoring.coreos.com", &parameters);
     // Longer than the interval between two discoveries.
     remove().await.expect("deleted");
     tokio::time::sleep(Duration::from_millis(900)).await;
-    live::apply_as(bj1, "helm", &service_monitors()).await;
+    live_objects::apply_as(bj1, "helm", &service_monitors()).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
-    let after = live::get(bj1, "ConfigMap", "default", "guarded").await.expect("a map");
+    let after = live_objects::get(bj1, "ConfigMap", "default", "guarded").await.expect("a map");
     assert_eq!(before["metadata"]["uid"], after["metadata"]["uid"]);
     let written: Vec<_> = fleet.requests().into_iter().filter(|(_, it)| it.verb == "delete").collect();
     assert_eq!(written.len(), 1, "the definition: {written:?}");
@@ -110,7 +114,7 @@ async fn replaced_definition_deletes_nothing() {
     // If the definition stays away, the objects that depend on it are deleted.
     remove().await.expect("deleted");
     tokio::time::sleep(Duration::from_secs(120)).await;
-    assert!(live::get(bj1, "ConfigMap", "default", "guarded").await.is_none());
+    assert!(live_objects::get(bj1, "ConfigMap", "default", "guarded").await.is_none());
 }
 
 const ALWAYS_MONITOR: &str = "\
@@ -125,13 +129,13 @@ spec: {selector: {}}
 async fn kind_deleted_before_its_list_blocks_no_app() {
     let map = manifests::config_map("default", "always", "first");
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/always.yaml", map.as_str())];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
-    live::apply_as(bj1, "helm", &service_monitors()).await;
+    live_objects::apply_as(bj1, "helm", &service_monitors()).await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
-    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let definitions = live_objects::api(bj1, "CustomResourceDefinition", None);
     let name = "servicemonitors.monitoring.coreos.com";
     definitions.delete(name, &DeleteParams::default()).await.expect("deleted");
     let definition = service_monitors();
@@ -140,20 +144,20 @@ async fn kind_deleted_before_its_list_blocks_no_app() {
         ("apps/metrics/objects/definition.yaml", Some(&*definition)),
     ];
     let revision = fleet.push(&running, "Bring it", &both).await;
-    running.converged(&revision).await;
-    assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
+    running.until_converged(&revision).await;
+    assert_eq!(live_objects::names(bj1, "ServiceMonitor").await, ["web"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleted_kind_is_not_requested_until_it_returns() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml", ALWAYS_MONITOR)];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
-    live::apply_as(bj1, "helm", &service_monitors()).await;
+    live_objects::apply_as(bj1, "helm", &service_monitors()).await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
-    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let definitions = live_objects::api(bj1, "CustomResourceDefinition", None);
     let name = "servicemonitors.monitoring.coreos.com";
     definitions.delete(name, &DeleteParams::default()).await.expect("deleted");
     // Until discovery sees the deletion, lookups of its objects fail.
@@ -164,17 +168,17 @@ async fn deleted_kind_is_not_requested_until_it_returns() {
     };
     running.until("the app says what it lacks", is_without).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(bj1.count_requests(&RequestMatch::any().resource("servicemonitors")), 0);
 
-    live::apply_as(bj1, "helm", &service_monitors()).await;
-    running.converged(&fleet.begin).await;
+    live_objects::apply_as(bj1, "helm", &service_monitors()).await;
+    running.until_converged(&fleet.first_commit).await;
     // The kind is watched again: a manual delete is repaired.
-    let monitors = live::api(bj1, "ServiceMonitor", Some("default"));
+    let monitors = live_objects::api(bj1, "ServiceMonitor", Some("default"));
     monitors.delete("web", &DeleteParams::default()).await.expect("deleted");
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
+    assert_eq!(live_objects::names(bj1, "ServiceMonitor").await, ["web"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +186,7 @@ async fn cluster_gets_writes_after_its_version_is_known() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/version.yaml.j2", VERSION)];
     let declared = manifests::cluster("gz2").replace("spec: {", "spec: {version: v1.20.5, ");
     let files = [&files[..], &[("clusters/gz2.yaml", declared.as_str())]].concat();
-    let fleet = Fleet::with(&["bj1", "gz1", "gz2"], &files, |name| SandboxOptions {
+    let fleet = TestFleet::with_options(&["bj1", "gz1", "gz2"], &files, |name| SandboxOptions {
         version: if name == "bj1" { "v1.31.4".to_owned() } else { "v1.33.7".to_owned() },
         ..SandboxOptions::instant(name)
     });
@@ -194,7 +198,7 @@ async fn cluster_gets_writes_after_its_version_is_known() {
     assert_eq!(version_on(&fleet, "gz2").await, "v1.20.5", "what is declared wins");
 
     fleet.cluster("gz1").set_down(false);
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(version_on(&fleet, "gz1").await, "v1.33.7");
     let writes = |name: &str| fleet.cluster(name).requests().iter().filter(|it| it.verb == "apply").count();
     assert_eq!((writes("bj1"), writes("gz1"), writes("gz2")), (1, 1, 1), "never with what was guessed");
@@ -204,15 +208,15 @@ async fn cluster_gets_writes_after_its_version_is_known() {
 #[tokio::test(start_paused = true)]
 async fn objects_of_kind_hidden_at_start_are_deleted() {
     let files = [("apps/metrics/app.yaml", APP), ("apps/metrics/objects/monitor.yaml.j2", MONITOR)];
-    let fleet = Fleet::with(&["bj1"], &files, |name| SandboxOptions {
+    let fleet = TestFleet::with_options(&["bj1"], &files, |name| SandboxOptions {
         aggregated_discovery: false,
         ..SandboxOptions::instant(name)
     });
     let bj1 = fleet.cluster("bj1");
-    live::apply_as(bj1, "helm", &service_monitors()).await;
+    live_objects::apply_as(bj1, "helm", &service_monitors()).await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    assert_eq!(live::names(bj1, "ServiceMonitor").await, ["web"]);
+    running.until_converged(&fleet.first_commit).await;
+    assert_eq!(live_objects::names(bj1, "ServiceMonitor").await, ["web"]);
     running.stop().await;
 
     let always = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: always}\n";
@@ -221,16 +225,18 @@ async fn objects_of_kind_hidden_at_start_are_deleted() {
     let of_monitors = RequestMatch::any().resource("/apis/monitoring.coreos.com/v1");
     bj1.fail_next(of_monitors.clone(), 4, Fault::unavailable());
     let running = fleet.start().await;
-    running.converged(&gone).await;
+    running.until_converged(&gone).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(bj1.count_requests(&of_monitors) > 4, "it is there again");
-    assert_eq!(live::names(bj1, "ServiceMonitor").await, Vec::<String>::new());
+    assert_eq!(live_objects::names(bj1, "ServiceMonitor").await, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
 async fn lost_definition_on_offline_cluster_blocks_nothing() {
-    let (app, map) = (manifests::objects("default", "metrics"), manifests::config_map("default", "one", "1"));
-    let (other, own) = (manifests::objects("default", "other"), manifests::config_map("default", "own", "1"));
+    let (app, map) =
+        (manifests::objects_app("default", "metrics"), manifests::config_map("default", "one", "1"));
+    let (other, own) =
+        (manifests::objects_app("default", "other"), manifests::config_map("default", "own", "1"));
     let files = [
         ("apps/metrics/app.yaml", &*app),
         ("apps/metrics/objects/monitor.yaml", ALWAYS_MONITOR),
@@ -238,13 +244,13 @@ async fn lost_definition_on_offline_cluster_blocks_nothing() {
         ("apps/other/app.yaml", &*other),
         ("apps/other/objects/own.yaml", &*own),
     ];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
-    live::apply_as(bj1, "helm", &service_monitors()).await;
+    live_objects::apply_as(bj1, "helm", &service_monitors()).await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
-    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let definitions = live_objects::api(bj1, "CustomResourceDefinition", None);
     let name = "servicemonitors.monitoring.coreos.com";
     bj1.set_down(true);
     running.until("it is away", |now| now.clusters[0].state == "Offline").await;
@@ -253,28 +259,28 @@ async fn lost_definition_on_offline_cluster_blocks_nothing() {
     bj1.set_down(false);
     definitions.delete(name, &DeleteParams::default()).await.expect("deleted");
     let start = tokio::time::Instant::now();
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert!(start.elapsed() < Duration::from_secs(300), "{:?}", start.elapsed());
-    assert!(live::get(bj1, "ConfigMap", "default", "one").await.is_none());
+    assert!(live_objects::get(bj1, "ConfigMap", "default", "one").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn kinds_of_the_head_are_published_after_rendering() {
-    let (app, kind) = (manifests::objects("default", "kinds"), service_monitors());
+    let (app, kind) = (manifests::objects_app("default", "kinds"), service_monitors());
     let files = [("apps/kinds/app.yaml", &*app), ("apps/kinds/objects/kind.yaml", &*kind)];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
     let mut heads = running.head.clone();
     let mut of = async |revision: &Revision| {
         let of_revision = |head: &Option<Arc<ConfigHead>>| {
             head.as_ref().is_some_and(|head| head.snapshot.revision == *revision && head.defined.is_some())
         };
-        let told = tokio::time::timeout(PATIENCE, heads.wait_for(of_revision)).await;
+        let told = tokio::time::timeout(WAIT_LIMIT, heads.wait_for(of_revision)).await;
         let head = told.expect("in time").expect("it runs").clone().expect("a head");
         let defined = head.defined.clone().expect("known");
         defined.values().flat_map(|kinds| kinds.keys().cloned()).collect::<Vec<String>>()
     };
-    assert_eq!(of(&fleet.begin).await, ["monitoring.coreos.com/v1/ServiceMonitor"]);
+    assert_eq!(of(&fleet.first_commit).await, ["monitoring.coreos.com/v1/ServiceMonitor"]);
     let map = manifests::config_map("default", "one", "1");
     let changes = [("apps/kinds/objects/kind.yaml", None), ("apps/kinds/objects/one.yaml", Some(&*map))];
     let next = fleet.push(&running, "Without the kind", &changes).await;

@@ -8,21 +8,21 @@ use tutti::model::{Approval, Digest, InstanceMode, Revision};
 use tutti::report::Overview;
 
 use super::prune::{MANY, a_while, deletes, maps, names, numbered, settings};
-use crate::support::fleet::{Fleet, Running};
-use crate::support::manifests::{INSTANCE, config_map, deployment, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::manifests::{INSTANCE, config_map, deployment, objects_app};
 
 const MAPS: &str = "apps/settings/objects/maps.yaml";
 const STAY: &str = "apps/settings/objects/stay.yaml";
 
 /// A fleet where one commit removes all of many objects.
-async fn over_the_cap() -> (Fleet, Running, Approval) {
+async fn over_the_cap() -> (TestFleet, RunningController, Approval) {
     let fleet = settings(&[
         (MAPS, &numbered(0..MANY)),
         ("apps/settings/objects/stays.yaml", &config_map("default", "stays", "first")),
     ]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Clean up", &[(MAPS, None)]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     let [approval] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
@@ -52,7 +52,7 @@ async fn many_deletes_wait_for_an_approval() {
 
     let file = approval_to_yaml(&approval);
     let revision = fleet.push(&running, "Approve", &[("approvals/clean-up.yaml", Some(&file))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), MANY);
     assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/stays"]);
 }
@@ -61,7 +61,7 @@ async fn many_deletes_wait_for_an_approval() {
 #[tokio::test(start_paused = true)]
 async fn removing_a_used_approval_frees_nothing_else() {
     let others = |number: usize| maps((0..number).map(|number| format!("other-{number}")));
-    let (app, ten, five) = (objects("default", "others"), others(10), others(5));
+    let (app, ten, five) = (objects_app("default", "others"), others(10), others(5));
     let path = "apps/others/objects/maps.yaml";
     let fleet = settings(&[
         (MAPS, &numbered(0..30)),
@@ -70,7 +70,7 @@ async fn removing_a_used_approval_frees_nothing_else() {
         (path, &ten),
     ]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let fewer = [(MAPS, None), (path, Some(five.as_str()))];
     fleet.push(&running, "Fewer", &fewer).await;
     let now = running.until("wishes for approvals", |now| now.approvals_wanted.len() == 2).await;
@@ -91,7 +91,7 @@ async fn removing_a_used_approval_frees_nothing_else() {
 async fn deletes_over_the_cap_need_an_approval() {
     let (fleet, running, _) = over_the_cap().await;
     let (app, maps) = ("apps/settings/app.yaml", MAPS);
-    let settings = objects("default", "settings");
+    let settings = objects_app("default", "settings");
     let paused = settings.replace("spec: {", "spec: {paused: true, ");
     let broken =
         "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: other}\nspec: {file: [x]}\n";
@@ -115,7 +115,7 @@ async fn deletes_over_the_cap_need_an_approval() {
     // An object that was desired again starts over.
     check(&[(maps, Some(&numbered(0..MANY)))]).await;
     let revision = fleet.push(&running, "Two", &[(maps, Some(&numbered(2..MANY)))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 2);
 }
 
@@ -127,7 +127,7 @@ async fn removing_a_partial_approval_frees_no_others() {
         (STAY, &maps((0..60).map(|number| format!("stays-{number}")))),
     ]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Clean up", &[(MAPS, None)]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     let mut approval = now.approvals_wanted[0].clone();
@@ -142,16 +142,16 @@ async fn removing_a_partial_approval_frees_no_others() {
     let now = running.overview.borrow().clone();
     let rest = approval_to_yaml(&now.approvals_wanted[0]);
     let revision = fleet.push(&running, "Approve the rest", &[("approvals/rest.yaml", Some(&rest))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), MANY);
 }
 
 /// Deletes that wait on an unreadable cluster stay held.
 #[tokio::test(start_paused = true)]
 async fn offline_cluster_frees_no_deletes_on_others() {
-    let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
+    let app = objects_app("default", "web").replace("spec: {", "spec: {prune: always, ");
     let (eight, four) = (numbered(0..8), maps((0..4).map(|number| format!("more-{number}"))));
-    let only_gz1 = objects("default", "more")
+    let only_gz1 = objects_app("default", "more")
         .replace("spec: {", "spec: {prune: always, placement: {clusters: {names: [gz1]}}, ");
     let only_bj1 = app.replace("spec: {", "spec: {placement: {clusters: {names: [bj1]}}, ");
     let files = [
@@ -161,11 +161,11 @@ async fn offline_cluster_frees_no_deletes_on_others() {
         ("apps/more/objects/maps.yaml", &four),
     ];
     let (settings, stay) =
-        (objects("default", "settings"), maps((0..60).map(|number| format!("stays-{number}"))));
+        (objects_app("default", "settings"), maps((0..60).map(|number| format!("stays-{number}"))));
     let others = [("apps/settings/app.yaml", &*settings), (STAY, &*stay)];
-    let fleet = Fleet::new(&["bj1", "gz1"], &[&files[..], &others].concat());
+    let fleet = TestFleet::new(&["bj1", "gz1"], &[&files[..], &others].concat());
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let gone = files.map(|(path, _)| (path, None));
     fleet.push(&running, "Both go", &gone).await;
     running.until("deletes that wait", |now| waiting(now) == 12).await;
@@ -227,12 +227,12 @@ async fn partial_approval_frees_only_its_objects() {
 /// A returning cluster adds more deletes than the cap. A new observe run offers an approval for the remaining ones.
 #[tokio::test(start_paused = true)]
 async fn deletes_of_returning_cluster_need_their_own_approval() {
-    let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
+    let app = objects_app("default", "web").replace("spec: {", "spec: {prune: always, ");
     let all = numbered(0..4);
     let fleet =
-        Fleet::new(&["bj1", "gz1"], &[("apps/web/app.yaml", &app), ("apps/web/objects/maps.yaml", &all)]);
+        TestFleet::new(&["bj1", "gz1"], &[("apps/web/app.yaml", &app), ("apps/web/objects/maps.yaml", &all)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
     let (bj1, gz1) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
     gz1.set_down(true);
@@ -248,14 +248,15 @@ async fn deletes_of_returning_cluster_need_their_own_approval() {
     a_while().await;
     assert_eq!(deletes(gz1), 0);
 
-    let looking =
-        fleet.start_with(&Wires::lasting(), |settings| settings.mode = Some(InstanceMode::Observe)).await;
+    let looking = fleet
+        .start_with(&ProcessConnections::unlimited(), |settings| settings.mode = Some(InstanceMode::Observe))
+        .await;
     let offers = |now: &Overview| now.approvals_early.iter().any(|it| it.digest() == wanted);
     let now = looking.until("an approval that may be given", offers).await;
     let approval = approval_to_yaml(&now.approvals_early[0]);
     looking.stop().await;
     let revision = fleet.push(&running, "Approve", &[("approvals/fewer.yaml", Some(&approval))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(deletes(gz1), 2);
 }
 
@@ -266,17 +267,17 @@ async fn finished_deletes_do_not_shrink_the_cap() {
     let maps: Vec<String> =
         (0..7).map(|number| config_map("default", &format!("web-{number}"), "first")).collect();
     let all = format!("{web}---\n{}", maps.join("---\n"));
-    let app = objects("default", "web");
+    let app = objects_app("default", "web");
     let fleet = settings(&[
         (MAPS, &numbered(0..32)),
         ("apps/web/app.yaml", &app),
         ("apps/web/objects/all.yaml", &all),
     ]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let gone = [("apps/web/app.yaml", None), ("apps/web/objects/all.yaml", None)];
     let revision = fleet.push(&running, "Without the web", &gone).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 8);
 
     // The next nine are over the cap.
@@ -291,10 +292,10 @@ fn staying(count: usize) -> String {
 }
 
 /// A commit removes more than a fifth of a small cluster's objects; another cluster has many. No process runs.
-async fn seven_of_few() -> (Fleet, Revision) {
+async fn seven_of_few() -> (TestFleet, Revision) {
     let here = |name: &str| {
         let place = format!("spec: {{placement: {{clusters: {{names: [{name}]}}}}, ");
-        objects("default", name).replace("spec: {", &place)
+        objects_app("default", name).replace("spec: {", &place)
     };
     let (small, large) = (here("bj1"), here("gz1"));
     let files = [
@@ -303,9 +304,9 @@ async fn seven_of_few() -> (Fleet, Revision) {
         ("apps/large/app.yaml", &large),
         ("apps/large/objects/stay.yaml", &staying(60)),
     ];
-    let fleet = Fleet::new(&["bj1", "gz1"], &files);
+    let fleet = TestFleet::new(&["bj1", "gz1"], &files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
     let fewer = numbered(7..27);
     let revision = fleet.repository.commit("Seven less", &[("apps/small/objects/maps.yaml", Some(&fewer))]);
@@ -320,7 +321,7 @@ async fn cap_needs_counts_of_the_whole_fleet() {
     let running = fleet.start().await;
     let now = running.until("deletes that wait", |now| !now.deletions.is_empty()).await;
     assert!(now.deletions[0].reason.starts_with("7 deletes are more than the cap of 5"), "{now:?}");
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 7);
 }
 
@@ -334,18 +335,18 @@ async fn cap_waits_for_clusters_never_seen() {
     let now = running.overview.borrow().clone();
     assert!(now.deletions[0].reason.starts_with("7 deletes are more than the cap of 5"), "{now:?}");
     fleet.cluster("gz1").set_down(false);
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 7);
 }
 
 /// Six of twelve objects are on an offline cluster: they count for the cap too.
 #[tokio::test(start_paused = true)]
 async fn approval_frees_nothing_on_a_returning_cluster() {
-    let app = objects("default", "settings").replace("spec: {", "spec: {prune: always, ");
+    let app = objects_app("default", "settings").replace("spec: {", "spec: {prune: always, ");
     let files = [("apps/settings/app.yaml", app.as_str()), (MAPS, &numbered(0..6)), (STAY, &staying(30))];
-    let fleet = Fleet::new(&["bj1", "gz1"], &files);
+    let fleet = TestFleet::new(&["bj1", "gz1"], &files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     fleet.push(&running, "Clean up", &[(MAPS, None)]).await;
@@ -365,12 +366,12 @@ async fn approval_frees_nothing_on_a_returning_cluster() {
 /// A mistake removes all objects; the fix restores some of them.
 #[tokio::test(start_paused = true)]
 async fn partial_placement_again_frees_nothing() {
-    let app = objects("default", "settings");
+    let app = objects_app("default", "settings");
     let nowhere =
         app.replace("spec: {", "spec: {placement: {clusters: {matchLabels: {environment: elsewhere}}}, ");
     let fleet = settings(&[(MAPS, &numbered(0..MANY))]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "A mistake", &[("apps/settings/app.yaml", Some(&nowhere))]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     assert!(now.deletions[0].reason.contains("placed on no cluster"), "{now:?}");
@@ -385,7 +386,7 @@ async fn partial_placement_again_frees_nothing() {
 #[tokio::test(start_paused = true)]
 async fn used_approval_holds_other_deletes_until_removed() {
     let others = |count| maps((0..count).map(|number| format!("other-{number}")));
-    let app = objects("default", "others");
+    let app = objects_app("default", "others");
     let fleet = settings(&[
         (MAPS, &numbered(0..MANY)),
         (STAY, &staying(1)),
@@ -393,7 +394,7 @@ async fn used_approval_holds_other_deletes_until_removed() {
         ("apps/others/objects/maps.yaml", &others(3)),
     ]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Clean up", &[(MAPS, None)]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     let file = approval_to_yaml(&now.approvals_wanted[0]);
@@ -405,7 +406,7 @@ async fn used_approval_holds_other_deletes_until_removed() {
     a_while().await;
     assert_eq!(waiting(&running.overview.borrow().clone()), 2);
     let revision = fleet.push(&running, "It was used", &[("approvals/all.yaml", None)]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(deletes(fleet.cluster("bj1")), MANY + 2);
 }
 
@@ -415,7 +416,7 @@ async fn hidden_objects_over_the_cap_stay_held() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: stays}\n";
     let fleet = settings(&[(MAPS, &numbered(0..MANY)), (STAY, secret)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Clean up", &[(MAPS, None)]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     let mut approval = now.approvals_wanted[0].clone();

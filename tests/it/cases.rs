@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{live, program};
+use crate::support::{live_objects, program};
 
 fn folder(case: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cases").join(case)
@@ -77,7 +77,7 @@ fn lists_and_json_files_are_read_like_kubectl() {
 
 /// Whether Helm's programs are built; fails where they are required.
 fn with_charts() -> bool {
-    crate::charts::support::helm().is_some()
+    crate::charts::support::helm_programs().is_some()
 }
 
 /// Image and replicas of each workload.
@@ -195,7 +195,7 @@ fn object_of_two_apps_names_both() {
 }
 
 /// The repository of a case, with one embedded cluster in place of its own clusters.
-async fn stage(case: &str) -> program::Stage {
+async fn stage(case: &str) -> program::CommandFixture {
     let root = folder(case);
     let mut files = Vec::new();
     let mut folders = vec![root.clone()];
@@ -216,7 +216,7 @@ async fn stage(case: &str) -> program::Stage {
         .filter(|(name, _)| name != "tutti.yaml" && !name.starts_with("clusters/"))
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
-    program::Stage::new(&files).await
+    program::CommandFixture::new(&files).await
 }
 
 #[tokio::test]
@@ -248,7 +248,7 @@ async fn upgrade_hook_waits_for_the_first_upgrade() {
     assert!(plan.contains("vol-release") && !plan.contains("vol-check"), "{plan}{errors}");
     let (output, errors, code) = stage.run(&["run", "--once", "--timeout", "30s"]).await;
     assert_eq!(code, 0, "{output}{errors}");
-    assert_eq!(live::names(&stage.sandbox, "Job").await, Vec::<String>::new());
+    assert_eq!(live_objects::names(&stage.sandbox, "Job").await, Vec::<String>::new());
 
     let chart = "charts/vol/templates/all.yaml";
     let text = std::fs::read_to_string(folder("upgrade-hook-at-install").join(chart)).expect("text");
@@ -256,9 +256,9 @@ async fn upgrade_hook_waits_for_the_first_upgrade() {
     stage.repository.commit("Second", &[(chart, Some(&second))]);
     let (output, errors, code) = stage.run(&["run", "--once", "--timeout", "30s"]).await;
     assert_eq!(code, 0, "{output}{errors}");
-    let jobs = live::names(&stage.sandbox, "Job").await;
+    let jobs = live_objects::names(&stage.sandbox, "Job").await;
     assert!(jobs.len() == 1 && jobs[0].starts_with("vol-check-"), "{jobs:?}");
     let release =
-        live::get(&stage.sandbox, "ConfigMap", "default", "vol-release").await.expect("it is there");
+        live_objects::get(&stage.sandbox, "ConfigMap", "default", "vol-release").await.expect("it is there");
     assert_eq!(release["data"]["version"], "2");
 }

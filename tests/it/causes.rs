@@ -9,10 +9,10 @@ use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
 use tutti::report::{Overview, TargetPhase};
 
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live;
-use crate::support::manifests::objects;
-use crate::support::program::Stage;
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::objects_app;
+use crate::support::program::CommandFixture;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFEST: &str = "apps/web/objects/all.yaml";
@@ -45,8 +45,8 @@ fn deployment(annotations: Value) -> String {
     workload("apps/v1", "Deployment", json!({"replicas": 2, "selector": selector, "template": template}))
 }
 
-fn fleet(manifest: &str) -> Fleet {
-    Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFEST, manifest)])
+fn fleet(manifest: &str) -> TestFleet {
+    TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MANIFEST, manifest)])
 }
 
 /// `Phase: detail` of the app; the random part of a pod's name is `*`.
@@ -58,7 +58,7 @@ fn stands(now: &Overview) -> String {
 }
 
 /// Checks that the detail stays the same, except for pod names, for this many seconds.
-async fn stays(running: &Running, expected: &str, seconds: u64) {
+async fn stays(running: &RunningController, expected: &str, seconds: u64) {
     let (words, mut seen) = (target(&running.overview.borrow(), "bj1", "default/web").detail.clone(), None);
     assert!(words.contains(expected), "{words}");
     let others = running.until("others", |now| {
@@ -96,7 +96,7 @@ async fn exited_container_is_reported_with_its_code() {
     let moved = running.until("others", |now| !stands(now).starts_with("Degraded: "));
     assert!(tokio::time::timeout(Duration::from_secs(300), moved).await.is_err());
     let revision = fleet.push(&running, "Mended", &[(MANIFEST, Some(&deployment(json!({}))))]).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(target(&now, "bj1", "default/web").detail, "");
 }
 
@@ -110,8 +110,8 @@ async fn crash_loop_detail_is_stable() {
     stays(&running, "(exit 1: \"fatal: simulated crash\")", 600).await;
     // The reported pod is deleted, and its cause with it.
     let gone = target(&running.overview.borrow(), "bj1", "default/web").detail.clone();
-    let pods = live::api(fleet.cluster("bj1"), "Pod", Some("default"));
-    let names = live::names(fleet.cluster("bj1"), "Pod").await;
+    let pods = live_objects::api(fleet.cluster("bj1"), "Pod", Some("default"));
+    let names = live_objects::names(fleet.cluster("bj1"), "Pod").await;
     let told = names.iter().find(|name| gone.contains(name.as_str())).expect("a pod");
     pods.delete(told, &DeleteParams::default()).await.expect("deleted");
     running
@@ -170,14 +170,14 @@ async fn pod_failures_are_reported_for_their_workload_only() {
     let starts = deployment(json!({"sim.tutti.dev/fail": "readiness"}));
     let route = named("web", ROUTE, "HTTPRoute", json!({"hostnames": ["shop.example.com"]}));
     let both = format!("{starts}\n---\n{route}");
-    let (web, kinds) = (objects("default", "web"), objects("default", "kinds"));
+    let (web, kinds) = (objects_app("default", "web"), objects_app("default", "kinds"));
     let files = [
         (APP, web.as_str()),
         (MANIFEST, &both),
         ("apps/kinds/app.yaml", &kinds),
         ("apps/kinds/objects/routes.yaml", &definition_of_routes()),
     ];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
     let told = |now: &Overview| {
         let web = now.targets.iter().find(|it| it.app.to_string() == "default/web")?;
@@ -225,10 +225,10 @@ async fn old_restarts_fail_no_commit() {
     let plain = deployment(json!({}));
     let fleet = fleet(&plain);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let cluster = fleet.cluster("bj1");
-    let pods = live::api(cluster, "Pod", Some("default"));
-    let name = live::names(cluster, "Pod").await.remove(0);
+    let pods = live_objects::api(cluster, "Pod", Some("default"));
+    let name = live_objects::names(cluster, "Pod").await.remove(0);
     let long_ago = json!({"terminated": {"exitCode": 1, "reason": "Error",
         "startedAt": "2020-01-01T00:00:00Z", "finishedAt": "2020-01-01T00:00:05Z"}});
     let mut pod = serde_json::to_value(pods.get(&name).await.expect("a pod")).expect("JSON");
@@ -250,10 +250,10 @@ async fn old_restarts_fail_no_commit() {
     let failed =
         running.until("a failure", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Degraded));
     assert!(tokio::time::timeout(Duration::from_secs(120), failed).await.is_err());
-    let seen = live::get(cluster, "Pod", "default", &name).await.expect("the pod");
+    let seen = live_objects::get(cluster, "Pod", "default", &name).await.expect("the pod");
     assert_eq!(seen["status"]["containerStatuses"][0]["restartCount"], 4, "{seen:#}");
     pods.patch(&name, &PatchParams::default(), &probe(Value::Null)).await.expect("no probe");
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -277,10 +277,10 @@ async fn jobs_replica_sets_and_pods_have_causes_too() {
 }
 
 /// Times of pod lists within ten minutes, in tenths of a second. `hands` runs every second.
-async fn lists_of_pods(fleet: &Fleet, hands: impl AsyncFn(u64)) -> Vec<u64> {
+async fn lists_of_pods(fleet: &TestFleet, hands: impl AsyncFn(u64)) -> Vec<u64> {
     let cluster = fleet.cluster("bj1");
     let listed = || cluster.count_requests(&RequestMatch::any().verb("list").resource("pods"));
-    fleet.forget_requests();
+    fleet.clear_requests();
     let mut lists = Vec::new();
     for tenth in 0..6_000 {
         if tenth % 10 == 0 {
@@ -330,9 +330,9 @@ async fn pods_of_progressing_rollout_are_not_listed() {
 async fn pods_of_flapping_workload_are_listed() {
     let fleet = fleet(&deployment(json!({})));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    let pods = live::api(fleet.cluster("bj1"), "Pod", Some("default"));
-    let names = live::names(fleet.cluster("bj1"), "Pod").await;
+    running.until_converged(&fleet.first_commit).await;
+    let pods = live_objects::api(fleet.cluster("bj1"), "Pod", Some("default"));
+    let names = live_objects::names(fleet.cluster("bj1"), "Pod").await;
     let lists = lists_of_pods(&fleet, async |second| {
         let fails = match second % 4 {
             0 => json!("readiness"),
@@ -353,7 +353,7 @@ async fn pods_of_flapping_workload_are_listed() {
 async fn pods_of_a_healthy_workload_are_never_listed() {
     let fleet = fleet(&deployment(json!({})));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(lists_of_pods(&fleet, async |_| {}).await, Vec::<u64>::new());
 }
 
@@ -375,7 +375,7 @@ async fn uncreated_pods_are_reported_by_their_event() {
     {
         let fleet = fleet(&manifest);
         let cluster = fleet.cluster("bj1");
-        live::apply_as(cluster, "admin", &quota).await;
+        live_objects::apply_as(cluster, "admin", &quota).await;
         let running = fleet.start().await;
         let says = |now: &Overview| {
             let words = stands(now);
@@ -387,11 +387,11 @@ async fn uncreated_pods_are_reported_by_their_event() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!((1..=13).contains(&(events() - before)), "{kind}: {} lists in a minute", events() - before);
 
-        live::api(cluster, "ResourceQuota", Some("default"))
+        live_objects::api(cluster, "ResourceQuota", Some("default"))
             .delete("none", &DeleteParams::default())
             .await
             .expect("deleted");
-        let now = running.converged(&fleet.begin).await;
+        let now = running.until_converged(&fleet.first_commit).await;
         assert_eq!(target(&now, "bj1", "default/web").detail, "", "{kind}");
         // Events of workloads that have their pods are not read.
         let before = events();
@@ -408,7 +408,7 @@ async fn refusal_stays_reported_while_events_are_unavailable() {
     let job = workload("batch/v1", "Job", json!({"template": template(IMAGE, json!({}), "Never")}));
     let fleet = fleet(&job);
     let cluster = fleet.cluster("bj1");
-    live::apply_as(cluster, "admin", &quota).await;
+    live_objects::apply_as(cluster, "admin", &quota).await;
     let running = fleet.start().await;
     running.until("a cause", |now| stands(now).contains("FailedCreate web (pods")).await;
     let events = || RequestMatch::any().verb("list").resource("events");
@@ -443,7 +443,7 @@ async fn pending_search_for_a_cause_is_shown() {
 async fn ending_run_waits_for_the_failure_cause() {
     let template = template(IMAGE, json!({"sim.tutti.dev/fail": "crash-loop"}), "Never");
     let job = workload("batch/v1", "Job", json!({"backoffLimit": 0, "template": template}));
-    let stage = Stage::new(&[(APP, &objects("default", "web")), (MANIFEST, &job)]).await;
+    let stage = CommandFixture::new(&[(APP, &objects_app("default", "web")), (MANIFEST, &job)]).await;
     let (stdout, stderr, _) = stage.run(&["run", "--once"]).await;
     assert!(stdout.contains("Failed web-") && !stdout.contains("not read yet"), "{stdout}");
     let end = stderr.lines().last().unwrap_or_default();
@@ -471,7 +471,7 @@ fn many(image: &str, crashes: Option<usize>) -> Vec<(String, String)> {
         let manifest = one_pod(&name, image, fails.unwrap_or_else(|| json!({})));
         let path = format!("apps/{name}");
         [
-            (format!("{path}/app.yaml"), objects("default", &name)),
+            (format!("{path}/app.yaml"), objects_app("default", &name)),
             (format!("{path}/objects/all.yaml"), manifest),
         ]
     });
@@ -483,10 +483,10 @@ fn many(image: &str, crashes: Option<usize>) -> Vec<(String, String)> {
 async fn large_rollout_reads_little_more_than_it_writes() {
     let files = many(IMAGE, None);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let changed = many("registry.example.com/web:2", Some(77));
     let changed: Vec<(&str, Option<&str>)> =
         changed.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
@@ -518,13 +518,13 @@ async fn failures_in_one_namespace_need_few_lists() {
             let manifest = one_pod(&name, NO_IMAGE, json!({}));
             let path = format!("apps/{name}");
             [
-                (format!("{path}/app.yaml"), objects("default", &name)),
+                (format!("{path}/app.yaml"), objects_app("default", &name)),
                 (format!("{path}/objects/all.yaml"), manifest),
             ]
         })
         .collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
     running
         .until("all causes", |now| {
@@ -550,15 +550,15 @@ async fn events_of_many_objects_need_few_lists() {
             let job = json!({"template": template(IMAGE, json!({}), "Never")});
             let path = format!("apps/{name}");
             [
-                (format!("{path}/app.yaml"), objects("default", &name)),
+                (format!("{path}/app.yaml"), objects_app("default", &name)),
                 (format!("{path}/objects/all.yaml"), named(&name, "batch/v1", "Job", job)),
             ]
         })
         .collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let cluster = fleet.cluster("bj1");
-    live::apply_as(cluster, "admin", &quota).await;
+    live_objects::apply_as(cluster, "admin", &quota).await;
     let running = fleet.start().await;
     let is_told = |now: &Overview| {
         now.targets.len() == 40

@@ -10,11 +10,11 @@ use sandbox::{Sandbox, SandboxOptions};
 use tutti::cluster::{Client, ClusterLink};
 use tutti::model::ClusterName;
 
-use crate::support::fleet::{Fleet, Running};
-use crate::support::guarded::{Guarded, Pair, kubeconfig};
-use crate::support::live;
-use crate::support::log::Log;
-use crate::support::manifests::{config_map, objects};
+use crate::support::client_certificates::{CertificateGateway, CertificatePair, kubeconfig};
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::live_objects;
+use crate::support::log::CapturedLog;
+use crate::support::manifests::{config_map, objects_app};
 use crate::support::program;
 
 const ONE: &str = "apps/settings/objects/one.yaml";
@@ -23,32 +23,32 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// One cluster behind a TLS listener, and an app with one ConfigMap.
 struct Scene {
-    fleet: Fleet,
+    fleet: TestFleet,
     cluster: Sandbox,
-    door: Guarded,
+    door: CertificateGateway,
 }
 
 impl Scene {
     /// `user` returns the user of the kubeconfig.
-    async fn new(user: impl FnOnce(&Fleet, &Guarded) -> String) -> Self {
-        let app = objects("default", "settings");
+    async fn new(user: impl FnOnce(&TestFleet, &CertificateGateway) -> String) -> Self {
+        let app = objects_app("default", "settings");
         let one = config_map("default", "one", "first");
-        let mut fleet = Fleet::new(&["bj1"], &[("apps/settings/app.yaml", &app), (ONE, &one)]);
+        let mut fleet = TestFleet::new(&["bj1"], &[("apps/settings/app.yaml", &app), (ONE, &one)]);
         let cluster = fleet.clusters.remove("bj1").expect("it was made");
-        let door = Guarded::open(&cluster).await;
+        let door = CertificateGateway::start(&cluster).await;
         let user = user(&fleet, &door);
-        let text = kubeconfig(&format!("{}, {}", door.cluster(), door.authority_data()), &user);
+        let text = kubeconfig(&format!("{}, {}", door.kubeconfig_cluster(), door.authority_data()), &user);
         fleet.repository.write("bj1.kubeconfig", &text);
         Self { fleet, cluster, door }
     }
 
     /// Commits another value and waits until it is applied. Returns the certificate names of the writers.
-    async fn changed_by(&self, running: &Running, value: &str) -> Vec<String> {
-        let before = self.door.seen().len();
+    async fn changed_by(&self, running: &RunningController, value: &str) -> Vec<String> {
+        let before = self.door.requests().len();
         let one = config_map("default", "one", value);
         let commit = self.fleet.push(running, "One changes", &[(ONE, Some(&one))]).await;
-        running.converged(&commit).await;
-        let seen = self.door.seen();
+        running.until_converged(&commit).await;
+        let seen = self.door.requests();
         let writes = seen[before..].iter().filter(|it| it.contains(" PATCH "));
         writes.map(|it| it.split(' ').next().expect("a guest").to_owned()).collect()
     }
@@ -68,7 +68,7 @@ async fn a_minute_passes() {
     tokio::time::resume();
 }
 
-fn files(_: &Fleet, _: &Guarded) -> String {
+fn files(_: &TestFleet, _: &CertificateGateway) -> String {
     "client-certificate: us.crt, client-key: us.key".to_owned()
 }
 
@@ -80,12 +80,12 @@ async fn renewed_certificate_is_used_without_new_lists() {
     })
     .await;
     let running = scene.fleet.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
     assert_eq!(scene.changed_by(&running, "second").await, ["first"]);
     let lists = scene.lists();
 
     // The key is still missing: the pair cannot be used yet.
-    let Pair { certificate, key } = scene.door.issue("next", YEAR);
+    let CertificatePair { certificate, key } = scene.door.issue("next", YEAR);
     let folder = scene.fleet.repository.path();
     std::fs::write(folder.join("us.crt"), certificate).expect("a file");
     a_minute_passes().await;
@@ -95,18 +95,21 @@ async fn renewed_certificate_is_used_without_new_lists() {
     assert_eq!(scene.changed_by(&running, "fourth").await, ["next"]);
 
     // The old certificate may expire now.
-    scene.door.refuse("first");
+    scene.door.reject_client("first");
     assert_eq!(scene.changed_by(&running, "fifth").await, ["next"]);
     // Watches that started earlier still report events.
-    let maps = live::api(&scene.cluster, "ConfigMap", Some("default"));
+    let maps = live_objects::api(&scene.cluster, "ConfigMap", Some("default"));
     maps.delete("one", &kube::api::DeleteParams::default()).await.expect("deleted");
     for _ in 0..100 {
-        if live::get(&scene.cluster, "ConfigMap", "default", "one").await.is_some() {
+        if live_objects::get(&scene.cluster, "ConfigMap", "default", "one").await.is_some() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(live::get(&scene.cluster, "ConfigMap", "default", "one").await.is_some(), "it is put back");
+    assert!(
+        live_objects::get(&scene.cluster, "ConfigMap", "default", "one").await.is_some(),
+        "it is put back"
+    );
     assert_eq!(scene.lists(), lists, "no connection is made anew");
     running.stop().await;
 }
@@ -123,14 +126,14 @@ async fn refused_certificate_is_requested_again_from_plug_in() {
     let folder = scene.fleet.repository.path();
     let runs = || std::fs::read_to_string(folder.join("runs")).expect("it has run").lines().count();
     let running = scene.fleet.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
     assert_eq!((scene.changed_by(&running, "second").await, runs()), (vec!["first".to_owned()], 1));
     let lists = scene.lists();
 
     give(folder, &scene.door.issue("next", YEAR));
-    scene.door.refuse("first");
+    scene.door.reject_client("first");
     for _ in 0..200 {
-        if scene.door.seen().iter().any(|it| it.starts_with("next ")) {
+        if scene.door.requests().iter().any(|it| it.starts_with("next ")) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -141,7 +144,7 @@ async fn refused_certificate_is_requested_again_from_plug_in() {
 }
 
 /// Writes the plug-in's output.
-fn give(folder: &std::path::Path, pair: &Pair) {
+fn give(folder: &std::path::Path, pair: &CertificatePair) {
     let status = serde_json::json!({"clientCertificateData": pair.certificate, "clientKeyData": pair.key});
     let credential = serde_json::json!({"kind": "ExecCredential", "status": status});
     std::fs::write(folder.join("credential"), credential.to_string()).expect("a file");
@@ -149,16 +152,16 @@ fn give(folder: &std::path::Path, pair: &Pair) {
 
 #[tokio::test]
 async fn expiring_certificate_is_reported_in_log_and_table() {
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let scene = Scene::new(|_, door| {
         use base64::Engine as _;
-        let Pair { certificate, key } = door.issue("us", 20 * DAY + DAY / 2);
+        let CertificatePair { certificate, key } = door.issue("us", 20 * DAY + DAY / 2);
         let data = [certificate, key].map(|pem| base64::engine::general_purpose::STANDARD.encode(pem));
         format!("client-certificate-data: {}, client-key-data: {}", data[0], data[1])
     })
     .await;
     let running = scene.fleet.start().await;
-    let now = running.converged(&scene.fleet.begin).await;
+    let now = running.until_converged(&scene.fleet.first_commit).await;
     assert!(now.clusters[0].credential_expires.is_some(), "{:?}", now.clusters);
     assert_eq!(log.count("the client certificate of user admin expires in 20d, at "), 1);
     running.stop().await;
@@ -180,11 +183,11 @@ async fn expiring_certificate_is_reported_in_log_and_table() {
 #[tokio::test]
 async fn server_name_and_authority_come_from_the_kubeconfig() {
     let cluster = Sandbox::new(SandboxOptions::instant("bj1"));
-    let door = Guarded::open(&cluster).await;
+    let door = CertificateGateway::start(&cluster).await;
     let folder = tempfile::tempdir().expect("a folder");
     door.issue("us", YEAR).write(folder.path(), "us");
     std::fs::write(folder.path().join("ca.crt"), &door.authority).expect("a file");
-    let other = Guarded::open(&cluster).await;
+    let other = CertificateGateway::start(&cluster).await;
     std::fs::write(folder.path().join("other.crt"), &other.authority).expect("a file");
     let user = "client-certificate: us.crt, client-key: us.key";
     let path = folder.path().join("config");
@@ -194,7 +197,7 @@ async fn server_name_and_authority_come_from_the_kubeconfig() {
         let client = Client::connect(ClusterName::from("bj1"), &link).await.map_err(|it| it.to_string())?;
         client.probe().await.map_err(|error| error.to_string())
     };
-    let right = door.cluster();
+    let right = door.kubeconfig_cluster();
     probe(&format!("{right}, {}", door.authority_data())).await.expect("its data");
     probe(&format!("{right}, certificate-authority: ca.crt")).await.expect("its file, beside the kubeconfig");
     let error = probe(&format!("{right}, certificate-authority: other.crt")).await.expect_err("another");

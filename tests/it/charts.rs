@@ -4,12 +4,12 @@
 //! are a failure with `TUTTI_LIVE=1`.
 
 mod apps;
-pub(crate) mod by_hand;
 mod example;
+mod helm_parity;
 mod hostile;
 mod late;
-mod placed;
+mod placement;
 mod release;
-mod same;
 mod sources;
 pub(crate) mod support;
+pub(crate) mod written_values;

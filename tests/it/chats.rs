@@ -11,7 +11,7 @@ use tutti::notification::service::send::{RequestRewriter, client, deliver};
 use tutti::notification::service::{ResolvedService, SendOutcome, rate_limits};
 use tutti::notification::{Message, MessageLink};
 
-use crate::support::chat::{Chat, Fault, KEY, SECRET, TOKEN};
+use crate::support::chat::{ChatFault, ChatServer, SECRET, SIGNING_KEY, TOKEN};
 
 fn message(number: usize) -> Message {
     Message {
@@ -32,17 +32,18 @@ fn message(number: usize) -> Message {
 }
 
 async fn told_at(
-    chat: &Chat,
+    chat: &ChatServer,
     target: &ResolvedService,
     number: usize,
     at: Timestamp,
     known: Option<&str>,
 ) -> SendOutcome {
     let client = client().expect("a client");
-    deliver(&client, target, &message(number), at, known, &RequestRewriter(Arc::new(chat.catcher()))).await
+    deliver(&client, target, &message(number), at, known, &RequestRewriter(Arc::new(chat.redirect_slack())))
+        .await
 }
 
-async fn told(chat: &Chat, target: &ResolvedService, number: usize) -> SendOutcome {
+async fn told(chat: &ChatServer, target: &ResolvedService, number: usize) -> SendOutcome {
     told_at(chat, target, number, Timestamp::now(), None).await
 }
 
@@ -68,7 +69,7 @@ fn lost(outcome: &SendOutcome, words: &str) {
 
 #[tokio::test]
 async fn feishu_accepts_signed_messages() {
-    let chat = Chat::start().await;
+    let chat = ChatServer::start().await;
     let right = chat.feishu(Some(SECRET));
     assert_eq!(told(&chat, &right, 0).await, SendOutcome::Sent(None));
     refused(&told(&chat, &chat.feishu(Some("wrong")), 1).await, "19021");
@@ -86,7 +87,7 @@ async fn feishu_accepts_signed_messages() {
 
 #[tokio::test]
 async fn dingtalk_accepts_signed_messages_within_its_limit() {
-    let chat = Chat::start().await;
+    let chat = ChatServer::start().await;
     let right = chat.dingtalk(Some(SECRET));
     refused(&told(&chat, &chat.dingtalk(Some("wrong")), 0).await, "sign not match");
     refused(&told(&chat, &chat.dingtalk(None), 0).await, "invalid timestamp");
@@ -106,7 +107,7 @@ async fn dingtalk_accepts_signed_messages_within_its_limit() {
 
 #[tokio::test]
 async fn slack_message_is_updated_in_place() {
-    let chat = Chat::start().await;
+    let chat = ChatServer::start().await;
     let right = chat.slack(TOKEN);
     refused(&told(&chat, &chat.slack("xoxb-wrong"), 0).await, "invalid_auth");
     let SendOutcome::Sent(Some(name)) = told(&chat, &right, 0).await else { panic!("not sent") };
@@ -116,7 +117,7 @@ async fn slack_message_is_updated_in_place() {
     assert_eq!(received[0].ts, received[1].ts);
     assert_eq!(received[1].body["text"], "✗ pay 1.8.1 → prod failed");
     // A message that a person deleted is posted again, under a new name.
-    chat.delete(received[0].ts.as_deref().expect("a message"));
+    chat.delete_message(received[0].ts.as_deref().expect("a message"));
     let SendOutcome::Sent(Some(other)) = told_at(&chat, &right, 2, now, Some(&name)).await else {
         panic!("not sent")
     };
@@ -131,7 +132,7 @@ async fn slack_message_is_updated_in_place() {
 
 #[tokio::test]
 async fn slack_retry_after_is_obeyed() {
-    let chat = Chat::start().await;
+    let chat = ChatServer::start().await;
     let right = chat.slack(TOKEN);
     for number in 0..60 {
         assert!(matches!(told(&chat, &right, number).await, SendOutcome::Sent(Some(_))), "{number}");
@@ -141,8 +142,8 @@ async fn slack_retry_after_is_obeyed() {
 
 #[tokio::test]
 async fn generic_webhook_accepts_signed_messages() {
-    let chat = Chat::start().await;
-    let right = chat.generic(Some(KEY));
+    let chat = ChatServer::start().await;
+    let right = chat.generic(Some(SIGNING_KEY));
     assert_eq!(told(&chat, &right, 7).await, SendOutcome::Sent(None));
     refused(&told(&chat, &chat.generic(Some("whsec_AAAA")), 1).await, "401");
     refused(&told(&chat, &chat.generic(None), 2).await, "401");
@@ -156,19 +157,23 @@ async fn generic_webhook_accepts_signed_messages() {
 
 #[tokio::test]
 async fn failing_services_are_retried_later() {
-    let chat = Chat::start().await;
-    for target in
-        [chat.feishu(Some(SECRET)), chat.dingtalk(Some(SECRET)), chat.slack(TOKEN), chat.generic(Some(KEY))]
-    {
+    let chat = ChatServer::start().await;
+    for target in [
+        chat.feishu(Some(SECRET)),
+        chat.dingtalk(Some(SECRET)),
+        chat.slack(TOKEN),
+        chat.generic(Some(SIGNING_KEY)),
+    ] {
         let name = target.name();
         let is_generic = name == "generic";
-        for (fault, words) in [(Fault::Unwell, "answers 500"), (Fault::Redirects, "answers 302")] {
+        for (fault, words) in [(ChatFault::ServerError, "answers 500"), (ChatFault::Redirect, "answers 302")]
+        {
             chat.set_fault(fault);
             later(&told(&chat, &target, 0).await, None, &format!("{name} {words}"));
         }
-        chat.set_fault(Fault::Cuts);
+        chat.set_fault(ChatFault::DropConnection);
         lost(&told(&chat, &target, 0).await, &format!("{name} does not answer"));
-        chat.set_fault(Fault::Floods);
+        chat.set_fault(ChatFault::EndlessAnswer);
         let outcome = told(&chat, &target, 0).await;
         if is_generic {
             assert_eq!(outcome, SendOutcome::Sent(None));
@@ -178,10 +183,10 @@ async fn failing_services_are_retried_later() {
         assert!(chat.received().is_empty());
     }
     // The service received the message before the connection broke: it is sent again.
-    chat.set_fault(Fault::TakesAndCuts);
-    let target = chat.generic(Some(KEY));
+    chat.set_fault(ChatFault::AcceptAndDrop);
+    let target = chat.generic(Some(SIGNING_KEY));
     lost(&told(&chat, &target, 5).await, "does not answer");
-    chat.set_fault(Fault::None);
+    chat.set_fault(ChatFault::None);
     assert_eq!(told(&chat, &target, 5).await, SendOutcome::Sent(None));
     let ids: Vec<_> = chat.received().into_iter().map(|message| message.body["id"].clone()).collect();
     assert_eq!(ids, ["rollout/3f9c2d1/prod/5", "rollout/3f9c2d1/prod/5"]);
@@ -190,8 +195,8 @@ async fn failing_services_are_retried_later() {
 /// The clock skips the timeout.
 #[tokio::test(start_paused = true)]
 async fn hanging_services_time_out() {
-    let chat = Chat::start().await;
-    chat.set_fault(Fault::Hangs);
+    let chat = ChatServer::start().await;
+    chat.set_fault(ChatFault::NoAnswer);
     lost(&told(&chat, &chat.feishu(Some(SECRET)), 0).await, "feishu does not answer");
 }
 

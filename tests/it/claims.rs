@@ -7,10 +7,10 @@ use tutti::controller::{RunEnding, RunUntil};
 use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, settle};
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live::apply_as;
-use crate::support::manifests::{LATE_CLASS, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::live_objects::apply_as;
+use crate::support::manifests::{LATE_BINDING_CLASS, objects_app};
 
 fn claim(name: &str) -> String {
     format!(
@@ -39,19 +39,19 @@ fn cron_job() -> String {
     )
 }
 
-async fn fleet(manifests: &str) -> Fleet {
-    let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, manifests)]);
-    apply_as(fleet.cluster("bj1"), "admin", LATE_CLASS).await;
+async fn fleet(manifests: &str) -> TestFleet {
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MANIFESTS, manifests)]);
+    apply_as(fleet.cluster("bj1"), "admin", LATE_BINDING_CLASS).await;
     fleet
 }
 
-fn told(running: &Running) -> (TargetPhase, String) {
+fn told(running: &RunningController) -> (TargetPhase, String) {
     let now = running.overview.borrow().clone();
     let target = target(&now, "bj1", "default/web");
     (target.phase, target.detail.clone())
 }
 
-fn class_reads(fleet: &Fleet) -> usize {
+fn class_reads(fleet: &TestFleet) -> usize {
     fleet
         .cluster("bj1")
         .count_requests(&RequestMatch::any().verb("get").resource("storageclasses.storage.k8s.io"))
@@ -88,8 +88,8 @@ async fn run_once_succeeds_with_an_unused_claim() {
     let settled = |settings: &mut tutti::controller::ControllerSettings| {
         settings.until = RunUntil::Settled { timeout: Duration::from_secs(60) };
     };
-    let running = fleet.start_with(&Wires::lasting(), settled).await;
-    let (ending, overview) = running.ended().await;
+    let running = fleet.start_with(&ProcessConnections::unlimited(), settled).await;
+    let (ending, overview) = running.until_ended().await;
     assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     assert_eq!(target(&overview, "bj1", "default/web").detail, IDLE);
 }
@@ -111,7 +111,7 @@ async fn used_claim_is_waited_for() {
     assert!(!detail.contains("Suspended"), "{detail}");
     let manifests = [claim("data"), deployment("replicas: 1")].concat();
     let head = fleet.push(&running, "One pod", &[(MANIFESTS, Some(&manifests))]).await;
-    running.converged(&head).await;
+    running.until_converged(&head).await;
     assert_eq!(told(&running), (TargetPhase::Running, String::new()));
     assert_eq!(class_reads(&fleet), 1);
 }

@@ -9,8 +9,8 @@ use kube::discovery::Discovery;
 use sandbox::{Release, Sandbox, SandboxOptions};
 
 use crate::drift::settle;
-use crate::support::fleet::Fleet;
-use crate::support::manifests::{component, config_map, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::manifests::{component, config_map, objects_app};
 
 type Counts = BTreeMap<String, usize>;
 
@@ -39,23 +39,24 @@ async fn versions(sandbox: &Sandbox) -> Vec<String> {
 }
 
 /// All requests until the first probe.
-async fn asked(options: fn(&str) -> SandboxOptions) -> (Fleet, Counts) {
-    let (web, settings) = (component("web", "registry.example.com/web:1"), objects("default", "settings"));
+async fn asked(options: fn(&str) -> SandboxOptions) -> (TestFleet, Counts) {
+    let (web, settings) =
+        (component("web", "registry.example.com/web:1"), objects_app("default", "settings"));
     let maps = ["one", "two"].map(|name| config_map("default", name, "first")).join("---\n");
     let files = [
         ("apps/web/app.yaml", web.as_str()),
         ("apps/settings/app.yaml", &settings),
         ("apps/settings/objects/maps.yaml", &maps),
     ];
-    let fleet = Fleet::with(&["bj1"], &files, options);
+    let fleet = TestFleet::with_options(&["bj1"], &files, options);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     settle().await;
     running.stop().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
     let start = tokio::time::Instant::now();
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     tokio::time::sleep_until(start + Duration::from_millis(4_900)).await;
     let mut counts = Counts::new();
     for (_, record) in fleet.all_requests() {

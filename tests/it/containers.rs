@@ -6,9 +6,9 @@ use std::time::Duration;
 use sandbox::{Fault, RequestMatch, Sandbox};
 use tutti::manifest::approval_to_yaml;
 
-use crate::support::fleet::Fleet;
-use crate::support::live;
-use crate::support::manifests::{config_map, definition, namespace, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, definition, namespace, objects_app};
 
 const MENU: &str = "apiVersion: example.com/v1\nkind: Menu\nmetadata: {name: inside, namespace: default}\n";
 
@@ -22,9 +22,9 @@ fn deletes(sandbox: &Sandbox) -> usize {
 /// One app drops the holder, and the delete is approved in a commit in which another app adds an object in it that
 /// cannot be applied yet. The holder is deleted once no app desires an object in it.
 async fn stays_while_it_is_wanted(holder: &str, kind: &str, name: &str, inside: &str) {
-    let (holders, users) = (objects("default", "holder"), objects("default", "user"));
+    let (holders, users) = (objects_app("default", "holder"), objects_app("default", "user"));
     let (one, two) = (config_map("default", "one", "first"), config_map("default", "two", "first"));
-    let fleet = Fleet::new(
+    let fleet = TestFleet::new(
         &["bj1"],
         &[
             ("apps/holder/app.yaml", &holders),
@@ -35,7 +35,7 @@ async fn stays_while_it_is_wanted(holder: &str, kind: &str, name: &str, inside: 
         ],
     );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Give it up", &[(HOLDER, None)]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     let approval = approval_to_yaml(&now.approvals_wanted[0]);
@@ -50,11 +50,11 @@ async fn stays_while_it_is_wanted(holder: &str, kind: &str, name: &str, inside: 
     assert!(now.deletions[0].reason.ends_with("inside in it is rendered"), "{:?}", now.deletions);
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(deletes(cluster), 0);
-    assert!(live::api(cluster, kind, None).get_opt(name).await.expect("an answer").is_some());
+    assert!(live_objects::api(cluster, kind, None).get_opt(name).await.expect("an answer").is_some());
 
     let revision = fleet.push(&running, "Want it no longer", &[(INSIDE, None)]).await;
-    running.converged(&revision).await;
-    assert!(live::api(cluster, kind, None).get_opt(name).await.expect("an answer").is_none());
+    running.until_converged(&revision).await;
+    assert!(live_objects::api(cluster, kind, None).get_opt(name).await.expect("an answer").is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,17 +6,17 @@ use sandbox::RequestMatch;
 use serde_json::json;
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, Running};
-use crate::support::live;
-use crate::support::manifests::{self, config_map, deployment, objects};
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::live_objects;
+use crate::support::manifests::{self, config_map, deployment, objects_app};
 
 const APP: &str = "apps/shop/app.yaml";
 const MANIFESTS: &str = "apps/shop/objects/all.yaml";
 
-fn fleet_of(shop: &str, more: &[(&str, &str)]) -> Fleet {
+fn fleet_of(shop: &str, more: &[(&str, &str)]) -> TestFleet {
     let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
-    let app = objects("default", "shop");
-    let (other, own) = (objects("default", "other"), config_map("default", "own", "first"));
+    let app = objects_app("default", "shop");
+    let (other, own) = (objects_app("default", "other"), config_map("default", "own", "first"));
     let files = [
         ("tutti.yaml", &*instance),
         (APP, &*app),
@@ -24,18 +24,18 @@ fn fleet_of(shop: &str, more: &[(&str, &str)]) -> Fleet {
         ("apps/other/app.yaml", &*other),
         ("apps/other/objects/own.yaml", &*own),
     ];
-    Fleet::new(&["bj1"], &[&files[..], more].concat())
+    TestFleet::new(&["bj1"], &[&files[..], more].concat())
 }
 
 /// Removes the app; returns the resource of each delete request.
-async fn goes(fleet: &Fleet, running: &Running) -> Vec<String> {
-    fleet.forget_requests();
+async fn goes(fleet: &TestFleet, running: &RunningController) -> Vec<String> {
+    fleet.clear_requests();
     let revision = fleet.push(running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     deleted(fleet)
 }
 
-fn deleted(fleet: &Fleet) -> Vec<String> {
+fn deleted(fleet: &TestFleet) -> Vec<String> {
     let deletes = fleet.requests().into_iter().filter(|(_, it)| it.verb == "delete");
     deletes.map(|(_, it)| it.resource).collect()
 }
@@ -61,7 +61,7 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
 ";
     let fleet = fleet_of(&format!("{others}{web}---\n{}", config_map("default", "web", "first")), &[]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let mut order = goes(&fleet, &running).await;
     // These belong to one phase.
     order[3..].sort();
@@ -69,7 +69,7 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
         ["ingresses.networking.k8s.io", "deployments.apps", "services", "configmaps", "serviceaccounts"];
     assert_eq!(order, expected);
     assert_eq!(
-        live::managed(fleet.cluster("bj1")).await.into_keys().collect::<Vec<_>>(),
+        live_objects::managed_objects(fleet.cluster("bj1")).await.into_keys().collect::<Vec<_>>(),
         ["ConfigMap default/own"]
     );
 }
@@ -85,26 +85,28 @@ spec: {plan: small}
 ";
     let operator = deployment("default", "operator", "operator", "registry.example.com/operator:1");
     let (platform, definition) =
-        (objects("default", "platform"), manifests::definition("example.com", "v1", "Account"));
+        (objects_app("default", "platform"), manifests::definition("example.com", "v1", "Account"));
     let fleet = fleet_of(
         &format!("{operator}---\n{account}"),
         &[("apps/platform/app.yaml", &platform), ("apps/platform/objects/account.yaml", &definition)],
     );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let revision = fleet.push(&running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     let bj1 = fleet.cluster("bj1");
-    let going = live::get(bj1, "Account", "default", "seven").await.expect("somebody has to clean up");
+    let going =
+        live_objects::get(bj1, "Account", "default", "seven").await.expect("somebody has to clean up");
     assert!(going["metadata"]["deletionTimestamp"].is_string(), "{going}");
-    assert!(live::get(bj1, "Deployment", "default", "operator").await.is_some(), "and can");
+    assert!(live_objects::get(bj1, "Deployment", "default", "operator").await.is_some(), "and can");
     assert_eq!(deleted(&fleet), ["accounts.example.com"]);
 
-    live::edit_as(bj1, "operator", ("Account", "seven"), &json!({"metadata": {"finalizers": null}})).await;
-    running.converged(&revision).await;
+    live_objects::edit_as(bj1, "operator", ("Account", "seven"), &json!({"metadata": {"finalizers": null}}))
+        .await;
+    running.until_converged(&revision).await;
     assert_eq!(deleted(&fleet), ["accounts.example.com", "deployments.apps"]);
-    assert!(live::get(bj1, "Deployment", "default", "operator").await.is_none());
+    assert!(live_objects::get(bj1, "Deployment", "default", "operator").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +131,7 @@ spec:
     for (policy, stays) in [("Delete", true), ("Retain", false)] {
         let fleet = fleet_of(&set(policy), &[]);
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         if !stays {
             assert_eq!(goes(&fleet, &running).await, ["statefulsets.apps"]);
             continue;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tutti::chart::ChartRenderLimits;
 use tutti::model::ChartRequest;
 
-use crate::charts::support::{engine, folder, helm, request};
+use crate::charts::support::{chart_of_folder, helm_programs, library_renderer, request};
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
@@ -47,15 +47,16 @@ fn manifest(kind_and_name: &str) -> Value {
 
 #[test]
 fn chart_renders_to_the_deploy_manifests() {
-    let Some(helm) = helm() else { return };
-    let chart = folder(&root().join("charts/tutti"));
+    let Some(helm) = helm_programs() else { return };
+    let chart = chart_of_folder(&root().join("charts/tutti"));
     let check = |values: Value, expected: BTreeMap<String, Value>| {
         let request = ChartRequest {
             release: "tutti".to_owned(),
             namespace: "tutti-system".to_owned(),
             ..request(&chart, values)
         };
-        let output = engine(&helm, ChartRenderLimits::default()).render(&request).expect("a render");
+        let output =
+            library_renderer(&helm, ChartRenderLimits::default()).render(&request).expect("a render");
         assert!(output.objects.iter().all(|object| object.hook.is_none() && !object.definition));
         assert_eq!(named(output.objects.into_iter().map(|object| object.object)), expected);
     };
@@ -69,9 +70,10 @@ fn chart_renders_to_the_deploy_manifests() {
 
 #[test]
 fn chart_values_are_checked_against_the_schema() {
-    let Some(helm) = helm() else { return };
-    let chart = folder(&root().join("charts/tutti"));
-    let error = engine(&helm, ChartRenderLimits::default()).render(&request(&chart, json!({"replica": 3})));
+    let Some(helm) = helm_programs() else { return };
+    let chart = chart_of_folder(&root().join("charts/tutti"));
+    let error =
+        library_renderer(&helm, ChartRenderLimits::default()).render(&request(&chart, json!({"replica": 3})));
     let error = format!("{:?}", error.expect_err("an unknown value"));
     assert!(error.contains("replica"), "{error}");
 }

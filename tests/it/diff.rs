@@ -14,12 +14,12 @@ use tutti::model::InstanceMode;
 use tutti::plan::ObjectDiff;
 use tutti::report::Overview;
 
-use crate::chaos::draw::Draw;
-use crate::support::fleet::{Fleet, target};
-use crate::support::live::{self, edit_as};
-use crate::support::manifests::{config_map, deployment, objects};
-use crate::support::wires::Wires;
-use edits::State;
+use crate::chaos::random::SeededRandom;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects::{self, edit_as};
+use crate::support::manifests::{config_map, deployment, objects_app};
+use edits::EditedObjects;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
@@ -32,18 +32,18 @@ fn once(settings: &mut ControllerSettings) {
     settings.until = RunUntil::Settled { timeout: Duration::from_secs(300) };
 }
 
-async fn run_once(fleet: &Fleet, change: impl FnOnce(&mut ControllerSettings)) -> Arc<Overview> {
+async fn run_once(fleet: &TestFleet, change: impl FnOnce(&mut ControllerSettings)) -> Arc<Overview> {
     let running = fleet
-        .start_with(&Wires::lasting(), |settings| {
+        .start_with(&ProcessConnections::unlimited(), |settings| {
             once(settings);
             change(settings);
         })
         .await;
-    running.ended().await.1
+    running.until_ended().await.1
 }
 
 /// Observes with dry runs.
-async fn look(fleet: &Fleet) -> Arc<Overview> {
+async fn look(fleet: &TestFleet) -> Arc<Overview> {
     run_once(fleet, |settings| {
         settings.mode = Some(InstanceMode::Observe);
         settings.dry_runs = true;
@@ -57,15 +57,15 @@ fn differences(overview: &Overview) -> Vec<ObjectDiff> {
 }
 
 /// The predicted changes.
-async fn foreseen(fleet: &Fleet) -> Vec<ObjectDiff> {
+async fn foreseen(fleet: &TestFleet) -> Vec<ObjectDiff> {
     differences(&*look(fleet).await)
 }
 
 /// All objects that edits may touch, without fields that the server and its controllers write.
-async fn objects_now(fleet: &Fleet) -> BTreeMap<String, Value> {
+async fn objects_now(fleet: &TestFleet) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for (kind, name) in edits::OBJECTS {
-        if let Some(object) = live::get(fleet.cluster("bj1"), kind, "default", name).await {
+        if let Some(object) = live_objects::get(fleet.cluster("bj1"), kind, "default", name).await {
             found.insert(format!("{kind} default/{name}"), plain(object));
         }
     }
@@ -93,27 +93,27 @@ async fn diff_predicts_the_changes_of_an_apply() {
 
 async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) {
     for seed in seeds {
-        let mut draw = Draw::new(seed);
-        let mut state = State::new("default");
-        let files = [(APP, &*objects("default", "web")), (MANIFESTS, &*state.manifests())];
-        let fleet = Fleet::with(&["bj1"], &files, options);
+        let mut draw = SeededRandom::new(seed);
+        let mut state = EditedObjects::new("default");
+        let files = [(APP, &*objects_app("default", "web")), (MANIFESTS, &*state.manifests())];
+        let fleet = TestFleet::with_options(&["bj1"], &files, options);
         run_once(&fleet, |_| {}).await;
-        for edit in 0..draw.within(1..MOST_EDITS + 1) {
+        for edit in 0..draw.in_range(1..MOST_EDITS + 1) {
             // Edits the live objects, Git, or both.
-            if draw.chance(50) {
-                let (kind, name, patch) = state.live_edit(&mut draw);
+            if draw.percent_chance(50) {
+                let (kind, name, patch) = state.edit_on_cluster(&mut draw);
                 edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, name), &patch).await;
             } else {
-                state.edit(&mut draw);
+                state.edit_in_git(&mut draw);
                 fleet.repository.commit(&format!("Edit {edit}"), &[(MANIFESTS, Some(&state.manifests()))]);
             }
         }
         let before = objects_now(&fleet).await;
-        fleet.forget_requests();
+        fleet.clear_requests();
         let seen = look(&fleet).await;
         let differences = differences(&seen);
         let writes = fleet.requests().into_iter().filter(|(_, request)| request.is_write()).count();
-        assert_eq!(writes, 0, "seed {seed}: a look writes nothing: {:?}", fleet.counted());
+        assert_eq!(writes, 0, "seed {seed}: a look writes nothing: {:?}", fleet.request_counts());
         run_once(&fleet, |_| {}).await;
         let after = objects_now(&fleet).await;
 
@@ -152,7 +152,7 @@ pub fn foresee(
 ) {
     let was = expected.get(id).cloned().unwrap_or_default();
     let is = after.get(id).cloned().unwrap_or_default();
-    let shown = edits::shown(&was, if refused { told_after } else { &is }, "*** (before)");
+    let shown = edits::masked_secret(&was, if refused { told_after } else { &is }, "*** (before)");
     assert!(
         refused && was["kind"] == "Secret" || plain_or_null(told_before) == shown,
         "{id}: {told_before} and was {shown}"
@@ -162,7 +162,7 @@ pub fn foresee(
     }
     let foreseen = match id.starts_with("Secret ") {
         true => {
-            let shown = edits::shown(&is, &was, "*** (after)");
+            let shown = edits::masked_secret(&is, &was, "*** (after)");
             assert_eq!(plain_or_null(told_after), shown, "{id} after");
             is
         }
@@ -176,13 +176,13 @@ pub fn foresee(
 }
 
 /// Asserts that every field of Git is live, whatever was edited.
-pub fn is_as_in_git(state: &State, now: &BTreeMap<String, Value>, namespace: &str, what: &str) {
-    for ((kind, name), wanted) in state.wanted() {
+pub fn is_as_in_git(state: &EditedObjects, now: &BTreeMap<String, Value>, namespace: &str, what: &str) {
+    for ((kind, name), wanted) in state.desired() {
         let live = now.get(&format!("{kind} {namespace}/{name}")).cloned().unwrap_or_default();
-        let missing = edits::missing(&plain(wanted.clone()), &live);
+        let missing = edits::missing_paths(&plain(wanted.clone()), &live);
         assert!(missing.is_empty(), "{what}: {kind} {name}: {missing:#?}");
     }
-    assert_eq!(now.len(), state.wanted().count(), "{what}: nothing else is there");
+    assert_eq!(now.len(), state.desired().count(), "{what}: nothing else is there");
 }
 
 pub fn plain_or_null(object: &Value) -> Value {
@@ -192,9 +192,9 @@ pub fn plain_or_null(object: &Value) -> Value {
 /// Nothing is written, but drift is shown.
 #[tokio::test(start_paused = true)]
 async fn diff_shows_reported_drift() {
-    let reporting = objects("default", "web").replace("spec: {", "spec: {drift: report, ");
+    let reporting = objects_app("default", "web").replace("spec: {", "spec: {drift: report, ");
     for manifest in [config_map("default", "web", "one"), deployment("default", "web", "web", "web:1")] {
-        let fleet = Fleet::new(&["bj1"], &[(APP, &reporting), (MANIFESTS, &manifest)]);
+        let fleet = TestFleet::new(&["bj1"], &[(APP, &reporting), (MANIFESTS, &manifest)]);
         run_once(&fleet, |_| {}).await;
         assert_eq!(foreseen(&fleet).await, []);
         let (kind, path, edit) = match manifest.contains("ConfigMap") {
@@ -202,7 +202,7 @@ async fn diff_shows_reported_drift() {
             false => ("Deployment", "/spec/replicas", json!({"spec": {"replicas": 7}})),
         };
         edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, "web"), &edit).await;
-        fleet.forget_requests();
+        fleet.clear_requests();
         let differences = foreseen(&fleet).await;
         let [one] = differences.as_slice() else { panic!("{kind}: {differences:?}") };
         assert_eq!(one.before.pointer(path), edit.pointer(path), "{kind}");
@@ -212,7 +212,11 @@ async fn diff_shows_reported_drift() {
         );
         assert!(one.reason.contains("the app only reports drift"), "{}", one.reason);
         run_once(&fleet, |_| {}).await;
-        assert!(fleet.requests().iter().all(|(_, request)| !request.is_write()), "{:?}", fleet.counted());
+        assert!(
+            fleet.requests().iter().all(|(_, request)| !request.is_write()),
+            "{:?}",
+            fleet.request_counts()
+        );
     }
 }
 
@@ -223,7 +227,8 @@ async fn diff_hides_secret_values() {
             "apiVersion: v1\nkind: Secret\nmetadata: {{name: web, namespace: default}}\nstringData: {{password: {password}, user: me}}\n"
         )
     };
-    let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &secret("hunter2"))]);
+    let fleet =
+        TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MANIFESTS, &secret("hunter2"))]);
     run_once(&fleet, |_| {}).await;
     fleet.repository.commit("Another password", &[(MANIFESTS, Some(&secret("hunter3")))]);
     let differences = foreseen(&fleet).await;
@@ -238,7 +243,7 @@ async fn diff_writes_nothing_and_renders_a_new_namespace() {
     let manifests =
         ["apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", &config_map("shop", "web", "one")]
             .join("---\n");
-    let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &manifests)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MANIFESTS, &manifests)]);
     let differences = foreseen(&fleet).await;
     let told: Vec<String> = differences
         .iter()
@@ -246,5 +251,5 @@ async fn diff_writes_nothing_and_renders_a_new_namespace() {
         .collect();
     assert_eq!(told, ["create Namespace shop None", "create ConfigMap shop/web None"]);
     assert!(differences.iter().all(|it| it.before.is_null() && !it.after.is_null()), "{differences:?}");
-    assert!(fleet.requests().iter().all(|(_, request)| !request.is_write()), "{:?}", fleet.counted());
+    assert!(fleet.requests().iter().all(|(_, request)| !request.is_write()), "{:?}", fleet.request_counts());
 }

@@ -5,27 +5,27 @@ use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 use serde_json::{Value, json};
 
 use crate::drift::app;
-use crate::support::live;
+use crate::support::live_objects;
 use crate::support::manifests::{config_map, namespace};
-use crate::support::program::Stage;
-use crate::support::repository::Change;
+use crate::support::program::CommandFixture;
+use crate::support::repository::FileTextChange;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 
 /// A cluster to which the binary has applied the repository.
-struct Scene(Stage);
+struct Scene(CommandFixture);
 
 impl Scene {
     async fn with(fields: &str, manifests: &str) -> Self {
         let web = app(fields);
-        let scene = Self(Stage::new(&[(APP, &web), (MANIFESTS, manifests)]).await);
+        let scene = Self(CommandFixture::new(&[(APP, &web), (MANIFESTS, manifests)]).await);
         let (stdout, stderr, code) = scene.run(&["run", "--once"], None).await;
         assert_eq!(code, 0, "{stdout}{stderr}");
         scene
     }
 
-    fn commit(&self, changes: &[Change<'_>]) {
+    fn commit(&self, changes: &[FileTextChange<'_>]) {
         self.0.repository.commit("Change", changes);
     }
 
@@ -40,7 +40,7 @@ impl Scene {
 
     /// Adds a finalizer and deletes the object.
     async fn terminate(&self, kind: &str, namespace: Option<&str>, name: &str) {
-        let api = live::api(&self.0.sandbox, kind, namespace);
+        let api = live_objects::api(&self.0.sandbox, kind, namespace);
         let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
         api.patch(name, &PatchParams::default(), &held).await.expect("a patch");
         api.delete(name, &DeleteParams::default()).await.expect("a delete");
@@ -157,7 +157,7 @@ async fn refused_replacement_is_shown_as_refused() {
 async fn external_diff_program_hides_no_refusal() {
     let scene = Scene::with("drift: repair", &config_map("default", "web", "one")).await;
     let stranger = config_map("default", "theirs", "one");
-    live::create_as(&scene.0.sandbox, "kubectl", &stranger).await;
+    live_objects::create_as(&scene.0.sandbox, "kubectl", &stranger).await;
     let manifests =
         [config_map("default", "web", "two"), config_map("default", "theirs", "two")].join("---\n");
     scene.commit(&[(MANIFESTS, Some(&manifests))]);

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use crate::drift::app;
-use crate::support::live;
-use crate::support::program::Stage;
+use crate::support::live_objects;
+use crate::support::program::CommandFixture;
 
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 
@@ -33,7 +33,7 @@ fn manifests() -> (String, String) {
     (before.join("---\n"), after.join("---\n"))
 }
 
-async fn run(stage: &Stage, command: &[&str], external: Option<&str>) -> (String, i32) {
+async fn run(stage: &CommandFixture, command: &[&str], external: Option<&str>) -> (String, i32) {
     let external = external.unwrap_or_default();
     let change = |program: &mut Command| _ = program.env("KUBECTL_EXTERNAL_DIFF", external);
     let (stdout, stderr, code) = stage.run_with(command, change).await;
@@ -44,11 +44,15 @@ async fn run(stage: &Stage, command: &[&str], external: Option<&str>) -> (String
 async fn no_diff_form_shows_secret_values() {
     let (before, after) = manifests();
     let web = app("adopt: true");
-    let stage = Stage::new(&[("apps/web/app.yaml", &web), (MANIFESTS, &before)]).await;
+    let stage = CommandFixture::new(&[("apps/web/app.yaml", &web), (MANIFESTS, &before)]).await;
     let (said, code) = run(&stage, &["run", "--once"], None).await;
     assert_eq!(code, 0, "{said}");
-    live::create_as(&stage.sandbox, "kubectl", &secret("adopted", "data: {password: aHVudGVyMi1maXZl}"))
-        .await;
+    live_objects::create_as(
+        &stage.sandbox,
+        "kubectl",
+        &secret("adopted", "data: {password: aHVudGVyMi1maXZl}"),
+    )
+    .await;
     stage.repository.commit("After", &[(MANIFESTS, Some(&after))]);
 
     let ways: [(&[&str], Option<&str>); 6] = [

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, app, settle};
-use crate::support::fleet::{Fleet, target};
-use crate::support::live::{self, edit_as};
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects::{self, edit_as};
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {selector: {app: web}, \
                        ports: [{name: web, port: 80}]}\n";
@@ -51,19 +51,20 @@ fn of_container(live: &Value, change: impl Fn(&mut Value)) -> Value {
 
 async fn check(name: &str, kind: &str, edit: impl Fn(&Value) -> Value) {
     let manifests = [DEPLOYMENT, SERVICE].join("---\n");
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &manifests)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &manifests)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     settle().await;
-    let get = async || live::get(fleet.cluster("bj1"), kind, "default", "web").await.expect("it is there");
+    let get =
+        async || live_objects::get(fleet.cluster("bj1"), kind, "default", "web").await.expect("it is there");
     let before = get().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, "web"), &edit(&before)).await;
     settle().await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(said(&get().await), said(&before), "{name}");
     let resource = if kind == "Service" { "services" } else { "deployments.apps" };
-    let counted = fleet.counted();
+    let counted = fleet.request_counts();
     let of_resource = counted.iter().filter(|it| it.ends_with(resource));
     let asked: u32 = of_resource.filter_map(|it| it.split(' ').next()?.parse::<u32>().ok()).sum();
     // The edit and the read of this test, the takeover read, and an apply. Controllers write the Deployment's status
@@ -74,7 +75,7 @@ async fn check(name: &str, kind: &str, edit: impl Fn(&Value) -> Value) {
         .replace("image: web:1", "image: web:2")
         .replace("name: web, port: 80", "name: web, port: 81");
     let revision = fleet.push(&running, "Next", &[(MANIFESTS, Some(&next))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let now = running.overview.borrow().clone();
     assert_eq!(target(&now, "bj1", "default/web").phase, TargetPhase::Running, "{name}");
 }
@@ -124,23 +125,24 @@ async fn switched_union_variant_is_reverted() {
 #[tokio::test(start_paused = true)]
 async fn remaining_refusal_names_manager_and_force_takes_it() {
     let without = DEPLOYMENT.replace("          livenessProbe: {httpGet: {path: /, port: 80}}\n", "");
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &without)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &without)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     settle().await;
-    let before = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    let before =
+        live_objects::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     let theirs = of_container(&before, |spec| {
         spec["containers"][0]["livenessProbe"] = json!({"tcpSocket": {"port": 80}});
     });
     edit_as(fleet.cluster("bj1"), "kubectl-edit", ("Deployment", "web"), &theirs).await;
     settle().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     fleet.push(&running, "A probe", &[(MANIFESTS, Some(DEPLOYMENT))]).await;
     let now = running
         .until("a refusal", |now| target(now, "bj1", "default/web").phase == TargetPhase::Refused)
         .await;
     // One read for all lookups.
-    let counted = fleet.counted();
+    let counted = fleet.request_counts();
     let of_deployments: Vec<_> = counted.iter().filter(|it| it.ends_with("deployments.apps")).collect();
     assert_eq!(of_deployments, ["1 apply deployments.apps", "1 get deployments.apps"]);
     let detail = &target(&now, "bj1", "default/web").detail;
@@ -148,8 +150,9 @@ async fn remaining_refusal_names_manager_and_force_takes_it() {
     assert!(detail.contains(told) && detail.contains("`force: true`"), "{detail}");
     let forced = app("drift: repair, force: true");
     let revision = fleet.push(&running, "By force", &[(APP, Some(&forced))]).await;
-    running.converged(&revision).await;
-    let after = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    running.until_converged(&revision).await;
+    let after =
+        live_objects::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     let probe = &after["spec"]["template"]["spec"]["containers"][0]["livenessProbe"];
     assert!(probe.get("httpGet").is_some() && probe.get("tcpSocket").is_none(), "{probe}");
 }

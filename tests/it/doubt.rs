@@ -8,10 +8,12 @@ use serde_json::json;
 use tutti::controller::{RunEnding, RunUntil};
 use tutti::report::{Overview, TargetPhase};
 
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live;
-use crate::support::manifests::{INSTANCE, cluster, config_map, definition, deployment, namespace, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::{
+    INSTANCE, cluster, config_map, definition, deployment, namespace, objects_app,
+};
 
 const SERVICE: &str =
     "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
@@ -26,10 +28,10 @@ fn maps(names: &[&str], value: &str) -> String {
 /// Caps count all managed objects, so nothing is deleted while one kind is unknown.
 #[tokio::test(start_paused = true)]
 async fn unlisted_kind_blocks_all_deletes() {
-    let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
+    let (app, all) = (objects_app("default", "web"), maps(&["one", "two"], "first"));
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
     let fewer = maps(&["one"], "first");
     fleet.repository.commit("Without two", &[(MAPS, Some(&fewer)), (OTHERS, None)]);
@@ -51,12 +53,12 @@ async fn unlisted_kind_blocks_all_deletes() {
 /// A missing permission or a failing conversion webhook: the kind does not become readable by itself.
 #[tokio::test(start_paused = true)]
 async fn cluster_that_hides_a_kind_keeps_its_objects() {
-    let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
+    let (app, all) = (objects_app("default", "web"), maps(&["one", "two"], "first"));
     // With health checks nothing is deleted anywhere before bj1 is healthy.
     let app = app.replace("spec: {", "spec: {prune: always, ");
-    let fleet = Fleet::new(&["bj1", "gz1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
+    let fleet = TestFleet::new(&["bj1", "gz1"], &[(APP, &app), (MAPS, &all), (OTHERS, SERVICE)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
     let (bj1, gz1) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
     bj1.fail_next(RequestMatch::any().resource("services"), usize::MAX, Fault::internal_error());
@@ -87,28 +89,30 @@ async fn run_to_the_end_waits_for_missing_kind() {
         pod_start: (Duration::from_secs(1), Duration::from_secs(1)),
         ..SandboxOptions::instant(name)
     };
-    let (app, all) = (objects("default", "web"), maps(&["one", "two"], "first"));
+    let (app, all) = (objects_app("default", "web"), maps(&["one", "two"], "first"));
     let workload = |image: &str| deployment("default", "web", "web", image);
     let (first, second) = (workload("shop/web:1"), workload("shop/web:2"));
     let files: [(&str, &str); 3] = [(APP, &app), (MAPS, &all), (OTHERS, &first)];
-    let fleet = Fleet::with(&["bj1"], &files, slow);
+    let fleet = TestFleet::with_options(&["bj1"], &files, slow);
     let bj1 = fleet.cluster("bj1");
-    live::apply_as(bj1, "admin", &definition("example.com", "v1", "Menu")).await;
+    live_objects::apply_as(bj1, "admin", &definition("example.com", "v1", "Menu")).await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
 
     let fewer = maps(&["one"], "first");
     let revision = fleet.repository.commit("Without two", &[(MAPS, Some(&fewer)), (OTHERS, Some(&second))]);
     let timeout = Duration::from_secs(60);
-    let running = fleet.start_with(&Wires::lasting(), |it| it.until = RunUntil::Settled { timeout }).await;
+    let running = fleet
+        .start_with(&ProcessConnections::unlimited(), |it| it.until = RunUntil::Settled { timeout })
+        .await;
     running.until("under way", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Progressing)).await;
-    let definitions = live::api(bj1, "CustomResourceDefinition", None);
+    let definitions = live_objects::api(bj1, "CustomResourceDefinition", None);
     definitions.delete("menus.example.com", &DeleteParams::default()).await.expect("it is there");
-    let (ending, overview) = running.ended().await;
+    let (ending, overview) = running.until_ended().await;
     assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     assert_eq!((overview.revision.as_ref(), overview.deletions.len()), (Some(&revision), 0));
-    assert_eq!(live::get(bj1, "ConfigMap", "default", "two").await, None);
+    assert_eq!(live_objects::get(bj1, "ConfigMap", "default", "two").await, None);
 }
 
 /// A hanging webhook would have this effect.
@@ -117,10 +121,10 @@ async fn slow_deletes_on_one_cluster_delay_no_other() {
     let names: Vec<String> = (0..40).map(|number| format!("map-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let instance = INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
-    let (app, all) = (objects("default", "web"), maps(&names, "first"));
-    let fleet = Fleet::new(&["bj1", "gz1"], &[("tutti.yaml", &instance), (APP, &app), (MAPS, &all)]);
+    let (app, all) = (objects_app("default", "web"), maps(&names, "first"));
+    let fleet = TestFleet::new(&["bj1", "gz1"], &[("tutti.yaml", &instance), (APP, &app), (MAPS, &all)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let deletes = RequestMatch::any().verb("delete");
     let (bj1, gz1) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
     bj1.fail_next(deletes.clone(), usize::MAX, Fault::Delay(Duration::from_secs(20)));
@@ -135,10 +139,10 @@ async fn slow_deletes_on_one_cluster_delay_no_other() {
 /// A commit that ends maintenance does not write the changes that were held back by it.
 #[tokio::test(start_paused = true)]
 async fn commit_that_ends_maintenance_writes_only_its_content() {
-    let (app, first) = (objects("default", "web"), maps(&["one", "two"], "first"));
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
+    let (app, first) = (objects_app("default", "web"), maps(&["one", "two"], "first"));
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let (path, ready) = ("clusters/bj1.yaml", cluster("bj1"));
     let maintaining = ready.replace("spec: {", "spec: {state: Maintaining, ");
     let (second, third) = (maps(&["one", "two"], "second"), maps(&["one", "two"], "third"));
@@ -147,10 +151,10 @@ async fn commit_that_ends_maintenance_writes_only_its_content() {
     let now = running.overview.borrow().clone();
     let held = target(&now, "bj1", "default/web");
     assert!(held.phase == TargetPhase::Waiting && held.plan.is_some(), "{:?} {}", held.phase, held.detail);
-    fleet.forget_requests();
+    fleet.clear_requests();
     let revision = fleet.push(&running, "Go on", &[(path, Some(&ready)), (MAPS, Some(&third))]).await;
-    running.converged(&revision).await;
-    assert_eq!(fleet.counted(), ["2 apply configmaps"], "the second version is never written");
+    running.until_converged(&revision).await;
+    assert_eq!(fleet.request_counts(), ["2 apply configmaps"], "the second version is never written");
 }
 
 /// The same object of another instance.
@@ -169,20 +173,20 @@ fn of_another_instance(value: &str) -> String {
 }
 
 /// The object is refused and not changed.
-async fn check_untouched(fleet: &Fleet, running: &Running, theirs: &serde_json::Value) {
+async fn check_untouched(fleet: &TestFleet, running: &RunningController, theirs: &serde_json::Value) {
     let seen =
         running.until("refused", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
     let detail = &target(&seen, "bj1", "default/web").detail;
     assert!(detail.contains("tutti-other") || detail.contains("instance other"), "{detail}");
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let after = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("a map");
+    let after = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("a map");
     assert_eq!(after["metadata"]["resourceVersion"], theirs["metadata"]["resourceVersion"], "untouched");
 }
 
 /// Another instance creates the object between our lookup and our apply.
 async fn check_made_before(app: &str) {
     let first = maps(&["one"], "first");
-    let fleet = Fleet::new(&["bj1"], &[(APP, app), (MAPS, &first)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, app), (MAPS, &first)]);
     let bj1 = fleet.cluster("bj1");
     let applies = RequestMatch::writes().resource("configmaps");
     bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(10)));
@@ -190,38 +194,38 @@ async fn check_made_before(app: &str) {
     while bj1.count_requests(&applies) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let theirs = live::apply_as(bj1, "tutti-other", &of_another_instance("first")).await;
+    let theirs = live_objects::apply_as(bj1, "tutti-other", &of_another_instance("first")).await;
     check_untouched(&fleet, &running, &theirs).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn object_created_by_another_instance_is_not_adopted() {
-    check_made_before(&objects("default", "web")).await;
+    check_made_before(&objects_app("default", "web")).await;
 }
 
 /// Force takes over fields, not objects.
 #[tokio::test(start_paused = true)]
 async fn force_does_not_take_newly_created_foreign_object() {
-    check_made_before(&objects("default", "web").replace("spec: {", "spec: {force: true, ")).await;
+    check_made_before(&objects_app("default", "web").replace("spec: {", "spec: {force: true, ")).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn force_does_not_take_foreign_replacement_object() {
-    let app = objects("default", "web").replace("spec: {", "spec: {force: true, ");
+    let app = objects_app("default", "web").replace("spec: {", "spec: {force: true, ");
     let (first, second) = (maps(&["one"], "first"), maps(&["one"], "second"));
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (MAPS, &first)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let bj1 = fleet.cluster("bj1");
     let applies = RequestMatch::writes().resource("configmaps");
-    fleet.forget_requests();
+    fleet.clear_requests();
     bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(10)));
     fleet.push(&running, "Second", &[(MAPS, Some(&second))]).await;
     while bj1.count_requests(&applies) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    live::delete(bj1, "ConfigMap", "one").await;
-    let theirs = live::apply_as(bj1, "tutti-other", &of_another_instance("theirs")).await;
+    live_objects::delete(bj1, "ConfigMap", "one").await;
+    let theirs = live_objects::apply_as(bj1, "tutti-other", &of_another_instance("theirs")).await;
     check_untouched(&fleet, &running, &theirs).await;
 }
 
@@ -229,7 +233,7 @@ async fn force_does_not_take_foreign_replacement_object() {
 #[tokio::test(start_paused = true)]
 async fn missing_namespace_is_retried_with_few_requests() {
     let map = config_map("later", "web", "first");
-    let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MAPS, &map)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MAPS, &map)]);
     let bj1 = fleet.cluster("bj1");
     let running = fleet.start().await;
     let applies = RequestMatch::writes().resource("configmaps");
@@ -242,9 +246,9 @@ async fn missing_namespace_is_retried_with_few_requests() {
 
     let later: serde_json::Value = serde_yaml::from_str(&namespace("later")).expect("YAML");
     let later = serde_json::from_value(later).expect("a namespace");
-    live::api(bj1, "Namespace", None).create(&PostParams::default(), &later).await.expect("created");
+    live_objects::api(bj1, "Namespace", None).create(&PostParams::default(), &later).await.expect("created");
     tokio::time::sleep(Duration::from_secs(360)).await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(bj1.count_requests(&applies), tries + 1, "the next try");
 }
 
@@ -252,10 +256,10 @@ async fn missing_namespace_is_retried_with_few_requests() {
 #[tokio::test(start_paused = true)]
 async fn deleted_object_is_unhealthy_until_its_watch_event() {
     let (app, both, one) =
-        (objects("default", "web"), maps(&["one", "two"], "first"), maps(&["one"], "first"));
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &both)]);
+        (objects_app("default", "web"), maps(&["one", "two"], "first"), maps(&["one"], "first"));
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (MAPS, &both)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let bj1 = fleet.cluster("bj1");
     bj1.fail_next(RequestMatch::any().verb("watch").resource("configmaps"), 3, Fault::internal_error());
     bj1.cut_watches();
@@ -267,19 +271,19 @@ async fn deleted_object_is_unhealthy_until_its_watch_event() {
     let back = fleet.push(&running, "With two again", &[(MAPS, Some(&both))]).await;
     running.until("the commit", |now| now.revision.as_ref() == Some(&back)).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_none(), "it is gone");
+    assert!(live_objects::get(bj1, "ConfigMap", "default", "two").await.is_none(), "it is gone");
     let now = running.overview.borrow().clone();
     assert_ne!(target(&now, "bj1", "default/web").phase, TargetPhase::Running);
 
-    running.converged(&back).await;
-    assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_some(), "it is back");
+    running.until_converged(&back).await;
+    assert!(live_objects::get(bj1, "ConfigMap", "default", "two").await.is_some(), "it is back");
 }
 
 /// The apply's response arrives after the delete event, which is not repeated.
 #[tokio::test(start_paused = true)]
 async fn object_deleted_during_its_apply_is_created_again() {
-    let (app, map) = (objects("default", "web"), maps(&["one"], "first"));
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MAPS, &map), (OTHERS, SERVICE)]);
+    let (app, map) = (objects_app("default", "web"), maps(&["one"], "first"));
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (MAPS, &map), (OTHERS, SERVICE)]);
     let bj1 = fleet.cluster("bj1");
     let late = RequestMatch::writes().resource("services");
     bj1.fail_next(late.clone(), 1, Fault::Delay(Duration::from_secs(10)));
@@ -287,11 +291,11 @@ async fn object_deleted_during_its_apply_is_created_again() {
     while bj1.count_requests(&late) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let maps = live::api(bj1, "ConfigMap", Some("default"));
+    let maps = live_objects::api(bj1, "ConfigMap", Some("default"));
     maps.delete("one", &DeleteParams::default()).await.expect("deleted");
     tokio::time::sleep(Duration::from_secs(20)).await;
-    running.converged(&fleet.begin).await;
-    assert!(live::get(bj1, "ConfigMap", "default", "one").await.is_some(), "it is back");
+    running.until_converged(&fleet.first_commit).await;
+    assert!(live_objects::get(bj1, "ConfigMap", "default", "one").await.is_some(), "it is back");
     let applies = RequestMatch::any().verb("apply").resource("configmaps");
     assert_eq!(bj1.count_requests(&applies), 2, "once at first, once again");
 }
@@ -299,22 +303,22 @@ async fn object_deleted_during_its_apply_is_created_again() {
 /// A kind may depend on a hanging webhook or an aggregated API server.
 #[tokio::test(start_paused = true)]
 async fn unresponsive_kind_keeps_no_cluster_offline() {
-    let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let (app, map) = (objects_app("default", "settings"), config_map("default", "one", "first"));
     let files = [("apps/settings/app.yaml", &*app), ("apps/settings/objects/one.yaml", &*map)];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
     let leases = RequestMatch::any().verb("list").resource("leases.coordination.k8s.io");
     let hangs = FaultRule::failing(leases, Fault::Delay(Duration::from_secs(3_600)));
     bj1.set_faults(&FaultPlan::new(1).rule(hangs));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let detail = running.overview.borrow().clusters[0].detail.clone();
     assert_eq!(detail, "coordination.k8s.io/v1/Lease cannot be listed: nothing is deleted");
     // The kind stays unavailable; other objects of the cluster are not affected.
     let map = config_map("default", "one", "second");
     let change = [("apps/settings/objects/one.yaml", Some(&*map))];
     let revision = fleet.push(&running, "A change", &change).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     tokio::time::sleep(Duration::from_secs(1_200)).await;
     assert_eq!(running.overview.borrow().clusters[0].state, "Ready");
     bj1.set_faults(&FaultPlan::new(1));

@@ -7,9 +7,9 @@ use sandbox::{Fault, RequestMatch, Sandbox};
 use serde_json::{Value, json};
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live::{self, edit_as, scale_as};
-use crate::support::manifests::{cluster, config_map, deployment, objects};
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::live_objects::{self, edit_as, scale_as};
+use crate::support::manifests::{cluster, config_map, deployment, objects_app};
 
 pub const APP: &str = "apps/web/app.yaml";
 pub const MANIFESTS: &str = "apps/web/objects/all.yaml";
@@ -24,13 +24,13 @@ pub fn manifests() -> String {
 
 /// One cluster that matches Git.
 pub struct Scene {
-    pub fleet: Fleet,
-    pub running: Running,
+    pub fleet: TestFleet,
+    pub running: RunningController,
 }
 
 /// The manifest of the app with additional fields.
 pub fn app(fields: &str) -> String {
-    objects("default", "web").replace("spec: {", &format!("spec: {{{fields}, "))
+    objects_app("default", "web").replace("spec: {", &format!("spec: {{{fields}, "))
 }
 
 impl Scene {
@@ -40,11 +40,11 @@ impl Scene {
 
     pub async fn with(fields: &str) -> Self {
         let app = app(fields);
-        let fleet = Fleet::new(&["bj1"], &[(APP, &app), (MANIFESTS, &manifests())]);
+        let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (MANIFESTS, &manifests())]);
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         settle().await;
-        fleet.forget_requests();
+        fleet.clear_requests();
         Self { fleet, running }
     }
 
@@ -53,19 +53,19 @@ impl Scene {
     }
 
     pub async fn get(&self, kind: &str) -> Value {
-        live::get(self.cluster(), kind, "default", "web").await.expect("it is there")
+        live_objects::get(self.cluster(), kind, "default", "web").await.expect("it is there")
     }
 
     /// Requests of tutti after some time. Reads by the test are not counted, its writes are.
     pub async fn counted(&self) -> Vec<String> {
         settle().await;
-        self.fleet.counted()
+        self.fleet.request_counts()
     }
 }
 
-pub fn writes(fleet: &Fleet) -> Vec<String> {
+pub fn writes(fleet: &TestFleet) -> Vec<String> {
     let is_write = |what: &String| ![" get ", " list ", " stream "].iter().any(|verb| what.contains(verb));
-    fleet.counted().into_iter().filter(is_write).collect()
+    fleet.request_counts().into_iter().filter(is_write).collect()
 }
 
 pub async fn settle() {
@@ -76,7 +76,7 @@ pub async fn settle() {
 async fn check_repaired(kind: &str, field: &str, edit: Value) {
     let scene = Scene::new("repair").await;
     let before = scene.get(kind).await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     edit_as(scene.cluster(), "kubectl-edit", (kind, "web"), &edit).await;
     let group = if kind == "Deployment" { ".apps" } else { "" };
     let resource = format!("{}s{group}", kind.to_lowercase());
@@ -122,7 +122,7 @@ async fn reverted_edit_returns_ownership_to_us() {
 #[tokio::test(start_paused = true)]
 async fn forced_apply_of_another_manager_is_reverted() {
     let scene = Scene::new("repair").await;
-    live::apply_as(scene.cluster(), "helm", &config_map("default", "web", "two")).await;
+    live_objects::apply_as(scene.cluster(), "helm", &config_map("default", "web", "two")).await;
     assert_eq!(scene.counted().await, ["2 apply configmaps"], "theirs and ours");
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
 }
@@ -133,10 +133,11 @@ async fn manual_scaling_while_stopped_is_reverted() {
     scene.running.stop().await;
     scale_as(scene.fleet.cluster("bj1"), "kubectl", "web", 7).await;
     let running = scene.fleet.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
     settle().await;
-    let web =
-        live::get(scene.fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    let web = live_objects::get(scene.fleet.cluster("bj1"), "Deployment", "default", "web")
+        .await
+        .expect("it is there");
     assert_eq!(web["spec"]["replicas"], 2);
 }
 
@@ -162,7 +163,7 @@ async fn manual_scaling_is_reverted_autoscaling_is_kept() {
     settle().await;
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
 
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
     assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "the test's own");
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 5);
@@ -170,7 +171,7 @@ async fn manual_scaling_is_reverted_autoscaling_is_kept() {
     // A new version keeps the autoscaler's number too.
     let newer = manifests().replace("web:1", "web:2");
     let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
-    scene.running.converged(&revision).await;
+    scene.running.until_converged(&revision).await;
     settle().await;
     let live = scene.get("Deployment").await;
     assert_eq!(live["spec"]["replicas"], 5);
@@ -185,7 +186,7 @@ async fn manual_scaling_is_reverted_autoscaling_is_kept() {
     let Scene { fleet, running } = scene;
     running.stop().await;
     let running = fleet.start().await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     settle().await;
     let scene = Scene { fleet, running };
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 5);
@@ -200,7 +201,7 @@ async fn manual_scaling_after_an_autoscaler_is_reported() {
     scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
     let newer = manifests().replace("web:1", "web:2");
     let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
-    scene.running.converged(&revision).await;
+    scene.running.until_converged(&revision).await;
     scale_as(scene.cluster(), "kubectl", "web", 0).await;
     settle().await;
     let now = scene.running.overview.borrow().clone();
@@ -219,13 +220,13 @@ async fn replicas_that_git_omits_are_no_drift() {
     let without = manifests().replace("replicas: 2, ", "").replace("  replicas: 2\n", "");
     assert!(!without.contains("replicas"));
     let revision = scene.fleet.push(&scene.running, "No number", &[(MANIFESTS, Some(&without))]).await;
-    scene.running.converged(&revision).await;
+    scene.running.until_converged(&revision).await;
     scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
     let newer = without.replace("web:1", "web:2");
     let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
-    scene.running.converged(&revision).await;
+    scene.running.until_converged(&revision).await;
     settle().await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     scale_as(scene.cluster(), "kubectl", "web", 7).await;
     assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "the test's own");
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 7);
@@ -252,7 +253,7 @@ async fn removed_label_costs_one_read_and_one_apply() {
 #[tokio::test(start_paused = true)]
 async fn manually_deleted_object_is_recreated() {
     let scene = Scene::new("repair").await;
-    let api = live::api(scene.cluster(), "ConfigMap", Some("default"));
+    let api = live_objects::api(scene.cluster(), "ConfigMap", Some("default"));
     api.delete("web", &DeleteParams::default()).await.expect("deleted");
     assert_eq!(scene.counted().await, ["1 apply configmaps", "1 delete configmaps", "1 get configmaps"]);
 }
@@ -265,11 +266,11 @@ async fn foreign_fields_are_no_drift() {
         edit_as(scene.cluster(), "operator", (kind, "web"), &note).await;
     }
     let status = json!({"status": {"conditions": [{"type": "Odd", "status": "True"}]}});
-    let api = live::api(scene.cluster(), "Deployment", Some("default"));
+    let api = live_objects::api(scene.cluster(), "Deployment", Some("default"));
     api.patch_status("web", &PatchParams::default(), &Patch::Merge(&status)).await.expect("a status");
     assert_eq!(scene.counted().await, ["2 patch deployments.apps", "1 patch services"]);
     // For kinds that are watched by metadata, only an apply shows the values.
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
     assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
     assert_eq!(scene.get("ConfigMap").await["metadata"]["annotations"]["example.com/note"], "seen");
@@ -285,7 +286,7 @@ async fn constant_foreign_writes_cost_one_apply_a_minute() {
         edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &renewed).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
-    let counted = scene.fleet.counted();
+    let counted = scene.fleet.request_counts();
     let applies = counted.iter().find_map(|it| it.strip_suffix(" apply configmaps")).expect("some");
     let applies: u64 = applies.parse().expect("a number");
     assert!((5..=seconds / 60 + 1).contains(&applies), "{counted:?}");
@@ -304,14 +305,14 @@ async fn drift_checks_of_two_objects_are_independent() {
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
     assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
     // The second check waits for its minute.
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     let again = json!({"metadata": {"annotations": {"example.com/note": "again"}}});
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &again).await;
     assert_eq!(scene.counted().await, ["1 patch configmaps"]);
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     edit_as(scene.cluster(), "operator", ("Secret", "web"), &note).await;
     assert_eq!(scene.counted().await, ["1 apply secrets", "1 patch secrets"]);
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(writes(&scene.fleet), ["1 apply configmaps"]);
 }
@@ -321,15 +322,15 @@ async fn drift_checks_of_two_objects_are_independent() {
 async fn drift_check_after_stopped_apply_is_immediate() {
     let maps: String =
         (0..9).map(|it| config_map("default", &format!("m{it}"), "one")).collect::<Vec<_>>().join("---\n");
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: ignore")), (MANIFESTS, &maps)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app("drift: ignore")), (MANIFESTS, &maps)]);
     let (running, bj1) = (fleet.start().await, fleet.cluster("bj1"));
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     for number in 0..9 {
         edit_as(bj1, "operator", ("ConfigMap", &format!("m{number}")), &note).await;
     }
     settle().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     // Eight checks run in parallel; the ninth has not started when it is stopped.
     let applies = RequestMatch::any().verb("apply");
     bj1.fail_next(applies.clone(), 8, Fault::Delay(Duration::from_secs(20)));
@@ -367,17 +368,17 @@ async fn changes_while_stopped_are_reverted_and_nothing_else() {
     running.stop().await;
     edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
         .await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     settle().await;
     assert_eq!(writes(&fleet), ["1 apply configmaps"]);
-    let map = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "web").await.expect("a map");
+    let map = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "web").await.expect("a map");
     assert_eq!(map["data"]["value"], "one");
     running.stop().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     settle().await;
     assert_eq!(writes(&fleet), Vec::<String>::new());
 }
@@ -388,7 +389,7 @@ async fn changes_while_stopped_are_reverted_and_nothing_else() {
 async fn label_lost_before_start_costs_one_read_each() {
     let Scene { fleet, running } = Scene::new("repair").await;
     // A foreign object causes the repeated checks.
-    live::create_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "theirs", "one")).await;
+    live_objects::create_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "theirs", "one")).await;
     let more = manifests() + "---\n" + &config_map("default", "theirs", "one");
     let paused = app("drift: repair, paused: true");
     fleet.push(&running, "Pause", &[(APP, Some(&paused)), (MANIFESTS, Some(&more))]).await;
@@ -399,16 +400,17 @@ async fn label_lost_before_start_costs_one_read_each() {
     let running = fleet.start().await;
     // By then the checks are five minutes apart.
     tokio::time::sleep(Duration::from_secs(1_200)).await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let counted = fleet.counted();
+    let counted = fleet.request_counts();
     let looks = counted.iter().find_map(|it| it.strip_suffix(" get configmaps"));
     let looks = looks.expect("somebody else's is looked for");
     assert_eq!(counted, [format!("{looks} get configmaps"), format!("{looks} get deployments.apps")]);
     let changes = [(APP, app("drift: repair")), (MANIFESTS, manifests())];
     let changes = changes.each_ref().map(|(path, text)| (*path, Some(text.as_str())));
     let revision = fleet.push(&running, "Go on", &changes).await;
-    running.converged(&revision).await;
-    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    running.until_converged(&revision).await;
+    let web =
+        live_objects::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     assert_eq!(web["metadata"]["labels"]["tutti.dev/managed-by"], "main");
 }

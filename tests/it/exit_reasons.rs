@@ -1,7 +1,7 @@
 //! A `run --once` with an exit code other than 0 gives the reason in its last line.
 
-use crate::support::manifests::{config_map, objects};
-use crate::support::program::Stage;
+use crate::support::manifests::{config_map, objects_app};
+use crate::support::program::CommandFixture;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
@@ -12,7 +12,7 @@ const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {nam
 const HOMELESS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: nowhere}\n";
 
 async fn check(files: &[(&str, &str)], arguments: &[&str], expected: (i32, &str)) {
-    let stage = Stage::new(&[(APP, &objects("default", "web"))]).await;
+    let stage = CommandFixture::new(&[(APP, &objects_app("default", "web"))]).await;
     let changes: Vec<_> = files.iter().map(|(path, text)| (*path, Some(*text))).collect();
     stage.repository.commit("Change", &changes);
     let (stdout, stderr, code) = stage.run(&[&["run", "--once"], arguments].concat()).await;
@@ -41,8 +41,8 @@ async fn each_exit_code_comes_with_its_reason() {
 /// A delete that waits for a person: no app is unhealthy, and the table shows nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_delete_is_the_exit_reason() {
-    let app = objects("default", "web");
-    let stage = Stage::new(&[
+    let app = objects_app("default", "web");
+    let stage = CommandFixture::new(&[
         (APP, &app),
         (MANIFESTS, &format!("{CLAIM}---\n{}", config_map("default", "web", "one"))),
     ])

@@ -1,14 +1,14 @@
 //! `tutti plan --explain` for new objects whose kind another app defines.
 
-use crate::support::manifests::{definition, objects};
-use crate::support::program::Stage;
+use crate::support::manifests::{definition, objects_app};
+use crate::support::program::CommandFixture;
 
 const TILL: &str = "apps/shop/objects/till.yaml";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plan_explains_objects_of_kinds_from_other_apps() {
     let till = "apiVersion: x.io/v1\nkind: Till\nmetadata: {name: a}\nspec: {place: door}\n";
-    let (kinds, shop) = (objects("default", "kinds"), objects("default", "shop"));
+    let (kinds, shop) = (objects_app("default", "kinds"), objects_app("default", "shop"));
     let tills = definition("x.io", "v1", "Till");
     let files = [
         ("apps/kinds/app.yaml", &*kinds),
@@ -16,7 +16,7 @@ async fn plan_explains_objects_of_kinds_from_other_apps() {
         ("apps/shop/app.yaml", &*shop),
         (TILL, till),
     ];
-    let stage = Stage::new(&files).await;
+    let stage = CommandFixture::new(&files).await;
     let (said, told, code) = stage.run(&["run", "--once"]).await;
     assert_eq!(code, 0, "{said}{told}");
     stage.repository.commit("After", &[(TILL, Some(&till.replace("door", "wall")))]);

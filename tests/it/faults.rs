@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use sandbox::{Fault, RequestMatch};
 
-use crate::support::fleet::Fleet;
-use crate::support::live;
-use crate::support::manifests::{component, config_map, deployment, namespace, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects;
+use crate::support::manifests::{component, config_map, deployment, namespace, objects_app};
 
 const MAPS: &str = "apps/settings/objects/maps.yaml";
 
-fn fleet() -> Fleet {
+fn fleet() -> TestFleet {
     let maps: String = ["one", "two"].map(|name| config_map("infra", name, "first")).join("---\n");
-    Fleet::new(
+    TestFleet::new(
         &["bj1"],
         &[
-            ("apps/platform/app.yaml", &objects("infra", "platform")),
+            ("apps/platform/app.yaml", &objects_app("infra", "platform")),
             ("apps/platform/objects/namespace.yaml", &namespace("infra")),
-            ("apps/settings/app.yaml", &objects("infra", "settings")),
+            ("apps/settings/app.yaml", &objects_app("infra", "settings")),
             (MAPS, &maps),
             ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
         ],
@@ -33,19 +33,19 @@ async fn run(skip: usize, fault: Option<Fault>) -> (BTreeMap<String, String>, us
         bj1.fail_nth(RequestMatch::any(), skip, fault);
     }
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let maps: String = [("two", "second"), ("three", "first")]
         .map(|(name, value)| config_map("infra", name, value))
         .join("---\n");
     let web = component("web", "registry.example.com/web:2");
     let revision =
         fleet.push(&running, "Second", &[(MAPS, Some(&maps)), ("apps/web/app.yaml", Some(&web))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     // Long enough to detect a lost watch.
     tokio::time::sleep(Duration::from_secs(60)).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let requests = bj1.requests().len();
-    let state = live::state(bj1).await;
+    let state = live_objects::comparable_objects(bj1).await;
     let text = |value: serde_json::Value| fleet.repository.with_subjects(&value.to_string());
     (state.into_iter().map(|(id, value)| (id, text(value))).collect(), requests)
 }
@@ -90,8 +90,8 @@ async fn slow_response_converges() {
 async fn later_phase_waits_for_the_failed_object() {
     let web =
         [config_map("default", "web", "first"), deployment("default", "web", "web", "web:1")].join("---\n");
-    let files = [("apps/web/app.yaml", objects("default", "web")), ("apps/web/objects/web.yaml", web)];
-    let fleet = Fleet::new(&["bj1"], &files.each_ref().map(|(path, text)| (*path, text.as_str())));
+    let files = [("apps/web/app.yaml", objects_app("default", "web")), ("apps/web/objects/web.yaml", web)];
+    let fleet = TestFleet::new(&["bj1"], &files.each_ref().map(|(path, text)| (*path, text.as_str())));
     let bj1 = fleet.cluster("bj1");
     let writes = |resource: &str| bj1.count_requests(&RequestMatch::writes().resource(resource));
     bj1.fail_next(RequestMatch::writes().resource("configmaps"), 2, Fault::forbidden());
@@ -99,6 +99,6 @@ async fn later_phase_waits_for_the_failed_object() {
     // The second try comes after 30 s, the third after another minute.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!((writes("configmaps"), writes("deployments.apps")), (2, 0));
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!((writes("configmaps"), writes("deployments.apps")), (3, 1));
 }

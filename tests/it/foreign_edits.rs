@@ -9,10 +9,10 @@ use kube::api::PostParams;
 use serde_json::{Map, Value, json};
 use tutti::report::TargetPhase;
 
-use crate::chaos::draw::Draw;
+use crate::chaos::random::SeededRandom;
 use crate::drift::{APP, MANIFESTS, app};
-use crate::support::fleet::{Fleet, target};
-use crate::support::live;
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects;
 
 const OBJECTS: &str = include_str!("../fixtures/foreign_edits/objects.yaml");
 const DEFINITION: &str = include_str!("../fixtures/foreign_edits/definition.yaml");
@@ -109,7 +109,7 @@ fn live_index(list: &str, items: &[Value], live: &[Value], index: usize) -> Opti
 }
 
 /// Makes the edit at the end of the path. Returns whether there was something to edit.
-fn edit(random: &mut Draw, kind: Edit, said: &Value, live: &mut Value, way: &[Value]) -> bool {
+fn edit(random: &mut SeededRandom, kind: Edit, said: &Value, live: &mut Value, way: &[Value]) -> bool {
     let Some((step, rest)) = way.split_first() else { return false };
     if let Some(name) = step.as_str() {
         let said = &said[name];
@@ -133,7 +133,7 @@ fn edit(random: &mut Draw, kind: Edit, said: &Value, live: &mut Value, way: &[Va
     false
 }
 
-fn edit_field(random: &mut Draw, kind: Edit, name: &str, map: &mut Map<String, Value>) -> bool {
+fn edit_field(random: &mut SeededRandom, kind: Edit, name: &str, map: &mut Map<String, Value>) -> bool {
     let Some(value) = map.get(name).cloned() else { return false };
     match kind {
         Edit::Replace => match value {
@@ -159,7 +159,7 @@ fn edit_field(random: &mut Draw, kind: Edit, name: &str, map: &mut Map<String, V
             if others.is_empty() {
                 return false;
             }
-            let (other, value) = random.of(&others);
+            let (other, value) = random.choose(&others);
             map.remove(name);
             map.insert((*other).to_owned(), serde_json::from_str(value).expect("JSON")).is_none()
         }
@@ -226,7 +226,10 @@ fn objects(text: &str) -> Vec<Object> {
     documents
         .map(|text| {
             let said: Value = serde_yaml::from_str(text).expect("YAML");
-            let (kind, name) = (live::text(&said, "/kind"), live::text(&said, "/metadata/name"));
+            let (kind, name) = (
+                live_objects::required_text(&said, "/kind"),
+                live_objects::required_text(&said, "/metadata/name"),
+            );
             let mut editable = said.clone();
             for field in ["apiVersion", "kind"] {
                 editable.as_object_mut().expect("a map").remove(field);
@@ -243,8 +246,8 @@ fn objects(text: &str) -> Vec<Object> {
 }
 
 /// Writes the whole object, as `kubectl edit` does. Returns whether the server accepted it.
-async fn write(fleet: &Fleet, object: &Object, change: impl FnOnce(&mut Value) -> bool) -> bool {
-    let api = live::api(fleet.cluster("bj1"), &object.kind, Some("default"));
+async fn write(fleet: &TestFleet, object: &Object, change: impl FnOnce(&mut Value) -> bool) -> bool {
+    let api = live_objects::api(fleet.cluster("bj1"), &object.kind, Some("default"));
     let mut now = serde_json::to_value(api.get(&object.name).await.expect("it is there")).expect("JSON");
     if !change(&mut now) {
         return false;
@@ -262,15 +265,17 @@ fn number(name: &str, default: u64) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn random_edits_are_reverted_and_next_commit_applies() {
     let (wanted, seed) = (number("TUTTI_EDITS", 2000) as usize, number("TUTTI_EDITS_SEED", 1));
-    let mut random = Draw::new(seed);
+    let mut random = SeededRandom::new(seed);
     let mut manifests = OBJECTS.to_owned();
     let all = |manifests: &str| [DEFINITION, manifests].join("---\n");
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &all(&manifests))]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &all(&manifests))]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     tokio::time::sleep(Duration::from_secs(90)).await;
     let get = async |object: &Object| {
-        live::get(fleet.cluster("bj1"), &object.kind, "default", &object.name).await.expect("it is there")
+        live_objects::get(fleet.cluster("bj1"), &object.kind, "default", &object.name)
+            .await
+            .expect("it is there")
     };
     let kinds = [
         Edit::Replace,
@@ -290,10 +295,10 @@ async fn random_edits_are_reverted_and_next_commit_applies() {
         let mut edits = Vec::new();
         for object in &objects {
             let before = comparable(&get(object).await);
-            let kind = random.of(&kinds);
+            let kind = random.choose(&kinds);
             // Not every path leads to a value of that kind.
             for _ in 0..40 {
-                let way = random.of(&object.ways);
+                let way = random.choose(&object.ways);
                 let mut was_changed = false;
                 let was_taken = write(&fleet, object, |now| {
                     was_changed = edit(&mut random, kind, &object.said, now, &way);
@@ -322,7 +327,7 @@ async fn random_edits_are_reverted_and_next_commit_applies() {
             manifests = OBJECTS.replace("image: web:1", &format!("image: web:{round}"));
             let text = all(&manifests);
             let revision = fleet.push(&running, "Next", &[(MANIFESTS, Some(&text))]).await;
-            running.converged(&revision).await;
+            running.until_converged(&revision).await;
             let now = running.overview.borrow().clone();
             let target = target(&now, "bj1", "default/web");
             assert_eq!(target.phase, TargetPhase::Running, "seed {seed}, round {round}: {}", target.detail);

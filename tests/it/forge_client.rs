@@ -7,20 +7,21 @@ use tutti::forge::{
 };
 use tutti::model::Revision;
 
-use crate::support::forge::simulator::{BOT, Fault, Right, Simulator, success};
+use crate::support::forge::simulator::{BOT, ForgeFault, ForgePermission, ForgeSimulator, success};
 
 const BRANCH: &str = "tutti/promote/pay-prod";
 const PIN: &str = "apps/pay/pins/prod.yaml";
 
-async fn started() -> Simulator {
-    let simulator = Simulator::start(&[(PIN, Some("version: 1\n")), ("other.yaml", Some("a: 1\n"))]).await;
-    simulator.add_user("li", Right::Write);
-    simulator.add_user("root", Right::Admin);
+async fn started() -> ForgeSimulator {
+    let simulator =
+        ForgeSimulator::start(&[(PIN, Some("version: 1\n")), ("other.yaml", Some("a: 1\n"))]).await;
+    simulator.add_user("li", ForgePermission::Write);
+    simulator.add_user("root", ForgePermission::Admin);
     simulator
 }
 
 /// The pin with another version, on its own branch.
-fn bump(simulator: &Simulator, branch: &str, version: u8) -> FileCommit {
+fn bump(simulator: &ForgeSimulator, branch: &str, version: u8) -> FileCommit {
     FileCommit {
         branch: branch.to_owned(),
         new_branch_from: Some("main".to_owned()),
@@ -28,7 +29,7 @@ fn bump(simulator: &Simulator, branch: &str, version: u8) -> FileCommit {
         files: vec![FileChange {
             path: PIN.to_owned(),
             content: Some(format!("version: {version}\n")),
-            replaces: simulator.blob("main", PIN),
+            replaces: simulator.blob_id("main", PIN),
         }],
     }
 }
@@ -44,7 +45,7 @@ fn new_pull(branch: &str, labels: &[&str]) -> NewPull {
 }
 
 /// A branch with a pull request; returns its number and its head.
-async fn opened(simulator: &Simulator, branch: &str, version: u8) -> (u64, Revision) {
+async fn opened(simulator: &ForgeSimulator, branch: &str, version: u8) -> (u64, Revision) {
     let bot = simulator.client(BOT);
     let head = bot.commit_files(&bump(simulator, branch, version)).await.expect("a commit");
     let pull = bot.create_pull(&new_pull(branch, &[])).await.expect("a pull request");
@@ -120,7 +121,7 @@ async fn promotion_pull_request_is_opened_and_merged() {
     assert_eq!(bot.commit(&Revision::from("0".repeat(40).as_str())).await, Ok(None));
     let parents = simulator.parents(&merge);
     assert_eq!(parents, [main.to_string(), head.to_string()]);
-    assert_eq!(simulator.text("main", PIN).as_deref(), Some("version: 2\n"));
+    assert_eq!(simulator.file_text("main", PIN).as_deref(), Some("version: 2\n"));
     assert_eq!(bot.pulls_open().await, Ok(Vec::new()));
 }
 
@@ -138,7 +139,7 @@ async fn all_pages_of_lists_are_read() {
     }
     for (largest_page, hides_totals) in [(50, false), (2, false), (2, true), (5, true), (1, false)] {
         simulator.set_quirks(|quirks| {
-            (quirks.largest_page, quirks.hides_totals) = (largest_page, hides_totals);
+            (quirks.max_page, quirks.hides_totals) = (largest_page, hides_totals);
         });
         let found = (
             bot.pulls_open().await.expect("pull requests").len(),
@@ -160,7 +161,7 @@ async fn all_pages_of_lists_are_read() {
 #[tokio::test]
 async fn huge_pull_request_hides_no_other() {
     let simulator = started().await;
-    simulator.add_user("stranger", Right::Read);
+    simulator.add_user("stranger", ForgePermission::Read);
     opened(&simulator, "tutti/2", 2).await;
     let huge = simulator.pull_from_fork("stranger", &"x".repeat(5 << 20), &[("other.yaml", Some("a: 3\n"))]);
     opened(&simulator, "tutti/3", 3).await;
@@ -200,12 +201,12 @@ async fn concurrent_file_changes_are_conflicts() {
         files: vec![FileChange {
             path: PIN.to_owned(),
             content: None,
-            replaces: simulator.blob(BRANCH, PIN),
+            replaces: simulator.blob_id(BRANCH, PIN),
         }],
         ..on_branch
     };
     bot.commit_files(&deleted).await.expect("a commit");
-    assert_eq!(simulator.text(BRANCH, PIN), None);
+    assert_eq!(simulator.file_text(BRANCH, PIN), None);
     check(&deleted, "object does not exist").await;
     bot.create_pull(&new_pull(BRANCH, &[])).await.expect("a pull request");
     let second = bot.create_pull(&new_pull(BRANCH, &[])).await.expect_err("there is one");
@@ -246,7 +247,7 @@ async fn foreign_commit_on_our_branch_is_detected() {
 #[tokio::test]
 async fn pull_request_of_a_fork_is_recognized() {
     let simulator = started().await;
-    simulator.add_user("stranger", Right::Read);
+    simulator.add_user("stranger", ForgePermission::Read);
     let number = simulator.pull_from_fork("stranger", "Mine", &[("other.yaml", Some("a: 3\n"))]);
     let bot = simulator.client(BOT);
     let pull = bot.pull(number).await.expect("an answer").expect("a pull request");
@@ -270,13 +271,13 @@ async fn parallel_merges_wait_for_each_other() {
     let second_head = bot.commit_files(&commit).await.expect("a commit");
     let second = bot.create_pull(&new_pull("tutti/b", &[])).await.expect("a pull request").number;
     let (third, third_head) = opened(&simulator, "tutti/c", 3).await;
-    simulator.set_quirks(|quirks| quirks.checks_late = 1);
+    simulator.set_quirks(|quirks| quirks.late_merge_checks = 1);
     bot.merge_pull(first, MergeMethod::Squash, &first_head).await.expect("merged");
     let busy =
         bot.merge_pull(second, MergeMethod::Merge, &second_head).await.expect_err("it is checked again");
     assert!(busy.is_transient() && busy.to_string().contains("try again later"), "{busy}");
     bot.merge_pull(second, MergeMethod::Merge, &second_head).await.expect("merged");
-    simulator.set_quirks(|quirks| quirks.checks_late = 0);
+    simulator.set_quirks(|quirks| quirks.late_merge_checks = 0);
     // The first merge changed the same file: the conflict is permanent.
     for _ in 0..3 {
         let error = bot.merge_pull(third, MergeMethod::Merge, &third_head).await.expect_err("a conflict");
@@ -295,21 +296,21 @@ async fn parallel_merges_wait_for_each_other() {
 async fn failures_say_whether_to_try_again() {
     let simulator = started().await;
     let bot = simulator.client(BOT);
-    let check = async |fault: Fault, kind: ForgeErrorKind, is_transient: bool| {
+    let check = async |fault: ForgeFault, kind: ForgeErrorKind, is_transient: bool| {
         simulator.fail_next("/pulls", 1, fault);
         let error = bot.pulls_open().await.expect_err("a fault");
         assert_eq!((error.kind(), error.is_transient()), (kind, is_transient), "{error}");
         error
     };
-    check(Fault::Status(502), ForgeErrorKind::Server, true).await;
-    check(Fault::Status(403), ForgeErrorKind::Authentication, false).await;
-    check(Fault::Silence, ForgeErrorKind::Unreachable, true).await;
-    let limited = check(Fault::RateLimit(7), ForgeErrorKind::RateLimited, true).await;
+    check(ForgeFault::Status(502), ForgeErrorKind::Server, true).await;
+    check(ForgeFault::Status(403), ForgeErrorKind::Authentication, false).await;
+    check(ForgeFault::NoAnswer, ForgeErrorKind::Unreachable, true).await;
+    let limited = check(ForgeFault::RateLimit(7), ForgeErrorKind::RateLimited, true).await;
     let tutti::forge::Error::RateLimited { retry_after, .. } = limited else { panic!("{limited}") };
     assert_eq!(retry_after.map(|after| after.as_secs()), Some(7));
     assert_eq!(bot.pulls_open().await, Ok(Vec::new()));
     // The write succeeded but its response was lost: a repeat is a conflict.
-    simulator.fail_next("POST /api/v1/repos/platform/config/contents", 1, Fault::LostAnswer);
+    simulator.fail_next("POST /api/v1/repos/platform/config/contents", 1, ForgeFault::LostAnswer);
     let commit = bump(&simulator, BRANCH, 2);
     assert!(bot.commit_files(&commit).await.expect_err("lost").is_transient());
     assert_eq!(bot.commit_files(&commit).await.expect_err("done").kind(), ForgeErrorKind::Conflict);
@@ -332,7 +333,7 @@ async fn statuses_of_all_forge_versions_are_read() {
     bot.post_status(&head, &success("tutti/validate")).await.expect("a status");
     for (answers_state, largest_page) in [(false, 50), (true, 50), (true, 1)] {
         simulator.set_quirks(|quirks| {
-            (quirks.answers_state, quirks.largest_page) = (answers_state, largest_page);
+            (quirks.answers_state, quirks.max_page) = (answers_state, largest_page);
         });
         let expected = vec![success("tutti/gate"), success("tutti/validate")];
         assert_eq!(bot.statuses(&head).await, Ok(expected), "{answers_state} {largest_page}");

@@ -4,8 +4,8 @@ use tempfile::TempDir;
 use tutti::forge::{NewPull, PullState};
 use tutti::promotion::parse_body;
 
-use crate::support::forge::simulator::{BOT, REPOSITORY, Right, Simulator};
-use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects};
+use crate::support::forge::simulator::{BOT, ForgePermission, ForgeSimulator, REPOSITORY};
+use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects_app};
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
@@ -23,14 +23,14 @@ spec:
 const OF_PULL: &str = "tutti/promote/default.pay/prod";
 
 struct Case {
-    simulator: Simulator,
+    simulator: ForgeSimulator,
     folder: TempDir,
 }
 
 impl Case {
     async fn new() -> Self {
-        let simulator = Simulator::start(&[("rings.yaml", Some(RINGS))]).await;
-        simulator.add_user("li", Right::Write);
+        let simulator = ForgeSimulator::start(&[("rings.yaml", Some(RINGS))]).await;
+        simulator.add_user("li", ForgePermission::Write);
         let instance = format!(
             "\
 apiVersion: tutti.dev/v1alpha1
@@ -41,7 +41,7 @@ spec:
 ",
             simulator.url()
         );
-        let (web, one) = (objects("default", "web"), config_map("default", "web", "one"));
+        let (web, one) = (objects_app("default", "web"), config_map("default", "web", "one"));
         let (pay, bj1, sh1) =
             (component("pay", "registry.example.com/pay:v1"), cluster("bj1"), cluster("sh1"));
         let files = [
@@ -67,7 +67,7 @@ spec:
         command.arg("--repo").arg(format!("file://{}", self.simulator.path().display()));
         command.env("TUTTI_SECRET_FORGE", token);
         let output = tokio::task::spawn_blocking(move || command.output()).await;
-        program::told(&output.expect("no panic").expect("it runs"))
+        program::output_text(&output.expect("no panic").expect("it runs"))
     }
 
     async fn open(&self, branch: &str) -> u64 {
@@ -125,7 +125,7 @@ async fn plan_of_pull_request_explains_its_errors() {
     repository.commit("Begin", &[("tutti.yaml", Some(INSTANCE))]);
     let mut command = program::tutti(case.folder.path());
     command.args(["plan", "--pr", "1", "--repo"]).arg(repository.path());
-    let (_, told, code) = program::told(&command.output().expect("it runs"));
+    let (_, told, code) = program::output_text(&command.output().expect("it runs"));
     assert!(code == 2 && told.contains("tutti.yaml names no forge: add spec.forge"), "{told}");
 }
 
@@ -151,14 +151,14 @@ async fn requested_promotion_opens_one_pull_request() {
     );
     let block = parse_body(&pull.body).expect("a block");
     assert!(block.is_requested && pull.author == BOT, "{pull:?}");
-    let text = case.simulator.text(OF_PULL, PIN).expect("a file");
+    let text = case.simulator.file_text(OF_PULL, PIN).expect("a file");
     assert_eq!(text, "# What customers see.\nversion: v2 # since spring\n");
     let before = case.simulator.tip("main");
 
     // A second request opens no other one. Nothing is pushed to a branch that others pushed to.
     let (said, told, code) = promote("v3").await;
     assert!(code == 0 && said.starts_with("#1: promote(pay): v1 → v3 on prod\n"), "{said}{told}");
-    let text = case.simulator.text(OF_PULL, PIN).expect("a file");
+    let text = case.simulator.file_text(OF_PULL, PIN).expect("a file");
     assert_eq!(text, "# What customers see.\nversion: v3 # since spring\n");
     case.simulator.push("li", OF_PULL, "By hand", &[("NOTES.txt", Some("words\n"))]);
     let (said, told, code) = promote("v4").await;

@@ -2,20 +2,20 @@
 
 use tutti::forge::{ForgeErrorKind, NewHook, Permission};
 
-use crate::support::forge::simulator::{BOT, Right, Simulator, signature, success};
+use crate::support::forge::simulator::{BOT, ForgePermission, ForgeSimulator, signature, success};
 
-async fn started() -> Simulator {
-    let simulator = Simulator::start(&[("other.yaml", Some("a: 1\n"))]).await;
-    simulator.add_user("li", Right::Write);
-    simulator.add_user("root", Right::Admin);
+async fn started() -> ForgeSimulator {
+    let simulator = ForgeSimulator::start(&[("other.yaml", Some("a: 1\n"))]).await;
+    simulator.add_user("li", ForgePermission::Write);
+    simulator.add_user("root", ForgePermission::Admin);
     simulator
 }
 
 #[tokio::test]
 async fn only_administrators_read_permissions() {
     let simulator = started().await;
-    simulator.add_user("reader", Right::Read);
-    simulator.add_user("stranger", Right::None);
+    simulator.add_user("reader", ForgePermission::Read);
+    simulator.add_user("stranger", ForgePermission::None);
     let (bot, root) = (simulator.client(BOT), simulator.client("root"));
     for (login, expected) in [
         ("li", Permission::Write),
@@ -60,7 +60,7 @@ async fn webhooks_are_created_and_signed() {
     assert!(edited.events.iter().any(|event| event == "pull_request_sync"), "{edited:?}");
     assert!(edited.events.is_sorted(), "{edited:?}");
 
-    simulator.set_quirks(|quirks| quirks.most_commits = 1);
+    simulator.set_quirks(|quirks| quirks.max_listed_commits = 1);
     let head = simulator.push("li", "two", "one", &[("other.yaml", Some("a: 2\n"))]);
     let (event, body) = arrived.recv().await.expect("a delivery");
     assert_eq!((event.as_str(), body["after"].as_str()), ("push", Some(head.as_str())));

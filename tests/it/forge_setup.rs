@@ -3,12 +3,12 @@
 use tempfile::TempDir;
 use tutti::forge::Label;
 
-use crate::support::forge::simulator::{BOT, REPOSITORY, Right, Simulator};
+use crate::support::forge::simulator::{BOT, ForgePermission, ForgeSimulator, REPOSITORY};
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
 struct Case {
-    simulator: Simulator,
+    simulator: ForgeSimulator,
     repository: TestRepository,
     folder: TempDir,
 }
@@ -16,8 +16,8 @@ struct Case {
 impl Case {
     /// `root` is the administrator. tutti uses [`BOT`], whose token equals the login.
     async fn new(more: &str) -> Self {
-        let simulator = Simulator::start(&[("a.yaml", Some("a: 1\n"))]).await;
-        simulator.add_user("root", Right::Admin);
+        let simulator = ForgeSimulator::start(&[("a.yaml", Some("a: 1\n"))]).await;
+        simulator.add_user("root", ForgePermission::Admin);
         let repository = TestRepository::empty();
         let instance = format!(
             "\
@@ -44,7 +44,7 @@ spec:
         command.args(["--forge-host", "127.0.0.1", "--admin-token-env", "ADMIN"]);
         command.env("ADMIN", admin).env("TUTTI_SECRET_FORGE", BOT).env("TUTTI_SECRET_HOOK", "s3cr3t");
         let output = tokio::task::spawn_blocking(move || command.output()).await;
-        program::told(&output.expect("no panic").expect("it runs"))
+        program::output_text(&output.expect("no panic").expect("it runs"))
     }
 
     fn writes(&self) -> usize {
@@ -145,12 +145,12 @@ async fn forge_commands_report_why_they_fail() {
     assert_eq!(code, 2, "{errors}");
     let (_, errors, code) = case.run(&["check", "--receiver", "other"]).await;
     assert!(code == 2 && errors.contains("no receiver `other`"), "{errors}");
-    case.simulator.add_user(BOT, Right::Read);
+    case.simulator.add_user(BOT, ForgePermission::Read);
     let (output, _, code) = case.run(&SETUP).await;
     assert_eq!((states(&output)[0].as_str(), code), ("token needs a person", 1), "{output}");
     let Case { simulator, repository, folder } = case;
     drop(simulator);
-    let gone = Case { simulator: Simulator::start(&[]).await, repository, folder };
+    let gone = Case { simulator: ForgeSimulator::start(&[]).await, repository, folder };
     let (_, errors, code) = gone.run(&["check"]).await;
     assert_eq!(code, 6, "{errors}");
 }

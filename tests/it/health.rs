@@ -5,9 +5,9 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 use tutti::report::{Overview, TargetPhase};
 
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live;
-use crate::support::manifests::{INSTANCE, config_map, objects};
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::{INSTANCE, config_map, objects_app};
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
@@ -61,7 +61,7 @@ fn custom(kind: &str, name: &str) -> String {
 }
 
 /// Sets the status that the kind's controller would write.
-async fn report(fleet: &Fleet, kind: &str, name: &str, phase: &str) {
+async fn report(fleet: &TestFleet, kind: &str, name: &str, phase: &str) {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", kind));
     let client = kube::Client::new(fleet.cluster("bj1").service(), "default");
     let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
@@ -70,16 +70,16 @@ async fn report(fleet: &Fleet, kind: &str, name: &str, phase: &str) {
 }
 
 /// Waits until the app is in the phase, and returns its detail.
-async fn until(running: &Running, app: &str, phase: TargetPhase) -> String {
+async fn until(running: &RunningController, app: &str, phase: TargetPhase) -> String {
     let name = format!("{app} {}", phase.as_str());
     let stands = |now: &Overview| now.targets.iter().any(|it| it.app.to_string() == app && it.phase == phase);
     target(&*running.until(&name, stands).await, "bj1", app).detail.clone()
 }
 
-fn fleet(rules: &[(&str, &str)]) -> Fleet {
+fn fleet(rules: &[(&str, &str)]) -> TestFleet {
     let definitions = [definition("Database"), definition("Cache")].join("\n---\n");
     let (kinds, shop, till) =
-        (objects("default", "kinds"), objects("default", "shop"), objects("default", "till"));
+        (objects_app("default", "kinds"), objects_app("default", "shop"), objects_app("default", "till"));
     let (orders, sessions) = (custom("Database", "orders"), custom("Cache", "sessions"));
     let files = [
         ("apps/kinds/app.yaml", kinds.as_str()),
@@ -89,7 +89,7 @@ fn fleet(rules: &[(&str, &str)]) -> Fleet {
         ("apps/till/app.yaml", &till),
         ("apps/till/objects/sessions.yaml", &sessions),
     ];
-    Fleet::new(&["bj1"], &[&files, rules].concat())
+    TestFleet::new(&["bj1"], &[&files, rules].concat())
 }
 
 const EXPRESSION: &str = "health/example.com/Database.yaml";
@@ -115,7 +115,7 @@ async fn app_health_follows_its_rules() {
         report(&fleet, kind, name, "Up").await;
         until(&running, app, TargetPhase::Running).await;
     }
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 }
 
 /// ConfigMaps are watched by metadata. With a rule they are watched whole, from the commit that adds the rule.
@@ -126,28 +126,30 @@ async fn changed_rule_reevaluates_existing_objects() {
             "apiVersion: tutti.dev/v1alpha1\nkind: HealthRule\nspec: {{current: \"data.value == '{wanted}'\"}}\n"
         )
     };
-    let (app, map) = (objects("default", "settings"), config_map("default", "one", "first"));
-    let fleet =
-        Fleet::new(&["bj1"], &[("apps/settings/app.yaml", &app), ("apps/settings/objects/one.yaml", &map)]);
+    let (app, map) = (objects_app("default", "settings"), config_map("default", "one", "first"));
+    let fleet = TestFleet::new(
+        &["bj1"],
+        &[("apps/settings/app.yaml", &app), ("apps/settings/objects/one.yaml", &map)],
+    );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
 
     let path = "health/core/ConfigMap.yaml";
     fleet.push(&running, "A rule", &[(path, Some(&rule("second")))]).await;
     until(&running, "default/settings", TargetPhase::Progressing).await;
     let fits = fleet.push(&running, "Another", &[(path, Some(&rule("first")))]).await;
-    running.converged(&fits).await;
+    running.until_converged(&fits).await;
     fleet.push(&running, "The first again", &[(path, Some(&rule("second")))]).await;
     until(&running, "default/settings", TargetPhase::Progressing).await;
     let gone = fleet.push(&running, "None", &[(path, None)]).await;
-    running.converged(&gone).await;
+    running.until_converged(&gone).await;
     assert_eq!(
-        fleet.counted(),
+        fleet.request_counts(),
         ["4 stream configmaps"],
         "nothing is written, and each rule lists its kind once"
     );
-    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.is_some());
+    assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.is_some());
 }
 
 /// Scripts that never end, use all memory, or access the system: their objects are Unknown, others are judged.
@@ -219,7 +221,7 @@ fn documented_examples_are_valid_rules() {
     assert_eq!(program::run(repository.path(), &["lint"]).2, 2, "they are read");
 }
 
-async fn report_when_there(fleet: &Fleet, running: &Running) {
+async fn report_when_there(fleet: &TestFleet, running: &RunningController) {
     until(running, "default/till", TargetPhase::Progressing).await;
     report(fleet, "Cache", "sessions", "Up").await;
 }
@@ -240,21 +242,22 @@ async fn reverted_canary_is_progressing_until_its_pod_ends() {
         json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
             .to_string()
     };
-    let (app, manifest) = (objects("default", "db"), "apps/db/objects/set.yaml");
-    let fleet = Fleet::new(&["bj1"], &[("apps/db/app.yaml", &app), (manifest, &set("db:1", 0))]);
+    let (app, manifest) = (objects_app("default", "db"), "apps/db/objects/set.yaml");
+    let fleet = TestFleet::new(&["bj1"], &[("apps/db/app.yaml", &app), (manifest, &set("db:1", 0))]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let canary = fleet.push(&running, "A canary", &[(manifest, Some(&set("db:2", 2)))]).await;
-    running.converged(&canary).await;
+    running.until_converged(&canary).await;
     let back = fleet.push(&running, "Back", &[(manifest, Some(&set("db:1", 0)))]).await;
     let waits = |now: &Overview| {
         now.revision.as_ref() == Some(&back)
             && target(now, "bj1", "default/db").detail == "StatefulSet default/db: 2/3 replicas updated"
     };
     running.until("a pod that is to go", waits).await;
-    let seen = live::get(fleet.cluster("bj1"), "StatefulSet", "default", "db").await.expect("the set");
+    let seen =
+        live_objects::get(fleet.cluster("bj1"), "StatefulSet", "default", "db").await.expect("the set");
     let status = &seen["status"];
     assert_eq!(status["currentRevision"], status["updateRevision"], "{status:#}");
     assert_eq!((&status["readyReplicas"], &status["updatedReplicas"]), (&json!(3), &json!(2)), "{status:#}");
-    running.converged(&back).await;
+    running.until_converged(&back).await;
 }

@@ -8,8 +8,8 @@ use tutti::cli::import::{ImportRequest, ImportResult, ManifestForm, import};
 use tutti::cluster::ClusterLink;
 use tutti::model::{ClusterName, NoCharts, Snapshot};
 
-use crate::support::fleet::Fleet;
-use crate::support::live;
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects;
 use crate::support::manifests::INSTANCE;
 
 const TOOL: &str = "kubectl-client-side-apply";
@@ -61,7 +61,7 @@ spec:
     spec: {containers: [{name: db, image: 'registry.example.com/db:9'}]}
 ";
 
-async fn request(fleet: &Fleet, form: ManifestForm) -> ImportResult {
+async fn request(fleet: &TestFleet, form: ManifestForm) -> ImportResult {
     let base = [("tutti.yaml", INSTANCE)];
     let clusters: Vec<(String, String)> = fleet
         .clusters
@@ -75,7 +75,7 @@ async fn request(fleet: &Fleet, form: ManifestForm) -> ImportResult {
 
 /// Result of an import into a repository with these files.
 async fn import_into(
-    fleet: &Fleet,
+    fleet: &TestFleet,
     form: ManifestForm,
     files: &[(&str, &str)],
 ) -> Result<ImportResult, String> {
@@ -125,8 +125,8 @@ async fn broken_cluster_file_is_reported_once() {
     }
 }
 
-async fn with_workloads(clusters: &[&str]) -> Fleet {
-    let fleet = Fleet::new(clusters, &[]);
+async fn with_workloads(clusters: &[&str]) -> TestFleet {
+    let fleet = TestFleet::new(clusters, &[]);
     for sandbox in fleet.clusters.values() {
         for manifest in [
             WEB,
@@ -138,7 +138,7 @@ async fn with_workloads(clusters: &[&str]) -> Fleet {
                 .replace("run: web", "run: db")
                 .replace("type: LoadBalancer", "clusterIP: None"),
         ] {
-            live::create_as(sandbox, TOOL, manifest).await;
+            live_objects::create_as(sandbox, TOOL, manifest).await;
         }
     }
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -146,19 +146,21 @@ async fn with_workloads(clusters: &[&str]) -> Fleet {
 }
 
 /// State that adoption must not change.
-async fn state(fleet: &Fleet) -> BTreeMap<String, Vec<Value>> {
+async fn state(fleet: &TestFleet) -> BTreeMap<String, Vec<Value>> {
     let mut found = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
         for kind in ["Pod", "ReplicaSet"] {
-            let list =
-                live::api(sandbox, kind, Some("default")).list(&Default::default()).await.expect("a list");
+            let list = live_objects::api(sandbox, kind, Some("default"))
+                .list(&Default::default())
+                .await
+                .expect("a list");
             let ids = list.items.iter().map(|it| Value::from(it.metadata.uid.clone())).collect();
             found.insert(format!("{name} {kind}"), ids);
         }
         for (kind, object) in
             [("Deployment", "web"), ("StatefulSet", "db"), ("Service", "web-public"), ("Service", "db")]
         {
-            let live = live::get(sandbox, kind, "default", object).await.expect("an object");
+            let live = live_objects::get(sandbox, kind, "default", object).await.expect("an object");
             found.insert(
                 format!("{name} {kind} {object}"),
                 vec![live["spec"].clone(), live["metadata"]["uid"].clone()],
@@ -168,16 +170,16 @@ async fn state(fleet: &Fleet) -> BTreeMap<String, Vec<Value>> {
     found
 }
 
-async fn adopt(fleet: &Fleet, imported: &ImportResult) {
+async fn adopt(fleet: &TestFleet, imported: &ImportResult) {
     let changes: Vec<(&str, Option<&str>)> =
         imported.files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     let before = state(fleet).await;
     let revision = fleet.repository.commit("Import", &changes);
     let running = fleet.start().await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(state(fleet).await, before);
     for sandbox in fleet.clusters.values() {
-        let managed: Vec<String> = live::managed(sandbox).await.into_keys().collect();
+        let managed: Vec<String> = live_objects::managed_objects(sandbox).await.into_keys().collect();
         let names = [
             "ConfigMap default/settings",
             "Deployment default/web",
@@ -215,7 +217,7 @@ async fn every_form_is_adopted_without_pod_restarts() {
 async fn clusters_may_differ_in_image_and_replicas_alone() {
     let fleet = with_workloads(&["bj1", "gz1"]).await;
     let other = WEB.replace("replicas: 2", "replicas: 3").replace("web:1", "web:2");
-    live::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
+    live_objects::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let imported = request(&fleet, ManifestForm::AppSet).await;
     assert_eq!(imported.apps.iter().flat_map(|app| &app.refused).collect::<Vec<_>>(), [""; 0]);
@@ -253,9 +255,9 @@ spec:
     assert!(imported.files.contains_key("apps/db/app.yaml"), "the other app goes on");
 }
 
-async fn fleet_of_others() -> Fleet {
+async fn fleet_of_others() -> TestFleet {
     let fleet = with_workloads(&["bj1", "gz1"]).await;
     let other = WEB.replace("replicas: 2", "replicas: 3").replace("value: 'yes'", "value: 'no'");
-    live::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
+    live_objects::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
     fleet
 }

@@ -10,9 +10,9 @@ use tutti::report::Overview;
 
 use crate::registered::{Scene, kubeconfig};
 
-use crate::support::fleet::Fleet;
-use crate::support::live;
-use crate::support::manifests::{self, component, config_map, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects;
+use crate::support::manifests::{self, component, config_map, objects_app};
 
 const APP: &str = "apps/settings/app.yaml";
 const MAPS: &str = "apps/settings/objects/maps.yaml";
@@ -23,41 +23,41 @@ fn maps(names: &[&str]) -> String {
 }
 
 /// Two clusters, each with two maps, a Deployment and a Service: few enough that no cap applies.
-fn fleet_with(app: &str) -> Fleet {
-    Fleet::new(
+fn fleet_with(app: &str) -> TestFleet {
+    TestFleet::new(
         &["bj1", "gz1"],
         &[(APP, app), (MAPS, &maps(&["one", "two"])), (WEB, &component("web", "registry.example.com/web:1"))],
     )
 }
 
-fn fleet() -> Fleet {
-    fleet_with(&objects("default", "settings"))
+fn fleet() -> TestFleet {
+    fleet_with(&objects_app("default", "settings"))
 }
 
 /// UIDs of all our objects on all clusters: equal UIDs mean that nothing was recreated.
-async fn identities(fleet: &Fleet) -> BTreeMap<String, Value> {
+async fn identities(fleet: &TestFleet) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
-        for (id, object) in live::managed(sandbox).await {
+        for (id, object) in live_objects::managed_objects(sandbox).await {
             all.insert(format!("{name} {id}"), object["metadata"]["uid"].clone());
         }
     }
     all
 }
 
-fn deletes(fleet: &Fleet) -> usize {
+fn deletes(fleet: &TestFleet) -> usize {
     let delete = RequestMatch::any().verb("delete");
     fleet.clusters.values().map(|sandbox| sandbox.count_requests(&delete)).sum()
 }
 
 /// Names of all objects with a delete request, also a failed one.
-fn deleted(fleet: &Fleet) -> BTreeSet<String> {
+fn deleted(fleet: &TestFleet) -> BTreeSet<String> {
     let all = fleet.clusters.values().flat_map(Sandbox::requests);
     all.filter(|it| it.verb == "delete").map(|it| it.name).collect()
 }
 
 /// Asserts that exactly these objects are gone.
-async fn assert_all_but(fleet: &Fleet, gone: &[&str], before: &BTreeMap<String, Value>) {
+async fn assert_all_but(fleet: &TestFleet, gone: &[&str], before: &BTreeMap<String, Value>) {
     let mut expected = before.clone();
     expected.retain(|id, _| !gone.iter().any(|gone| id.ends_with(&format!("/{gone}"))));
     assert_ne!(expected.len(), before.len(), "something is to go");
@@ -70,14 +70,18 @@ async fn a_while() {
 }
 
 /// The same fleet, one cluster with streaming lists and one without.
-fn fleet_of_each_sort() -> Fleet {
+fn fleet_of_each_sort() -> TestFleet {
     let options: fn(&str) -> SandboxOptions = |name| {
         let minor = if name == "gz1" { 36 } else { 31 };
         SandboxOptions::instant(name).running(Release::new(minor).expect("a release"))
     };
-    let app = objects("default", "settings");
+    let app = objects_app("default", "settings");
     let web = component("web", "registry.example.com/web:1");
-    Fleet::with(&["bj1", "gz1"], &[(APP, &app), (MAPS, &maps(&["one", "two"])), (WEB, &web)], options)
+    TestFleet::with_options(
+        &["bj1", "gz1"],
+        &[(APP, &app), (MAPS, &maps(&["one", "two"])), (WEB, &web)],
+        options,
+    )
 }
 
 /// argo-cd #18480: listing the clusters failed once, a generator took that for an empty list, and every application was
@@ -109,7 +113,7 @@ async fn argo_18480_truncated_list_is_not_complete() {
 async fn nothing_goes_meanwhile(cluster: &str, plan: &FaultPlan) {
     let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
     let before = identities(&fleet).await;
 
@@ -119,7 +123,7 @@ async fn nothing_goes_meanwhile(cluster: &str, plan: &FaultPlan) {
     a_while().await;
     assert_eq!(deletes(&fleet), 0, "nothing goes anywhere before every cluster was read");
     fleet.cluster(cluster).set_faults(&FaultPlan::new(1));
-    running.converged(&fewer).await;
+    running.until_converged(&fewer).await;
     assert_eq!((deletes(&fleet), identities(&fleet).await.len()), (2, before.len() - 2));
 }
 
@@ -127,9 +131,9 @@ async fn nothing_goes_meanwhile(cluster: &str, plan: &FaultPlan) {
 #[tokio::test(start_paused = true)]
 async fn argo_18480_selector_without_clusters_deletes_nothing() {
     let placed = "spec: {placement: {clusters: {matchLabels: {environment: prod}}}, ";
-    let fleet = fleet_with(&objects("default", "settings").replace("spec: {", placed));
+    let fleet = fleet_with(&objects_app("default", "settings").replace("spec: {", placed));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let before = identities(&fleet).await;
     let clusters = ["bj1", "gz1"].map(|name| {
         (
@@ -169,7 +173,7 @@ async fn argo_18480_failing_registry_keeps_its_clusters() {
         let (scene, before) = registered().await;
         let fleet = &scene.fleet;
         let running = scene.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         scene.home.set_faults(&trouble);
         scene.home.compact();
         scene.home.cut_watches();
@@ -191,8 +195,8 @@ async fn argo_18480_empty_registry_deletes_nothing() {
     let (scene, before) = registered().await;
     let fleet = &scene.fleet;
     let running = scene.start().await;
-    running.converged(&fleet.begin).await;
-    let registry = live::api(&scene.home, "ConfigMap", Some("default"));
+    running.until_converged(&fleet.first_commit).await;
+    let registry = live_objects::api(&scene.home, "ConfigMap", Some("default"));
     for name in ["bj2", "gz1"] {
         registry.delete(name, &DeleteParams::default()).await.expect("deleted");
     }
@@ -206,7 +210,7 @@ async fn argo_18480_empty_registry_deletes_nothing() {
         scene.register(name, &[("zone", "bj")], kubeconfig("one")).await;
     }
     running.until("all again", |now| states(now) == ["bj1 Ready", "bj2 Ready", "gz1 Ready"]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_all_but(fleet, &["two"], &before).await;
 }
 
@@ -217,10 +221,10 @@ async fn registered() -> (Scene, BTreeMap<String, Value>) {
         scene.register(name, &[("zone", "bj")], kubeconfig("one")).await;
     }
     let two = config_map("default", "two", "first");
-    scene.fleet.begin =
+    scene.fleet.first_commit =
         scene.fleet.repository.commit("Two", &[("apps/settings/objects/two.yaml", Some(&two))]);
     let running = scene.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
     running.stop().await;
     let before = identities(&scene.fleet).await;
     assert_eq!(before.len(), 4);
@@ -236,8 +240,8 @@ fn states(now: &Overview) -> Vec<String> {
 /// in a running process and in new ones. A commit meanwhile removes a map.
 #[tokio::test(start_paused = true)]
 async fn argo_16284_failing_server_loses_nothing() {
-    let (app, web) = (objects("default", "settings"), component("web", "registry.example.com/web:1"));
-    let metrics = objects("default", "metrics").replace("*.yaml", "*");
+    let (app, web) = (objects_app("default", "settings"), component("web", "registry.example.com/web:1"));
+    let metrics = objects_app("default", "metrics").replace("*.yaml", "*");
     let files = [
         (APP, &*app),
         (MAPS, &maps(&["one", "two"])),
@@ -251,13 +255,13 @@ async fn argo_16284_failing_server_loses_nothing() {
         _ => SandboxOptions { aggregated_discovery: false, ..SandboxOptions::instant(name) }
             .running(Release::new(31).expect("a release")),
     };
-    let fleet = Fleet::with(&["bj1", "gz1"], &files, options);
+    let fleet = TestFleet::with_options(&["bj1", "gz1"], &files, options);
     for sandbox in fleet.clusters.values() {
         let definition = manifests::definition("monitoring.coreos.com", "v1", "ServiceMonitor");
-        live::apply_as(sandbox, "helm", &definition).await;
+        live_objects::apply_as(sandbox, "helm", &definition).await;
     }
     let mut running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let before = identities(&fleet).await;
     assert!(before.contains_key("bj1 ConfigMap default/guarded"), "{before:?}");
     // Deletes fail too, except in the first seconds, when a mistake would be made.
@@ -288,7 +292,7 @@ async fn argo_16284_failing_server_loses_nothing() {
         assert!(deleted(&fleet).iter().all(|name| name == "two"), "{:?}", deleted(&fleet));
     }
     fleet.clusters.values().for_each(|sandbox| sandbox.set_faults(&FaultPlan::new(7)));
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_all_but(&fleet, &["two"], &before).await;
 }
 
@@ -313,13 +317,13 @@ async fn argo_3484_mass_manifest_deletion_waits() {
     let fleet = fleet();
     let running = fleet.start().await;
     let begin = fleet.push(&running, "Many maps", &[(MAPS, Some(&maps(&many)))]).await;
-    running.converged(&begin).await;
+    running.until_converged(&begin).await;
     a_while().await;
     let (before, deleted) = (identities(&fleet).await, deletes(&fleet));
 
     // All apps at once: far over the cap.
     let text: Vec<(&str, String)> = vec![
-        (APP, objects("default", "settings")),
+        (APP, objects_app("default", "settings")),
         (MAPS, maps(&many)),
         (WEB, component("web", "registry.example.com/web:1")),
     ];
@@ -334,7 +338,7 @@ async fn argo_3484_mass_manifest_deletion_waits() {
     running.until("a mistake", |now| now.has_errors()).await;
     a_while().await;
     let revision = fleet.push(&running, "Revert", &[(MAPS, Some(&maps(&many)))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!((deletes(&fleet), identities(&fleet).await), (deleted, before));
 }
 
@@ -345,13 +349,13 @@ async fn argo_3484_mass_manifest_deletion_waits() {
 async fn argo_18780_incomplete_repository_deletes_nothing() {
     let fleet = fleet_of_each_sort();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let before = identities(&fleet).await;
     let mut running = running;
     running.stop().await;
     let fewer = fleet.repository.commit("One map less", &[(MAPS, Some(&maps(&["one"])))]);
     for (seed, lost) in [MAPS, WEB, APP, "clusters/gz1.yaml", "tutti.yaml"].into_iter().enumerate() {
-        fleet.repository.take_away(lost);
+        fleet.repository.remove_blob(lost);
         for sandbox in fleet.clusters.values() {
             sandbox.set_faults(&in_trouble(seed as u64));
         }
@@ -361,13 +365,13 @@ async fn argo_18780_incomplete_repository_deletes_nothing() {
         let now = running.overview.borrow().clone();
         assert!(now.revision.is_none() && now.source_error.is_some(), "{lost}: {:?}", now.source_error);
         running.stop().await;
-        fleet.repository.give_back(lost);
+        fleet.repository.restore_blob(lost);
     }
     for sandbox in fleet.clusters.values() {
         sandbox.set_faults(&FaultPlan::new(0));
     }
     running = fleet.start().await;
-    running.converged(&fewer).await;
+    running.until_converged(&fewer).await;
     assert_all_but(&fleet, &["two"], &before).await;
 }
 
@@ -377,11 +381,11 @@ async fn argo_18780_incomplete_repository_deletes_nothing() {
 async fn argo_18780_failed_render_deletes_nothing() {
     // No health check and no cap holds the deletes.
     let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
-    let always = |name: &str| objects("default", name).replace("spec: {", "spec: {prune: always, ");
+    let always = |name: &str| objects_app("default", name).replace("spec: {", "spec: {prune: always, ");
     let (settings, extras) = (always("settings"), always("extras"));
     let path = "apps/extras/objects/extra.yaml";
     let extra = config_map("default", "extra", "first");
-    let fleet = Fleet::new(
+    let fleet = TestFleet::new(
         &["bj1", "gz1"],
         &[
             ("tutti.yaml", &instance),
@@ -392,7 +396,7 @@ async fn argo_18780_failed_render_deletes_nothing() {
         ],
     );
     let mut running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let before = identities(&fleet).await;
     // An undefined value replaces the existing one.
     let (template, undefined) =
@@ -420,7 +424,7 @@ async fn argo_18780_failed_render_deletes_nothing() {
         sandbox.set_faults(&FaultPlan::new(0));
     }
     let mended = fleet.push(&running, "Without the mistake", &[(template, Some(&extra))]).await;
-    running.converged(&mended).await;
+    running.until_converged(&mended).await;
     assert_all_but(&fleet, &["two"], &before).await;
 }
 
@@ -442,9 +446,9 @@ fn in_trouble(seed: u64) -> FaultPlan {
 async fn flux2_3316_renamed_app_keeps_everything() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let before = identities(&fleet).await;
-    let renamed = objects("default", "configuration");
+    let renamed = objects_app("default", "configuration");
     // Its objects move to other files.
     let (one, two) = (maps(&["one"]), maps(&["two"]));
     let changes = [
@@ -455,10 +459,11 @@ async fn flux2_3316_renamed_app_keeps_everything() {
         ("apps/configuration/objects/second.yaml", Some(two.as_str())),
     ];
     let revision = fleet.push(&running, "Another name", &changes).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     a_while().await;
     assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
-    let one = live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("it is there");
+    let one =
+        live_objects::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("it is there");
     assert_eq!(one["metadata"]["annotations"]["tutti.dev/app"], "default/configuration");
 }
 
@@ -467,17 +472,17 @@ async fn flux2_3316_renamed_app_keeps_everything() {
 async fn flux2_3316_app_renamed_while_stopped_keeps_everything() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
     let before = identities(&fleet).await;
-    let renamed = objects("default", "configuration");
+    let renamed = objects_app("default", "configuration");
     let revision = fleet.repository.commit("Another name", &[(APP, Some(&renamed))]);
     // One cluster becomes reachable later, so the app is renamed on one cluster first.
     fleet.cluster("gz1").set_down(true);
     let running = fleet.start().await;
     a_while().await;
     fleet.cluster("gz1").set_down(false);
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     a_while().await;
     assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
 }
@@ -487,20 +492,20 @@ async fn flux2_3316_app_renamed_while_stopped_keeps_everything() {
 #[tokio::test(start_paused = true)]
 async fn kubernetes_99003_field_dropped_after_adoption_is_removed() {
     let both = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {key: value, legacy: unused}\n";
-    let adopting = objects("default", "settings").replace("spec: {", "spec: {adopt: true, ");
+    let adopting = objects_app("default", "settings").replace("spec: {", "spec: {adopt: true, ");
     for manager in ["kubectl-client-side-apply", "OpenAPI-Generator"] {
-        let fleet = Fleet::new(&["bj1"], &[(APP, &adopting), (MAPS, both)]);
-        let made = live::create_as(fleet.cluster("bj1"), manager, both).await;
+        let fleet = TestFleet::new(&["bj1"], &[(APP, &adopting), (MAPS, both)]);
+        let made = live_objects::create_as(fleet.cluster("bj1"), manager, both).await;
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         let get = async || {
-            live::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("it is there")
+            live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "one").await.expect("it is there")
         };
         assert_eq!(get().await["data"], serde_json::json!({"key": "value", "legacy": "unused"}));
 
         let without = both.replace(", legacy: unused", "");
         let revision = fleet.push(&running, "Without the legacy", &[(MAPS, Some(&without))]).await;
-        running.converged(&revision).await;
+        running.until_converged(&revision).await;
         let after = get().await;
         assert_eq!(after["data"], serde_json::json!({"key": "value"}), "{manager}");
         assert_eq!(after["metadata"]["uid"], made["metadata"]["uid"]);

@@ -2,9 +2,9 @@
 
 use sandbox::{Fault, FaultEffect, FaultPlan, FaultRule, RequestMatch};
 
-use crate::support::fleet::Fleet;
-use crate::support::live;
-use crate::support::manifests::{self, component, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects;
+use crate::support::manifests::{self, component, objects_app};
 
 const EXTERNAL: &str = "apps/external/objects/all.yaml";
 const KEPT: &str = "apps/external/objects/kept.yaml";
@@ -61,13 +61,13 @@ metadata: {name: database, namespace: default}
 spec: {ports: [{port: 5432}]}
 ";
 
-fn fleet() -> Fleet {
+fn fleet() -> TestFleet {
     let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
-    Fleet::new(
+    TestFleet::new(
         &["bj1"],
         &[
             ("tutti.yaml", &instance),
-            ("apps/external/app.yaml", &objects("default", "external")),
+            ("apps/external/app.yaml", &objects_app("default", "external")),
             (EXTERNAL, ALL),
             (KEPT, SERVICES),
             // Controllers create its Endpoints and slices, with the labels of its Service.
@@ -76,35 +76,35 @@ fn fleet() -> Fleet {
     )
 }
 
-async fn still_there(fleet: &Fleet) -> Vec<&'static str> {
+async fn still_there(fleet: &TestFleet) -> Vec<&'static str> {
     let mut found = Vec::new();
     for (kind, name) in NAMES {
-        if live::get(fleet.cluster("bj1"), kind, "default", name).await.is_some() {
+        if live_objects::get(fleet.cluster("bj1"), kind, "default", name).await.is_some() {
             found.push(kind);
         }
     }
     found
 }
 
-async fn assert_copies_stay(fleet: &Fleet) {
-    let copy = live::get(fleet.cluster("bj1"), "Endpoints", "default", "web").await.expect("a copy");
+async fn assert_copies_stay(fleet: &TestFleet) {
+    let copy = live_objects::get(fleet.cluster("bj1"), "Endpoints", "default", "web").await.expect("a copy");
     assert_eq!(copy["metadata"]["labels"]["tutti.dev/managed-by"], "main");
     let deletes = RequestMatch::any().verb("delete");
-    assert_eq!(fleet.cluster("bj1").count_requests(&deletes), NAMES.len(), "{:?}", fleet.counted());
+    assert_eq!(fleet.cluster("bj1").count_requests(&deletes), NAMES.len(), "{:?}", fleet.request_counts());
 }
 
 #[tokio::test(start_paused = true)]
 async fn offline_removals_are_deleted_for_every_kind() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(still_there(&fleet).await.len(), NAMES.len());
     fleet.cluster("bj1").set_down(true);
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
     running.until("the commit", |now| now.revision.as_ref() == Some(&revision)).await;
     fleet.cluster("bj1").set_down(false);
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(still_there(&fleet).await, [""; 0]);
     assert_copies_stay(&fleet).await;
 }
@@ -113,19 +113,19 @@ async fn offline_removals_are_deleted_for_every_kind() {
 async fn removals_while_stopped_are_deleted_for_every_kind() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
     let revision = fleet.repository.commit("None of them", &[(EXTERNAL, None)]);
     let running = fleet.start().await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(still_there(&fleet).await, [""; 0]);
     assert_copies_stay(&fleet).await;
 
     // Kinds with copies only are not watched.
     running.stop().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let watched = |resource: &str| {
         fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("watch").resource(resource))
     };
@@ -134,9 +134,9 @@ async fn removals_while_stopped_are_deleted_for_every_kind() {
 }
 
 /// The cluster's current resource version.
-async fn revision(fleet: &Fleet, name: &str) -> u64 {
+async fn revision(fleet: &TestFleet, name: &str) -> u64 {
     let mark = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default}}}}");
-    let mark = live::create_as(fleet.cluster("bj1"), "somebody", &mark).await;
+    let mark = live_objects::create_as(fleet.cluster("bj1"), "somebody", &mark).await;
     mark["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).expect("a number")
 }
 
@@ -146,7 +146,7 @@ async fn stale_empty_list_does_not_hide_known_objects() {
     let fleet = fleet();
     let before = revision(&fleet, "before").await;
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let lag = revision(&fleet, "after").await - before;
     let bj1 = fleet.cluster("bj1");
     bj1.set_down(true);
@@ -160,7 +160,7 @@ async fn stale_empty_list_does_not_hide_known_objects() {
     let behind = |lists: RequestMatch| FaultRule::new(lists, FaultEffect::StaleList { lag });
     bj1.set_faults(&FaultPlan::new(0).rule(behind(leases)).rule(behind(sets)));
     bj1.set_down(false);
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(still_there(&fleet).await, [""; 0]);
     assert!(
         bj1.fault_counts().get("stale-list").is_some_and(|count| *count >= 2),
@@ -178,11 +178,11 @@ async fn forbidden_kind_blocks_no_deletes_of_others() {
     let fleet = fleet();
     let begin = fleet.repository.commit("The Service is kept", &[(KEPT, Some(&kept))]);
     let running = fleet.start().await;
-    running.converged(&begin).await;
+    running.until_converged(&begin).await;
     let map = manifests::config_map("default", "instead", "a");
     let changes = [(KEPT, Some(map.as_str())), ("apps/web/app.yaml", None)];
     let revision = fleet.push(&running, "Without services", &changes).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let bj1 = fleet.cluster("bj1");
     bj1.set_down(true);
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
@@ -191,8 +191,8 @@ async fn forbidden_kind_blocks_no_deletes_of_others() {
     bj1.set_down(false);
     running.until("bj1 back", |now| now.clusters.iter().all(|it| it.state == "Ready")).await;
     let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(still_there(&fleet).await, [""; 0]);
     bj1.set_faults(&FaultPlan::new(0));
-    assert!(live::get(bj1, "Service", "default", "database").await.is_some(), "it is kept");
+    assert!(live_objects::get(bj1, "Service", "default", "database").await.is_some(), "it is kept");
 }

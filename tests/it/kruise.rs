@@ -7,17 +7,17 @@ use sandbox::{RequestMatch, Sandbox};
 use serde_json::json;
 use tutti::report::{Overview, TargetPhase};
 
-use crate::support::fleet::{Fleet, target};
-use crate::support::kruise::{self, Pods};
-use crate::support::live;
-use crate::support::manifests::objects;
+use crate::support::fleet::{TestFleet, target};
+use crate::support::kruise::{self, KruisePodState};
+use crate::support::live_objects;
+use crate::support::manifests::objects_app;
 
 const APP: &str = "apps/web/app.yaml";
 const SET: &str = "apps/web/objects/set.yaml";
 
 /// The app `web` on these clusters.
 fn on(clusters: &str) -> String {
-    objects("default", "web")
+    objects_app("default", "web")
         .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{clusters}]}}}}, "))
 }
 
@@ -37,20 +37,20 @@ spec:
     )
 }
 
-fn fleet() -> Fleet {
-    let (kinds, definition) = (objects("default", "kinds"), kruise::definition("CloneSet"));
+fn fleet() -> TestFleet {
+    let (kinds, definition) = (objects_app("default", "kinds"), kruise::definition("CloneSet"));
     let files = [
         ("apps/kinds/app.yaml", kinds.as_str()),
         ("apps/kinds/objects/set.yaml", &definition),
         (APP, &on("bj1")),
         (SET, &set("registry.example.com/web:1")),
     ];
-    Fleet::new(&["bj1", "gz1"], &files)
+    TestFleet::new(&["bj1", "gz1"], &files)
 }
 
 /// Creates a pod as the controller of the set would.
 async fn make_pod(sandbox: &Sandbox, image: &str) {
-    let set = live::get(sandbox, "CloneSet", "default", "web").await.expect("the set");
+    let set = live_objects::get(sandbox, "CloneSet", "default", "web").await.expect("the set");
     // Newer versions write the short hash.
     let revision = kruise::revision(&set).rsplit_once('-').expect("two parts").1.to_owned();
     let pod = json!({
@@ -60,7 +60,10 @@ async fn make_pod(sandbox: &Sandbox, image: &str) {
         "spec": {"containers": [{"name": "main", "image": image}]},
     });
     let pod = serde_json::from_value(pod).expect("a pod");
-    live::api(sandbox, "Pod", Some("default")).create(&PostParams::default(), &pod).await.expect("created");
+    live_objects::api(sandbox, "Pod", Some("default"))
+        .create(&PostParams::default(), &pod)
+        .await
+        .expect("created");
 }
 
 /// Whether `web` is in the phase on the cluster.
@@ -82,8 +85,8 @@ async fn moving_set_stays_until_new_pods_are_ready() {
     let now = running.until("a set", stands("bj1", TargetPhase::Progressing)).await;
     let waits = "CloneSet default/web: generation 1 is not observed yet";
     assert_eq!(target(&now, "bj1", "default/web").detail, waits);
-    kruise::observe(here, "web", Pods::Ready).await;
-    let now = running.converged(&fleet.begin).await;
+    kruise::write_status(here, "web", KruisePodState::Ready).await;
+    let now = running.until_converged(&fleet.first_commit).await;
     let pods = target(&now, "bj1", "default/web").pods;
     assert_eq!((pods.desired, pods.available), (2, 2));
 
@@ -96,17 +99,17 @@ async fn moving_set_stays_until_new_pods_are_ready() {
     running.until("a delete that waits", is_kept).await;
     // No controller has processed the new set yet.
     tokio::time::sleep(Duration::from_secs(120)).await;
-    assert!(live::get(here, "CloneSet", "default", "web").await.is_some());
+    assert!(live_objects::get(here, "CloneSet", "default", "web").await.is_some());
 
-    kruise::observe(there, "web", Pods::Unready).await;
+    kruise::write_status(there, "web", KruisePodState::Unready).await;
     make_pod(there, image).await;
     let now = running.until("a cause", stands("gz1", TargetPhase::Degraded)).await;
     let cause = "ImagePullBackOff web-x2k9p (registry.example.com/web:broken-2)";
     assert_eq!(target(&now, "gz1", "default/web").detail, cause);
     assert_eq!(here.count_requests(&RequestMatch::any().verb("delete")), 0);
 
-    kruise::observe(there, "web", Pods::Ready).await;
-    running.converged(&revision).await;
-    assert!(live::get(here, "CloneSet", "default", "web").await.is_none());
-    assert!(live::get(there, "CloneSet", "default", "web").await.is_some());
+    kruise::write_status(there, "web", KruisePodState::Ready).await;
+    running.until_converged(&revision).await;
+    assert!(live_objects::get(here, "CloneSet", "default", "web").await.is_none());
+    assert!(live_objects::get(there, "CloneSet", "default", "web").await.is_some());
 }

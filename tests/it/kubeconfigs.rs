@@ -10,16 +10,16 @@ use sandbox::{Sandbox, SandboxListener, SandboxOptions};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::support::fleet::{Fleet, Running};
-use crate::support::live;
-use crate::support::manifests::{config_map, objects};
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, objects_app};
 
 const ONE: &str = "apps/settings/objects/one.yaml";
 const TWO: &str = "apps/settings/objects/two.yaml";
 
 /// One cluster with a kubeconfig file.
 struct Scene {
-    fleet: Fleet,
+    fleet: TestFleet,
     cluster: Sandbox,
     _door: SandboxListener,
 }
@@ -27,10 +27,10 @@ struct Scene {
 impl Scene {
     /// The app has `one` and `two`.
     async fn new() -> Self {
-        let app = objects("default", "settings");
+        let app = objects_app("default", "settings");
         let maps = ["one", "two"].map(|name| config_map("default", name, "first"));
         let files = [("apps/settings/app.yaml", app.as_str()), (ONE, &maps[0]), (TWO, &maps[1])];
-        let mut fleet = Fleet::new(&["bj1"], &files);
+        let mut fleet = TestFleet::new(&["bj1"], &files);
         let cluster = fleet.clusters.remove("bj1").expect("it was made");
         let door = door(&cluster).await;
         let scene = Self { fleet, cluster, _door: door };
@@ -54,12 +54,12 @@ async fn minutes_pass() {
     tokio::time::resume();
 }
 
-async fn is_left(running: &Running) {
+async fn is_left(running: &RunningController) {
     running.until("the connection is left", |now| now.clusters.iter().all(|it| !it.observed)).await;
 }
 
 async fn map(cluster: &Sandbox, name: &str) -> Option<Value> {
-    live::get(cluster, "ConfigMap", "default", name).await
+    live_objects::get(cluster, "ConfigMap", "default", name).await
 }
 
 async fn value(cluster: &Sandbox, name: &str) -> Option<String> {
@@ -75,7 +75,7 @@ fn writes(cluster: &Sandbox) -> Vec<String> {
 async fn replaced_connection_starts_no_write_and_no_delete() {
     let scene = Scene::new().await;
     let running = scene.fleet.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
 
     // The next lookup is slow.
     let silent = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
@@ -93,12 +93,12 @@ async fn replaced_connection_starts_no_write_and_no_delete() {
 
     // Another cluster, with a foreign `two` of the same name.
     let other = Sandbox::new(SandboxOptions::instant("bj1"));
-    live::create_as(&other, "somebody", &config_map("default", "two", "theirs")).await;
+    live_objects::create_as(&other, "somebody", &config_map("default", "two", "theirs")).await;
     other.reset_requests();
     let listener = door(&other).await;
     scene.lead_to(&listener.kubeconfig());
     drop(silent);
-    running.converged(&changed).await;
+    running.until_converged(&changed).await;
     assert_eq!(writes(&other), ["apply configmaps one"]);
     assert_eq!(value(&other, "two").await.as_deref(), Some("theirs"));
     assert_eq!(writes(&scene.cluster), Vec::<String>::new());
@@ -110,12 +110,12 @@ async fn replaced_connection_starts_no_write_and_no_delete() {
 async fn cluster_from_backup_is_reconciled_as_found() {
     let scene = Scene::new().await;
     let running = scene.fleet.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
     let backup = scene.cluster.backup();
     let one = config_map("default", "one", "second");
     let changed =
         scene.fleet.push(&running, "One changes, two goes", &[(ONE, Some(&one)), (TWO, None)]).await;
-    running.converged(&changed).await;
+    running.until_converged(&changed).await;
     assert_eq!(map(&scene.cluster, "two").await, None);
 
     let other = Sandbox::new(SandboxOptions::instant("bj1"));

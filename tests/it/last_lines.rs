@@ -7,11 +7,11 @@ use sandbox::{Fault, RequestMatch};
 use serde_json::{Value, json};
 use tutti::report::{Overview, TargetPhase};
 
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::forge::Gitea;
-use crate::support::live;
-use crate::support::manifests::{config_map, objects};
-use crate::support::program::Stage;
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, objects_app};
+use crate::support::program::CommandFixture;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFEST: &str = "apps/web/objects/all.yaml";
@@ -29,8 +29,8 @@ fn crashing(replicas: u32, image: &str, line: &str) -> String {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}).to_string()
 }
 
-fn fleet(manifest: &str) -> Fleet {
-    Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFEST, manifest)])
+fn fleet(manifest: &str) -> TestFleet {
+    TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MANIFEST, manifest)])
 }
 
 fn logs() -> RequestMatch {
@@ -42,7 +42,7 @@ fn is_degraded(now: &Overview) -> bool {
 }
 
 /// The text after the pod's name, when the app is Degraded.
-async fn told(running: &Running) -> String {
+async fn told(running: &RunningController) -> String {
     let now = running.until("a cause", is_degraded).await;
     let detail = &target(&now, "bj1", "default/web").detail;
     assert!(detail.starts_with("CrashLoopBackOff web-"), "{detail}");
@@ -58,18 +58,22 @@ async fn comes_to(line: &str, expected: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn commit_status_has_the_last_log_line() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let manifest = crashing(1, "web:1", "\u{1b}[1;31mFATAL\u{1b}[0m:\tno such table");
-    let files = [("tutti.yaml", gitea.instance()), (APP, objects("default", "web")), (MANIFEST, manifest)];
+    let files = [
+        ("tutti.yaml", gitea.instance_manifest()),
+        (APP, objects_app("default", "web")),
+        (MANIFEST, manifest),
+    ];
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
-    gitea.until(&fleet.begin, "failure").await;
+    gitea.until_status(&fleet.first_commit, "failure").await;
     tokio::time::sleep(Duration::from_secs(300)).await;
-    let verdict = gitea.verdict(&fleet.begin);
+    let verdict = gitea.final_status(&fleet.first_commit);
     assert!(verdict.starts_with("failure bj1 default/web: CrashLoopBackOff web-"), "{verdict}");
     assert!(verdict.ends_with(" (exit 1: \"FATAL: no such table\"), 0/1 healthy"), "{verdict}");
-    gitea.assert_nothing_repeated();
+    gitea.assert_no_repeated_status();
     assert_eq!(told(&running).await, "(exit 1: \"FATAL: no such table\")");
     let asked: Vec<String> =
         fleet.requests().into_iter().filter(|(_, it)| logs().matches(it)).map(|it| it.1.query).collect();
@@ -119,12 +123,12 @@ async fn repeated_crash_requests_its_log_once() {
     let running = fleet.start().await;
     assert_eq!(told(&running).await, "(exit 1: \"no such table\")");
     tokio::time::sleep(Duration::from_secs(1_800)).await;
-    let pods = live::names(fleet.cluster("bj1"), "Pod").await;
+    let pods = live_objects::names(fleet.cluster("bj1"), "Pod").await;
     assert_eq!(pods.len(), 3, "{pods:?}");
     let asked = fleet.cluster("bj1").count_requests(&logs());
     let lists = fleet.cluster("bj1").count_requests(&RequestMatch::any().verb("list").resource("pods"));
     assert!((1..=3).contains(&asked) && (25..=60).contains(&lists), "{asked} of {lists}");
-    fleet.forget_requests();
+    fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(1_800)).await;
     assert_eq!(fleet.cluster("bj1").count_requests(&logs()), 0);
 
@@ -138,9 +142,9 @@ async fn repeated_crash_requests_its_log_once() {
     running.until("another line", is_told).await;
     // A recreated pod has a new crash too.
     tokio::time::sleep(Duration::from_secs(60)).await;
-    fleet.forget_requests();
-    let pods = live::api(fleet.cluster("bj1"), "Pod", Some("default"));
-    for name in live::names(fleet.cluster("bj1"), "Pod").await {
+    fleet.clear_requests();
+    let pods = live_objects::api(fleet.cluster("bj1"), "Pod", Some("default"));
+    for name in live_objects::names(fleet.cluster("bj1"), "Pod").await {
         pods.delete(&name, &DeleteParams::default()).await.expect("deleted");
     }
     tokio::time::sleep(Duration::from_secs(120)).await;
@@ -154,8 +158,8 @@ async fn container_with_changing_exits_requests_log_once() {
     let running = fleet.start().await;
     told(&running).await;
     let sandbox = fleet.cluster("bj1");
-    let pods = live::api(sandbox, "Pod", Some("default"));
-    let name = live::names(sandbox, "Pod").await.remove(0);
+    let pods = live_objects::api(sandbox, "Pod", Some("default"));
+    let name = live_objects::names(sandbox, "Pod").await.remove(0);
     let mut asked: Vec<u64> = Vec::new();
     for second in 0..600_u64 {
         let pod = serde_json::to_value(pods.get(&name).await.expect("the pod")).expect("JSON");
@@ -174,8 +178,8 @@ async fn container_with_changing_exits_requests_log_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_show_the_last_log_line() {
-    let (web, manifest) = (objects("default", "web"), crashing(1, "web:1", "no such table"));
-    let stage = Stage::new(&[(APP, &web), (MANIFEST, &manifest)]).await;
+    let (web, manifest) = (objects_app("default", "web"), crashing(1, "web:1", "no such table"));
+    let stage = CommandFixture::new(&[(APP, &web), (MANIFEST, &manifest)]).await;
     for command in [
         &["run", "--once"][..],
         &["get", "-o", "json"],
@@ -195,12 +199,12 @@ async fn commands_show_the_last_log_line() {
 async fn log_is_withheld_beside_unrendered_app() {
     let (web, other) = (crashing(1, "web:1", "password is swordfish"), "apps/other/app.yaml");
     let files = [
-        (APP, objects("default", "web")),
+        (APP, objects_app("default", "web")),
         (MANIFEST, web),
-        (other, objects("default", "other")),
+        (other, objects_app("default", "other")),
         ("apps/other/objects/one.yaml", "apiVersion: v1\nkind: [\n".to_owned()),
     ];
-    let fleet = Fleet::new(&["bj1"], &files.each_ref().map(|(path, text)| (*path, text.as_str())));
+    let fleet = TestFleet::new(&["bj1"], &files.each_ref().map(|(path, text)| (*path, text.as_str())));
     let running = fleet.start().await;
     let is_told = |now: &Overview| now.targets.iter().any(|it| it.phase == TargetPhase::Degraded);
     let now = running.until("a cause", is_told).await;

@@ -1,51 +1,51 @@
 //! Module layers: a module names only modules on earlier lines of the table; a pure module names only pure modules and
 //! does no IO; each heavy library has one module that uses it.
 
-mod scan;
+mod path_scanner;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use scan::{Name, names};
+use path_scanner::{NamedPath, named_paths};
 
 /// The table of the architecture, line by line: layer, purity, module. Modules of one layer do not name each other,
 /// except for [`NEIGHBOURS`].
-const MODULES: [(u8, Purity, &str); 33] = [
-    (0, Purity::Pure, "model"),
-    (1, Purity::Pure, "cel"),
-    (1, Purity::Io, "child"),
-    (1, Purity::Io, "source"),
-    (1, Purity::Io, "forge"),
-    (1, Purity::Io, "cluster"),
-    (1, Purity::Io, "telemetry"),
-    (1, Purity::Pure, "window"),
-    (2, Purity::Io, "leader"),
-    (2, Purity::Pure, "manifest"),
-    (2, Purity::Pure, "health"),
-    (2, Purity::Pure, "policy"),
-    (3, Purity::Io, "chart"),
-    (3, Purity::Pure, "fleet"),
-    (3, Purity::Pure, "sops"),
-    (4, Purity::Pure, "schedule"),
-    (5, Purity::Pure, "render"),
-    (6, Purity::Pure, "rollout"),
-    (6, Purity::Io, "worker"),
-    (7, Purity::Pure, "plan"),
-    (7, Purity::Pure, "access"),
-    (7, Purity::Pure, "compare"),
-    (8, Purity::Pure, "promotion"),
-    (9, Purity::Io, "apply"),
-    (9, Purity::Pure, "trigger"),
-    (10, Purity::Io, "report"),
-    (11, Purity::Io, "metrics"),
-    (11, Purity::Io, "reconcile"),
-    (12, Purity::Io, "controller"),
-    (13, Purity::Io, "analysis"),
-    (13, Purity::Io, "api"),
-    (13, Purity::Io, "notification"),
-    (14, Purity::Io, "pulls"),
+const MODULES: [(u8, ModulePurity, &str); 33] = [
+    (0, ModulePurity::Pure, "model"),
+    (1, ModulePurity::Pure, "cel"),
+    (1, ModulePurity::Io, "child"),
+    (1, ModulePurity::Io, "source"),
+    (1, ModulePurity::Io, "forge"),
+    (1, ModulePurity::Io, "cluster"),
+    (1, ModulePurity::Io, "telemetry"),
+    (1, ModulePurity::Pure, "window"),
+    (2, ModulePurity::Io, "leader"),
+    (2, ModulePurity::Pure, "manifest"),
+    (2, ModulePurity::Pure, "health"),
+    (2, ModulePurity::Pure, "policy"),
+    (3, ModulePurity::Io, "chart"),
+    (3, ModulePurity::Pure, "fleet"),
+    (3, ModulePurity::Pure, "sops"),
+    (4, ModulePurity::Pure, "schedule"),
+    (5, ModulePurity::Pure, "render"),
+    (6, ModulePurity::Pure, "rollout"),
+    (6, ModulePurity::Io, "worker"),
+    (7, ModulePurity::Pure, "plan"),
+    (7, ModulePurity::Pure, "access"),
+    (7, ModulePurity::Pure, "compare"),
+    (8, ModulePurity::Pure, "promotion"),
+    (9, ModulePurity::Io, "apply"),
+    (9, ModulePurity::Pure, "trigger"),
+    (10, ModulePurity::Io, "report"),
+    (11, ModulePurity::Io, "metrics"),
+    (11, ModulePurity::Io, "reconcile"),
+    (12, ModulePurity::Io, "controller"),
+    (13, ModulePurity::Io, "analysis"),
+    (13, ModulePurity::Io, "api"),
+    (13, ModulePurity::Io, "notification"),
+    (14, ModulePurity::Io, "pulls"),
     // Layer 15, `cli`, wires everything; its only rule is to be last.
 ];
 
@@ -108,18 +108,18 @@ const HOMES: [(&str, &[&str]); 14] = [
 const SANDBOX: &str = "sandbox";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purity {
+enum ModulePurity {
     Pure,
     Io,
 }
 
-struct Violation {
+struct LayerViolation {
     file: String,
     line: u32,
     words: String,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for LayerViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.words)
     }
@@ -135,7 +135,7 @@ fn architecture_md_has_the_same_table() {
         Some(format!("{layer} {}", cells.next()?))
     };
     let listed: BTreeSet<String> = page.lines().filter_map(row).collect();
-    let word = |purity: Purity| if purity == Purity::Pure { "pure" } else { "IO" };
+    let word = |purity: ModulePurity| if purity == ModulePurity::Pure { "pure" } else { "IO" };
     let known = MODULES.iter().map(|(layer, purity, name)| format!("{layer} {} `{name}`", word(*purity)));
     // The commands wire everything.
     assert_eq!(listed, known.chain(["15 IO `cli`".to_owned()]).collect());
@@ -157,12 +157,12 @@ fn modules_respect_their_layers() {
         let text = fs::read_to_string(&path).expect("a readable file");
         violations.extend(check_simulator(&relative(root, &path), &text));
     }
-    let list: Vec<String> = violations.iter().map(Violation::to_string).collect();
+    let list: Vec<String> = violations.iter().map(LayerViolation::to_string).collect();
     assert!(list.is_empty(), "{} violations of the layers:\n{}", list.len(), list.join("\n"));
 }
 
 /// A file of the main crate, by its path from the root of the checkout.
-fn check_file(file: &str, text: &str) -> Vec<Violation> {
+fn check_file(file: &str, text: &str) -> Vec<LayerViolation> {
     let path = module_path(file);
     let Some(module) = path.first() else {
         // lib.rs and main.rs: declarations and wiring.
@@ -172,20 +172,20 @@ fn check_file(file: &str, text: &str) -> Vec<Violation> {
     if place(module).is_none() && module != WIRING {
         found.insert((1, format!("module {module} is not in the table of layers")));
     }
-    for name in names(text, file) {
+    for name in named_paths(text, file) {
         if let Some(words) = objection(module, &path, &name) {
             found.insert((name.line, words));
         }
     }
-    found.into_iter().map(|(line, words)| Violation { file: file.to_owned(), line, words }).collect()
+    found.into_iter().map(|(line, words)| LayerViolation { file: file.to_owned(), line, words }).collect()
 }
 
-fn check_simulator(file: &str, text: &str) -> Vec<Violation> {
-    let knows_us = |name: &Name| name.path.first().is_some_and(|first| first == "tutti");
-    names(text, file)
+fn check_simulator(file: &str, text: &str) -> Vec<LayerViolation> {
+    let knows_us = |name: &NamedPath| name.path.first().is_some_and(|first| first == "tutti");
+    named_paths(text, file)
         .into_iter()
         .filter(knows_us)
-        .map(|name| Violation {
+        .map(|name| LayerViolation {
             file: file.to_owned(),
             line: name.line,
             words: "the sandbox knows nothing of tutti".to_owned(),
@@ -193,14 +193,14 @@ fn check_simulator(file: &str, text: &str) -> Vec<Violation> {
         .collect()
 }
 
-fn objection(module: &str, path: &[String], name: &Name) -> Option<String> {
+fn objection(module: &str, path: &[String], name: &NamedPath) -> Option<String> {
     if let Some(other) = named_module(path, name) {
         return forbidden_module(module, &other);
     }
     if module == WIRING {
         return None;
     }
-    if matches!(place(module), Some((_, _, Purity::Pure)))
+    if matches!(place(module), Some((_, _, ModulePurity::Pure)))
         && let Some(io) = IO.iter().find(|io| name.starts_with(io))
     {
         return Some(format!("{module} is pure and names {io}"));
@@ -230,7 +230,7 @@ fn forbidden_module(module: &str, other: &str) -> Option<String> {
     }
     let (line, layer, purity) = place(module)?;
     let (other_line, other_layer, other_purity) = place(other)?;
-    if purity == Purity::Pure && other_purity == Purity::Io {
+    if purity == ModulePurity::Pure && other_purity == ModulePurity::Io {
         return Some(format!("{module} is pure and names {other}, which is not"));
     }
     if other_layer == layer && !NEIGHBOURS.contains(&(module, other)) {
@@ -239,14 +239,14 @@ fn forbidden_module(module: &str, other: &str) -> Option<String> {
     (other_line > line).then(|| format!("{module} names {other}, which comes later"))
 }
 
-fn place(module: &str) -> Option<(usize, u8, Purity)> {
+fn place(module: &str) -> Option<(usize, u8, ModulePurity)> {
     let line = MODULES.iter().position(|(_, _, name)| *name == module)?;
     let (layer, purity, _) = MODULES[line];
     Some((line, layer, purity))
 }
 
 /// The top-level module of a path that starts with `crate`, `tutti`, or enough `super`.
-fn named_module(path: &[String], name: &Name) -> Option<String> {
+fn named_module(path: &[String], name: &NamedPath) -> Option<String> {
     let supers = name.path.iter().take_while(|part| *part == "super").count();
     let depth = path.len() + usize::from(name.in_inline_module);
     let rest = match name.path.first().map(String::as_str) {

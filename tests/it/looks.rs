@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::live;
-use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects};
-use crate::support::program::{self, Stage, tutti};
+use crate::support::live_objects;
+use crate::support::manifests::{INSTANCE, cluster, component, config_map, objects_app};
+use crate::support::program::{self, CommandFixture, tutti};
 use crate::support::repository::TestRepository;
 
 const SETTINGS: &str = "apps/settings/app.yaml";
@@ -18,11 +18,11 @@ fn maps(one: &str) -> String {
 }
 
 /// An app of two ConfigMaps, and `more`, in the commit and in the folder. Returns the first run's output and exit code.
-async fn stage(more: &[(&str, &str)]) -> (Stage, String, i32) {
-    let (settings, maps) = (objects("default", "settings"), maps("first"));
+async fn stage(more: &[(&str, &str)]) -> (CommandFixture, String, i32) {
+    let (settings, maps) = (objects_app("default", "settings"), maps("first"));
     let mut files = vec![(SETTINGS, settings.as_str()), (MAPS, maps.as_str())];
     files.extend(more);
-    let stage = Stage::new(&files).await;
+    let stage = CommandFixture::new(&files).await;
     let bj1 = cluster("bj1");
     files.extend([("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", &bj1)]);
     for (path, text) in files {
@@ -32,7 +32,7 @@ async fn stage(more: &[(&str, &str)]) -> (Stage, String, i32) {
     (stage, said, code)
 }
 
-async fn run(stage: &Stage, command: &[&str]) -> (String, i32) {
+async fn run(stage: &CommandFixture, command: &[&str]) -> (String, i32) {
     let (stdout, stderr, code) = stage.run(command).await;
     (stdout + &stderr, code)
 }
@@ -58,7 +58,7 @@ async fn held_deletes_are_shown() {
         assert_eq!(code, 0, "{said}");
     };
     let observing = INSTANCE.replace("spec: {}", "spec: {mode: observe}");
-    let app = objects("default", "settings");
+    let app = objects_app("default", "settings");
     check("observe mode", &observing, &app).await;
     check("the app is paused", INSTANCE, &app.replace("spec: {", "spec: {paused: true, ")).await;
 }
@@ -78,7 +78,7 @@ async fn held_writes_are_shown() {
         );
         assert_eq!(code, 1, "{said}");
     };
-    let (bj1, app) = (cluster("bj1"), objects("default", "settings"));
+    let (bj1, app) = (cluster("bj1"), objects_app("default", "settings"));
     check("the app is paused", &bj1, &app.replace("spec: {", "spec: {paused: true, ")).await;
     check("the cluster is in maintenance", &bj1.replace("spec: {", "spec: {state: Maintaining, "), &app)
         .await;
@@ -115,7 +115,7 @@ async fn deletes_of_an_app_are_grouped() {
 async fn app_health_does_not_change_plan_exit_code() {
     let web = component("web", "registry.example.com/web:broken-1");
     let strange = "return {status = 'Unknown', message = 'who knows'}";
-    let (account, account_app) = (service_account("strange"), objects("default", "accounts"));
+    let (account, account_app) = (service_account("strange"), objects_app("default", "accounts"));
     let (stage, said, code) = stage(&[
         ("apps/web/app.yaml", &web),
         ("health/core/ServiceAccount/health.lua", strange),
@@ -140,7 +140,7 @@ async fn worktree_plan_reads_applied_state_from_its_repository() {
     let (stage, said, code) = stage(&[]).await;
     assert_eq!(code, 0, "{said}");
     let edit = json!({"data": {"value": "somebody's"}});
-    live::edit_as(&stage.sandbox, "kubectl-edit", ("ConfigMap", "one"), &edit).await;
+    live_objects::edit_as(&stage.sandbox, "kubectl-edit", ("ConfigMap", "one"), &edit).await;
     stage.repository.write(MAPS, &maps("second"));
     let (said, code) = run(&stage, &["diff", "--worktree", "--exit-code"]).await;
     assert!(said.contains("second") && !said.contains("conflict"), "{said}");
@@ -151,7 +151,7 @@ async fn worktree_plan_reads_applied_state_from_its_repository() {
 fn embedded() -> TestRepository {
     let repository = TestRepository::empty();
     let bj1 = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
-    let (settings, maps) = (objects("default", "settings"), maps("first"));
+    let (settings, maps) = (objects_app("default", "settings"), maps("first"));
     let files = [("tutti.yaml", INSTANCE), ("clusters/bj1.yaml", bj1), (SETTINGS, &settings), (MAPS, &maps)];
     repository.commit("Begin", &files.map(|(path, text)| (path, Some(text))));
     repository

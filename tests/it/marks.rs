@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, target};
-use crate::support::live::{self, text};
-use crate::support::manifests::objects;
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects::{self, required_text};
+use crate::support::manifests::objects_app;
 use crate::support::program;
 
 fn case(name: &str) -> PathBuf {
@@ -40,39 +40,41 @@ async fn objects_with_keep_marks_stay() {
     files.extend(names.map(|name| (format!("apps/a/{name}"), read(name))));
     files.push(("apps/a/rest.o.yaml".to_owned(), rest.join("---\n")));
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
     let gone = names.map(|name| format!("apps/a/{name}"));
     let changes: Vec<(&str, Option<&str>)> = gone.iter().map(|path| (path.as_str(), None)).collect();
     let revision = fleet.push(&running, "Three files less", &changes).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     tokio::time::sleep(std::time::Duration::from_secs(120)).await;
     for name in ["argocd", "flux", "helm"] {
-        let live = live::get(fleet.cluster("bj1"), "ConfigMap", "default", name).await.expect(name);
-        assert_eq!(text(&live, "/metadata/annotations/tutti.dev~1prune"), "keep", "{name}");
+        let live = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", name).await.expect(name);
+        assert_eq!(required_text(&live, "/metadata/annotations/tutti.dev~1prune"), "keep", "{name}");
     }
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn keep_mark_on_live_object_prevents_delete() {
-    let app = objects("default", "settings");
+    let app = objects_app("default", "settings");
     let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
     let both = format!("{}---\n{}", map("one"), map("two"));
-    let fleet =
-        Fleet::new(&["bj1"], &[("apps/settings/app.yaml", &app), ("apps/settings/objects/maps.yaml", &both)]);
+    let fleet = TestFleet::new(
+        &["bj1"],
+        &[("apps/settings/app.yaml", &app), ("apps/settings/objects/maps.yaml", &both)],
+    );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let mark = serde_json::json!({"metadata": {"labels": {"kustomize.toolkit.fluxcd.io/prune": "disabled"}}});
-    live::edit_as(fleet.cluster("bj1"), "kubectl-label", ("ConfigMap", "two"), &mark).await;
+    live_objects::edit_as(fleet.cluster("bj1"), "kubectl-label", ("ConfigMap", "two"), &mark).await;
 
     let revision =
         fleet.push(&running, "One map less", &[("apps/settings/objects/maps.yaml", Some(&map("one")))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     tokio::time::sleep(std::time::Duration::from_secs(120)).await;
-    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some());
+    assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some());
     running.stop().await;
 }
 
@@ -81,8 +83,10 @@ fn lint_names_each_mark_once() {
     let (output, errors, code) = program::run(&case("keep-marks"), &["lint", "-o", "json"]);
     assert_eq!((errors.as_str(), code), ("", 0));
     let found: Vec<Value> = serde_json::from_str(&output).expect("JSON");
-    let told: Vec<String> =
-        found.iter().map(|it| format!("{} {}", text(it, "/code"), text(it, "/message"))).collect();
+    let told: Vec<String> = found
+        .iter()
+        .map(|it| format!("{} {}", required_text(it, "/code"), required_text(it, "/message")))
+        .collect();
     assert_eq!(
         told,
         [
@@ -107,16 +111,17 @@ async fn argo_hooks_run_in_their_phase() {
         ]
         .join("---\n")
     };
-    let (app, first) = (objects("default", "shop"), all("run:1"));
-    let fleet = Fleet::new(&["bj1"], &[("apps/shop/app.yaml", &app), ("apps/shop/objects/all.yaml", &first)]);
+    let (app, first) = (objects_app("default", "shop"), all("run:1"));
+    let fleet =
+        TestFleet::new(&["bj1"], &[("apps/shop/app.yaml", &app), ("apps/shop/objects/all.yaml", &first)]);
     let running = fleet.start().await;
-    let overview = running.converged(&fleet.begin).await;
+    let overview = running.until_converged(&fleet.first_commit).await;
     assert_eq!(target(&overview, "bj1", "default/shop").phase, TargetPhase::Running);
     let sandbox = fleet.cluster("bj1");
     let runs = |names: &[String]| -> Vec<String> {
         names.iter().map(|name| name.rsplit_once('-').expect("a digest").0.to_owned()).collect()
     };
-    let before = live::names(sandbox, "Job").await;
+    let before = live_objects::names(sandbox, "Job").await;
     assert_eq!(runs(&before), ["migrate", "notify"]);
     let written = |sandbox: &sandbox::Sandbox, resource: &str| {
         let records = sandbox.requests();
@@ -127,9 +132,9 @@ async fn argo_hooks_run_in_their_phase() {
 
     let revision =
         fleet.push(&running, "Another image", &[("apps/shop/objects/all.yaml", Some(&all("run:2")))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     tokio::time::sleep(std::time::Duration::from_secs(120)).await;
-    let after = live::names(sandbox, "Job").await;
+    let after = live_objects::names(sandbox, "Job").await;
     assert_eq!(runs(&after), ["migrate", "notify"]);
     assert!(after.iter().all(|name| !before.contains(name)), "{before:?} {after:?}");
     running.stop().await;

@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::hostile::arena::Arena;
-use crate::support::strangers::deliver;
+use crate::hostile::fixture::HostileFixture;
+use crate::support::hostile_clients::deliver_signed_push;
 
 const SECRET: &str = "s3cr3t";
 const INSTANCE: &str = "\
@@ -20,10 +20,10 @@ spec: {receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}
 ";
 
 /// A process that has applied its repository, with its addresses for webhooks and for scrapes.
-async fn start() -> (Arena, SocketAddr, SocketAddr) {
-    let mut arena = Arena::new().await;
+async fn start() -> (HostileFixture, SocketAddr, SocketAddr) {
+    let mut arena = HostileFixture::new().await;
     arena.repository.commit("A receiver", &[("tutti.yaml", Some(INSTANCE))]);
-    arena.run(&["-v"], |command| {
+    arena.start_process(&["-v"], |command| {
         command.env("TUTTI_SECRET_HOOK", SECRET);
     });
     let (hooks, status) = listens(&arena).await;
@@ -31,7 +31,7 @@ async fn start() -> (Arena, SocketAddr, SocketAddr) {
     (arena, hooks, status)
 }
 
-async fn listens(arena: &Arena) -> (SocketAddr, SocketAddr) {
+async fn listens(arena: &HostileFixture) -> (SocketAddr, SocketAddr) {
     let address = |log: &str, key: &str| log.split_once(key)?.1.split_whitespace().next()?.parse().ok();
     for _ in 0..200 {
         let log = arena.log();
@@ -69,10 +69,10 @@ async fn scrape_until(address: SocketAddr, line: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn scrape_counts_applied_changes() {
     let (mut arena, hooks, status) = start().await;
-    assert_eq!(deliver(hooks, SECRET, 1).await.expect("an answer").0, 202);
-    assert_eq!(deliver(hooks, "wrong", 2).await.expect("an answer").0, 401);
+    assert_eq!(deliver_signed_push(hooks, SECRET, 1).await.expect("an answer").0, 202);
+    assert_eq!(deliver_signed_push(hooks, "wrong", 2).await.expect("an answer").0, 401);
     // Rollouts found at the start are not measured; this one happens while the process runs.
-    arena.converges().await;
+    arena.check_healthy_app().await;
     let text = scrape_until(status, "tutti_commit_to_converged_seconds_count 1").await;
     for line in [
         "tutti_apply_total{result=\"created\"} 2",
@@ -101,7 +101,7 @@ async fn scrape_counts_applied_changes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn scrape_is_open_metrics_as_documented() {
     let (_arena, hooks, status) = start().await;
-    assert_eq!(deliver(hooks, SECRET, 1).await.expect("an answer").0, 202);
+    assert_eq!(deliver_signed_push(hooks, SECRET, 1).await.expect("an answer").0, 202);
     let (head, text) = get(status, "/metrics").await;
     assert!(head.starts_with("http/1.1 200"), "{head}");
     let media = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use sandbox::{RequestMatch, Sandbox};
 
-use crate::support::fleet::Fleet;
-use crate::support::live;
-use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, deployment, objects_app};
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 
 /// The app `web` on these clusters.
 fn on(clusters: &str) -> String {
-    objects("default", "web")
+    objects_app("default", "web")
         .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{clusters}]}}}}, "))
 }
 
@@ -22,12 +22,12 @@ fn web(image: &str) -> String {
     deployment("default", "web", "web", &format!("registry.example.com/web:{image}"))
 }
 
-fn fleet(clusters: &str) -> Fleet {
-    Fleet::new(&["bj1", "gz1"], &[(APP, &on(clusters)), (MANIFESTS, &web("1"))])
+fn fleet(clusters: &str) -> TestFleet {
+    TestFleet::new(&["bj1", "gz1"], &[(APP, &on(clusters)), (MANIFESTS, &web("1"))])
 }
 
 async fn names(sandbox: &Sandbox) -> Vec<String> {
-    live::managed(sandbox).await.into_keys().collect()
+    live_objects::managed_objects(sandbox).await.into_keys().collect()
 }
 
 fn deletes(sandbox: &Sandbox) -> usize {
@@ -42,7 +42,7 @@ async fn a_while() {
 async fn moved_app_is_healthy_before_old_copy_goes() {
     let fleet = fleet("bj1");
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(web("broken-2")))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     fleet.push(&running, "To gz1, where it does not start", &changes).await;
@@ -54,7 +54,7 @@ async fn moved_app_is_healthy_before_old_copy_goes() {
     assert_eq!(deletes(fleet.cluster("bj1")), 0);
 
     let revision = fleet.push(&running, "With an image that does", &[(MANIFESTS, Some(&web("2")))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
     assert_eq!(names(fleet.cluster("gz1")).await, ["Deployment default/web"]);
 }
@@ -64,7 +64,7 @@ async fn moved_app_is_healthy_before_old_copy_goes() {
 async fn paused_deployment_without_pods_replaces_nothing() {
     let fleet = fleet("bj1");
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let paused = web("1").replace("spec:\n  replicas", "spec:\n  paused: true\n  replicas");
     let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(paused))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
@@ -80,17 +80,17 @@ async fn paused_deployment_without_pods_replaces_nothing() {
     assert_eq!(names(fleet.cluster("bj1")).await, ["Deployment default/web"]);
 
     let revision = fleet.push(&running, "Resumed", &[(MANIFESTS, Some(&web("1")))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
 
     // Paused after its pods started, it replaces the copy on another cluster.
     let both = fleet.push(&running, "To both", &[(APP, Some(&on("bj1, gz1")))]).await;
-    running.converged(&both).await;
+    running.until_converged(&both).await;
     let paused = web("1").replace("spec:\n  replicas", "spec:\n  paused: true\n  replicas");
     let changes = [(APP, Some(on("gz1"))), (MANIFESTS, Some(paused))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, text.as_deref())).collect();
     let revision = fleet.push(&running, "Leaves bj1, paused", &changes).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
 }
 
@@ -100,14 +100,14 @@ async fn app_moving_to_offline_cluster_stays() {
         // New on the cluster or not: a cluster that does not answer may have lost everything.
         let fleet = fleet(clusters);
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         fleet.cluster("gz1").set_down(true);
         running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
         let revision = fleet.push(&running, "To gz1", &[(APP, Some(&on("gz1")))]).await;
         a_while().await;
         assert_eq!(names(fleet.cluster("bj1")).await, ["Deployment default/web"], "from {clusters}");
         fleet.cluster("gz1").set_down(false);
-        running.converged(&revision).await;
+        running.until_converged(&revision).await;
         assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
         assert_eq!(names(fleet.cluster("gz1")).await, ["Deployment default/web"]);
     }
@@ -118,10 +118,12 @@ async fn offline_cluster_blocks_deletes_only_for_pending_replacements() {
     let maps = |names: &[&str]| {
         names.iter().map(|name| config_map("default", name, "first")).collect::<Vec<_>>().join("---\n")
     };
-    let fleet =
-        Fleet::new(&["bj1", "gz1"], &[(APP, &on("bj1, gz1")), (MANIFESTS, &maps(&["one", "two", "three"]))]);
+    let fleet = TestFleet::new(
+        &["bj1", "gz1"],
+        &[(APP, &on("bj1, gz1")), (MANIFESTS, &maps(&["one", "two", "three"]))],
+    );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
 
@@ -143,7 +145,7 @@ async fn offline_cluster_blocks_deletes_only_for_pending_replacements() {
     a_while().await;
     assert_eq!(names(fleet.cluster("bj1")).await, all);
     fleet.cluster("gz1").set_down(false);
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     for sandbox in fleet.clusters.values() {
         assert_eq!(names(sandbox).await, all[..2]);
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tutti::chart::{ChartRenderLimits, ChartService};
 use tutti::report::{Overview, TargetPhase};
 
-use crate::charts::support::{engine, helm};
-use crate::support::fleet::{Fleet, target};
-use crate::support::live::{self, text};
-use crate::support::manifests::{definition, objects};
+use crate::charts::support::{helm_programs, library_renderer};
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects::{self, required_text};
+use crate::support::manifests::{definition, objects_app};
 use crate::support::program;
-use crate::support::wires::Wires;
 
 fn tills() -> String {
     definition("shop.example.com", "v1", "Till")
@@ -39,24 +39,26 @@ fn files_of(root: &Path) -> Vec<(String, String)> {
 
 #[tokio::test(start_paused = true)]
 async fn chart_custom_resource_gets_the_release_namespace() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     let root =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cases/custom-resource-in-chart");
     let files = files_of(&root);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let fleet = Fleet::new(&["one"], &files);
-    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
-    let running = fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
-    running.converged(&fleet.begin).await;
-    let till = live::get(fleet.cluster("one"), "Till", "default", "till").await.expect("it is there");
-    assert_eq!(text(&till, "/metadata/namespace"), "default");
+    let fleet = TestFleet::new(&["one"], &files);
+    let service = ChartService::new(library_renderer(&helm, ChartRenderLimits::default()), None);
+    let running = fleet
+        .start_with(&ProcessConnections::unlimited(), |settings| settings.charts = Arc::new(service))
+        .await;
+    running.until_converged(&fleet.first_commit).await;
+    let till = live_objects::get(fleet.cluster("one"), "Till", "default", "till").await.expect("it is there");
+    assert_eq!(required_text(&till, "/metadata/namespace"), "default");
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn custom_resource_scope_comes_from_another_app() {
-    let (shop, kinds) = (objects("default", "shop"), objects("default", "kinds"));
-    let fleet = Fleet::new(
+    let (shop, kinds) = (objects_app("default", "shop"), objects_app("default", "kinds"));
+    let fleet = TestFleet::new(
         &["bj1"],
         &[
             ("apps/shop/app.yaml", &shop),
@@ -66,25 +68,28 @@ async fn custom_resource_scope_comes_from_another_app() {
         ],
     );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let sandbox = fleet.cluster("bj1");
-    let before = live::get(sandbox, "Till", "default", "one").await.expect("it is there");
+    let before = live_objects::get(sandbox, "Till", "default", "one").await.expect("it is there");
     // Discovery is repeated some seconds after a definition changed.
     tokio::time::sleep(Duration::from_secs(60)).await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let revision = fleet.push(&running, "Nothing that is rendered", &[("README.md", Some("Shop\n"))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
-    assert_eq!(fleet.counted(), Vec::<String>::new());
+    assert_eq!(fleet.request_counts(), Vec::<String>::new());
     running.stop().await;
 
     // A new process starts without this knowledge and gets the same result.
     let running = fleet.start().await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
-    let after = live::get(sandbox, "Till", "default", "one").await.expect("it is there still");
-    assert_eq!(text(&before, "/metadata/uid"), text(&after, "/metadata/uid"));
-    assert_eq!(text(&before, "/metadata/resourceVersion"), text(&after, "/metadata/resourceVersion"));
+    let after = live_objects::get(sandbox, "Till", "default", "one").await.expect("it is there still");
+    assert_eq!(required_text(&before, "/metadata/uid"), required_text(&after, "/metadata/uid"));
+    assert_eq!(
+        required_text(&before, "/metadata/resourceVersion"),
+        required_text(&after, "/metadata/resourceVersion")
+    );
     running.stop().await;
 }
 
@@ -101,7 +106,7 @@ fn definition_of_another_app_needs_no_cluster() {
         "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n",
     );
     write("tutti.yaml", "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {}\n");
-    write("apps/shop/app.yaml", &objects("market", "shop"));
+    write("apps/shop/app.yaml", &objects_app("market", "shop"));
     write("apps/shop/objects/till.yaml", TILL);
     let namespace = || {
         let (output, _, code) = program::run(folder.path(), &["render", "market/shop", "-o", "json"]);
@@ -110,7 +115,7 @@ fn definition_of_another_app_needs_no_cluster() {
         objects[0]["metadata"]["namespace"].as_str().map(str::to_owned)
     };
     assert_eq!(namespace(), None, "nothing says what a Till is");
-    write("apps/zz-kinds/app.yaml", &objects("default", "kinds"));
+    write("apps/zz-kinds/app.yaml", &objects_app("default", "kinds"));
     write("apps/zz-kinds/objects/tills.yaml", &tills());
     assert_eq!(namespace().as_deref(), Some("market"));
     write("apps/zz-kinds/objects/tills.yaml", &tills().replace("Namespaced", "Cluster"));
@@ -131,7 +136,7 @@ const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata
 const PROJECT: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: market}\nspec: {labels: {team: market}}\n";
 
 /// Requests for namespaces.
-fn about_namespaces(fleet: &Fleet) -> Vec<String> {
+fn about_namespaces(fleet: &TestFleet) -> Vec<String> {
     let records = fleet.requests().into_iter().map(|(_, record)| record);
     let of_one =
         records.filter(|it| it.resource == "namespaces" && !["list", "watch"].contains(&it.verb.as_str()));
@@ -141,7 +146,8 @@ fn about_namespaces(fleet: &Fleet) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn missing_namespace_is_refused_and_created_on_request() {
     let (web, maps) = (in_market("web", ""), format!("{}---\n{}", map("one"), map("two")));
-    let fleet = Fleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &maps)]);
+    let fleet =
+        TestFleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &maps)]);
     let running = fleet.start().await;
     let refused = running.until("a refusal", is_refused).await;
     assert_eq!(
@@ -160,7 +166,7 @@ async fn missing_namespace_is_refused_and_created_on_request() {
         ("apps/two/objects/maps.yaml", Some(&other)),
     ];
     let revision = fleet.push(&running, "Two apps of one namespace", &changes).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     // Each app that misses it sends one request, however many objects it has.
     assert_eq!(about_namespaces(&fleet), ["create ", "create "]);
     let writes = running.overview.borrow().writes.clone();
@@ -169,25 +175,28 @@ async fn missing_namespace_is_refused_and_created_on_request() {
     let made = namespace(sandbox).await.expect("it was made");
     assert!(made["metadata"]["labels"].get("tutti.dev/managed-by").is_none(), "{made:#}");
 
-    fleet.forget_requests();
+    fleet.clear_requests();
     let revision = fleet.push(&running, "Nothing", &[("README.md", Some("Market\n"))]).await;
-    running.converged(&revision).await;
-    assert_eq!(fleet.counted(), Vec::<String>::new());
+    running.until_converged(&revision).await;
+    assert_eq!(fleet.request_counts(), Vec::<String>::new());
 
     let gone: [(&str, Option<&str>); 2] = [("apps/two/app.yaml", None), ("apps/two/objects/maps.yaml", None)];
     let revision = fleet.push(&running, "One app goes", &gone).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
-    assert_eq!(live::names(sandbox, "ConfigMap").await.iter().filter(|name| *name == "three").count(), 0);
+    assert_eq!(
+        live_objects::names(sandbox, "ConfigMap").await.iter().filter(|name| *name == "three").count(),
+        0
+    );
     let now = namespace(sandbox).await.expect("nobody deletes it");
     assert_eq!(now["metadata"]["uid"], made["metadata"]["uid"]);
 
     // Another app manages it later.
     let revision = fleet.push(&running, "A project", &[("projects/market.yaml", Some(PROJECT))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let owned = namespace(sandbox).await.expect("it is there");
     assert_eq!(owned["metadata"]["uid"], made["metadata"]["uid"]);
-    assert_eq!(text(&owned, "/metadata/labels/team"), "market");
+    assert_eq!(required_text(&owned, "/metadata/labels/team"), "market");
     running.stop().await;
 }
 
@@ -196,7 +205,7 @@ fn is_refused(now: &Overview) -> bool {
 }
 
 async fn namespace(sandbox: &sandbox::Sandbox) -> Option<serde_json::Value> {
-    let api = live::api(sandbox, "Namespace", None);
+    let api = live_objects::api(sandbox, "Namespace", None);
     api.get_opt("market").await.expect("an answer").map(|it| serde_json::to_value(it).expect("JSON"))
 }
 
@@ -205,12 +214,12 @@ async fn instance_default_creates_namespaces_unless_app_declines() {
     let (web, no) = (in_market("web", ""), in_market("web", ", createNamespace: false"));
     let file = map("one");
     let files = [("tutti.yaml", INSTANCE), ("apps/web/app.yaml", &no), ("apps/web/objects/maps.yaml", &file)];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
     running.until("a refusal", is_refused).await;
     assert!(namespace(fleet.cluster("bj1")).await.is_none());
     let revision = fleet.push(&running, "As all do", &[("apps/web/app.yaml", Some(&web))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert!(namespace(fleet.cluster("bj1")).await.is_some());
     running.stop().await;
 }
@@ -218,13 +227,19 @@ async fn instance_default_creates_namespaces_unless_app_declines() {
 #[tokio::test(start_paused = true)]
 async fn foreign_namespace_is_not_changed() {
     let (web, file) = (in_market("web", ", createNamespace: true"), map("one"));
-    let fleet = Fleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &file)]);
+    let fleet =
+        TestFleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &file)]);
     let sandbox = fleet.cluster("bj1");
-    live::create_as(sandbox, "kubectl", "apiVersion: v1\nkind: Namespace\nmetadata: {name: market}\n").await;
+    live_objects::create_as(
+        sandbox,
+        "kubectl",
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: market}\n",
+    )
+    .await;
     let before = namespace(sandbox).await.expect("it is there");
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(about_namespaces(&fleet), Vec::<String>::new());
     assert_eq!(namespace(sandbox).await, Some(before));
     running.stop().await;

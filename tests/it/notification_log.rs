@@ -14,7 +14,7 @@ use tutti::model::{AppId, NotificationPhase, Snapshot};
 use tutti::notification::{self, PromotionPull};
 use tutti::report::Overview;
 
-use crate::support::log::Log;
+use crate::support::log::CapturedLog;
 use crate::support::manifests::INSTANCE;
 
 fn route(name: &str, variable: &str) -> String {
@@ -25,7 +25,7 @@ fn route(name: &str, variable: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn route_without_its_variable_is_disabled() {
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let (unset, withheld) = (route("unset", "TUTTI_SECRET_OF_NOBODY"), route("withheld", "PATH"));
     let snapshot = Snapshot::of_texts([
         ("tutti.yaml", INSTANCE),

@@ -3,8 +3,8 @@
 use secrecy::{ExposeSecret as _, SecretString};
 use tutti::notification::service::ResolvedService;
 
-use crate::support::chat::{Chat, Fault, KEY, SECRET};
-use crate::support::program::Stage;
+use crate::support::chat::{ChatFault, ChatServer, SECRET, SIGNING_KEY};
+use crate::support::program::CommandFixture;
 
 const FEISHU: &str = "\
 apiVersion: tutti.dev/v1alpha1
@@ -34,8 +34,8 @@ spec:
   url: {env: TEAMS_URL}
 ";
 
-async fn stage() -> Stage {
-    Stage::new(&[
+async fn stage() -> CommandFixture {
+    CommandFixture::new(&[
         ("notifications/shop-feishu.yaml", FEISHU),
         ("notifications/events.yaml", EVENTS),
         ("notifications/withheld.yaml", WITHHELD),
@@ -44,7 +44,7 @@ async fn stage() -> Stage {
 }
 
 /// Both streams and the exit code of a route test. No credential is printed.
-async fn tested(stage: &Stage, route: &str, url: &str, key: &str) -> (String, String, i32) {
+async fn tested(stage: &CommandFixture, route: &str, url: &str, key: &str) -> (String, String, i32) {
     let command = ["notify", "test", route];
     let told = stage
         .run_with(&command, |program| {
@@ -65,13 +65,13 @@ fn url(target: ResolvedService) -> SecretString {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn route_with_correct_secret_delivers() {
-    let (chat, stage) = (Chat::start().await, stage().await);
+    let (chat, stage) = (ChatServer::start().await, stage().await);
     let feishu = url(chat.feishu(None));
     let (said, told, code) = tested(&stage, "shop-feishu", feishu.expose_secret(), SECRET).await;
     let expected = "route shop-feishu: feishu accepted the message: ✓ 通知路由 shop-feishu 的测试消息\n";
     assert_eq!((said.as_str(), code), (expected, 0), "{told}");
     let events = url(chat.generic(None));
-    let (said, told, code) = tested(&stage, "events", events.expose_secret(), KEY).await;
+    let (said, told, code) = tested(&stage, "events", events.expose_secret(), SIGNING_KEY).await;
     assert_eq!(code, 0, "{said}{told}");
     let received = chat.received();
     let card = &received[0].body["card"];
@@ -86,17 +86,31 @@ async fn route_with_correct_secret_delivers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failing_service_has_its_own_exit_code() {
-    let (chat, stage) = (Chat::start().await, stage().await);
+    let (chat, stage) = (ChatServer::start().await, stage().await);
     let (feishu, events) = (url(chat.feishu(None)), url(chat.generic(None)));
     for (route, url, key, fault, code, words) in [
-        ("shop-feishu", &feishu, "SEC-wrong", Fault::None, 5, "the message is refused: feishu answers 19021"),
-        ("events", &events, "whsec_AAAA", Fault::None, 5, "the message is refused: generic answers 401"),
-        ("shop-feishu", &feishu, SECRET, Fault::Unwell, 6, "the message is not sent: feishu answers 500"),
+        (
+            "shop-feishu",
+            &feishu,
+            "SEC-wrong",
+            ChatFault::None,
+            5,
+            "the message is refused: feishu answers 19021",
+        ),
+        ("events", &events, "whsec_AAAA", ChatFault::None, 5, "the message is refused: generic answers 401"),
         (
             "shop-feishu",
             &feishu,
             SECRET,
-            Fault::Cuts,
+            ChatFault::ServerError,
+            6,
+            "the message is not sent: feishu answers 500",
+        ),
+        (
+            "shop-feishu",
+            &feishu,
+            SECRET,
+            ChatFault::DropConnection,
             6,
             "the message may have arrived: feishu does not answer",
         ),
@@ -111,7 +125,7 @@ async fn failing_service_has_its_own_exit_code() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_route_or_credential_sends_nothing() {
-    let (chat, stage) = (Chat::start().await, stage().await);
+    let (chat, stage) = (ChatServer::start().await, stage().await);
     let events = url(chat.generic(None));
     for (route, url, key, words) in [
         ("shop-feshu", "-", "-", "no route shop-feshu in notifications/; did you mean shop-feishu?"),

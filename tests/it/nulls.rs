@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::fleet::Fleet;
-use crate::support::live;
-use crate::support::manifests::{config_map, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, objects_app};
 
 const TILLS: &str = "\
 apiVersion: apiextensions.k8s.io/v1
@@ -43,9 +43,9 @@ top:
 
 #[tokio::test(start_paused = true)]
 async fn objects_with_nulls_cause_no_requests() {
-    let (shop, kinds) = (objects("default", "shop"), objects("default", "kinds"));
+    let (shop, kinds) = (objects_app("default", "shop"), objects_app("default", "kinds"));
     let map = config_map("default", "one", "first");
-    let fleet = Fleet::new(
+    let fleet = TestFleet::new(
         &["bj1"],
         &[
             ("apps/kinds/app.yaml", &kinds),
@@ -56,28 +56,31 @@ async fn objects_with_nulls_cause_no_requests() {
         ],
     );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    let till = live::get(fleet.cluster("bj1"), "Till", "default", "one").await.expect("it is there");
+    running.until_converged(&fleet.first_commit).await;
+    let till = live_objects::get(fleet.cluster("bj1"), "Till", "default", "one").await.expect("it is there");
     assert_eq!(till["spec"], json!({"color": null, "open": [null, {"a": null}], "map": {"b": null}}));
     assert_eq!(till.get("top"), Some(&json!(null)));
-    fleet.forget_requests();
+    fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(1800)).await;
     // Served kinds are read now and then.
     let of_objects = |it: &String| !it.contains("get /api");
-    assert_eq!(fleet.counted().into_iter().filter(of_objects).collect::<Vec<_>>(), Vec::<String>::new());
+    assert_eq!(
+        fleet.request_counts().into_iter().filter(of_objects).collect::<Vec<_>>(),
+        Vec::<String>::new()
+    );
 
     // A new commit with another object writes only that one; a new process writes nothing.
     let second = config_map("default", "one", "second");
     let revision =
         fleet.push(&running, "Another value", &[("apps/shop/objects/map.yaml", Some(&second))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let is_write = |it: &String| ["apply", "patch", "update", "create"].iter().any(|verb| it.contains(verb));
-    let writes = || fleet.counted().into_iter().filter(is_write).collect::<Vec<_>>();
+    let writes = || fleet.request_counts().into_iter().filter(is_write).collect::<Vec<_>>();
     assert_eq!(writes(), ["1 apply configmaps"]);
     running.stop().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(writes(), Vec::<String>::new());
     running.stop().await;

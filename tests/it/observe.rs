@@ -4,23 +4,23 @@ use sandbox::RequestMatch;
 use tutti::plan::PlanAction;
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, observing, target};
-use crate::support::live;
-use crate::support::manifests::{INSTANCE, component, config_map, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{TestFleet, set_observe_mode, target};
+use crate::support::live_objects;
+use crate::support::manifests::{INSTANCE, component, config_map, objects_app};
 
 fn observing_instance() -> String {
     INSTANCE.replace("spec: {}", "spec: {mode: observe}")
 }
 
-fn fleet(instance: &str) -> Fleet {
+fn fleet(instance: &str) -> TestFleet {
     let maps = [config_map("default", "one", "ours"), config_map("default", "two", "ours")].join("---\n");
-    Fleet::new(
+    TestFleet::new(
         &["bj1"],
         &[
             ("tutti.yaml", instance),
             ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
-            ("apps/settings/app.yaml", &objects("default", "settings")),
+            ("apps/settings/app.yaml", &objects_app("default", "settings")),
             ("apps/settings/objects/maps.yaml", &maps),
         ],
     )
@@ -34,8 +34,8 @@ fn intents(overview: &tutti::report::Overview, app: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn first_observe_run_plans_without_writes() {
     let fleet = fleet(&observing_instance());
-    live::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "two", "theirs")).await;
-    fleet.forget_requests();
+    live_objects::apply_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "two", "theirs")).await;
+    fleet.clear_requests();
     let running = fleet.start().await;
     let now = running
         .until("plans", |now| {
@@ -58,22 +58,22 @@ async fn first_observe_run_plans_without_writes() {
     );
     tokio::time::sleep(std::time::Duration::from_secs(300)).await;
     assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);
-    assert!(live::managed(fleet.cluster("bj1")).await.is_empty());
+    assert!(live_objects::managed_objects(fleet.cluster("bj1")).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_and_deletes_are_only_planned() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
 
     let revision = fleet.repository.commit(
         "A change and a delete",
         &[("apps/settings/objects/maps.yaml", Some(&config_map("default", "one", "changed")))],
     );
-    let running = fleet.start_with(&Wires::lasting(), observing).await;
+    let running = fleet.start_with(&ProcessConnections::unlimited(), set_observe_mode).await;
     let now = running
         .until("a plan", |now| {
             now.revision.as_ref() == Some(&revision)
@@ -95,31 +95,31 @@ async fn changes_and_deletes_are_only_planned() {
 async fn commit_that_ends_observe_writes_only_its_content() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let maps = |value: &str| ["one", "two"].map(|name| config_map("default", name, value)).join("---\n");
     let (second, third) = (maps("second"), maps("third"));
     let files = "apps/settings/objects/maps.yaml";
     let changes = [("tutti.yaml", Some(&*observing_instance())), (files, Some(&*second))];
     fleet.push(&running, "Observe", &changes).await;
     running.until("a plan", |now| now.targets.iter().any(|it| it.phase == TargetPhase::OutOfSync)).await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let revision =
         fleet.push(&running, "Enforce", &[("tutti.yaml", Some(INSTANCE)), (files, Some(&third))]).await;
-    running.converged(&revision).await;
-    assert_eq!(fleet.counted(), ["2 apply configmaps"], "the second version is never written");
+    running.until_converged(&revision).await;
+    assert_eq!(fleet.request_counts(), ["2 apply configmaps"], "the second version is never written");
 }
 
 /// Commits and edits have no effect until the mark is removed.
 #[tokio::test(start_paused = true)]
 async fn unmanaged_or_paused_app_is_not_changed() {
-    let app = objects("default", "settings");
+    let app = objects_app("default", "settings");
     let unmanaged = app
         .replace("namespace: default}", "namespace: default, annotations: {tutti.dev/unmanaged: \"true\"}}");
     let paused = app.replace("spec: {", "spec: {paused: true, ");
     for (left, phase) in [(unmanaged, TargetPhase::Unmanaged), (paused, TargetPhase::Paused)] {
         let fleet = fleet(INSTANCE);
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         let other = config_map("default", "one", "changed");
         let changes = [
             ("apps/settings/app.yaml", Some(left.as_str())),
@@ -128,8 +128,8 @@ async fn unmanaged_or_paused_app_is_not_changed() {
         fleet.push(&running, "Leave it", &changes).await;
         running.until("it is left alone", |now| target(now, "bj1", "default/settings").phase == phase).await;
         let bj1 = fleet.cluster("bj1");
-        live::apply_as(bj1, "kubectl", &config_map("default", "one", "theirs")).await;
-        fleet.forget_requests();
+        live_objects::apply_as(bj1, "kubectl", &config_map("default", "one", "theirs")).await;
+        fleet.clear_requests();
         tokio::time::sleep(std::time::Duration::from_secs(600)).await;
         assert_eq!(bj1.count_requests(&RequestMatch::writes()), 0, "{phase:?}");
         running.stop().await;
@@ -138,9 +138,9 @@ async fn unmanaged_or_paused_app_is_not_changed() {
         assert_eq!(bj1.count_requests(&RequestMatch::writes()), 0, "{phase:?}, by a process that starts");
 
         let revision = fleet.push(&running, "Go on", &[("apps/settings/app.yaml", Some(&app))]).await;
-        running.converged(&revision).await;
-        let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("a map");
+        running.until_converged(&revision).await;
+        let one = live_objects::get(bj1, "ConfigMap", "default", "one").await.expect("a map");
         assert_eq!(one["data"]["value"], "changed");
-        assert!(live::get(bj1, "ConfigMap", "default", "two").await.is_none());
+        assert!(live_objects::get(bj1, "ConfigMap", "default", "two").await.is_none());
     }
 }

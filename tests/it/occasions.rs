@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use tutti::model::Revision;
 use tutti::plan::PlanAction;
 
-use crate::support::fleet::{Fleet, target};
-use crate::support::live;
-use crate::support::manifests::{config_map, deployment, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, deployment, objects_app};
 
 const APP: &str = "apps/web/app.yaml";
 const ALL: &str = "apps/web/objects/all.yaml";
@@ -32,14 +32,14 @@ fn release(value: &str) -> String {
     .join("---\n")
 }
 
-fn fleet() -> Fleet {
-    let (app, all) = (objects("default", "web"), release("first"));
-    Fleet::new(&["bj1"], &[(APP, &app), (ALL, &all)])
+fn fleet() -> TestFleet {
+    let (app, all) = (objects_app("default", "web"), release("first"));
+    TestFleet::new(&["bj1"], &[(APP, &app), (ALL, &all)])
 }
 
 /// Hook names without their suffix.
-async fn runs(fleet: &Fleet) -> BTreeSet<String> {
-    let names = live::names(fleet.cluster("bj1"), "Job").await;
+async fn runs(fleet: &TestFleet) -> BTreeSet<String> {
+    let names = live_objects::names(fleet.cluster("bj1"), "Job").await;
     names.iter().map(|name| name.split('-').next().unwrap_or_default().to_owned()).collect()
 }
 
@@ -48,16 +48,16 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 /// Kills the process that applies a commit after this many writes; the next process finishes. Returns whether it was killed.
-async fn killed(fleet: &Fleet, revision: &Revision, writes: usize) -> bool {
-    let wires = Wires::dying_after(writes);
+async fn killed(fleet: &TestFleet, revision: &Revision, writes: usize) -> bool {
+    let wires = ProcessConnections::dying_after(writes);
     let doomed = fleet.start_with(&wires, |_| {}).await;
     let died = tokio::select! {
-        () = wires.died() => true,
-        _ = doomed.converged(revision) => false,
+        () = wires.until_dead() => true,
+        _ = doomed.until_converged(revision) => false,
     };
     doomed.kill().await;
     let next = fleet.start().await;
-    next.converged(revision).await;
+    next.until_converged(revision).await;
     next.stop().await;
     died
 }
@@ -66,7 +66,7 @@ async fn killed(fleet: &Fleet, revision: &Revision, writes: usize) -> bool {
 async fn killed_installation_continues_as_installation() {
     for writes in 0.. {
         let fleet = fleet();
-        let died = killed(&fleet, &fleet.begin, writes).await;
+        let died = killed(&fleet, &fleet.first_commit, writes).await;
         assert_eq!(runs(&fleet).await, set(&["migrate", "seed"]), "killed after {writes} writes");
         if !died {
             assert!(writes >= 4, "{writes}");
@@ -80,13 +80,15 @@ async fn killed_upgrade_continues_as_upgrade() {
     for writes in 0.. {
         let fleet = fleet();
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         running.stop().await;
-        let seed = live::get(fleet.cluster("bj1"), "Job", "default", "seed").await.expect("it is there");
+        let seed =
+            live_objects::get(fleet.cluster("bj1"), "Job", "default", "seed").await.expect("it is there");
         let second = fleet.repository.commit("Second", &[(ALL, Some(&release("second")))]);
         let died = killed(&fleet, &second, writes).await;
         assert_eq!(runs(&fleet).await, set(&["check", "migrate", "seed"]), "killed after {writes} writes");
-        let after = live::get(fleet.cluster("bj1"), "Job", "default", "seed").await.expect("it is there");
+        let after =
+            live_objects::get(fleet.cluster("bj1"), "Job", "default", "seed").await.expect("it is there");
         assert_eq!(after["metadata"]["uid"], seed["metadata"]["uid"]);
         if !died {
             assert!(writes >= 3, "{writes}");
@@ -100,15 +102,15 @@ async fn killed_upgrade_continues_as_upgrade() {
 async fn install_hook_does_not_run_on_upgrades() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    live::delete(fleet.cluster("bj1"), "Job", "seed").await;
+    running.until_converged(&fleet.first_commit).await;
+    live_objects::delete(fleet.cluster("bj1"), "Job", "seed").await;
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(runs(&fleet).await, set(&["migrate"]));
     for value in ["second", "third"] {
         let all = release(value).replace("name: seed", &format!("name: seed-{value}"));
         let revision = fleet.push(&running, value, &[(ALL, Some(&all))]).await;
-        running.converged(&revision).await;
+        running.until_converged(&revision).await;
         assert_eq!(runs(&fleet).await, set(&["check", "migrate"]), "{value}");
     }
 }
@@ -118,19 +120,19 @@ async fn install_hook_does_not_run_on_upgrades() {
 async fn install_stays_finished_when_its_record_is_removed() {
     let more: Vec<String> = ["a", "b"].map(|name| config_map("default", name, "x")).to_vec();
     let all = [&more[..], &[release("first")]].concat().join("---\n");
-    let app = objects("default", "web");
+    let app = objects_app("default", "web");
     for writes in 0.. {
-        let fleet = Fleet::new(&["bj1"], &[(APP, &app), (ALL, &all)]);
+        let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (ALL, &all)]);
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         running.stop().await;
-        live::delete(fleet.cluster("bj1"), "Job", "seed").await;
+        live_objects::delete(fleet.cluster("bj1"), "Job", "seed").await;
         let second = fleet.repository.commit("Fewer", &[(ALL, Some(&release("first")))]);
         let died = killed(&fleet, &second, writes).await;
         let running = fleet.start().await;
-        running.converged(&second).await;
+        running.until_converged(&second).await;
         tokio::time::sleep(std::time::Duration::from_secs(120)).await;
-        let maps = live::names(fleet.cluster("bj1"), "ConfigMap").await;
+        let maps = live_objects::names(fleet.cluster("bj1"), "ConfigMap").await;
         assert!(maps.iter().all(|name| !["a", "b"].contains(&&**name)), "{writes}: {maps:?}");
         assert_eq!(runs(&fleet).await, set(&["check", "migrate"]), "killed after {writes} writes");
         if !died {
@@ -147,10 +149,10 @@ async fn object_that_is_also_hook_is_kept() {
         format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: robot, namespace: default{more}}}\n")
     };
     let hook = account(", annotations: {helm.sh/hook: 'pre-install', helm.sh/hook-weight: '-5'}");
-    let (app, all) = (objects("default", "web"), [account(""), hook, release("first")].join("---\n"));
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app), (ALL, &all)]);
+    let (app, all) = (objects_app("default", "web"), [account(""), hook, release("first")].join("---\n"));
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (ALL, &all)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let applied: Vec<String> = fleet
         .requests()
         .into_iter()
@@ -160,8 +162,9 @@ async fn object_that_is_also_hook_is_kept() {
     let release = ["serviceaccounts", "jobs.batch", "configmaps", "deployments.apps", "jobs.batch"];
     // The last two record the finished installation.
     assert_eq!(applied, [&release[..], &["configmaps", "deployments.apps"]].concat());
-    let robot =
-        live::get(fleet.cluster("bj1"), "ServiceAccount", "default", "robot").await.expect("it is there");
+    let robot = live_objects::get(fleet.cluster("bj1"), "ServiceAccount", "default", "robot")
+        .await
+        .expect("it is there");
     assert_eq!(robot["metadata"]["annotations"].get("helm.sh/hook"), None);
 }
 
@@ -169,7 +172,7 @@ async fn object_that_is_also_hook_is_kept() {
 async fn finished_first_release_writes_nothing_more() {
     let fleet = fleet();
     let running = fleet.start().await;
-    let overview = running.converged(&fleet.begin).await;
+    let overview = running.until_converged(&fleet.first_commit).await;
     let plan = target(&overview, "bj1", "default/web").plan.clone().expect("a plan");
     let skipped: Vec<String> = plan
         .steps
@@ -181,19 +184,20 @@ async fn finished_first_release_writes_nothing_more() {
     running.stop().await;
 
     // Neither a new process nor a commit without changes writes anything.
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
-    running.converged(&words).await;
+    running.until_converged(&words).await;
     assert!(fleet.requests().iter().all(|(_, it)| !it.is_write()), "{:?}", fleet.requests());
 
     // A manual edit is reverted without a hook.
     let scaled = serde_json::json!({"spec": {"replicas": 7}});
-    live::edit_as(fleet.cluster("bj1"), "kubectl", ("Deployment", "web"), &scaled).await;
+    live_objects::edit_as(fleet.cluster("bj1"), "kubectl", ("Deployment", "web"), &scaled).await;
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    running.converged(&words).await;
+    running.until_converged(&words).await;
     assert_eq!(runs(&fleet).await, set(&["migrate", "seed"]));
-    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    let web =
+        live_objects::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     assert_eq!(web["spec"]["replicas"], 2);
 }

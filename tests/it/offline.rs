@@ -6,13 +6,14 @@ use kube::api::DeleteParams;
 use sandbox::{Fault, RequestMatch};
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, target};
-use crate::support::live;
-use crate::support::manifests::{component, config_map, objects};
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::{component, config_map, objects_app};
 
-fn fleet() -> Fleet {
-    let (web, settings) = (component("web", "registry.example.com/web:1"), objects("default", "settings"));
-    Fleet::new(
+fn fleet() -> TestFleet {
+    let (web, settings) =
+        (component("web", "registry.example.com/web:1"), objects_app("default", "settings"));
+    TestFleet::new(
         &["bj1", "bj2", "gz1"],
         &[
             ("apps/web/app.yaml", &web),
@@ -38,16 +39,16 @@ async fn cluster_down_at_start_does_not_stop_others() {
     assert_eq!(target(&now, "gz1", "default/web").detail, "cluster unreachable: connection refused");
 
     fleet.cluster("gz1").set_down(false);
-    let now = running.converged(&fleet.begin).await;
+    let now = running.until_converged(&fleet.first_commit).await;
     assert!(now.clusters.iter().all(|it| it.state == "Ready"));
-    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 3);
+    assert_eq!(live_objects::managed_objects(fleet.cluster("gz1")).await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn returning_cluster_catches_up_without_a_push() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
 
@@ -65,21 +66,21 @@ async fn returning_cluster_catches_up_without_a_push() {
     assert_eq!(now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count(), 4);
     assert_eq!(target(&now, "gz1", "default/web").phase, TargetPhase::Unreachable);
     for name in ["bj1", "bj2"] {
-        let one = live::get(fleet.cluster(name), "ConfigMap", "default", "one").await.expect("one");
+        let one = live_objects::get(fleet.cluster(name), "ConfigMap", "default", "one").await.expect("one");
         assert_eq!(one["data"]["value"], "second", "{name}");
     }
 
-    fleet.forget_requests();
+    fleet.clear_requests();
     fleet.cluster("gz1").set_down(false);
     // An object is deleted before any watch runs: only a full list shows that.
-    let services = live::api(fleet.cluster("gz1"), "Service", Some("default"));
+    let services = live_objects::api(fleet.cluster("gz1"), "Service", Some("default"));
     services.delete("web", &DeleteParams::default()).await.expect("delete");
-    running.converged(&revision).await;
-    let one = live::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("one");
+    running.until_converged(&revision).await;
+    let one = live_objects::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(one["data"]["value"], "second");
-    assert!(live::get(fleet.cluster("gz1"), "Service", "default", "web").await.is_some());
+    assert!(live_objects::get(fleet.cluster("gz1"), "Service", "default", "web").await.is_some());
     let elsewhere = fleet.requests().into_iter().filter(|(name, _)| name != "gz1").count();
-    assert_eq!(elsewhere, 0, "the others were left alone: {:?}", fleet.counted());
+    assert_eq!(elsewhere, 0, "the others were left alone: {:?}", fleet.request_counts());
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,23 +99,23 @@ async fn cluster_down_between_writes_is_finished_later() {
         })
         .await;
     gz1.set_down(false);
-    running.converged(&fleet.begin).await;
-    assert_eq!(live::managed(&gz1).await.len(), 3);
+    running.until_converged(&fleet.first_commit).await;
+    assert_eq!(live_objects::managed_objects(&gz1).await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn cut_watches_resume_at_their_revision() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     for sandbox in fleet.clusters.values() {
         sandbox.cut_watches();
     }
     let newer = component("web", "registry.example.com/web:2");
     let revision = fleet.push(&running, "Release 2", &[("apps/web/app.yaml", Some(&newer))]).await;
-    running.converged(&revision).await;
-    assert_eq!(fleet.counted(), ["3 apply deployments.apps"]);
+    running.until_converged(&revision).await;
+    assert_eq!(fleet.request_counts(), ["3 apply deployments.apps"]);
 }
 
 /// A lookup is answered after the connection was given up: no write follows.
@@ -122,13 +123,13 @@ async fn cut_watches_resume_at_their_revision() {
 async fn lookup_answered_after_disconnect_causes_no_write() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let gz1 = fleet.cluster("gz1");
     let lookups = RequestMatch::any().verb("get").resource("configmaps");
     gz1.fail_next(lookups, 1, Fault::Delay(Duration::from_secs(25)));
     let probes = RequestMatch::any().verb("get").resource("/version");
     gz1.fail_next(probes, 6, Fault::unavailable());
-    fleet.forget_requests();
+    fleet.clear_requests();
     let added = config_map("default", "two", "first");
     fleet.push(&running, "One more", &[("apps/settings/objects/two.yaml", Some(&added))]).await;
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
@@ -149,7 +150,7 @@ async fn cluster_restored_from_backup_is_reconciled() {
     let (path, two) = ("apps/settings/objects/two.yaml", config_map("default", "two", "first"));
     let running = fleet.start().await;
     let begin = fleet.push(&running, "Two", &[(path, Some(&two))]).await;
-    running.converged(&begin).await;
+    running.until_converged(&begin).await;
     let gz1 = fleet.cluster("gz1").clone();
     let backup = gz1.backup();
     let changed = config_map("default", "one", "second");
@@ -160,8 +161,8 @@ async fn cluster_restored_from_backup_is_reconciled() {
             &[("apps/settings/objects/one.yaml", Some(&changed)), (path, None)],
         )
         .await;
-    running.converged(&revision).await;
-    assert!(live::get(&gz1, "ConfigMap", "default", "two").await.is_none());
+    running.until_converged(&revision).await;
+    assert!(live_objects::get(&gz1, "ConfigMap", "default", "two").await.is_none());
 
     gz1.set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
@@ -169,9 +170,9 @@ async fn cluster_restored_from_backup_is_reconciled() {
     gz1.set_down(false);
     running.until("gz1 back", |now| now.clusters.iter().all(|it| it.state == "Ready")).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
-    let one = live::get(&gz1, "ConfigMap", "default", "one").await.expect("one");
+    let one = live_objects::get(&gz1, "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(one["data"]["value"], "second");
-    assert!(live::get(&gz1, "ConfigMap", "default", "two").await.is_none());
-    running.converged(&revision).await;
+    assert!(live_objects::get(&gz1, "ConfigMap", "default", "two").await.is_none());
+    running.until_converged(&revision).await;
     running.stop().await;
 }

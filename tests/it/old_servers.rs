@@ -7,9 +7,9 @@ use serde_json::json;
 use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, app, settle, writes};
-use crate::support::fleet::{Fleet, is_list, target};
-use crate::support::live::{self, edit_as, scale_as};
-use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::fleet::{TestFleet, is_list, target};
+use crate::support::live_objects::{self, edit_as, scale_as};
+use crate::support::manifests::{config_map, deployment, objects_app};
 
 const SECRET: &str =
     "apiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: default}\nstringData: {password: one}\n";
@@ -62,12 +62,12 @@ impl Served {
 
 async fn check(served: &Served) {
     let all = served.manifests("one");
-    let files = [(APP, objects("default", "web")), (MANIFESTS, all.join("---\n"))];
+    let files = [(APP, objects_app("default", "web")), (MANIFESTS, all.join("---\n"))];
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let fleet = Fleet::with(&["bj1"], &files, served.options);
+    let fleet = TestFleet::with_options(&["bj1"], &files, served.options);
     let bj1 = fleet.cluster("bj1");
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     settle().await;
     let kinds = [
         "configmaps",
@@ -78,7 +78,7 @@ async fn check(served: &Served) {
         "secrets",
         "services",
     ];
-    let asked = fleet.counted();
+    let asked = fleet.request_counts();
     for verb in ["apply", "get"] {
         let of_verb: Vec<&String> =
             asked.iter().filter(|it| it.starts_with(&format!("1 {verb} ")) && !it.contains(" /")).collect();
@@ -88,19 +88,19 @@ async fn check(served: &Served) {
             "{asked:?}"
         );
     }
-    let has = async |kind: &str| live::get(bj1, kind, "default", "web").await.expect("it is there");
+    let has = async |kind: &str| live_objects::get(bj1, kind, "default", "web").await.expect("it is there");
     assert_eq!(has("Service").await["spec"]["ports"][0]["protocol"], "TCP");
 
     // Nothing changes for a long time.
-    fleet.forget_requests();
+    fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(fleet.counted(), Vec::<String>::new());
+    assert_eq!(fleet.request_counts(), Vec::<String>::new());
 
     let changed = served.manifests("two").join("---\n");
     let revision = fleet.push(&running, "Change", &[(MANIFESTS, Some(&changed))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     settle().await;
-    assert_eq!(fleet.counted(), ["1 apply configmaps"]);
+    assert_eq!(fleet.request_counts(), ["1 apply configmaps"]);
 
     let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "web:2"}]}}}});
     let edits = [
@@ -111,43 +111,43 @@ async fn check(served: &Served) {
     ];
     for (kind, resource, edit) in edits {
         let before = has(kind).await;
-        fleet.forget_requests();
+        fleet.clear_requests();
         edit_as(bj1, "kubectl-edit", (kind, "web"), &edit).await;
         settle().await;
-        assert_eq!(fleet.counted(), [format!("1 apply {resource}"), format!("1 patch {resource}")]);
+        assert_eq!(fleet.request_counts(), [format!("1 apply {resource}"), format!("1 patch {resource}")]);
         let after = has(kind).await;
         assert_eq!((&after["data"], &after["spec"]), (&before["data"], &before["spec"]), "{kind}");
     }
     // Manual scaling.
-    fleet.forget_requests();
+    fleet.clear_requests();
     scale_as(bj1, "kubectl", "web", 7).await;
     settle().await;
-    assert_eq!(fleet.counted(), ["1 apply deployments.apps", "1 patch deployments.apps"]);
+    assert_eq!(fleet.request_counts(), ["1 apply deployments.apps", "1 patch deployments.apps"]);
     assert_eq!(has("Deployment").await["spec"]["replicas"], 2);
 
     let without = |gone: &[&str]| {
         let stays = |it: &String| !gone.iter().any(|kind| it.contains(kind));
         served.manifests("two").into_iter().filter(stays).collect::<Vec<_>>().join("---\n")
     };
-    fleet.forget_requests();
+    fleet.clear_requests();
     let fewer = without(&["PodDisruptionBudget"]);
     let revision = fleet.push(&running, "Fewer", &[(MANIFESTS, Some(&fewer))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     settle().await;
-    assert_eq!(fleet.counted(), ["1 delete poddisruptionbudgets.policy"]);
+    assert_eq!(fleet.request_counts(), ["1 delete poddisruptionbudgets.policy"]);
 
     // A new process finds all objects, also those that left Git.
     running.stop().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let fewer = without(&["PodDisruptionBudget", "CronJob"]);
     let revision = fleet.repository.commit("Fewer still", &[(MANIFESTS, Some(&fewer))]);
     let running = fleet.start().await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     settle().await;
     assert_eq!(writes(&fleet), ["1 delete cronjobs.batch"]);
-    fleet.forget_requests();
+    fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(fleet.counted(), Vec::<String>::new());
+    assert_eq!(fleet.request_counts(), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,11 @@ async fn newest_release_needs_only_these_requests() {
 
 /// One app with one object; returns the detail of its target in the phase.
 async fn told(options: fn(&str) -> SandboxOptions, object: &str, phase: TargetPhase) -> String {
-    let fleet = Fleet::with(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, object)], options);
+    let fleet = TestFleet::with_options(
+        &["bj1"],
+        &[(APP, &objects_app("default", "web")), (MANIFESTS, object)],
+        options,
+    );
     let running = fleet.start().await;
     let now =
         running.until(&format!("{phase:?}"), |now| now.targets.iter().any(|it| it.phase == phase)).await;
@@ -188,15 +192,16 @@ async fn unserved_version_is_refused_with_the_served_ones() {
 async fn ignored_replicas_stay_on_the_oldest_release() {
     let app = app("ignore: [{target: {kind: Deployment}, paths: [/spec/replicas]}]");
     let manifest = deployment("default", "web", "web", "web:1");
-    let fleet = Fleet::with(&["bj1"], &[(APP, &app), (MANIFESTS, &manifest)], OLDEST.options);
+    let fleet = TestFleet::with_options(&["bj1"], &[(APP, &app), (MANIFESTS, &manifest)], OLDEST.options);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     scale_as(fleet.cluster("bj1"), "kube-controller-manager", "web", 5).await;
     let newer = manifest.replace("web:1", "web:2");
     let revision = fleet.push(&running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     settle().await;
-    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    let web =
+        live_objects::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     assert_eq!(web["spec"]["replicas"], 5);
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 }
@@ -204,22 +209,26 @@ async fn ignored_replicas_stay_on_the_oldest_release() {
 /// Requests for ConfigMaps at the start, and after the server compacted its watch history.
 async fn asked_of_maps(options: fn(&str) -> SandboxOptions) -> (Vec<String>, Vec<String>) {
     let map = config_map("default", "one", "first");
-    let fleet = Fleet::with(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &map)], options);
+    let fleet = TestFleet::with_options(
+        &["bj1"],
+        &[(APP, &objects_app("default", "web")), (MANIFESTS, &map)],
+        options,
+    );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     settle().await;
     let of_maps = || {
         fleet
-            .counted()
+            .request_counts()
             .into_iter()
             .filter(|it| is_list(it) && it.ends_with(" configmaps"))
             .collect::<Vec<_>>()
     };
     let first = of_maps();
-    fleet.forget_requests();
+    fleet.clear_requests();
     let bj1 = fleet.cluster("bj1");
     for name in ["two", "three"] {
-        live::apply_as(bj1, "somebody", &config_map("default", name, "other")).await;
+        live_objects::apply_as(bj1, "somebody", &config_map("default", name, "other")).await;
     }
     bj1.compact();
     bj1.cut_watches();
@@ -228,7 +237,7 @@ async fn asked_of_maps(options: fn(&str) -> SandboxOptions) -> (Vec<String>, Vec
     // The watches continue: a new edit is seen.
     edit_as(bj1, "kubectl-edit", ("ConfigMap", "one"), &json!({"data": {"value": "by hand"}})).await;
     settle().await;
-    let one = live::get(bj1, "ConfigMap", "default", "one").await.expect("it is there");
+    let one = live_objects::get(bj1, "ConfigMap", "default", "one").await.expect("it is there");
     assert_eq!(one["data"]["value"], "first");
     (first, again)
 }

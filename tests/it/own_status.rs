@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::fleet::Fleet;
-use crate::support::live::get;
-use crate::support::manifests::{definition, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects::get;
+use crate::support::manifests::{definition, objects_app};
 
 const ACCOUNT: &str = "apiVersion: example.com/v1\nkind: Account\nmetadata: {name: main, namespace: default}\nspec: {a: 1}\nstatus: {open: true}\n";
 
@@ -12,8 +12,8 @@ const ACCOUNT: &str = "apiVersion: example.com/v1\nkind: Account\nmetadata: {nam
 async fn check(has_status: bool) {
     let open = definition("example.com", "v1", "Account");
     let with_status = format!("{open}      subresources: {{status: {{}}}}\n");
-    let (defs, accounts) = (objects("default", "defs"), objects("default", "accounts"));
-    let fleet = Fleet::new(
+    let (defs, accounts) = (objects_app("default", "defs"), objects_app("default", "accounts"));
+    let fleet = TestFleet::new(
         &["bj1"],
         &[
             ("apps/defs/app.yaml", &defs),
@@ -23,19 +23,19 @@ async fn check(has_status: bool) {
         ],
     );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let cluster = fleet.cluster("bj1");
     let live = get(cluster, "Account", "default", "main").await.expect("it is there");
     assert_eq!(live["status"]["open"] == true, !has_status, "{live:#}");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(fleet.counted(), Vec::<String>::new(), "with a status of its own: {has_status}");
+    assert_eq!(fleet.request_counts(), Vec::<String>::new(), "with a status of its own: {has_status}");
 
     let closed = ACCOUNT.replace("open: true", "open: false");
     let changes = [("apps/accounts/objects/account.yaml", Some(&*closed))];
     let commit = fleet.push(&running, "Close", &changes).await;
-    running.converged(&commit).await;
+    running.until_converged(&commit).await;
     let live = get(cluster, "Account", "default", "main").await.expect("it is there");
     assert_eq!(live["status"]["open"] == false, !has_status, "{live:#}");
 }

@@ -10,9 +10,9 @@ use tutti::model::Revision;
 use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, Scene, app, manifests, settle, writes};
-use crate::support::fleet::{Fleet, target};
-use crate::support::live::{self, apply_as, edit_as, scale_as};
-use crate::support::manifests::{INSTANCE, LATE_CLASS, config_map};
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects::{self, apply_as, edit_as, scale_as};
+use crate::support::manifests::{INSTANCE, LATE_BINDING_CLASS, config_map};
 
 const MAP: (&str, &str) = ("ConfigMap", "web");
 const DEPLOYMENT: (&str, &str) = ("Deployment", "web");
@@ -38,7 +38,7 @@ impl Scene {
     /// Pushes and waits until the commit is applied.
     async fn applied(&self, subject: &str, app: &str, manifests: &str) -> Revision {
         let revision = self.push(subject, app, manifests).await;
-        self.running.converged(&revision).await;
+        self.running.until_converged(&revision).await;
         settle().await;
         revision
     }
@@ -71,7 +71,7 @@ async fn commit_reverts_concurrent_edits() {
         edit_as(scene.cluster(), "kubectl-edit", MAP, &json!({"data": {"value": "two"}})).await;
         edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &image("web:7")).await;
         settle().await;
-        scene.fleet.forget_requests();
+        scene.fleet.clear_requests();
         let changed = with_value("three").replace("web:1", "web:2");
         let goes_on = if fields == "paused: true" { "paused: false" } else { fields };
         scene.applied("Change what was edited", &app(goes_on), &changed).await;
@@ -88,11 +88,11 @@ async fn commit_reverts_edits_made_while_stopped() {
     running.stop().await;
     edit_as(fleet.cluster("bj1"), "kubectl-edit", MAP, &json!({"data": {"value": "two"}})).await;
     let revision = fleet.repository.commit("Change it too", &[(MANIFESTS, Some(&with_value("three")))]);
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     settle().await;
-    let map = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "web").await.expect("a map");
+    let map = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "web").await.expect("a map");
     assert_eq!(map["data"]["value"], "three");
     assert_eq!(writes(&fleet), ["2 apply configmaps"]);
 }
@@ -144,7 +144,7 @@ async fn removed_marks_with_edit_keep_our_ownership() {
         (marks, &["2 apply configmaps", "1 patch configmaps"]),
     ] {
         let scene = Scene::with("drift: repair").await;
-        scene.fleet.forget_requests();
+        scene.fleet.clear_requests();
         edit_as(scene.cluster(), "kubectl-replace", MAP, &edit).await;
         settle().await;
         assert_eq!(scene.counted().await, expected, "{edit}");
@@ -173,7 +173,7 @@ async fn recreated_object_is_not_ours() {
     let scene = Scene::with("drift: repair").await;
     let copy = scene.get("ConfigMap").await;
     scene.push("Stop", &app("paused: true"), &manifests()).await;
-    let api = live::api(scene.cluster(), "ConfigMap", Some("default"));
+    let api = live_objects::api(scene.cluster(), "ConfigMap", Some("default"));
     api.delete("web", &DeleteParams::default()).await.expect("deleted");
     settle().await;
     let mut theirs: Value = serde_yaml::from_str(&config_map("default", "web", "theirs")).expect("YAML");
@@ -208,7 +208,7 @@ async fn force_takes_foreign_fields() {
         let (phase, detail) = scene.told();
         assert_eq!(phase, TargetPhase::Refused);
         assert!(detail.contains("conflict with \"helm\" over .data.other"), "{detail}");
-        scene.fleet.forget_requests();
+        scene.fleet.clear_requests();
         scene.applied("By force", &app(fields), manifests).await;
         assert_eq!(scene.counted().await, ["1 apply configmaps"], "{fields}");
         assert_eq!(
@@ -269,7 +269,7 @@ async fn immutable_field_is_refused_until_replace_is_set() {
     );
     assert_eq!(scene.get("Deployment").await["metadata"]["uid"], before["metadata"]["uid"]);
 
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     scene.applied("Replace it", &app("replace: true"), &with_selector()).await;
     assert_eq!(
         scene.counted().await,
@@ -316,9 +316,9 @@ async fn refused_stateful_set_names_its_changed_fields() {
         )
     };
     let first = set("web", "1024Mi", "web:1");
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &first)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &first)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let scene = Scene { fleet, running };
     for (service, size, fields) in [
         ("other", "1024Mi", "spec.serviceName"),
@@ -397,12 +397,12 @@ spec: {{accessModes: [ReadWriteOnce], storageClassName: late, resources: {{reque
 /// An unbound claim cannot be resized. It is never replaced, so only the cluster decides when it may change.
 #[tokio::test(start_paused = true)]
 async fn unreplaceable_object_is_retried_as_a_change() {
-    let fleet = Fleet::new(&["bj1"], &[(APP, &app("replace: true")), (MANIFESTS, &claim("1Gi"))]);
-    apply_as(fleet.cluster("bj1"), "admin", LATE_CLASS).await;
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app("replace: true")), (MANIFESTS, &claim("1Gi"))]);
+    apply_as(fleet.cluster("bj1"), "admin", LATE_BINDING_CLASS).await;
     let running = fleet.start().await;
     let scene = Scene { fleet, running };
     settle().await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     let head = scene.push("Another size", &app("replace: true"), &claim("2Gi")).await;
     let words = "PersistentVolumeClaim default/web: spec.resources.requests.storage cannot change, and it is \
                  not replaced: \
@@ -417,9 +417,10 @@ async fn unreplaceable_object_is_retried_as_a_change() {
 
     apply_as(scene.cluster(), "kubectl", CONSUMER).await;
     tokio::time::sleep(Duration::from_secs(360)).await;
-    let live = live::get(scene.cluster(), "PersistentVolumeClaim", "default", "web").await.expect("a claim");
+    let live =
+        live_objects::get(scene.cluster(), "PersistentVolumeClaim", "default", "web").await.expect("a claim");
     assert_eq!(live["spec"]["resources"]["requests"]["storage"], "2Gi");
-    scene.running.converged(&head).await;
+    scene.running.until_converged(&head).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -435,11 +436,12 @@ async fn interrupted_replacement_is_finished_by_next_process() {
     let Scene { fleet, running } = scene;
     running.stop().await;
     edit_as(fleet.cluster("bj1"), "operator", DEPLOYMENT, &json!({"metadata": {"finalizers": null}})).await;
-    assert_eq!(live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await, None, "gone");
-    fleet.forget_requests();
+    assert_eq!(live_objects::get(fleet.cluster("bj1"), "Deployment", "default", "web").await, None, "gone");
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&head).await;
-    let after = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
+    running.until_converged(&head).await;
+    let after =
+        live_objects::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("it is there");
     assert_eq!(after["spec"]["selector"]["matchLabels"]["app"], "other");
     assert_eq!(writes(&fleet), ["1 apply deployments.apps"]);
 }
@@ -453,7 +455,7 @@ const IGNORED: &str = "force: true, ignore: [{target: {kind: Deployment}, paths:
 async fn ignored_field_belongs_to_whoever_sets_it() {
     let scene = Scene::with(IGNORED).await;
     assert_eq!(image_of(&scene.get("Deployment").await), "web:1", "until then it is what Git says");
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     edit_as(scene.cluster(), "updater", DEPLOYMENT, &image("web:7")).await;
     scale_as(scene.cluster(), "kubectl", "web", 5).await;
     edit_as(scene.cluster(), "updater", MAP, &json!({"data": {"value": "theirs"}})).await;
@@ -467,7 +469,7 @@ async fn ignored_field_belongs_to_whoever_sets_it() {
     assert_eq!(version(), "7", "what runs");
 
     // A commit changes other fields and these: they are not taken back, even with force.
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     let changed = with_value("three")
         .replace("web:1", "web:2")
         .replace("replicas: 2", "replicas: 2\n  minReadySeconds: 1");
@@ -482,9 +484,9 @@ async fn ignored_field_belongs_to_whoever_sets_it() {
     // A new process writes nothing either.
     let Scene { fleet, running } = scene;
     running.stop().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
-    running.converged(&head).await;
+    running.until_converged(&head).await;
     settle().await;
     assert_eq!(writes(&fleet), Vec::<String>::new());
 }
@@ -493,7 +495,7 @@ async fn ignored_field_belongs_to_whoever_sets_it() {
 #[tokio::test(start_paused = true)]
 async fn ignored_spec_includes_replicas() {
     let scene = Scene::with("ignore: [{target: {kind: Deployment}, paths: [/spec]}]").await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     scale_as(scene.cluster(), "kubectl", "web", 5).await;
     assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "that of the test alone");
     assert_eq!(
@@ -518,7 +520,7 @@ async fn fields_that_are_not_ignored_are_reverted() {
     let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
     edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &image("web:7")).await;
     settle().await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     edit_as(scene.cluster(), "kubectl-edit", DEPLOYMENT, &labels).await;
     settle().await;
     assert_eq!(
@@ -534,7 +536,7 @@ async fn fields_that_are_not_ignored_are_reverted() {
 #[tokio::test(start_paused = true)]
 async fn object_changed_during_repair_is_read_again() {
     let scene = Scene::with(IGNORED).await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     let applies = RequestMatch::any().verb("apply").resource("deployments.apps");
     scene.cluster().fail_next(applies, 1, Fault::conflict());
     let labels = json!({"metadata": {"labels": {"tutti.dev/app": "another"}}});
@@ -586,7 +588,7 @@ async fn ignore_rule_applies_from_its_commit_until_removed() {
     edit_as(scene.cluster(), "updater", DEPLOYMENT, &image("web:7")).await;
     settle().await;
     assert_eq!(image_of(&scene.get("Deployment").await), "web:7");
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     scene.applied("Git says the image again", &app("drift: repair"), &manifests()).await;
     assert_eq!(image_of(&scene.get("Deployment").await), "web:1");
 }

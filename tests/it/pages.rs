@@ -11,7 +11,7 @@ mod shell;
 use std::fs;
 use std::path::Path;
 
-use blocks::Kind;
+use blocks::BlockKind;
 
 /// One test for each page, so that pages run in parallel.
 macro_rules! pages {
@@ -47,10 +47,10 @@ fn root() -> &'static Path {
 
 fn check(path: &str) {
     let text = fs::read_to_string(root().join(path)).expect("a page");
-    let blocks = blocks::of(&text);
-    let faults = blocks::faults(&blocks);
+    let blocks = blocks::blocks_of_page(&text);
+    let faults = blocks::block_mistakes(&blocks);
     assert!(faults.is_empty(), "{path}:\n{}", faults.join("\n"));
-    shell::run(path, &text, &blocks);
+    shell::run_blocks(path, &text, &blocks);
 }
 
 #[test]
@@ -72,17 +72,17 @@ fn unrun_commands_exist() {
     let mut faults = Vec::new();
     for path in PAGES {
         let text = fs::read_to_string(root().join(path)).expect("a page");
-        for block in blocks::of(&text) {
+        for block in blocks::blocks_of_page(&text) {
             let reason = match &block.kind {
-                Kind::NotRun(reason) => reason,
-                Kind::Transcript => "a transcript",
+                BlockKind::NotRun(reason) => reason,
+                BlockKind::Transcript => "a transcript",
                 _ => continue,
             };
             println!("{path}:{}: {reason}", block.line);
             for command in block.commands() {
                 println!("    {command}");
                 faults.extend(
-                    shell::unknown_words(command)
+                    shell::unknown_arguments(command)
                         .map(|why| format!("{path}:{}: {command}: {why}", block.line)),
                 );
             }
@@ -93,8 +93,9 @@ fn unrun_commands_exist() {
 
 #[test]
 fn blocks_without_a_test_are_refused() {
-    let check =
-        |text: &str, expected: &[&str]| assert_eq!(blocks::faults(&blocks::of(text)), expected, "{text}");
+    let check = |text: &str, expected: &[&str]| {
+        assert_eq!(blocks::block_mistakes(&blocks::blocks_of_page(text)), expected, "{text}")
+    };
     check("```sh\ntutti lint\n```\n```text\n1 app\n```\n```\n a ─▶ b\n```\n```yaml\na: b\n```\n", &[]);
     check("```\n# x\ntutti lint\n```\n", &["line 1: a block of commands without a language: tutti lint"]);
     check("```text\n$ ls\n```\n", &["line 1: a block of commands without a language: $ ls"]);
@@ -110,7 +111,7 @@ fn blocks_without_a_test_are_refused() {
 #[test]
 fn unknown_commands_and_flags_are_found() {
     let check = |command: &str, expected: Option<&str>| {
-        assert_eq!(shell::unknown_words(command).next().as_deref(), expected, "{command}");
+        assert_eq!(shell::unknown_arguments(command).next().as_deref(), expected, "{command}");
     };
     check("tutti doctor prod-1 --kubeconfigs DIR", None);
     check("kubectl get pods --everything", None);
@@ -120,7 +121,7 @@ fn unknown_commands_and_flags_are_found() {
 
 /// Runs a page with this text.
 fn run(text: &str) {
-    shell::run("page.md", text, &blocks::of(text));
+    shell::run_blocks("page.md", text, &blocks::blocks_of_page(text));
 }
 
 #[test]

@@ -8,21 +8,21 @@ use sandbox::{Fault, FaultEffect, FaultPlan, FaultRule, RequestMatch};
 use serde_json::json;
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, target};
-use crate::support::live;
-use crate::support::manifests::{config_map, definition, objects};
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, definition, objects_app};
 
 const ONE: &str = "apps/one/objects/one.yaml";
 
 /// Two apps of one ConfigMap each, on two clusters.
-fn fleet() -> Fleet {
+fn fleet() -> TestFleet {
     let (one, two) = (config_map("default", "one", "first"), config_map("default", "two", "first"));
-    Fleet::new(
+    TestFleet::new(
         &["bj1", "bj2"],
         &[
-            ("apps/one/app.yaml", &objects("default", "one")),
+            ("apps/one/app.yaml", &objects_app("default", "one")),
             (ONE, &one),
-            ("apps/two/app.yaml", &objects("default", "two")),
+            ("apps/two/app.yaml", &objects_app("default", "two")),
             ("apps/two/objects/two.yaml", &two),
         ],
     )
@@ -32,12 +32,12 @@ fn applies(name: &str) -> RequestMatch {
     RequestMatch::any().verb("apply").name(name)
 }
 
-fn applied(fleet: &Fleet, name: &str) -> usize {
+fn applied(fleet: &TestFleet, name: &str) -> usize {
     fleet.cluster("bj1").count_requests(&applies(name))
 }
 
 /// Number of applies of an object after each of these minutes.
-async fn after_minutes(fleet: &Fleet, name: &str, minutes: &[u64]) -> Vec<usize> {
+async fn after_minutes(fleet: &TestFleet, name: &str, minutes: &[u64]) -> Vec<usize> {
     let (mut counts, mut before) = (Vec::new(), 0);
     for minute in minutes {
         tokio::time::sleep(Duration::from_secs((minute - before) * 60)).await;
@@ -51,8 +51,8 @@ async fn after_minutes(fleet: &Fleet, name: &str, minutes: &[u64]) -> Vec<usize>
 async fn retry_after_delays_requests_to_one_cluster() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     fleet.cluster("bj1").fail_next(applies("one"), 1, Fault::too_many_requests(90));
     let (one, two) = (config_map("default", "one", "second"), config_map("default", "two", "second"));
     let first = fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
@@ -63,12 +63,12 @@ async fn retry_after_delays_requests_to_one_cluster() {
     tokio::time::sleep(Duration::from_secs(86)).await;
     assert_eq!((applied(&fleet, "one"), applied(&fleet, "two")), (1, 0));
     for name in ["one", "two"] {
-        let found = live::get(fleet.cluster("bj2"), "ConfigMap", "default", name).await.expect(name);
+        let found = live_objects::get(fleet.cluster("bj2"), "ConfigMap", "default", name).await.expect(name);
         assert_eq!(found["data"]["value"], "second", "{name}");
     }
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!((applied(&fleet, "one"), applied(&fleet, "two")), (2, 1));
-    running.converged(&second).await;
+    running.until_converged(&second).await;
     drop(first);
 }
 
@@ -77,8 +77,8 @@ async fn retry_after_delays_requests_to_one_cluster() {
 async fn lists_do_not_shorten_write_delays() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let cluster = fleet.cluster("bj1");
     cluster.fail_next(applies("one"), 20, Fault::DropBefore);
     let one = config_map("default", "one", "second");
@@ -88,7 +88,7 @@ async fn lists_do_not_shorten_write_delays() {
         cluster.compact();
         cluster.cut_watches();
     }
-    let counted = fleet.counted();
+    let counted = fleet.request_counts();
     let lists = counted.iter().find_map(|it| it.strip_suffix(" stream configmaps")?.parse::<usize>().ok());
     assert!(lists.is_some_and(|lists| lists >= 10), "{counted:?}");
     let tries = applied(&fleet, "one");
@@ -100,8 +100,8 @@ async fn lists_do_not_shorten_write_delays() {
 async fn throttled_list_delays_no_write() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let probes = RequestMatch::any().resource("/version");
     fleet.cluster("bj1").fail_next(probes, 2, Fault::too_many_requests(300));
     tokio::time::sleep(Duration::from_secs(11)).await;
@@ -121,14 +121,14 @@ async fn failing_api_group_delays_no_other() {
             .replace("apiVersion: v1\n", "apiVersion: things.example.com/v1\n")
             .replace("kind: ConfigMap\n", "kind: Thing\n")
     };
-    let (app, of) = (objects("default", "things"), definition("things.example.com", "v1", "Thing"));
+    let (app, of) = (objects_app("default", "things"), definition("things.example.com", "v1", "Thing"));
     let files = [("kind", of.as_str()), ("thing", &thing("first"))];
     let files = files.map(|(name, text)| (format!("apps/things/objects/{name}.yaml"), text.to_owned()));
     let mut changes = vec![("apps/things/app.yaml", Some(app.as_str()))];
     changes.extend(files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))));
     let revision = fleet.push(&running, "Things", &changes).await;
-    running.converged(&revision).await;
-    fleet.forget_requests();
+    running.until_converged(&revision).await;
+    fleet.clear_requests();
     fleet.cluster("bj1").fail_next(applies("thing"), 1, Fault::too_many_requests(90));
     let (one, second) = (config_map("default", "one", "second"), thing("second"));
     let path = "apps/things/objects/thing.yaml";
@@ -149,15 +149,15 @@ async fn failing_api_group_delays_no_other() {
     assert!(looked <= 1 && applied(&fleet, "another") == 0, "looked up {looked} times");
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(applied(&fleet, "thing"), 2);
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn temporary_failure_is_retried_with_growing_delays() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     fleet.cluster("bj1").fail_next(applies("one"), 20, Fault::unavailable());
     let one = config_map("default", "one", "second");
     let two = config_map("default", "two", "second");
@@ -172,15 +172,15 @@ async fn temporary_failure_is_retried_with_growing_delays() {
 
     // The server recovers: the next attempt succeeds.
     running.until("it is well", |now| target(now, "bj1", "default/one").phase == TargetPhase::Running).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn refusal_is_retried_slowly_until_something_changes() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let bj1 = fleet.cluster("bj1");
     bj1.fail_next(applies("one"), 18, Fault::forbidden());
     let one = config_map("default", "one", "second");
@@ -191,7 +191,7 @@ async fn refusal_is_retried_slowly_until_something_changes() {
 
     // A manual change of the object ends the delay.
     let before = applied(&fleet, "one");
-    let maps = live::api(bj1, "ConfigMap", Some("default"));
+    let maps = live_objects::api(bj1, "ConfigMap", Some("default"));
     let edit = Patch::Merge(json!({"data": {"value": "by hand"}}));
     let by = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
     maps.patch("one", &by, &edit).await.expect("patched");
@@ -211,7 +211,7 @@ async fn refusal_is_retried_slowly_until_something_changes() {
     // The permission was granted meanwhile.
     maps.delete("one", &DeleteParams::default()).await.expect("deleted");
     running.until("it is back", |now| target(now, "bj1", "default/one").phase == TargetPhase::Running).await;
-    let found = live::get(bj1, "ConfigMap", "default", "one").await.expect("one");
+    let found = live_objects::get(bj1, "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(found["data"]["value"], "third");
 }
 
@@ -220,13 +220,13 @@ async fn refusal_is_retried_slowly_until_something_changes() {
 async fn changing_refused_object_triggers_backed_off_retries() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let bj1 = fleet.cluster("bj1");
     bj1.fail_next(applies("one"), 1000, Fault::forbidden());
     let one = config_map("default", "one", "second");
     fleet.push(&running, "Second", &[(ONE, Some(&one))]).await;
-    let maps = live::api(bj1, "ConfigMap", Some("default"));
+    let maps = live_objects::api(bj1, "ConfigMap", Some("default"));
     let by = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
     for number in 0..600 {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -242,7 +242,7 @@ async fn changing_refused_object_triggers_backed_off_retries() {
 async fn foreign_object_is_looked_up_with_backoff() {
     let fleet = fleet();
     let bj1 = fleet.cluster("bj1");
-    let maps = live::api(bj1, "ConfigMap", Some("default"));
+    let maps = live_objects::api(bj1, "ConfigMap", Some("default"));
     let theirs = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}, "data": {"value": "theirs"},
     });
@@ -251,7 +251,7 @@ async fn foreign_object_is_looked_up_with_backoff() {
         .expect("created");
     let running = fleet.start().await;
     running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     let looked = RequestMatch::any().verb("get").name("one");
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let count = bj1.count_requests(&looked);
@@ -259,7 +259,7 @@ async fn foreign_object_is_looked_up_with_backoff() {
     assert!((13..=16).contains(&count), "{count}");
     assert_eq!(applied(&fleet, "one"), 0);
     maps.delete("one", &DeleteParams::default()).await.expect("deleted");
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 }
 
 /// The retry had looked up its object when the cluster throttled it.
@@ -300,13 +300,13 @@ async fn slow_cluster_gets_few_parallel_requests() {
             let of_app = maps.iter().map(|name| config_map("default", &format!("{app}-{name}"), "first"));
             let all = of_app.collect::<Vec<_>>().join("---\n");
             [
-                (format!("apps/{app}/app.yaml"), objects("default", &app)),
+                (format!("apps/{app}/app.yaml"), objects_app("default", &app)),
                 (format!("apps/{app}/objects/all.yaml"), all),
             ]
         })
         .collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
     let all = RequestMatch::any().verb("apply");
     bj1.fail_next(all.clone(), 12 * 12, Fault::Delay(Duration::from_secs(10)));
@@ -316,7 +316,7 @@ async fn slow_cluster_gets_few_parallel_requests() {
     }
     tokio::time::sleep(Duration::from_secs(8)).await;
     assert_eq!(bj1.count_requests(&all), 64);
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(bj1.count_requests(&all), 144);
 }
 
@@ -325,12 +325,12 @@ async fn slow_cluster_gets_few_parallel_requests() {
 async fn adoption_lookups_obey_the_limits() {
     let names: Vec<String> = (0..40).map(|number| format!("map-{number:02}")).collect();
     let maps: Vec<String> = names.iter().map(|name| config_map("default", name, "first")).collect();
-    let app = objects("default", "one").replace("{files:", "{adopt: true, files:");
+    let app = objects_app("default", "one").replace("{files:", "{adopt: true, files:");
     let files = [("apps/one/app.yaml", &*app), (ONE, &*maps.join("---\n"))];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let bj1 = fleet.cluster("bj1");
     for map in &maps {
-        live::create_as(bj1, "kubectl-create", map).await;
+        live_objects::create_as(bj1, "kubectl-create", map).await;
     }
     let applies = RequestMatch::any().verb("apply").resource("configmaps");
     let busy = FaultRule::failing(applies.clone(), Fault::too_many_requests(90));
@@ -340,7 +340,7 @@ async fn adoption_lookups_obey_the_limits() {
     let asked = bj1.count_requests(&applies);
     assert!((1..=8).contains(&asked), "{asked}");
     bj1.set_faults(&FaultPlan::new(1));
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 }
 
 /// Objects whose lookup was throttled are looked up before anything of their app is written.
@@ -348,7 +348,7 @@ async fn adoption_lookups_obey_the_limits() {
 async fn throttled_lookups_delay_writes_of_their_app() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let cluster = fleet.cluster("bj1");
     let seconds = Duration::from_secs;
     // Eight lookups run in parallel: one response comes late, after the delay.
@@ -356,15 +356,15 @@ async fn throttled_lookups_delay_writes_of_their_app() {
     cluster.fail_next(of_new.clone().name("m0"), 1, Fault::Delay(seconds(8)));
     cluster.fail_next(of_new, 7, Fault::Delay(seconds(2)));
     cluster.fail_next(applies("one"), 1, Fault::too_many_requests(3));
-    fleet.forget_requests();
+    fleet.clear_requests();
     let many: Vec<String> = (0..10).map(|n| config_map("default", &format!("m{n}"), "first")).collect();
-    let (app, many) = (objects("default", "many"), many.join("---\n"));
+    let (app, many) = (objects_app("default", "many"), many.join("---\n"));
     let changes = [("apps/many/app.yaml", Some(&*app)), ("apps/many/objects/all.yaml", Some(&*many))];
     fleet.push(&running, "Many", &changes).await;
     tokio::time::sleep(seconds(1)).await;
     let one = config_map("default", "one", "second");
     let revision = fleet.push(&running, "One", &[(ONE, Some(&one))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let of_many = fleet.requests().into_iter().filter(|(on, it)| on == "bj1" && it.name.starts_with('m'));
     let verbs: Vec<String> = of_many.map(|(_, it)| it.verb).collect();
     // Eight are looked up twice: the first result is too old.

@@ -2,8 +2,8 @@
 
 use sandbox::RequestMatch;
 
-use crate::support::fleet::{Fleet, target};
-use crate::support::live;
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects;
 use crate::support::manifests::component;
 use crate::support::program;
 
@@ -14,8 +14,10 @@ metadata: {name: rings}
 spec: {rings: [{name: test, clusters: {names: [bj1]}}, {name: prod, clusters: {names: [gz1]}}]}
 ";
 
-async fn image(fleet: &Fleet, cluster: &str) -> String {
-    let web = live::get(fleet.cluster(cluster), "Deployment", "default", "web").await.expect("a deployment");
+async fn image(fleet: &TestFleet, cluster: &str) -> String {
+    let web = live_objects::get(fleet.cluster(cluster), "Deployment", "default", "web")
+        .await
+        .expect("a deployment");
     web["spec"]["template"]["spec"]["containers"][0]["image"].as_str().expect("an image").to_owned()
 }
 
@@ -25,22 +27,22 @@ async fn pin_rolls_out_only_in_its_ring() {
     let pin = "# What runs in prod.\nversion: '1'\n";
     let files =
         [("rings.yaml", RINGS), ("apps/web/app.yaml", web.as_str()), ("apps/web/pins/prod.yaml", pin)];
-    let fleet = Fleet::new(&["bj1", "gz1"], &files);
+    let fleet = TestFleet::new(&["bj1", "gz1"], &files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
     // A new version of the app reaches test; prod stays at its pin.
     let newer = component("web", "registry.example.com/web:2");
     let second = fleet.push(&running, "Second", &[("apps/web/app.yaml", Some(&newer))]).await;
-    running.converged(&second).await;
+    running.until_converged(&second).await;
     assert_eq!(image(&fleet, "bj1").await, "registry.example.com/web:2");
     assert_eq!(image(&fleet, "gz1").await, "registry.example.com/web:1");
 
     // The promotion changes one scalar.
-    fleet.forget_requests();
+    fleet.clear_requests();
     let promoted = pin.replace("'1'", "'2'");
     let third = fleet.push(&running, "Promote", &[("apps/web/pins/prod.yaml", Some(&promoted))]).await;
-    let now = running.converged(&third).await;
+    let now = running.until_converged(&third).await;
     assert_eq!(image(&fleet, "gz1").await, "registry.example.com/web:2");
     assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);
     assert_eq!(fleet.cluster("gz1").count_requests(&RequestMatch::writes()), 1);

@@ -1,15 +1,15 @@
 //! `tutti plan --base A --head B` compares two commits without a cluster.
 
-use crate::support::manifests::{config_map, objects};
-use crate::support::program::Stage;
+use crate::support::manifests::{config_map, objects_app};
+use crate::support::program::CommandFixture;
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 const REVISIONS: [&str; 5] = ["plan", "--base", "HEAD~1", "--head", "HEAD"];
 
 async fn plan(files: &[(&str, &str)], arguments: &[&str]) -> (String, String, i32) {
-    let app = objects("default", "web");
-    let stage = Stage::new(&[(APP, &app), (MANIFESTS, &config_map("default", "web", "one"))]).await;
+    let app = objects_app("default", "web");
+    let stage = CommandFixture::new(&[(APP, &app), (MANIFESTS, &config_map("default", "web", "one"))]).await;
     let changes: Vec<_> = files.iter().map(|(path, text)| (*path, Some(*text))).collect();
     stage.repository.commit("Change", &changes);
     stage.run(&[&REVISIONS[..], arguments].concat()).await
@@ -47,8 +47,8 @@ async fn errors_of_the_head_exit_with_2() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn incompatible_arguments_are_refused() {
-    let app = objects("default", "web");
-    let stage = Stage::new(&[(APP, &app), (MANIFESTS, &config_map("default", "web", "one"))]).await;
+    let app = objects_app("default", "web");
+    let stage = CommandFixture::new(&[(APP, &app), (MANIFESTS, &config_map("default", "web", "one"))]).await;
     for (arguments, words) in [
         (&["plan", "--base", "HEAD"][..], "--head"),
         (&["plan", "-o", "markdown"], "give --head"),

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use sandbox::Sandbox;
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, described};
-use crate::support::guarded::kubeconfig;
-use crate::support::log::Log;
-use crate::support::manifests::{config_map, objects};
+use crate::support::client_certificates::kubeconfig;
+use crate::support::fleet::{TestFleet, describe_overview};
+use crate::support::log::CapturedLog;
+use crate::support::manifests::{config_map, objects_app};
 
 /// More than the machine's cores, and twice the number of parallel plug-ins.
 const HANGING: usize = 40;
@@ -31,10 +31,10 @@ async fn hanging_plug_ins_block_no_other_cluster() {
     let names: Vec<String> = (0..HANGING).map(|number| format!("a{number}")).collect();
     let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
     all.push("bj1");
-    let app = objects("default", "settings");
+    let app = objects_app("default", "settings");
     let one = config_map("default", "one", "first");
     let files = [("apps/settings/app.yaml", app.as_str()), ("apps/settings/objects/one.yaml", &one)];
-    let mut fleet = Fleet::new(&all, &files);
+    let mut fleet = TestFleet::new(&all, &files);
     for name in &names {
         fleet.clusters.remove(name);
         let hangs = plug_in("exec sleep 600", "");
@@ -58,11 +58,11 @@ async fn hanging_plug_ins_block_no_other_cluster() {
 
 #[tokio::test]
 async fn plug_in_input_and_output_are_not_logged() {
-    let log = Log::keep_all();
-    let app = objects("default", "settings");
+    let log = CapturedLog::capture_all();
+    let app = objects_app("default", "settings");
     let one = config_map("default", "one", "first");
     let files = [("apps/settings/app.yaml", app.as_str()), ("apps/settings/objects/one.yaml", &one)];
-    let mut fleet = Fleet::new(&["bj1"], &files);
+    let mut fleet = TestFleet::new(&["bj1"], &files);
     let cluster: Sandbox = fleet.clusters.remove("bj1").expect("it was made");
     let listener = cluster.listen(([127, 0, 0, 1], 0).into()).await.expect("a port");
     let folder = fleet.repository.path();
@@ -79,12 +79,12 @@ async fn plug_in_input_and_output_are_not_logged() {
     write(folder, "bj1", &listener.kubeconfig().replace(&format!("token: {}", listener.token()), &user));
 
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let now = running.until("it fails", |now| now.clusters[0].state == "Offline").await;
     assert_eq!(now.clusters[0].detail, "the plug-in sh failed: exit status: 7");
     // The cluster connects again, and the failure is reported again.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let told = format!("{}{}", described(&running.overview.borrow()), log.text());
+    let told = format!("{}{}", describe_overview(&running.overview.borrow()), log.text());
     assert!(told.contains("the plug-in sh failed: exit status: 7"), "{told}");
     for secret in ["hunter2", "hunter3", listener.token(), "SECRET"] {
         assert!(!told.contains(secret), "{secret}: {told}");

@@ -8,12 +8,12 @@ use tutti::report::{Overview, TargetPhase};
 
 use crate::drift::{MANIFESTS, Scene};
 use crate::ownership::with_selector;
-use crate::support::fleet::{Fleet, Running, observing, target};
-use crate::support::forge::Gitea;
-use crate::support::live;
-use crate::support::log::Log;
-use crate::support::manifests::{INSTANCE, config_map, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, set_observe_mode, target};
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects;
+use crate::support::log::CapturedLog;
+use crate::support::manifests::{INSTANCE, config_map, objects_app};
 
 const APP: &str = "apps/web/app.yaml";
 const MAPS: &str = "apps/web/objects/maps.yaml";
@@ -44,8 +44,8 @@ fn maps(maps: &[(&str, &str)]) -> String {
     maps.iter().map(|(name, value)| config_map("default", name, value)).collect::<Vec<_>>().join("---\n")
 }
 
-fn fleet_of(instance: &str, first: &[(&str, &str)], policy: Option<&str>) -> Fleet {
-    let (web, other) = (objects("default", "web"), objects("default", "other"));
+fn fleet_of(instance: &str, first: &[(&str, &str)], policy: Option<&str>) -> TestFleet {
+    let (web, other) = (objects_app("default", "web"), objects_app("default", "other"));
     let (first, own) = (maps(first), config_map("default", "own", "0"));
     let mut files = vec![
         ("tutti.yaml", instance),
@@ -55,24 +55,24 @@ fn fleet_of(instance: &str, first: &[(&str, &str)], policy: Option<&str>) -> Fle
         (OTHER, &*own),
     ];
     files.extend(policy.map(|text| (POLICY, text)));
-    Fleet::new(&["bj1"], &files)
+    TestFleet::new(&["bj1"], &files)
 }
 
 fn without_caps() -> String {
     INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}")
 }
 
-async fn value(fleet: &Fleet, name: &str) -> Option<String> {
-    let found = live::get(fleet.cluster("bj1"), "ConfigMap", "default", name).await?;
+async fn value(fleet: &TestFleet, name: &str) -> Option<String> {
+    let found = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", name).await?;
     Some(found["data"]["value"].as_str().unwrap_or_default().to_owned())
 }
 
-fn applied(fleet: &Fleet) -> Vec<String> {
+fn applied(fleet: &TestFleet) -> Vec<String> {
     let writes = fleet.requests().into_iter().filter(|(_, it)| matches!(&*it.verb, "apply" | "delete"));
     writes.map(|(_, it)| format!("{} {}", it.verb, it.name)).collect()
 }
 
-async fn refused(running: &Running, revision: &Revision, words: &str) {
+async fn refused(running: &RunningController, revision: &Revision, words: &str) {
     let is_refused = |now: &Overview| {
         now.revision.as_ref() == Some(revision)
             && now.targets.iter().any(|it| {
@@ -85,13 +85,13 @@ async fn refused(running: &Running, revision: &Revision, words: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn denied_object_is_held_and_nothing_else() {
-    let gitea = Gitea::start().await;
-    let fleet = fleet_of(&gitea.instance(), &[("a", "2"), ("b", "3")], Some(&even()));
+    let gitea = GiteaStatusServer::start().await;
+    let fleet = fleet_of(&gitea.instance_manifest(), &[("a", "2"), ("b", "3")], Some(&even()));
     let running = fleet.start().await;
     let words = "ConfigMap default/b: policy even denies it: odd";
-    refused(&running, &fleet.begin, words).await;
-    gitea.until(&fleet.begin, "failure").await;
-    let said = gitea.verdict(&fleet.begin);
+    refused(&running, &fleet.first_commit, words).await;
+    gitea.until_status(&fleet.first_commit, "failure").await;
+    let said = gitea.final_status(&fleet.first_commit);
     assert!(said.contains(&format!("bj1 default/web: {words}")), "{said}");
     tokio::time::sleep(LONG).await;
     assert_eq!(value(&fleet, "b").await, None);
@@ -101,7 +101,7 @@ async fn denied_object_is_held_and_nothing_else() {
     assert_eq!(target(&running.overview.borrow(), "bj1", "default/other").phase, TargetPhase::Running);
 
     let mended = fleet.push(&running, "Even", &[(MAPS, Some(&maps(&[("a", "2"), ("b", "4")])))]).await;
-    running.converged(&mended).await;
+    running.until_converged(&mended).await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
 
     // Another app continues.
@@ -116,7 +116,7 @@ async fn denied_object_is_held_and_nothing_else() {
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"), "it stays as it was");
     // Without the policy the object is written immediately.
     let freed = fleet.push(&running, "No rule", &[(POLICY, None)]).await;
-    running.converged(&freed).await;
+    running.until_converged(&freed).await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("5"));
 }
 
@@ -124,15 +124,15 @@ async fn denied_object_is_held_and_nothing_else() {
 async fn new_policy_leaves_live_objects_alone() {
     let fleet = fleet_of(INSTANCE, &[("b", "3")], None);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let ruled = fleet.push(&running, "A rule", &[(POLICY, Some(&even()))]).await;
-    running.converged(&ruled).await;
+    running.until_converged(&ruled).await;
     tokio::time::sleep(LONG).await;
     assert_eq!(applied(&fleet), [""; 0]);
     // Drift of a denied object is not repaired.
     let edit = json!({"data": {"value": "7"}});
-    live::edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "b"), &edit).await;
+    live_objects::edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "b"), &edit).await;
     refused(&running, &ruled, "ConfigMap default/b: policy even denies it: odd").await;
     tokio::time::sleep(LONG).await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("7"));
@@ -150,7 +150,7 @@ async fn update_is_evaluated_with_the_old_object() {
     );
     let fleet = fleet_of(INSTANCE, &[("b", "3")], Some(&rule));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let back = fleet.push(&running, "Back", &[(MAPS, Some(&maps(&[("b", "1")])))]).await;
     let words = "ConfigMap default/b: policy forward denies it: a step back";
     refused(&running, &back, words).await;
@@ -163,7 +163,7 @@ async fn update_is_evaluated_with_the_old_object() {
     refused(&running, &beside, words).await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("3"));
     let on = fleet.push(&running, "On", &[(MAPS, Some(&maps(&[("b", "4")])))]).await;
-    running.converged(&on).await;
+    running.until_converged(&on).await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
 }
 
@@ -182,7 +182,7 @@ async fn replacement_is_evaluated_as_delete_and_create() {
         tokio::time::sleep(LONG).await;
         assert_eq!(uid().await, before, "{operation}: it is not deleted");
         let freed = scene.fleet.push(&scene.running, "No rule", &[(POLICY, None)]).await;
-        scene.running.converged(&freed).await;
+        scene.running.until_converged(&freed).await;
         assert_ne!(uid().await, before, "{operation}: it is replaced");
     }
 }
@@ -203,9 +203,9 @@ async fn label_removal_is_evaluated_as_an_update() {
         let rule = rule.replace(of_core, &format!("{of_core}{selector}, "));
         let fleet = fleet_of(INSTANCE, &[("a", "2")], Some(&rule));
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         let begin = fleet.push(&running, "Labelled", &[(MAPS, Some(&labelled))]).await;
-        running.converged(&begin).await;
+        running.until_converged(&begin).await;
         let head = fleet.push(&running, "No label", &[(MAPS, Some(&maps(&[("b", "4")])))]).await;
         refused(&running, &head, "ConfigMap default/b: policy kept denies it: it is kept").await;
         assert_eq!(value(&fleet, "b").await.as_deref(), Some("3"), "{selector} {expression}");
@@ -219,7 +219,7 @@ async fn object_with_failing_expression_is_held() {
     let running = fleet.start().await;
     let words = "ConfigMap default/b: policy labelled denies it: object.metadata.labels.team == 'a' cannot be evaluated: \
                  there is no field `team`; ask `has(…)` first";
-    refused(&running, &fleet.begin, words).await;
+    refused(&running, &fleet.first_commit, words).await;
     assert_eq!(value(&fleet, "b").await, None);
 }
 
@@ -227,8 +227,8 @@ async fn object_with_failing_expression_is_held() {
 async fn broken_policy_denies_and_undoes_nothing() {
     let fleet = fleet_of(&without_caps(), &[("b", "4"), ("c", "4")], Some(&even()));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let broken = even().replace("object.data", "object..data");
     let changed = maps(&[("b", "6")]);
     let commit = fleet.push(&running, "Broken", &[(POLICY, Some(&broken)), (MAPS, Some(&changed))]).await;
@@ -243,7 +243,7 @@ async fn broken_policy_denies_and_undoes_nothing() {
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("4"));
     assert_eq!(value(&fleet, "c").await.as_deref(), Some("4"));
     let mended = fleet.push(&running, "Mended", &[(POLICY, Some(&even()))]).await;
-    running.converged(&mended).await;
+    running.until_converged(&mended).await;
     assert_eq!(applied(&fleet), ["apply b", "delete c"]);
 }
 
@@ -251,7 +251,7 @@ async fn broken_policy_denies_and_undoes_nothing() {
 async fn policy_that_cannot_be_read_denies() {
     let fleet = fleet_of(INSTANCE, &[("b", "4")], Some(&even()));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     for (number, (text, name, place)) in [
         (even().replace("validations", "vlidations"), "even", "policies/rules.yaml:3:18"),
         (even().replace("kind: Policy", "kind: Polcy"), POLICY, "policies/rules.yaml:2:7"),
@@ -280,8 +280,8 @@ async fn denied_delete_waits() {
     );
     let fleet = fleet_of(&without_caps(), &[("a", "2"), ("b", "2")], Some(&keep));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let gone = fleet.push(&running, "Without b", &[(MAPS, Some(&maps(&[("a", "2")])))]).await;
     let is_said = |now: &Overview| {
         let reasons = now.deletions.iter().map(|it| (it.waits, it.reason.as_str()));
@@ -290,9 +290,9 @@ async fn denied_delete_waits() {
     running.until("a denied delete", is_said).await;
     tokio::time::sleep(LONG).await;
     assert!(is_said(&running.overview.borrow()), "{:?}", running.overview.borrow().deletions);
-    assert_eq!(fleet.counted(), ["1 get configmaps"], "read once");
+    assert_eq!(fleet.request_counts(), ["1 get configmaps"], "read once");
     // An observing process reports the same.
-    let looking = fleet.start_with(&Wires::lasting(), observing).await;
+    let looking = fleet.start_with(&ProcessConnections::unlimited(), set_observe_mode).await;
     looking.until("a denied delete, for who looks", is_said).await;
     looking.stop().await;
     assert_eq!(value(&fleet, "b").await.as_deref(), Some("2"));
@@ -301,20 +301,20 @@ async fn denied_delete_waits() {
     let may_go = maps(&[("a", "2"), ("b", "2")])
         .replace("name: b, namespace: default", "name: b, namespace: default, annotations: {may-go: b}");
     let back = fleet.push(&running, "It may go", &[(MAPS, Some(&may_go))]).await;
-    running.converged(&back).await;
+    running.until_converged(&back).await;
     let gone_again = fleet.push(&running, "Without b", &[(MAPS, Some(&maps(&[("a", "2")])))]).await;
-    running.converged(&gone_again).await;
+    running.until_converged(&gone_again).await;
     assert_eq!(value(&fleet, "b").await, None);
     assert_ne!(gone, gone_again);
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_write_is_evaluated_once() {
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let rules = [even(), policy("told", "warn", "CREATE, UPDATE", "false", "hear")].join("---\n");
     let fleet = fleet_of(INSTANCE, &[("a", "2"), ("b", "3")], Some(&rules));
     let running = fleet.start().await;
-    refused(&running, &fleet.begin, "ConfigMap default/b: policy even denies it: odd").await;
+    refused(&running, &fleet.first_commit, "ConfigMap default/b: policy even denies it: odd").await;
     tokio::time::sleep(LONG).await;
     // a, b and the other app's object, however often they were compared since.
     assert_eq!(log.count("a policy warns"), 3, "{}", log.text());
@@ -329,8 +329,8 @@ async fn each_write_is_evaluated_once() {
 #[tokio::test(start_paused = true)]
 async fn observe_mode_shows_denied_writes() {
     let fleet = fleet_of(INSTANCE, &[("a", "2"), ("b", "3")], Some(&even()));
-    let looking = fleet.start_with(&Wires::lasting(), observing).await;
-    refused(&looking, &fleet.begin, "ConfigMap default/b: policy even denies it: odd").await;
+    let looking = fleet.start_with(&ProcessConnections::unlimited(), set_observe_mode).await;
+    refused(&looking, &fleet.first_commit, "ConfigMap default/b: policy even denies it: odd").await;
     tokio::time::sleep(LONG).await;
     let now = looking.overview.borrow().clone();
     let plan = target(&now, "bj1", "default/web").plan.clone().expect("a plan");

@@ -1,7 +1,7 @@
 //! Results of policies in lint, render and plan.
 
-use crate::support::manifests::objects;
-use crate::support::program::{Stage, run};
+use crate::support::manifests::objects_app;
+use crate::support::program::{CommandFixture, run};
 
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
@@ -38,9 +38,9 @@ fn config_maps(maps: &[(&str, &str, u32)]) -> String {
     maps.iter().map(map).collect::<Vec<_>>().join("---\n")
 }
 
-async fn stage(maps: &[(&str, &str, u32)]) -> Stage {
-    let app = objects("default", "web");
-    Stage::new(&[(APP, &app), (MANIFESTS, &config_maps(maps)), (POLICY, RULES)]).await
+async fn stage(maps: &[(&str, &str, u32)]) -> CommandFixture {
+    let app = objects_app("default", "web");
+    CommandFixture::new(&[(APP, &app), (MANIFESTS, &config_maps(maps)), (POLICY, RULES)]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,8 +90,8 @@ async fn plan_evaluates_changed_objects() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn new_policy_is_evaluated_for_all_objects() {
-    let app = objects("default", "web");
-    let stage = Stage::new(&[(APP, &app), (MANIFESTS, &config_maps(&[("a", "green", 1)]))]).await;
+    let app = objects_app("default", "web");
+    let stage = CommandFixture::new(&[(APP, &app), (MANIFESTS, &config_maps(&[("a", "green", 1)]))]).await;
     stage.repository.commit("Rules", &[(POLICY, Some(RULES))]);
     let (said, told, code) = stage.run(&["plan", "--base", "HEAD~1", "--head", "HEAD"]).await;
     assert_eq!(code, 2, "{said}{told}");

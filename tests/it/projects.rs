@@ -5,8 +5,8 @@ use std::time::Duration;
 use sandbox::{RequestMatch, Sandbox};
 use tutti::manifest::approval_to_yaml;
 
-use crate::support::fleet::{Fleet, Running, phases, target};
-use crate::support::live;
+use crate::support::fleet::{RunningController, TestFleet, phases, target};
+use crate::support::live_objects;
 use crate::support::manifests::{self, component};
 
 fn project(name: &str, spec: &str) -> String {
@@ -27,23 +27,23 @@ fn in_shop(name: &str) -> String {
 }
 
 async fn namespaces(sandbox: &Sandbox) -> Vec<String> {
-    let managed = live::managed(sandbox).await.into_keys();
+    let managed = live_objects::managed_objects(sandbox).await.into_keys();
     managed.filter_map(|name| name.strip_prefix("Namespace /").map(str::to_owned)).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn added_project_reaches_all_clusters() {
-    let fleet = Fleet::new(&["bj1", "gz1"], &[("projects/pay.yaml", &project("pay", ""))]);
+    let fleet = TestFleet::new(&["bj1", "gz1"], &[("projects/pay.yaml", &project("pay", ""))]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let (shop, web) = (shop(), in_shop("web"));
     // Both in one commit: the app waits for its namespace and its pod limits.
     let changes = [("projects/shop.yaml", Some(shop.as_str())), ("apps/web/app.yaml", Some(web.as_str()))];
     let revision = fleet.push(&running, "A project and its app", &changes).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     for sandbox in fleet.clusters.values() {
         assert_eq!(namespaces(sandbox).await, ["pay", "shop"]);
-        let managed: Vec<String> = live::managed(sandbox).await.into_keys().collect();
+        let managed: Vec<String> = live_objects::managed_objects(sandbox).await.into_keys().collect();
         assert_eq!(
             managed,
             [
@@ -75,14 +75,14 @@ async fn added_cluster_gets_all_projects() {
     let (shop, pay, web) = (shop(), project("pay", "clusters: {names: [bj*]}"), in_shop("web"));
     let files =
         [("projects/shop.yaml", shop.as_str()), ("projects/pay.yaml", &pay), ("apps/web/app.yaml", &web)];
-    let mut fleet = Fleet::new(&["bj1"], &files);
+    let mut fleet = TestFleet::new(&["bj1"], &files);
     fleet.clusters.insert("gz1".to_owned(), Sandbox::new(sandbox::SandboxOptions::instant("gz1")));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     assert_eq!(namespaces(fleet.cluster("bj1")).await, ["pay", "shop"]);
     let cluster = manifests::cluster("gz1");
     let revision = fleet.push(&running, "A cluster", &[("clusters/gz1.yaml", Some(&cluster))]).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(
         phases(&now),
         [
@@ -96,7 +96,7 @@ async fn added_cluster_gets_all_projects() {
     assert_eq!(namespaces(fleet.cluster("gz1")).await, ["shop"]);
 }
 
-fn deletes(fleet: &Fleet) -> Vec<String> {
+fn deletes(fleet: &TestFleet) -> Vec<String> {
     let of = |sandbox: &Sandbox| sandbox.requests().into_iter().filter(|record| record.verb == "delete");
     fleet.clusters.values().flat_map(of).map(|record| record.resource).collect()
 }
@@ -106,7 +106,7 @@ async fn a_while() {
     tokio::time::sleep(Duration::from_secs(120)).await;
 }
 
-async fn wants_an_approval(running: &Running) -> tutti::model::Approval {
+async fn wants_an_approval(running: &RunningController) -> tutti::model::Approval {
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     let [approval] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
     approval.clone()
@@ -117,10 +117,12 @@ async fn removed_project_keeps_its_namespace_until_approved() {
     let (shop, instance) =
         (shop(), manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}"));
     let files = [("projects/shop.yaml", shop.as_str()), ("tutti.yaml", &instance)];
-    let fleet =
-        Fleet::new(&["bj1", "gz1"], &[&files[..], &[("apps/o/app.yaml", &component("o", "o:1"))]].concat());
+    let fleet = TestFleet::new(
+        &["bj1", "gz1"],
+        &[&files[..], &[("apps/o/app.yaml", &component("o", "o:1"))]].concat(),
+    );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
     fleet.push(&running, "Without the project", &[("projects/shop.yaml", None)]).await;
     let approval = wants_an_approval(&running).await;
@@ -135,7 +137,7 @@ async fn removed_project_keeps_its_namespace_until_approved() {
 
     let approval = approval_to_yaml(&approval);
     let revision = fleet.push(&running, "Approve", &[("approvals/shop.yaml", Some(&approval))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     for sandbox in fleet.clusters.values() {
         assert_eq!(namespaces(sandbox).await, Vec::<String>::new());
         assert_eq!(sandbox.count_requests(&RequestMatch::any().verb("delete").resource("namespaces")), 1);
@@ -147,10 +149,10 @@ async fn invalid_project_holds_only_its_own_apps() {
     let (shop, web, other) = (shop(), in_shop("web"), component("other", "o:1"));
     let files =
         [("projects/shop.yaml", shop.as_str()), ("apps/web/app.yaml", &web), ("apps/other/app.yaml", &other)];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    let before = live::managed(fleet.cluster("bj1")).await;
+    running.until_converged(&fleet.first_commit).await;
+    let before = live_objects::managed_objects(fleet.cluster("bj1")).await;
     let (wrong, web, other) = (
         shop.replace("spec: {", "spec: {cluster: {names: [gz1]}, "),
         web.replace("web:1", "web:2"),
@@ -171,7 +173,7 @@ async fn invalid_project_holds_only_its_own_apps() {
         .await;
     a_while().await;
     assert!(target(&now, "bj1", "shop/web").phase.is_failure());
-    let after = live::managed(fleet.cluster("bj1")).await;
+    let after = live_objects::managed_objects(fleet.cluster("bj1")).await;
     let changed: Vec<&String> = after
         .iter()
         .filter(|(name, object)| before.get(*name) != Some(object))

@@ -5,9 +5,9 @@ use std::time::Duration;
 use sandbox::{Fault, RequestMatch, Sandbox};
 use serde_json::json;
 
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live;
-use crate::support::manifests::{config_map, deployment, objects};
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, deployment, objects_app};
 
 pub(super) const MANY: usize = 12;
 
@@ -19,11 +19,11 @@ pub(super) fn numbered(numbers: std::ops::Range<usize>) -> String {
     maps(numbers.map(|number| format!("map-{number}")))
 }
 
-pub(super) fn settings(files: &[(&str, &str)]) -> Fleet {
-    let app = objects("default", "settings");
+pub(super) fn settings(files: &[(&str, &str)]) -> TestFleet {
+    let app = objects_app("default", "settings");
     let mut all = vec![("apps/settings/app.yaml", app.as_str())];
     all.extend(files.iter().copied());
-    Fleet::new(&["bj1"], &all)
+    TestFleet::new(&["bj1"], &all)
 }
 
 pub(super) fn deletes(sandbox: &Sandbox) -> usize {
@@ -31,7 +31,7 @@ pub(super) fn deletes(sandbox: &Sandbox) -> usize {
 }
 
 pub(super) async fn names(sandbox: &Sandbox) -> Vec<String> {
-    live::managed(sandbox).await.into_keys().collect()
+    live_objects::managed_objects(sandbox).await.into_keys().collect()
 }
 
 /// Long enough for all expected and unexpected effects.
@@ -43,7 +43,7 @@ pub(super) async fn a_while() {
 async fn repository_errors_block_all_deletes() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
     let broken =
         "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: other}\nspec: {file: [x]}\n";
@@ -64,7 +64,7 @@ async fn repository_errors_block_all_deletes() {
     assert_eq!(deletes(fleet.cluster("bj1")), 0, "at {}", revision.short());
 
     let revision = fleet.push(&running, "Without the mistake", &[("apps/other/app.yaml", None)]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0", "ConfigMap default/map-1"]);
 }
 
@@ -72,8 +72,9 @@ async fn repository_errors_block_all_deletes() {
 async fn template_errors_block_all_deletes() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    let app = objects("default", "settings").replace("[objects/*.yaml]", "[objects/*.yaml, objects/*.j2]");
+    running.until_converged(&fleet.first_commit).await;
+    let app =
+        objects_app("default", "settings").replace("[objects/*.yaml]", "[objects/*.yaml, objects/*.j2]");
     fleet
         .push(
             &running,
@@ -93,13 +94,13 @@ async fn template_errors_block_all_deletes() {
 
 #[tokio::test(start_paused = true)]
 async fn returning_cluster_gets_its_deletes() {
-    let app = objects("default", "settings");
-    let fleet = Fleet::new(
+    let app = objects_app("default", "settings");
+    let fleet = TestFleet::new(
         &["bj1", "gz1"],
         &[("apps/settings/app.yaml", &app), ("apps/settings/objects/maps.yaml", &numbered(0..3))],
     );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
 
@@ -107,7 +108,7 @@ async fn returning_cluster_gets_its_deletes() {
         fleet.push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered(0..2)))]).await;
     a_while().await;
     fleet.cluster("gz1").set_down(false);
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     for sandbox in fleet.clusters.values() {
         assert_eq!(names(sandbox).await, ["ConfigMap default/map-0", "ConfigMap default/map-1"]);
     }
@@ -115,16 +116,17 @@ async fn returning_cluster_gets_its_deletes() {
 
 #[tokio::test(start_paused = true)]
 async fn moved_manifest_keeps_its_object() {
-    let other = objects("default", "other");
+    let other = objects_app("default", "other");
     let fleet = settings(&[
         ("apps/settings/objects/maps.yaml", &numbered(0..2)),
         ("apps/other/app.yaml", &other),
         ("apps/other/objects/own.yaml", &maps(["own".to_owned()])),
     ]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    let before = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    let before =
+        live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
+    fleet.clear_requests();
 
     // Moved to another file of the same app: nothing happens.
     let revision = fleet
@@ -137,8 +139,8 @@ async fn moved_manifest_keeps_its_object() {
             ],
         )
         .await;
-    running.converged(&revision).await;
-    assert_eq!(fleet.counted(), Vec::<String>::new());
+    running.until_converged(&revision).await;
+    assert_eq!(fleet.request_counts(), Vec::<String>::new());
 
     // Moved to another app: its annotations change, and the object stays the same.
     let revision = fleet
@@ -151,10 +153,11 @@ async fn moved_manifest_keeps_its_object() {
             ],
         )
         .await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     a_while().await;
-    assert_eq!(fleet.counted(), ["1 apply configmaps"]);
-    let after = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
+    assert_eq!(fleet.request_counts(), ["1 apply configmaps"]);
+    let after =
+        live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(after["metadata"]["annotations"]["tutti.dev/app"], "default/other");
 }
@@ -164,7 +167,7 @@ async fn old_object_is_deleted_after_new_is_healthy() {
     let blue = deployment("default", "web-blue", "web-blue", "registry.example.com/web:1");
     let fleet = settings(&[("apps/settings/objects/web.yaml", &blue)]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
     let green = deployment("default", "web-green", "web-green", "registry.example.com/web:broken-2");
     fleet.push(&running, "Green for blue", &[("apps/settings/objects/web.yaml", Some(&green))]).await;
@@ -183,7 +186,7 @@ async fn old_object_is_deleted_after_new_is_healthy() {
     let green = deployment("default", "web-green", "web-green", "registry.example.com/web:2");
     let revision =
         fleet.push(&running, "A green that runs", &[("apps/settings/objects/web.yaml", Some(&green))]).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(target(&now, "bj1", "default/settings").pods.available, 2);
     assert_eq!(names(fleet.cluster("bj1")).await, ["Deployment default/web-green"]);
 }
@@ -192,7 +195,7 @@ async fn old_object_is_deleted_after_new_is_healthy() {
 async fn removed_app_deletes_its_objects() {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet
         .push(
             &running,
@@ -214,7 +217,7 @@ async fn object_with_keep_annotation_stays() {
         ("apps/settings/objects/maps.yaml", &numbered(0..1)),
     ]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Without it", &[("apps/settings/objects/kept.yaml", None)]).await;
     a_while().await;
     assert_eq!(deletes(fleet.cluster("bj1")), 0);
@@ -232,7 +235,7 @@ async fn kind_unlisted_at_start_is_listed_again() {
             ("apps/settings/objects/service.yaml", service),
         ]);
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         running.stop().await;
         fleet.repository.commit("Without the Service", &[("apps/settings/objects/service.yaml", None)]);
         let lists = RequestMatch::any().verb("list").resource("services");
@@ -244,11 +247,11 @@ async fn kind_unlisted_at_start_is_listed_again() {
 }
 
 /// Removes one map from Git, and edits it in the cluster during its delete.
-async fn changed_meanwhile(change: serde_json::Value) -> (Fleet, Running) {
+async fn changed_meanwhile(change: serde_json::Value) -> (TestFleet, RunningController) {
     let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..2))]);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let bj1 = fleet.cluster("bj1");
     let delete = RequestMatch::any().verb("delete");
     bj1.fail_next(delete.clone(), 1, Fault::Delay(Duration::from_secs(5)));
@@ -256,7 +259,7 @@ async fn changed_meanwhile(change: serde_json::Value) -> (Fleet, Running) {
     while bj1.count_requests(&delete) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    live::edit_as(bj1, "kubectl-edit", ("ConfigMap", "map-1"), &change).await;
+    live_objects::edit_as(bj1, "kubectl-edit", ("ConfigMap", "map-1"), &change).await;
     a_while().await;
     (fleet, running)
 }
@@ -266,7 +269,7 @@ async fn object_changed_during_delete_is_read_again() {
     let (fleet, running) = changed_meanwhile(json!({"data": {"value": "second"}})).await;
     // One delete gets 409. The object that is then read is still ours, and is deleted with its new version.
     let expected = ["2 delete configmaps", "1 get configmaps", "1 patch configmaps"];
-    let mut counted = fleet.counted();
+    let mut counted = fleet.request_counts();
     counted.sort_by_key(|line| line.split(' ').nth(1).map(ToOwned::to_owned));
     assert_eq!(counted, expected);
     assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0"]);
@@ -288,5 +291,5 @@ async fn object_released_before_delete_stays() {
     let nobodys = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     let (fleet, _running) = changed_meanwhile(nobodys).await;
     assert_eq!(deletes(fleet.cluster("bj1")), 1);
-    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.is_some());
+    assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.is_some());
 }

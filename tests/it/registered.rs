@@ -11,12 +11,12 @@ use tutti::controller::ManifestOrigin;
 use tutti::report::{Overview, TargetPhase};
 use tutti::source::{ConfigRepository, SourceOptions};
 
-use crate::support::fleet::{Fleet, Running, described, phases, target};
-use crate::support::forge::Gitea;
-use crate::support::live;
-use crate::support::log::Log;
-use crate::support::manifests::{config_map, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, describe_overview, phases, target};
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects;
+use crate::support::log::CapturedLog;
+use crate::support::manifests::{config_map, objects_app};
 
 const INSTANCE: &str = "\
 apiVersion: tutti.dev/v1alpha1
@@ -34,7 +34,7 @@ spec: {placement: {clusters: {matchLabels: {zone: bj}}}, files: [objects/*.yaml]
 ";
 
 pub struct Scene {
-    pub fleet: Fleet,
+    pub fleet: TestFleet,
     pub home: Sandbox,
 }
 
@@ -47,16 +47,16 @@ impl Scene {
             ("apps/settings/app.yaml", APP),
             ("apps/settings/objects/one.yaml", &one),
         ];
-        let mut fleet = Fleet::new(&["bj1"], &files);
+        let mut fleet = TestFleet::new(&["bj1"], &files);
         for name in ["bj2", "gz1"] {
             fleet.clusters.insert(name.to_owned(), Sandbox::new(SandboxOptions::instant(name)));
         }
         Self { fleet, home: Sandbox::new(SandboxOptions::instant("home")) }
     }
 
-    pub async fn start(&self) -> Running {
+    pub async fn start(&self) -> RunningController {
         let home = HomeCluster::at(ClusterLink::in_process(self.home.service()));
-        self.fleet.start_with(&Wires::lasting(), |settings| settings.home = home).await
+        self.fleet.start_with(&ProcessConnections::unlimited(), |settings| settings.home = home).await
     }
 
     pub async fn register(&self, name: &str, labels: &[(&str, &str)], data: Value) {
@@ -68,14 +68,14 @@ impl Scene {
             "metadata": {"name": name, "namespace": "default", "labels": all}, "data": data,
         });
         let object = serde_json::from_value(object).expect("a ConfigMap");
-        live::api(&self.home, "ConfigMap", Some("default"))
+        live_objects::api(&self.home, "ConfigMap", Some("default"))
             .create(&PostParams::default(), &object)
             .await
             .expect("created");
     }
 
     async fn change(&self, name: &str, patch: Value) {
-        live::api(&self.home, "ConfigMap", Some("default"))
+        live_objects::api(&self.home, "ConfigMap", Some("default"))
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .expect("patched");
@@ -95,20 +95,20 @@ async fn registered_clusters_are_added_changed_and_removed() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let running = scene.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
     let now = running.until("bj2 alone", |now| phases(now).len() == 1).await;
     assert_eq!(phases(&now), ["bj2 default/settings Running"]);
-    assert!(live::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.is_some());
+    assert!(live_objects::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.is_some());
 
     // Another cluster is added without a commit.
     scene.register("gz1", &[("zone", "bj")], kubeconfig("two")).await;
     running
         .until("gz1 too", |now| now.targets.iter().filter(|it| it.phase == TargetPhase::Running).count() == 2)
         .await;
-    assert!(live::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some());
+    assert!(live_objects::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.is_some());
 
     // It gets another kubeconfig: it connects again, and nothing is written.
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     scene.change("gz1", json!({"data": {"kubeconfig.yaml": "three"}})).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     let requests = scene.fleet.requests();
@@ -118,12 +118,13 @@ async fn registered_clusters_are_added_changed_and_removed() {
     // It is in maintenance: manual changes are not reverted.
     scene.change("gz1", json!({"data": {"status": "Maintaining"}})).await;
     running.until("maintenance", |now| state(now, "gz1") == Some("Maintaining")).await;
-    let maps = live::api(scene.fleet.cluster("gz1"), "ConfigMap", Some("default"));
+    let maps = live_objects::api(scene.fleet.cluster("gz1"), "ConfigMap", Some("default"));
     let edit = Patch::Merge(json!({"data": {"value": "by hand"}}));
     maps.patch("one", &PatchParams::default(), &edit).await.expect("patched");
     tokio::time::sleep(Duration::from_secs(120)).await;
-    let value =
-        async || live::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("one");
+    let value = async || {
+        live_objects::get(scene.fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("one")
+    };
     assert_eq!(value().await["data"]["value"], "by hand");
     scene.change("gz1", json!({"data": {"status": "Ready"}})).await;
     running.until("ready", |now| state(now, "gz1") == Some("Ready")).await;
@@ -131,7 +132,7 @@ async fn registered_clusters_are_added_changed_and_removed() {
     assert_eq!(value().await["data"]["value"], "first");
 
     // It is removed: its objects stay, and every report says so.
-    let registry = live::api(&scene.home, "ConfigMap", Some("default"));
+    let registry = live_objects::api(&scene.home, "ConfigMap", Some("default"));
     registry.delete("gz1", &DeleteParams::default()).await.expect("deleted");
     let now = running.until("gz1 dropped", |now| state(now, "gz1") == Some("Dropped")).await;
     assert_eq!(phases(&now), ["bj2 default/settings Running"]);
@@ -143,7 +144,7 @@ async fn registered_clusters_are_added_changed_and_removed() {
 /// Maintenance of a cluster does not depend on Git.
 #[tokio::test(start_paused = true)]
 async fn registry_state_applies_while_git_is_unavailable() {
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let repository = &scene.fleet.repository;
@@ -152,17 +153,20 @@ async fn registry_state_applies_while_git_is_unavailable() {
     let options = SourceOptions { url, state_folder: state_folder.path().to_owned(), ..repository.options() };
     let origin = ManifestOrigin::Repository(ConfigRepository::open(options).await.expect("a remote"));
     let home = HomeCluster::at(ClusterLink::in_process(scene.home.service()));
-    let running = scene.fleet.start_from(origin, &Wires::lasting(), |settings| settings.home = home);
-    running.converged(&scene.fleet.begin).await;
+    let running = scene
+        .fleet
+        .start_from_origin(origin, &ProcessConnections::unlimited(), |settings| settings.home = home);
+    running.until_converged(&scene.fleet.first_commit).await;
     running.until("bj2 alone", |now| phases(now) == ["bj2 default/settings Running"]).await;
 
-    repository.set_away(true);
+    repository.set_unreachable(true);
     scene.change("bj2", json!({"data": {"status": "Maintaining"}})).await;
     running.until("maintenance", |now| state(now, "bj2") == Some("Maintaining")).await;
     let bj2 = scene.fleet.cluster("bj2");
-    live::edit_as(bj2, "kubectl-edit", ("ConfigMap", "one"), &json!({"data": {"value": "by hand"}})).await;
+    live_objects::edit_as(bj2, "kubectl-edit", ("ConfigMap", "one"), &json!({"data": {"value": "by hand"}}))
+        .await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let one = live::get(bj2, "ConfigMap", "default", "one").await.expect("it is there");
+    let one = live_objects::get(bj2, "ConfigMap", "default", "one").await.expect("it is there");
     assert_eq!(one["data"]["value"], "by hand");
     let told = running.overview.borrow().source_error.clone().expect("Git is asked again");
     let (cause, help) = told.split_once("; ").expect("what to do about it");
@@ -172,7 +176,7 @@ async fn registry_state_applies_while_git_is_unavailable() {
     };
     assert!(lines.lines().any(is_logged), "{told}: {lines}");
 
-    repository.set_away(false);
+    repository.set_unreachable(false);
     let two = config_map("default", "two", "first");
     let more = [("apps/settings/objects/two.yaml", Some(&*two))];
     let revision = scene.fleet.push(&running, "Two", &more).await;
@@ -184,9 +188,9 @@ async fn unchanged_registry_costs_nothing() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
     let running = scene.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
     scene.home.reset_requests();
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
     let asked: Vec<_> = scene
         .home
@@ -195,7 +199,7 @@ async fn unchanged_registry_costs_nothing() {
         .filter(|it| !it.is_watch() || it.query.contains("sendInitialEvents"))
         .collect();
     assert!(asked.is_empty(), "{asked:?}");
-    assert!(scene.fleet.counted().is_empty(), "{:?}", scene.fleet.counted());
+    assert!(scene.fleet.request_counts().is_empty(), "{:?}", scene.fleet.request_counts());
     running.stop().await;
 }
 
@@ -221,7 +225,7 @@ async fn git_wins_over_registry_for_equal_names() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     // The app needs a label that the file lacks.
     for name in ["bj1", "bj2"] {
-        let found = live::get(scene.fleet.cluster(name), "ConfigMap", "default", "one").await;
+        let found = live_objects::get(scene.fleet.cluster(name), "ConfigMap", "default", "one").await;
         assert!(found.is_none(), "{name}");
     }
     running.stop().await;
@@ -232,13 +236,13 @@ async fn git_wins_over_registry_for_equal_names() {
 async fn unreadable_registry_blocks_deletes() {
     let scene = Scene::new();
     scene.register("bj2", &[("zone", "bj")], kubeconfig("one")).await;
-    let other = objects("default", "other");
+    let other = objects_app("default", "other");
     let two = config_map("default", "two", "first");
     let files =
         [("apps/other/app.yaml", Some(other.as_str())), ("apps/other/objects/two.yaml", Some(two.as_str()))];
     let begin = scene.fleet.repository.commit("Another app, everywhere", &files);
     let running = scene.start().await;
-    running.converged(&begin).await;
+    running.until_converged(&begin).await;
     running.stop().await;
 
     scene.home.set_down(true);
@@ -249,18 +253,18 @@ async fn unreadable_registry_blocks_deletes() {
     let running = scene.start().await;
     let now = running.until("the mistake", |now| now.has_errors()).await;
     assert!(
-        described(&now).contains("error[E2091]: failed to read the cluster registry"),
+        describe_overview(&now).contains("error[E2091]: failed to read the cluster registry"),
         "{}",
-        described(&now)
+        describe_overview(&now)
     );
     tokio::time::sleep(Duration::from_secs(300)).await;
-    assert!(live::get(scene.fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some());
+    assert!(live_objects::get(scene.fleet.cluster("bj1"), "ConfigMap", "default", "two").await.is_some());
 
     scene.home.set_down(false);
-    running.converged(&gone).await;
+    running.until_converged(&gone).await;
     for name in ["bj1", "bj2"] {
         assert!(
-            live::get(scene.fleet.cluster(name), "ConfigMap", "default", "two").await.is_none(),
+            live_objects::get(scene.fleet.cluster(name), "ConfigMap", "default", "two").await.is_none(),
             "{name}"
         );
     }
@@ -274,29 +278,30 @@ async fn unreadable_registry_blocks_deletes() {
     let one = config_map("default", "one", "second");
     let changed =
         scene.fleet.push(&running, "A change", &[("apps/settings/objects/one.yaml", Some(&one))]).await;
-    running.converged(&changed).await;
-    let found = live::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.expect("one");
+    running.until_converged(&changed).await;
+    let found =
+        live_objects::get(scene.fleet.cluster("bj2"), "ConfigMap", "default", "one").await.expect("one");
     assert_eq!(found["data"]["value"], "second");
     running.stop().await;
 }
 
 /// One app, and a forge whose token is stored in the home cluster.
-fn with_token_at_home(gitea: &Gitea) -> Scene {
+fn with_token_at_home(gitea: &GiteaStatusServer) -> Scene {
     let reference = "config, credentials: {token: {secret: {namespace: default, name: forge, key: token}}}}";
-    let instance = gitea.instance().replace("config}", reference);
-    let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
+    let instance = gitea.instance_manifest().replace("config}", reference);
+    let (app, one) = (objects_app("default", "settings"), config_map("default", "one", "first"));
     let files = [
         ("tutti.yaml", instance.as_str()),
         ("apps/settings/app.yaml", &app),
         ("apps/settings/objects/one.yaml", &one),
     ];
-    Scene { fleet: Fleet::new(&["bj1"], &files), home: Sandbox::new(SandboxOptions::instant("home")) }
+    Scene { fleet: TestFleet::new(&["bj1"], &files), home: Sandbox::new(SandboxOptions::instant("home")) }
 }
 
 async fn keep_token(home: &Sandbox) {
     let metadata = json!({"name": "forge", "namespace": "default"});
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": "hunter2"}});
-    live::api(home, "Secret", Some("default"))
+    live_objects::api(home, "Secret", Some("default"))
         .create(&PostParams::default(), &serde_json::from_value(secret).expect("a Secret"))
         .await
         .expect("created");
@@ -304,27 +309,27 @@ async fn keep_token(home: &Sandbox) {
 
 #[tokio::test(start_paused = true)]
 async fn removed_forge_token_is_used_no_longer() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let scene = with_token_at_home(&gitea);
     keep_token(&scene.home).await;
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let running = scene.start().await;
-    gitea.until(&scene.fleet.begin, "success").await;
+    gitea.until_status(&scene.fleet.first_commit, "success").await;
     let change = async |value: &str| {
         let one = config_map("default", "one", value);
         let revision =
             scene.fleet.push(&running, value, &[("apps/settings/objects/one.yaml", Some(&one))]).await;
-        running.converged(&revision).await;
+        running.until_converged(&revision).await;
         revision
     };
 
     scene.home.set_down(true);
-    gitea.until(&change("second").await, "success").await;
+    gitea.until_status(&change("second").await, "success").await;
     assert_eq!(log.count("the previous one is used"), 1);
 
     // The home cluster answers without a token: no status is posted with the old one.
     scene.home.set_down(false);
-    let secrets = live::api(&scene.home, "Secret", Some("default"));
+    let secrets = live_objects::api(&scene.home, "Secret", Some("default"));
     secrets.delete("forge", &DeleteParams::default()).await.expect("deleted");
     tokio::time::sleep(Duration::from_secs(60)).await;
     let posted = gitea.posts().len();
@@ -340,20 +345,20 @@ async fn removed_forge_token_is_used_no_longer() {
 
     scene.home.set_down(false);
     keep_token(&scene.home).await;
-    gitea.until(&third, "success").await;
+    gitea.until_status(&third, "success").await;
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn forge_token_is_retried_while_home_is_offline() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let scene = with_token_at_home(&gitea);
     scene.home.set_down(true);
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     // Commits that are read are rendered.
     let renders = || log.count("read the config repository");
     let running = scene.start().await;
-    running.converged(&scene.fleet.begin).await;
+    running.until_converged(&scene.fleet.first_commit).await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(gitea.posts().is_empty(), "{:?}", gitea.posts());
     // Only the token was requested, repeatedly.
@@ -363,7 +368,7 @@ async fn forge_token_is_retried_while_home_is_offline() {
 
     scene.home.set_down(false);
     keep_token(&scene.home).await;
-    gitea.until(&scene.fleet.begin, "success").await;
+    gitea.until_status(&scene.fleet.first_commit, "success").await;
     assert_eq!(renders(), 1);
     // The token is known now, and is not requested before the next commit.
     scene.home.reset_requests();
@@ -372,7 +377,7 @@ async fn forge_token_is_retried_while_home_is_offline() {
     let one = config_map("default", "one", "second");
     let changed =
         scene.fleet.push(&running, "Change", &[("apps/settings/objects/one.yaml", Some(&one))]).await;
-    gitea.until(&changed, "success").await;
+    gitea.until_status(&changed, "success").await;
     assert_eq!(scene.home.requests().len(), 1, "{:?}", scene.home.requests());
     assert_eq!(renders(), 2);
     running.stop().await;

@@ -6,10 +6,10 @@ use sandbox::{RequestMatch, Sandbox};
 use tutti::manifest::approval_to_yaml;
 use tutti::report::Overview;
 
-use crate::support::fleet::Fleet;
-use crate::support::forge::Gitea;
-use crate::support::live;
-use crate::support::manifests::{self, component, config_map, namespace, objects};
+use crate::support::fleet::TestFleet;
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects;
+use crate::support::manifests::{self, component, config_map, namespace, objects_app};
 
 const GZ1: &str = "clusters/gz1.yaml";
 
@@ -38,7 +38,7 @@ async fn a_while() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_removed_in_reverse_across_apps() {
-    let (platform, settings) = (objects("infra", "platform"), objects("infra", "settings"));
+    let (platform, settings) = (objects_app("infra", "platform"), objects_app("infra", "settings"));
     let web =
         component("web", "registry.example.com/web:1").replace("name: web", "name: web, namespace: infra");
     let route = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: site}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}\n";
@@ -52,11 +52,11 @@ async fn objects_are_removed_in_reverse_across_apps() {
         ("apps/web/app.yaml", web),
     ];
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let fleet = Fleet::new(&["bj1", "gz1"], &files);
+    let fleet = TestFleet::new(&["bj1", "gz1"], &files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
-    let before = live::managed(fleet.cluster("bj1")).await;
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
+    let before = live_objects::managed_objects(fleet.cluster("bj1")).await;
 
     fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
@@ -78,36 +78,36 @@ async fn objects_are_removed_in_reverse_across_apps() {
 
     let file = approval_to_yaml(approval);
     let revision = fleet.push(&running, "Approve", &[("approvals/gz1.yaml", Some(&file))]).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(state(&now), ("Removed", "no other object remains: delete its file"));
     assert_eq!(deletes(fleet.cluster("gz1")).last().map(String::as_str), Some("namespaces"));
-    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 0);
+    assert_eq!(live_objects::managed_objects(fleet.cluster("gz1")).await.len(), 0);
 
     let revision = fleet.push(&running, "Its file goes", &[(GZ1, None), ("approvals/gz1.yaml", None)]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     let bj1 = fleet.cluster("bj1");
     assert_eq!(bj1.count_requests(&RequestMatch::writes()), 0, "the other cluster was left alone");
-    assert_eq!(live::managed(bj1).await, before);
+    assert_eq!(live_objects::managed_objects(bj1).await, before);
 }
 
 fn settings(count: usize) -> Vec<(String, String)> {
     let maps = (0..count).map(|number| config_map("default", &format!("map-{number}"), "first"));
     vec![
-        ("apps/settings/app.yaml".to_owned(), objects("default", "settings")),
+        ("apps/settings/app.yaml".to_owned(), objects_app("default", "settings")),
         ("apps/settings/objects/maps.yaml".to_owned(), maps.collect::<Vec<_>>().join("---\n")),
     ]
 }
 
-fn fleet_of(files: &[(String, String)]) -> Fleet {
+fn fleet_of(files: &[(String, String)]) -> TestFleet {
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    Fleet::new(&["bj1", "gz1"], &files)
+    TestFleet::new(&["bj1", "gz1"], &files)
 }
 
 #[tokio::test(start_paused = true)]
 async fn delete_cap_applies_to_removed_clusters() {
     let fleet = fleet_of(&settings(12));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 12).await;
     assert!(
@@ -118,15 +118,15 @@ async fn delete_cap_applies_to_removed_clusters() {
 
     // A mistake: the cluster stays, and nothing happens.
     let revision = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
-    running.converged(&revision).await;
-    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 12);
+    running.until_converged(&revision).await;
+    assert_eq!(live_objects::managed_objects(fleet.cluster("gz1")).await.len(), 12);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deletes_wait_for_health_on_other_clusters() {
     let fleet = fleet_of(&settings(2));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.cluster("bj1").set_down(true);
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
@@ -136,9 +136,9 @@ async fn deletes_wait_for_health_on_other_clusters() {
         "{now:?}"
     );
     a_while().await;
-    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 2);
+    assert_eq!(live_objects::managed_objects(fleet.cluster("gz1")).await.len(), 2);
     fleet.cluster("bj1").set_down(false);
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(state(&now).0, "Removed");
 }
 
@@ -148,9 +148,9 @@ async fn kept_objects_do_not_block_removal() {
     files[1].1 = files[1].1.replace("name: map-1,", "name: map-1, annotations: {tutti.dev/prune: keep},");
     let fleet = fleet_of(&files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     let words = "1 object kept on purpose, no other object remains: delete its file";
     assert_eq!(state(&now), ("Removed", words));
     let [orphan] = now.orphans.as_slice() else { panic!("{:?}", now.orphans) };
@@ -163,7 +163,7 @@ async fn app_without_remaining_cluster_needs_an_approval() {
     files[0].1 = files[0].1.replace("spec: {", "spec: {placement: {clusters: {names: [gz1]}}, ");
     let fleet = fleet_of(&files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 2).await;
     assert!(now.deletions[0].reason.starts_with("its app is placed on no cluster, waits for approval"));
@@ -173,32 +173,32 @@ async fn app_without_remaining_cluster_needs_an_approval() {
 
 #[tokio::test(start_paused = true)]
 async fn commit_status_reports_completed_removal() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let mut files = settings(2);
-    files.push(("tutti.yaml".to_owned(), gitea.instance()));
+    files.push(("tutti.yaml".to_owned(), gitea.instance_manifest()));
     let fleet = fleet_of(&files);
     let running = fleet.start().await;
-    gitea.until(&fleet.begin, "success").await;
+    gitea.until_status(&fleet.first_commit, "success").await;
     // The cluster is unreachable for a short time, so the first attempts fail.
     fleet.cluster("gz1").set_down(true);
     let revision = fleet.push(&running, "Without gz1", &[(GZ1, Some(&removed()))]).await;
     gitea
-        .until(&revision, "pending 2 deletes wait: gz1 does not answer, deleted when it answers again")
+        .until_status(&revision, "pending 2 deletes wait: gz1 does not answer, deleted when it answers again")
         .await;
     // The status is complete, whatever commit follows.
     let words = fleet.push(&running, "Words", &[("README.md", Some("Words.\n"))]).await;
-    gitea.until(&words, "success no change for this ring").await;
+    gitea.until_status(&words, "success no change for this ring").await;
     fleet.cluster("gz1").set_down(false);
-    gitea.until(&revision, "success").await;
-    assert_eq!(gitea.verdict(&revision), "success 2 objects deleted on 1 cluster");
-    gitea.assert_nothing_repeated();
+    gitea.until_status(&revision, "success").await;
+    assert_eq!(gitea.final_status(&revision), "success 2 objects deleted on 1 cluster");
+    gitea.assert_no_repeated_status();
 }
 
 /// A cluster is renamed: its new file exists, and the old file has `state: Removed`. Or a kubeconfig was copied.
 #[tokio::test(start_paused = true)]
 async fn objects_desired_under_another_cluster_name_stay() {
     for old in [removed(), manifests::cluster("gz1")] {
-        let app = objects("default", "web").replace("spec: {", "spec: {prune: always, ");
+        let app = objects_app("default", "web").replace("spec: {", "spec: {prune: always, ");
         let on_bj1 = app.replace("spec: {", "spec: {placement: {clusters: {names: [bj1]}}, ");
         // More objects than one batch of lookups, and one that no app desires: the last of them.
         let map = |number| config_map("default", &format!("map-{number}"), "first");
@@ -210,11 +210,11 @@ async fn objects_desired_under_another_cluster_name_stay() {
             ("apps/web/app.yaml", &on_bj1),
             ("apps/web/objects/maps.yaml", &all),
         ];
-        let mut fleet = Fleet::new(&["bj1"], &files);
+        let mut fleet = TestFleet::new(&["bj1"], &files);
         let bj1 = fleet.cluster("bj1").clone();
         fleet.clusters.insert("gz1".to_owned(), bj1);
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         fleet.push(&running, "Another name", &[(GZ1, Some(&old))]).await;
         a_while().await;
         assert_eq!(deletes(fleet.cluster("bj1")), Vec::<String>::new());

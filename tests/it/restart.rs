@@ -6,24 +6,24 @@ use std::time::Duration;
 use sandbox::{Fault, RequestMatch, SandboxOptions};
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, PATIENCE, target};
-use crate::support::forge::Gitea;
-use crate::support::live;
-use crate::support::manifests::{component, config_map, namespace, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{TestFleet, WAIT_LIMIT, target};
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects;
+use crate::support::manifests::{component, config_map, namespace, objects_app};
 
 const CLUSTERS: [&str; 2] = ["bj1", "gz1"];
 
 /// A namespace that another app needs, ConfigMaps in it, and a Deployment with its Service.
-fn fleet(instance: &str) -> Fleet {
+fn fleet(instance: &str) -> TestFleet {
     let maps: String = ["one", "two"].map(|name| config_map("infra", name, "first")).join("---\n");
-    Fleet::new(
+    TestFleet::new(
         &CLUSTERS,
         &[
             ("tutti.yaml", instance),
-            ("apps/platform/app.yaml", &objects("infra", "platform")),
+            ("apps/platform/app.yaml", &objects_app("infra", "platform")),
             ("apps/platform/objects/namespace.yaml", &namespace("infra")),
-            ("apps/settings/app.yaml", &objects("infra", "settings")),
+            ("apps/settings/app.yaml", &objects_app("infra", "settings")),
             ("apps/settings/objects/maps.yaml", &maps),
             ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
         ],
@@ -31,7 +31,7 @@ fn fleet(instance: &str) -> Fleet {
 }
 
 /// Commits the second revision: one object added, one changed, one removed.
-fn second(fleet: &Fleet) -> tutti::model::Revision {
+fn second(fleet: &TestFleet) -> tutti::model::Revision {
     let maps: String = [("two", "second"), ("three", "first")]
         .map(|(name, value)| config_map("infra", name, value))
         .join("---\n");
@@ -43,10 +43,10 @@ fn second(fleet: &Fleet) -> tutti::model::Revision {
 }
 
 /// All our objects, with commit subjects in place of commits.
-async fn everything(fleet: &Fleet) -> BTreeMap<String, String> {
+async fn everything(fleet: &TestFleet) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
-        for (object, state) in live::state(sandbox).await {
+        for (object, state) in live_objects::comparable_objects(sandbox).await {
             found.insert(format!("{name} {object}"), fleet.repository.with_subjects(&state.to_string()));
         }
     }
@@ -56,36 +56,37 @@ async fn everything(fleet: &Fleet) -> BTreeMap<String, String> {
 /// Applies the first revision and then the second. The process of revision `interrupted` (0: the first) is killed
 /// after `writes` writes. `None` if it needs no more writes than that.
 async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, String>> {
-    let gitea = Gitea::start().await;
-    let fleet = fleet(&gitea.instance());
+    let gitea = GiteaStatusServer::start().await;
+    let fleet = fleet(&gitea.instance_manifest());
     if interrupted == 1 {
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         running.stop().await;
     }
-    let revision = if interrupted == 1 { second(&fleet) } else { fleet.begin.clone() };
-    let wires = Wires::dying_after(writes);
+    let revision = if interrupted == 1 { second(&fleet) } else { fleet.first_commit.clone() };
+    let wires = ProcessConnections::dying_after(writes);
     let doomed = fleet.start_with(&wires, |_| {}).await;
     let died = tokio::select! {
-        () = wires.died() => true,
-        _ = doomed.converged(&revision) => false,
+        () = wires.until_dead() => true,
+        _ = doomed.until_converged(&revision) => false,
     };
     doomed.kill().await;
     let next = fleet.start().await;
-    next.converged(&revision).await;
-    gitea.until(&revision, "success").await;
+    next.until_converged(&revision).await;
+    gitea.until_status(&revision, "success").await;
     next.stop().await;
-    gitea.assert_nothing_repeated();
-    let successes = gitea.said(&revision).iter().filter(|said| said.starts_with("success")).count();
+    gitea.assert_no_repeated_status();
+    let successes = gitea.statuses_of(&revision).iter().filter(|said| said.starts_with("success")).count();
     assert_eq!(successes, 1, "killed after {writes} writes: {:#?}", gitea.posts());
     // Objects that existed when the next process started are not written again: no object has two generations, and no
     // rollout started twice.
     let found = everything(&fleet).await;
     if interrupted == 0 {
         for (name, sandbox) in &fleet.clusters {
-            let web = live::get(sandbox, "Deployment", "default", "web").await.expect("a Deployment");
+            let web = live_objects::get(sandbox, "Deployment", "default", "web").await.expect("a Deployment");
             assert_eq!(web["metadata"]["generation"], 1, "{name}, killed after {writes} writes");
-            let sets = live::api(sandbox, "ReplicaSet", Some("default")).list(&Default::default()).await;
+            let sets =
+                live_objects::api(sandbox, "ReplicaSet", Some("default")).list(&Default::default()).await;
             assert_eq!(sets.expect("list").items.len(), 1, "{name}, killed after {writes} writes");
         }
     }
@@ -106,11 +107,11 @@ async fn killed_anywhere(interrupted: usize, undisturbed: &BTreeMap<String, Stri
 async fn undisturbed(second_too: bool) -> BTreeMap<String, String> {
     let fleet = fleet(crate::support::manifests::INSTANCE);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     if second_too {
         let revision = second(&fleet);
         running.wake.send(()).await.expect("it runs");
-        running.converged(&revision).await;
+        running.until_converged(&revision).await;
     }
     everything(&fleet).await
 }
@@ -134,11 +135,13 @@ async fn write_with_lost_answer_is_not_repeated() {
         let fleet = fleet(crate::support::manifests::INSTANCE);
         fleet.cluster("bj1").fail_nth(RequestMatch::writes(), nth, Fault::DropAfter);
         let running = fleet.start().await;
-        tokio::time::timeout(PATIENCE, running.converged(&fleet.begin)).await.expect("it converges");
+        tokio::time::timeout(WAIT_LIMIT, running.until_converged(&fleet.first_commit))
+            .await
+            .expect("it converges");
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(everything(&fleet).await, expected, "the answer to write {nth} was lost");
         let writes = fleet.cluster("bj1").count_requests(&RequestMatch::writes());
-        assert_eq!(writes, 5, "the answer to write {nth} was lost: {:?}", fleet.counted());
+        assert_eq!(writes, 5, "the answer to write {nth} was lost: {:?}", fleet.request_counts());
     }
 }
 
@@ -162,14 +165,14 @@ spec: {{type: {sort}, selector: {{app: web}}, ports: [{{port: 80}}]}}
         pod_start: (Duration::from_secs(2), Duration::from_secs(2)),
         ..SandboxOptions::instant(name)
     };
-    let app = objects("default", "edge");
+    let app = objects_app("default", "edge");
     let files = [("apps/edge/app.yaml", app.as_str()), ("apps/edge/objects/all.yaml", &inner)];
-    let fleet = Fleet::with(&["bj1"], &files, options);
+    let fleet = TestFleet::with_options(&["bj1"], &files, options);
     let at = 30 * second;
     let bj1 = fleet.cluster("bj1");
-    live::silence(bj1, "services", at);
+    live_objects::silence_watches(bj1, "services", at);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     tokio::time::sleep(at).await;
     bj1.fail_nth(RequestMatch::writes().resource("services"), 0, Fault::DropAfter);
     let both = format!("{inner}---\n{outer}");
@@ -177,7 +180,7 @@ spec: {{type: {sort}, selector: {{app: web}}, ports: [{{port: 80}}]}}
     let revision = fleet.push(&running, "A load balancer", &changes).await;
     running.until("it is read", |now| now.revision.as_ref() == Some(&revision)).await;
     tokio::time::sleep(10 * second).await;
-    assert!(live::get(bj1, "Service", "default", "outer").await.is_some());
+    assert!(live_objects::get(bj1, "Service", "default", "outer").await.is_some());
     let overview = running.overview.borrow().clone();
     assert_eq!(target(&overview, "bj1", "default/edge").phase, TargetPhase::Progressing);
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::folders::read;
-use crate::support::lasting::LastingStage;
 use crate::support::manifests::{INSTANCE, component};
+use crate::support::persistent_fixture::PersistentCommandFixture;
 
 const RINGS: &str = "\
 apiVersion: tutti.dev/v1alpha1
@@ -25,7 +25,7 @@ fn last(errors: &str) -> &str {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watch_ends_on_missing_image() {
-    let stage = LastingStage::of_fixture("waves").await;
+    let stage = PersistentCommandFixture::of_fixture("waves").await;
     tokio::task::block_in_place(|| {
         assert_eq!(stage.run("tutti run --once").2, 0);
         stage.run("sed -i s/pay:v1/pay:broken/ apps/pay/app.yaml && git commit -qam Broken");
@@ -39,7 +39,7 @@ async fn watch_ends_on_missing_image() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn app_sets_are_shown_as_they_change() {
-    let stage = LastingStage::of_fixture("waves").await;
+    let stage = PersistentCommandFixture::of_fixture("waves").await;
     tokio::task::block_in_place(|| {
         assert_eq!(stage.run("tutti run --once").2, 0);
         let mut watch = stage.command("tutti get as -w").stdout(Stdio::piped()).spawn().expect("it runs");
@@ -83,7 +83,7 @@ fn hundred_clusters() -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn output_for_hundred_clusters_is_bounded() {
-    let stage = LastingStage::new(&hundred_clusters()).await;
+    let stage = PersistentCommandFixture::new(&hundred_clusters()).await;
     tokio::task::block_in_place(|| {
         let check = |command: &str, expected: &str| {
             let (output, errors, _) = stage.run_with(command, |program| {
@@ -108,7 +108,7 @@ async fn output_for_hundred_clusters_is_bounded() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rollout_is_not_done_without_its_clusters() {
-    let stage = LastingStage::of_fixture("waves").await;
+    let stage = PersistentCommandFixture::of_fixture("waves").await;
     tokio::task::block_in_place(|| {
         assert_eq!(stage.run("tutti run --once").2, 0);
         let check = |command: &str, heading: &str, ending: &str| {
@@ -147,7 +147,7 @@ async fn rollout_is_not_done_without_its_clusters() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rollout_of_invalid_app_is_an_error() {
-    let stage = LastingStage::of_fixture("waves").await;
+    let stage = PersistentCommandFixture::of_fixture("waves").await;
     tokio::task::block_in_place(|| {
         let check = |edit: &str, error: &str| {
             stage.run(&format!("{edit} && git commit -qam Mistake"));
@@ -176,7 +176,7 @@ async fn rollout_of_invalid_app_is_an_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn example_tables_fit_the_width() {
     let example = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/repo"));
-    let stage = LastingStage::new(&example).await;
+    let stage = PersistentCommandFixture::new(&example).await;
     tokio::task::block_in_place(|| {
         stage.run("tutti run --once");
         stage.run(

@@ -7,13 +7,13 @@ use tutti::controller::ControllerSettings;
 use tutti::model::DecryptionKeys;
 use tutti::sops::identities;
 
-use crate::support::fleet::Fleet;
-use crate::support::forge::Gitea;
-use crate::support::live;
-use crate::support::manifests::{INSTANCE, cluster, objects};
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::TestFleet;
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects;
+use crate::support::manifests::{INSTANCE, cluster, objects_app};
 use crate::support::program;
 use crate::support::repository::TestRepository;
-use crate::support::wires::Wires;
 
 pub const KEY: &str = include_str!("../fixtures/sops/one.key");
 const OTHER_KEY: &str = include_str!("../fixtures/sops/two.key");
@@ -49,7 +49,7 @@ struct Stage {
 impl Stage {
     fn new(secret: &str) -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let (bj1, app) = (cluster("bj1"), objects("shop", "shop"));
+        let (bj1, app) = (cluster("bj1"), objects_app("shop", "shop"));
         let files = [
             ("tutti.yaml", INSTANCE),
             ("clusters/bj1.yaml", bj1.as_str()),
@@ -81,7 +81,7 @@ impl Stage {
         if let Some(key) = key {
             command.env("TUTTI_AGE_IDENTITY_FILE", key);
         }
-        let (output, errors, code) = program::told(&command.output().expect("the binary runs"));
+        let (output, errors, code) = program::output_text(&command.output().expect("the binary runs"));
         tells_nothing(&arguments.join(" "), &format!("{output}\n{errors}"));
         (format!("{output}\n{errors}"), code)
     }
@@ -157,7 +157,7 @@ fn unreadable_sops_variables_are_no_identity() {
     ] {
         let mut command = program::tutti(stage.path());
         command.env(variable, value).args(["render", "--repo", "repo"]);
-        let (_, errors, code) = program::told(&command.output().expect("the binary runs"));
+        let (_, errors, code) = program::output_text(&command.output().expect("the binary runs"));
         assert_eq!(code, 0, "{errors}");
         assert!(errors.contains("WARN") && errors.contains(problem), "{errors}");
     }
@@ -168,7 +168,7 @@ fn unreadable_sops_variables_are_no_identity() {
 #[test]
 fn decrypted_values_are_shown_on_request() {
     let stage = Stage::new(SECRET);
-    let (output, _, code) = program::told(
+    let (output, _, code) = program::output_text(
         &program::tutti(stage.path())
             .env("SOPS_AGE_KEY_FILE", "key")
             .args(["render", "--repo", "repo", "--show-secrets"])
@@ -182,27 +182,32 @@ fn decrypted_values_are_shown_on_request() {
 }
 
 /// The controller with the identity, and a forge for its statuses.
-async fn start(fleet: &Fleet) -> crate::support::fleet::Running {
+async fn start(fleet: &TestFleet) -> crate::support::fleet::RunningController {
     let keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
-    fleet.start_with(&Wires::lasting(), |settings: &mut ControllerSettings| settings.keys = keys).await
+    fleet
+        .start_with(&ProcessConnections::unlimited(), |settings: &mut ControllerSettings| {
+            settings.keys = keys
+        })
+        .await
 }
 
-fn fleet(gitea: &Gitea, secret: &str) -> Fleet {
-    let (instance, app) = (gitea.instance(), objects("shop", "shop"));
+fn fleet(gitea: &GiteaStatusServer, secret: &str) -> TestFleet {
+    let (instance, app) = (gitea.instance_manifest(), objects_app("shop", "shop"));
     let files = [("tutti.yaml", instance.as_str()), (APP, &app), (FILE, secret), NAMESPACE];
-    Fleet::new(&["bj1"], &files)
+    TestFleet::new(&["bj1"], &files)
 }
 
 #[tokio::test(start_paused = true)]
 async fn clusters_get_decrypted_values() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let fleet = fleet(&gitea, SECRET);
     let running = start(&fleet).await;
-    running.converged(&fleet.begin).await;
-    gitea.until(&fleet.begin, "success").await;
-    let secret = live::get(fleet.cluster("bj1"), "Secret", "shop", "db").await.expect("the secret");
+    running.until_converged(&fleet.first_commit).await;
+    gitea.until_status(&fleet.first_commit, "success").await;
+    let secret = live_objects::get(fleet.cluster("bj1"), "Secret", "shop", "db").await.expect("the secret");
     assert_eq!(secret["data"]["password"], json!("Y2FuYXJ5LTRmMWQtaHVudGVyMg=="));
-    let settings = live::get(fleet.cluster("bj1"), "ConfigMap", "shop", "settings").await.expect("settings");
+    let settings =
+        live_objects::get(fleet.cluster("bj1"), "ConfigMap", "shop", "settings").await.expect("settings");
     assert_eq!(settings["data"]["url"], json!("https://canary-4f1d-hunter2@db"));
     tells_nothing("the overview", &format!("{:?}", running.overview.borrow()));
     tells_nothing("a status", &format!("{:?}", gitea.posts()));
@@ -210,10 +215,10 @@ async fn clusters_get_decrypted_values() {
 
 #[tokio::test(start_paused = true)]
 async fn statuses_do_not_quote_refused_secret_values() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let fleet = fleet(&gitea, REFUSED);
     let running = start(&fleet).await;
-    gitea.until(&fleet.begin, "failure").await;
+    gitea.until_status(&fleet.first_commit, "failure").await;
     let shown = format!("{:?} {:?}", running.overview.borrow(), gitea.posts());
     tells_nothing("a refusal", &shown);
     assert!(shown.contains("may quote encrypted values"), "{shown}");
@@ -222,8 +227,9 @@ async fn statuses_do_not_quote_refused_secret_values() {
 /// A container of another app in the namespace logs its Secret.
 #[tokio::test(start_paused = true)]
 async fn last_log_line_omits_encrypted_values() {
-    let gitea = Gitea::start().await;
-    let (instance, shop, web) = (gitea.instance(), objects("shop", "shop"), objects("shop", "web"));
+    let gitea = GiteaStatusServer::start().await;
+    let (instance, shop, web) =
+        (gitea.instance_manifest(), objects_app("shop", "shop"), objects_app("shop", "web"));
     let line = "url https://canary-4f1d-hunter2@db, in base64 Y2FuYXJ5LTRmMWQtaHVudGVyMg==: no such table";
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": {
@@ -238,10 +244,10 @@ async fn last_log_line_omits_encrypted_values() {
         ("apps/web/app.yaml", &web),
         ("apps/web/objects/all.yaml", &deployment),
     ];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = start(&fleet).await;
-    gitea.until(&fleet.begin, "failure").await;
-    let failure = gitea.last(&fleet.begin);
+    gitea.until_status(&fleet.first_commit, "failure").await;
+    let failure = gitea.last_status(&fleet.first_commit);
     assert!(failure.contains(" (exit 1: \"url ***, in base64 ***: no such table\")"), "{failure}");
     tells_nothing("the overview", &format!("{:?}", running.overview.borrow()));
     tells_nothing("a status", &format!("{:?}", gitea.posts()));

@@ -54,7 +54,7 @@ fn the_samples_are_linted_rendered_and_rolled_out() {
     let run = |arguments: &[&str]| {
         let mut command = program::tutti(folder.path());
         let output = command.env("TUTTI_HELM_RENDER", &helm.helm_render).args(arguments).output();
-        program::told(&output.expect("the binary runs"))
+        program::output_text(&output.expect("the binary runs"))
     };
     // A note says that no cluster was read.
     let clean = |errors: &str| !errors.contains("error") && !errors.contains("warning");

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::fleet::{Fleet, described, phases};
-use crate::support::live::{get, text};
-use crate::support::manifests::{INSTANCE, namespace, objects};
-use crate::support::program::Stage;
+use crate::support::fleet::{TestFleet, describe_overview, phases};
+use crate::support::live_objects::{get, required_text};
+use crate::support::manifests::{INSTANCE, namespace, objects_app};
+use crate::support::program::CommandFixture;
 
 fn config_map(name: &str, value: &str) -> String {
     format!(
@@ -15,9 +15,9 @@ fn config_map(name: &str, value: &str) -> String {
 
 #[tokio::test]
 async fn plan_names_the_app_that_owns_an_object() {
-    let (a, b, shop) = (objects("shop", "a"), objects("shop", "b"), namespace("shop"));
+    let (a, b, shop) = (objects_app("shop", "a"), objects_app("shop", "b"), namespace("shop"));
     let (of_a, of_b) = (config_map("m-a", "1"), config_map("m-b", "2"));
-    let stage = Stage::new(&[
+    let stage = CommandFixture::new(&[
         ("tutti.yaml", INSTANCE),
         ("apps/a/app.yaml", &a),
         ("apps/a/objects/ns.yaml", &shop),
@@ -45,14 +45,14 @@ async fn plan_names_the_app_that_owns_an_object() {
 /// The live object's owner decides, not the order of the files. The second app gets it when the owner drops it.
 #[tokio::test]
 async fn second_app_waits_until_owner_drops_object() {
-    let (b, shop, first) = (objects("shop", "b"), namespace("shop"), config_map("m", "of b"));
+    let (b, shop, first) = (objects_app("shop", "b"), namespace("shop"), config_map("m", "of b"));
     let files =
         [("apps/b/app.yaml", &*b), ("apps/b/objects/ns.yaml", &*shop), ("apps/b/objects/cm.yaml", &*first)];
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 
-    let (a, second, more) = (objects("shop", "a"), config_map("m", "of a"), config_map("more", "of a"));
+    let (a, second, more) = (objects_app("shop", "a"), config_map("m", "of a"), config_map("more", "of a"));
     let changes = [
         ("apps/a/app.yaml", Some(&*a)),
         ("apps/a/objects/cm.yaml", Some(&*second)),
@@ -62,7 +62,7 @@ async fn second_app_waits_until_owner_drops_object() {
     let seen = running
         .until("a refusal", |overview| {
             overview.revision.as_ref() == Some(&commit)
-                && described(overview).contains("shop/b already manages this object")
+                && describe_overview(overview).contains("shop/b already manages this object")
         })
         .await;
     assert!(
@@ -72,13 +72,13 @@ async fn second_app_waits_until_owner_drops_object() {
     );
     let data = async || {
         let live = get(fleet.cluster("bj1"), "ConfigMap", "shop", "m").await.expect("it is there");
-        text(&live, "/data/a")
+        required_text(&live, "/data/a")
     };
     assert_eq!(data().await, "of b");
     assert!(get(fleet.cluster("bj1"), "ConfigMap", "shop", "more").await.is_some());
 
     let commit = fleet.push(&running, "Drop", &[("apps/b/objects/cm.yaml", None)]).await;
-    running.converged(&commit).await;
+    running.until_converged(&commit).await;
     assert_eq!(data().await, "of a");
     running.stop().await;
 }

@@ -6,22 +6,22 @@ use std::time::Duration;
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 use serde_json::json;
 
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::forge::Gitea;
-use crate::support::live::{self, edit_as};
-use crate::support::manifests::{INSTANCE, cluster, config_map, deployment, objects};
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects::{self, edit_as};
+use crate::support::manifests::{INSTANCE, cluster, config_map, deployment, objects_app};
 
 fn app(image: &str, value: &str) -> String {
     [config_map("default", "web", value), deployment("default", "web", "web", image)].join("---\n")
 }
 
-fn fleet(instance: &str) -> Fleet {
+fn fleet(instance: &str) -> TestFleet {
     let first = app("registry.example.com/web:1", "first");
-    Fleet::new(
+    TestFleet::new(
         &["bj1"],
         &[
             ("tutti.yaml", instance),
-            ("apps/web/app.yaml", &objects("default", "web")),
+            ("apps/web/app.yaml", &objects_app("default", "web")),
             ("apps/web/objects/web.yaml", &first),
         ],
     )
@@ -29,25 +29,25 @@ fn fleet(instance: &str) -> Fleet {
 
 #[tokio::test(start_paused = true)]
 async fn superseded_revision_starts_no_new_writes() {
-    let gitea = Gitea::start().await;
-    let fleet = fleet(&gitea.instance());
+    let gitea = GiteaStatusServer::start().await;
+    let fleet = fleet(&gitea.instance_manifest());
     let bj1 = fleet.cluster("bj1");
     // The first revision blocks in its first phase, configuration; workloads come later.
     let config = RequestMatch::writes().resource("configmaps");
     bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(20)));
     let running = fleet.start().await;
-    gitea.until(&fleet.begin, "pending 0/1 healthy").await;
+    gitea.until_status(&fleet.first_commit, "pending 0/1 healthy").await;
     while bj1.count_requests(&config) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
     let second = app("registry.example.com/web:2", "second");
     let revision = fleet.push(&running, "Second", &[("apps/web/objects/web.yaml", Some(&second))]).await;
-    running.converged(&revision).await;
-    gitea.until(&revision, "success").await;
+    running.until_converged(&revision).await;
+    gitea.until_status(&revision, "success").await;
 
     // The Deployment of the first revision was never applied.
-    let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
+    let web = live_objects::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(web["metadata"]["generation"], 1);
     assert_eq!(web["metadata"]["annotations"]["tutti.dev/revision"], revision.as_str());
     assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
@@ -57,35 +57,36 @@ async fn superseded_revision_starts_no_new_writes() {
     assert_eq!((writes.created, writes.configured), (1, 1));
 
     let expected = format!("skipped superseded by {}", revision.short());
-    gitea.until(&fleet.begin, &expected).await;
-    assert_eq!(gitea.verdict(&fleet.begin), expected);
+    gitea.until_status(&fleet.first_commit, &expected).await;
+    assert_eq!(gitea.final_status(&fleet.first_commit), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_last_of_many_pushes_is_applied() {
     let fleet = fleet(INSTANCE);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
-    let mut revision = fleet.begin.clone();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
+    let mut revision = fleet.first_commit.clone();
     for number in 2..10 {
         let text = app(&format!("registry.example.com/web:{number}"), "first");
         revision = fleet
             .push(&running, &format!("Release {number}"), &[("apps/web/objects/web.yaml", Some(&text))])
             .await;
     }
-    running.converged(&revision).await;
-    let web = live::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("a Deployment");
+    running.until_converged(&revision).await;
+    let web =
+        live_objects::get(fleet.cluster("bj1"), "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image").unwrap(), "registry.example.com/web:9");
     // The first may already be in progress; those between are never seen.
     let writes = fleet.cluster("bj1").count_requests(&RequestMatch::writes());
-    assert!(writes <= 2, "{:?}", fleet.counted());
+    assert!(writes <= 2, "{:?}", fleet.request_counts());
 }
 
 #[tokio::test(start_paused = true)]
 async fn older_commit_of_another_app_is_reported_completely() {
-    let gitea = Gitea::start().await;
-    let fleet = fleet(&gitea.instance());
+    let gitea = GiteaStatusServer::start().await;
+    let fleet = fleet(&gitea.instance_manifest());
     let bj1 = fleet.cluster("bj1");
     bj1.fail_next(
         RequestMatch::writes().resource("configmaps").name("web"),
@@ -93,27 +94,27 @@ async fn older_commit_of_another_app_is_reported_completely() {
         Fault::Delay(Duration::from_secs(20)),
     );
     let running = fleet.start().await;
-    gitea.until(&fleet.begin, "pending 0/1 healthy").await;
+    gitea.until_status(&fleet.first_commit, "pending 0/1 healthy").await;
     let revision = fleet
         .push(
             &running,
             "Another app",
             &[
-                ("apps/other/app.yaml", Some(&objects("default", "other"))),
+                ("apps/other/app.yaml", Some(&objects_app("default", "other"))),
                 ("apps/other/objects/one.yaml", Some(&config_map("default", "one", "first"))),
             ],
         )
         .await;
-    running.converged(&revision).await;
-    gitea.until(&revision, "success").await;
-    gitea.until(&fleet.begin, "success").await;
-    assert_eq!(gitea.verdict(&revision), "success 1 app healthy on 1 cluster");
-    assert_eq!(gitea.verdict(&fleet.begin), "success 1 app healthy on 1 cluster");
-    gitea.assert_nothing_repeated();
+    running.until_converged(&revision).await;
+    gitea.until_status(&revision, "success").await;
+    gitea.until_status(&fleet.first_commit, "success").await;
+    assert_eq!(gitea.final_status(&revision), "success 1 app healthy on 1 cluster");
+    assert_eq!(gitea.final_status(&fleet.first_commit), "success 1 app healthy on 1 cluster");
+    gitea.assert_no_repeated_status();
 }
 
 /// Waits until an apply of the ConfigMap is in progress.
-async fn under_way(fleet: &Fleet, config: &RequestMatch) {
+async fn under_way(fleet: &TestFleet, config: &RequestMatch) {
     while fleet.cluster("bj1").count_requests(config) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -121,7 +122,7 @@ async fn under_way(fleet: &Fleet, config: &RequestMatch) {
 }
 
 /// Starts; the first write of a ConfigMap takes 25 s. Returns a match for these writes.
-async fn stuck(fleet: &Fleet) -> (Running, RequestMatch) {
+async fn stuck(fleet: &TestFleet) -> (RunningController, RequestMatch) {
     let config = RequestMatch::writes().resource("configmaps");
     fleet.cluster("bj1").fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
     let running = fleet.start().await;
@@ -137,18 +138,23 @@ async fn re_added_app_waits_for_running_writes() {
     let paths = ["apps/web/app.yaml", "apps/web/objects/web.yaml"];
     fleet.push(&running, "It goes", &paths.map(|path| (path, None))).await;
     running.until("no target", |now| now.targets.is_empty()).await;
-    let (manifest, second) = (objects("default", "web"), app("registry.example.com/web:2", "second"));
+    let (manifest, second) = (objects_app("default", "web"), app("registry.example.com/web:2", "second"));
     let back = [(paths[0], Some(manifest.as_str())), (paths[1], Some(second.as_str()))];
     let revision = fleet.push(&running, "It comes back", &back).await;
     running.until("a target", |now| now.revision.as_ref() == Some(&revision) && now.targets.len() == 1).await;
     tokio::time::sleep(Duration::from_secs(8)).await;
-    assert_eq!(bj1.count_requests(&config), 1, "not while the first is under way: {:?}", fleet.counted());
+    assert_eq!(
+        bj1.count_requests(&config),
+        1,
+        "not while the first is under way: {:?}",
+        fleet.request_counts()
+    );
 
-    running.converged(&revision).await;
-    let map = live::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
+    running.until_converged(&revision).await;
+    let map = live_objects::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
     assert_eq!(map["data"]["value"], "second");
     assert_eq!(bj1.count_requests(&config), 2);
-    let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
+    let web = live_objects::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(web["metadata"]["generation"], 1, "what the first commit said of it was never sent");
     assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
 }
@@ -157,23 +163,23 @@ async fn re_added_app_waits_for_running_writes() {
 async fn conflict_is_not_retried_after_git_changes() {
     let fleet = fleet(INSTANCE);
     let (bj1, path) = (fleet.cluster("bj1"), "apps/web/objects/web.yaml");
-    let manifest = objects("default", "web")
+    let manifest = objects_app("default", "web")
         .replace("{files: [objects/*.yaml]}", "{files: [objects/*.yaml], drift: ignore}");
     let running = fleet.start().await;
     let ignoring = fleet.push(&running, "Drift stays", &[("apps/web/app.yaml", Some(&manifest))]).await;
-    running.converged(&ignoring).await;
+    running.until_converged(&ignoring).await;
     edit_as(bj1, "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "by hand"}})).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
 
-    fleet.forget_requests();
+    fleet.clear_requests();
     let config = RequestMatch::writes().resource("configmaps");
     bj1.fail_next(config.clone(), 1, Fault::Delay(Duration::from_secs(25)));
     let text = |value: &str| app("registry.example.com/web:1", value);
     fleet.push(&running, "Second", &[(path, Some(&text("second")))]).await;
     under_way(&fleet, &config).await;
     let revision = fleet.push(&running, "Third", &[(path, Some(&text("third")))]).await;
-    running.converged(&revision).await;
-    let map = live::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
+    running.until_converged(&revision).await;
+    let map = live_objects::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
     assert_eq!(map["data"]["value"], "third");
     // One of the second commit and two of the third: refused, and then forced.
     let requests = fleet.requests();
@@ -190,17 +196,17 @@ async fn taken_back(path: &str, text: &str) {
     let (running, config) = stuck(&fleet).await;
     let other = fleet.push(&running, "Second", &[(path, Some(text))]).await;
     running.until("the other head", |now| now.revision.as_ref() == Some(&other)).await;
-    fleet.repository.reset(&fleet.begin);
+    fleet.repository.reset(&fleet.first_commit);
     running.wake.send(()).await.expect("it runs");
-    running.converged(&fleet.begin).await;
-    let map = live::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
+    running.until_converged(&fleet.first_commit).await;
+    let map = live_objects::get(bj1, "ConfigMap", "default", "web").await.expect("a map");
     assert_eq!(map["data"]["value"], "first");
-    let web = live::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
+    let web = live_objects::get(bj1, "Deployment", "default", "web").await.expect("a Deployment");
     assert_eq!(
         web.pointer("/spec/template/spec/containers/0/image"),
         Some(&"registry.example.com/web:1".into())
     );
-    assert_eq!(bj1.count_requests(&config), 1, "the second was never sent: {:?}", fleet.counted());
+    assert_eq!(bj1.count_requests(&config), 1, "the second was never sent: {:?}", fleet.request_counts());
     assert_eq!(bj1.count_requests(&RequestMatch::writes().resource("deployments.apps")), 1);
 }
 
@@ -217,11 +223,11 @@ async fn head_is_applied_after_maintenance_is_reverted() {
 
 /// A write to bj1 is refused after 25 s; a commit changes `path` meanwhile. Returns the sends within 10 s of the refusal.
 async fn sent_after_a_refusal(path: &str, text: &str) -> usize {
-    let fleet = Fleet::new(
+    let fleet = TestFleet::new(
         &["bj1", "sh1"],
         &[
             ("tutti.yaml", INSTANCE),
-            ("apps/web/app.yaml", &objects("default", "web")),
+            ("apps/web/app.yaml", &objects_app("default", "web")),
             ("apps/web/objects/web.yaml", &config_map("missing", "web", "first")),
         ],
     );
@@ -248,7 +254,8 @@ async fn refusal_is_retried_when_its_cluster_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn refusal_is_retried_when_its_app_changes() {
-    let manifest = objects("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: ignore");
+    let manifest =
+        objects_app("default", "web").replace("[objects/*.yaml]", "[objects/*.yaml], drift: ignore");
     assert_eq!(sent_after_a_refusal("apps/web/app.yaml", &manifest).await, 2);
 }
 
@@ -265,19 +272,19 @@ async fn lookups_of_older_revision_delay_nothing() {
             (0..40).map(|number| config_map("default", &format!("map-{number:02}"), value)).collect();
         maps.join("---\n")
     };
-    let app = objects("default", "settings").replace("{files:", "{adopt: true, files:");
-    let fleet = Fleet::new(
+    let app = objects_app("default", "settings").replace("{files:", "{adopt: true, files:");
+    let fleet = TestFleet::new(
         &["bj1"],
         &[("apps/settings/app.yaml", &*app), ("apps/settings/objects/maps.yaml", &maps("first"))],
     );
     let bj1 = fleet.cluster("bj1");
     for map in maps("first").split("---\n") {
-        live::create_as(bj1, "kubectl-create", map).await;
+        live_objects::create_as(bj1, "kubectl-create", map).await;
     }
     let reads = RequestMatch::any().verb("get").resource("configmaps");
     let slow = Fault::Delay(Duration::from_secs(30));
     bj1.set_faults(&FaultPlan::new(1).rule(FaultRule::failing(reads, slow)));
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     let second = maps("second");
@@ -289,5 +296,5 @@ async fn lookups_of_older_revision_delay_nothing() {
     let names: BTreeSet<String> = requests.map(|(_, it)| it.name).collect();
     assert!(names.contains("map-00") && names.iter().all(|name| name.as_str() < "map-08"), "{names:?}");
     bj1.set_faults(&FaultPlan::new(1));
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
 }

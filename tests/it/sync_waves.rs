@@ -6,9 +6,9 @@ use sandbox::{Fault, RequestMatch, SandboxOptions};
 use serde_json::json;
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live;
-use crate::support::manifests::{self, config_map, deployment, objects};
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::{self, config_map, deployment, objects_app};
 
 const APP: &str = "apps/shop/app.yaml";
 const MANIFESTS: &str = "apps/shop/objects/all.yaml";
@@ -32,7 +32,7 @@ fn shop(store: &str, settings: &str) -> String {
     .join("---\n")
 }
 
-fn fleet_of(shop: &str) -> Fleet {
+fn fleet_of(shop: &str) -> TestFleet {
     fleet_with(&["bj1"], shop, &[], |name| SandboxOptions::instant(name))
 }
 
@@ -41,9 +41,9 @@ fn fleet_with(
     shop: &str,
     more: &[(&str, &str)],
     options: fn(&str) -> SandboxOptions,
-) -> Fleet {
+) -> TestFleet {
     let instance = manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
-    let (app, other) = (objects("default", "shop"), objects("default", "other"));
+    let (app, other) = (objects_app("default", "shop"), objects_app("default", "other"));
     let own = config_map("default", "own", "first");
     let files = [
         ("tutti.yaml", &*instance),
@@ -52,18 +52,18 @@ fn fleet_with(
         ("apps/other/app.yaml", &*other),
         ("apps/other/objects/own.yaml", &*own),
     ];
-    Fleet::with(clusters, &[&files[..], more].concat(), options)
+    TestFleet::with_options(clusters, &[&files[..], more].concat(), options)
 }
 
 /// Applies and deletes of the shop's objects, in order.
-fn written(fleet: &Fleet) -> Vec<String> {
+fn written(fleet: &TestFleet) -> Vec<String> {
     let requests = fleet.requests().into_iter();
     let writes = requests.filter(|(_, it)| matches!(it.verb.as_str(), "apply" | "delete"));
     let shop = writes.filter(|(_, it)| it.name != "own");
     shop.map(|(_, it)| format!("{} {}", it.verb, it.name)).collect()
 }
 
-async fn says(fleet: &Fleet, running: &Running, phase: TargetPhase, words: &str) {
+async fn says(fleet: &TestFleet, running: &RunningController, phase: TargetPhase, words: &str) {
     let is_said = |now: &tutti::report::Overview| {
         let shop = target(now, "bj1", "default/shop");
         shop.phase == phase && shop.detail.contains(words)
@@ -82,21 +82,21 @@ async fn unhealthy_wave_holds_the_later_waves() {
     assert_eq!(written(&fleet), ["apply store"]);
 
     let revision = fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop("store:2", "first")))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(written(&fleet), ["apply store", "apply store", "apply settings", "apply web"]);
 
-    fleet.forget_requests();
+    fleet.clear_requests();
     let changed = shop("store:broken", "second");
     fleet.push(&running, "Both change", &[(MANIFESTS, Some(&changed))]).await;
     says(&fleet, &running, TargetPhase::Degraded, "store").await;
     assert_eq!(written(&fleet), ["apply store"]);
     // An object that exists as rendered waits for nothing.
     let bj1 = fleet.cluster("bj1");
-    live::scale_as(bj1, "kubectl", "web", 5).await;
+    live_objects::scale_as(bj1, "kubectl", "web", 5).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(written(&fleet), ["apply store", "apply web"]);
     let revision = fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop("store:3", "second")))]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(written(&fleet)[2..], ["apply store", "apply settings"]);
 }
 
@@ -104,12 +104,12 @@ async fn unhealthy_wave_holds_the_later_waves() {
 async fn last_wave_is_deleted_first() {
     let fleet = fleet_of(&shop("store:1", "first"));
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let revision = fleet.push(&running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(written(&fleet), ["delete web", "delete settings", "delete store"]);
-    let left = live::managed(fleet.cluster("bj1")).await;
+    let left = live_objects::managed_objects(fleet.cluster("bj1")).await;
     assert_eq!(left.into_keys().collect::<Vec<_>>(), ["ConfigMap default/own"]);
 }
 
@@ -151,9 +151,9 @@ async fn wave_may_define_kinds_of_the_next() {
         "Account default/seven: example.com/v1/Account is not served yet, an earlier sync wave may define it"
     );
     let definition = manifests::definition("example.com", "v1", "Account");
-    live::create_as(fleet.cluster("bj1"), "operator", &definition).await;
-    running.converged(&fleet.begin).await;
-    assert!(live::get(fleet.cluster("bj1"), "Account", "default", "seven").await.is_some());
+    live_objects::create_as(fleet.cluster("bj1"), "operator", &definition).await;
+    running.until_converged(&fleet.first_commit).await;
+    assert!(live_objects::get(fleet.cluster("bj1"), "Account", "default", "seven").await.is_some());
     running.stop().await;
     let refused: Vec<_> = seen
         .await
@@ -193,11 +193,11 @@ spec: {size: 1}
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(phase_of(&running.overview.borrow()), Some(TargetPhase::Waiting), "for {kind}");
         let definition = manifests::definition(group, "v1", kind);
-        live::create_as(fleet.cluster("bj1"), "operator", &definition).await;
+        live_objects::create_as(fleet.cluster("bj1"), "operator", &definition).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(written(&fleet).contains(&format!("apply {name}")), "{kind}");
     }
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
 }
 
 /// An object that was missing before its wave may have been created by others meanwhile.
@@ -206,9 +206,9 @@ async fn waiting_object_is_looked_up_before_its_write() {
     let fleet = fleet_of(&config_map("default", "zero", "first"));
     let bj1 = fleet.cluster("bj1");
     let at = Duration::from_secs(30);
-    live::silence(bj1, "configmaps", at);
+    live_objects::silence_watches(bj1, "configmaps", at);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     tokio::time::sleep(at).await;
     // The first attempt does not reach the cluster and the second response is lost: only a lookup finds the object.
     let applies = || RequestMatch::any().verb("apply").name("first");
@@ -218,9 +218,9 @@ async fn waiting_object_is_looked_up_before_its_write() {
     let both = format!("{}---\n{second}", config_map("default", "first", "ours"));
     fleet.push(&running, "Two waves", &[(MANIFESTS, Some(&both))]).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
-    live::create_as(bj1, "kubectl", &config_map("default", "second", "ours")).await;
+    live_objects::create_as(bj1, "kubectl", &config_map("default", "second", "ours")).await;
     says(&fleet, &running, TargetPhase::Refused, "ConfigMap default/second").await;
-    let second = live::get(bj1, "ConfigMap", "default", "second").await.expect("it is theirs");
+    let second = live_objects::get(bj1, "ConfigMap", "default", "second").await.expect("it is theirs");
     assert_eq!(second["metadata"]["labels"], serde_json::Value::Null);
 }
 
@@ -235,7 +235,7 @@ metadata: {name: seven, namespace: default, finalizers: [example.com/clean-up]}
 spec: {plan: small}
 ";
     let definition = manifests::definition("example.com", "v1", "Account");
-    let platform = objects("default", "platform");
+    let platform = objects_app("default", "platform");
     let fleet = fleet_with(
         &["bj1", "gz1"],
         &in_wave(&operator, "tutti.dev/sync-wave", 5),
@@ -246,15 +246,15 @@ spec: {plan: small}
         |name| SandboxOptions::instant(name),
     );
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
-    fleet.forget_requests();
+    running.until_converged(&fleet.first_commit).await;
+    fleet.clear_requests();
     let cluster = manifests::cluster("bj1").replace("spec: {", "spec: {state: Removed, ");
     fleet.push(&running, "Without the cluster", &[("clusters/bj1.yaml", Some(&cluster))]).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(written(&fleet), ["delete seven"]);
     let bj1 = fleet.cluster("bj1");
     let finalizers = json!({"metadata": {"finalizers": null}});
-    live::edit_as(bj1, "operator", ("Account", "seven"), &finalizers).await;
+    live_objects::edit_as(bj1, "operator", ("Account", "seven"), &finalizers).await;
     running.until("it goes", |_| written(&fleet).len() > 1).await;
     assert_eq!(written(&fleet), ["delete seven", "delete operator"]);
 }

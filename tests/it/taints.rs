@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tutti::report::TargetPhase;
 
-use crate::support::fleet::{Fleet, phases, target};
-use crate::support::live;
+use crate::support::fleet::{TestFleet, phases, target};
+use crate::support::live_objects;
 use crate::support::manifests::{cluster, config_map};
 
 const TAINTED: &str = "clusters/bj2.yaml";
@@ -26,9 +26,9 @@ fn tainted(effect: &str) -> String {
 const TOLERANT: &str = ", placement: {clusters: {}, tolerations: [{key: dedicated, value: gpu}]}";
 
 /// `old` and `tolerant` run on both clusters.
-fn fleet() -> Fleet {
+fn fleet() -> TestFleet {
     let map = |name: &str| config_map("default", name, "first");
-    Fleet::new(
+    TestFleet::new(
         &["bj1", "bj2"],
         &[
             (
@@ -43,20 +43,20 @@ fn fleet() -> Fleet {
     )
 }
 
-async fn value(fleet: &Fleet, cluster: &str, name: &str) -> Option<String> {
-    let found = live::get(fleet.cluster(cluster), "ConfigMap", "default", name).await?;
-    Some(live::text(&found, "/data/value"))
+async fn value(fleet: &TestFleet, cluster: &str, name: &str) -> Option<String> {
+    let found = live_objects::get(fleet.cluster(cluster), "ConfigMap", "default", name).await?;
+    Some(live_objects::required_text(&found, "/data/value"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_schedule_keeps_new_apps_out() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let (new, map) = (app("new", ""), config_map("default", "new", "first"));
     let (newer, newest) = (app("newer", TOLERANT), config_map("default", "newer", "first"));
     let old = config_map("default", "old", "second");
-    fleet.forget_requests();
+    fleet.clear_requests();
     let revision = fleet
         .push(
             &running,
@@ -71,7 +71,7 @@ async fn no_schedule_keeps_new_apps_out() {
             ],
         )
         .await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     let new = target(&now, "bj2", "default/new");
     assert_eq!(
         (new.phase, new.detail.as_str()),
@@ -88,13 +88,13 @@ async fn no_schedule_keeps_new_apps_out() {
 
     // A new process decides the same.
     let running = fleet.start().await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(target(&now, "bj2", "default/new").phase, TargetPhase::KeptOut);
     assert_eq!(target(&now, "bj2", "default/old").phase, TargetPhase::Running);
 
     // The taint is removed: the apps are applied.
     let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
-    running.converged(&lifted).await;
+    running.until_converged(&lifted).await;
     assert_eq!(value(&fleet, "bj2", "new").await.as_deref(), Some("first"));
     running.stop().await;
 }
@@ -103,9 +103,9 @@ async fn no_schedule_keeps_new_apps_out() {
 async fn no_execute_removes_intolerant_apps_and_restores_them() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let revision = fleet.push(&running, "A taint", &[(TAINTED, Some(&tainted("NoExecute")))]).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     let mut expected =
         ["bj1 default/old Running", "bj1 default/tolerant Running", "bj2 default/tolerant Running"];
     let mut found = phases(&now);
@@ -115,7 +115,7 @@ async fn no_execute_removes_intolerant_apps_and_restores_them() {
     assert_eq!(value(&fleet, "bj2", "old").await, None);
     assert_eq!(value(&fleet, "bj2", "tolerant").await.as_deref(), Some("first"));
     let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
-    running.converged(&lifted).await;
+    running.until_converged(&lifted).await;
     assert_eq!(value(&fleet, "bj2", "old").await.as_deref(), Some("first"));
     running.stop().await;
 }
@@ -130,7 +130,7 @@ async fn app_without_cluster_stays_until_approved() {
         [("apps/only/app.yaml", Some(only.as_str())), ("apps/only/objects/one.yaml", Some(map.as_str()))];
     let begin = fleet.repository.commit("An app on one cluster", &files);
     let running = fleet.start().await;
-    running.converged(&begin).await;
+    running.until_converged(&begin).await;
     fleet.push(&running, "A taint", &[(TAINTED, Some(&tainted("NoExecute")))]).await;
     let now = running.until("an approval is wanted", |now| !now.approvals_wanted.is_empty()).await;
     assert!(now.diagnostics.iter().any(|it| it.code == "E2009"), "{:?}", now.diagnostics);
@@ -149,7 +149,7 @@ async fn old_cluster_is_kept_while_target_is_tainted() {
         [("apps/only/app.yaml", Some(only.as_str())), ("apps/only/objects/one.yaml", Some(map.as_str()))];
     let begin = fleet.repository.commit("An app on one cluster", &files);
     let running = fleet.start().await;
-    running.converged(&begin).await;
+    running.until_converged(&begin).await;
     let moved = only.replace("bj1", "bj2");
     let changes = [("apps/only/app.yaml", Some(moved.as_str())), (TAINTED, Some(&*tainted("NoSchedule")))];
     let changes = changes.map(|(path, text)| (path, text.map(ToOwned::to_owned)));
@@ -163,7 +163,7 @@ async fn old_cluster_is_kept_while_target_is_tainted() {
     assert_eq!(value(&fleet, "bj1", "only").await.as_deref(), Some("first"));
     assert_eq!(value(&fleet, "bj2", "only").await, None);
     let lifted = fleet.push(&running, "No taint", &[(TAINTED, Some(&cluster("bj2")))]).await;
-    running.converged(&lifted).await;
+    running.until_converged(&lifted).await;
     assert_eq!(value(&fleet, "bj1", "only").await, None);
     assert_eq!(value(&fleet, "bj2", "only").await.as_deref(), Some("first"));
     running.stop().await;

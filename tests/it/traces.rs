@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 #[cfg(feature = "otlp")]
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::hostile::arena::Arena;
+use crate::hostile::fixture::HostileFixture;
 
 const VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
@@ -51,11 +51,11 @@ fn is_whole(request: &[u8]) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn spans_of_a_run_reach_the_collector() {
     let (address, received) = collector().await;
-    let mut arena = Arena::new().await;
-    arena.run(&[], |command| {
+    let mut arena = HostileFixture::new().await;
+    arena.start_process(&[], |command| {
         command.env(VARIABLE, &address).env("OTEL_BSP_SCHEDULE_DELAY", "200");
     });
-    arena.converges().await;
+    arena.check_healthy_app().await;
     let has = |text: &str| {
         let bytes = received.lock().expect("no panic");
         bytes.windows(text.len()).any(|window| window == text.as_bytes())
@@ -74,12 +74,12 @@ async fn spans_of_a_run_reach_the_collector() {
 #[cfg(not(feature = "otlp"))]
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_feature_is_reported_once() {
-    let mut arena = Arena::new().await;
-    arena.run(&[], |command| {
+    let mut arena = HostileFixture::new().await;
+    arena.start_process(&[], |command| {
         command.env(VARIABLE, "http://127.0.0.1:4318");
     });
-    arena.converges().await;
-    arena.converges().await;
+    arena.check_healthy_app().await;
+    arena.check_healthy_app().await;
     let log = arena.log();
     assert_eq!(log.matches("built without the feature `otlp`").count(), 1, "{log}");
     assert!(log.contains(VARIABLE), "{log}");
@@ -91,6 +91,6 @@ fn other_commands_make_no_traces() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = crate::support::program::tutti(folder.path());
     let output = command.arg("version").env(VARIABLE, "http://127.0.0.1:1").output().expect("it runs");
-    let (_, errors, exit) = crate::support::program::told(&output);
+    let (_, errors, exit) = crate::support::program::output_text(&output);
     assert_eq!((exit, errors.as_str()), (0, ""));
 }

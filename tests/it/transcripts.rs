@@ -15,7 +15,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::support::folders::{read, write};
-use crate::support::lasting::LastingStage;
+use crate::support::persistent_fixture::PersistentCommandFixture;
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
@@ -97,7 +97,7 @@ fn check_with(name: &str, play: impl Fn(&str) -> String) {
 }
 
 async fn play_on_lasting_clusters(fixture: &str, name: &str) {
-    let stage = LastingStage::of_fixture(fixture).await;
+    let stage = PersistentCommandFixture::of_fixture(fixture).await;
     let play = |line: &str| {
         let (mark, command) = line.split_once(' ').expect("a command");
         let (output, errors, code) = stage.run(command);

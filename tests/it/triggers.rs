@@ -18,8 +18,8 @@ use tutti::metrics::Metrics;
 use tutti::model::{Snapshot, WebhookReceiverKind};
 use tutti::trigger::evaluate_delivery;
 
-use crate::support::ci::Build;
-use crate::support::program::{told, tutti};
+use crate::support::ci::CiBuild;
+use crate::support::program::{output_text, tutti};
 
 const SECRET: &str = "GMEuUHQfmrMRsseWxi9YlIeBtn9lm6im";
 const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1
@@ -101,28 +101,28 @@ async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>,
 #[tokio::test]
 async fn drone_build_changes_the_pin_of_a_ring() {
     let (fleet, snapshot) = repository();
-    let made = async |build: &Build, action: &str| {
+    let made = async |build: &CiBuild, action: &str| {
         let hint = received("drone", build.drone(action, SECRET)).await;
         let payload = hint.payload.expect("a payload");
         evaluate_delivery(&hint.receiver, &payload, &fleet, &snapshot)
     };
-    let tag = Build::of_tag("shop/pay", 12, "1.8.0");
+    let tag = CiBuild::of_tag("shop/pay", 12, "1.8.0");
     let outcome = made(&tag, "updated").await.remove(0).expect("an outcome");
     let edited = outcome.edited_file(snapshot.text(&outcome.file)).expect("an edit");
     assert_eq!(edited, "# of test\nversion: 1.8.0\n");
     assert_eq!(outcome.reason, "trigger of-drone of receiver drone, for shop/pay at 3f9c2d1");
-    let promotion = Build { event: "promote".to_owned(), target: Some("prod".to_owned()), ..tag.clone() };
+    let promotion = CiBuild { event: "promote".to_owned(), target: Some("prod".to_owned()), ..tag.clone() };
     let outcome = made(&promotion, "updated").await.remove(0).expect("an outcome");
     assert_eq!((outcome.file.as_str(), outcome.from), ("apps/pay/pins/prod.yaml", None));
     for other in [
-        Build { status: "failure".to_owned(), ..tag.clone() },
-        Build { event: "push".to_owned(), reference: "refs/heads/main".to_owned(), ..tag.clone() },
-        Build { repository: "other/pay".to_owned(), ..tag.clone() },
+        CiBuild { status: "failure".to_owned(), ..tag.clone() },
+        CiBuild { event: "push".to_owned(), reference: "refs/heads/main".to_owned(), ..tag.clone() },
+        CiBuild { repository: "other/pay".to_owned(), ..tag.clone() },
     ] {
         assert_eq!(made(&other, "updated").await, [], "{other:?}");
     }
     assert_eq!(made(&tag, "created").await, []);
-    let unknown = Build { target: Some("../../x".to_owned()), event: "promote".to_owned(), ..tag };
+    let unknown = CiBuild { target: Some("../../x".to_owned()), event: "promote".to_owned(), ..tag };
     let error = made(&unknown, "updated").await.remove(0).expect_err("no such ring");
     assert!(error.to_string().contains("`ring` is"), "{error}");
 }
@@ -130,7 +130,7 @@ async fn drone_build_changes_the_pin_of_a_ring() {
 #[tokio::test]
 async fn woodpecker_step_changes_one_image_only() {
     let (fleet, snapshot) = repository();
-    let hint = received("steps", Build::of_tag("shop/pay", 7, "1.8.0").woodpecker(SECRET)).await;
+    let hint = received("steps", CiBuild::of_tag("shop/pay", 7, "1.8.0").woodpecker(SECRET)).await;
     let payload = hint.payload.expect("a payload");
     let outcome = evaluate_delivery("steps", &payload, &fleet, &snapshot).remove(0).expect("an outcome");
     let edited = outcome.edited_file(snapshot.text(&outcome.file)).expect("an edit");
@@ -161,12 +161,12 @@ async fn step(variables: BTreeMap<&'static str, String>) -> (Value, (String, Str
     let output = tokio::task::spawn_blocking(move || command.output()).await;
     server.abort();
     let body = sent.try_recv().expect("a call");
-    (serde_json::from_slice(&body).expect("JSON"), told(&output.expect("no panic").expect("it runs")))
+    (serde_json::from_slice(&body).expect("JSON"), output_text(&output.expect("no panic").expect("it runs")))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steps_of_drone_and_woodpecker_call_a_trigger() {
-    let build = Build::of_tag("shop/pay", 12, "1.8.0");
+    let build = CiBuild::of_tag("shop/pay", 12, "1.8.0");
     for variables in [build.drone_step(), build.woodpecker_step()] {
         let (payload, (said, told, code)) = step(variables).await;
         assert_eq!((said.as_str(), code), ("unchanged: shop/pay 1.8.0 → 1.8.0 (f)\n", 0), "{told}");

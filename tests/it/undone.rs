@@ -8,10 +8,10 @@ use tokio::task::JoinHandle;
 use tutti::report::{TargetPhase, TargetReport};
 
 use crate::drift::{APP, MANIFESTS, Scene, app, manifests};
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::forge::Gitea;
-use crate::support::live::{self, edit_as};
-use crate::support::log::Log;
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects::{self, edit_as};
+use crate::support::log::CapturedLog;
 use crate::support::manifests::deployment;
 
 /// A client that sets a field of ours to its own value twice a second, until it is dropped.
@@ -29,7 +29,9 @@ impl Somebody {
         Self(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_millis(500)).await;
-                let Some(object) = live::get(&cluster, kind, "default", "web").await else { continue };
+                let Some(object) = live_objects::get(&cluster, kind, "default", "web").await else {
+                    continue;
+                };
                 if object.pointer(field) != edit.pointer(field) {
                     edit_as(&cluster, "operator", (kind, "web"), &edit).await;
                 }
@@ -38,7 +40,7 @@ impl Somebody {
     }
 }
 
-fn told(running: &Running) -> TargetReport {
+fn told(running: &RunningController) -> TargetReport {
     target(&running.overview.borrow(), "bj1", "default/web").clone()
 }
 
@@ -48,7 +50,7 @@ async fn minutes(number: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_foreign_edits_are_reverted_with_backoff() {
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let scene = Scene::with("drift: repair").await;
     let (cluster, warning) = (scene.cluster(), "another field manager changes the object");
     let applies = || cluster.count_requests(&RequestMatch::any().verb("apply").resource("configmaps"));
@@ -72,7 +74,7 @@ async fn repeated_foreign_edits_are_reverted_with_backoff() {
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
     // A change much later starts with no delay.
     minutes(11).await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     let _somebody = Somebody::sets(cluster, "ConfigMap", "/data/value", json!({"data": {"value": "theirs"}}));
     minutes(1).await;
     assert!((6..=7).contains(&applies()), "{}", applies());
@@ -91,7 +93,7 @@ async fn other_edits_of_the_object_are_reverted_immediately() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
     minutes(2).await;
-    live::delete(cluster, "ConfigMap", "web").await;
+    live_objects::delete(cluster, "ConfigMap", "web").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
 }
@@ -102,14 +104,16 @@ async fn repeated_deletes_are_repaired_with_backoff() {
     for by_delete in [true, false] {
         let scene = Scene::with("drift: repair").await;
         let cluster = scene.cluster().clone();
-        scene.fleet.forget_requests();
+        scene.fleet.clear_requests();
         let somebody = tokio::spawn(async move {
             let label = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
             loop {
                 tokio::time::sleep(Duration::from_millis(500)).await;
-                let Some(object) = live::get(&cluster, "ConfigMap", "default", "web").await else { continue };
+                let Some(object) = live_objects::get(&cluster, "ConfigMap", "default", "web").await else {
+                    continue;
+                };
                 if by_delete {
-                    live::delete(&cluster, "ConfigMap", "web").await;
+                    live_objects::delete(&cluster, "ConfigMap", "web").await;
                 } else if object.pointer("/metadata/labels/tutti.dev~1managed-by").is_some() {
                     edit_as(&cluster, "operator", ("ConfigMap", "web"), &label).await;
                 }
@@ -125,27 +129,27 @@ async fn repeated_deletes_are_repaired_with_backoff() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_rollout_is_reported_despite_foreign_edits() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let manifest = |image: &str| {
         let web = deployment("default", "web", "web", image);
         web.replace("  replicas: 2\n", "  replicas: 2\n  revisionHistoryLimit: 5\n")
     };
     let files = [
-        ("tutti.yaml", gitea.instance()),
+        ("tutti.yaml", gitea.instance_manifest()),
         (APP, app("drift: repair")),
         (MANIFESTS, manifest("registry.example.com/web:1")),
     ];
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let fleet = Fleet::new(&["bj1"], &files);
+    let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
-    gitea.until(&fleet.begin, "success").await;
+    gitea.until_status(&fleet.first_commit, "success").await;
     let edit = json!({"spec": {"revisionHistoryLimit": 7}});
     let _somebody = Somebody::sets(fleet.cluster("bj1"), "Deployment", "/spec/revisionHistoryLimit", edit);
     minutes(10).await;
     assert_eq!(told(&running).phase, TargetPhase::Pending);
     let broken = manifest("registry.example.com/web:broken-1");
     let broken = fleet.push(&running, "A bad image", &[(MANIFESTS, Some(&broken))]).await;
-    gitea.until(&broken, "failure").await;
+    gitea.until_status(&broken, "failure").await;
     minutes(20).await;
     let now = told(&running);
     assert!(
@@ -155,9 +159,9 @@ async fn failed_rollout_is_reported_despite_foreign_edits() {
         now.detail
     );
     assert!(
-        gitea.last(&broken).starts_with("failure bj1 default/web: ImagePullBackOff"),
+        gitea.last_status(&broken).starts_with("failure bj1 default/web: ImagePullBackOff"),
         "{}",
-        gitea.last(&broken)
+        gitea.last_status(&broken)
     );
     let posts = gitea.posts().len();
     minutes(60).await;
@@ -192,7 +196,7 @@ async fn overruled() -> Scene {
 
 #[tokio::test(start_paused = true)]
 async fn field_changed_by_admission_is_applied_once() {
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let scene = Scene::with("drift: repair").await;
     let (cluster, warning) = (scene.cluster(), "applied again, but the cluster keeps other values");
     let note = |text: &str| json!({"metadata": {"annotations": {"example.com/note": text}}});
@@ -204,14 +208,14 @@ async fn field_changed_by_admission_is_applied_once() {
     assert_eq!(log.count(warning), 1);
 
     // Neither time nor a write to foreign fields causes a retry.
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     edit_as(cluster, "operator", ("Deployment", "web"), &note("two")).await;
     minutes(30).await;
-    assert_eq!(scene.fleet.counted(), ["1 patch deployments.apps"]);
+    assert_eq!(scene.fleet.request_counts(), ["1 patch deployments.apps"]);
     assert_eq!(told(&scene.running).detail, OVERRULED);
 
     // Another value does.
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     cluster.set_faults(&policy("mirror/web:2"));
     edit_as(cluster, "operator", ("Deployment", "web"), &note("three")).await;
     assert_eq!(scene.counted().await, ["1 apply deployments.apps", "1 patch deployments.apps"]);
@@ -219,7 +223,7 @@ async fn field_changed_by_admission_is_applied_once() {
     assert_eq!(log.count(warning), 2);
 
     // The webhook sets the value of Git: the next write makes the object equal.
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     cluster.set_faults(&policy("web:1"));
     edit_as(cluster, "operator", ("Deployment", "web"), &note("four")).await;
     assert_eq!(scene.counted().await, ["1 patch deployments.apps"]);
@@ -238,14 +242,14 @@ async fn new_commit_clears_the_admission_report() {
     // From then on the values that admission sets for this commit are accepted.
     let newer = other.replace("web:1", "web:3");
     let revision = scene.fleet.push(&scene.running, "Another image", &[(MANIFESTS, Some(&newer))]).await;
-    scene.running.converged(&revision).await;
+    scene.running.until_converged(&revision).await;
 }
 
 /// Values that the cluster keeps hide no other change of the object.
 #[tokio::test(start_paused = true)]
 async fn manual_scaling_beside_admission_changes_is_reverted() {
     let scene = overruled().await;
-    live::scale_as(scene.cluster(), "kubectl", "web", 0).await;
+    live_objects::scale_as(scene.cluster(), "kubectl", "web", 0).await;
     minutes(1).await;
     assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
 }

@@ -2,8 +2,8 @@
 
 use sandbox::{Fault, FaultPlan, FaultRule, RequestMatch};
 
-use crate::support::fleet::Fleet;
-use crate::support::live;
+use crate::support::fleet::TestFleet;
+use crate::support::live_objects;
 
 const PAY: &str = "\
 apiVersion: workload.dmall.com/v1beta1
@@ -36,7 +36,7 @@ data: {level: info}
 
 #[tokio::test(start_paused = true)]
 async fn refusal_of_a_unit_stops_no_other_unit() {
-    let fleet = Fleet::new(
+    let fleet = TestFleet::new(
         &["bj1"],
         &[
             ("apps/pay/app.yaml", PAY),
@@ -51,8 +51,8 @@ async fn refusal_of_a_unit_stops_no_other_unit() {
     running
         .until("a refusal", |now| now.targets.iter().any(|it| it.detail.contains("pay-blue-settings")))
         .await;
-    assert_eq!(live::names(bj1, "Deployment").await, ["pay-green"]);
+    assert_eq!(live_objects::names(bj1, "Deployment").await, ["pay-green"]);
     bj1.set_faults(&FaultPlan::new(1));
-    running.converged(&fleet.begin).await;
-    assert_eq!(live::names(bj1, "Deployment").await, ["pay-blue", "pay-green"]);
+    running.until_converged(&fleet.first_commit).await;
+    assert_eq!(live_objects::names(bj1, "Deployment").await, ["pay-blue", "pay-green"]);
 }

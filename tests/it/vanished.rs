@@ -9,30 +9,30 @@ use tutti::controller::{RunEnding, RunUntil};
 use tutti::model::Revision;
 use tutti::report::Overview;
 
-use crate::support::fleet::{Fleet, Running, observing};
-use crate::support::forge::Gitea;
-use crate::support::live;
-use crate::support::log::Log;
-use crate::support::manifests::{self, RINGS, config_map, objects};
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, set_observe_mode};
+use crate::support::forge::GiteaStatusServer;
+use crate::support::live_objects;
+use crate::support::log::CapturedLog;
+use crate::support::manifests::{self, RINGS, config_map, objects_app};
 use crate::support::program;
 use crate::support::repository::TestRepository;
-use crate::support::wires::Wires;
 
 const GZ1: &str = "clusters/gz1.yaml";
 const GONE: [(&str, Option<&str>); 1] = [(GZ1, None)];
 const WORDS: [(&str, Option<&str>); 1] = [("README.md", Some("Words.\n"))];
 
-fn fleet_with(more: &[(&str, &str)]) -> Fleet {
-    let (app, one) = (objects("default", "settings"), config_map("default", "one", "first"));
+fn fleet_with(more: &[(&str, &str)]) -> TestFleet {
+    let (app, one) = (objects_app("default", "settings"), config_map("default", "one", "first"));
     let files = [("apps/settings/app.yaml", app.as_str()), ("apps/settings/objects/one.yaml", one.as_str())];
-    Fleet::new(&["bj1", "gz1"], &files.iter().chain(more).copied().collect::<Vec<_>>())
+    TestFleet::new(&["bj1", "gz1"], &files.iter().chain(more).copied().collect::<Vec<_>>())
 }
 
 /// Two clusters with an app on both.
-async fn converged(more: &[(&str, &str)]) -> (Fleet, Running) {
+async fn converged(more: &[(&str, &str)]) -> (TestFleet, RunningController) {
     let fleet = fleet_with(more);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     (fleet, running)
 }
 
@@ -53,38 +53,38 @@ fn dropped_by(revision: &Revision) -> String {
 }
 
 /// A process that reads once, as `get` and `plan` do. Returns its overview.
-async fn look(fleet: &Fleet) -> Overview {
+async fn look(fleet: &TestFleet) -> Overview {
     let look = |settings: &mut tutti::controller::ControllerSettings| {
-        observing(settings);
+        set_observe_mode(settings);
         settings.until = RunUntil::Settled { timeout: Duration::from_secs(60) };
         settings.posts_statuses = false;
     };
-    let (ending, now) = fleet.start_with(&Wires::lasting(), look).await.ended().await;
+    let (ending, now) = fleet.start_with(&ProcessConnections::unlimited(), look).await.until_ended().await;
     assert!(matches!(ending, RunEnding::Settled), "{ending:?}");
     Overview::clone(&now)
 }
 
 /// Asserts that our objects on gz1 are unchanged and that it got no requests.
-async fn untouched(fleet: &Fleet, before: &BTreeMap<String, Value>) {
+async fn untouched(fleet: &TestFleet, before: &BTreeMap<String, Value>) {
     let asked: Vec<_> = fleet.requests().into_iter().filter(|(name, _)| name == "gz1").collect();
     assert!(asked.is_empty(), "{asked:?}");
-    assert_eq!(live::managed(fleet.cluster("gz1")).await, *before);
+    assert_eq!(live_objects::managed_objects(fleet.cluster("gz1")).await, *before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleted_file_is_reported_while_running() {
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let (fleet, running) = converged(&[]).await;
-    let before = live::managed(fleet.cluster("gz1")).await;
+    let before = live_objects::managed_objects(fleet.cluster("gz1")).await;
     assert_eq!(before.len(), 1);
-    fleet.forget_requests();
+    fleet.clear_requests();
     let gone = fleet.push(&running, "Without gz1", &GONE).await;
-    let now = running.converged(&gone).await;
+    let now = running.until_converged(&gone).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Dropped"]);
     assert_eq!(detail(&now), dropped_by(&gone));
     // Later commits do not change the report.
     let words = fleet.push(&running, "Words", &WORDS).await;
-    let now = running.converged(&words).await;
+    let now = running.until_converged(&words).await;
     assert_eq!(
         (states(&now), detail(&now)),
         (vec!["bj1 Ready".into(), "gz1 Dropped".into()], &*dropped_by(&gone))
@@ -93,7 +93,7 @@ async fn deleted_file_is_reported_while_running() {
     untouched(&fleet, &before).await;
     assert_eq!(log.count(&dropped_by(&gone)), 1, "{}", log.text());
     running.stop().await;
-    fleet.forget_requests();
+    fleet.clear_requests();
     assert_eq!(states(&look(&fleet).await), ["bj1 Ready"], "another process does not know of it");
     untouched(&fleet, &before).await;
 }
@@ -102,16 +102,16 @@ async fn deleted_file_is_reported_while_running() {
 async fn file_deleted_while_stopped_changes_nothing() {
     let (fleet, running) = converged(&[]).await;
     running.stop().await;
-    let before = live::managed(fleet.cluster("gz1")).await;
+    let before = live_objects::managed_objects(fleet.cluster("gz1")).await;
     fleet.repository.commit("Without gz1", &GONE);
-    fleet.forget_requests();
+    fleet.clear_requests();
     assert_eq!(states(&look(&fleet).await), ["bj1 Ready"]);
     untouched(&fleet, &before).await;
 
     // The deletion was a mistake: the objects exist, so nothing is written.
     let back = fleet.repository.commit("Back", &[(GZ1, Some(&manifests::cluster("gz1")))]);
     let running = fleet.start().await;
-    let now = running.converged(&back).await;
+    let now = running.until_converged(&back).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
     assert!(fleet.requests().iter().all(|(_, it)| !it.is_write()), "{:?}", fleet.requests());
     running.stop().await;
@@ -123,7 +123,7 @@ async fn moved_cluster_file_is_not_reported() {
     let gz1 = manifests::cluster("gz1");
     let moved = [(GZ1, None), ("clusters/south/all.yaml", Some(gz1.as_str()))];
     let revision = fleet.push(&running, "Moved", &moved).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
     // One of several in a file that stays.
     let both =
@@ -131,7 +131,7 @@ async fn moved_cluster_file_is_not_reported() {
     let revision = fleet.push(&running, "Both", &[("clusters/south/all.yaml", Some(&both))]).await;
     running.until("both", |now| now.revision.as_ref() == Some(&revision)).await;
     let one = fleet.push(&running, "One", &[("clusters/south/all.yaml", Some(&gz1))]).await;
-    let now = running.converged(&one).await;
+    let now = running.until_converged(&one).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready", "sh1 Dropped"]);
     assert_eq!(now.clusters[2].dropped_by.as_ref(), Some(&one));
     running.stop().await;
@@ -141,11 +141,11 @@ async fn moved_cluster_file_is_not_reported() {
 async fn emptied_cluster_is_not_reported() {
     let (fleet, running) = converged(&[]).await;
     let revision = fleet.push(&running, "Remove gz1", &[(GZ1, Some(&removed()))]).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(states(&now), ["bj1 Ready", "gz1 Removed"]);
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let revision = fleet.push(&running, "Its file goes", &GONE).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(states(&now), ["bj1 Ready"]);
     assert_eq!(log.count("WARN"), 0, "{}", log.text());
     running.stop().await;
@@ -162,13 +162,13 @@ async fn non_empty_removed_cluster_without_file_is_logged() {
     let (fleet, running) = converged(&[("apps/settings/objects/more.yaml", &manifests)]).await;
     fleet.push(&running, "Remove gz1", &[(GZ1, Some(&removed()))]).await;
     running.until("deletes that wait", |now| now.deletions.len() == 13).await;
-    let log = Log::keep();
+    let log = CapturedLog::capture();
     let revision = fleet.push(&running, "Its file goes", &GONE).await;
-    let now = running.converged(&revision).await;
+    let now = running.until_converged(&revision).await;
     assert_eq!(states(&now), ["bj1 Ready"]);
     let words = "its file was removed while it still had objects; they stay cluster=gz1 objects=13";
     assert_eq!(log.count(words), 1, "{}", log.text());
-    assert_eq!(live::managed(fleet.cluster("gz1")).await.len(), 13);
+    assert_eq!(live_objects::managed_objects(fleet.cluster("gz1")).await.len(), 13);
     running.stop().await;
 }
 
@@ -182,16 +182,16 @@ async fn invalid_cluster_file_counts_when_deleted() {
         assert_eq!(states(&running.overview.borrow()), ["bj1 Ready", "gz1 Ready"], "{words}");
         assert_eq!(states(&look_at_broken(&fleet).await), ["bj1 Ready"], "{words}");
         let gone = fleet.push(&running, "Without it", &GONE).await;
-        let now = running.converged(&gone).await;
+        let now = running.until_converged(&gone).await;
         assert_eq!(detail(&now), dropped_by(&gone), "{words}");
         let back = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
-        let now = running.converged(&back).await;
+        let now = running.until_converged(&back).await;
         assert_eq!(states(&now), ["bj1 Ready", "gz1 Ready"]);
     }
     running.stop().await;
 }
 
-async fn look_at_broken(fleet: &Fleet) -> Overview {
+async fn look_at_broken(fleet: &TestFleet) -> Overview {
     let now = look(fleet).await;
     assert!(now.has_errors());
     now
@@ -199,68 +199,68 @@ async fn look_at_broken(fleet: &Fleet) -> Overview {
 
 #[tokio::test(start_paused = true)]
 async fn commit_status_reports_deleted_cluster_file() {
-    let gitea = Gitea::start().await;
-    let instance = gitea.instance();
+    let gitea = GiteaStatusServer::start().await;
+    let instance = gitea.instance_manifest();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
-    gitea.until(&fleet.begin, "success").await;
+    gitea.until_status(&fleet.first_commit, "success").await;
     let gone = fleet.push(&running, "Without gz1", &GONE).await;
-    gitea.until(&gone, "success").await;
+    gitea.until_status(&gone, "success").await;
     const LEFT: &str = "cluster gz1 is no longer in Git: the objects there stay";
-    assert_eq!(gitea.verdict(&gone), format!("success no change for this ring; {LEFT}"));
+    assert_eq!(gitea.final_status(&gone), format!("success no change for this ring; {LEFT}"));
     let words = fleet.push(&running, "Words", &WORDS).await;
-    gitea.until(&words, "success").await;
-    assert_eq!(gitea.verdict(&words), "success no change for this ring");
+    gitea.until_status(&words, "success").await;
+    assert_eq!(gitea.final_status(&words), "success no change for this ring");
 
     // A commit with other changes too.
     let back = fleet.push(&running, "Back", &[(GZ1, Some(&manifests::cluster("gz1")))]).await;
-    running.converged(&back).await;
+    running.until_converged(&back).await;
     let two = config_map("default", "one", "second");
     let both = [("apps/settings/objects/one.yaml", Some(two.as_str())), (GZ1, None)];
     let both = fleet.push(&running, "Both", &both).await;
-    gitea.until(&both, "success").await;
-    assert_eq!(gitea.verdict(&both), format!("success 1 app healthy on 1 cluster; {LEFT}"));
+    gitea.until_status(&both, "success").await;
+    assert_eq!(gitea.final_status(&both), format!("success 1 app healthy on 1 cluster; {LEFT}"));
     running.stop().await;
     let posts = gitea.posts();
     let running = fleet.start().await;
-    running.converged(&both).await;
+    running.until_converged(&both).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(gitea.posts(), posts, "a restart says nothing again");
-    gitea.assert_nothing_repeated();
+    gitea.assert_no_repeated_status();
     running.stop().await;
 }
 
 /// The report is posted where the cluster's status was: in its ring, or outside all rings.
 #[tokio::test(start_paused = true)]
 async fn cluster_ring_status_reports_the_missing_file() {
-    let gitea = Gitea::start().await;
-    let instance = gitea.instance();
+    let gitea = GiteaStatusServer::start().await;
+    let instance = gitea.instance_manifest();
     let outside = manifests::cluster("gz1").replace("environment: prod", "environment: test");
     for (gz1, context) in [(manifests::cluster("gz1"), "tutti/deploy/prod"), (outside, "tutti/deploy")] {
         let files = [("tutti.yaml", instance.as_str()), ("rings.yaml", RINGS), (GZ1, gz1.as_str())];
         let (fleet, running) = converged(&files).await;
         let gone = fleet.push(&running, "Without gz1", &GONE).await;
-        running.converged(&gone).await;
+        running.until_converged(&gone).await;
         let told = |text: &str| {
             let is_it = |post: &&_| is_post(post, &gone, text);
             let posts: Vec<_> = gitea.posts().iter().filter(is_it).map(|post| post.context.clone()).collect();
             posts
         };
-        gitea.until(&gone, "success").await;
+        gitea.until_status(&gone, "success").await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(told("cluster gz1 is no longer in Git"), [context]);
         running.stop().await;
     }
 }
 
-fn is_post(post: &crate::support::forge::Posted, commit: &Revision, text: &str) -> bool {
-    post.commit == commit.as_str() && post.state == "success" && post.text.contains(text)
+fn is_post(post: &crate::support::forge::PostedStatus, commit: &Revision, text: &str) -> bool {
+    post.commit == commit.as_str() && post.state == "success" && post.description.contains(text)
 }
 
 /// With many clusters only the first names are listed.
 #[tokio::test(start_paused = true)]
 async fn many_deleted_files_are_counted() {
-    let gitea = Gitea::start().await;
-    let instance = gitea.instance();
+    let gitea = GiteaStatusServer::start().await;
+    let instance = gitea.instance_manifest();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
     let names = ["sh1", "sh2", "sh3", "sh4", "sh5"];
     let texts = names.map(|name| (format!("clusters/{name}.yaml"), manifests::cluster(name)));
@@ -269,9 +269,9 @@ async fn many_deleted_files_are_counted() {
     let five = fleet.push(&running, "Five", &come).await;
     running.until("the five", |now| now.revision.as_ref() == Some(&five) && now.clusters.len() == 7).await;
     let gone = fleet.push(&running, "None", &go).await;
-    gitea.until(&gone, "success").await;
+    gitea.until_status(&gone, "success").await;
     assert_eq!(
-        gitea.verdict(&gone),
+        gitea.final_status(&gone),
         "success no change for this ring; clusters sh1, sh2, sh3 and 2 more are no longer in Git: the \
          objects there stay"
     );
@@ -289,7 +289,7 @@ fn embedded() -> (Vec<(&'static str, String)>, TestRepository, Revision) {
         ("tutti.yaml", manifests::INSTANCE.to_owned()),
         ("clusters/bj1.yaml", cluster("bj1")),
         (GZ1, cluster("gz1")),
-        ("apps/settings/app.yaml", objects("default", "settings")),
+        ("apps/settings/app.yaml", objects_app("default", "settings")),
         ("apps/settings/objects/one.yaml", config_map("default", "one", "first")),
     ];
     let repository = TestRepository::empty();
@@ -323,19 +323,19 @@ fn worktree_plan_reports_deleted_cluster_file() {
 /// A newer commit that fixes the failure does not make this one a success.
 #[tokio::test(start_paused = true)]
 async fn failed_commit_stays_failed_despite_missing_file() {
-    let gitea = Gitea::start().await;
-    let instance = gitea.instance();
+    let gitea = GiteaStatusServer::start().await;
+    let instance = gitea.instance_manifest();
     let (fleet, running) = converged(&[("tutti.yaml", &instance)]).await;
     let path = "apps/settings/objects/one.yaml";
     let quota = RequestMatch::writes().resource("configmaps");
     fleet.cluster("bj1").fail_next(quota, 1, Fault::forbidden());
     let changed = config_map("default", "one", "second");
     let gone = fleet.push(&running, "Without gz1", &[(GZ1, None), (path, Some(&changed))]).await;
-    gitea.until(&gone, "failure").await;
+    gitea.until_status(&gone, "failure").await;
     let mended =
         fleet.push(&running, "Mended", &[(path, Some(&config_map("default", "one", "third")))]).await;
-    gitea.until(&mended, "success").await;
+    gitea.until_status(&mended, "success").await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let verdict = gitea.verdict(&gone);
+    let verdict = gitea.final_status(&gone);
     assert!(verdict.starts_with("failure ") && verdict.ends_with("the objects there stay"), "{verdict}");
 }

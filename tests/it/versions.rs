@@ -6,9 +6,9 @@ use sandbox::Sandbox;
 use serde_json::{Value, json};
 
 use crate::drift::{APP, MANIFESTS, settle};
-use crate::support::fleet::{Fleet, Running};
-use crate::support::live;
-use crate::support::manifests::objects;
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::live_objects;
+use crate::support::manifests::objects_app;
 
 /// For each version: name, whether it is served, and whether it is the storage version.
 fn definition(versions: &[(&str, bool, bool)]) -> String {
@@ -42,21 +42,21 @@ fn menus(sandbox: &Sandbox, version: &str) -> Api<DynamicObject> {
 }
 
 struct Scene {
-    fleet: Fleet,
-    running: Running,
+    fleet: TestFleet,
+    running: RunningController,
 }
 
 impl Scene {
     /// A menu in the version that will be removed.
     async fn new() -> Self {
         let first = menu("v1beta1", &json!({"dish": "soup", "note": "old"}));
-        let fleet = Fleet::new(&["bj1"], &[(APP, &objects("default", "web")), (MANIFESTS, &first)]);
+        let fleet = TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MANIFESTS, &first)]);
         let both = definition(&[("v1beta1", true, true), ("v1", true, false)]);
-        live::apply_as(fleet.cluster("bj1"), "admin", &both).await;
+        live_objects::apply_as(fleet.cluster("bj1"), "admin", &both).await;
         let running = fleet.start().await;
-        running.converged(&fleet.begin).await;
+        running.until_converged(&fleet.first_commit).await;
         settle().await;
-        fleet.forget_requests();
+        fleet.clear_requests();
         Self { fleet, running }
     }
 
@@ -72,18 +72,18 @@ impl Scene {
     async fn push(&self, manifest: &str) {
         let revision =
             self.fleet.push(&self.running, "Another version", &[(MANIFESTS, Some(manifest))]).await;
-        self.running.converged(&revision).await;
+        self.running.until_converged(&revision).await;
         settle().await;
     }
 
     async fn is_put_back(&self) {
         let before = self.menu().await;
-        self.fleet.forget_requests();
+        self.fleet.clear_requests();
         let parameters = PatchParams { field_manager: Some("kubectl".to_owned()), ..PatchParams::default() };
         let edit = Patch::Merge(json!({"spec": {"dish": "stew"}}));
         menus(self.cluster(), "v1").patch("web", &parameters, &edit).await.expect("an edit");
         settle().await;
-        assert_eq!(self.fleet.counted(), ["1 apply menus.example.com", "1 patch menus.example.com"]);
+        assert_eq!(self.fleet.request_counts(), ["1 apply menus.example.com", "1 patch menus.example.com"]);
         assert_eq!(self.menu().await, before);
     }
 }
@@ -92,11 +92,11 @@ impl Scene {
 async fn new_version_keeps_the_object() {
     let scene = Scene::new().await;
     let (uid, _) = scene.menu().await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     let newer = json!({"dish": "soup", "price": 3});
     scene.push(&menu("v1", &newer)).await;
     // The kind is watched in the applied version, which needs one list.
-    assert_eq!(scene.fleet.counted(), ["1 apply menus.example.com", "1 stream menus.example.com"]);
+    assert_eq!(scene.fleet.request_counts(), ["1 apply menus.example.com", "1 stream menus.example.com"]);
     assert_eq!(scene.menu().await, (uid, newer));
     scene.is_put_back().await;
 }
@@ -106,7 +106,7 @@ async fn object_of_unserved_version_is_read_in_another() {
     let scene = Scene::new().await;
     let (uid, _) = scene.menu().await;
     let only = definition(&[("v1beta1", false, false), ("v1", true, true)]);
-    live::apply_as(scene.cluster(), "admin", &only).await;
+    live_objects::apply_as(scene.cluster(), "admin", &only).await;
     settle().await;
     let newer = json!({"dish": "soup", "price": 3});
     scene.push(&menu("v1", &newer)).await;

@@ -6,15 +6,15 @@ use tokio::time::Instant;
 use tutti::forge::WebhookHint;
 use tutti::model::Revision;
 
-use crate::support::fleet::Fleet;
-use crate::support::manifests::{component, config_map, objects};
-use crate::support::repository::Change;
+use crate::support::fleet::TestFleet;
+use crate::support::manifests::{component, config_map, objects_app};
+use crate::support::repository::FileTextChange;
 
-fn fleet() -> Fleet {
-    Fleet::new(
+fn fleet() -> TestFleet {
+    TestFleet::new(
         &["bj1"],
         &[
-            ("apps/settings/app.yaml", &objects("default", "settings")),
+            ("apps/settings/app.yaml", &objects_app("default", "settings")),
             ("apps/settings/objects/one.yaml", &config_map("default", "one", "first")),
         ],
     )
@@ -35,36 +35,36 @@ pub fn hint(after: Option<&Revision>) -> WebhookHint {
 async fn webhook_hint_triggers_a_fetch() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let text = component("web", "registry.example.com/web:1");
     let revision = fleet.repository.commit("An app", &[("apps/web/app.yaml", Some(&text))]);
     running.hint.send(hint(Some(&revision))).await.expect("it runs");
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn early_hint_is_followed_until_the_commit_appears() {
     let text = component("web", "registry.example.com/web:1");
-    let change: [Change<'_>; 1] = [("apps/web/app.yaml", Some(&text))];
+    let change: [FileTextChange<'_>; 1] = [("apps/web/app.yaml", Some(&text))];
     // Equal repositories have equal commits: the webhook names it before the repository has it.
     let ahead = fleet().repository.commit("An app", &change);
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.hint.send(hint(Some(&ahead))).await.expect("it runs");
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert_eq!(fleet.repository.commit("An app", &change), ahead);
     let there = Instant::now();
     running.until("the commit", |now| now.revision.as_ref() == Some(&ahead)).await;
     assert!(there.elapsed() < Duration::from_secs(5), "{:?}", there.elapsed());
-    running.converged(&ahead).await;
+    running.until_converged(&ahead).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn hint_about_unknown_commit_is_given_up() {
     let fleet = fleet();
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     let nowhere = Revision::from("0123456789012345678901234567890123456789");
     running.hint.send(hint(Some(&nowhere))).await.expect("it runs");
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -72,5 +72,5 @@ async fn hint_about_unknown_commit_is_given_up() {
     let text = component("web", "registry.example.com/web:1");
     fleet.repository.commit("An app", &[("apps/web/app.yaml", Some(&text))]);
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(running.overview.borrow().revision.as_ref(), Some(&fleet.begin));
+    assert_eq!(running.overview.borrow().revision.as_ref(), Some(&fleet.first_commit));
 }

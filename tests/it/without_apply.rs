@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tutti::report::TargetPhase;
 
 use crate::drift::{APP, MANIFESTS, settle};
-use crate::support::fleet::{Fleet, Running, is_list, target};
-use crate::support::live::{self, create_as};
-use crate::support::manifests::objects;
+use crate::support::fleet::{RunningController, TestFleet, is_list, target};
+use crate::support::live_objects::{self, create_as};
+use crate::support::manifests::objects_app;
 
 fn options(name: &str) -> SandboxOptions {
     SandboxOptions { without_apply: vec!["accounts.example.com".to_owned()], ..SandboxOptions::instant(name) }
@@ -33,24 +33,24 @@ fn account(spec: &Value) -> String {
 }
 
 /// A cluster with the kind, and a process that has finished its work.
-async fn started(existing: Option<&Value>) -> (Fleet, Running) {
-    let files = [(APP, &*objects("default", "web")), (MANIFESTS, &*account(&json!({"owner": "ada"})))];
-    let fleet = Fleet::with(&["bj1"], &files, options);
-    live::apply_as(fleet.cluster("bj1"), "admin", &definition().to_string()).await;
+async fn started(existing: Option<&Value>) -> (TestFleet, RunningController) {
+    let files = [(APP, &*objects_app("default", "web")), (MANIFESTS, &*account(&json!({"owner": "ada"})))];
+    let fleet = TestFleet::with_options(&["bj1"], &files, options);
+    live_objects::apply_as(fleet.cluster("bj1"), "admin", &definition().to_string()).await;
     // Until the kind is served.
     settle().await;
     if let Some(spec) = existing {
         create_as(fleet.cluster("bj1"), "kubectl", &account(spec)).await;
     }
-    fleet.forget_requests();
+    fleet.clear_requests();
     let running = fleet.start().await;
     settle().await;
     (fleet, running)
 }
 
-fn counted(fleet: &Fleet) -> Vec<String> {
+fn counted(fleet: &TestFleet) -> Vec<String> {
     let is_of_accounts = |what: &String| what.contains("accounts") && !is_list(what);
-    fleet.counted().into_iter().filter(is_of_accounts).collect()
+    fleet.request_counts().into_iter().filter(is_of_accounts).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +60,7 @@ async fn new_object_is_refused() {
     let web = target(&now, "bj1", "default/web");
     assert_eq!(web.phase, TargetPhase::Refused, "{}", web.detail);
     assert!(web.detail.contains("does not support server-side apply"), "{}", web.detail);
-    assert!(live::get(fleet.cluster("bj1"), "Account", "default", "web").await.is_none());
+    assert!(live_objects::get(fleet.cluster("bj1"), "Account", "default", "web").await.is_none());
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(
         counted(&fleet).iter().all(|it| it.contains(" apply ") || it.contains(" get ")),
@@ -75,7 +75,8 @@ async fn foreign_object_is_not_changed() {
     let now = running.overview.borrow().clone();
     let web = target(&now, "bj1", "default/web");
     assert_eq!(web.phase, TargetPhase::Refused, "{}", web.detail);
-    let live = live::get(fleet.cluster("bj1"), "Account", "default", "web").await.expect("it is there");
+    let live =
+        live_objects::get(fleet.cluster("bj1"), "Account", "default", "web").await.expect("it is there");
     assert_eq!(live["spec"], json!({"owner": "eve"}));
     assert!(counted(&fleet).iter().all(|it| it.contains(" get ")), "{:?}", counted(&fleet));
 }

@@ -11,9 +11,9 @@ use sandbox::{Fault, RequestMatch};
 use tutti::controller::RunEnding;
 use tutti::model::Revision;
 
-use crate::support::fleet::{Fleet, Running};
-use crate::support::manifests::{self, INSTANCE, config_map, objects};
-use crate::support::wires::{Wires, Witness};
+use crate::support::connections::{ProcessConnections, RequestObserver};
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::manifests::{self, INSTANCE, config_map, objects_app};
 
 const BJ1: &str = "clusters/bj1.yaml";
 /// Duration of a write: shorter than the timeouts of the client and of a stop.
@@ -57,7 +57,7 @@ fn is_write(request: &Request<Bytes>) -> bool {
     !is_dry && !matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
-impl Witness for Writes {
+impl RequestObserver for Writes {
     fn sent(&self, _: &str, request: &Request<Bytes>) {
         if is_write(request) {
             let mut counts = self.0.lock();
@@ -75,32 +75,32 @@ impl Witness for Writes {
         }
     }
 
-    fn came_late(&self, _: &str, _: &Request<Bytes>) {}
+    fn late_arrival(&self, _: &str, _: &Request<Bytes>) {}
 }
 
 /// Apps with one ConfigMap each, as (path, text).
 fn apps(count: usize) -> Vec<(String, String)> {
     let one = |number| {
         let name = format!("app-{number:02}");
-        let manifest = (format!("apps/{name}/app.yaml"), objects("default", &name));
+        let manifest = (format!("apps/{name}/app.yaml"), objects_app("default", &name));
         let map = (format!("apps/{name}/objects/map.yaml"), config_map("default", &name, "first"));
         [manifest, map]
     };
     (0..count).flat_map(one).collect()
 }
 
-fn fleet(apps: &[(String, String)]) -> Fleet {
+fn fleet(apps: &[(String, String)]) -> TestFleet {
     let instance = INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}");
     let files = apps.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let files: Vec<_> = files.chain([("tutti.yaml", instance.as_str())]).collect();
-    Fleet::new(&["bj1"], &files)
+    TestFleet::new(&["bj1"], &files)
 }
 
 /// Starts with slow writes of ConfigMaps.
-async fn start_slow(fleet: &Fleet) -> (Running, Arc<Writes>) {
+async fn start_slow(fleet: &TestFleet) -> (RunningController, Arc<Writes>) {
     fleet.cluster("bj1").fail_next(RequestMatch::writes().resource("configmaps"), 1_000, Fault::Delay(SLOW));
     let writes = Arc::new(Writes::default());
-    let running = fleet.start_with(&Wires::seen_by(writes.clone()), |_| {}).await;
+    let running = fleet.start_with(&ProcessConnections::observed_by(writes.clone()), |_| {}).await;
     (running, writes)
 }
 
@@ -111,12 +111,12 @@ async fn until_under_way(writes: &Writes, count: usize) {
 }
 
 /// The Cluster file changes to another connection.
-async fn reconnect(fleet: &Fleet, running: &Running, number: usize) -> Revision {
+async fn reconnect(fleet: &TestFleet, running: &RunningController, number: usize) -> Revision {
     let manifest = manifests::cluster("bj1").replace("bj1.kubeconfig", &format!("bj1-{number}.kubeconfig"));
     fleet.push(running, "Another connection", &[(BJ1, Some(&manifest))]).await
 }
 
-async fn stops_after_its_write(running: Running, writes: &Writes) {
+async fn stops_after_its_write(running: RunningController, writes: &Writes) {
     assert_eq!(writes.under_way(), 1, "the write came to its end before the stop");
     let (ending, _) = running.stop().await;
     assert!(matches!(ending, RunEnding::Stopped), "{ending:?}");
@@ -148,7 +148,7 @@ async fn stop_waits_for_delete_of_replaced_connection() {
     let apps = apps(2);
     let fleet = fleet(&apps);
     let running = fleet.start().await;
-    running.converged(&fleet.begin).await;
+    running.until_converged(&fleet.first_commit).await;
     running.stop().await;
     let (running, writes) = start_slow(&fleet).await;
     let gone: Vec<_> = apps[..2].iter().map(|(path, _)| (path.as_str(), None)).collect();
@@ -164,12 +164,12 @@ async fn replaced_connections_share_the_limit_of_tasks() {
     let fleet = fleet(&apps(4 * LIMIT));
     let (running, writes) = start_slow(&fleet).await;
     until_under_way(&writes, LIMIT).await;
-    let mut revision = fleet.begin.clone();
+    let mut revision = fleet.first_commit.clone();
     for number in 2..6 {
         revision = reconnect(&fleet, &running, number).await;
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(writes.most(), (LIMIT, 1), "writes at once, and of one object");
     // Writes that started on the first connection are not repeated.
     let all = RequestMatch::writes().resource("configmaps");
@@ -190,6 +190,6 @@ async fn re_added_apps_wait_for_their_task() {
     reconnect(&fleet, &running, 2).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let revision = fleet.push(&running, "As before", &with).await;
-    running.converged(&revision).await;
+    running.until_converged(&revision).await;
     assert_eq!(writes.most(), (LIMIT, 1), "writes at once, and of one object");
 }

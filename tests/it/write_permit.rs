@@ -7,40 +7,42 @@ use tutti::cluster::WritePermit;
 use tutti::controller::RunEnding;
 use tutti::model::Revision;
 
-use crate::support::fleet::{Fleet, Running};
-use crate::support::forge::Gitea;
-use crate::support::manifests::{config_map, objects};
-use crate::support::wires::Wires;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::forge::GiteaStatusServer;
+use crate::support::manifests::{config_map, objects_app};
 
 const A_WHILE: Duration = Duration::from_secs(120);
 
 /// Two apps; the next commit changes one and removes the other.
-pub fn fleet(gitea: &Gitea) -> Fleet {
-    let instance = gitea.instance().replace("spec: {", "spec: {caps: {deletes: 100, deletePercent: 100}, ");
-    Fleet::new(
+pub fn fleet(gitea: &GiteaStatusServer) -> TestFleet {
+    let instance =
+        gitea.instance_manifest().replace("spec: {", "spec: {caps: {deletes: 100, deletePercent: 100}, ");
+    TestFleet::new(
         &["bj1"],
         &[
             ("tutti.yaml", &instance),
-            ("apps/stays/app.yaml", &objects("default", "stays")),
+            ("apps/stays/app.yaml", &objects_app("default", "stays")),
             ("apps/stays/objects/map.yaml", &config_map("default", "stays", "first")),
-            ("apps/goes/app.yaml", &objects("default", "goes")),
+            ("apps/goes/app.yaml", &objects_app("default", "goes")),
             ("apps/goes/objects/map.yaml", &config_map("default", "goes", "first")),
         ],
     )
 }
 
-async fn start(fleet: &Fleet) -> (Running, WritePermit) {
+async fn start(fleet: &TestFleet) -> (RunningController, WritePermit) {
     let permit = WritePermit::default();
     let given = permit.clone();
-    let running = fleet.start_with(&Wires::lasting(), move |settings| settings.permit = given).await;
+    let running =
+        fleet.start_with(&ProcessConnections::unlimited(), move |settings| settings.permit = given).await;
     (running, permit)
 }
 
 /// Objects to create, change and delete.
-pub async fn push(fleet: &Fleet, running: &Running) -> Revision {
+pub async fn push(fleet: &TestFleet, running: &RunningController) -> Revision {
     let changes = [
         ("apps/stays/objects/map.yaml", Some(config_map("default", "stays", "second"))),
-        ("apps/comes/app.yaml", Some(objects("default", "comes"))),
+        ("apps/comes/app.yaml", Some(objects_app("default", "comes"))),
         ("apps/comes/objects/map.yaml", Some(config_map("default", "comes", "first"))),
         ("apps/goes/app.yaml", None),
         ("apps/goes/objects/map.yaml", None),
@@ -49,17 +51,17 @@ pub async fn push(fleet: &Fleet, running: &Running) -> Revision {
     fleet.push(running, "Second", &changes).await
 }
 
-pub fn writes(fleet: &Fleet) -> usize {
+pub fn writes(fleet: &TestFleet) -> usize {
     fleet.cluster("bj1").count_requests(&RequestMatch::writes())
 }
 
 #[tokio::test(start_paused = true)]
 async fn revoked_permit_stops_all_writes() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let fleet = fleet(&gitea);
     let (running, permit) = start(&fleet).await;
-    running.converged(&fleet.begin).await;
-    gitea.until(&fleet.begin, "success").await;
+    running.until_converged(&fleet.first_commit).await;
+    gitea.until_status(&fleet.first_commit, "success").await;
     let (before, posted) = (writes(&fleet), gitea.posts().len());
 
     permit.revoke();
@@ -73,21 +75,21 @@ async fn revoked_permit_stops_all_writes() {
 
     // The next process applies everything.
     let (running, _) = start(&fleet).await;
-    running.converged(&revision).await;
-    gitea.until(&revision, "success").await;
-    assert_eq!(writes(&fleet), before + 3, "{:?}", fleet.counted());
+    running.until_converged(&revision).await;
+    gitea.until_status(&revision, "success").await;
+    assert_eq!(writes(&fleet), before + 3, "{:?}", fleet.request_counts());
     running.stop().await;
 }
 
 /// A task looks up new objects before it writes: the permit is lost in between.
 #[tokio::test(start_paused = true)]
 async fn permit_lost_during_task_stops_its_writes() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let fleet = fleet(&gitea);
     let lookups = RequestMatch::any().verb("get").resource("configmaps");
     fleet.cluster("bj1").fail_next(lookups.clone(), 100, Fault::Delay(Duration::from_secs(20)));
     let (running, permit) = start(&fleet).await;
-    gitea.until(&fleet.begin, "pending").await;
+    gitea.until_status(&fleet.first_commit, "pending").await;
     while fleet.cluster("bj1").count_requests(&lookups) < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -102,19 +104,19 @@ async fn permit_lost_during_task_stops_its_writes() {
 /// A stop revokes only the permit for cluster writes: pending statuses are still posted.
 #[tokio::test(start_paused = true)]
 async fn stop_still_posts_statuses() {
-    let gitea = Gitea::start().await;
+    let gitea = GiteaStatusServer::start().await;
     let fleet = fleet(&gitea);
     let (running, permit) = start(&fleet).await;
-    running.converged(&fleet.begin).await;
-    gitea.until(&fleet.begin, "success").await;
+    running.until_converged(&fleet.first_commit).await;
+    gitea.until_status(&fleet.first_commit, "success").await;
     gitea.set_down(true);
     let revision = push(&fleet, &running).await;
-    while gitea.refused() == 0 {
+    while gitea.refused_requests() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     gitea.set_down(false);
-    assert_eq!(gitea.said(&revision), Vec::<String>::new());
+    assert_eq!(gitea.statuses_of(&revision), Vec::<String>::new());
     running.stop().await;
     assert!(!permit.is_revoked());
-    assert_ne!(gitea.said(&revision), Vec::<String>::new());
+    assert_ne!(gitea.statuses_of(&revision), Vec::<String>::new());
 }

@@ -3,297 +3,314 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::draw::{Draw, pick};
-use super::object::{Kind, Name};
-use super::wanted::{App, Drift, Mistake, Prune, Sort, Standing, Wanted};
+use super::desired::{
+    ChaosApp, ChaosAppKind, ClusterLifecycle, DesiredRepository, DriftMode, ManifestMistake, PruneMode,
+};
+use super::object::{ChaosKind, ChaosObjectId};
+use super::random::{SeededRandom, pick};
 
 /// Apps share this many object names, so that they conflict and take over objects from each other.
-const NAMES: u64 = 6;
-const APPS: u64 = 10;
+const OBJECT_NAMES: u64 = 6;
+const MAX_APPS: u64 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    Value,
+pub enum CommitChangeKind {
+    EditObject,
     AddObject,
     RemoveObject,
     MoveObject,
     ClaimObject,
     AddApp,
     RemoveApp,
-    Clusters,
-    Break,
-    Mend,
+    SetClusters,
+    AddMistake,
+    FixMistakes,
     Pause,
     Resume,
-    Maintain,
+    StartMaintenance,
     EndMaintenance,
     RemoveCluster,
-    TakeBack,
+    RestoreCluster,
     Observe,
     Enforce,
     Drift,
     Prune,
     BreakImage,
-    MendImage,
-    Words,
-    Withdraw,
+    FixImages,
+    EditUnusedFile,
+    WithdrawApprovals,
 }
 
 /// Each kind of change with its weight.
-pub const WEIGHTS: [(u64, What); 24] = [
-    (20, What::Value),
-    (10, What::AddObject),
-    (10, What::RemoveObject),
-    (7, What::MoveObject),
-    (1, What::ClaimObject),
-    (5, What::AddApp),
-    (5, What::RemoveApp),
-    (6, What::Clusters),
-    (4, What::Break),
-    (6, What::Mend),
-    (3, What::Pause),
-    (5, What::Resume),
-    (2, What::Maintain),
-    (4, What::EndMaintenance),
-    (1, What::RemoveCluster),
-    (3, What::TakeBack),
-    (1, What::Observe),
-    (3, What::Enforce),
-    (3, What::Drift),
-    (3, What::Prune),
-    (2, What::BreakImage),
-    (4, What::MendImage),
-    (3, What::Words),
-    (1, What::Withdraw),
+pub const WEIGHTS: [(u64, CommitChangeKind); 24] = [
+    (20, CommitChangeKind::EditObject),
+    (10, CommitChangeKind::AddObject),
+    (10, CommitChangeKind::RemoveObject),
+    (7, CommitChangeKind::MoveObject),
+    (1, CommitChangeKind::ClaimObject),
+    (5, CommitChangeKind::AddApp),
+    (5, CommitChangeKind::RemoveApp),
+    (6, CommitChangeKind::SetClusters),
+    (4, CommitChangeKind::AddMistake),
+    (6, CommitChangeKind::FixMistakes),
+    (3, CommitChangeKind::Pause),
+    (5, CommitChangeKind::Resume),
+    (2, CommitChangeKind::StartMaintenance),
+    (4, CommitChangeKind::EndMaintenance),
+    (1, CommitChangeKind::RemoveCluster),
+    (3, CommitChangeKind::RestoreCluster),
+    (1, CommitChangeKind::Observe),
+    (3, CommitChangeKind::Enforce),
+    (3, CommitChangeKind::Drift),
+    (3, CommitChangeKind::Prune),
+    (2, CommitChangeKind::BreakImage),
+    (4, CommitChangeKind::FixImages),
+    (3, CommitChangeKind::EditUnusedFile),
+    (1, CommitChangeKind::WithdrawApprovals),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    pub what: What,
+pub struct CommitChange {
+    pub kind: CommitChangeKind,
     pub number: u64,
 }
 
-impl std::fmt::Display for Change {
+impl std::fmt::Display for CommitChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} #{}", self.what, self.number % 1000)
+        write!(f, "{:?} #{}", self.kind, self.number % 1000)
     }
 }
 
 /// The initial repository.
-pub fn begin(draw: &mut Draw) -> Wanted {
-    let clusters = (1..=draw.within(1..5)).map(|number| (format!("c{number}"), Standing::Ready)).collect();
-    let mut wanted = Wanted { clusters, ..Wanted::default() };
-    for number in 0..draw.within(2..9) {
-        let app = app(&wanted, number, draw);
+pub fn initial_repository(draw: &mut SeededRandom) -> DesiredRepository {
+    let clusters =
+        (1..=draw.in_range(1..5)).map(|number| (format!("c{number}"), ClusterLifecycle::Ready)).collect();
+    let mut wanted = DesiredRepository { clusters, ..DesiredRepository::default() };
+    for number in 0..draw.in_range(2..9) {
+        let app = new_app(&wanted, number, draw);
         wanted.apps.insert(format!("app{number}"), app);
     }
     wanted
 }
 
-fn app(wanted: &Wanted, number: u64, draw: &mut Draw) -> App {
-    let sort = if draw.chance(30) {
-        Sort::Component { version: 1, replicas: draw.within(1..3) }
+fn new_app(wanted: &DesiredRepository, number: u64, draw: &mut SeededRandom) -> ChaosApp {
+    let sort = if draw.percent_chance(30) {
+        ChaosAppKind::Component { version: 1, replicas: draw.in_range(1..3) }
     } else {
         // An object that is never removed, so that the app never renders to nothing.
-        let mut objects = BTreeMap::from([(Name::new(Kind::ConfigMap, &format!("app{number}")), 0)]);
-        for _ in 0..draw.within(0..4) {
-            let name = free(wanted, draw.next());
-            objects.insert(name, draw.within(0..4));
+        let mut objects =
+            BTreeMap::from([(ChaosObjectId::new(ChaosKind::ConfigMap, &format!("app{number}")), 0)]);
+        for _ in 0..draw.in_range(0..4) {
+            let name = unused_name(wanted, draw.next());
+            objects.insert(name, draw.in_range(0..4));
         }
-        Sort::Objects(objects)
+        ChaosAppKind::Objects(objects)
     };
-    App {
-        sort,
+    ChaosApp {
+        kind: sort,
         clusters: some_clusters(wanted, draw),
         paused: false,
-        drift: Drift::Repair,
-        prune: Prune::WhenHealthy,
+        drift: DriftMode::Repair,
+        prune: PruneMode::WhenHealthy,
         mistake: None,
         broken_image: false,
     }
 }
 
-fn some_clusters(wanted: &Wanted, draw: &mut Draw) -> BTreeSet<String> {
+fn some_clusters(wanted: &DesiredRepository, draw: &mut SeededRandom) -> BTreeSet<String> {
     let all: Vec<String> = wanted.clusters.keys().cloned().collect();
-    let mut some: BTreeSet<String> = all.iter().filter(|_| draw.chance(75)).cloned().collect();
-    some.insert(draw.of(&all));
+    let mut some: BTreeSet<String> = all.iter().filter(|_| draw.percent_chance(75)).cloned().collect();
+    some.insert(draw.choose(&all));
     some
 }
 
 /// A name that no app uses. If none is found, a name of the number's own.
-fn free(wanted: &Wanted, number: u64) -> Name {
-    let mut draw = Draw::new(number);
+fn unused_name(wanted: &DesiredRepository, number: u64) -> ChaosObjectId {
+    let mut draw = SeededRandom::new(number);
     for _ in 0..20 {
-        let kind = draw.weighed(&[
-            (4, Kind::ConfigMap),
-            (2, Kind::Secret),
-            (1, Kind::ServiceAccount),
-            (2, Kind::Service),
-            (2, Kind::Deployment),
-            (1, Kind::Claim),
-            (1, Kind::Definition),
-            (2, Kind::Widget),
-            (1, Kind::Namespace),
-            (2, Kind::Inside),
+        let kind = draw.choose_weighted(&[
+            (4, ChaosKind::ConfigMap),
+            (2, ChaosKind::Secret),
+            (1, ChaosKind::ServiceAccount),
+            (2, ChaosKind::Service),
+            (2, ChaosKind::Deployment),
+            (1, ChaosKind::Claim),
+            (1, ChaosKind::Definition),
+            (2, ChaosKind::Widget),
+            (1, ChaosKind::Namespace),
+            (2, ChaosKind::NamespacedConfigMap),
         ]);
-        let numbered = format!("o{}", draw.within(0..NAMES));
-        let name = Name::new(kind, kind.only_name().unwrap_or(&numbered));
-        let taken = |app: &App| matches!(&app.sort, Sort::Objects(objects) if objects.contains_key(&name));
+        let numbered = format!("o{}", draw.in_range(0..OBJECT_NAMES));
+        let name = ChaosObjectId::new(kind, kind.fixed_name().unwrap_or(&numbered));
+        let taken = |app: &ChaosApp| matches!(&app.kind, ChaosAppKind::Objects(objects) if objects.contains_key(&name));
         if !wanted.apps.values().any(taken) {
             return name;
         }
     }
-    Name::new(Kind::ConfigMap, &format!("n{}", number % 1000))
+    ChaosObjectId::new(ChaosKind::ConfigMap, &format!("n{}", number % 1000))
 }
 
-impl Change {
+impl CommitChange {
     /// A description of the change; `None` if there was nothing to change.
-    pub fn apply(self, wanted: &mut Wanted) -> Option<String> {
-        let Self { what, number } = self;
-        let mut draw = Draw::new(number);
+    pub fn apply(self, wanted: &mut DesiredRepository) -> Option<String> {
+        let Self { kind: what, number } = self;
+        let mut draw = SeededRandom::new(number);
         let ids: Vec<String> = wanted.apps.keys().cloned().collect();
         let id = pick(&ids, number).cloned();
-        let objects_apps: Vec<String> =
-            ids.iter().filter(|id| matches!(wanted.apps[*id].sort, Sort::Objects(_))).cloned().collect();
+        let objects_apps: Vec<String> = ids
+            .iter()
+            .filter(|id| matches!(wanted.apps[*id].kind, ChaosAppKind::Objects(_)))
+            .cloned()
+            .collect();
         match what {
-            What::Value => {
+            CommitChangeKind::EditObject => {
                 let id = id?;
                 let app = wanted.apps.get_mut(&id)?;
-                match &mut app.sort {
-                    Sort::Component { version, replicas } => {
-                        if draw.chance(50) {
+                match &mut app.kind {
+                    ChaosAppKind::Component { version, replicas } => {
+                        if draw.percent_chance(50) {
                             *version += 1;
                             return Some(format!("version {version} of {id}"));
                         }
                         *replicas = 1 + (*replicas % 3);
                         Some(format!("{replicas} replicas of {id}"))
                     }
-                    Sort::Objects(objects) => {
-                        let names: Vec<Name> = objects.keys().cloned().collect();
+                    ChaosAppKind::Objects(objects) => {
+                        let names: Vec<ChaosObjectId> = objects.keys().cloned().collect();
                         let name = pick(&names, draw.next())?;
                         let version = objects.get_mut(name)?;
-                        *version = draw.within(0..6);
+                        *version = draw.in_range(0..6);
                         Some(format!("{name} of {id} to version {version}"))
                     }
                 }
             }
-            What::AddObject => {
-                let name = free(wanted, draw.next());
+            CommitChangeKind::AddObject => {
+                let name = unused_name(wanted, draw.next());
                 let id = pick(&objects_apps, number)?;
-                let Sort::Objects(objects) = &mut wanted.apps.get_mut(id)?.sort else { return None };
-                objects.insert(name.clone(), draw.within(0..4));
+                let ChaosAppKind::Objects(objects) = &mut wanted.apps.get_mut(id)?.kind else { return None };
+                objects.insert(name.clone(), draw.in_range(0..4));
                 Some(format!("{name} is new in {id}"))
             }
-            What::RemoveObject => {
+            CommitChangeKind::RemoveObject => {
                 let id = pick(&objects_apps, number)?;
-                let Sort::Objects(objects) = &mut wanted.apps.get_mut(id)?.sort else { return None };
-                let name = movable(objects, id, draw.next())?;
+                let ChaosAppKind::Objects(objects) = &mut wanted.apps.get_mut(id)?.kind else { return None };
+                let name = removable_object(objects, id, draw.next())?;
                 objects.remove(&name);
                 Some(format!("{name} goes from {id}"))
             }
-            What::MoveObject | What::ClaimObject => {
+            CommitChangeKind::MoveObject | CommitChangeKind::ClaimObject => {
                 let from = pick(&objects_apps, number)?.clone();
                 let to = pick(&objects_apps, draw.next())?.clone();
-                let Sort::Objects(objects) = &mut wanted.apps.get_mut(&from)?.sort else { return None };
-                let name = movable(objects, &from, draw.next()).filter(|_| from != to)?;
+                let ChaosAppKind::Objects(objects) = &mut wanted.apps.get_mut(&from)?.kind else {
+                    return None;
+                };
+                let name = removable_object(objects, &from, draw.next()).filter(|_| from != to)?;
                 let version = objects[&name];
-                if what == What::MoveObject {
+                if what == CommitChangeKind::MoveObject {
                     objects.remove(&name);
                 }
-                let Sort::Objects(objects) = &mut wanted.apps.get_mut(&to)?.sort else { return None };
+                let ChaosAppKind::Objects(objects) = &mut wanted.apps.get_mut(&to)?.kind else { return None };
                 objects.insert(name.clone(), version);
-                let word = if what == What::MoveObject { "moves" } else { "is also rendered" };
+                let word = if what == CommitChangeKind::MoveObject { "moves" } else { "is also rendered" };
                 Some(format!("{name} of {from} {word} in {to}"))
             }
-            What::AddApp => {
-                let free: Vec<u64> =
-                    (0..APPS).filter(|number| !wanted.apps.contains_key(&format!("app{number}"))).collect();
+            CommitChangeKind::AddApp => {
+                let free: Vec<u64> = (0..MAX_APPS)
+                    .filter(|number| !wanted.apps.contains_key(&format!("app{number}")))
+                    .collect();
                 let number = *pick(&free, number)?;
-                let app = app(wanted, number, &mut draw);
+                let app = new_app(wanted, number, &mut draw);
                 wanted.apps.insert(format!("app{number}"), app);
                 Some(format!("app{number} is new"))
             }
-            What::RemoveApp => {
+            CommitChangeKind::RemoveApp => {
                 let id = id.filter(|_| ids.len() > 1)?;
                 wanted.apps.remove(&id);
                 Some(format!("{id} goes"))
             }
-            What::Clusters => {
+            CommitChangeKind::SetClusters => {
                 let id = id?;
                 let clusters = some_clusters(wanted, &mut draw);
                 wanted.apps.get_mut(&id)?.clusters = clusters.clone();
                 Some(format!("{id} on {clusters:?}"))
             }
-            What::Break if draw.chance(25) => {
-                wanted.stray = true;
+            CommitChangeKind::AddMistake if draw.percent_chance(25) => {
+                wanted.has_stray_file = true;
                 Some("a stray file".to_owned())
             }
-            What::Break => {
+            CommitChangeKind::AddMistake => {
                 let id = id?;
-                let mistake = draw.of(&[Mistake::Field, Mistake::Syntax]);
+                let mistake = draw.choose(&[ManifestMistake::UnknownField, ManifestMistake::InvalidYaml]);
                 wanted.apps.get_mut(&id)?.mistake = Some(mistake);
                 Some(format!("{id} has a mistake: {mistake:?}"))
             }
-            What::Mend => {
-                wanted.stray = false;
+            CommitChangeKind::FixMistakes => {
+                wanted.has_stray_file = false;
                 wanted.apps.values_mut().for_each(|app| app.mistake = None);
                 Some("mistakes are mended".to_owned())
             }
-            What::Pause => {
+            CommitChangeKind::Pause => {
                 let id = id?;
                 wanted.apps.get_mut(&id)?.paused = true;
                 Some(format!("{id} is paused"))
             }
-            What::Resume => {
+            CommitChangeKind::Resume => {
                 wanted.apps.values_mut().for_each(|app| app.paused = false);
                 Some("nothing is paused".to_owned())
             }
-            What::Maintain | What::RemoveCluster => {
+            CommitChangeKind::StartMaintenance | CommitChangeKind::RemoveCluster => {
                 let names: Vec<String> = wanted.clusters.keys().cloned().collect();
                 let name = pick(&names, number)?;
-                let standing = if what == What::Maintain { Standing::Maintaining } else { Standing::Removed };
+                let standing = if what == CommitChangeKind::StartMaintenance {
+                    ClusterLifecycle::Maintaining
+                } else {
+                    ClusterLifecycle::Removed
+                };
                 wanted.clusters.insert(name.clone(), standing);
                 Some(format!("{name}: {standing:?}"))
             }
-            What::EndMaintenance | What::TakeBack => {
-                let over =
-                    if what == What::EndMaintenance { Standing::Maintaining } else { Standing::Removed };
+            CommitChangeKind::EndMaintenance | CommitChangeKind::RestoreCluster => {
+                let over = if what == CommitChangeKind::EndMaintenance {
+                    ClusterLifecycle::Maintaining
+                } else {
+                    ClusterLifecycle::Removed
+                };
                 let of_them = wanted.clusters.values_mut().filter(|standing| **standing == over);
-                of_them.for_each(|standing| *standing = Standing::Ready);
+                of_them.for_each(|standing| *standing = ClusterLifecycle::Ready);
                 Some(format!("no cluster is {over:?}"))
             }
-            What::Observe | What::Enforce => {
-                wanted.observes = what == What::Observe;
+            CommitChangeKind::Observe | CommitChangeKind::Enforce => {
+                wanted.observe_mode = what == CommitChangeKind::Observe;
                 Some(format!("{what:?}"))
             }
-            What::Drift => {
+            CommitChangeKind::Drift => {
                 let id = id?;
-                let drift = draw.of(&[Drift::Repair, Drift::Report, Drift::Ignore]);
+                let drift = draw.choose(&[DriftMode::Repair, DriftMode::Report, DriftMode::Ignore]);
                 wanted.apps.get_mut(&id)?.drift = drift;
                 Some(format!("drift of {id}: {drift:?}"))
             }
-            What::Prune => {
+            CommitChangeKind::Prune => {
                 let id = id?;
-                let prune = draw.of(&[Prune::WhenHealthy, Prune::Always, Prune::Never]);
+                let prune = draw.choose(&[PruneMode::WhenHealthy, PruneMode::Always, PruneMode::Never]);
                 wanted.apps.get_mut(&id)?.prune = prune;
                 Some(format!("prune of {id}: {prune:?}"))
             }
-            What::BreakImage => {
+            CommitChangeKind::BreakImage => {
                 let id = id?;
                 wanted.apps.get_mut(&id)?.broken_image = true;
                 Some(format!("images of {id} cannot be pulled"))
             }
-            What::MendImage => {
+            CommitChangeKind::FixImages => {
                 wanted.apps.values_mut().for_each(|app| app.broken_image = false);
                 Some("all images can be pulled".to_owned())
             }
-            What::Words => {
-                wanted.words = number % 1000;
+            CommitChangeKind::EditUnusedFile => {
+                wanted.unused_text = number % 1000;
                 Some("words".to_owned())
             }
-            What::Withdraw => {
+            CommitChangeKind::WithdrawApprovals => {
                 wanted.approvals.clear();
-                wanted.approved.clear();
+                wanted.approved_deletes.clear();
                 Some("approvals are taken back".to_owned())
             }
         }
@@ -301,40 +318,47 @@ impl Change {
 }
 
 /// Leaves out the object that keeps the app from rendering to nothing.
-fn movable(objects: &BTreeMap<Name, u64>, id: &str, number: u64) -> Option<Name> {
-    let names: Vec<&Name> = objects.keys().filter(|name| name.name != id).collect();
+fn removable_object(objects: &BTreeMap<ChaosObjectId, u64>, id: &str, number: u64) -> Option<ChaosObjectId> {
+    let names: Vec<&ChaosObjectId> = objects.keys().filter(|name| name.name != id).collect();
     pick(&names, number).map(|name| (*name).clone())
 }
 
 /// Makes the changes of the last commit: afterwards everything can converge.
-pub fn settle(wanted: &mut Wanted) {
-    let mends =
-        [What::Mend, What::Resume, What::EndMaintenance, What::TakeBack, What::Enforce, What::MendImage];
+pub fn correct_everything(wanted: &mut DesiredRepository) {
+    let mends = [
+        CommitChangeKind::FixMistakes,
+        CommitChangeKind::Resume,
+        CommitChangeKind::EndMaintenance,
+        CommitChangeKind::RestoreCluster,
+        CommitChangeKind::Enforce,
+        CommitChangeKind::FixImages,
+    ];
     for what in mends {
-        Change { what, number: 0 }.apply(wanted);
+        CommitChange { kind: what, number: 0 }.apply(wanted);
     }
     // If several apps claim an object, the first keeps it.
     let mut seen = BTreeSet::new();
     for app in wanted.apps.values_mut() {
-        (app.drift, app.prune) = (Drift::Repair, Prune::WhenHealthy);
-        if let Sort::Objects(objects) = &mut app.sort {
+        (app.drift, app.prune) = (DriftMode::Repair, PruneMode::WhenHealthy);
+        if let ChaosAppKind::Objects(objects) = &mut app.kind {
             objects.retain(|name, _| seen.insert(name.clone()));
         }
     }
     // A new container may itself need a container.
-    for kind in [Kind::Widget, Kind::Inside, Kind::Widget] {
-        contain(wanted, kind);
+    for kind in [ChaosKind::Widget, ChaosKind::NamespacedConfigMap, ChaosKind::Widget] {
+        add_missing_containers(wanted, kind);
     }
-    wanted.words += 1;
+    wanted.unused_text += 1;
 }
 
 /// Adds the missing Namespace or definition for objects of a kind.
-fn contain(wanted: &mut Wanted, kind: Kind) {
+fn add_missing_containers(wanted: &mut DesiredRepository, kind: ChaosKind) {
     let Some(container) = kind.container() else { return };
-    let has = |app: &App, is_it: &dyn Fn(&Name) -> bool| matches!(&app.sort, Sort::Objects(objects) if objects.keys().any(is_it));
-    let users: Vec<&App> = wanted.apps.values().filter(|app| has(app, &|name| name.kind == kind)).collect();
+    let has = |app: &ChaosApp, is_it: &dyn Fn(&ChaosObjectId) -> bool| matches!(&app.kind, ChaosAppKind::Objects(objects) if objects.keys().any(is_it));
+    let users: Vec<&ChaosApp> =
+        wanted.apps.values().filter(|app| has(app, &|name| name.kind == kind)).collect();
     let clusters: BTreeSet<String> = users.iter().flat_map(|app| app.clusters.iter().cloned()).collect();
-    let bring = |is_it: &dyn Fn(&Name) -> bool| {
+    let bring = |is_it: &dyn Fn(&ChaosObjectId) -> bool| {
         wanted.apps.iter().find(|(_, app)| has(app, is_it)).map(|(id, _)| id.clone())
     };
     let Some(id) = bring(&|name| *name == container).or_else(|| bring(&|name| name.kind == kind)) else {
@@ -342,7 +366,7 @@ fn contain(wanted: &mut Wanted, kind: Kind) {
     };
     let Some(app) = wanted.apps.get_mut(&id) else { return };
     app.clusters.extend(clusters);
-    if let Sort::Objects(objects) = &mut app.sort {
+    if let ChaosAppKind::Objects(objects) = &mut app.kind {
         objects.entry(container).or_default();
     }
 }

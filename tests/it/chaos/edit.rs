@@ -6,174 +6,193 @@ use sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::draw::{Draw, pick};
-use super::hands;
-use super::object::{Kind, Name, body};
-use super::wanted::Wanted;
+use super::desired::DesiredRepository;
+use super::direct_client;
+use super::object::{ChaosKind, ChaosObjectId, object_body};
+use super::random::{SeededRandom, pick};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum LiveEditKind {
     /// `kubectl edit` of a rendered field.
-    Field,
-    Remove,
-    SetAndBack,
+    EditField,
+    RemoveField,
+    SetAndRestore,
     /// Another manager applies with `force`.
-    Force,
+    ForceApply,
     Delete,
-    Label,
+    RemoveLabel,
     /// Our hash annotation is removed.
-    Hash,
+    RemoveHash,
     Scale,
     Autoscale,
     /// `managedFields` is cleared.
-    Managers,
+    ClearManagedFields,
     /// A field that Git does not render is added.
-    Foreign,
+    AddForeignField,
     /// Somebody creates an object with a name that an app may use.
-    Stranger,
+    CreateUnmanaged,
     /// That object is deleted.
-    StrangerGoes,
+    DeleteUnmanaged,
 }
 
-pub const WEIGHTS: [(u64, What); 13] = [
-    (8, What::Field),
-    (3, What::Remove),
-    (3, What::SetAndBack),
-    (4, What::Force),
-    (8, What::Delete),
-    (4, What::Label),
-    (2, What::Hash),
-    (4, What::Scale),
-    (2, What::Autoscale),
-    (2, What::Managers),
-    (5, What::Foreign),
-    (4, What::Stranger),
-    (3, What::StrangerGoes),
+pub const WEIGHTS: [(u64, LiveEditKind); 13] = [
+    (8, LiveEditKind::EditField),
+    (3, LiveEditKind::RemoveField),
+    (3, LiveEditKind::SetAndRestore),
+    (4, LiveEditKind::ForceApply),
+    (8, LiveEditKind::Delete),
+    (4, LiveEditKind::RemoveLabel),
+    (2, LiveEditKind::RemoveHash),
+    (4, LiveEditKind::Scale),
+    (2, LiveEditKind::Autoscale),
+    (2, LiveEditKind::ClearManagedFields),
+    (5, LiveEditKind::AddForeignField),
+    (4, LiveEditKind::CreateUnmanaged),
+    (3, LiveEditKind::DeleteUnmanaged),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edit {
-    pub what: What,
+pub struct LiveEdit {
+    pub kind: LiveEditKind,
     pub cluster: u64,
     pub number: u64,
 }
 
-impl std::fmt::Display for Edit {
+impl std::fmt::Display for LiveEdit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} #{}", self.what, self.number % 1000)
+        write!(f, "{:?} #{}", self.kind, self.number % 1000)
     }
 }
 
 /// Cluster and path of an object.
-pub type Place = (String, String);
+pub type LiveObjectKey = (String, String);
 
 /// The changes made from outside, and what must be preserved.
 #[derive(Debug, Default)]
-pub struct Traces {
+pub struct ExternalChanges {
     /// When each object was edited.
-    pub edits: BTreeMap<Place, Vec<Instant>>,
+    pub edit_times: BTreeMap<LiveObjectKey, Vec<Instant>>,
     /// Fields of others by cluster and uid of the object: pointer and value.
-    pub foreign: BTreeMap<(String, String), (String, Value)>,
+    pub foreign_fields: BTreeMap<(String, String), (String, Value)>,
     /// Uids of objects whose replicas an autoscaler sets.
-    pub autoscaled: BTreeSet<String>,
+    pub autoscaled_uids: BTreeSet<String>,
     /// Uids of objects whose fields have no known manager: fields dropped from Git may stay.
-    pub loosened: BTreeSet<String>,
+    pub lost_ownership: BTreeSet<String>,
     /// Objects that lost what marks our fields: label, hash or managers.
-    pub unmarked: BTreeSet<Place>,
+    pub without_markers: BTreeSet<LiveObjectKey>,
     /// Objects that a person deleted because of a conflict.
-    pub resolved: BTreeSet<Place>,
+    pub deleted_conflicts: BTreeSet<LiveObjectKey>,
     /// Objects of others, as they must stay.
-    pub strangers: BTreeMap<Place, Value>,
+    pub unmanaged_objects: BTreeMap<LiveObjectKey, Value>,
 }
 
-impl Traces {
-    pub fn edited(&mut self, place: Place) {
-        self.edits.entry(place).or_default().push(Instant::now());
+impl ExternalChanges {
+    pub fn record_edit(&mut self, place: LiveObjectKey) {
+        self.edit_times.entry(place).or_default().push(Instant::now());
     }
 }
 
-impl Edit {
+impl LiveEdit {
     /// Makes the edit and returns its description.
-    pub fn apply(self, wanted: &Wanted, sandbox: &Sandbox, traces: &mut Traces) -> Option<String> {
+    pub fn apply(
+        self,
+        wanted: &DesiredRepository,
+        sandbox: &Sandbox,
+        traces: &mut ExternalChanges,
+    ) -> Option<String> {
         let cluster = sandbox.name();
-        let mut draw = Draw::new(self.number);
-        if self.what == What::StrangerGoes {
-            let places: Vec<Place> =
-                traces.strangers.keys().filter(|(name, _)| name == cluster).cloned().collect();
+        let mut draw = SeededRandom::new(self.number);
+        if self.kind == LiveEditKind::DeleteUnmanaged {
+            let places: Vec<LiveObjectKey> =
+                traces.unmanaged_objects.keys().filter(|(name, _)| name == cluster).cloned().collect();
             let place = pick(&places, self.number)?.clone();
-            hands::delete(sandbox, &place.1);
-            traces.strangers.remove(&place);
-            traces.edited(place.clone());
+            direct_client::delete(sandbox, &place.1);
+            traces.unmanaged_objects.remove(&place);
+            traces.record_edit(place.clone());
             return Some(format!("somebody's {} goes from {cluster}", place.1));
         }
-        if self.what == What::Stranger {
-            return stranger(wanted, sandbox, traces, &mut draw);
+        if self.kind == LiveEditKind::CreateUnmanaged {
+            return create_unmanaged(wanted, sandbox, traces, &mut draw);
         }
-        let name = self.subject(wanted, cluster)?;
+        let name = self.target_object(wanted, cluster)?;
         let path = name.path();
         let place = (cluster.to_owned(), path.clone());
-        if traces.strangers.contains_key(&place) {
+        if traces.unmanaged_objects.contains_key(&place) {
             return None;
         }
-        let live = hands::get(sandbox, &path)?;
+        let live = direct_client::get(sandbox, &path)?;
         let uid = live["metadata"]["uid"].as_str()?.to_owned();
         // Without both, the owner of the object is unknown.
         let is_labelled = live["metadata"]["labels"]["tutti.dev/managed-by"] == "main";
         let has_entry = live["metadata"]["managedFields"].to_string().contains("tutti-main");
-        if (self.what == What::Managers && !is_labelled) || (self.what == What::Label && !has_entry) {
+        if (self.kind == LiveEditKind::ClearManagedFields && !is_labelled)
+            || (self.kind == LiveEditKind::RemoveLabel && !has_entry)
+        {
             return None;
         }
-        let done = match self.what {
-            What::Field => hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &json!("ZWRpdGVk"))),
-            What::Remove => hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &Value::Null)),
-            What::SetAndBack => {
-                let pointer = value_of(&name);
-                let before = pointer.and_then(|pointer| live.pointer(pointer)).cloned()?;
-                hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &json!("ZWRpdGVk")))
-                    && hands::merge(sandbox, "kubectl-edit", &path, &field(&name, &before))
+        let done = match self.kind {
+            LiveEditKind::EditField => direct_client::merge_patch(
+                sandbox,
+                "kubectl-edit",
+                &path,
+                &value_patch(&name, &json!("ZWRpdGVk")),
+            ),
+            LiveEditKind::RemoveField => {
+                direct_client::merge_patch(sandbox, "kubectl-edit", &path, &value_patch(&name, &Value::Null))
             }
-            What::Force => {
-                let mut object = body(&name, 0, false);
+            LiveEditKind::SetAndRestore => {
+                let pointer = value_pointer(&name);
+                let before = pointer.and_then(|pointer| live.pointer(pointer)).cloned()?;
+                direct_client::merge_patch(
+                    sandbox,
+                    "kubectl-edit",
+                    &path,
+                    &value_patch(&name, &json!("ZWRpdGVk")),
+                ) && direct_client::merge_patch(sandbox, "kubectl-edit", &path, &value_patch(&name, &before))
+            }
+            LiveEditKind::ForceApply => {
+                let mut object = object_body(&name, 0, false);
                 object["metadata"]["labels"] = json!({"version": "helm", "team": "helm"});
                 object.as_object_mut()?.retain(|field, _| !matches!(field.as_str(), "spec" | "stringData"));
-                let done = hands::apply_by_force(sandbox, "helm", &name, &object);
+                let done = direct_client::force_apply(sandbox, "helm", &name, &object);
                 if done {
                     let field = ("/metadata/labels/team".to_owned(), json!("helm"));
-                    traces.foreign.insert((uid.clone(), "team".to_owned()), field);
-                    if name.kind == Kind::Deployment && !has_entry {
+                    traces.foreign_fields.insert((uid.clone(), "team".to_owned()), field);
+                    if name.kind == ChaosKind::Deployment && !has_entry {
                         // An apply to an object without managers may change the replicas of an autoscaler, so these are left.
-                        traces.autoscaled.insert(uid.clone());
+                        traces.autoscaled_uids.insert(uid.clone());
                     }
                     // Fields beside ours stay.
-                    traces.loosened.insert(uid);
+                    traces.lost_ownership.insert(uid);
                 }
                 done
             }
-            What::Delete => hands::delete(sandbox, &path),
-            What::Label => {
+            LiveEditKind::Delete => direct_client::delete(sandbox, &path),
+            LiveEditKind::RemoveLabel => {
                 let patch = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
-                hands::merge(sandbox, "kubectl-edit", &path, &patch)
+                direct_client::merge_patch(sandbox, "kubectl-edit", &path, &patch)
             }
-            What::Hash => {
+            LiveEditKind::RemoveHash => {
                 let patch = json!({"metadata": {"annotations": {"tutti.dev/hash": null}}});
-                hands::merge(sandbox, "kubectl-edit", &path, &patch)
+                direct_client::merge_patch(sandbox, "kubectl-edit", &path, &patch)
             }
-            What::Scale => hands::scale(sandbox, "kubectl", &name, draw.within(4..7)),
-            What::Autoscale => {
-                let done = hands::scale(sandbox, "kube-controller-manager", &name, draw.within(4..7));
+            LiveEditKind::Scale => direct_client::scale(sandbox, "kubectl", &name, draw.in_range(4..7)),
+            LiveEditKind::Autoscale => {
+                let done =
+                    direct_client::scale(sandbox, "kube-controller-manager", &name, draw.in_range(4..7));
                 if done {
-                    traces.autoscaled.insert(uid);
+                    traces.autoscaled_uids.insert(uid);
                 }
                 done
             }
-            What::Managers => {
-                traces.loosened.insert(uid);
+            LiveEditKind::ClearManagedFields => {
+                traces.lost_ownership.insert(uid);
                 let nobody = json!({"metadata": {"managedFields": [{}]}});
-                hands::merge(sandbox, "kubectl-edit", &path, &nobody)
+                direct_client::merge_patch(sandbox, "kubectl-edit", &path, &nobody)
             }
-            What::Foreign => {
-                let key = draw.of(&["team", "owner"]);
-                let done = hands::merge(
+            LiveEditKind::AddForeignField => {
+                let key = draw.choose(&["team", "owner"]);
+                let done = direct_client::merge_patch(
                     sandbox,
                     "somebody",
                     &path,
@@ -181,85 +200,97 @@ impl Edit {
                 );
                 if done {
                     let field = (format!("/metadata/labels/{key}"), json!("theirs"));
-                    traces.foreign.insert((uid, key.to_owned()), field);
+                    traces.foreign_fields.insert((uid, key.to_owned()), field);
                 }
                 done
             }
-            What::Stranger | What::StrangerGoes => false,
+            LiveEditKind::CreateUnmanaged | LiveEditKind::DeleteUnmanaged => false,
         };
         if !done {
             return None;
         }
-        if matches!(self.what, What::Label | What::Hash | What::Managers) {
-            traces.unmarked.insert(place.clone());
+        if matches!(
+            self.kind,
+            LiveEditKind::RemoveLabel | LiveEditKind::RemoveHash | LiveEditKind::ClearManagedFields
+        ) {
+            traces.without_markers.insert(place.clone());
         }
-        if self.what == What::Delete {
+        if self.kind == LiveEditKind::Delete {
             // The contents are deleted too.
-            let inside =
-                wanted.on(cluster).map(|it| it.2).filter(|it| it.kind.container().as_ref() == Some(&name));
+            let inside = wanted
+                .objects_on(cluster)
+                .map(|it| it.2)
+                .filter(|it| it.kind.container().as_ref() == Some(&name));
             for name in inside {
-                traces.edited((cluster.to_owned(), name.path()));
+                traces.record_edit((cluster.to_owned(), name.path()));
             }
         }
-        traces.edited(place);
-        Some(format!("{:?} of {name} on {cluster}", self.what))
+        traces.record_edit(place);
+        Some(format!("{:?} of {name} on {cluster}", self.kind))
     }
 
     /// Chooses an object that the edit can be made to.
-    fn subject(self, wanted: &Wanted, cluster: &str) -> Option<Name> {
-        let fits = |name: &Name| match self.what {
-            What::Scale | What::Autoscale => name.kind == Kind::Deployment,
+    fn target_object(self, wanted: &DesiredRepository, cluster: &str) -> Option<ChaosObjectId> {
+        let fits = |name: &ChaosObjectId| match self.kind {
+            LiveEditKind::Scale | LiveEditKind::Autoscale => name.kind == ChaosKind::Deployment,
             // Fields that Git drops would stay, and two ports of one name are refused.
-            What::Managers => name.kind != Kind::Service,
-            What::Field | What::Remove | What::SetAndBack => value_of(name).is_some(),
+            LiveEditKind::ClearManagedFields => name.kind != ChaosKind::Service,
+            LiveEditKind::EditField | LiveEditKind::RemoveField | LiveEditKind::SetAndRestore => {
+                value_pointer(name).is_some()
+            }
             _ => true,
         };
-        let names: Vec<Name> = wanted.on(cluster).map(|it| it.2).filter(fits).collect();
+        let names: Vec<ChaosObjectId> = wanted.objects_on(cluster).map(|it| it.2).filter(fits).collect();
         pick(&names, self.number).cloned()
     }
 }
 
 /// The pointer of a rendered text field.
-fn value_of(name: &Name) -> Option<&'static str> {
+fn value_pointer(name: &ChaosObjectId) -> Option<&'static str> {
     match name.kind {
-        Kind::ConfigMap | Kind::Secret | Kind::Inside => Some("/data/value"),
-        Kind::ServiceAccount | Kind::Claim | Kind::Definition | Kind::Namespace => {
+        ChaosKind::ConfigMap | ChaosKind::Secret | ChaosKind::NamespacedConfigMap => Some("/data/value"),
+        ChaosKind::ServiceAccount | ChaosKind::Claim | ChaosKind::Definition | ChaosKind::Namespace => {
             Some("/metadata/annotations/value")
         }
-        Kind::Service => Some("/spec/selector/app"),
-        Kind::Widget => Some("/spec/value"),
-        Kind::Deployment => None,
+        ChaosKind::Service => Some("/spec/selector/app"),
+        ChaosKind::Widget => Some("/spec/value"),
+        ChaosKind::Deployment => None,
     }
 }
 
-fn field(name: &Name, value: &Value) -> Value {
+fn value_patch(name: &ChaosObjectId, value: &Value) -> Value {
     match name.kind {
-        Kind::ServiceAccount | Kind::Claim | Kind::Definition | Kind::Namespace => {
+        ChaosKind::ServiceAccount | ChaosKind::Claim | ChaosKind::Definition | ChaosKind::Namespace => {
             json!({"metadata": {"annotations": {"value": value}}})
         }
-        Kind::Service => json!({"spec": {"selector": {"app": value}}}),
-        Kind::Widget => json!({"spec": {"value": value}}),
+        ChaosKind::Service => json!({"spec": {"selector": {"app": value}}}),
+        ChaosKind::Widget => json!({"spec": {"value": value}}),
         _ => json!({"data": {"value": value}}),
     }
 }
 
 /// Creates an object whose value no app renders, so that only a forced apply could take it over.
-fn stranger(wanted: &Wanted, sandbox: &Sandbox, traces: &mut Traces, draw: &mut Draw) -> Option<String> {
+fn create_unmanaged(
+    wanted: &DesiredRepository,
+    sandbox: &Sandbox,
+    traces: &mut ExternalChanges,
+    draw: &mut SeededRandom,
+) -> Option<String> {
     let cluster = sandbox.name();
-    let kind = draw.of(&[Kind::ConfigMap, Kind::Service]);
-    let name = Name::new(kind, &format!("o{}", draw.within(0..6)));
+    let kind = draw.choose(&[ChaosKind::ConfigMap, ChaosKind::Service]);
+    let name = ChaosObjectId::new(kind, &format!("o{}", draw.in_range(0..6)));
     // If an app renders this name, both writers race, which no rule decides.
-    if wanted.owners(cluster, &name).next().is_some() && draw.chance(90) {
+    if wanted.owners(cluster, &name).next().is_some() && draw.percent_chance(90) {
         return None;
     }
-    let mut object = body(&name, 77, false);
+    let mut object = object_body(&name, 77, false);
     object["metadata"]["labels"] = json!({"version": "theirs"});
-    if !hands::create(sandbox, "kubectl-create", kind.folder(), &object) {
+    if !direct_client::create(sandbox, "kubectl-create", kind.collection_path(), &object) {
         return None;
     }
     let place = (cluster.to_owned(), name.path());
-    traces.edited(place.clone());
-    let live = hands::get(sandbox, &name.path())?;
-    traces.strangers.insert(place, live);
+    traces.record_edit(place.clone());
+    let live = direct_client::get(sandbox, &name.path())?;
+    traces.unmanaged_objects.insert(place, live);
     Some(format!("somebody makes {name} on {cluster}"))
 }

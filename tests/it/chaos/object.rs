@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ChaosKind {
     ConfigMap,
     Secret,
     ServiceAccount,
@@ -16,10 +16,10 @@ pub enum Kind {
     /// The namespace `team`.
     Namespace,
     /// A ConfigMap in the namespace `team`.
-    Inside,
+    NamespacedConfigMap,
 }
 
-impl Kind {
+impl ChaosKind {
     pub const ALL: [Self; 10] = [
         Self::ConfigMap,
         Self::Secret,
@@ -30,10 +30,10 @@ impl Kind {
         Self::Definition,
         Self::Widget,
         Self::Namespace,
-        Self::Inside,
+        Self::NamespacedConfigMap,
     ];
 
-    pub fn folder(self) -> &'static str {
+    pub fn collection_path(self) -> &'static str {
         match self {
             Self::ConfigMap => "/api/v1/namespaces/default/configmaps",
             Self::Secret => "/api/v1/namespaces/default/secrets",
@@ -44,13 +44,13 @@ impl Kind {
             Self::Definition => "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
             Self::Widget => "/apis/example.org/v1/namespaces/default/widgets",
             Self::Namespace => "/api/v1/namespaces",
-            Self::Inside => "/api/v1/namespaces/team/configmaps",
+            Self::NamespacedConfigMap => "/api/v1/namespaces/team/configmaps",
         }
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn kind_name(self) -> &'static str {
         match self {
-            Self::ConfigMap | Self::Inside => "ConfigMap",
+            Self::ConfigMap | Self::NamespacedConfigMap => "ConfigMap",
             Self::Secret => "Secret",
             Self::ServiceAccount => "ServiceAccount",
             Self::Service => "Service",
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    fn api(self) -> &'static str {
+    fn api_version(self) -> &'static str {
         match self {
             Self::Deployment => "apps/v1",
             Self::Definition => "apiextensions.k8s.io/v1",
@@ -74,13 +74,13 @@ impl Kind {
     pub fn namespace(self) -> Option<&'static str> {
         match self {
             Self::Definition | Self::Namespace => None,
-            Self::Inside => Some("team"),
+            Self::NamespacedConfigMap => Some("team"),
             _ => Some("default"),
         }
     }
 
     /// The name, if the kind has only one object.
-    pub fn only_name(self) -> Option<&'static str> {
+    pub fn fixed_name(self) -> Option<&'static str> {
         match self {
             Self::Definition => Some("widgets.example.org"),
             Self::Namespace => Some("team"),
@@ -89,13 +89,13 @@ impl Kind {
     }
 
     /// The object that this kind needs, and whose deletion deletes this kind.
-    pub fn container(self) -> Option<Name> {
+    pub fn container(self) -> Option<ChaosObjectId> {
         let container = match self {
             Self::Widget => Self::Definition,
-            Self::Inside => Self::Namespace,
+            Self::NamespacedConfigMap => Self::Namespace,
             _ => return None,
         };
-        container.only_name().map(|name| Name::new(container, name))
+        container.fixed_name().map(|name| ChaosObjectId::new(container, name))
     }
 
     /// The kind that this kind contains.
@@ -104,54 +104,62 @@ impl Kind {
     }
 
     /// Whether a delete removes objects that cannot be restored.
-    pub fn takes_others_along(self) -> bool {
+    pub fn deletes_contents(self) -> bool {
         matches!(self, Self::Claim | Self::Definition | Self::Namespace)
     }
 }
 
 /// One object, on any cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name {
-    pub kind: Kind,
+pub struct ChaosObjectId {
+    pub kind: ChaosKind,
     pub name: String,
 }
 
-impl Name {
-    pub fn new(kind: Kind, name: &str) -> Self {
+impl ChaosObjectId {
+    pub fn new(kind: ChaosKind, name: &str) -> Self {
         Self { kind, name: name.to_owned() }
     }
 
     pub fn path(&self) -> String {
-        format!("{}/{}", self.kind.folder(), self.name)
+        format!("{}/{}", self.kind.collection_path(), self.name)
     }
 
     /// The value of the annotation `tutti.dev/origin`.
     pub fn origin(&self) -> String {
-        let group = self.kind.api().rsplit_once('/').map_or("", |(group, _)| group);
-        format!("{group}/{}/{}/{}", self.kind.word(), self.kind.namespace().unwrap_or_default(), self.name)
+        let group = self.kind.api_version().rsplit_once('/').map_or("", |(group, _)| group);
+        format!(
+            "{group}/{}/{}/{}",
+            self.kind.kind_name(),
+            self.kind.namespace().unwrap_or_default(),
+            self.name
+        )
     }
 
     /// The object as tutti names it in messages.
-    pub fn words(&self) -> String {
+    pub fn display_name(&self) -> String {
         let namespace = self.kind.namespace().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        format!("{} {namespace}{}", self.kind.word(), self.name)
+        format!("{} {namespace}{}", self.kind.kind_name(), self.name)
     }
 
-    pub fn of_words(words: &str) -> Option<Self> {
+    pub fn from_display_name(words: &str) -> Option<Self> {
         let name = words.rsplit([' ', '/']).next()?;
-        Kind::ALL.into_iter().map(|kind| Self::new(kind, name)).find(|it| it.words() == words)
+        ChaosKind::ALL.into_iter().map(|kind| Self::new(kind, name)).find(|it| it.display_name() == words)
     }
 
     /// Parses a path without a query; `None` for objects outside of the schedules.
-    pub fn parse(path: &str) -> Option<Self> {
+    pub fn from_path(path: &str) -> Option<Self> {
         let (folder, name) = path.rsplit_once('/')?;
-        Kind::ALL.into_iter().find(|kind| kind.folder() == folder).map(|kind| Self::new(kind, name))
+        ChaosKind::ALL
+            .into_iter()
+            .find(|kind| kind.collection_path() == folder)
+            .map(|kind| Self::new(kind, name))
     }
 }
 
-impl std::fmt::Display for Name {
+impl std::fmt::Display for ChaosObjectId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.kind.word())?;
+        f.write_str(self.kind.kind_name())?;
         if let Some(namespace) = self.kind.namespace().filter(|it| *it != "default") {
             write!(f, "/{namespace}")?;
         }
@@ -160,9 +168,9 @@ impl std::fmt::Display for Name {
 }
 
 /// The object in its version `version`. Versions differ in values and in which fields exist.
-pub fn body(name: &Name, version: u64, broken: bool) -> Value {
+pub fn object_body(name: &ChaosObjectId, version: u64, broken: bool) -> Value {
     let mut body = json!({
-        "apiVersion": name.kind.api(), "kind": name.kind.word(),
+        "apiVersion": name.kind.api_version(), "kind": name.kind.kind_name(),
         "metadata": {"name": name.name, "labels": {"version": format!("v{version}")}},
     });
     if let Some(namespace) = name.kind.namespace() {
@@ -171,29 +179,33 @@ pub fn body(name: &Name, version: u64, broken: bool) -> Value {
     let changing = format!("only-{}", version % 3);
     let text = format!("value {version}");
     match name.kind {
-        Kind::ConfigMap | Kind::Inside => body["data"] = json!({"value": text, changing: "x"}),
-        Kind::Secret => body["stringData"] = json!({"value": text, changing: "x"}),
-        Kind::ServiceAccount | Kind::Namespace => {
+        ChaosKind::ConfigMap | ChaosKind::NamespacedConfigMap => {
+            body["data"] = json!({"value": text, changing: "x"})
+        }
+        ChaosKind::Secret => body["stringData"] = json!({"value": text, changing: "x"}),
+        ChaosKind::ServiceAccount | ChaosKind::Namespace => {
             body["metadata"]["annotations"] = json!({"value": text, changing: "x"});
         }
-        Kind::Definition => {
+        ChaosKind::Definition => {
             body["metadata"]["annotations"] = json!({"value": text, changing: "x"});
-            body["spec"] = definition(&name.name, Kind::Widget.word())["spec"].take();
+            body["spec"] = definition(&name.name, ChaosKind::Widget.kind_name())["spec"].take();
         }
-        Kind::Claim => {
+        ChaosKind::Claim => {
             body["metadata"]["annotations"] = json!({"value": text, changing: "x"});
             let resources = json!({"requests": {"storage": "1Gi"}});
             body["spec"] = json!({"accessModes": ["ReadWriteOnce"], "resources": resources});
         }
-        Kind::Widget => body["spec"] = json!({"value": text, changing: "x", "limits": {"most": version}}),
-        Kind::Service => {
+        ChaosKind::Widget => {
+            body["spec"] = json!({"value": text, changing: "x", "limits": {"most": version}})
+        }
+        ChaosKind::Service => {
             let mut ports = vec![json!({"name": "http", "port": 80, "targetPort": 8000 + version})];
             if version % 2 == 1 {
                 ports.push(json!({"name": "metrics", "port": 9000 + version % 3}));
             }
             body["spec"] = json!({"selector": {"app": name.name}, "ports": ports});
         }
-        Kind::Deployment => {
+        ChaosKind::Deployment => {
             let tag = if broken { format!("broken-{version}") } else { version.to_string() };
             let image = format!("registry.example.com/{}:{tag}", name.name);
             let mut containers =
@@ -227,12 +239,12 @@ pub fn definition(name: &str, kind: &str) -> Value {
 
 /// The first path at which `live` lacks a desired leaf. Containers, ports and variables are compared
 /// by name.
-pub fn missing(wanted: &Value, live: &Value, path: &str) -> Option<String> {
+pub fn first_missing_path(wanted: &Value, live: &Value, path: &str) -> Option<String> {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => wanted.iter().find_map(|(key, value)| {
             let path = format!("{path}.{key}");
             match live.get(key) {
-                Some(live) => missing(value, live, &path),
+                Some(live) => first_missing_path(value, live, &path),
                 None => Some(format!("{path} is not there")),
             }
         }),
@@ -243,7 +255,7 @@ pub fn missing(wanted: &Value, live: &Value, path: &str) -> Option<String> {
                 None => live.get(index),
             };
             match found {
-                Some(live) => missing(value, live, &path),
+                Some(live) => first_missing_path(value, live, &path),
                 None => Some(format!("{path} is not there")),
             }
         }),
@@ -254,7 +266,7 @@ pub fn missing(wanted: &Value, live: &Value, path: &str) -> Option<String> {
 
 /// The first path at which `live` has more than desired, among fields that only an author adds: data, keys of some
 /// versions, and items of lists with names.
-pub fn left_over(wanted: &Value, live: &Value, path: &str) -> Option<String> {
+pub fn first_extra_path(wanted: &Value, live: &Value, path: &str) -> Option<String> {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => {
             let is_whole = path == ".data";
@@ -263,7 +275,9 @@ pub fn left_over(wanted: &Value, live: &Value, path: &str) -> Option<String> {
             if let Some(more) = more {
                 return Some(format!("{path} still has {more}"));
             }
-            wanted.iter().find_map(|(key, value)| left_over(value, live.get(key)?, &format!("{path}.{key}")))
+            wanted
+                .iter()
+                .find_map(|(key, value)| first_extra_path(value, live.get(key)?, &format!("{path}.{key}")))
         }
         (Value::Array(wanted), Value::Array(live)) => {
             let named = |item: &Value, name: &Value| item.get("name") == Some(name);
@@ -275,7 +289,7 @@ pub fn left_over(wanted: &Value, live: &Value, path: &str) -> Option<String> {
             }
             wanted.iter().zip(names).find_map(|(value, name)| {
                 let live = live.iter().find(|item| named(item, name))?;
-                left_over(value, live, &format!("{path}[{name}]"))
+                first_extra_path(value, live, &format!("{path}[{name}]"))
             })
         }
         _ => None,

@@ -2,32 +2,32 @@
 
 use std::time::Duration;
 
-use super::many::try_out;
-use super::run::Outcome;
-use super::schedule::{Schedule, Step};
+use super::run::ChaosOutcome;
+use super::schedule::{ChaosSchedule, ChaosStep};
+use super::schedule_runner::run_with_limit;
 
 /// The most runs of one search; each takes about a second.
-const MOST_RUNS: usize = 150;
+const MAX_RUNS: usize = 150;
 /// A longer run does not show the same violation.
-const ENDLESS: Duration = Duration::from_secs(60);
+const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// The search ends after this many abandoned runs, which continue in the background.
-const MOST_ENDLESS: usize = 3;
+const MAX_TIMEOUTS: usize = 3;
 
-type Steps = Vec<(Duration, Step)>;
+type TimedSteps = Vec<(Duration, ChaosStep)>;
 
 /// Reports a violation: first the violation and the command that repeats it; after a search, which may take minutes, the
 /// shortest schedule.
-pub fn tell(seed: u64, outcome: &Outcome, say: &dyn Fn(&str)) {
-    tell_by(seed, outcome, say, &mut |shorter| try_out(shorter, ENDLESS));
+pub fn report_violation(seed: u64, outcome: &ChaosOutcome, say: &dyn Fn(&str)) {
+    report_violation_with(seed, outcome, say, &mut |shorter| run_with_limit(shorter, RUN_LIMIT));
 }
 
-fn tell_by(seed: u64, outcome: &Outcome, say: &dyn Fn(&str), run: Run<'_>) {
+fn report_violation_with(seed: u64, outcome: &ChaosOutcome, say: &dyn Fn(&str), run: RunSchedule<'_>) {
     let mut lines: Vec<String> =
         outcome.violations.iter().map(|words| format!("seed {seed}: {words}")).collect();
     lines.push(format!("again: cargo run --release --example chaos -- --schedules 1 --seed {seed} --log"));
     say(&lines.join("\n"));
 
-    let schedule = Schedule::of(seed);
+    let schedule = ChaosSchedule::of(seed);
     let mut lines = Vec::new();
     let log = match shrink(&schedule, outcome, run) {
         Some((short, again)) => {
@@ -49,41 +49,49 @@ fn tell_by(seed: u64, outcome: &Outcome, say: &dyn Fn(&str), run: Run<'_>) {
 }
 
 /// Runs a schedule; `None` if it does not end.
-type Run<'a> = &'a mut dyn FnMut(&Schedule) -> Option<Outcome>;
+type RunSchedule<'a> = &'a mut dyn FnMut(&ChaosSchedule) -> Option<ChaosOutcome>;
 
 /// The shortest schedule and its outcome; `None` if the violation does not repeat.
-fn shrink(schedule: &Schedule, outcome: &Outcome, run: Run<'_>) -> Option<(Schedule, Outcome)> {
-    let violation = told_alike(outcome.violations.first()?);
+fn shrink(
+    schedule: &ChaosSchedule,
+    outcome: &ChaosOutcome,
+    run: RunSchedule<'_>,
+) -> Option<(ChaosSchedule, ChaosOutcome)> {
+    let violation = normalize_violation(outcome.violations.first()?);
     let (mut last, mut endless) = (None, 0);
-    let mut fails = |steps: &Steps| {
-        if endless == MOST_ENDLESS {
+    let mut fails = |steps: &TimedSteps| {
+        if endless == MAX_TIMEOUTS {
             return false;
         }
-        let shorter = Schedule { steps: steps.clone(), ..schedule.clone() };
+        let shorter = ChaosSchedule { steps: steps.clone(), ..schedule.clone() };
         let Some(outcome) = run(&shorter) else {
             endless += 1;
             return false;
         };
-        let is_same = outcome.violations.first().is_some_and(|words| told_alike(words) == violation);
+        let is_same = outcome.violations.first().is_some_and(|words| normalize_violation(words) == violation);
         if is_same {
             last = Some((shorter, outcome));
         }
         is_same
     };
     if fails(&schedule.steps) {
-        fewest(schedule.steps.clone(), MOST_RUNS, &mut fails);
+        minimize_steps(schedule.steps.clone(), MAX_RUNS, &mut fails);
     }
     last
 }
 
 /// Removes steps, many at once at first, while the run still fails.
-fn fewest(mut steps: Steps, mut runs: usize, fails: &mut impl FnMut(&Steps) -> bool) -> Steps {
+fn minimize_steps(
+    mut steps: TimedSteps,
+    mut runs: usize,
+    fails: &mut impl FnMut(&TimedSteps) -> bool,
+) -> TimedSteps {
     let mut size = steps.len().div_ceil(2);
     while size > 0 && runs > 0 {
         let before = steps.len();
         let mut from = 0;
         while from < steps.len() && runs > 0 {
-            let fewer = without(&steps, from, size);
+            let fewer = remove_steps(&steps, from, size);
             runs -= 1;
             if fails(&fewer) {
                 steps = fewer;
@@ -101,9 +109,9 @@ fn fewest(mut steps: Steps, mut runs: usize, fails: &mut impl FnMut(&Steps) -> b
 }
 
 /// Later steps keep their time.
-fn without(steps: &Steps, from: usize, size: usize) -> Steps {
+fn remove_steps(steps: &TimedSteps, from: usize, size: usize) -> TimedSteps {
     let mut waited = Duration::ZERO;
-    let mut fewer = Steps::new();
+    let mut fewer = TimedSteps::new();
     for (place, (gap, step)) in steps.iter().enumerate() {
         waited += *gap;
         if !(from..from + size).contains(&place) {
@@ -115,7 +123,7 @@ fn without(steps: &Steps, from: usize, size: usize) -> Steps {
 }
 
 /// Removes numbers, times and names of commits and clusters, which differ between runs.
-fn told_alike(violation: &str) -> String {
+fn normalize_violation(violation: &str) -> String {
     let words = violation.lines().next().unwrap_or_default();
     let is_plain = |word: &&str| !word.chars().any(|it| it.is_ascii_digit());
     words.split_whitespace().filter(is_plain).collect::<Vec<_>>().join(" ")
@@ -125,23 +133,23 @@ fn told_alike(violation: &str) -> String {
 mod tests {
     use std::cell::{Cell, RefCell};
 
-    use super::super::report::Report;
+    use super::super::report::ChaosReport;
     use super::*;
 
-    fn steps(number: usize) -> Steps {
-        (0..number).map(|writes| (Duration::from_secs(1), Step::Crash { writes })).collect()
+    fn steps(number: usize) -> TimedSteps {
+        (0..number).map(|writes| (Duration::from_secs(1), ChaosStep::Crash { writes })).collect()
     }
 
     /// The remaining steps of a run that fails if all of `needed` are present.
-    fn left(number: usize, needed: &[usize]) -> (Vec<usize>, usize, Duration) {
-        let numbers = |steps: &Steps| -> Vec<usize> {
+    fn minimized(number: usize, needed: &[usize]) -> (Vec<usize>, usize, Duration) {
+        let numbers = |steps: &TimedSteps| -> Vec<usize> {
             steps
                 .iter()
-                .map(|(_, step)| if let Step::Crash { writes } = step { *writes } else { 0 })
+                .map(|(_, step)| if let ChaosStep::Crash { writes } = step { *writes } else { 0 })
                 .collect()
         };
         let mut runs = 0;
-        let found = fewest(steps(number), 150, &mut |steps| {
+        let found = minimize_steps(steps(number), 150, &mut |steps| {
             runs += 1;
             needed.iter().all(|it| numbers(steps).contains(it))
         });
@@ -150,25 +158,25 @@ mod tests {
 
     #[test]
     fn only_the_needed_steps_remain() {
-        let (found, runs, time) = left(60, &[7, 41]);
+        let (found, runs, time) = minimized(60, &[7, 41]);
         assert_eq!(found, [7, 41]);
         assert!(runs < 60, "{runs}");
         assert_eq!(time, Duration::from_secs(42), "the last of them comes when it came before");
-        assert_eq!(left(10, &[]).0, Vec::<usize>::new());
-        assert_eq!(left(3, &[0, 1, 2]).0, [0, 1, 2]);
-        assert!(left(1_000, &(0..1_000).step_by(2).collect::<Vec<_>>()).1 <= 150);
+        assert_eq!(minimized(10, &[]).0, Vec::<usize>::new());
+        assert_eq!(minimized(3, &[0, 1, 2]).0, [0, 1, 2]);
+        assert!(minimized(1_000, &(0..1_000).step_by(2).collect::<Vec<_>>()).1 <= 150);
     }
 
-    fn outcome(violation: &str) -> Outcome {
+    fn outcome(violation: &str) -> ChaosOutcome {
         let violations = vec![violation.to_owned()];
-        Outcome { violations, log: Vec::new(), report: Report::default() }
+        ChaosOutcome { violations, log: Vec::new(), report: ChaosReport::default() }
     }
 
     #[test]
     fn the_violation_is_reported_before_the_search() {
         let (said, before) = (RefCell::new(Vec::new()), Cell::new(None));
         let say = |text: &str| said.borrow_mut().push(text.to_owned());
-        tell_by(7, &outcome("it is gone"), &say, &mut |_| {
+        report_violation_with(7, &outcome("it is gone"), &say, &mut |_| {
             before.set(before.take().or_else(|| Some(said.borrow().clone())));
             None
         });
@@ -180,7 +188,7 @@ mod tests {
 
     #[test]
     fn three_endless_runs_end_the_search() {
-        let schedule = Schedule { steps: steps(60), ..Schedule::of(7) };
+        let schedule = ChaosSchedule { steps: steps(60), ..ChaosSchedule::of(7) };
         let searched = |endless_below: usize| {
             let mut runs = 0;
             let found = shrink(&schedule, &outcome("it is gone"), &mut |shorter| {
@@ -197,8 +205,8 @@ mod tests {
 
     #[test]
     fn a_violation_is_the_same_with_other_numbers() {
-        let one = told_alike("c1: ConfigMap/o1 is there and nobody wants it (at 12.345)");
-        assert_eq!(one, told_alike("c2: ConfigMap/o3 is there and nobody wants it (at 99.000)"));
-        assert_ne!(one, told_alike("c1: ConfigMap/o1 is not there (at 12.345)"));
+        let one = normalize_violation("c1: ConfigMap/o1 is there and nobody wants it (at 12.345)");
+        assert_eq!(one, normalize_violation("c2: ConfigMap/o3 is there and nobody wants it (at 99.000)"));
+        assert_ne!(one, normalize_violation("c1: ConfigMap/o1 is not there (at 12.345)"));
     }
 }

@@ -6,7 +6,7 @@ use sandbox::{Fault, FaultEffect as Kind, FaultPlan, FaultRule, PlannedClusterEv
 use tokio::time::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trouble {
+pub enum ClusterFault {
     Latency,
     LongLatency,
     TooManyRequests,
@@ -30,7 +30,7 @@ pub enum Trouble {
     Compact,
 }
 
-impl Trouble {
+impl ClusterFault {
     pub const ALL: [Self; 21] = [
         Self::Latency,
         Self::LongLatency,
@@ -56,7 +56,7 @@ impl Trouble {
     ];
 
     /// The name under which the sandbox counts affected requests.
-    pub fn counted_as(self) -> &'static str {
+    pub fn fault_name(self) -> &'static str {
         match self {
             Self::Latency | Self::LongLatency => "latency",
             Self::TooManyRequests => "429",
@@ -81,7 +81,7 @@ impl Trouble {
         }
     }
 
-    fn rule(self, per_mille: u16) -> Option<FaultRule> {
+    fn fault_rule(self, per_mille: u16) -> Option<FaultRule> {
         let seconds = Duration::from_secs;
         let (any, writes) = (RequestMatch::any, RequestMatch::writes);
         let between =
@@ -128,34 +128,34 @@ impl Trouble {
 
 /// The present faults of one cluster.
 #[derive(Debug, Default)]
-pub struct Troubles {
-    running: Vec<(Trouble, u16, Instant)>,
+pub struct ActiveFaults {
+    active: Vec<(ClusterFault, u16, Instant)>,
     seed: u64,
 }
 
-impl Troubles {
+impl ActiveFaults {
     /// Adds a fault; earlier ones continue until their own end.
-    pub fn begin(&mut self, sandbox: &Sandbox, trouble: Trouble, per_mille: u16, lasting: Duration) {
+    pub fn add(&mut self, sandbox: &Sandbox, trouble: ClusterFault, per_mille: u16, lasting: Duration) {
         let now = Instant::now();
-        self.running.retain(|(_, _, end)| *end > now);
-        let lasting = if trouble == Trouble::Restart { Duration::from_secs(2) } else { lasting };
-        self.running.push((trouble, per_mille, now + lasting));
-        if matches!(trouble, Trouble::Compact | Trouble::Restart) {
+        self.active.retain(|(_, _, end)| *end > now);
+        let lasting = if trouble == ClusterFault::Restart { Duration::from_secs(2) } else { lasting };
+        self.active.push((trouble, per_mille, now + lasting));
+        if matches!(trouble, ClusterFault::Compact | ClusterFault::Restart) {
             sandbox.compact();
         }
-        if trouble == Trouble::Restart {
+        if trouble == ClusterFault::Restart {
             sandbox.cut_watches();
         }
         self.seed += 1;
         let mut plan = FaultPlan::new(self.seed);
-        for (trouble, per_mille, end) in &self.running {
-            if let Some(rule) = trouble.rule(*per_mille) {
+        for (trouble, per_mille, end) in &self.active {
+            if let Some(rule) = trouble.fault_rule(*per_mille) {
                 plan = plan.rule(rule.within(Duration::ZERO..*end - now));
             }
         }
-        let is_down = |trouble: &Trouble| matches!(trouble, Trouble::Down | Trouble::Restart);
+        let is_down = |trouble: &ClusterFault| matches!(trouble, ClusterFault::Down | ClusterFault::Restart);
         let down =
-            self.running.iter().filter(|(trouble, _, _)| is_down(trouble)).map(|(_, _, end)| *end).max();
+            self.active.iter().filter(|(trouble, _, _)| is_down(trouble)).map(|(_, _, end)| *end).max();
         if let Some(end) = down {
             plan = plan.event(end - now, PlannedClusterEvent::Up);
         }
@@ -165,8 +165,8 @@ impl Troubles {
         }
     }
 
-    pub fn end(&mut self, sandbox: &Sandbox) {
-        self.running.clear();
+    pub fn clear(&mut self, sandbox: &Sandbox) {
+        self.active.clear();
         sandbox.set_faults(&FaultPlan::default());
     }
 }

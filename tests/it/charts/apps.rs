@@ -9,7 +9,7 @@ use tutti::manifest;
 use tutti::model::{ChartProvider, Diagnostic, NoCharts, ObjectHook, RenderedObject, Snapshot};
 use tutti::render::{self, RenderCache, Renders};
 
-use super::support::{engine, helm};
+use super::support::{helm_programs, library_renderer};
 
 const CLUSTER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: {}}}\n";
 const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {charts: \
@@ -52,30 +52,33 @@ fn renders(app: &str, files: &[(&str, &str)], service: &dyn ChartProvider) -> Re
 }
 
 fn service(helm: &live::HelmPrograms) -> ChartService {
-    ChartService::new(engine(helm, ChartRenderLimits::default()), None)
+    ChartService::new(library_renderer(helm, ChartRenderLimits::default()), None)
 }
 
-fn only(renders: &Renders) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
+fn single_app_objects(renders: &Renders) -> Result<Vec<RenderedObject>, Vec<Diagnostic>> {
     let render = renders.results().next().expect("a target").clone();
     render.map(|rendered| rendered.objects.to_vec())
 }
 
 #[track_caller]
 fn objects(app: &str, files: &[(&str, &str)]) -> Option<Vec<RenderedObject>> {
-    let helm = helm()?;
-    Some(only(&renders(app, files, &service(&helm))).unwrap_or_else(|mistakes| panic!("{mistakes:#?}")))
+    let helm = helm_programs()?;
+    Some(
+        single_app_objects(&renders(app, files, &service(&helm)))
+            .unwrap_or_else(|mistakes| panic!("{mistakes:#?}")),
+    )
 }
 
 #[track_caller]
 fn mistake(app: &str, files: &[(&str, &str)]) -> Option<Diagnostic> {
-    let helm = helm()?;
-    let mistakes = only(&renders(app, files, &service(&helm))).expect_err("a mistake");
+    let helm = helm_programs()?;
+    let mistakes = single_app_objects(&renders(app, files, &service(&helm))).expect_err("a mistake");
     assert_eq!(mistakes.len(), 1, "{mistakes:#?}");
     mistakes.into_iter().next()
 }
 
 #[track_caller]
-fn check(app: &str, files: &[(&str, &str)], replicas: u32, image: Value, arguments: [&str; 3]) {
+fn check_image(app: &str, files: &[(&str, &str)], replicas: u32, image: Value, arguments: [&str; 3]) {
     let Some(objects) = objects(app, files) else { return };
     let spec = &objects[0].body.fields()["spec"];
     let container = &spec["template"]["spec"]["containers"][0];
@@ -88,18 +91,18 @@ fn check(app: &str, files: &[(&str, &str)], replicas: u32, image: Value, argumen
 fn values_of_chart_layers_and_pod_set_merge() {
     let image = |registry: &str, repository: &str, tag: &str| json!({"registry": registry, "repository": repository, "tag": tag});
     let gone = r#"{"a":1,"b":2}"#;
-    check(&app("", ""), &[], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
+    check_image(&app("", ""), &[], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
     let base = ("templates/base/values.yaml", "colour: green\nsize: 2\n");
-    check(&app("", ""), &[base], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
+    check_image(&app("", ""), &[base], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
     for charts in ["charts: true", "charts: '*'", "charts: [web]"] {
         let layer = ("templates/base/layer.yaml", charts);
-        check(&app("", ""), &[base, layer], 1, image("docker.io", "web", "v0"), ["green", "2", gone]);
+        check_image(&app("", ""), &[base, layer], 1, image("docker.io", "web", "v0"), ["green", "2", gone]);
     }
     let base_of_charts = ("templates/base/layer.yaml", "charts: true");
     let others = ("templates/base/layer.yaml", "charts: [other]");
-    check(&app("", ""), &[base, others], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
+    check_image(&app("", ""), &[base, others], 1, image("docker.io", "web", "v0"), ["red", "1", gone]);
     let own = ("apps/web/layer/values.yaml", "size: 3\n");
-    check(
+    check_image(
         &app("", ""),
         &[base, base_of_charts, own],
         1,
@@ -107,7 +110,7 @@ fn values_of_chart_layers_and_pod_set_merge() {
         ["green", "3", gone],
     );
     let raw = ", replicas: 4, version: v7, rawValues: \"size: 4\\ngone: {a: null}\\n\"";
-    check(
+    check_image(
         &app(raw, ""),
         &[base, base_of_charts, own],
         4,
@@ -115,7 +118,7 @@ fn values_of_chart_layers_and_pod_set_merge() {
         ["green", "4", r#"{"b":2}"#],
     );
     let map = ", replicas: 4, image: 'r.example.com:5000/a/b:v9', rawValues: {replicaCount: 6}";
-    check(&app(map, ""), &[], 6, image("r.example.com:5000", "a/b", "v9"), ["red", "1", gone]);
+    check_image(&app(map, ""), &[], 6, image("r.example.com:5000", "a/b", "v9"), ["red", "1", gone]);
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn values_below_a_chart_name_reach_that_chart() {
     let image = || json!({"registry": "docker.io", "repository": "web", "tag": "v0"});
     let gone = r#"{"a":1,"b":2}"#;
     let check = |layer: &str, more: &[(&str, &str)], arguments: [&str; 3]| {
-        check(&app("", ""), &[&[base, (file, layer)], more].concat(), 1, image(), arguments);
+        check_image(&app("", ""), &[&[base, (file, layer)], more].concat(), 1, image(), arguments);
     };
     check("charts: {web: {colour: blue, gone: {a: null}}, other: true}", &[], ["blue", "1", r#"{"b":2}"#]);
     check("charts: {web: true, other: {colour: blue}}", &[], ["green", "2", gone]);
@@ -138,7 +141,7 @@ fn values_below_a_chart_name_reach_that_chart() {
     let below = [(file, "charts: {web: {replicaCount: 2, colour: blue}}")];
     let layers = json!({"registry": "docker.io", "repository": "web", "tag": "v7"});
     let arguments = ["pink", "1", gone];
-    self::check(
+    check_image(
         &app(", replicas: 4, version: v7, rawValues: {colour: pink}", ""),
         &below,
         4,
@@ -152,7 +155,7 @@ fn the_pod_set_image_replaces_that_of_layers() {
     let check = |pod_set: &str, layer: &str, expected: Value| {
         let (chart, own) = ("charts/web/values.yaml", "apps/web/layer/values.yaml");
         let plain = "replicaCount: 1\nimage: {repository: web, tag: v0}\ncolour: red\nsize: 1\ngone: {}\n";
-        check(&app(pod_set, ""), &[(chart, plain), (own, layer)], 1, expected, ["red", "1", "{}"]);
+        check_image(&app(pod_set, ""), &[(chart, plain), (own, layer)], 1, expected, ["red", "1", "{}"]);
     };
     let digest = "image: {digest: 'sha256:0f'}";
     check(", version: v1", digest, json!({"repository": "web", "tag": "v1", "digest": ""}));
@@ -170,7 +173,7 @@ fn the_pod_set_image_replaces_that_of_layers() {
 
 #[test]
 fn braces_are_told_at_their_value() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     let told = |values: &str| {
         let renders = renders(&app("", ""), &[("apps/web/layer/values.yaml", values)], &service(&helm));
         let rendered = renders.results().next().expect("a target").clone().expect("rendered");
@@ -188,13 +191,15 @@ fn braces_are_told_at_their_value() {
 fn values_that_are_encrypted_are_refused() {
     let encrypted = "pin: ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]\n";
     for file in ["charts/web/values.yaml", "charts/web/charts/db/values.yaml", "templates/base/values.yaml"] {
-        let mistakes = only(&renders(&app("", ""), &[(file, encrypted)], &NoCharts)).expect_err("refused");
+        let mistakes =
+            single_app_objects(&renders(&app("", ""), &[(file, encrypted)], &NoCharts)).expect_err("refused");
         let said: Vec<String> = mistakes.iter().map(|mistake| mistake.message.clone()).collect();
         assert_eq!(said, [format!("{file} is encrypted with SOPS, which is not supported here yet")]);
     }
     let below = format!("charts: {{web: {{{}}}}}", encrypted.trim_end().replace("ENC", "'ENC") + "'");
     let file = "templates/base/layer.yaml";
-    let mistakes = only(&renders(&app("", ""), &[(file, &below)], &NoCharts)).expect_err("refused");
+    let mistakes =
+        single_app_objects(&renders(&app("", ""), &[(file, &below)], &NoCharts)).expect_err("refused");
     assert_eq!(
         mistakes[0].message,
         format!("{file} is encrypted with SOPS, which is not supported here yet")
@@ -400,42 +405,45 @@ fn a_missing_renderer_is_named_with_its_installation() {
         ChartRenderer::new(RendererProgram::Missing(None), ChartRenderLimits::default()),
         None,
     );
-    let mistakes = only(&renders(&app("", ""), &[], &service)).expect_err("a refusal");
+    let mistakes = single_app_objects(&renders(&app("", ""), &[], &service)).expect_err("a refusal");
     assert_eq!(mistakes[0].code, "E3041");
     assert!(mistakes[0].help.as_deref().is_some_and(|help| help.contains("cargo xtask helm-render")));
 }
 
 #[test]
 fn both_renderers_make_the_same_app() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     let command = ChartService::new(
         ChartRenderer::new(RendererProgram::Helm(helm.helm.clone()), ChartRenderLimits::default()),
         None,
     );
     let app = app(", replicas: 4, version: v7, rawValues: {size: 9}", "");
-    assert_eq!(only(&renders(&app, &[], &command)), only(&renders(&app, &[], &service(&helm))));
+    assert_eq!(
+        single_app_objects(&renders(&app, &[], &command)),
+        single_app_objects(&renders(&app, &[], &service(&helm)))
+    );
 }
 
 #[test]
 fn a_request_is_rendered_once() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     let service = service(&helm);
     let random =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ randAlphaNum 20 | quote }}}\n";
     let files = [("charts/web/templates/a.yaml", random)];
-    let one = only(&renders(&app("", ""), &files, &service));
-    assert_eq!(one, only(&renders(&app("", ""), &files, &service)));
+    let one = single_app_objects(&renders(&app("", ""), &files, &service));
+    assert_eq!(one, single_app_objects(&renders(&app("", ""), &files, &service)));
 }
 
 #[test]
 fn lookups_and_random_values_are_warnings() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     let service = service(&helm);
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: {{ randAlphaNum 20 | quote }}, y: {{ \
                 lookup \"v1\" \"Pod\" \"\" \"\" | toJson | quote }}}\n";
     let recorder = RequestRecorder::new(&service);
     let renders = renders(&app("", ""), &[("charts/web/templates/a.yaml", text)], &recorder);
-    assert!(only(&renders).is_ok());
+    assert!(single_app_objects(&renders).is_ok());
     let file = "charts/web/templates/a.yaml".to_owned();
     assert_eq!(
         recorder.lint(),

@@ -11,7 +11,7 @@ use tutti::manifest;
 use tutti::model::Snapshot;
 use tutti::render::{FleetRenderer, RenderCache};
 
-use super::support::{engine, helm};
+use super::support::{helm_programs, library_renderer};
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
@@ -40,12 +40,12 @@ fn texts() -> Vec<(String, String)> {
 
 #[test]
 fn renders_to_the_golden_files() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     let texts = texts();
     let snapshot = Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())));
     let fleet = assemble(manifest::read(&snapshot), &snapshot);
     assert_eq!(fleet.diagnostics, []);
-    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
+    let service = ChartService::new(library_renderer(&helm, ChartRenderLimits::default()), None);
     let renders = FleetRenderer::new(&fleet, &snapshot, &service).render_all(&mut RenderCache::default());
     assert_eq!(renders.results().count(), 2);
     for (target, (_, render)) in renders.iter() {
@@ -57,14 +57,14 @@ fn renders_to_the_golden_files() {
                 serde_yaml::to_string(&object.body.fields()).unwrap()
             )
         });
-        check(
+        check_golden(
             &root().join(format!("tests/golden-charts/{}.yaml", target.cluster)),
             &documents.collect::<String>(),
         );
     }
 }
 
-fn check(path: &Path, text: &str) {
+fn check_golden(path: &Path, text: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -75,7 +75,7 @@ fn check(path: &Path, text: &str) {
 
 #[test]
 fn rolls_out_on_embedded_clusters() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     let folder = tempfile::tempdir().unwrap();
     let repository = TestRepository::at(&folder.path().join("config"));
     let texts = texts();
@@ -86,7 +86,7 @@ fn rolls_out_on_embedded_clusters() {
         .args(["run", "--once", "--repo", "config", "--cluster", "*=sandbox", "--timeout", "120"])
         .output()
         .expect("the binary runs");
-    let (out, err, code) = program::told(&output);
+    let (out, err, code) = program::output_text(&output);
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(out.matches("5/5").count(), 2, "{out}");
     assert!(out.contains("v3/v4"), "{out}");

@@ -10,12 +10,12 @@ use tokio::sync::watch;
 use tutti::chart::{ChartRenderLimits, ChartService};
 use tutti::report::TargetPhase;
 
-use super::support::{engine, helm};
-use crate::support::fleet::{Fleet, target};
-use crate::support::live;
-use crate::support::manifests::{config_map, objects};
+use super::support::{helm_programs, library_renderer};
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{TestFleet, target};
+use crate::support::live_objects;
+use crate::support::manifests::{config_map, objects_app};
 use crate::support::package::package;
-use crate::support::wires::Wires;
 
 const APP: &str = "\
 apiVersion: tutti.dev/v1alpha1
@@ -28,7 +28,7 @@ spec:
 const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: slow}\n";
 
 /// A chart repository that answers once it is released; its address and the release.
-async fn serve() -> (String, watch::Sender<bool>) {
+async fn serve_when_released() -> (String, watch::Sender<bool>) {
     let (opened, may_answer) = watch::channel(false);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -49,14 +49,14 @@ async fn serve() -> (String, watch::Sender<bool>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_chart_delays_its_app_and_deletes() {
-    let Some(helm) = helm() else { return };
-    let (address, opened) = serve().await;
+    let Some(helm) = helm_programs() else { return };
+    let (address, opened) = serve_when_released().await;
     let instance = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\n\
          spec: {{charts: {{repositories: [{{name: web, url: 'http://{address}'}}]}}}}\n"
     );
     let [first, second] = ["1", "2"].map(|value| config_map("default", "fast", value));
-    let (app, extra) = (objects("default", "fast"), config_map("default", "extra", "1"));
+    let (app, extra) = (objects_app("default", "fast"), config_map("default", "extra", "1"));
     let files = [
         ("tutti.yaml", &*instance),
         ("apps/slow/app.yaml", APP),
@@ -64,9 +64,11 @@ async fn a_late_chart_delays_its_app_and_deletes() {
         ("apps/fast/objects/fast.yaml", &first),
         ("apps/fast/objects/extra.yaml", &extra),
     ];
-    let fleet = Fleet::new(&["bj1"], &files);
-    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
-    let running = fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
+    let fleet = TestFleet::new(&["bj1"], &files);
+    let service = ChartService::new(library_renderer(&helm, ChartRenderLimits::default()), None);
+    let running = fleet
+        .start_with(&ProcessConnections::unlimited(), |settings| settings.charts = Arc::new(service))
+        .await;
     let fast_is = async |value: &str| {
         let what = format!("fast has {value}");
         let is_done = |overview: &tutti::report::Overview| {
@@ -79,7 +81,7 @@ async fn a_late_chart_delays_its_app_and_deletes() {
         };
         running.until(&what, is_done).await;
         loop {
-            let found = live::get(fleet.cluster("bj1"), "ConfigMap", "default", "fast").await;
+            let found = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "fast").await;
             if found.is_some_and(|found| found["data"]["value"] == value) {
                 return;
             }
@@ -96,10 +98,10 @@ async fn a_late_chart_delays_its_app_and_deletes() {
     let changes = [("apps/fast/objects/fast.yaml", Some(&*second)), ("apps/fast/objects/extra.yaml", None)];
     let revision = fleet.push(&running, "Change", &changes).await;
     fast_is("2").await;
-    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_some());
+    assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_some());
 
     opened.send_replace(true);
-    running.converged(&revision).await;
-    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "slow").await.is_some());
-    assert!(live::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_none());
+    running.until_converged(&revision).await;
+    assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "slow").await.is_some());
+    assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "extra").await.is_none());
 }

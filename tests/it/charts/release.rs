@@ -16,10 +16,10 @@ use tutti::render::trace::explain::explain;
 use tutti::render::trace::touched_objects::{TouchedLine, touched_objects};
 use tutti::report::TargetPhase;
 
-use super::support::{engine, fixture, helm};
-use crate::support::fleet::{Fleet, Running, target};
-use crate::support::live::{self, text};
-use crate::support::wires::Wires;
+use super::support::{fixture_path, helm_programs, library_renderer};
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, target};
+use crate::support::live_objects::{self, required_text};
 
 const APP: &str = "apps/web/app.yaml";
 
@@ -33,7 +33,7 @@ fn app(values: &str) -> String {
 
 /// The files of the chart, as in a config repository.
 fn chart() -> Vec<(String, String)> {
-    let root = fixture("release");
+    let root = fixture_path("release");
     let files = |folder: &Path| -> Vec<_> {
         let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
         entries.filter(|path| path.is_file()).collect()
@@ -47,27 +47,28 @@ fn chart() -> Vec<(String, String)> {
     paths.iter().map(named).collect()
 }
 
-struct Scene {
-    fleet: Fleet,
-    running: Running,
+struct ChartHookFixture {
+    fleet: TestFleet,
+    running: RunningController,
 }
 
-impl Scene {
+impl ChartHookFixture {
     /// Pods need some time here, so that waiting shows.
     async fn new() -> Option<Self> {
-        let helm = helm()?;
+        let helm = helm_programs()?;
         let (app, chart) = (app(""), chart());
         let mut files: Vec<(&str, &str)> =
             chart.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         files.push((APP, &app));
-        let fleet = Fleet::with(&["bj1"], &files, |name| SandboxOptions {
+        let fleet = TestFleet::with_options(&["bj1"], &files, |name| SandboxOptions {
             name: name.to_owned(),
             ..SandboxOptions::default()
         });
-        let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
-        let running =
-            fleet.start_with(&Wires::lasting(), |settings| settings.charts = Arc::new(service)).await;
-        running.converged(&fleet.begin).await;
+        let service = ChartService::new(library_renderer(&helm, ChartRenderLimits::default()), None);
+        let running = fleet
+            .start_with(&ProcessConnections::unlimited(), |settings| settings.charts = Arc::new(service))
+            .await;
+        running.until_converged(&fleet.first_commit).await;
         Some(Self { fleet, running })
     }
 
@@ -76,112 +77,120 @@ impl Scene {
     }
 
     /// The Job of the hook with this name in the chart.
-    async fn run_of(&self, name: &str) -> Value {
+    async fn hook_job(&self, name: &str) -> Value {
         let mut found = Vec::new();
-        for job in live::names(self.cluster(), "Job").await {
+        for job in live_objects::names(self.cluster(), "Job").await {
             if job == name || job.strip_prefix(name).is_some_and(|rest| rest.len() == 9) {
                 found.push(job);
             }
         }
         assert_eq!(found.len(), 1, "runs of {name}: {found:?}");
-        live::get(self.cluster(), "Job", "default", &found[0]).await.expect("it is there")
+        live_objects::get(self.cluster(), "Job", "default", &found[0]).await.expect("it is there")
     }
 
     async fn uids(&self) -> [String; 3] {
         let mut uids = ["web-migrate", "web-seed", "web-warm"].map(str::to_owned);
         for uid in &mut uids {
-            *uid = text(&self.run_of(uid).await, "/metadata/uid");
+            *uid = required_text(&self.hook_job(uid).await, "/metadata/uid");
         }
         uids
     }
 
-    async fn web(&self) -> Value {
-        live::get(self.cluster(), "Deployment", "default", "web").await.expect("it is there")
+    async fn web_deployment(&self) -> Value {
+        live_objects::get(self.cluster(), "Deployment", "default", "web").await.expect("it is there")
     }
 }
 
-fn seconds(time: &str) -> i64 {
+fn seconds_of_day(time: &str) -> i64 {
     let parts =
         time.get(11..19).expect("a time").split(':').map(|part| part.parse::<i64>().expect("a number"));
     parts.fold(0, |sum, part| sum * 60 + part)
 }
 
-const CREATED: &str = "/metadata/creationTimestamp";
-const IMAGE: &str = "/spec/template/spec/containers/0/image";
+const CREATED_POINTER: &str = "/metadata/creationTimestamp";
+const IMAGE_POINTER: &str = "/spec/template/spec/containers/0/image";
 
 #[tokio::test(start_paused = true)]
 async fn hooks_run_before_and_after_their_release() {
-    let Some(scene) = Scene::new().await else { return };
-    let scripts = live::get(scene.cluster(), "ConfigMap", "default", "web-scripts").await.expect("a hook");
-    let (migrate, seed) = (scene.run_of("web-migrate").await, scene.run_of("web-seed").await);
-    let (web, warm) = (scene.web().await, scene.run_of("web-warm").await);
+    let Some(scene) = ChartHookFixture::new().await else { return };
+    let scripts =
+        live_objects::get(scene.cluster(), "ConfigMap", "default", "web-scripts").await.expect("a hook");
+    let (migrate, seed) = (scene.hook_job("web-migrate").await, scene.hook_job("web-seed").await);
+    let (web, warm) = (scene.web_deployment().await, scene.hook_job("web-warm").await);
     let available = web["status"]["conditions"].as_array().expect("conditions").iter();
     let mut available =
-        available.filter(|it| it["type"] == "Available").map(|it| text(it, "/lastTransitionTime"));
+        available.filter(|it| it["type"] == "Available").map(|it| required_text(it, "/lastTransitionTime"));
     let times = [
-        text(&scripts, CREATED),
-        text(&migrate, CREATED),
-        text(&migrate, "/status/completionTime"),
-        text(&seed, CREATED),
-        text(&seed, "/status/completionTime"),
-        text(&web, CREATED),
+        required_text(&scripts, CREATED_POINTER),
+        required_text(&migrate, CREATED_POINTER),
+        required_text(&migrate, "/status/completionTime"),
+        required_text(&seed, CREATED_POINTER),
+        required_text(&seed, "/status/completionTime"),
+        required_text(&web, CREATED_POINTER),
         available.next().expect("it is available"),
-        text(&warm, CREATED),
-        text(&warm, "/status/completionTime"),
+        required_text(&warm, CREATED_POINTER),
+        required_text(&warm, "/status/completionTime"),
     ];
     assert!(times.is_sorted(), "{times:#?}");
     assert!(times[1] < times[2] && times[3] < times[4] && times[5] < times[7], "{times:#?}");
     // The release continues after the wait, however often it was written before.
     for (ended, next) in [(2, 3), (4, 5), (6, 7)] {
-        let pause = (seconds(&times[next]) - seconds(&times[ended])).rem_euclid(24 * 60 * 60);
+        let pause = (seconds_of_day(&times[next]) - seconds_of_day(&times[ended])).rem_euclid(24 * 60 * 60);
         assert!(pause <= 1, "{pause} s between {} and {}: {times:#?}", times[ended], times[next]);
     }
     assert_eq!(seed["metadata"]["name"], "web-seed", "it runs once, so it keeps its name");
     assert_eq!(migrate["spec"].get("ttlSecondsAfterFinished"), None);
-    assert_eq!(live::names(scene.cluster(), "Job").await.len(), 3);
-    assert!(!live::names(scene.cluster(), "Pod").await.contains(&"web-test".to_owned()));
+    assert_eq!(live_objects::names(scene.cluster(), "Job").await.len(), 3);
+    assert!(!live_objects::names(scene.cluster(), "Pod").await.contains(&"web-test".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn hooks_run_again_only_after_a_release_change() {
-    let Some(scene) = Scene::new().await else { return };
+    let Some(scene) = ChartHookFixture::new().await else { return };
     let first = scene.uids().await;
 
     // Longer than the chart keeps a finished Job.
     tokio::time::sleep(std::time::Duration::from_secs(600)).await;
-    scene.fleet.forget_requests();
+    scene.fleet.clear_requests();
     let other = scene.fleet.push(&scene.running, "Words", &[("README.md", Some("Words.\n"))]).await;
     scene.running.until("the commit", |now| now.revision.as_ref() == Some(&other)).await;
-    scene.running.converged(&other).await;
+    scene.running.until_converged(&other).await;
     assert_eq!(scene.uids().await, first);
-    let writes = scene.fleet.counted();
+    let writes = scene.fleet.request_counts();
     assert!(!writes.iter().any(|line| line.contains("apply")), "{writes:?}");
 
     let blue = scene.fleet.push(&scene.running, "Blue", &[(APP, Some(&app("colour: blue")))]).await;
-    scene.running.converged(&blue).await;
+    scene.running.until_converged(&blue).await;
     let second = scene.uids().await;
     assert!(second[0] != first[0] && second[2] != first[2], "{first:?} {second:?}");
     assert_eq!(second[1], first[1], "of the installation");
-    let settings = live::get(scene.cluster(), "ConfigMap", "default", "web").await.expect("it is there");
-    let migrated = scene.run_of("web-migrate").await;
+    let settings =
+        live_objects::get(scene.cluster(), "ConfigMap", "default", "web").await.expect("it is there");
+    let migrated = scene.hook_job("web-migrate").await;
     assert_eq!(settings["data"]["colour"], "blue");
-    assert!(text(&migrated, "/status/completionTime") <= text(&scene.run_of("web-warm").await, CREATED));
-    let checked = scene.run_of("web-check").await;
-    assert!(text(&checked, "/status/completionTime") <= text(&migrated, CREATED), "of upgrades alone");
+    assert!(
+        required_text(&migrated, "/status/completionTime")
+            <= required_text(&scene.hook_job("web-warm").await, CREATED_POINTER)
+    );
+    let checked = scene.hook_job("web-check").await;
+    assert!(
+        required_text(&checked, "/status/completionTime") <= required_text(&migrated, CREATED_POINTER),
+        "of upgrades alone"
+    );
 
     // A deleted run is repeated, and delays nothing.
-    let name = text(&migrated, "/metadata/name");
-    let jobs = live::api(scene.cluster(), "Job", Some("default"));
+    let name = required_text(&migrated, "/metadata/name");
+    let jobs = live_objects::api(scene.cluster(), "Job", Some("default"));
     jobs.delete(&name, &kube::api::DeleteParams::background()).await.expect("deleted");
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    scene.running.converged(&blue).await;
+    scene.running.until_converged(&blue).await;
     let third = scene.uids().await;
     assert!(third[0] != second[0] && third[1..] == second[1..], "{second:?} {third:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_migration_that_fails_keeps_the_release_back() {
-    let Some(scene) = Scene::new().await else { return };
+    let Some(scene) = ChartHookFixture::new().await else { return };
     let first = scene.uids().await;
     let values = "image: {tag: '2.0'}, migration: crash-loop";
     let broken = scene.fleet.push(&scene.running, "Broken", &[(APP, Some(&app(values)))]).await;
@@ -206,21 +215,21 @@ async fn a_migration_that_fails_keeps_the_release_back() {
         "{waits:?}"
     );
     tokio::time::sleep(std::time::Duration::from_secs(600)).await;
-    assert_eq!(text(&scene.web().await, IMAGE), "shop/web:1.0");
-    let jobs = live::names(scene.cluster(), "Job").await;
+    assert_eq!(required_text(&scene.web_deployment().await, IMAGE_POINTER), "shop/web:1.0");
+    let jobs = live_objects::names(scene.cluster(), "Job").await;
     assert_eq!(jobs.len(), 5, "nothing of the release that runs is deleted: {jobs:?}");
 
     let fixed = scene.fleet.push(&scene.running, "Fixed", &[(APP, Some(&app("image: {tag: '2.0'}")))]).await;
-    scene.running.converged(&fixed).await;
-    assert_eq!(text(&scene.web().await, IMAGE), "shop/web:2.0");
+    scene.running.until_converged(&fixed).await;
+    assert_eq!(required_text(&scene.web_deployment().await, IMAGE_POINTER), "shop/web:2.0");
     let last = scene.uids().await;
     assert!(last[0] != first[0] && last[2] != first[2], "{first:?} {last:?}");
 }
 
 #[test]
 fn a_hook_run_names_its_release_sources() {
-    let Some(helm) = helm() else { return };
-    let service = ChartService::new(engine(&helm, ChartRenderLimits::default()), None);
+    let Some(helm) = helm_programs() else { return };
+    let service = ChartService::new(library_renderer(&helm, ChartRenderLimits::default()), None);
     let (app, chart) = (app("colour: blue"), chart());
     let texts = chart.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let clusters = "apiVersion: tutti.dev/v1alpha1\nkind: Cluster\nmetadata: {name: bj1}\nspec: {connection: {sandbox: \

@@ -10,7 +10,7 @@ use tutti::chart::{ChartRenderLimits, ChartRenderer, RendererProgram};
 use tutti::model::{Chart, ChartCapabilities, ChartOutput, ChartRequest, Digest};
 
 /// The programs; `None` after a printed message.
-pub fn helm() -> Option<live::HelmPrograms> {
+pub fn helm_programs() -> Option<live::HelmPrograms> {
     match live::HelmPrograms::from_env().expect("the programs of charts") {
         Ok(helm) => Some(helm),
         Err(why) => {
@@ -20,20 +20,20 @@ pub fn helm() -> Option<live::HelmPrograms> {
     }
 }
 
-pub fn engine(helm: &live::HelmPrograms, limits: ChartRenderLimits) -> ChartRenderer {
+pub fn library_renderer(helm: &live::HelmPrograms, limits: ChartRenderLimits) -> ChartRenderer {
     ChartRenderer::new(RendererProgram::HelmRender(helm.helm_render.clone()), limits)
 }
 
-pub fn command(helm: &live::HelmPrograms) -> ChartRenderer {
+pub fn command_renderer(helm: &live::HelmPrograms) -> ChartRenderer {
     ChartRenderer::new(RendererProgram::Helm(helm.helm.clone()), ChartRenderLimits::default())
 }
 
-pub fn fixture(name: &str) -> PathBuf {
+pub fn fixture_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/charts").join(name)
 }
 
 /// Reads a folder as a chart.
-pub fn folder(path: &Path) -> Arc<Chart> {
+pub fn chart_of_folder(path: &Path) -> Arc<Chart> {
     let mut files = Vec::new();
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -47,20 +47,23 @@ pub fn folder(path: &Path) -> Arc<Chart> {
             }
         }
     }
-    chart(files)
+    chart_of_files(files)
 }
 
 /// A chart from files by name and text.
-pub fn texts(texts: &[(&str, &str)]) -> Arc<Chart> {
-    chart(texts.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().into())).collect())
+pub fn chart_of_texts(texts: &[(&str, &str)]) -> Arc<Chart> {
+    chart_of_files(texts.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().into())).collect())
 }
 
 /// A chart with one template, and its `Chart.yaml`.
-pub fn template(text: &str) -> Arc<Chart> {
-    texts(&[("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"), ("templates/a.yaml", text)])
+pub fn chart_of_template(text: &str) -> Arc<Chart> {
+    chart_of_texts(&[
+        ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("templates/a.yaml", text),
+    ])
 }
 
-fn chart(mut files: Vec<(String, Arc<[u8]>)>) -> Arc<Chart> {
+fn chart_of_files(mut files: Vec<(String, Arc<[u8]>)>) -> Arc<Chart> {
     files.sort();
     let digest = Digest::of(format!("{files:?}").as_bytes());
     Arc::new(Chart { origin: "charts/x/".to_owned(), digest, folder: true, files })
@@ -86,7 +89,7 @@ fn map(value: &Value) -> Map<String, Value> {
 }
 
 /// Objects by template, kind and name, with whether they are hooks, and their events.
-pub fn by_name(output: &ChartOutput) -> BTreeMap<String, (bool, Option<Vec<String>>, Value)> {
+pub fn objects_by_name(output: &ChartOutput) -> BTreeMap<String, (bool, Option<Vec<String>>, Value)> {
     let mut found = BTreeMap::new();
     for object in &output.objects {
         let name = object.object["metadata"]["name"].as_str().unwrap_or_default();

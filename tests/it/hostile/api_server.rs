@@ -10,23 +10,23 @@ use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::http1::{Request, read_request};
+use super::http1::{Http1Request, read_request};
 
 /// The longest answer, so that a failing test ends.
-const LONGEST: Duration = Duration::from_secs(90);
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(90);
 /// The size of one piece of an endless answer.
 pub const CHUNK: usize = 64 * 1024;
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ApiRequest {
     pub method: String,
     pub path: String,
     pub query: String,
     pub body: Vec<u8>,
 }
 
-impl Asked {
+impl ApiRequest {
     pub fn is_watch(&self) -> bool {
         self.query.split('&').any(|part| part == "watch=true")
     }
@@ -47,16 +47,16 @@ impl Asked {
 }
 
 /// The pieces of a body by number; `None` ends it.
-type Pieces = Box<dyn FnMut(usize) -> Option<Vec<u8>> + Send>;
+type BodyPieces = Box<dyn FnMut(usize) -> Option<Vec<u8>> + Send>;
 
-pub struct Answer {
+pub struct ApiAnswer {
     status: u16,
     headers: Vec<String>,
-    pieces: Pieces,
+    pieces: BodyPieces,
     pause: Duration,
 }
 
-impl Answer {
+impl ApiAnswer {
     pub fn json(value: &Value) -> Self {
         Self::whole(200, value.to_string().into_bytes())
     }
@@ -88,22 +88,22 @@ impl Answer {
     }
 }
 
-type Says = dyn Fn(&Asked) -> Option<Answer> + Send + Sync;
+type ApiResponder = dyn Fn(&ApiRequest) -> Option<ApiAnswer> + Send + Sync;
 
 /// Stops when it is dropped.
 pub struct ApiServer {
     pub address: String,
-    pub asked: Arc<Mutex<Vec<Asked>>>,
+    pub requests: Arc<Mutex<Vec<ApiRequest>>>,
     _tasks: JoinSet<()>,
 }
 
 impl ApiServer {
     /// `says` answers requests; for `None` the server answers as one without objects.
-    pub async fn start(says: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
+    pub async fn start(says: impl Fn(&ApiRequest) -> Option<ApiAnswer> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let says: Arc<Says> = Arc::new(says);
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let says: Arc<ApiResponder> = Arc::new(says);
+        let asked: Arc<Mutex<Vec<ApiRequest>>> = Arc::default();
         let log = Arc::clone(&asked);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -112,32 +112,32 @@ impl ApiServer {
                 let (says, log) = (Arc::clone(&says), Arc::clone(&log));
                 connections.spawn(async move {
                     // The other side may disconnect at any time.
-                    let _ = tokio::time::timeout(LONGEST, serve(stream, &*says, &log)).await;
+                    let _ = tokio::time::timeout(MAX_ANSWER_TIME, serve(stream, &*says, &log)).await;
                 });
             }
         });
-        Self { address, asked, _tasks: tasks }
+        Self { address, requests: asked, _tasks: tasks }
     }
 
-    pub fn count(&self, is_meant: impl Fn(&Asked) -> bool) -> usize {
-        self.asked.lock().iter().filter(|asked| is_meant(asked)).count()
+    pub fn count(&self, is_meant: impl Fn(&ApiRequest) -> bool) -> usize {
+        self.requests.lock().iter().filter(|asked| is_meant(asked)).count()
     }
 }
 
-async fn serve(stream: TcpStream, says: &Says, log: &Mutex<Vec<Asked>>) -> std::io::Result<()> {
+async fn serve(stream: TcpStream, says: &ApiResponder, log: &Mutex<Vec<ApiRequest>>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    while let Some(Request { method, target, body, .. }) = read_request(&mut stream).await? {
+    while let Some(Http1Request { method, target, body, .. }) = read_request(&mut stream).await? {
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        let asked = Asked { method, path: path.to_owned(), query: query.to_owned(), body };
+        let asked = ApiRequest { method, path: path.to_owned(), query: query.to_owned(), body };
         log.lock().push(asked.clone());
-        let answer = says(&asked).unwrap_or_else(|| usual(&asked));
+        let answer = says(&asked).unwrap_or_else(|| default_answer(&asked));
         send(stream.get_mut(), answer).await?;
     }
     Ok(())
 }
 
-async fn send(stream: &mut TcpStream, mut answer: Answer) -> std::io::Result<()> {
+async fn send(stream: &mut TcpStream, mut answer: ApiAnswer) -> std::io::Result<()> {
     let mut head = format!("HTTP/1.1 {} X\r\ntransfer-encoding: chunked\r\n", answer.status);
     if !answer.headers.iter().any(|line| line.starts_with("content-type")) {
         head.push_str("content-type: application/json\r\n");
@@ -164,34 +164,36 @@ async fn send(stream: &mut TcpStream, mut answer: Answer) -> std::io::Result<()>
 }
 
 /// The answers of an API server without objects; applied objects are not stored.
-fn usual(asked: &Asked) -> Answer {
+fn default_answer(asked: &ApiRequest) -> ApiAnswer {
     if asked.is_watch() {
         // Only bookmarks.
         let mut end = bookmark("1");
         end["object"]["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         let end = format!("{end}\n");
-        return Answer::pieces(200, move |number| (number < 60).then(|| end.clone().into_bytes()))
+        return ApiAnswer::pieces(200, move |number| (number < 60).then(|| end.clone().into_bytes()))
             .pause(Duration::from_secs(1));
     }
     match (asked.method.as_str(), asked.path.as_str()) {
-        ("GET", "/version") => Answer::json(&version()),
-        ("GET", "/api") => Answer::json(&json!({"kind": "APIVersions", "versions": ["v1"]})),
-        ("GET", "/apis") => Answer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []})),
-        ("GET", "/api/v1") => Answer::json(&json!({
+        ("GET", "/version") => ApiAnswer::json(&version()),
+        ("GET", "/api") => ApiAnswer::json(&json!({"kind": "APIVersions", "versions": ["v1"]})),
+        ("GET", "/apis") => {
+            ApiAnswer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}))
+        }
+        ("GET", "/api/v1") => ApiAnswer::json(&json!({
             "kind": "APIResourceList", "groupVersion": "v1", "resources": [
                 resource("namespaces", "Namespace", false), resource("services", "Service", true),
                 resource("configmaps", "ConfigMap", true), resource("secrets", "Secret", true),
             ],
         })),
-        ("GET", path) if is_object(path) => Answer::whole(404, status(404, "NotFound", "not found")),
-        ("GET", _) => Answer::json(&list(&[], "", "1")),
+        ("GET", path) if is_object(path) => ApiAnswer::whole(404, status(404, "NotFound", "not found")),
+        ("GET", _) => ApiAnswer::json(&list(&[], "", "1")),
         ("PATCH", _) => {
             let mut object: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
             object["metadata"]["uid"] = json!("00000000-0000-4000-8000-000000000001");
             object["metadata"]["resourceVersion"] = json!("2");
-            Answer::json(&object)
+            ApiAnswer::json(&object)
         }
-        _ => Answer::json(&json!({"kind": "Status", "apiVersion": "v1", "status": "Success"})),
+        _ => ApiAnswer::json(&json!({"kind": "Status", "apiVersion": "v1", "status": "Success"})),
     }
 }
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
-use super::arena::Arena;
-use crate::charts::support::helm;
+use super::fixture::HostileFixture;
+use crate::charts::support::helm_programs;
 
 /// An index of charts that arrives byte by byte and never ends.
 async fn dripping_server() -> (String, Arc<AtomicBool>) {
@@ -44,16 +44,16 @@ spec:
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dripping_chart_server_delays_its_app_only() {
     let (host, was_asked) = dripping_server().await;
-    let mut arena = Arena::start(&[]).await;
+    let mut arena = HostileFixture::start(&[]).await;
     let instance = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\n\
          spec: {{charts: {{repositories: [{{name: web, url: 'http://{host}/charts'}}]}}}}\n"
     );
     let changes = [("tutti.yaml", Some(instance.as_str())), ("apps/slow/app.yaml", Some(APP))];
     arena.repository.commit("Name a chart", &changes);
-    arena.says(&format!("http://{host}/charts is being fetched")).await;
+    arena.until_logged(&format!("http://{host}/charts is being fetched")).await;
     for _ in 0..3 {
-        arena.converges().await;
+        arena.check_healthy_app().await;
     }
     assert!(was_asked.load(Ordering::Relaxed));
 }
@@ -71,7 +71,7 @@ fn with_schema(name: &str, schema: &Value, values: &Value) -> [(String, String);
 }
 
 /// `$id` changes the base of a reference: each step seems harmless, but doubles the work, 30 times.
-fn doubling() -> Value {
+fn doubling_schema() -> Value {
     let part = |number: usize| {
         let next = json!({"$ref": format!("#/$defs/y{number}")});
         (format!("y{}", number - 1), json!({"allOf": [next, next]}))
@@ -86,7 +86,7 @@ fn doubling() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_without_end_end_their_apps_alone() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     const LENGTH: usize = 20_000;
     let items = |items: Value| json!({"properties": {"a": {"items": items}}});
     let names: Vec<String> = (0..LENGTH).map(|number| format!("x{number}")).collect();
@@ -95,21 +95,21 @@ async fn schemas_without_end_end_their_apps_alone() {
     let rows = [
         ("requires", items(json!({"required": names})), "takes more than 256 MiB"),
         ("compares", items(json!({"enum": objects})), "takes longer than 2 s"),
-        ("doubles", doubling(), "takes longer than 2 s"),
+        ("doubles", doubling_schema(), "takes longer than 2 s"),
     ];
     let files: Vec<_> =
         rows.iter().flat_map(|(name, schema, _)| with_schema(name, schema, &values)).collect();
     let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
-    let mut arena = Arena::new().await;
-    arena.run(&[], |command| {
+    let mut arena = HostileFixture::new().await;
+    arena.start_process(&[], |command| {
         command.env("TUTTI_HELM_RENDER", &helm.helm_render);
     });
-    arena.converges().await;
+    arena.check_healthy_app().await;
     arena.repository.commit("Add charts with hostile schemas", &changes);
     for (name, _, _) in &rows {
-        arena.says(&format!("charts/{name}/values.schema.json")).await;
+        arena.until_logged(&format!("charts/{name}/values.schema.json")).await;
     }
-    arena.converges().await;
+    arena.check_healthy_app().await;
     let log = arena.log();
     for (name, _, words) in rows {
         // On a busy machine the time limit comes before the memory limit.

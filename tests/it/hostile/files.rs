@@ -6,30 +6,30 @@ use std::time::{Duration, Instant};
 
 use git2::{Oid, Repository, Signature, Time};
 
-use super::arena::Arena;
-use crate::support::manifests::{INSTANCE, RINGS, cluster, config_map, objects};
+use super::fixture::HostileFixture;
+use crate::support::manifests::{INSTANCE, RINGS, cluster, config_map, objects_app};
 use crate::support::program;
 
 /// `tutti lint` ends within this time.
-const LINT: Duration = Duration::from_secs(5);
+const LINT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pushes files; the healthy app continues, the process runs, and its log has these words. `tutti lint` ends soon and reports them too.
-async fn check(files: &[(&str, &str)], named: &[&str]) {
-    let mut arena = Arena::start(&[]).await;
-    push(&mut arena, files, named).await;
+async fn check_files(files: &[(&str, &str)], named: &[&str]) {
+    let mut arena = HostileFixture::start(&[]).await;
+    push_files(&mut arena, files, named).await;
 }
 
-async fn push(arena: &mut Arena, files: &[(&str, &str)], named: &[&str]) {
+async fn push_files(arena: &mut HostileFixture, files: &[(&str, &str)], named: &[&str]) {
     let changes: Vec<_> = files.iter().map(|(path, text)| (*path, Some(*text))).collect();
     arena.repository.commit("Attack", &changes);
-    arena.converges().await;
+    arena.check_healthy_app().await;
     for name in named {
-        arena.says(name).await;
+        arena.until_logged(name).await;
     }
     lint(arena, named);
 }
 
-fn lint(arena: &Arena, named: &[&str]) {
+fn lint(arena: &HostileFixture, named: &[&str]) {
     let folder = arena.folder.path().join("checkout");
     for (path, text) in arena.repository.texts(&arena.repository.tip()) {
         let path = folder.join(path);
@@ -38,7 +38,7 @@ fn lint(arena: &Arena, named: &[&str]) {
     }
     let begun = Instant::now();
     let (out, told, code) = program::run(&folder, &["lint", "."]);
-    assert!(begun.elapsed() < LINT, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < LINT_TIMEOUT, "{:?}", begun.elapsed());
     assert_eq!(code, 2, "{told}");
     for name in named {
         assert!(told.contains(name), "{name:?} in {out}{told}");
@@ -50,18 +50,18 @@ const OTHER_INSTANCE: &str =
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_instance() {
-    check(&[("apps/a/x.yaml", OTHER_INSTANCE)], &["E1113", "apps/a/x.yaml:2:1"]).await;
+    check_files(&[("apps/a/x.yaml", OTHER_INSTANCE)], &["E1113", "apps/a/x.yaml:2:1"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_instance_that_cannot_be_read() {
-    check(&[("apps/a/x.yaml", &format!("{OTHER_INSTANCE}<<<<<<<\n"))], &["apps/a/x.yaml"]).await;
+    check_files(&[("apps/a/x.yaml", &format!("{OTHER_INSTANCE}<<<<<<<\n"))], &["apps/a/x.yaml"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_rings() {
     let other = RINGS.replace("name: prod", "name: other");
-    check(
+    check_files(
         &[("rings.yaml", RINGS), ("apps/a/rings.yaml", &other), ("apps/a/x.yaml", "kind: Rings\nspec: [")],
         &["E1113", "apps/a/rings.yaml", "apps/a/x.yaml"],
     )
@@ -71,26 +71,27 @@ async fn second_rings() {
 /// Without rings no other app depends on this file.
 #[tokio::test(flavor = "multi_thread")]
 async fn first_rings_that_cannot_be_read() {
-    check(&[("apps/a/x.yaml", "kind: Rings\nspec: [")], &["apps/a/x.yaml"]).await;
-    check(&[("apps/a/x.yaml", &RINGS.replace("spec: {rings", "spec: {ring"))], &["apps/a/x.yaml"]).await;
+    check_files(&[("apps/a/x.yaml", "kind: Rings\nspec: [")], &["apps/a/x.yaml"]).await;
+    check_files(&[("apps/a/x.yaml", &RINGS.replace("spec: {rings", "spec: {ring"))], &["apps/a/x.yaml"])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn project_that_cannot_be_read() {
-    check(&[("apps/a/x.yaml", "kind: Project\nspec: [")], &["apps/a/x.yaml"]).await;
+    check_files(&[("apps/a/x.yaml", "kind: Project\nspec: [")], &["apps/a/x.yaml"]).await;
     let shop = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: shop}\nspec: {no: 1}\n";
     let projects = [("projects/shop.yaml", &*shop.replace("no: 1", "")), ("apps/a/x.yaml", shop)];
-    check(&projects, &["apps/a/x.yaml"]).await;
+    check_files(&projects, &["apps/a/x.yaml"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_that_is_too_large() {
     let comment = format!("# {}\n", "x".repeat(1_100_000));
-    let (app, instance) = (objects("team-a", "a") + &comment, OTHER_INSTANCE.to_owned() + &comment);
-    check(&[("apps/a/app.yaml", &app)], &["E1101", "apps/a/app.yaml"]).await;
-    check(&[("apps/a/x.yaml", &comment)], &["E1101", "apps/a/x.yaml"]).await;
-    check(&[("apps/a/x.yaml", &instance)], &["E1101", "apps/a/x.yaml"]).await;
-    check(&[("apps/a/app.yaml", &"# x\n".repeat(5_000_000))], &["E1101", "apps/a/app.yaml"]).await;
+    let (app, instance) = (objects_app("team-a", "a") + &comment, OTHER_INSTANCE.to_owned() + &comment);
+    check_files(&[("apps/a/app.yaml", &app)], &["E1101", "apps/a/app.yaml"]).await;
+    check_files(&[("apps/a/x.yaml", &comment)], &["E1101", "apps/a/x.yaml"]).await;
+    check_files(&[("apps/a/x.yaml", &instance)], &["E1101", "apps/a/x.yaml"]).await;
+    check_files(&[("apps/a/app.yaml", &"# x\n".repeat(5_000_000))], &["E1101", "apps/a/app.yaml"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,23 +102,23 @@ async fn link_instead_of_a_file_or_folder() {
         ("apps/a/x.yaml", "/etc/passwd"),
         ("apps/a/objects", "../../clusters"),
     ] {
-        let mut arena = Arena::start(&[]).await;
-        arena.repository.link(path, target);
-        arena.converges().await;
-        arena.says("E1101").await;
-        arena.says(path).await;
+        let mut arena = HostileFixture::start(&[]).await;
+        arena.repository.commit_link(path, target);
+        arena.check_healthy_app().await;
+        arena.until_logged("E1101").await;
+        arena.until_logged(path).await;
     }
 }
 
 /// With the name of the healthy app, with and without mistakes, earlier and later in the order of files.
 #[tokio::test(flavor = "multi_thread")]
 async fn app_of_the_same_name() {
-    let app = objects("shop", "hello");
+    let app = objects_app("shop", "hello");
     for path in ["apps/a/app.yaml", "apps/team/app.yaml"] {
         for text in [&app, &app.replace("spec: {", "spec: {no: 1, ")] {
             let objects = config_map("shop", "other", "1");
             let object = path.replace("app.yaml", "objects/x.yaml");
-            check(&[(path, text), (&object, &objects)], &["E2001", path, "apps/hello/app.yaml"]).await;
+            check_files(&[(path, text), (&object, &objects)], &["E2001", path, "apps/hello/app.yaml"]).await;
         }
     }
 }
@@ -125,20 +126,20 @@ async fn app_of_the_same_name() {
 /// A new process with both asks history, whatever the order of files.
 #[tokio::test(flavor = "multi_thread")]
 async fn app_of_the_same_name_before_a_start() {
-    let mut arena = Arena::new().await;
-    let (app, object) = (objects("shop", "hello"), config_map("shop", "other", "1"));
+    let mut arena = HostileFixture::new().await;
+    let (app, object) = (objects_app("shop", "hello"), config_map("shop", "other", "1"));
     let changes = [("apps/a/app.yaml", Some(&*app)), ("apps/a/objects/x.yaml", Some(&*object))];
     arena.repository.commit("Attack", &changes);
-    arena.run(&[], |_| {});
-    arena.converges().await;
-    arena.says("apps/a/app.yaml").await;
+    arena.start_process(&[], |_| {});
+    arena.check_healthy_app().await;
+    arena.until_logged("apps/a/app.yaml").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cluster_of_the_same_name() {
     let other = cluster("good").replace("good.kubeconfig", "other.kubeconfig");
     for text in [&other, &other.replace("spec: {", "spec: {no: 1, ")] {
-        check(&[("apps/a/c.yaml", text)], &["E2001", "apps/a/c.yaml", "clusters/good.yaml"]).await;
+        check_files(&[("apps/a/c.yaml", text)], &["E2001", "apps/a/c.yaml", "clusters/good.yaml"]).await;
     }
 }
 
@@ -152,7 +153,7 @@ async fn project_of_the_same_name_or_namespace() {
     for name in ["shop", "a"] {
         let newcomer = project(name).replace("spec: {", "spec: {allow: {kinds: [Component]}, ");
         let files = [("projects/shop.yaml", &*project("shop")), ("apps/a/project.yaml", &*newcomer)];
-        check(&files, &["apps/a/project.yaml", "projects/shop.yaml"]).await;
+        check_files(&files, &["apps/a/project.yaml", "projects/shop.yaml"]).await;
     }
 }
 
@@ -161,13 +162,13 @@ async fn object_of_another_app() {
     let other = config_map("shop", "hello", "hostile");
     for folder in ["apps/a", "apps/team"] {
         let (app, object) = (format!("{folder}/app.yaml"), format!("{folder}/objects/x.yaml"));
-        let mut arena = Arena::start(&[]).await;
-        let changes = [(&*app, Some(objects("team-a", "a"))), (&*object, Some(other.clone()))];
+        let mut arena = HostileFixture::start(&[]).await;
+        let changes = [(&*app, Some(objects_app("team-a", "a"))), (&*object, Some(other.clone()))];
         let changes = changes.each_ref().map(|(path, text)| (*path, text.as_deref()));
         arena.repository.commit("Attack", &changes);
-        arena.converges().await;
-        arena.says("team-a/a").await;
-        arena.says("app shop/hello already manages this object").await;
+        arena.check_healthy_app().await;
+        arena.until_logged("team-a/a").await;
+        arena.until_logged("app shop/hello already manages this object").await;
         lint(&arena, &["E3091", "shop/hello", "team-a/a"]);
     }
 }
@@ -175,42 +176,42 @@ async fn object_of_another_app() {
 #[tokio::test(flavor = "multi_thread")]
 async fn manifest_that_is_ignored() {
     let instance = INSTANCE.replace("spec: {}", "spec: {ignore: ['apps/old-*']}");
-    let files = [("tutti.yaml", &*instance), ("apps/old-a/app.yaml", &*objects("team-a", "a"))];
-    check(&files, &["E1209", "apps/old-a/app.yaml"]).await;
+    let files = [("tutti.yaml", &*instance), ("apps/old-a/app.yaml", &*objects_app("team-a", "a"))];
+    check_files(&files, &["E1209", "apps/old-a/app.yaml"]).await;
 }
 
 /// Files that are slow to parse delay nobody.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_stand_twice() {
     let keys = "a: b\n".repeat(190_000);
-    check(&[("apps/a/x.yaml", &keys)], &["E1104", "apps/a/x.yaml"]).await;
+    check_files(&[("apps/a/x.yaml", &keys)], &["E1104", "apps/a/x.yaml"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_that_nobody_knows() {
     let fields: String = (0..60_000).map(|number| format!("  image{number}: a\n")).collect();
     let head = "apiVersion: tutti.dev/v1alpha1\nkind: Component\nmetadata: {name: a}\nspec:\n";
-    check(&[("apps/a/app.yaml", &(head.to_owned() + &fields))], &["E1201", "apps/a/app.yaml"]).await;
+    check_files(&[("apps/a/app.yaml", &(head.to_owned() + &fields))], &["E1201", "apps/a/app.yaml"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pattern_with_nested_braces() {
-    let app = |pattern: &str| objects("team-a", "a").replace("objects/*.yaml", &format!("'{pattern}'"));
+    let app = |pattern: &str| objects_app("team-a", "a").replace("objects/*.yaml", &format!("'{pattern}'"));
     for pattern in ["{a,".repeat(5_000), "{a,".repeat(5_000) + &"}".repeat(5_000), "**/".repeat(2_000)] {
-        check(&[("apps/a/app.yaml", &app(&pattern))], &["E1209", "apps/a/app.yaml"]).await;
+        check_files(&[("apps/a/app.yaml", &app(&pattern))], &["E1209", "apps/a/app.yaml"]).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_without_end() {
     let names: String = (0..90_000).map(|number| format!("'a?{number}', ")).collect();
-    let app = objects("team-a", "a")
+    let app = objects_app("team-a", "a")
         .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{names}]}}}}, "));
-    check(&[("apps/a/app.yaml", &app)], &["E1108", "apps/a/app.yaml"]).await;
+    check_files(&[("apps/a/app.yaml", &app)], &["E1108", "apps/a/app.yaml"]).await;
     let rings: String =
         (0..20_000).map(|number| format!("  - {{name: r{number}, clusters: {{}}}}\n")).collect();
     let head = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\nspec:\n  rings:\n";
-    check(&[("apps/a/rings.yaml", &(head.to_owned() + &rings))], &["E1108", "apps/a/rings.yaml"]).await;
+    check_files(&[("apps/a/rings.yaml", &(head.to_owned() + &rings))], &["E1108", "apps/a/rings.yaml"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,7 +221,7 @@ async fn anchors_and_nesting() {
     let laughs: String =
         (1..60).map(|number| format!("- &a{number} [*a{0}, *a{0}, *a{0}]\n", number - 1)).collect();
     for text in [&nested, &format!("- &a0 [x, x]\n{laughs}"), &"[".repeat(900_000), &"- ".repeat(450_000)] {
-        check(&[("apps/a/x.yaml", text)], &["E1108", "apps/a/x.yaml"]).await;
+        check_files(&[("apps/a/x.yaml", text)], &["E1108", "apps/a/x.yaml"]).await;
     }
 }
 
@@ -232,7 +233,7 @@ async fn patch_that_doubles_its_object() {
     let steps: String =
         (0..60).map(|number| format!("- {{op: copy, from: /spec, path: /spec/a{number}}}\n")).collect();
     let patch = format!("target: {{kind: Deployment}}\njson:\n{steps}");
-    check(
+    check_files(
         &[("apps/a/app.yaml", app), ("apps/a/layer/patches/double.yaml", &patch)],
         &["E3061", "apps/a/layer/patches/double.yaml"],
     )
@@ -271,7 +272,7 @@ fn commit(repository: &Repository, name: &str, id: Oid) {
 /// A few KiB that expand to 10^10 files. The revision is refused; running apps continue, and so does the next revision without them.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_without_number_in_one_commit() {
-    let mut arena = Arena::start(&[]).await;
+    let mut arena = HostileFixture::start(&[]).await;
     let before = arena.repository.tip();
     let repository = Repository::open(arena.repository.path()).expect("it is there");
     let names: Vec<String> = (0..10).map(|number| format!("{number}.yaml")).collect();
@@ -280,22 +281,22 @@ async fn files_without_number_in_one_commit() {
     let innermost = folder(&repository, &names, blob, FILE);
     let bomb = (0..9).fold(innermost, |id, _| folder(&repository, &names, id, FOLDER));
     commit(&repository, "bomb", bomb);
-    arena.says("more than 200000 files; the limit was reached in folder `apps/bomb/").await;
-    arena.lives();
+    arena.until_logged("more than 200000 files; the limit was reached in folder `apps/bomb/").await;
+    arena.assert_running();
     arena.repository.reset(&before);
-    arena.converges().await;
+    arena.check_healthy_app().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_with_a_target_without_end() {
-    let mut arena = Arena::start(&[]).await;
+    let mut arena = HostileFixture::start(&[]).await;
     let repository = Repository::open(arena.repository.path()).expect("it is there");
     let mut target = repository.blob_writer(None).expect("a blob");
     let part = vec![b'/'; 1024 * 1024];
     (0..700).for_each(|_| target.write_all(&part).expect("written"));
     let link = target.commit().expect("a blob");
     commit(&repository, "a", folder(&repository, &["x.yaml", "x"], link, LINK));
-    arena.converges().await;
-    arena.says("E1101").await;
-    arena.says("apps/a/x.yaml").await;
+    arena.check_healthy_app().await;
+    arena.until_logged("E1101").await;
+    arena.until_logged("apps/a/x.yaml").await;
 }

@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use super::arena::Arena;
+use super::fixture::HostileFixture;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn healthy_process_converges_under_the_memory_limit() {
-    let mut arena = Arena::start(&[]).await;
-    arena.converges().await;
+    let mut arena = HostileFixture::start(&[]).await;
+    arena.check_healthy_app().await;
 }
 
 /// The limit must work, or the tests would prove nothing.

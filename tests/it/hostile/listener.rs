@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tutti::model::WebhookReceiverKind;
 
-use super::arena::Arena;
+use super::fixture::HostileFixture;
+use crate::support::hostile_clients::{HostileClients, deliver_signed_push, exchange};
 use crate::support::senders::delivery;
-use crate::support::strangers::{Strangers, deliver, exchange};
 
 const SECRET: &str = "s3cr3t";
 const INSTANCE: &str = "\
@@ -19,16 +19,16 @@ metadata: {name: main}
 spec: {receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}]}]}
 ";
 /// For a machine that runs all tests at once; `cargo bench --bench listener` measures.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A process with these receivers, and the address of its port.
-async fn start(instance: &str) -> (Arena, SocketAddr) {
-    let mut arena = Arena::new().await;
+async fn start(instance: &str) -> (HostileFixture, SocketAddr) {
+    let mut arena = HostileFixture::new().await;
     arena.repository.commit("A door", &[("tutti.yaml", Some(instance))]);
-    arena.run(&["-v"], |command| {
+    arena.start_process(&["-v"], |command| {
         command.env("TUTTI_SECRET_HOOK", SECRET);
     });
-    arena.converges().await;
+    arena.check_healthy_app().await;
     let log = arena.log();
     let address = log.split_once("hooks=").expect("what it listens on").1;
     let address = address.split_whitespace().next().expect("an address").parse().expect("an address");
@@ -38,14 +38,14 @@ async fn start(instance: &str) -> (Arena, SocketAddr) {
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_deliveries_are_answered_among_strangers() {
     let (mut arena, address) = start(INSTANCE).await;
-    let strangers = Strangers::surround(address).await;
+    let strangers = HostileClients::start(address).await;
     for number in 0..30 {
-        let (status, took) = deliver(address, SECRET, number).await.expect("an answer");
+        let (status, took) = deliver_signed_push(address, SECRET, number).await.expect("an answer");
         assert_eq!(status, 202);
-        assert!(took < PATIENCE, "{took:?}");
+        assert!(took < ANSWER_TIMEOUT, "{took:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    arena.converges().await;
+    arena.check_healthy_app().await;
     drop(strangers);
 }
 
@@ -68,7 +68,7 @@ async fn each_receiver_takes_what_its_sender_signs() {
             assert_eq!(exchange(address, &head, body).await.expect("an answer"), expected, "{name}");
         }
     }
-    arena.converges().await;
+    arena.check_healthy_app().await;
 }
 
 /// HTTP/2 without TLS would allow any number of requests on one connection.
@@ -87,7 +87,7 @@ async fn connection_is_one_request_of_http_1() {
     assert_eq!(answer.matches("HTTP/1.1 405").count(), 1, "{answer}");
     let answer = ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
-    arena.converges().await;
+    arena.check_healthy_app().await;
 }
 
 /// A request head without an end.
@@ -100,5 +100,5 @@ async fn head_without_end_is_cut_off() {
         sent += 1;
         assert!(sent < 64 * 1024, "64 MiB were taken");
     }
-    arena.converges().await;
+    arena.check_healthy_app().await;
 }

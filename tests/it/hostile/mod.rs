@@ -2,11 +2,11 @@
 //! pushed commit within ten seconds, and the log names what is hostile.
 
 mod api_server;
-pub mod arena;
 mod charts;
 mod clusters;
 mod execution;
 mod files;
+pub mod fixture;
 mod limits;
 mod listener;
 mod peers;

@@ -5,18 +5,18 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
-use super::arena::Arena;
-use crate::support::manifests::{INSTANCE, cluster, objects};
+use super::fixture::HostileFixture;
+use crate::support::manifests::{INSTANCE, cluster, objects_app};
 use crate::support::program;
 use crate::support::repository::TestRepository;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_process_on_a_state_folder_refuses_to_start() {
-    let mut arena = Arena::new().await;
+    let mut arena = HostileFixture::new().await;
     let path = arena.repository.path().display().to_string();
     let address = format!("file://{path}");
-    arena.run_from(&address, &[], |_| {});
-    arena.holds("Namespace", "shop").await;
+    arena.start_process_with_repository(&address, &[], |_| {});
+    arena.until_object_exists("Namespace", "shop").await;
     let once = |repository: &str| {
         program::run(arena.folder.path(), &["run", "--once", "--repo", repository, "--kubeconfigs", "."])
     };
@@ -33,12 +33,12 @@ async fn second_process_on_a_state_folder_refuses_to_start() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_as_json_is_json() {
-    let mut arena = Arena::start(&["--log-json", "-v"]).await;
+    let mut arena = HostileFixture::start(&["--log-json", "-v"]).await;
     let broken =
         "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {name: broken}\nspec: {files: 1}\n";
     arena.repository.commit("Break", &[("apps/broken/app.yaml", Some(broken))]);
-    arena.says("1 error").await;
-    arena.converges().await;
+    arena.until_logged("1 error").await;
+    arena.check_healthy_app().await;
     for line in arena.log().lines() {
         let read: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert!(read["fields"]["message"].is_string() && read["level"].is_string(), "{line}");
@@ -48,7 +48,7 @@ async fn log_as_json_is_json() {
 /// For every mistake, in a file or in a template.
 #[test]
 fn values_of_secrets_are_in_no_excerpt() {
-    let (app, bj1) = (objects("default", "db"), cluster("bj1"));
+    let (app, bj1) = (objects_app("default", "db"), cluster("bj1"));
     let secret =
         |data: &str| format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: db}}\nstringData:\n{data}");
     let cases = [

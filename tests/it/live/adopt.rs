@@ -3,9 +3,9 @@
 use live::LiveCluster;
 use serde_json::{Value, json};
 
-use super::support::{Scene, deployment, service};
+use super::support::{LiveFixture, deployment, service};
 
-const NAMED: [(&str, &str); 3] =
+const OBJECT_NAMES: [(&str, &str); 3] =
     [("deployments", "web"), ("services", "web"), ("persistentvolumeclaims", "data")];
 
 fn claim() -> Value {
@@ -13,10 +13,10 @@ fn claim() -> Value {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
 }
 
-async fn state(scene: &Scene) -> Vec<Value> {
+async fn objects_state(scene: &LiveFixture) -> Vec<Value> {
     let mut found = Vec::new();
     for cluster in scene.clusters() {
-        for (kind, name) in NAMED {
+        for (kind, name) in OBJECT_NAMES {
             let object = scene.object(cluster, kind, name).await.expect("an object");
             found.push(json!([object["spec"], object["metadata"]["finalizers"], object["metadata"]["uid"]]));
         }
@@ -26,7 +26,7 @@ async fn state(scene: &Scene) -> Vec<Value> {
 
 #[tokio::test]
 async fn unowned_objects_become_what_the_plan_says() {
-    let Some(scene) = Scene::pair("adopt").await else { return };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("adopt").await else { return };
     let mut theirs = [deployment("web", "shop/web:1.0", 1), service("web"), claim()];
     theirs[0]["spec"]["template"]["spec"]["containers"][0]["workingDir"] = json!("/srv");
     theirs[0]["metadata"]["finalizers"] = json!(["example.com/held"]);
@@ -38,13 +38,13 @@ async fn unowned_objects_become_what_the_plan_says() {
     for cluster in scene.clusters() {
         let create = ["create", "-n", scene.name(), "-f", "-"];
         cluster.kubectl_with_input(&create, &text.join("\n---\n")).await.expect("objects");
-        scene.ready(cluster, "web", "shop/web:1.0", 1).await;
-        for (kind, name) in NAMED {
+        scene.until_ready(cluster, "web", "shop/web:1.0", 1).await;
+        for (kind, name) in OBJECT_NAMES {
             let clear = ["patch", kind, name, "-n", scene.name(), "--type", "merge", "-p", nobody];
             cluster.kubectl(&clear).await.expect("a patch");
         }
     }
-    let mut expected = state(&scene).await;
+    let mut expected = objects_state(&scene).await;
     let mut wanted = [deployment("web", "shop/web:1.0", 1), service("web"), claim()];
     wanted[1]["spec"]["type"] = json!("NodePort");
     scene.write_instance("poll: 1s");
@@ -61,24 +61,30 @@ async fn unowned_objects_become_what_the_plan_says() {
     ] {
         assert_eq!(ended.stdout.matches(line).count(), 2, "no {line:?} in {}", ended.stdout);
     }
-    assert_eq!(state(&scene).await, expected, "a look changes nothing");
+    assert_eq!(objects_state(&scene).await, expected, "a look changes nothing");
 
     scene.start(&[]).await;
     for cluster in scene.clusters() {
-        for (kind, name) in NAMED {
+        for (kind, name) in OBJECT_NAMES {
             scene
                 .eventually(&format!("{kind} {name} is ours"), async || {
                     let is_it = |object: &Value| object["metadata"]["name"] == name;
-                    scene.ours(cluster, kind).await.iter().any(is_it).then_some(()).ok_or_else(String::new)
+                    scene
+                        .managed_objects(cluster, kind)
+                        .await
+                        .iter()
+                        .any(is_it)
+                        .then_some(())
+                        .ok_or_else(String::new)
                 })
                 .await;
         }
     }
-    for known in expected.iter_mut().step_by(NAMED.len()) {
+    for known in expected.iter_mut().step_by(OBJECT_NAMES.len()) {
         let container = &mut known[0]["template"]["spec"]["containers"][0];
         container.as_object_mut().expect("a container").shift_remove("workingDir");
     }
-    assert_eq!(state(&scene).await, expected);
+    assert_eq!(objects_state(&scene).await, expected);
     for cluster in scene.clusters() {
         let web = scene.object(cluster, "deployments", "web").await.expect("an object");
         assert!(!web.to_string().contains("before-first-apply"), "{web}");
@@ -92,7 +98,7 @@ async fn unowned_objects_become_what_the_plan_says() {
 /// How tools write, and which of their fields are removed without restarting a pod.
 #[tokio::test]
 async fn objects_of_other_tools_are_adopted_without_restart() {
-    let Some(scene) = Scene::pair("adopt-tools").await else { return };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("adopt-tools").await else { return };
     let tools = [
         ("deployments", "helm", &["create", "--field-manager=helm"][..]),
         (
@@ -136,7 +142,7 @@ async fn objects_of_other_tools_are_adopted_without_restart() {
     }
 
     scene.start(&[]).await;
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     for (cluster, before) in scene.clusters().iter().zip(&before) {
         assert_eq!(&pods(&scene, cluster).await, before, "the pods of {}", cluster.name());
         for ((kind, tool, _), object) in tools.iter().zip(&objects) {
@@ -162,7 +168,7 @@ fn workloads() -> [Value; 3] {
 }
 
 /// The ready pods.
-async fn pods(scene: &Scene, cluster: &LiveCluster) -> Vec<(String, Value)> {
+async fn pods(scene: &LiveFixture, cluster: &LiveCluster) -> Vec<(String, Value)> {
     let mut pods = scene.list(cluster, "pods", "").await;
     pods.retain(|pod| {
         let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::support::{People, Scene};
-use super::waves::{APP, come_to, component, scene};
+use super::support::{ForgeUsers, LiveFixture};
+use super::waves::{APP, component, fixture_with_rings, until_running};
 
 /// Two managers, of whom one writes.
 const RULES: &str = "apiVersion: tutti.dev/v1alpha1
@@ -23,7 +23,7 @@ spec: {action: deny, select: {rings: [test]}, schedule: 0 0 * * *, duration: 24h
 ";
 
 /// A version by this author.
-fn push_version(scene: &Scene, version: &str, by: &str) -> String {
+fn push_version(scene: &LiveFixture, version: &str, by: &str) -> String {
     scene.worktree.write(APP, &component(scene.name(), version, ""));
     scene.worktree.commit(&format!("web {version}"));
     let author = format!("{by} <{by}@example.com>");
@@ -32,66 +32,66 @@ fn push_version(scene: &Scene, version: &str, by: &str) -> String {
     scene.worktree.head()
 }
 
-async fn approve(people: &People<'_>, number: u64, head: &str, by: &str) {
+async fn approve(people: &ForgeUsers<'_>, number: u64, head: &str, by: &str) {
     let approval = json!({"event": "APPROVED", "commit_id": head, "body": "good"});
-    people.ask("POST", &format!("/pulls/{number}/reviews?sudo={by}"), Some(&approval)).await;
+    people.request("POST", &format!("/pulls/{number}/reviews?sudo={by}"), Some(&approval)).await;
 }
 
 /// The pull request that asks to open production for a commit.
-async fn asked(scene: &Scene, people: &People<'_>, commit: &str) -> (u64, String) {
-    let (number, head) = people.opened(&format!("tutti/approve/{}/prod", &commit[..7])).await;
-    scene.told(&head, "gate", "pending", &["0 of 1 approval of managers, rule production"]).await;
+async fn approval_request(scene: &LiveFixture, people: &ForgeUsers<'_>, commit: &str) -> (u64, String) {
+    let (number, head) = people.until_opened(&format!("tutti/approve/{}/prod", &commit[..7])).await;
+    scene.until_status(&head, "gate", "pending", &["0 of 1 approval of managers, rule production"]).await;
     (number, head)
 }
 
-async fn merged(scene: &Scene, people: &People<'_>, number: u64, head: &str) {
+async fn merge_when_approved(scene: &LiveFixture, people: &ForgeUsers<'_>, number: u64, head: &str) {
     people.merge(number, head).await;
-    people.merged(number).await;
+    people.until_merged(number).await;
     scene.worktree.git(&["pull", "-q", "--rebase", &scene.gitea().remote(scene.name()), "main"]);
 }
 
 #[tokio::test]
 async fn manager_who_did_not_write_it_opens_production() {
-    let Some(scene) = scene("approvals", "").await else { return };
-    let people = People::of(&scene);
+    let Some(scene) = fixture_with_rings("approvals", "").await else { return };
+    let people = ForgeUsers::of(&scene);
     for name in ["approvals-ann", "approvals-bob", "approvals-dev"] {
         people.reviewer(name).await;
     }
     scene.worktree.write("policies/rules.yaml", RULES);
     let first = push_version(&scene, "1.0", "approvals-dev");
     scene.start(&[]).await;
-    let (number, head) = asked(&scene, &people, &first).await;
-    come_to(&scene, "web", &["1.0 x2", "1.0 x2", "-", "-"]).await;
+    let (number, head) = approval_request(&scene, &people, &first).await;
+    until_running(&scene, "web", &["1.0 x2", "1.0 x2", "-", "-"]).await;
     approve(&people, number, &head, "approvals-dev").await;
     approve(&people, number, &head, "approvals-ann").await;
-    scene.told(&head, "gate", "success", &[]).await;
-    merged(&scene, &people, number, &head).await;
-    scene.succeeded(&first).await;
-    come_to(&scene, "web", &["1.0 x2"; 4]).await;
+    scene.until_status(&head, "gate", "success", &[]).await;
+    merge_when_approved(&scene, &people, number, &head).await;
+    scene.until_succeeded(&first).await;
+    until_running(&scene, "web", &["1.0 x2"; 4]).await;
 
     // The author's own approval does not count, also in another process.
     let second = push_version(&scene, "1.1", "approvals-ann");
-    let (number, head) = asked(&scene, &people, &second).await;
+    let (number, head) = approval_request(&scene, &people, &second).await;
     approve(&people, number, &head, "approvals-ann").await;
-    merged(&scene, &people, number, &head).await;
+    merge_when_approved(&scene, &people, number, &head).await;
     let lacks = "rule production requires 1 approval of managers: approvals-ann wrote the change";
-    scene.told(&second, "deploy/prod", "pending", &[lacks]).await;
+    scene.until_status(&second, "deploy/prod", "pending", &[lacks]).await;
     scene.kill();
-    scene.forget_state();
+    scene.delete_state();
     scene.start(&[]).await;
-    scene.told(&second, "deploy/prod", "pending", &[lacks]).await;
-    come_to(&scene, "web", &["1.1 x2", "1.1 x2", "1.0 x2", "1.0 x2"]).await;
+    scene.until_status(&second, "deploy/prod", "pending", &[lacks]).await;
+    until_running(&scene, "web", &["1.1 x2", "1.1 x2", "1.0 x2", "1.0 x2"]).await;
 
     // A revert needs nobody.
     scene.worktree.git(&["revert", "--no-edit", &second]);
     scene.worktree.push();
-    come_to(&scene, "web", &["1.0 x2"; 4]).await;
+    until_running(&scene, "web", &["1.0 x2"; 4]).await;
 
     // Its role overrides a window, which is a commit.
     scene.worktree.write("policies/freeze.yaml", FREEZE);
     scene.worktree.publish("freeze");
     let third = push_version(&scene, "1.2", "approvals-dev");
-    scene.told(&third, "deploy/test", "pending", &["window freeze is shut"]).await;
+    scene.until_status(&third, "deploy/test", "pending", &["window freeze is shut"]).await;
     scene.worktree.git(&["checkout", "-q", "-b", "override"]);
     let command = ["approve", "rollout", "approvals/web", "--override", "freeze", "--commit"];
     let ended = scene.run(&scene.local_arguments(&command, &[])).await;
@@ -100,9 +100,9 @@ async fn manager_who_did_not_write_it_opens_production() {
     let head = scene.worktree.head();
     scene.worktree.git(&["checkout", "-q", "main"]);
     let number = people.open("override").await;
-    scene.told(&head, "validate", "success", &[]).await;
+    scene.until_status(&head, "validate", "success", &[]).await;
     approve(&people, number, &head, "approvals-bob").await;
-    come_to(&scene, "web", &["1.0 x2"; 4]).await;
-    merged(&scene, &people, number, &head).await;
-    come_to(&scene, "web", &["1.2 x2", "1.2 x2", "1.0 x2", "1.0 x2"]).await;
+    until_running(&scene, "web", &["1.0 x2"; 4]).await;
+    merge_when_approved(&scene, &people, number, &head).await;
+    until_running(&scene, "web", &["1.2 x2", "1.2 x2", "1.0 x2", "1.0 x2"]).await;
 }

@@ -1,6 +1,6 @@
 //! Charts and templates see the version and kinds of real clusters, also kinds that are installed later.
 
-use super::support::Scene;
+use super::support::LiveFixture;
 use crate::support::manifests::definition;
 
 const APP_SET: &str = "\
@@ -44,7 +44,7 @@ metadata: {name: of-template, namespace: capabilities}
 
 #[tokio::test]
 async fn charts_and_templates_see_cluster_capabilities() {
-    let Some(scene) = Scene::new("capabilities", 1).await else { return };
+    let Some(scene) = LiveFixture::new("capabilities", 1).await else { return };
     let cluster = scene.cluster(0);
     let charts = matches!(live::HelmPrograms::from_env(), Ok(Ok(_)));
     let names: &[&str] = if charts { &["of-chart", "of-template"] } else { &["of-template"] };
@@ -60,7 +60,7 @@ async fn charts_and_templates_see_cluster_capabilities() {
     scene.worktree.write("apps/templated/objects/all.yaml.j2", TEMPLATE);
     let commit = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     for name in names {
         let map = scene.object(cluster, "configmaps", name).await.expect("a map");
         assert_eq!(map["data"]["version"], cluster.version(), "{name}");

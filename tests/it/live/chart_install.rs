@@ -9,34 +9,34 @@ use std::process::Command;
 use live::LiveCluster;
 use serde_json::{Value, json};
 
-use super::charts::{common, remove};
-use super::installed::{
-    NAMESPACE, REPLICAS, USER, deployment, is_available, items, manifests, object, objects, repository,
-    rolled_since, states_since,
+use super::charts::{remove_pointer, without_server_fields};
+use super::installation::{
+    NAMESPACE, REPLICAS, USER, assert_rolling_update, deployment, installed_objects, list_items, manifests,
+    object_states_since, repository, tutti_object, until_available,
 };
-use super::support::Scene;
+use super::support::LiveFixture;
 
 /// Metadata that Helm and kubectl add to each object.
-const OF_TOOLS: [&str; 4] = [
+const TOOL_FIELDS: [&str; 4] = [
     "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",
     "/metadata/annotations/meta.helm.sh~1release-name",
     "/metadata/annotations/meta.helm.sh~1release-namespace",
     "/metadata/labels/app.kubernetes.io~1managed-by",
 ];
 /// Objects of every namespace.
-const OF_NAMESPACE: [&str; 2] = ["ConfigMap kube-root-ca.crt", "ServiceAccount default"];
+const NAMESPACE_DEFAULTS: [&str; 2] = ["ConfigMap kube-root-ca.crt", "ServiceAccount default"];
 /// Step 2 of the page, and the object of a leader: not part of the release.
-const OF_OTHERS: [&str; 2] = ["Lease tutti", "Secret tutti"];
+const OTHER_OBJECTS: [&str; 2] = ["Lease tutti", "Secret tutti"];
 /// A namespace beside that of the release.
-const ELSEWHERE: &str = "default";
+const OTHER_NAMESPACE: &str = "default";
 
 /// A release on a cluster.
-struct Chart {
-    scene: Scene,
+struct InstalledChart {
+    scene: LiveFixture,
     helm: PathBuf,
 }
 
-impl Chart {
+impl InstalledChart {
     fn cluster(&self) -> &'static LiveCluster {
         self.scene.cluster(1)
     }
@@ -62,12 +62,12 @@ impl Chart {
     }
 
     /// Helm refuses a command with these words, and no object changes.
-    async fn refuses(&self, command: &str, value: &str, words: &str) {
-        let before = self.own().await;
+    async fn assert_command_fails(&self, command: &str, value: &str, words: &str) {
+        let before = self.namespace_objects().await;
         let said = self.helm(repository(), command, &[value]).expect_err("a refusal");
         assert!(said.contains("values don't meet the specifications of the schema"), "{said}");
         assert!(said.contains(words), "{said}");
-        assert_eq!(self.own().await, before);
+        assert_eq!(self.namespace_objects().await, before);
     }
 
     /// All objects of each kind, except events.
@@ -79,26 +79,26 @@ impl Chart {
             let get = [&["get", &*names, "-o", "json"], of].concat();
             self.cluster().kubectl(&get).await.map_err(|error| error.to_string())
         });
-        let mut found = items(&found.await);
+        let mut found = list_items(&found.await);
         found.retain(|it| it["kind"] != "Event");
         found
     }
 
-    async fn in_namespace(&self) -> Vec<Value> {
+    async fn objects_in_namespace(&self) -> Vec<Value> {
         let mut found = self.list(&["--namespaced"], &["-n", NAMESPACE]).await;
-        found.retain(|it| !OF_NAMESPACE.contains(&&*name(it)));
+        found.retain(|it| !NAMESPACE_DEFAULTS.contains(&&*name(it)));
         found
     }
 
     /// The objects of the namespace that no controller makes, without fields of servers and controllers.
-    async fn own(&self) -> BTreeMap<String, Value> {
-        let mut found = self.in_namespace().await;
+    async fn namespace_objects(&self) -> BTreeMap<String, Value> {
+        let mut found = self.objects_in_namespace().await;
         found.retain(|it| it["metadata"]["ownerReferences"].is_null() && it["kind"] != "Endpoints");
-        found.iter().map(|it| (name(it), plain(it))).collect()
+        found.iter().map(|it| (name(it), without_manager_fields(it))).collect()
     }
 
     /// All objects of the release, in any namespace or none.
-    async fn of_release(&self) -> BTreeSet<String> {
+    async fn release_objects(&self) -> BTreeSet<String> {
         let mut found = self.list(&[], &["-A", "-l", "app.kubernetes.io/managed-by=Helm"]).await;
         found.retain(|it| it["metadata"]["annotations"]["meta.helm.sh/release-name"] == "tutti");
         found.iter().map(name).collect()
@@ -111,17 +111,17 @@ fn name(object: &Value) -> String {
 }
 
 /// An object without what differs between servers and managers.
-fn plain(object: &Value) -> Value {
+fn without_manager_fields(object: &Value) -> Value {
     let mut object = object.clone();
-    OF_TOOLS.iter().for_each(|pointer| remove(&mut object, pointer));
-    common(&object)
+    TOOL_FIELDS.iter().for_each(|pointer| remove_pointer(&mut object, pointer));
+    without_server_fields(&object)
 }
 
 /// The objects of `deploy/`, without the namespace, which Helm creates itself.
-async fn plain_objects(cluster: &LiveCluster) -> BTreeMap<String, Value> {
-    let mut found = objects(cluster).await;
+async fn manifest_objects(cluster: &LiveCluster) -> BTreeMap<String, Value> {
+    let mut found = installed_objects(cluster).await;
     found.retain(|it| it["kind"] != "Namespace");
-    found.iter().map(|it| (name(it), plain(it))).collect()
+    found.iter().map(|it| (name(it), without_manager_fields(it))).collect()
 }
 
 /// The rights of the pods' account, line by line.
@@ -155,30 +155,30 @@ fn next_version(folder: &Path) -> PathBuf {
 #[tokio::test]
 async fn chart_installs_upgrades_and_leaves_as_documented() {
     // Other tests install into the first and the last cluster.
-    let Some(scene) = Scene::new("chart-install", 3).await else { return };
+    let Some(scene) = LiveFixture::new("chart-install", 3).await else { return };
     let helm = live::HelmPrograms::from_env().expect("the programs").expect("Helm is there").helm;
-    let chart = Chart { scene, helm };
+    let chart = InstalledChart { scene, helm };
     let (cluster, by_kubectl) = (chart.cluster(), chart.scene.cluster(2));
-    chart.refuses("install", "replica=3", "additional properties 'replica' not allowed").await;
+    chart.assert_command_fails("install", "replica=3", "additional properties 'replica' not allowed").await;
     let namespace = ["get", "namespace", NAMESPACE, "--ignore-not-found"];
     assert_eq!(chart.kubectl(&namespace).await, "");
 
     chart.helm(repository(), "install", &[]).expect("installed");
-    is_available(cluster).await;
+    until_available(cluster).await;
     let available = deployment(cluster).await["status"]["availableReplicas"].take();
     assert_eq!(available, REPLICAS);
     by_kubectl.kubectl(&["apply", "-f", &manifests().display().to_string()]).await.expect("applied");
-    let expected = plain_objects(by_kubectl).await;
-    assert_eq!(plain_objects(cluster).await, expected);
+    let expected = manifest_objects(by_kubectl).await;
+    assert_eq!(manifest_objects(cluster).await, expected);
     let of_chart: BTreeSet<String> = expected.into_keys().collect();
-    assert_eq!(chart.of_release().await, of_chart);
+    assert_eq!(chart.release_objects().await, of_chart);
     let release = |number: usize| format!("Secret sh.helm.release.v1.tutti.v{number}");
     let with = |more: &[String]| -> BTreeSet<String> { of_chart.iter().chain(more).cloned().collect() };
-    let own = async || chart.own().await.into_keys().collect::<BTreeSet<String>>();
+    let own = async || chart.namespace_objects().await.into_keys().collect::<BTreeSet<String>>();
     assert_eq!(own().await, with(&[release(1)]));
 
     // The account has the same rights as that of the manifests: it may take the Lease, and read nothing.
-    for namespace in [NAMESPACE, ELSEWHERE] {
+    for namespace in [NAMESPACE, OTHER_NAMESPACE] {
         let found = rights(cluster, namespace).await;
         assert_eq!(found, rights(by_kubectl, namespace).await);
         let of_lease = "leases.coordination.k8s.io [] [tutti] [get update]";
@@ -195,21 +195,21 @@ async fn chart_installs_upgrades_and_leaves_as_documented() {
     chart.kubectl(&secret).await;
 
     // Another value, then another version with more values. Set values stay, and there are always enough pods.
-    chart.refuses("upgrade", "replicas=many", "at '/replicas': got string, want integer").await;
+    chart.assert_command_fails("upgrade", "replicas=many", "at '/replicas': got string, want integer").await;
     let next = next_version(&chart.scene.folder());
     let upgrades: [(&Path, &[&str]); 2] = [(repository(), &["resources.requests.cpu=200m"]), (&next, &[])];
-    let budget = object(cluster, "policy/v1", "poddisruptionbudgets").await;
+    let budget = tutti_object(cluster, "policy/v1", "poddisruptionbudgets").await;
     for (checkout, values) in upgrades {
         let before = deployment(cluster).await;
         chart.helm(checkout, "upgrade", values).expect("upgraded");
-        is_available(cluster).await;
-        rolled_since(cluster, &before).await;
+        until_available(cluster).await;
+        assert_rolling_update(cluster, &before).await;
         let container = deployment(cluster).await["spec"]["template"]["spec"]["containers"][0].take();
         assert_eq!(container["resources"]["requests"], json!({"cpu": "200m", "memory": "256Mi"}));
         let version = if checkout == next { "99.0.0" } else { env!("CARGO_PKG_VERSION") };
         assert_eq!(container["image"], format!("ghcr.io/tutti-dev/tutti:{version}"));
     }
-    let budgets = states_since(cluster, "policy/v1", "poddisruptionbudgets", &budget).await;
+    let budgets = object_states_since(cluster, "policy/v1", "poddisruptionbudgets", &budget).await;
     let healthy = |it: &Value, of: &str| it["status"][of].as_u64().unwrap_or_default();
     let counts: Vec<_> =
         budgets.iter().map(|it| ["currentHealthy", "desiredHealthy"].map(|of| healthy(it, of))).collect();
@@ -218,21 +218,21 @@ async fn chart_installs_upgrades_and_leaves_as_documented() {
         "{counts:?}"
     );
     let later = "ConfigMap later".to_owned();
-    let others = OF_OTHERS.map(str::to_owned);
+    let others = OTHER_OBJECTS.map(str::to_owned);
     let releases = [1, 2, 3].map(release);
     assert_eq!(own().await, with(&[&others[..], &releases, std::slice::from_ref(&later)].concat()));
-    assert_eq!(chart.of_release().await, with(&[later]));
+    assert_eq!(chart.release_objects().await, with(&[later]));
 
     // By the page the namespace stays with its Secret and its Lease.
     chart.helm(repository(), "uninstall", &[]).expect("uninstalled");
     chart
         .scene
         .eventually("all but what others made is gone", async || {
-            let left: BTreeSet<String> = chart.in_namespace().await.iter().map(name).collect();
+            let left: BTreeSet<String> = chart.objects_in_namespace().await.iter().map(name).collect();
             if left == others.clone().into() { Ok(()) } else { Err(format!("{left:?}")) }
         })
         .await;
-    assert_eq!(chart.of_release().await, BTreeSet::new());
+    assert_eq!(chart.release_objects().await, BTreeSet::new());
     for cluster in [cluster, by_kubectl] {
         cluster.kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"]).await.expect("deleted");
     }

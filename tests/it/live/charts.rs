@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use live::LiveCluster;
 use serde_json::{Value, json};
 
-use super::support::{Scene, bare};
-use crate::charts::by_hand::{NAMESPACE, files, id, releases, template, unmarked};
+use super::support::{LiveFixture, without_identity};
+use crate::charts::written_values::{
+    NAMESPACE, files, helm_template, object_id, releases, without_tutti_metadata,
+};
 
 /// Fields that the server or a controller sets for each object.
-const OF_SERVER: [&str; 6] = [
+const SERVER_FIELDS: [&str; 6] = [
     "/spec/clusterIP",
     "/spec/clusterIPs",
     "/spec/selector/matchLabels/batch.kubernetes.io~1controller-uid",
@@ -20,10 +22,10 @@ const OF_SERVER: [&str; 6] = [
 ];
 
 /// Labels of a Job and of its pods that name it.
-const OF_JOB: [&str; 4] =
+const JOB_LABELS: [&str; 4] =
     ["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"];
 
-pub(super) fn remove(object: &mut Value, pointer: &str) {
+pub(super) fn remove_pointer(object: &mut Value, pointer: &str) {
     let Some((parent, key)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(parent)) = object.pointer_mut(parent) {
         parent.remove(&key.replace("~1", "/"));
@@ -31,36 +33,41 @@ pub(super) fn remove(object: &mut Value, pointer: &str) {
 }
 
 /// An object without what differs between servers.
-pub(super) fn common(object: &Value) -> Value {
-    let mut object = bare(&unmarked(object.clone()));
-    OF_SERVER.iter().for_each(|pointer| remove(&mut object, pointer));
+pub(super) fn without_server_fields(object: &Value) -> Value {
+    let mut object = without_identity(&without_tutti_metadata(object.clone()));
+    SERVER_FIELDS.iter().for_each(|pointer| remove_pointer(&mut object, pointer));
     if object["kind"] == "Job" {
         for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
             if let Some(Value::Object(labels)) = object.pointer_mut(labels) {
-                labels.retain(|key, _| !OF_JOB.contains(&key.as_str()));
+                labels.retain(|key, _| !JOB_LABELS.contains(&key.as_str()));
             }
         }
     }
     for field in ["annotations", "labels"] {
         if object["metadata"].get(field) == Some(&json!({})) {
-            remove(&mut object, &format!("/metadata/{field}"));
+            remove_pointer(&mut object, &format!("/metadata/{field}"));
         }
     }
     object
 }
 
 /// The objects that `kubectl` prints, by kind, namespace and name.
-fn by_id(text: &str) -> BTreeMap<String, Value> {
+fn objects_by_id(text: &str) -> BTreeMap<String, Value> {
     let list: Value = serde_json::from_str(text).unwrap_or_default();
     let items = match &list["items"] {
         Value::Array(items) => items.clone(),
         _ => vec![list],
     };
-    items.iter().filter(|it| it.is_object()).map(common).map(|object| (id(&object), object)).collect()
+    items
+        .iter()
+        .filter(|it| it.is_object())
+        .map(without_server_fields)
+        .map(|object| (object_id(&object), object))
+        .collect()
 }
 
 /// A kubeconfig with the namespace of the releases: with `-n` kubectl refuses objects of other namespaces.
-fn in_namespace(scene: &Scene, cluster: &LiveCluster) -> String {
+fn kubeconfig_in_namespace(scene: &LiveFixture, cluster: &LiveCluster) -> String {
     let text = std::fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
     let with = text.replacen("  context:\n", &format!("  context:\n    namespace: {NAMESPACE}\n"), 1);
     assert_ne!(text, with);
@@ -70,14 +77,14 @@ fn in_namespace(scene: &Scene, cluster: &LiveCluster) -> String {
 }
 
 /// The objects of a text, as a cluster has them.
-async fn found(cluster: &LiveCluster, kubeconfig: &str, text: &str) -> BTreeMap<String, Value> {
+async fn live_objects(cluster: &LiveCluster, kubeconfig: &str, text: &str) -> BTreeMap<String, Value> {
     let get = ["get", "--kubeconfig", kubeconfig, "--ignore-not-found", "-o", "json", "-f", "-"];
-    by_id(&cluster.kubectl_with_input(&get, text).await.expect("objects"))
+    objects_by_id(&cluster.kubectl_with_input(&get, text).await.expect("objects"))
 }
 
 #[tokio::test]
 async fn charts_match_helm_and_kubectl() {
-    let Some(scene) = Scene::new(NAMESPACE, 2).await else { return };
+    let Some(scene) = LiveFixture::new(NAMESPACE, 2).await else { return };
     let helm = live::HelmPrograms::from_env().expect("the programs").expect("Helm is there");
     let (ours, theirs) = (scene.cluster(0), scene.cluster(1));
     assert_eq!(ours.version(), theirs.version());
@@ -88,16 +95,17 @@ async fn charts_match_helm_and_kubectl() {
     let ended = scene.run(&scene.arguments(&["run", "--once"], &["--timeout", "180"])).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     let jobs = ["get", "jobs", "-n", NAMESPACE, "-l", "tutti.dev/managed-by", "-o", "json"];
-    let runs = by_id(&ours.kubectl(&jobs).await.expect("a list"));
+    let runs = objects_by_id(&ours.kubectl(&jobs).await.expect("a list"));
 
-    let (kubeconfig, of_ours) = (in_namespace(&scene, theirs), in_namespace(&scene, ours));
+    let (kubeconfig, of_ours) =
+        (kubeconfig_in_namespace(&scene, theirs), kubeconfig_in_namespace(&scene, ours));
     let (mut compared, mut differences) = (0, Vec::new());
     let releases = releases();
     for release in &releases {
         // The chart sees the capabilities of the cluster, but no results of `lookup`.
         let of_cluster = ["--dry-run=server", "--kubeconfig", &kubeconfig];
         let more: &[&str] = if release.chart == "capabilities" { &of_cluster } else { &[] };
-        let text = template(&helm.helm, release, more);
+        let text = helm_template(&helm.helm, release, more);
         let apply = ["apply", "--server-side", "--kubeconfig", &kubeconfig, "-f", "-"];
         let mut applied = theirs.kubectl_with_input(&apply, &text).await;
         if applied.is_err() {
@@ -107,8 +115,8 @@ async fn charts_match_helm_and_kubectl() {
             applied = theirs.kubectl_with_input(&apply, &text).await;
         }
         applied.unwrap_or_else(|error| panic!("{release:?}: {error}"));
-        let mine = found(ours, &of_ours, &text).await;
-        for (id, object) in found(theirs, &kubeconfig, &text).await {
+        let mine = live_objects(ours, &of_ours, &text).await;
+        for (id, object) in live_objects(theirs, &kubeconfig, &text).await {
             let mine = mine.get(&id).or_else(|| runs.get(&id)).cloned().unwrap_or_default();
             compared += 1;
             if mine != object {

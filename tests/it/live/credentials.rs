@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use super::drift::Counted;
-use super::support::{Scene, configmap};
+use super::drift::AuditedCluster;
+use super::support::{LiveFixture, configmap};
 
 #[tokio::test]
 async fn a_wrong_token_for_git_ends_with_5() {
-    let Some(scene) = Scene::new("git-token", 1).await else { return };
+    let Some(scene) = LiveFixture::new("git-token", 1).await else { return };
     scene.write_app("settings", &[configmap("settings", "a", "1")]);
     scene.worktree.publish("first");
     fs::write(scene.folder().join("token"), "0123456789abcdef0123456789abcdef01234567").expect("a file");
@@ -21,7 +21,7 @@ async fn a_wrong_token_for_git_ends_with_5() {
 
 #[tokio::test]
 async fn wrong_credentials_stop_one_cluster_only() {
-    let Some(scene) = Scene::new("cluster-token", 3).await else { return };
+    let Some(scene) = LiveFixture::new("cluster-token", 3).await else { return };
     let text = |index: usize| fs::read_to_string(scene.cluster(index).kubeconfig()).expect("a kubeconfig");
     let (with_token, foreign) = (scene.folder().join("token.yaml"), scene.folder().join("foreign.yaml"));
     fs::write(&with_token, with_user(&text(1), "    token: nobody-knows-it\n")).expect("a file");
@@ -40,7 +40,7 @@ async fn wrong_credentials_stop_one_cluster_only() {
             scene.object(scene.cluster(0), "configmaps", "settings").await
         })
         .await;
-    scene.told(&commit, "deploy", "pending", &["1/3 healthy", "cluster-"]).await;
+    scene.until_status(&commit, "deploy", "pending", &["1/3 healthy", "cluster-"]).await;
     let more = ["--cluster", &ways[0], "--cluster", &ways[1], "-o", "json"];
     let ended = scene.run(&scene.arguments(&["get", "clusters"], &more)).await;
     let clusters: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
@@ -61,17 +61,17 @@ async fn wrong_credentials_stop_one_cluster_only() {
 /// Without an event: a kubeconfig is read again when its cluster refuses the credentials.
 #[tokio::test]
 async fn an_account_that_is_replaced_is_followed() {
-    let Some(scene) = Scene::new("cluster-account", 2).await else { return };
+    let Some(scene) = LiveFixture::new("cluster-account", 2).await else { return };
     let second = scene.cluster(1);
     let value = async |index: usize| {
         let found = scene.object(scene.cluster(index), "configmaps", "settings").await?;
         Ok::<_, String>(found["data"]["a"].as_str().unwrap_or_default().to_owned())
     };
-    let counted = Counted::new(&scene, second).await;
+    let counted = AuditedCluster::new(&scene, second).await;
     scene.write_app("settings", &[configmap("settings", "a", "1")]);
     let first = scene.worktree.publish("first");
-    scene.start(&["--cluster", &counted.way]).await;
-    scene.succeeded(&first).await;
+    scene.start(&["--cluster", &counted.cluster_option]).await;
+    scene.until_succeeded(&first).await;
 
     let name = scene.name();
     second.kubectl(&["delete", "serviceaccount", "tutti", "-n", name]).await.expect("deleted");
@@ -83,13 +83,13 @@ async fn an_account_that_is_replaced_is_followed() {
         .await;
     scene.write_objects("settings", &[configmap("settings", "a", "2")]);
     let changed = scene.worktree.publish("second");
-    scene.told(&changed, "deploy", "pending", &["1/2 healthy", second.name()]).await;
+    scene.until_status(&changed, "deploy", "pending", &["1/2 healthy", second.name()]).await;
     assert_eq!((value(0).await.as_deref(), value(1).await.as_deref()), (Ok("2"), Ok("1")));
 
     second.kubectl(&["delete", "clusterrolebinding", &format!("{name}-tutti")]).await.expect("deleted");
-    let next = Counted::new(&scene, second).await;
-    assert_eq!(next.way, counted.way, "the same file");
-    scene.succeeded(&changed).await;
+    let next = AuditedCluster::new(&scene, second).await;
+    assert_eq!(next.cluster_option, counted.cluster_option, "the same file");
+    scene.until_succeeded(&changed).await;
     assert_eq!(value(1).await.as_deref(), Ok("2"));
 }
 

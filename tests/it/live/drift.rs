@@ -1,7 +1,7 @@
 //! Changes by people and controllers to applied objects on a real server.
 
-mod admission;
 mod in_place;
+mod mutating_webhook;
 mod rows;
 mod streams;
 mod table;
@@ -9,13 +9,13 @@ mod versions;
 
 use serde_json::{Value, json};
 
-pub(super) use self::table::{Counted, named};
-use super::support::{Scene, configmap, deployment};
+pub(super) use self::table::{AuditedCluster, request_names};
+use super::support::{LiveFixture, configmap, deployment};
 
 const KINDS: [&str; 4] = ["deployments", "configmaps", "secrets", "services"];
 
 /// The part of an object that Git sets.
-fn said(object: &Value) -> Value {
+fn spec_and_metadata(object: &Value) -> Value {
     let container = object.pointer("/spec/template/spec/containers/0").cloned().unwrap_or_default();
     json!([
         object["data"],
@@ -27,7 +27,7 @@ fn said(object: &Value) -> Value {
 }
 
 /// The fields that our applies own.
-fn ours(object: &Value) -> Value {
+fn owned_fields(object: &Value) -> Value {
     let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     let ours =
         entries.filter(|entry| entry["manager"].as_str().is_some_and(|name| name.starts_with("tutti-")));
@@ -35,8 +35,8 @@ fn ours(object: &Value) -> Value {
 }
 
 /// Waits until an object has its former content, and our applies own their former fields.
-async fn put_back(
-    scene: &Scene,
+async fn until_restored(
+    scene: &LiveFixture,
     what: &str,
     before: &Value,
     said: fn(&Value) -> Value,
@@ -45,7 +45,7 @@ async fn put_back(
     scene
         .eventually(what, async || {
             let now = get().await?;
-            if (said(&now), ours(&now)) == (said(before), ours(before)) {
+            if (said(&now), owned_fields(&now)) == (said(before), owned_fields(before)) {
                 Ok(())
             } else {
                 Err(format!("{now}\nand was\n{before}"))
@@ -56,7 +56,7 @@ async fn put_back(
 
 #[tokio::test]
 async fn every_kind_of_drift_is_put_back() {
-    let Some(scene) = Scene::new("drift", 1).await else { return };
+    let Some(scene) = LiveFixture::new("drift", 1).await else { return };
     let cluster = scene.cluster(0);
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "stringData": {"password": "one"}});
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
@@ -67,7 +67,7 @@ async fn every_kind_of_drift_is_put_back() {
     );
     let commit = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     let mut before = Vec::new();
     for kind in KINDS {
         before.push(scene.object(cluster, kind, "web").await.expect("an object"));
@@ -97,7 +97,9 @@ async fn every_kind_of_drift_is_put_back() {
             .eventually(&format!("{edit:?} is put back"), async || {
                 for (kind, before) in KINDS.iter().zip(&before) {
                     let now = scene.object(cluster, kind, "web").await?;
-                    if (said(&now), ours(&now)) != (said(before), ours(before)) {
+                    if (spec_and_metadata(&now), owned_fields(&now))
+                        != (spec_and_metadata(before), owned_fields(before))
+                    {
                         return Err(format!("{kind}: {now}"));
                     }
                 }
@@ -114,6 +116,6 @@ async fn every_kind_of_drift_is_put_back() {
     cluster.kubectl(&by_autoscaler).await.expect("scaled");
     scene.write_objects("web", &[deployment("web", "shop/web:1.1", 2)]);
     let commit = scene.worktree.publish("a new version");
-    scene.succeeded(&commit).await;
-    scene.ready(cluster, "web", "shop/web:1.1", 4).await;
+    scene.until_succeeded(&commit).await;
+    scene.until_ready(cluster, "web", "shop/web:1.1", 4).await;
 }

@@ -3,39 +3,39 @@
 use live::LiveCluster;
 use serde_json::{Value, json};
 
-use super::support::{Scene, deployment};
+use super::support::{LiveFixture, deployment};
 
 #[tokio::test]
 async fn an_immutable_field_fails_until_the_revert() {
-    let Some(scene) = Scene::pair("immutable").await else { return };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("immutable").await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&first).await;
+    scene.until_succeeded(&first).await;
 
     let mut changed = deployment("web", "shop/web:1.0", 1);
     changed["spec"]["selector"]["matchLabels"]["app"] = "other".into();
     changed["spec"]["template"]["metadata"]["labels"]["app"] = "other".into();
     scene.write_objects("web", &[changed]);
     let bad = scene.worktree.publish("another selector");
-    scene.told(&bad, "deploy", "failure", &["cluster-1", "web", "spec.selector"]).await;
-    scene.says_of_each(&["immutable/web", "Refused", "spec.selector"]).await;
+    scene.until_status(&bad, "deploy", "failure", &["cluster-1", "web", "spec.selector"]).await;
+    scene.until_logged_for_each(&["immutable/web", "Refused", "spec.selector"]).await;
     for cluster in scene.clusters() {
-        scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+        scene.until_ready(cluster, "web", "shop/web:1.0", 1).await;
     }
 
     let back = scene.worktree.revert();
     scene.worktree.push();
-    scene.succeeded(&back).await;
+    scene.until_succeeded(&back).await;
     for cluster in scene.clusters() {
-        scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+        scene.until_ready(cluster, "web", "shop/web:1.0", 1).await;
     }
 }
 
 /// The server names `spec` and the mutable fields.
 #[tokio::test]
 async fn a_refused_stateful_set_names_its_fields() {
-    let Some(scene) = Scene::pair("set-fields").await else { return };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("set-fields").await else { return };
     let set = |service: &str, size: &str| {
         let container = json!({"name": "app", "image": "shop/web:1.0"});
         let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}});
@@ -48,19 +48,21 @@ async fn a_refused_stateful_set_names_its_fields() {
     scene.write_app("web", &[set("a", "1024Mi")]);
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&first).await;
+    scene.until_succeeded(&first).await;
 
     scene.write_objects("web", &[set("b", "1024Mi")]);
     scene.worktree.publish("another service");
-    scene.says_of_each(&["Refused", "set-fields/web: spec.serviceName: updates to statefulset spec"]).await;
+    scene
+        .until_logged_for_each(&["Refused", "set-fields/web: spec.serviceName: updates to statefulset spec"])
+        .await;
     scene.write_objects("web", &[set("a", "2Gi")]);
     scene.worktree.publish("more storage");
     let storage = "spec.volumeClaimTemplates[0].spec.resources.requests.storage: updates to statefulset spec";
-    scene.says_of_each(&["Refused", storage, "`replace: true`"]).await;
+    scene.until_logged_for_each(&["Refused", storage, "`replace: true`"]).await;
 }
 
 /// One object of each kind with an immutable field; `two` sets another value there.
-fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
+fn objects_with_immutable_fields(two: bool) -> Vec<(&'static str, &'static str, Value)> {
     let one = |one: &'static str, other: &'static str| if two { other } else { one };
     let object = |api: &str, kind: &str, fields: Value| {
         let mut object = json!({"apiVersion": api, "kind": kind, "metadata": {"name": "web"}});
@@ -113,27 +115,31 @@ fn set(two: bool) -> Vec<(&'static str, &'static str, Value)> {
 
 #[tokio::test]
 async fn immutable_objects_are_replaced_on_request() {
-    let Some(scene) = Scene::pair("replaced").await else { return };
-    let objects = |two: bool| -> Vec<Value> { set(two).into_iter().map(|(_, _, object)| object).collect() };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("replaced").await else { return };
+    let objects = |two: bool| -> Vec<Value> {
+        objects_with_immutable_fields(two).into_iter().map(|(_, _, object)| object).collect()
+    };
     scene.write_app("web", &objects(false));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&first).await;
+    scene.until_succeeded(&first).await;
 
     scene.write_objects("web", &objects(true));
     let refused = scene.worktree.publish("all others");
-    scene.told(&refused, "deploy", "failure", &["cluster-1", "web", "`replace: true`"]).await;
-    scene.says_of_each(&["replaced/web", "Refused", "`replace: true`"]).await;
+    scene.until_status(&refused, "deploy", "failure", &["cluster-1", "web", "`replace: true`"]).await;
+    scene.until_logged_for_each(&["replaced/web", "Refused", "`replace: true`"]).await;
     scene.write_spec("web", &["replace: true"]);
     let replaced = scene.worktree.publish("replace them");
-    scene.succeeded(&replaced).await;
+    scene.until_succeeded(&replaced).await;
     for cluster in scene.clusters() {
-        are_replaced(&scene, cluster).await;
+        until_replaced(&scene, cluster).await;
     }
 }
 
-async fn are_replaced(scene: &Scene, cluster: &LiveCluster) {
-    for (kind, field, wanted) in set(true).iter().filter(|(_, field, _)| !field.is_empty()) {
+async fn until_replaced(scene: &LiveFixture, cluster: &LiveCluster) {
+    for (kind, field, wanted) in
+        objects_with_immutable_fields(true).iter().filter(|(_, field, _)| !field.is_empty())
+    {
         let arguments = ["get", kind, "web", "-o", "json", "-n", scene.name()];
         let found: Value =
             serde_json::from_str(&cluster.kubectl(&arguments).await.expect("an object")).expect("JSON");

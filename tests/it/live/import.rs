@@ -5,10 +5,10 @@ use std::fs;
 use live::LiveCluster;
 use serde_json::Value;
 
-use super::support::{Scene, configmap, deployment, service};
+use super::support::{LiveFixture, configmap, deployment, service};
 
 /// The fields of the author, which adoption must not change.
-async fn state(scene: &Scene, cluster: &LiveCluster) -> Vec<Value> {
+async fn comparable_state(scene: &LiveFixture, cluster: &LiveCluster) -> Vec<Value> {
     let mut pods = scene.list(cluster, "pods", "").await;
     pods.sort_by_key(|pod| pod["metadata"]["uid"].to_string());
     let mut found: Vec<Value> = pods.iter().map(|pod| pod["metadata"]["uid"].clone()).collect();
@@ -20,13 +20,13 @@ async fn state(scene: &Scene, cluster: &LiveCluster) -> Vec<Value> {
     found
 }
 
-async fn replica_sets(scene: &Scene, cluster: &LiveCluster) -> Value {
+async fn replica_sets(scene: &LiveFixture, cluster: &LiveCluster) -> Value {
     let template = "jsonpath={range .items[*]}{.metadata.name} {.metadata.generation} {end}";
     let names = cluster.kubectl(&["get", "replicasets", "-n", scene.name(), "-o", template]).await;
     Value::from(names.expect("replica sets"))
 }
 
-async fn managers(scene: &Scene, cluster: &LiveCluster) -> Vec<String> {
+async fn field_managers(scene: &LiveFixture, cluster: &LiveCluster) -> Vec<String> {
     let web = scene.object(cluster, "deployments", "web").await.expect("an object");
     let entries = web["metadata"]["managedFields"].as_array().expect("entries").iter();
     entries.filter_map(|entry| entry["manager"].as_str().map(str::to_owned)).collect()
@@ -34,7 +34,7 @@ async fn managers(scene: &Scene, cluster: &LiveCluster) -> Vec<String> {
 
 #[tokio::test]
 async fn existing_objects_are_imported_without_a_restart() {
-    let Some(scene) = Scene::pair("import").await else { return };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("import").await else { return };
     let mut web = deployment("web", "shop/web:1.0", 2);
     web["metadata"]["labels"] = serde_json::json!({"team": "shop"});
     web["spec"]["minReadySeconds"] = 1.into();
@@ -49,11 +49,11 @@ async fn existing_objects_are_imported_without_a_restart() {
     for cluster in scene.clusters() {
         let apply = ["apply", "-n", scene.name(), "-f", "-"];
         cluster.kubectl_with_input(&apply, &text.join("\n---\n")).await.expect("objects");
-        scene.ready(cluster, "web", "shop/web:1.0", 2).await;
+        scene.until_ready(cluster, "web", "shop/web:1.0", 2).await;
     }
     let mut before = Vec::new();
     for cluster in scene.clusters() {
-        before.push(state(&scene, cluster).await);
+        before.push(comparable_state(&scene, cluster).await);
     }
 
     let folder = scene.worktree.folder().display().to_string();
@@ -80,10 +80,10 @@ async fn existing_objects_are_imported_without_a_restart() {
     assert!(ended.stdout.contains("6 adopt"), "{}", ended.stdout);
 
     scene.start(&[]).await;
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     for (cluster, before) in scene.clusters().iter().zip(&before) {
-        assert_eq!(&state(&scene, cluster).await, before, "{}", cluster.name());
-        let managers = managers(&scene, cluster).await;
+        assert_eq!(&comparable_state(&scene, cluster).await, before, "{}", cluster.name());
+        let managers = field_managers(&scene, cluster).await;
         assert!(!managers.iter().any(|manager| manager.starts_with("kubectl")), "{managers:?}");
     }
 
@@ -94,22 +94,27 @@ async fn existing_objects_are_imported_without_a_restart() {
     assert_ne!(less, text);
     fs::write(&template, less).expect("a file");
     let commit = scene.worktree.publish("less");
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     for (cluster, before) in scene.clusters().iter().zip(&before) {
         let web = scene.object(cluster, "deployments", "web").await.expect("an object");
         assert_eq!(
             (&web["spec"]["minReadySeconds"], &web["metadata"]["labels"]["team"]),
             (&Value::Null, &Value::Null)
         );
-        assert_eq!(state(&scene, cluster).await[..2], before[..2], "the pods of {}", cluster.name());
+        assert_eq!(
+            comparable_state(&scene, cluster).await[..2],
+            before[..2],
+            "the pods of {}",
+            cluster.name()
+        );
     }
 
     let manifest = scene.worktree.folder().join("apps/web/app.yaml");
     let text = fs::read_to_string(&manifest).expect("a manifest");
     fs::write(&manifest, text.replace("shop/web:1.0", "shop/web:1.1")).expect("a file");
     let commit = scene.worktree.publish("web 1.1");
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     for cluster in scene.clusters() {
-        scene.ready(cluster, "web", "shop/web:1.1", 2).await;
+        scene.until_ready(cluster, "web", "shop/web:1.1", 2).await;
     }
 }

@@ -10,26 +10,30 @@ use std::process::{Command, Stdio};
 use live::LiveCluster;
 use serde_json::{Value, json};
 
-use super::installed::{ACCOUNT, NAMESPACE, USER, deploy, documents, is_available, manifests, repository};
-use super::support::{SECRET, Scene, Tutti, configmap, deployment, say, service};
+use super::installation::{
+    ACCOUNT, NAMESPACE, USER, deploy_documents, documents, manifests, repository, until_available,
+};
+use super::support::{
+    HOOK_SECRET, LiveFixture, TuttiProcess, configmap, deployment, print_uncaptured, service,
+};
 use crate::support::image_root::RUN;
 
 /// The path below its root where a kubelet mounts the token.
-const TOKEN: &str = "var/run/secrets/kubernetes.io/serviceaccount";
+const TOKEN_PATH: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 
-fn run(program: &str, arguments: &[&str]) {
+fn run_program(program: &str, arguments: &[&str]) {
     let ended = Command::new(program).args(arguments).current_dir(repository()).output().expect(program);
     assert!(ended.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
 }
 
 /// The image of this binary, unpacked by another program than the one that packed it.
-struct Image {
+struct UnpackedImage {
     root: PathBuf,
     /// The environment of the image, as `NAME=VALUE`.
     environment: Vec<String>,
 }
 
-impl Image {
+impl UnpackedImage {
     fn unpack(folder: &Path) -> Self {
         let (image, bundle) = (folder.join("image"), folder.join("bundle"));
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
@@ -47,9 +51,9 @@ impl Image {
             "--out",
             &out,
         ];
-        run(&cargo, &make);
+        run_program(&cargo, &make);
         let tag = format!("{out}/oci:{}", env!("CARGO_PKG_VERSION"));
-        run("umoci", &["unpack", "--image", &tag, &bundle.display().to_string()]);
+        run_program("umoci", &["unpack", "--image", &tag, &bundle.display().to_string()]);
         let config: Value =
             serde_json::from_slice(&fs::read(bundle.join("config.json")).expect("a file")).expect("JSON");
         let environment = config["process"]["env"].as_array().into_iter().flatten();
@@ -65,9 +69,10 @@ impl Image {
     }
 
     /// With variables and arguments of the Deployment, but with loopback addresses.
-    fn start(&self, server: &str, log: PathBuf) -> Tutti {
+    fn start(&self, server: &str, log: PathBuf) -> TuttiProcess {
         let (host, port) = server.trim_start_matches("https://").rsplit_once(':').expect("an address");
-        let container = &deploy("deployment.yaml")[0]["spec"]["template"]["spec"]["containers"][0].clone();
+        let container =
+            &deploy_documents("deployment.yaml")[0]["spec"]["template"]["spec"]["containers"][0].clone();
         let variables = container["env"].as_array().expect("variables").iter();
         let variables = variables.map(|it| {
             let text = |key: &str| it[key].as_str().expect("a text");
@@ -82,12 +87,12 @@ impl Image {
         command.args([format!("KUBERNETES_SERVICE_HOST={host}"), format!("KUBERNETES_SERVICE_PORT={port}")]);
         command.args(["/usr/sbin/chroot", "--userspec=65532:65532"]).arg(&self.root).arg("/usr/bin/tutti");
         command.args(arguments).stdin(Stdio::null());
-        Tutti::spawn(command, log)
+        TuttiProcess::spawn(command, log)
     }
 }
 
 /// `get configmaps`, `patch deployments.apps`: each verb on each resource of these roles.
-fn granted(documents: &[Value]) -> BTreeSet<String> {
+fn granted_rights(documents: &[Value]) -> BTreeSet<String> {
     let mut rights = BTreeSet::new();
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(|it| it.as_str().expect("a text").to_owned()).collect()
@@ -115,7 +120,7 @@ async fn apply(cluster: &LiveCluster, documents: &[Value]) {
 
 #[tokio::test]
 async fn the_image_needs_only_the_printed_rights() {
-    let Some(scene) = Scene::new("install", 1).await else { return };
+    let Some(scene) = LiveFixture::new("install", 1).await else { return };
     let cluster = scene.cluster(0);
     // The repository: this cluster is the one that tutti runs in, and names are those of the mounted Secret.
     scene.worktree.remove(&format!("clusters/{}.yaml", cluster.name()));
@@ -144,20 +149,21 @@ async fn the_image_needs_only_the_printed_rights() {
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     let printed = documents(&printed.stdout);
     apply(cluster, &printed).await;
-    is_available(cluster).await;
+    until_available(cluster).await;
 
-    let image = Image::unpack(&scene.folder());
+    let image = UnpackedImage::unpack(&scene.folder());
     let token = cluster.kubectl(&["create", "token", "tutti", "-n", NAMESPACE]).await.expect("a token");
     let config = fs::read_to_string(cluster.kubeconfig()).expect("a kubeconfig");
     let config: Value = serde_yaml::from_str(&config).expect("YAML");
     let authority = config["clusters"][0]["cluster"]["certificate-authority-data"].as_str().expect("a text");
     let authority = base64_text(authority);
-    image.write(&format!("{TOKEN}/token"), token.trim());
-    image.write(&format!("{TOKEN}/ca.crt"), &authority);
-    image.write(&format!("{TOKEN}/namespace"), NAMESPACE);
+    image.write(&format!("{TOKEN_PATH}/token"), token.trim());
+    image.write(&format!("{TOKEN_PATH}/ca.crt"), &authority);
+    image.write(&format!("{TOKEN_PATH}/namespace"), NAMESPACE);
     image.write("etc/tutti/secrets/token", scene.gitea().token());
-    image.write("etc/tutti/secrets/hook", SECRET);
-    let settings = deploy("configmap.yaml")[0]["data"]["settings.yaml"].as_str().expect("a text").to_owned();
+    image.write("etc/tutti/secrets/hook", HOOK_SECRET);
+    let settings =
+        deploy_documents("configmap.yaml")[0]["data"]["settings.yaml"].as_str().expect("a text").to_owned();
     let url = scene.gitea().clone_url(scene.name());
     image.write(
         "etc/tutti/settings/settings.yaml",
@@ -170,8 +176,8 @@ async fn the_image_needs_only_the_printed_rights() {
             if log.contains("leads: holds the Lease tutti") { Ok(()) } else { Err(log) }
         })
         .await;
-    scene.succeeded(&commit).await;
-    scene.ready(cluster, "web", "shop/web:1", 1).await;
+    scene.until_succeeded(&commit).await;
+    scene.until_ready(cluster, "web", "shop/web:1", 1).await;
 
     // Everything else that it has rights for: drift, a missing image, a crash, a delete.
     let edit = ["patch", "configmap", "settings", "-n", scene.name(), "-p", r#"{"data": {"a": "2"}}"#];
@@ -187,10 +193,10 @@ async fn the_image_needs_only_the_printed_rights() {
     crashing[0]["spec"]["template"]["metadata"]["annotations"] = fails;
     scene.write_objects("web", &crashing);
     let crash = scene.worktree.publish("a container that crashes");
-    scene.told(&crash, "deploy", "failure", &["CrashLoopBackOff"]).await;
+    scene.until_status(&crash, "deploy", "failure", &["CrashLoopBackOff"]).await;
     scene.write_objects("web", &objects("shop/web:3", "2"));
     let mended = scene.worktree.publish("mended");
-    scene.succeeded(&mended).await;
+    scene.until_succeeded(&mended).await;
     scene.worktree.remove("apps/web/app.yaml");
     scene.worktree.remove("apps/web/objects/all.yaml");
     scene.worktree.publish("no app any more");
@@ -198,7 +204,7 @@ async fn the_image_needs_only_the_printed_rights() {
         .eventually("what Git wants no longer is gone", async || {
             let mut left = Vec::new();
             for kind in ["configmaps", "deployments", "services"] {
-                left.extend(scene.ours(cluster, kind).await);
+                left.extend(scene.managed_objects(cluster, kind).await);
             }
             if left.is_empty() { Ok(()) } else { Err(format!("{} are left: {}", left.len(), process.log())) }
         })
@@ -208,8 +214,8 @@ async fn the_image_needs_only_the_printed_rights() {
     // Watches are in the audit log when they end.
     drop(process);
 
-    let roles: Vec<Value> = printed.into_iter().chain(deploy("role.yaml")).collect();
-    let granted = granted(&roles);
+    let roles: Vec<Value> = printed.into_iter().chain(deploy_documents("role.yaml")).collect();
+    let granted = granted_rights(&roles);
     let used = |asked: &[live::AuditedRequest]| -> BTreeSet<String> {
         // Simulated nodes have no logs: the request itself is allowed.
         let allowed = asked.iter().filter(|it| !matches!(it.status, 401 | 403));
@@ -232,7 +238,11 @@ async fn the_image_needs_only_the_printed_rights() {
         .filter(|it| it.status == 403 && !(it.verb == "list" && it.uri.contains("labelSelector=")))
         .map(|it| format!("{} {}", it.verb, it.uri))
         .collect();
-    say(&format!("live tests: {} rights granted, all used by {} requests", granted.len(), asked.len()));
+    print_uncaptured(&format!(
+        "live tests: {} rights granted, all used by {} requests",
+        granted.len(),
+        asked.len()
+    ));
     assert!(refused.is_empty(), "{refused:?}");
     cluster.kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"]).await.expect("deleted");
 }

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::support::{Scene, as_kubectl, bare, configmap};
+use super::support::{LiveFixture, configmap, dry_run_by_kubectl, without_identity};
 
 /// Built-in and custom kinds; each without a namespace, and some cluster-scoped ones with one.
-fn table() -> Vec<Value> {
+fn namespaced_objects() -> Vec<Value> {
     let named = |api_version: &str, kind: &str, name: &str, more: Value| {
         let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
         if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
@@ -103,8 +103,8 @@ fn definition(kind: &str, scope: &str) -> Value {
 
 #[tokio::test]
 async fn objects_come_where_kubectl_puts_them() {
-    let Some(scene) = Scene::pair("places").await else { return };
-    let table = table();
+    let Some(scene) = LiveFixture::with_newest_and_oldest("places").await else { return };
+    let table = namespaced_objects();
     assert_eq!(table.len(), 20);
     scene.write_app("web", &table);
     // Another app, later by name.
@@ -120,8 +120,8 @@ async fn objects_come_where_kubectl_puts_them() {
             let found =
                 cluster.kubectl(&arguments).await.unwrap_or_else(|error| panic!("{manifest}: {error}"));
             let found: Value = serde_json::from_str(&found).expect("JSON");
-            let theirs = as_kubectl(cluster, scene.name(), manifest).await;
-            assert_eq!(bare(&found), bare(&theirs), "on {}", cluster.version());
+            let theirs = dry_run_by_kubectl(cluster, scene.name(), manifest).await;
+            assert_eq!(without_identity(&found), without_identity(&theirs), "on {}", cluster.version());
             let is_of_cluster = found["metadata"].get("namespace").is_none();
             assert_eq!(is_of_cluster, theirs["metadata"].get("namespace").is_none(), "{manifest}");
         }
@@ -130,7 +130,7 @@ async fn objects_come_where_kubectl_puts_them() {
 
 #[tokio::test]
 async fn missing_namespace_is_made_when_the_app_asks() {
-    let Some(scene) = Scene::pair("unmade").await else { return };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("unmade").await else { return };
     let app = |create: &str| {
         format!(
             "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: web, namespace: unmade-web}}\nspec: {{files: [objects/*.yaml]{create}}}\n"

@@ -10,9 +10,9 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use tutti::notification::service::ResolvedService;
 
-use super::support::Scene;
+use super::support::LiveFixture;
 use super::waves::{APP, confirm};
-use crate::support::chat::{Chat, KEY, Received, SECRET};
+use crate::support::chat::{ChatServer, ReceivedMessage, SECRET, SIGNING_KEY};
 
 const RINGS: &str = "apiVersion: tutti.dev/v1alpha1
 kind: Rings
@@ -38,7 +38,7 @@ spec:
     )
 }
 
-fn lines(message: &Received) -> Vec<String> {
+fn message_lines(message: &ReceivedMessage) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut lines = Vec::new();
     if message.service == "generic" {
@@ -66,10 +66,10 @@ fn lines(message: &Received) -> Vec<String> {
 }
 
 /// Sorted by service, commit and ring; otherwise in order of arrival.
-fn transcript(scene: &Scene, commits: &[String], received: &[Received]) -> String {
+fn transcript(scene: &LiveFixture, commits: &[String], received: &[ReceivedMessage]) -> String {
     let mut threads: BTreeMap<(&str, usize, &str), Vec<String>> = BTreeMap::new();
     for message in received {
-        let (text, lines) = (message.body.to_string(), lines(message));
+        let (text, lines) = (message.body.to_string(), message_lines(message));
         let of = |commit: &String| text.contains(commit.as_str());
         let commit = commits.iter().position(of).unwrap_or(commits.len());
         let names = |line: &String, ring: &str| {
@@ -94,17 +94,17 @@ fn transcript(scene: &Scene, commits: &[String], received: &[Received]) -> Strin
 
 #[tokio::test]
 async fn a_failed_rollout_is_notified_line_by_line() {
-    let Some(scene) = Scene::new("notify", 4).await else { return };
-    let chat = Chat::start().await;
+    let Some(scene) = LiveFixture::new("notify", 4).await else { return };
+    let chat = ChatServer::start().await;
     let (ResolvedService::Feishu { url: of_chat, .. }, ResolvedService::Generic { url: of_program, .. }) =
-        (chat.feishu(Some(SECRET)), chat.generic(Some(KEY)))
+        (chat.feishu(Some(SECRET)), chat.generic(Some(SIGNING_KEY)))
     else {
         unreachable!("as they were asked for")
     };
-    scene.tell_secret("TUTTI_SECRET_FEISHU_URL", of_chat.expose_secret());
-    scene.tell_secret("TUTTI_SECRET_FEISHU_KEY", SECRET);
-    scene.tell_secret("TUTTI_SECRET_GENERIC_URL", of_program.expose_secret());
-    scene.tell_secret("TUTTI_SECRET_GENERIC_KEY", KEY);
+    scene.add_variable("TUTTI_SECRET_FEISHU_URL", of_chat.expose_secret());
+    scene.add_variable("TUTTI_SECRET_FEISHU_KEY", SECRET);
+    scene.add_variable("TUTTI_SECRET_GENERIC_URL", of_program.expose_secret());
+    scene.add_variable("TUTTI_SECRET_GENERIC_KEY", SIGNING_KEY);
     scene.write_instance_with("poll: 1s", "rings");
     scene.worktree.write("rings.yaml", RINGS);
     scene.worktree.write("notifications/group.yaml", &route("group", "feishu", "zh"));
@@ -149,7 +149,7 @@ async fn a_failed_rollout_is_notified_line_by_line() {
     told("done", &third, "test").await;
     scene
         .eventually("the promotion of what test has is proposed", async || {
-            let opened = |it: &Received| it.body["type"] == "dev.tutti.promotion.opened.v1";
+            let opened = |it: &ReceivedMessage| it.body["type"] == "dev.tutti.promotion.opened.v1";
             chat.received().iter().any(opened).then_some(()).ok_or_else(|| format!("{:?}", chat.codes()))
         })
         .await;
@@ -168,7 +168,7 @@ async fn a_failed_rollout_is_notified_line_by_line() {
     assert_eq!(page, fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes it"));
     // Secrets of services are not in the log.
     let log = scene.running(|tutti| tutti.log());
-    for secret in [SECRET, KEY, of_chat.expose_secret(), of_program.expose_secret()] {
+    for secret in [SECRET, SIGNING_KEY, of_chat.expose_secret(), of_program.expose_secret()] {
         assert!(!log.contains(secret), "{log}");
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use live::LiveCluster;
 use serde_json::{Value, json};
 
-use super::drift::Counted;
-use super::support::{Scene, bare, definition, objects_app, open_schema, say};
+use super::drift::AuditedCluster;
+use super::support::{LiveFixture, definition, objects_app, open_schema, print_uncaptured, without_identity};
 
 const SCENE: &str = "nulls";
-const THEIRS: &str = "nulls-kubectl";
+const KUBECTL_NAMESPACE: &str = "nulls-kubectl";
 const GROUP: &str = "nulls.example.com";
 
 /// Long enough for all further requests.
-const QUIET: Duration = Duration::from_secs(20);
+const QUIET_TIME: Duration = Duration::from_secs(20);
 
 const KINDS: &str = "configmaps,secrets,deployments.apps,services,networkpolicies.networking.k8s.io,roles.rbac.authorization.k8s.io,\
                      persistentvolumeclaims,cronjobs.batch,horizontalpodautoscalers.autoscaling,poddisruptionbudgets.policy,\
@@ -23,7 +23,7 @@ const KINDS: &str = "configmaps,secrets,deployments.apps,services,networkpolicie
                      opens.nulls.example.com,stricts.nulls.example.com";
 
 /// The full manifest of each kind, without its name.
-fn full() -> Vec<Value> {
+fn full_manifests() -> Vec<Value> {
     let pods = json!({
         "metadata": {"labels": {"app": "web"}, "annotations": {"note": "x"}},
         "spec": {
@@ -159,7 +159,7 @@ fn definitions() -> Vec<Value> {
 }
 
 /// JSON pointers of all keys and list items, at every depth.
-fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+fn pointers_in(value: &Value, at: &str, found: &mut Vec<String>) {
     let below: Vec<(String, &Value)> = match value {
         Value::Object(map) => map.iter().map(|(key, value)| (key.replace('/', "~1"), value)).collect(),
         Value::Array(items) => items.iter().enumerate().map(|(index, it)| (index.to_string(), it)).collect(),
@@ -168,37 +168,41 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     for (key, value) in below {
         let place = format!("{at}/{key}");
         found.push(place.clone());
-        places(value, &place, found);
+        pointers_in(value, &place, found);
     }
 }
 
 /// A manifest with the name of its app and object.
-struct Trial {
+struct NullManifest {
     name: String,
-    what: String,
+    null_pointer: String,
     text: String,
 }
 
-fn generated() -> Vec<Trial> {
+fn generated_manifests() -> Vec<NullManifest> {
     let mut trials = Vec::new();
-    for mut full in full() {
+    for mut full in full_manifests() {
         full["metadata"]["name"] = json!("x");
         let kind = full["kind"].as_str().expect("a kind").to_owned();
         let mut all = Vec::new();
-        places(&full, "", &mut all);
+        pointers_in(&full, "", &mut all);
         for (number, place) in all.into_iter().enumerate() {
             let name = format!("{}-{number}", kind.to_lowercase());
             let mut object = full.clone();
             object["metadata"]["name"] = json!(name);
             *object.pointer_mut(&place).expect("a place") = Value::Null;
-            trials.push(Trial { name, what: format!("{kind} {place}"), text: object.to_string() });
+            trials.push(NullManifest {
+                name,
+                null_pointer: format!("{kind} {place}"),
+                text: object.to_string(),
+            });
         }
     }
     trials
 }
 
 /// Typical manifests of people and charts.
-fn written() -> Vec<Trial> {
+fn written_manifests() -> Vec<NullManifest> {
     let spec = |name: &str, spec: &str| {
         format!("apiVersion: {GROUP}/v1\nkind: {name}\nmetadata: {{name: NAME}}\nspec: {spec}\n")
     };
@@ -267,7 +271,7 @@ fn written() -> Vec<Trial> {
     let trial = |(number, text): (usize, &String)| {
         let name = format!("written-{number}");
         let text = text.replace("NAME", &name);
-        Trial { what: text.clone(), name, text }
+        NullManifest { null_pointer: text.clone(), name, text }
     };
     all.iter().enumerate().map(trial).collect()
 }
@@ -284,9 +288,9 @@ fn definition_with_nulls(group: &str) -> String {
 }
 
 /// Without fields of controllers and allocators.
-fn plain(object: &Value) -> Value {
+fn without_controller_fields(object: &Value) -> Value {
     let status = object.get("status").filter(|_| object["apiVersion"] == format!("{GROUP}/v1")).cloned();
-    let mut object = bare(object);
+    let mut object = without_identity(object);
     if let Some(status) = status {
         object["status"] = status;
     }
@@ -309,7 +313,7 @@ fn plain(object: &Value) -> Value {
 }
 
 /// The objects of a namespace that belong to trials, by kind and name.
-async fn stored(cluster: &LiveCluster, namespace: &str) -> BTreeMap<String, Value> {
+async fn stored_objects(cluster: &LiveCluster, namespace: &str) -> BTreeMap<String, Value> {
     let list = cluster.kubectl(&["get", KINDS, "-n", namespace, "-o", "json"]).await.expect("a list");
     let list: Value = serde_json::from_str(&list).expect("JSON");
     let items = list["items"].as_array().cloned().unwrap_or_default();
@@ -319,7 +323,7 @@ async fn stored(cluster: &LiveCluster, namespace: &str) -> BTreeMap<String, Valu
 }
 
 /// The trials that lint refuses, with its message.
-async fn refused_by_lint(scene: &Scene) -> BTreeMap<String, String> {
+async fn refused_by_lint(scene: &LiveFixture) -> BTreeMap<String, String> {
     let folder = scene.worktree.folder().display().to_string();
     let ended = scene.run(&["lint", "-o", "json", &folder].map(str::to_owned)).await;
     let found: Vec<Value> =
@@ -335,15 +339,15 @@ async fn refused_by_lint(scene: &Scene) -> BTreeMap<String, String> {
 
 #[tokio::test]
 async fn nulls_match_kubectl() {
-    let Some(scene) = Scene::new(SCENE, 1).await else { return };
+    let Some(scene) = LiveFixture::new(SCENE, 1).await else { return };
     let cluster = scene.cluster(0);
-    let counted = Counted::new(&scene, cluster).await;
-    let (generated, written) = (generated(), written());
+    let counted = AuditedCluster::new(&scene, cluster).await;
+    let (generated, written) = (generated_manifests(), written_manifests());
     assert!(generated.len() >= 300 && written.len() == 20, "{} and {}", generated.len(), written.len());
     let theirs = scene.folder().join("theirs");
     std::fs::create_dir_all(&theirs).expect("a folder");
-    let trials: Vec<&Trial> = generated.iter().chain(&written).collect();
-    for Trial { name, text, .. } in &trials {
+    let trials: Vec<&NullManifest> = generated.iter().chain(&written).collect();
+    for NullManifest { name, text, .. } in &trials {
         scene.worktree.write(&format!("apps/{name}/app.yaml"), &objects_app(SCENE, name));
         scene.worktree.write(&format!("apps/{name}/objects/all.yaml"), text);
         std::fs::write(theirs.join(format!("{name}.yaml")), text).expect("a file");
@@ -356,16 +360,16 @@ async fn nulls_match_kubectl() {
         let name = format!("crd/{}", definition["metadata"]["name"].as_str().expect("a name"));
         cluster.kubectl(&["wait", "--for", "condition=established", &name]).await.expect("established");
     }
-    _ = cluster.kubectl(&["create", "namespace", THEIRS]).await;
+    _ = cluster.kubectl(&["create", "namespace", KUBECTL_NAMESPACE]).await;
     let folder = theirs.display().to_string();
     // The others are applied.
-    let said = cluster.kubectl(&["apply", "--server-side", "-n", THEIRS, "-f", &folder]).await;
+    let said = cluster.kubectl(&["apply", "--server-side", "-n", KUBECTL_NAMESPACE, "-f", &folder]).await;
     let said = said.map_or_else(|error| error.to_string(), |_| String::new());
 
     let refused = refused_by_lint(&scene).await;
     scene.worktree.publish("nulls");
-    scene.start(&["--cluster", &counted.way]).await;
-    let theirs = stored(cluster, THEIRS).await;
+    scene.start(&["--cluster", &counted.cluster_option]).await;
+    let theirs = stored_objects(cluster, KUBECTL_NAMESPACE).await;
     let log = || scene.running(|tutti| tutti.log());
     let is_told = |log: &str, name: &str| {
         let app = format!("{SCENE}/{name} ");
@@ -376,7 +380,7 @@ async fn nulls_match_kubectl() {
     let mut ours = BTreeMap::new();
     let begin = std::time::Instant::now();
     while begin.elapsed() < Duration::from_secs(120) {
-        ours = stored(cluster, SCENE).await;
+        ours = stored_objects(cluster, SCENE).await;
         let log = log();
         if expected.iter().all(|name| ours.contains_key(*name) || is_told(&log, name)) {
             break;
@@ -385,14 +389,19 @@ async fn nulls_match_kubectl() {
     }
     let (log, mut wrong) = (log(), Vec::new());
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for Trial { name, what, .. } in &trials {
+    for NullManifest { name, null_pointer: what, .. } in &trials {
         let outcome = match (refused.get(name), ours.get(name), theirs.get(name)) {
             (Some(_), None, Some(_)) => "refused by lint",
             (Some(_), None, None) => "refused by lint and kubectl",
             (None, None, None) if is_told(&log, name) => "refused by both servers",
-            (None, Some(ours), Some(theirs)) if plain(ours) == plain(theirs) => "equal",
+            (None, Some(ours), Some(theirs))
+                if without_controller_fields(ours) == without_controller_fields(theirs) =>
+            {
+                "equal"
+            }
             (lint, ours, theirs) => {
-                let text = |object: Option<&Value>| object.map(|it| plain(it).to_string());
+                let text =
+                    |object: Option<&Value>| object.map(|it| without_controller_fields(it).to_string());
                 wrong.push(format!(
                     "{name} {what}\n  lint   {lint:?}\n  ours   {:?}\n  theirs {:?}",
                     text(ours),
@@ -403,7 +412,7 @@ async fn nulls_match_kubectl() {
         };
         *counts.entry(outcome).or_default() += 1;
     }
-    say(&format!("nulls on {}: {counts:?} of {}", cluster.version(), trials.len()));
+    print_uncaptured(&format!("nulls on {}: {counts:?} of {}", cluster.version(), trials.len()));
     assert!(wrong.is_empty(), "{} differ:\n{}\n{said}", wrong.len(), wrong.join("\n"));
 
     // Definitions are cluster-scoped, so kubectl's has another group.
@@ -417,14 +426,14 @@ async fn nulls_match_kubectl() {
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/menus.{group}.nulls.example.com"
         );
         let found = cluster.get(&path).await.expect("a definition");
-        plain(&found).to_string().replace(&format!("{group}.nulls"), "nulls")
+        without_controller_fields(&found).to_string().replace(&format!("{group}.nulls"), "nulls")
     };
     assert_eq!(definition("ours").await, definition("theirs").await);
 
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let before = counted.asked().len();
-    tokio::time::sleep(QUIET).await;
-    let mut after = counted.asked().split_off(before);
+    let before = counted.counted_requests().len();
+    tokio::time::sleep(QUIET_TIME).await;
+    let mut after = counted.counted_requests().split_off(before);
     // Objects that the server refused are retried.
     let name = |uri: &str| uri.split(['?', '/']).rfind(|part| ours.contains_key(*part)).map(str::to_owned);
     after.retain(|it| name(&it.uri).is_some());
@@ -438,5 +447,5 @@ async fn nulls_match_kubectl() {
         let name = format!("menus.{group}.nulls.example.com");
         cluster.kubectl(&["delete", "crd", &name, "--wait=false"]).await.expect("deleted");
     }
-    cluster.kubectl(&["delete", "namespace", THEIRS, "--wait=false"]).await.expect("deleted");
+    cluster.kubectl(&["delete", "namespace", KUBECTL_NAMESPACE, "--wait=false"]).await.expect("deleted");
 }

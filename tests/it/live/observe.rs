@@ -1,15 +1,17 @@
 //! `mode: observe` shows the plan, and writes nothing.
 
-use super::support::{Scene, configmap, deployment};
+use super::support::{LiveFixture, configmap, deployment};
 
 #[tokio::test]
 async fn observing_shows_the_plan_and_writes_nothing() {
-    let Some(scene) = Scene::new("observe", 2).await else { return };
+    let Some(scene) = LiveFixture::new("observe", 2).await else { return };
     scene.write_instance("poll: 1s\n  mode: observe");
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1), configmap("settings", "a", "1")]);
     let commit = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.told(&commit, "deploy", "pending", &["observe", "4 writes", "2 targets", "nothing written"]).await;
+    scene
+        .until_status(&commit, "deploy", "pending", &["observe", "4 writes", "2 targets", "nothing written"])
+        .await;
 
     let ended = scene.run(&scene.arguments(&["plan"], &["-o", "json"])).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -31,7 +33,7 @@ async fn observing_shows_the_plan_and_writes_nothing() {
 
     for cluster in scene.clusters() {
         for kind in ["deployments", "configmaps"] {
-            assert!(scene.ours(cluster, kind).await.is_empty(), "{kind} on {}", cluster.name());
+            assert!(scene.managed_objects(cluster, kind).await.is_empty(), "{kind} on {}", cluster.name());
         }
         assert!(scene.object(cluster, "deployments", "web").await.is_err());
     }

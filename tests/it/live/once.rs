@@ -4,11 +4,11 @@ use std::fs;
 
 use serde_json::json;
 
-use super::support::{Scene, configmap, deployment};
+use super::support::{LiveFixture, configmap, deployment};
 
 #[tokio::test]
 async fn once_ends_with_a_code_for_each_outcome() {
-    let Some(scene) = Scene::new("once", 2).await else { return };
+    let Some(scene) = LiveFixture::new("once", 2).await else { return };
     scene.write_app("web", &[deployment("web", "shop/web:1.0", 1)]);
     let good = scene.worktree.publish("first");
     let check = async |more: &[&str], code: i32, words: &[&str]| {
@@ -47,12 +47,12 @@ async fn once_ends_with_a_code_for_each_outcome() {
     );
     scene.worktree.publish("one app with a mistake, one without");
     check(&[], 3, &["apps/broken/app.yaml"]).await;
-    scene.ready(scene.cluster(1), "web", "shop/web:1.0", 1).await;
+    scene.until_ready(scene.cluster(1), "web", "shop/web:1.0", 1).await;
 }
 
 #[tokio::test]
 async fn once_ends_beside_a_claim_without_a_consumer() {
-    let Some(scene) = Scene::new("idle-claim", 1).await else { return };
+    let Some(scene) = LiveFixture::new("idle-claim", 1).await else { return };
     let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
         "provisioner": "example.com/disks", "volumeBindingMode": "WaitForFirstConsumer"});
     let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
@@ -68,7 +68,7 @@ async fn once_ends_beside_a_claim_without_a_consumer() {
 
 #[tokio::test]
 async fn once_without_a_repository_ends_with_2() {
-    let Some(scene) = Scene::new("no-repository", 1).await else { return };
+    let Some(scene) = LiveFixture::new("no-repository", 1).await else { return };
     let check = async |arguments: &[&str], words: &str| {
         let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
         let ended = scene.run(&arguments).await;

@@ -1,6 +1,6 @@
 //! A plan shows the changed fields of a commit, and the source of each.
 
-use super::support::{Scene, configmap};
+use super::support::{LiveFixture, configmap};
 
 const WEB: &str = "\
 apiVersion: tutti.dev/v1alpha1
@@ -17,13 +17,13 @@ spec:
 
 #[tokio::test]
 async fn a_plan_names_fields_and_their_sources() {
-    let Some(scene) = Scene::new("plan", 1).await else { return };
+    let Some(scene) = LiveFixture::new("plan", 1).await else { return };
     scene.write_app("settings", &[configmap("settings", "a", "1")]);
     scene.worktree.write("apps/web/app.yaml", WEB);
     scene.worktree.write("templates/language/go/values.yaml", "env: {A: one, B: two}\n");
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&first).await;
+    scene.until_succeeded(&first).await;
     scene.kill();
 
     scene.worktree.write("apps/web/app.yaml", &WEB.replace("web:1", "web:2"));

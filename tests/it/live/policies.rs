@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::support::{People, Scene, configmap};
+use super::support::{ForgeUsers, LiveFixture, configmap};
 
 /// Limits the colours of ConfigMaps.
 const POLICY: &str = "\
@@ -20,7 +20,7 @@ spec:
 
 const MANIFEST: &str = "apps/paint/objects/one.yaml";
 
-fn manifest(scene: &Scene, colour: &str) -> String {
+fn manifest(scene: &LiveFixture, colour: &str) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: paint\n  namespace: {}\ndata:\n  value: {colour}\n",
         scene.name()
@@ -29,8 +29,8 @@ fn manifest(scene: &Scene, colour: &str) -> String {
 
 #[tokio::test]
 async fn broken_rule_is_red_at_its_line_and_not_deployed() {
-    let Some(scene) = Scene::new("policies", 1).await else { return };
-    let people = People::of(&scene);
+    let Some(scene) = LiveFixture::new("policies", 1).await else { return };
+    let people = ForgeUsers::of(&scene);
     scene.write_instance("poll: 1s");
     scene.worktree.write("policies/colours.yaml", POLICY);
     scene.write_app("other", &[configmap("other", "value", "red")]);
@@ -38,8 +38,8 @@ async fn broken_rule_is_red_at_its_line_and_not_deployed() {
     scene.worktree.write(MANIFEST, &manifest(&scene, "red"));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&first).await;
-    people.hook().await;
+    scene.until_succeeded(&first).await;
+    people.create_webhook().await;
 
     // A pull request that breaks the rule.
     scene.worktree.git(&["checkout", "-q", "-b", "paint"]);
@@ -49,20 +49,27 @@ async fn broken_rule_is_red_at_its_line_and_not_deployed() {
     let number = people.open("paint").await;
     let place = format!("{MANIFEST}:7");
     scene
-        .told(&broken, "validate", "failure", &["policy colours denies", "the colour is green", &place])
+        .until_status(
+            &broken,
+            "validate",
+            "failure",
+            &["policy colours denies", "the colour is green", &place],
+        )
         .await;
-    people.plan_with(number, &[place.as_str(), "policy colours denies", "the colour is green"]).await;
+    people
+        .until_plan_contains(number, &[place.as_str(), "policy colours denies", "the colour is green"])
+        .await;
 
     // Corrected by a push.
     scene.worktree.write(MANIFEST, &manifest(&scene, "blue"));
     let mended = scene.worktree.commit("blue");
     scene.worktree.push_branch("paint");
-    scene.told(&mended, "validate", "success", &["valid, 0 warnings"]).await;
+    scene.until_status(&mended, "validate", "success", &["valid, 0 warnings"]).await;
     let merge = json!({"Do": "merge", "head_commit_id": mended});
-    people.ask("POST", &format!("/pulls/{number}/merge"), Some(&merge)).await;
-    let merged = people.ask("GET", &format!("/pulls/{number}"), None).await;
+    people.request("POST", &format!("/pulls/{number}/merge"), Some(&merge)).await;
+    let merged = people.request("GET", &format!("/pulls/{number}"), None).await;
     let merged = merged["merge_commit_sha"].as_str().expect("a commit").to_owned();
-    scene.succeeded(&merged).await;
+    scene.until_succeeded(&merged).await;
 
     // A push past the pull request deploys nothing that is denied, and all the rest.
     scene.worktree.git(&["checkout", "-q", "main"]);
@@ -71,7 +78,7 @@ async fn broken_rule_is_red_at_its_line_and_not_deployed() {
     scene.write_objects("other", &[configmap("other", "value", "blue")]);
     let past = scene.worktree.publish("past the rule");
     let words = "ConfigMap policies/paint: policy colours denies it: the colour is green";
-    scene.told(&past, "deploy", "failure", &[words]).await;
+    scene.until_status(&past, "deploy", "failure", &[words]).await;
     let value = |name: &'static str| {
         let (cluster, namespace) = (scene.cluster(0), scene.name());
         async move {

@@ -4,7 +4,7 @@ use std::fs;
 
 use live::LiveCluster;
 
-use super::support::{Scene, digests};
+use super::support::{LiveFixture, approval_digests};
 
 fn project(name: &str, spec: &str) -> String {
     format!("apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
@@ -20,7 +20,7 @@ async fn namespaces(cluster: &LiveCluster) -> Vec<String> {
 
 #[tokio::test]
 async fn every_project_reaches_every_cluster() {
-    let Some(scene) = Scene::new("projects", 2).await else { return };
+    let Some(scene) = LiveFixture::new("projects", 2).await else { return };
     let (first, second) = (scene.cluster(0), scene.cluster(1));
     let file = scene.worktree.folder().join(format!("clusters/{}.yaml", second.name()));
     let of_second = fs::read_to_string(&file).expect("a Cluster file");
@@ -29,26 +29,26 @@ async fn every_project_reaches_every_cluster() {
     scene.worktree.write("projects/shop.yaml", &project("projects-shop", quota));
     let commit = scene.worktree.publish("a project");
     scene.start(&[]).await;
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     assert_eq!(namespaces(first).await, ["projects-shop"]);
 
     scene.worktree.write("projects/pay.yaml", &project("projects-pay", quota));
-    scene.succeeded(&scene.worktree.publish("another project")).await;
+    scene.until_succeeded(&scene.worktree.publish("another project")).await;
     assert_eq!(namespaces(first).await, ["projects-pay", "projects-shop"]);
     assert_eq!(namespaces(second).await, [""; 0], "nobody spoke of that cluster");
 
     scene.worktree.write(&format!("clusters/{}.yaml", second.name()), &of_second);
-    scene.succeeded(&scene.worktree.publish("a cluster")).await;
+    scene.until_succeeded(&scene.worktree.publish("a cluster")).await;
     assert_eq!(namespaces(second).await, ["projects-pay", "projects-shop"]);
 
     fs::remove_file(scene.worktree.folder().join("projects/pay.yaml")).expect("removed");
     let without = scene.worktree.publish("without a project");
-    let text = scene.told(&without, "deploy", "pending", &["deletes wait", "tutti approve "]).await;
+    let text = scene.until_status(&without, "deploy", "pending", &["deletes wait", "tutti approve "]).await;
     for cluster in [first, second] {
         let namespace = cluster.kubectl(&["get", "namespace", "projects-pay", "-o", "name"]).await;
         assert_eq!(namespace.expect("a namespace").trim(), "namespace/projects-pay", "it waits: {text}");
     }
-    let digest = digests(&text).first().copied().expect("a digest");
+    let digest = approval_digests(&text).first().copied().expect("a digest");
     let approve = scene.local_arguments(&["approve", digest, "--commit"], &[]);
     let ended = scene.run(&approve).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);

@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::hooks::{client, deliver, signature};
-use super::support::{SECRET, Scene, configmap, say};
+use super::hooks::{deliver_hook, hook_signature, http_client};
+use super::support::{HOOK_SECRET, LiveFixture, configmap, print_uncaptured};
 use crate::support::monitoring::{groups, queries};
 
 /// For all queries of the dashboard together.
-const LIMIT: Duration = Duration::from_secs(90);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// As in the ServiceMonitor, whose targets are the pods of the Service `tutti`.
 const NAMESPACE: &str = "tutti-system";
 const JOB: &str = "tutti";
 
-pub fn is_there() -> bool {
+pub fn is_available() -> bool {
     if Command::new("prometheus").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return true;
     }
     let why = "##### THE LIVE TEST OF PROMETHEUS DID NOT RUN: there is no prometheus (Debian: apt-get install prometheus) #####";
     assert_ne!(env::var("TUTTI_LIVE").as_deref(), Ok("1"), "{why}");
-    say(why);
+    print_uncaptured(why);
     false
 }
 
@@ -68,7 +68,7 @@ impl Prometheus {
             .stderr(File::create(&log).expect("a log file"))
             .spawn()
             .expect("setpriv and prometheus start");
-        Self { child, address, log, client: client() }
+        Self { child, address, log, client: http_client() }
     }
 
     /// `data` of an answer of its API.
@@ -90,7 +90,7 @@ impl Prometheus {
         Ok(values.map(str::to_owned).collect())
     }
 
-    pub async fn says(&self, scene: &Scene, query: &str, expected: &str) {
+    pub async fn until_value(&self, scene: &LiveFixture, query: &str, expected: &str) {
         scene
             .eventually(&format!("{query} is {expected}"), async || {
                 let found = self.values(query).await?;
@@ -112,7 +112,7 @@ impl Prometheus {
                     }
                 }
             }
-            if left.is_empty() || begin.elapsed() > LIMIT {
+            if left.is_empty() || begin.elapsed() > QUERY_TIMEOUT {
                 return left;
             }
             queries = left.into_keys().collect();
@@ -129,7 +129,7 @@ impl Prometheus {
 
     async fn firing(&self) -> Result<BTreeSet<String>, String> {
         let rules = self.rules().await?;
-        Ok(names(rules.iter().filter(|rule| rule["state"] == "firing"), "name"))
+        Ok(rule_names(rules.iter().filter(|rule| rule["state"] == "firing"), "name"))
     }
 }
 
@@ -140,12 +140,12 @@ impl Drop for Prometheus {
     }
 }
 
-fn names<'a>(rules: impl IntoIterator<Item = &'a Value>, key: &str) -> BTreeSet<String> {
+fn rule_names<'a>(rules: impl IntoIterator<Item = &'a Value>, key: &str) -> BTreeSet<String> {
     rules.into_iter().map(|rule| rule[key].as_str().expect("a name").to_owned()).collect()
 }
 
 /// One app in waves: a canary, then the rest.
-fn app_set(scene: &Scene, version: &str) -> String {
+fn app_set(scene: &LiveFixture, version: &str) -> String {
     let sets =
         ["web-canary", "web-blue"].map(|name| json!({"name": name, "version": version, "replicas": 1}));
     let clusters: Vec<Value> =
@@ -164,45 +164,45 @@ fn app_set(scene: &Scene, version: &str) -> String {
 }
 
 /// Edits a field whose drift is only reported.
-async fn edit(scene: &Scene) {
+async fn edit_reported_object(scene: &LiveFixture) {
     let patch = r#"{"data":{"a":"2"}}"#;
     let arguments = ["patch", "configmap", "settings", "-n", scene.name(), "--type", "merge", "-p", patch];
     scene.cluster(0).kubectl(&arguments).await.expect("an edit");
 }
 
-async fn deliver_with_a_wrong_signature(scene: &Scene) {
+async fn deliver_with_a_wrong_signature(scene: &LiveFixture) {
     let body = b"{}";
-    let signature = signature(body, "another secret");
-    assert_eq!(deliver(&scene.hook_url(), Some(&signature), body).await, 401);
+    let signature = hook_signature(body, "another secret");
+    assert_eq!(deliver_hook(&scene.hook_url(), Some(&signature), body).await, 401);
 }
 
 #[tokio::test]
 async fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
-    if !is_there() {
+    if !is_available() {
         return;
     }
-    let Some(scene) = Scene::new("prometheus", 2).await else { return };
+    let Some(scene) = LiveFixture::new("prometheus", 2).await else { return };
     scene.worktree.write("apps/web/app.yaml", &app_set(&scene, "v1"));
     scene.write_spec("settings", &["drift: report"]);
     scene.write_objects("settings", &[configmap("settings", "a", "1")]);
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.gitea().create_hook(scene.name(), &scene.hook_url(), SECRET, &["push"]).await.expect("a hook");
+    scene.gitea().create_hook(scene.name(), &scene.hook_url(), HOOK_SECRET, &["push"]).await.expect("a hook");
     let target = scene.running(|tutti| tutti.address("status")).expect("an address");
     let prometheus = Prometheus::start(&scene.folder(), &target);
-    prometheus.says(&scene, "up", "1").await;
-    scene.succeeded(&first).await;
+    prometheus.until_value(&scene, "up", "1").await;
+    scene.until_succeeded(&first).await;
 
     // Everything that a panel shows: a rollout, deliveries, drift, and a cluster that does not answer.
     scene.worktree.write("apps/web/app.yaml", &app_set(&scene, "v2"));
     let second = scene.worktree.publish("web v2");
-    scene.succeeded(&second).await;
+    scene.until_succeeded(&second).await;
     deliver_with_a_wrong_signature(&scene).await;
-    edit(&scene).await;
+    edit_reported_object(&scene).await;
     scene.write_cluster("nowhere", "test", "nowhere.yaml");
     scene.worktree.publish("a cluster that nobody has");
     let unanswered = prometheus.unanswered(queries(root())).await;
-    assert!(unanswered.is_empty(), "within {LIMIT:?} these had no series: {unanswered:#?}");
+    assert!(unanswered.is_empty(), "within {QUERY_TIMEOUT:?} these had no series: {unanswered:#?}");
     let namespaces = prometheus.get("label/namespace/values", &[("match[]", "tutti_leader")]).await;
     assert_eq!(namespaces, Ok(json!([NAMESPACE])), "the choice of the dashboard");
     for (query, expected) in [
@@ -212,23 +212,23 @@ async fn prometheus_answers_the_dashboard_and_evaluates_the_alerts() {
         ("count(tutti_webhook_deliveries_total{verdict=~\"accepted|unauthorized\"} > 0)", "2"),
         ("tutti_commit_to_converged_seconds_count >= bool 1", "1"),
     ] {
-        prometheus.says(&scene, query, expected).await;
+        prometheus.until_value(&scene, query, expected).await;
     }
 
     // Everything is restored, as in the runbooks.
     scene.write_spec("settings", &["drift: repair"]);
     scene.worktree.remove("clusters/nowhere.yaml");
     let last = scene.worktree.publish("without it");
-    scene.succeeded(&last).await;
-    prometheus.says(&scene, "tutti_drift_objects", "0").await;
-    prometheus.says(&scene, "sum(tutti_cluster_up) == count(tutti_cluster_up)", "2").await;
+    scene.until_succeeded(&last).await;
+    prometheus.until_value(&scene, "tutti_drift_objects", "0").await;
+    prometheus.until_value(&scene, "sum(tutti_cluster_up) == count(tutti_cluster_up)", "2").await;
     let groups = groups(root());
     let written = groups["groups"].as_array().expect("groups").iter();
-    let written = names(written.flat_map(|group| group["rules"].as_array().expect("rules")), "alert");
+    let written = rule_names(written.flat_map(|group| group["rules"].as_array().expect("rules")), "alert");
     scene
         .eventually("each rule is evaluated", async || {
             let rules = prometheus.rules().await?;
-            assert_eq!(names(&rules, "name"), written);
+            assert_eq!(rule_names(&rules, "name"), written);
             if rules.iter().all(|rule| rule["health"] == "ok") { Ok(()) } else { Err(format!("{rules:#?}")) }
         })
         .await;

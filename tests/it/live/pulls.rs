@@ -4,21 +4,21 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::support::{People, Scene, component};
+use super::support::{ForgeUsers, LiveFixture, component};
 
 #[tokio::test]
 async fn pull_request_is_planned_reviewed_merged_and_deployed() {
-    let Some(scene) = Scene::new("pull-road", 4).await else { return };
-    let people = People::of(&scene);
+    let Some(scene) = LiveFixture::new("pull-road", 4).await else { return };
+    let people = ForgeUsers::of(&scene);
     // Polls are too rare to find anything.
     scene.write_instance("poll: 2h\n  pageUrl: https://tutti.example.com/page");
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.0", ""));
     let first = scene.worktree.publish("first");
     scene.start(&[]).await;
-    scene.succeeded(&first).await;
-    people.hook().await;
+    scene.until_succeeded(&first).await;
+    people.create_webhook().await;
     people.reviewer("pull-road-li").await;
-    scene.told(&first, "validate", "success", &["1 app × 4 clusters valid, 0 warnings"]).await;
+    scene.until_status(&first, "validate", "success", &["1 app × 4 clusters valid, 0 warnings"]).await;
 
     // A pull request shows its plan.
     scene.worktree.git(&["checkout", "-q", "-b", "bump"]);
@@ -27,14 +27,14 @@ async fn pull_request_is_planned_reviewed_merged_and_deployed() {
     scene.worktree.push_branch("bump");
     let opened = Instant::now();
     let number = people.open("bump").await;
-    let plan = people.plan_with(number, &["shop/web:1.1", "shop/web:1.0"]).await;
+    let plan = people.until_plan_contains(number, &["shop/web:1.1", "shop/web:1.0"]).await;
     println!("figure pull_comment_after_opening_ms {} ms", opened.elapsed().as_millis());
     assert!(plan.contains("same on 4 clusters") || plan.contains("4 clusters"), "{plan}");
-    scene.told(&head, "validate", "success", &["valid, 0 warnings"]).await;
-    scene.told(&head, "plan", "success", &["1 app, 4 clusters"]).await;
-    scene.told(&head, "gate", "success", &["no promotion"]).await;
+    scene.until_status(&head, "validate", "success", &["valid, 0 warnings"]).await;
+    scene.until_status(&head, "plan", "success", &["1 app, 4 clusters"]).await;
+    scene.until_status(&head, "gate", "success", &["no promotion"]).await;
     for context in ["validate", "plan"] {
-        let history = scene.history(&head, context).await;
+        let history = scene.status_history(&head, context).await;
         let states: Vec<&str> = history.iter().map(|(state, _)| state.as_str()).collect();
         assert_eq!(states, ["pending", "success"], "{context}: {history:?}");
     }
@@ -44,37 +44,39 @@ async fn pull_request_is_planned_reviewed_merged_and_deployed() {
     let second = scene.worktree.commit("web 1.2");
     let pushed = Instant::now();
     scene.worktree.push_branch("bump");
-    people.plan_with(number, &["shop/web:1.2", "shop/web:1.0", &second[..7]]).await;
+    people.until_plan_contains(number, &["shop/web:1.2", "shop/web:1.0", &second[..7]]).await;
     println!("figure pull_comment_after_push_ms {} ms", pushed.elapsed().as_millis());
-    scene.told(&second, "validate", "success", &[]).await;
+    scene.until_status(&second, "validate", "success", &[]).await;
 
     // A mistake, with its place.
     scene.worktree.write("apps/web/app.yaml", &component(scene.name(), "shop/web:1.2", "  replica: 3\n"));
     let broken = scene.worktree.commit("a mistake");
     scene.worktree.push_branch("bump");
-    scene.told(&broken, "validate", "failure", &["unknown field `replica`", "apps/web/app.yaml:11"]).await;
-    scene.told(&broken, "plan", "failure", &[]).await;
-    people.plan_with(number, &["apps/web/app.yaml:11:3", "replica"]).await;
+    scene
+        .until_status(&broken, "validate", "failure", &["unknown field `replica`", "apps/web/app.yaml:11"])
+        .await;
+    scene.until_status(&broken, "plan", "failure", &[]).await;
+    people.until_plan_contains(number, &["apps/web/app.yaml:11:3", "replica"]).await;
 
     // Corrected, approved and merged: the deployment is shown with a link.
     scene.worktree.git(&["revert", "--no-edit", "HEAD"]);
     let mended = scene.worktree.head();
     scene.worktree.push_branch("bump");
-    scene.told(&mended, "validate", "success", &[]).await;
+    scene.until_status(&mended, "validate", "success", &[]).await;
     let approval = json!({"event": "APPROVED", "commit_id": mended, "body": "good"});
     let as_reviewer = format!("/pulls/{number}/reviews?sudo=pull-road-li");
-    people.ask("POST", &as_reviewer, Some(&approval)).await;
+    people.request("POST", &as_reviewer, Some(&approval)).await;
     let merge = json!({"Do": "merge", "head_commit_id": mended});
-    people.ask("POST", &format!("/pulls/{number}/merge"), Some(&merge)).await;
-    let merged = people.ask("GET", &format!("/pulls/{number}"), None).await;
+    people.request("POST", &format!("/pulls/{number}/merge"), Some(&merge)).await;
+    let merged = people.request("GET", &format!("/pulls/{number}"), None).await;
     let merged = merged["merge_commit_sha"].as_str().expect("a commit").to_owned();
-    scene.succeeded(&merged).await;
+    scene.until_succeeded(&merged).await;
     for cluster in scene.clusters() {
-        scene.ready(cluster, "web", "shop/web:1.2", 2).await;
+        scene.until_ready(cluster, "web", "shop/web:1.2", 2).await;
     }
     let statuses = scene.gitea().statuses(scene.name(), &merged).await.expect("statuses");
     let deployed = statuses.iter().find(|it| it["context"] == "tutti/deploy/prod").expect("a status");
     assert_eq!(deployed["target_url"], "https://tutti.example.com/page");
     // Tutti's own writes cause no loop: one comment, and no repeated status.
-    assert_eq!(people.plans(number).await.len(), 1);
+    assert_eq!(people.plan_comments(number).await.len(), 1);
 }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::support::Scene;
+use super::support::LiveFixture;
 
 #[tokio::test]
 async fn pods_without_account_show_the_event() {
-    let Some(scene) = Scene::pair("refused").await else { return };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("refused").await else { return };
     let template = |restarts: &str| {
         let containers = json!([{"name": "main", "image": "shop/run:1.0"}]);
         json!({"metadata": {"labels": {"app": "web"}},
@@ -25,12 +25,12 @@ async fn pods_without_account_show_the_event() {
     scene.write_app("set", &[set]);
     let commit = scene.worktree.publish("an account that is not there");
     scene.start(&[]).await;
-    scene.told(&commit, "deploy", "pending", &words).await;
+    scene.until_status(&commit, "deploy", "pending", &words).await;
     // The events of several stuck workloads are read by one list.
     let jobs = ["job-1", "job-2", "job-3", "job-4"];
     jobs.iter().for_each(|name| scene.write_app(name, &[job(&format!("web-{name}"))]));
     scene.worktree.publish("Jobs too");
     for name in jobs {
-        scene.says_of_each(&[&words[..], &[&format!("refused/{name}")]].concat()).await;
+        scene.until_logged_for_each(&[&words[..], &[&format!("refused/{name}")]].concat()).await;
     }
 }

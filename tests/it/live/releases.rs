@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::support::Scene;
-use crate::support::live::text;
+use super::support::LiveFixture;
+use crate::support::live_objects::required_text;
 
 fn app(values: &str) -> String {
     format!(
@@ -17,7 +17,7 @@ fn app(values: &str) -> String {
     )
 }
 
-pub fn write_chart(scene: &Scene) {
+pub fn write_chart(scene: &LiveFixture) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/charts/release");
     for folder in ["", "templates/"] {
         for entry in fs::read_dir(root.join(folder)).expect("a folder") {
@@ -32,37 +32,39 @@ pub fn write_chart(scene: &Scene) {
 }
 
 /// The Jobs of the hook with this name in the chart.
-async fn runs(scene: &Scene, name: &str) -> Vec<Value> {
+async fn hook_jobs(scene: &LiveFixture, name: &str) -> Vec<Value> {
     let jobs = scene.cluster(0).get("/apis/batch/v1/namespaces/releases/jobs").await.expect("a list");
     let jobs = jobs["items"].as_array().expect("items");
     let is_run = |job: &&Value| {
-        text(job, "/metadata/name").strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.len() == 9)
+        required_text(job, "/metadata/name")
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.len() == 9)
     };
     jobs.iter().filter(is_run).cloned().collect()
 }
 
 /// The only one.
-async fn run_of(scene: &Scene, name: &str) -> Value {
-    let runs = runs(scene, name).await;
+async fn hook_job(scene: &LiveFixture, name: &str) -> Value {
+    let runs = hook_jobs(scene, name).await;
     assert_eq!(runs.len(), 1, "runs of {name}: {runs:#?}");
     runs[0].clone()
 }
 
-async fn uids(scene: &Scene) -> Vec<String> {
+async fn uids(scene: &LiveFixture) -> Vec<String> {
     let mut uids = Vec::new();
     for name in ["web-migrate", "web-seed", "web-warm"] {
-        uids.push(text(&run_of(scene, name).await, "/metadata/uid"));
+        uids.push(required_text(&hook_job(scene, name).await, "/metadata/uid"));
     }
     uids
 }
 
-const CREATED: &str = "/metadata/creationTimestamp";
-const ENDED: &str = "/status/completionTime";
-const IMAGE: &str = "/spec/template/spec/containers/0/image";
+const CREATED_POINTER: &str = "/metadata/creationTimestamp";
+const COMPLETED_POINTER: &str = "/status/completionTime";
+const IMAGE_POINTER: &str = "/spec/template/spec/containers/0/image";
 
 #[tokio::test]
 async fn hooks_of_a_chart_run_around_its_release() {
-    let Some(scene) = Scene::new("releases", 1).await else { return };
+    let Some(scene) = LiveFixture::new("releases", 1).await else { return };
     assert_eq!(scene.cluster(0).name(), "cluster-1");
     write_chart(&scene);
     let once = async |values: &str, code: i32| {
@@ -76,20 +78,20 @@ async fn hooks_of_a_chart_run_around_its_release() {
 
     once("colour: red", 0).await;
     let (migrate, seed, warm) = (
-        run_of(&scene, "web-migrate").await,
-        run_of(&scene, "web-seed").await,
-        run_of(&scene, "web-warm").await,
+        hook_job(&scene, "web-migrate").await,
+        hook_job(&scene, "web-seed").await,
+        hook_job(&scene, "web-warm").await,
     );
     let scripts = scene.object(scene.cluster(0), "configmaps", "web-scripts").await.expect("a hook");
     let times = [
-        text(&scripts, CREATED),
-        text(&migrate, CREATED),
-        text(&migrate, ENDED),
-        text(&seed, CREATED),
-        text(&seed, ENDED),
-        text(&web().await, CREATED),
-        text(&warm, CREATED),
-        text(&warm, ENDED),
+        required_text(&scripts, CREATED_POINTER),
+        required_text(&migrate, CREATED_POINTER),
+        required_text(&migrate, COMPLETED_POINTER),
+        required_text(&seed, CREATED_POINTER),
+        required_text(&seed, COMPLETED_POINTER),
+        required_text(&web().await, CREATED_POINTER),
+        required_text(&warm, CREATED_POINTER),
+        required_text(&warm, COMPLETED_POINTER),
     ];
     assert!(times.is_sorted(), "{times:#?}");
     let first = uids(&scene).await;
@@ -98,18 +100,21 @@ async fn hooks_of_a_chart_run_around_its_release() {
     once("colour: red", 0).await;
     assert_eq!(uids(&scene).await, first, "nothing of the release changed");
 
-    assert_eq!(runs(&scene, "web-check").await, Vec::<Value>::new(), "of upgrades alone");
+    assert_eq!(hook_jobs(&scene, "web-check").await, Vec::<Value>::new(), "of upgrades alone");
 
     once("colour: blue", 0).await;
     let second = uids(&scene).await;
-    let checked = run_of(&scene, "web-check").await;
-    assert!(text(&checked, ENDED) <= text(&run_of(&scene, "web-migrate").await, CREATED));
+    let checked = hook_job(&scene, "web-check").await;
+    assert!(
+        required_text(&checked, COMPLETED_POINTER)
+            <= required_text(&hook_job(&scene, "web-migrate").await, CREATED_POINTER)
+    );
     assert!(second[0] != first[0] && second[1] == first[1] && second[2] != first[2], "{first:?} {second:?}");
 
     let (broken, _) = once("colour: blue, image: {tag: '2.0'}, migration: crash-loop", 3).await;
     let (state, words) = scene.status(&broken, "deploy").await.expect("posted before the end");
     assert!(state == "failure" && words.contains("Job releases/web-migrate-"), "{state}: {words}");
-    assert_eq!(text(&web().await, IMAGE), "shop/web:1.0");
+    assert_eq!(required_text(&web().await, IMAGE_POINTER), "shop/web:1.0");
     let plan = scene.run(&scene.arguments(&["plan"], &[])).await;
     let waits = "configure  Deployment releases/web: waits for hook Job releases/web-migrate-";
     assert!(plan.stdout.contains(waits), "{}", plan.stdout);
@@ -120,7 +125,7 @@ async fn hooks_of_a_chart_run_around_its_release() {
     assert!(seen.stdout.contains("Degraded") && seen.stdout.contains("web-migrate-"), "{}", seen.stdout);
 
     once("colour: blue, image: {tag: '2.0'}", 0).await;
-    assert_eq!(text(&web().await, IMAGE), "shop/web:2.0");
+    assert_eq!(required_text(&web().await, IMAGE_POINTER), "shop/web:2.0");
     let last = uids(&scene).await;
     assert!(last[0] != second[0] && last[1] == second[1] && last[2] != second[2], "{second:?} {last:?}");
 }

@@ -10,28 +10,28 @@ use jiff::Timestamp;
 use live::AuditedRequest;
 use serde_json::{Value, json};
 
-use super::hooks::client;
-use super::support::{BINARY, Scene, Tutti, configmap, say};
-use super::waves::{APP, runs};
+use super::hooks::http_client;
+use super::support::{BINARY, LiveFixture, TuttiProcess, configmap, print_uncaptured};
+use super::waves::{APP, version_and_replicas};
 
 /// The longest time without a leader, after a kill or a release of the Lease.
-const TAKE_OVER: Duration = Duration::from_secs(15);
+const MAX_TAKEOVER: Duration = Duration::from_secs(15);
 const OBJECTS: usize = 300;
-/// The running versions while the first wave is done and the next one waits, as in [`Replicas::run`].
+/// The running versions while the first wave is done and the next one waits, as in [`ReplicasFixture::running_versions`].
 const CANARY: [&str; 4] = ["v2 x1", "v1 x1", "v1 x1", "v1 x1"];
 const BOTH_CANARIES: [&str; 4] = ["v2 x1", "v2 x1", "v1 x1", "v1 x1"];
 
-struct Replicas {
-    scene: Scene,
+struct ReplicasFixture {
+    scene: LiveFixture,
     /// Our user names in the audit logs, by cluster.
     users: Vec<String>,
     arguments: Vec<String>,
 }
 
-impl Replicas {
+impl ReplicasFixture {
     /// On the newest and the oldest Kubernetes; the first is also the home cluster.
     async fn new(name: &'static str) -> Option<Self> {
-        let scene = Scene::pair(name).await?;
+        let scene = LiveFixture::with_newest_and_oldest(name).await?;
         let mut users = Vec::new();
         let mut arguments = vec!["--lease".to_owned(), format!("{name}/tutti")];
         for (index, cluster) in scene.clusters().iter().enumerate() {
@@ -46,19 +46,19 @@ impl Replicas {
         Some(Self { scene, users, arguments })
     }
 
-    fn start(&self, name: &str) -> Tutti {
+    fn start(&self, name: &str) -> TuttiProcess {
         self.start_build(Path::new(BINARY), name)
     }
 
-    fn start_build(&self, build: &Path, name: &str) -> Tutti {
+    fn start_build(&self, build: &Path, name: &str) -> TuttiProcess {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         self.scene.start_beside(build, name, &arguments)
     }
 
     /// A process that a Deployment counts as available.
-    async fn start_ready(&self, build: &Path, name: &str) -> Tutti {
+    async fn start_ready(&self, build: &Path, name: &str) -> TuttiProcess {
         let process = self.start_build(build, name);
-        let client = client();
+        let client = http_client();
         self.scene
             .eventually(&format!("{name} is ready"), async || {
                 let address = process.address("status").ok_or_else(|| process.log())?;
@@ -70,7 +70,7 @@ impl Replicas {
         process
     }
 
-    async fn says(&self, process: &Tutti, words: &str) {
+    async fn until_logged(&self, process: &TuttiProcess, words: &str) {
         self.scene
             .eventually(&format!("{words:?} of a process"), async || {
                 let log = process.log();
@@ -80,7 +80,7 @@ impl Replicas {
     }
 
     /// The write requests of a process to a cluster.
-    fn asked_to_write(&self, cluster: usize, process: &Tutti) -> Vec<AuditedRequest> {
+    fn write_requests(&self, cluster: usize, process: &TuttiProcess) -> Vec<AuditedRequest> {
         let agent = format!(" {})", process.id());
         let asked = self.scene.cluster(cluster).requests_of(&self.users[cluster]).expect("an audit log");
         let is_write = |verb: &str| matches!(verb, "create" | "update" | "patch" | "delete");
@@ -95,14 +95,14 @@ impl Replicas {
     }
 
     /// Its writes except those of the Lease, oldest first.
-    fn writes(&self, cluster: usize, process: &Tutti) -> Vec<AuditedRequest> {
-        let mut asked = self.asked_to_write(cluster, process);
+    fn writes(&self, cluster: usize, process: &TuttiProcess) -> Vec<AuditedRequest> {
+        let mut asked = self.write_requests(cluster, process);
         asked.retain(|it| !it.uri.contains("/leases"));
         asked
     }
 
     /// Each process wrote only after the writes of the earlier ones.
-    fn take_turns(&self, processes: &[&Tutti]) {
+    fn assert_writes_do_not_overlap(&self, processes: &[&TuttiProcess]) {
         for cluster in 0..2 {
             let mut last = None;
             for process in processes {
@@ -116,18 +116,18 @@ impl Replicas {
     }
 
     /// The first and last write of the Lease by a process, if it led.
-    fn term(&self, process: &Tutti) -> Option<(Timestamp, Timestamp)> {
-        let mut asked = self.asked_to_write(0, process);
+    fn leadership_term(&self, process: &TuttiProcess) -> Option<(Timestamp, Timestamp)> {
+        let mut asked = self.write_requests(0, process);
         asked.retain(|it| it.uri.contains("/leases") && it.status < 300);
         let time = |it: &AuditedRequest| it.time.parse::<Timestamp>().expect("a time");
         Some((time(asked.first()?), time(asked.last()?)))
     }
 
-    /// The processes that led, in order; the time between two was at most [`TAKE_OVER`]. The others wrote nothing.
-    fn leaders<'a>(&self, processes: &[&'a Tutti]) -> Vec<&'a Tutti> {
+    /// The processes that led, in order; the time between two was at most [`MAX_TAKEOVER`]. The others wrote nothing.
+    fn leaders<'a>(&self, processes: &[&'a TuttiProcess]) -> Vec<&'a TuttiProcess> {
         let mut leaders = Vec::new();
         for process in processes {
-            match self.term(process) {
+            match self.leadership_term(process) {
                 Some(term) => leaders.push((term, *process)),
                 None => assert!((0..2).all(|cluster| self.writes(cluster, process).is_empty())),
             }
@@ -141,13 +141,17 @@ impl Replicas {
             })
             .collect();
         let seconds: Vec<String> = gaps.iter().map(|gap| format!("{:.1}", gap.as_secs_f64())).collect();
-        say(&format!("live tests: {} led, with {} s without a leader", leaders.len(), seconds.join(", ")));
-        assert!(gaps.iter().all(|gap| *gap <= TAKE_OVER), "{gaps:?}");
+        print_uncaptured(&format!(
+            "live tests: {} led, with {} s without a leader",
+            leaders.len(),
+            seconds.join(", ")
+        ));
+        assert!(gaps.iter().all(|gap| *gap <= MAX_TAKEOVER), "{gaps:?}");
         leaders.into_iter().map(|(_, process)| process).collect()
     }
 
     /// The number of writes of each object on a cluster, by its path in the namespace.
-    fn counts(&self, cluster: usize, processes: &[&Tutti]) -> BTreeMap<String, usize> {
+    fn write_counts(&self, cluster: usize, processes: &[&TuttiProcess]) -> BTreeMap<String, usize> {
         let namespace = format!("/namespaces/{}/", self.scene.name());
         let mut counts = BTreeMap::new();
         for write in processes.iter().flat_map(|process| self.writes(cluster, process)) {
@@ -197,7 +201,7 @@ impl Replicas {
         scene.worktree.push();
     }
 
-    async fn sees_first(&self, value: &str) {
+    async fn until_first_value(&self, value: &str) {
         self.scene
             .eventually("a first object of the commit", async || {
                 let found = self.scene.list(self.scene.cluster(0), "configmaps", "").await;
@@ -207,20 +211,20 @@ impl Replicas {
     }
 
     /// The running versions of the canary and of the other group, by cluster.
-    async fn run(&self) -> [String; 4] {
+    async fn running_versions(&self) -> [String; 4] {
         let scene = &self.scene;
         [
-            runs(scene, 0, "web-canary").await,
-            runs(scene, 1, "web-canary").await,
-            runs(scene, 0, "web-blue").await,
-            runs(scene, 1, "web-blue").await,
+            version_and_replicas(scene, 0, "web-canary").await,
+            version_and_replicas(scene, 1, "web-canary").await,
+            version_and_replicas(scene, 0, "web-blue").await,
+            version_and_replicas(scene, 1, "web-blue").await,
         ]
     }
 
-    async fn come_to(&self, expected: [&str; 4]) {
+    async fn until_running(&self, expected: [&str; 4]) {
         self.scene
             .eventually(&format!("{expected:?} run"), async || {
-                let found = self.run().await;
+                let found = self.running_versions().await;
                 if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
             })
             .await;
@@ -234,42 +238,42 @@ fn objects(value: &str) -> Vec<Value> {
 /// A canary waits for confirmation; its leader is killed, and again while it applies.
 #[tokio::test]
 async fn the_standby_continues_with_the_same_step() {
-    let Some(replicas) = Replicas::new("replicas").await else { return };
+    let Some(replicas) = ReplicasFixture::new("replicas").await else { return };
     let scene = &replicas.scene;
     replicas.write_app_set("v1");
     scene.write_app("settings", &objects("1"));
     let commit = scene.worktree.publish("first");
     let mut one = replicas.start("one");
-    replicas.says(&one, "leads: holds the Lease replicas/tutti").await;
+    replicas.until_logged(&one, "leads: holds the Lease replicas/tutti").await;
     let mut two = replicas.start("two");
-    replicas.says(&two, "stands by: ").await;
-    scene.succeeded(&commit).await;
-    assert_eq!(replicas.run().await, ["v1 x1"; 4]);
+    replicas.until_logged(&two, "stands by: ").await;
+    scene.until_succeeded(&commit).await;
+    assert_eq!(replicas.running_versions().await, ["v1 x1"; 4]);
 
     replicas.write_app_set("v2");
     scene.write_objects("settings", &objects("2"));
     let commit = scene.worktree.publish("second");
-    replicas.sees_first("2").await;
+    replicas.until_first_value("2").await;
     let killed = Instant::now();
     one.kill();
-    replicas.says(&two, "leads: holds the Lease replicas/tutti").await;
+    replicas.until_logged(&two, "leads: holds the Lease replicas/tutti").await;
     let took = killed.elapsed();
-    assert!(took <= TAKE_OVER, "{took:?}");
-    say(&format!("live tests: a standby led {:.1} s after kill -9", took.as_secs_f64()));
-    scene.told(&commit, "deploy", "pending", &["confirm"]).await;
-    assert_eq!(replicas.run().await, CANARY);
-    replicas.take_turns(&[&one, &two]);
+    assert!(took <= MAX_TAKEOVER, "{took:?}");
+    print_uncaptured(&format!("live tests: a standby led {:.1} s after kill -9", took.as_secs_f64()));
+    scene.until_status(&commit, "deploy", "pending", &["confirm"]).await;
+    assert_eq!(replicas.running_versions().await, CANARY);
+    replicas.assert_writes_do_not_overlap(&[&one, &two]);
 
     // With a third process the rollout still waits, and continues once confirmed.
     let mut three = replicas.start("three");
-    replicas.says(&three, "stands by: ").await;
+    replicas.until_logged(&three, "stands by: ").await;
     assert_eq!(two.stop(), Some(0));
-    replicas.says(&three, "leads: ").await;
-    scene.told(&commit, "deploy", "pending", &["confirm"]).await;
-    assert_eq!(replicas.run().await, CANARY);
+    replicas.until_logged(&three, "leads: ").await;
+    scene.until_status(&commit, "deploy", "pending", &["confirm"]).await;
+    assert_eq!(replicas.running_versions().await, CANARY);
     replicas.confirm().await;
-    replicas.come_to(BOTH_CANARIES).await;
-    replicas.take_turns(&[&two, &three]);
+    replicas.until_running(BOTH_CANARIES).await;
+    replicas.assert_writes_do_not_overlap(&[&two, &three]);
     assert!(replicas.writes(0, &two).len() > 1 && !replicas.writes(1, &three).is_empty());
     three.kill();
 }
@@ -277,29 +281,29 @@ async fn the_standby_continues_with_the_same_step() {
 /// A leader is suspended, and resumes while another one leads.
 #[tokio::test]
 async fn a_suspended_leader_writes_nothing_more() {
-    let Some(replicas) = Replicas::new("stood-still").await else { return };
+    let Some(replicas) = ReplicasFixture::new("stood-still").await else { return };
     let scene = &replicas.scene;
     scene.write_app("settings", &objects("1"));
     let commit = scene.worktree.publish("first");
     let mut one = replicas.start("one");
-    replicas.says(&one, "leads: ").await;
+    replicas.until_logged(&one, "leads: ").await;
     let two = replicas.start("two");
-    replicas.says(&two, "stands by: ").await;
-    scene.succeeded(&commit).await;
+    replicas.until_logged(&two, "stands by: ").await;
+    scene.until_succeeded(&commit).await;
     scene.write_objects("settings", &objects("2"));
     scene.worktree.publish("second");
-    replicas.sees_first("2").await;
+    replicas.until_first_value("2").await;
     one.signal("STOP");
-    replicas.says(&two, "leads: ").await;
+    replicas.until_logged(&two, "leads: ").await;
     scene.write_objects("settings", &objects("3"));
     let commit = scene.worktree.publish("third");
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     one.signal("CONT");
     // It finds that another process holds the Lease, and ends.
-    let code = one.end().await;
+    let code = one.wait_for_exit().await;
     assert!(one.log().contains("the lease of the leader was lost to "), "{}", one.log());
     assert_eq!(code, Some(5));
-    replicas.take_turns(&[&one, &two]);
+    replicas.assert_writes_do_not_overlap(&[&one, &two]);
     for cluster in scene.clusters() {
         let found = scene.list(cluster, "configmaps", "").await;
         let third = found.iter().filter(|map| map["data"]["a"] == "3").count();
@@ -310,50 +314,50 @@ async fn a_suspended_leader_writes_nothing_more() {
 }
 
 /// The build of the upgrade's start, and that of this test.
-fn builds() -> (PathBuf, PathBuf) {
+fn old_and_new_build() -> (PathBuf, PathBuf) {
     let new = PathBuf::from(BINARY);
     let old = env::var_os("TUTTI_OLD_BUILD").map_or_else(|| new.clone(), PathBuf::from);
     assert!(old.is_file(), "TUTTI_OLD_BUILD: there is no file {}", old.display());
     let kind = if old == new { "the same build" } else { "another build" };
-    say(&format!("live tests: upgrades from and to {kind}, {}", old.display()));
+    print_uncaptured(&format!("live tests: upgrades from and to {kind}, {}", old.display()));
     (old, new)
 }
 
 /// Replaced one after the other as by their Deployment, and back. A commit and a confirmation arrive meanwhile.
 #[tokio::test]
 async fn both_replicas_are_replaced_amid_a_rollout() {
-    let Some(replicas) = Replicas::new("rolling").await else { return };
-    let (old, new) = builds();
+    let Some(replicas) = ReplicasFixture::new("rolling").await else { return };
+    let (old, new) = old_and_new_build();
     let scene = &replicas.scene;
     replicas.write_app_set("v1");
     scene.write_app("settings", &objects("1"));
     let first = scene.worktree.publish("first");
     let mut one = replicas.start_build(&old, "one");
-    replicas.says(&one, "leads: ").await;
+    replicas.until_logged(&one, "leads: ").await;
     let mut two = replicas.start_build(&old, "two");
-    replicas.says(&two, "stands by: ").await;
-    scene.succeeded(&first).await;
+    replicas.until_logged(&two, "stands by: ").await;
+    scene.until_succeeded(&first).await;
     replicas.write_app_set("v2");
     let second = scene.worktree.publish("second");
-    let waits = scene.told(&second, "deploy", "pending", &["confirm"]).await;
-    replicas.come_to(CANARY).await;
+    let waits = scene.until_status(&second, "deploy", "pending", &["confirm"]).await;
+    replicas.until_running(CANARY).await;
 
     // The upgrade: the standby is replaced first, and a commit arrives. The leader is replaced during another one.
     let mut three = replicas.start_ready(&new, "three").await;
     two.signal("TERM");
     scene.write_objects("settings", &objects("2"));
     let pushed = scene.worktree.publish("while the standby ends");
-    assert_eq!(two.end().await, Some(0), "{}", two.log());
-    scene.succeeded(&pushed).await;
+    assert_eq!(two.wait_for_exit().await, Some(0), "{}", two.log());
+    scene.until_succeeded(&pushed).await;
     let mut four = replicas.start_ready(&new, "four").await;
     scene.write_objects("settings", &objects("3"));
     let under_way = scene.worktree.publish("while the leader ends");
-    replicas.sees_first("3").await;
+    replicas.until_first_value("3").await;
     one.signal("TERM");
-    assert_eq!(one.end().await, Some(0), "{}", one.log());
-    scene.succeeded(&under_way).await;
-    assert_eq!(scene.told(&second, "deploy", "pending", &["confirm"]).await, waits);
-    assert_eq!(replicas.run().await, CANARY);
+    assert_eq!(one.wait_for_exit().await, Some(0), "{}", one.log());
+    scene.until_succeeded(&under_way).await;
+    assert_eq!(scene.until_status(&second, "deploy", "pending", &["confirm"]).await, waits);
+    assert_eq!(replicas.running_versions().await, CANARY);
 
     // The way back: the leader is replaced first, and a person confirms.
     let five = replicas.start_ready(&old, "five").await;
@@ -362,30 +366,30 @@ async fn both_replicas_are_replaced_amid_a_rollout() {
     }
     three.signal("TERM");
     replicas.confirm().await;
-    assert_eq!(three.end().await, Some(0), "{}", three.log());
-    replicas.come_to(BOTH_CANARIES).await;
+    assert_eq!(three.wait_for_exit().await, Some(0), "{}", three.log());
+    replicas.until_running(BOTH_CANARIES).await;
     let six = replicas.start_ready(&old, "six").await;
     four.signal("TERM");
-    assert_eq!(four.end().await, Some(0), "{}", four.log());
-    scene.told(&second, "deploy", "pending", &["confirm"]).await;
+    assert_eq!(four.wait_for_exit().await, Some(0), "{}", four.log());
+    scene.until_status(&second, "deploy", "pending", &["confirm"]).await;
     // A commit for the last two: one of them leads.
     scene.write_objects("settings", &objects("4"));
     let last = scene.worktree.publish("after both");
-    scene.succeeded(&last).await;
-    assert_eq!(replicas.run().await, BOTH_CANARIES);
+    scene.until_succeeded(&last).await;
+    assert_eq!(replicas.running_versions().await, BOTH_CANARIES);
 
     let all = [&one, &two, &three, &four, &five, &six];
     let leaders = replicas.leaders(&all);
     assert!(leaders.len() > 2, "{}", leaders.len());
-    replicas.take_turns(&leaders);
+    replicas.assert_writes_do_not_overlap(&leaders);
     // Four commits wrote each setting once. A canary had two versions, and the other group one.
     let settings = (0..OBJECTS).map(|number| (format!("configmaps/setting-{number}"), 4));
     let web = [("deployments/web-blue", 1), ("deployments/web-canary", 2)];
     let expected =
         web.map(|(object, count)| (object.to_owned(), count)).into_iter().chain(settings).collect();
     for cluster in 0..2 {
-        assert_eq!(replicas.counts(cluster, &all), expected);
+        assert_eq!(replicas.write_counts(cluster, &all), expected);
         let writes: Vec<usize> = leaders.iter().map(|it| replicas.writes(cluster, it).len()).collect();
-        say(&format!("live tests: leader by leader they wrote {writes:?} times to a cluster"));
+        print_uncaptured(&format!("live tests: leader by leader they wrote {writes:?} times to a cluster"));
     }
 }

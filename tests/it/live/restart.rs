@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::support::{Scene, configmap, say};
+use super::support::{LiveFixture, configmap, print_uncaptured};
 
 const OBJECTS: usize = 150;
 
@@ -20,7 +20,7 @@ fn objects(round: usize) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_kill_between_two_applies_leaves_no_trace() {
-    let Some(scene) = Scene::new("restart", 2).await else { return };
+    let Some(scene) = LiveFixture::new("restart", 2).await else { return };
     let cluster = scene.cluster(0);
     let mut in_between = 0;
     for (round, delay) in [0, 20, 60, 120, 240].into_iter().enumerate() {
@@ -28,35 +28,44 @@ async fn a_kill_between_two_applies_leaves_no_trace() {
         let commit = scene.worktree.publish(&format!("round {round}"));
         scene.start(&[]).await;
         scene
-            .eventually("the first object", async || match scene.of_round(cluster, round).await {
+            .eventually("the first object", async || match scene.count_of_round(cluster, round).await {
                 0 => Err("none yet".to_owned()),
                 _ => Ok(()),
             })
             .await;
         tokio::time::sleep(Duration::from_millis(delay)).await;
         scene.kill();
-        let there = scene.of_round(cluster, round).await;
+        let there = scene.count_of_round(cluster, round).await;
         in_between += usize::from(there < OBJECTS);
-        say(&format!(
+        print_uncaptured(&format!(
             "live tests: killed {delay} ms after the first apply, {there} of {OBJECTS} objects applied"
         ));
 
         scene.start(&[]).await;
-        scene.succeeded(&commit).await;
+        scene.until_succeeded(&commit).await;
         for cluster in scene.clusters() {
-            assert_eq!(scene.of_round(cluster, round).await, OBJECTS, "round {round} on {}", cluster.name());
-            assert_eq!(scene.ours(cluster, "configmaps").await.len(), OBJECTS, "none twice, none too many");
+            assert_eq!(
+                scene.count_of_round(cluster, round).await,
+                OBJECTS,
+                "round {round} on {}",
+                cluster.name()
+            );
+            assert_eq!(
+                scene.managed_objects(cluster, "configmaps").await.len(),
+                OBJECTS,
+                "none twice, none too many"
+            );
         }
-        let history = scene.history(&commit, "deploy").await;
+        let history = scene.status_history(&commit, "deploy").await;
         assert_eq!(history.iter().filter(|(state, _)| state == "success").count(), 1, "{history:?}");
         scene.kill();
     }
     assert!(in_between > 0, "no kill hit the middle of an apply");
 }
 
-impl Scene {
+impl LiveFixture {
     /// The number of objects of this round on a cluster.
-    async fn of_round(&self, cluster: &live::LiveCluster, round: usize) -> usize {
+    async fn count_of_round(&self, cluster: &live::LiveCluster, round: usize) -> usize {
         self.list(cluster, "configmaps", &format!("?labelSelector=round%3D{round}")).await.len()
     }
 }

@@ -2,16 +2,18 @@
 //! Kubernetes. With one right less, the error and `tutti doctor` name it.
 
 mod account;
-mod taken;
+mod removed_right;
 
 use std::path::Path;
 
 use live::LiveCluster;
 use serde_json::{Value, json};
 
-use self::account::Account;
-use self::taken::Taken;
-use super::support::{Scene, configmap, deployment, digests, objects_app, say, service};
+use self::account::RestrictedAccount;
+use self::removed_right::RemovedRight;
+use super::support::{
+    LiveFixture, approval_digests, configmap, deployment, objects_app, print_uncaptured, service,
+};
 use crate::support::folders;
 
 /// Names of objects end in the round, so that each round reads, creates, changes, and deletes.
@@ -37,7 +39,7 @@ fn objects(round: usize) -> Vec<Value> {
 }
 
 /// An app's own namespace with an object in it, and a definition with an object of its kind.
-fn write_foundations(scene: &Scene) {
+fn write_foundations(scene: &LiveFixture) {
     let own = format!("{}-own", scene.name());
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": own}});
     let limits = json!({
@@ -63,7 +65,7 @@ fn write_foundations(scene: &Scene) {
 }
 
 /// An object of kubectl, with a field that adoption removes.
-async fn make_legacy(scene: &Scene, name: &str) {
+async fn create_legacy_objects(scene: &LiveFixture, name: &str) {
     let make = ["create", "configmap", name, "--from-literal=a=1", "--from-literal=b=2", "-n", scene.name()];
     for cluster in scene.clusters() {
         cluster.kubectl(&make).await.expect("made");
@@ -74,24 +76,24 @@ async fn make_legacy(scene: &Scene, name: &str) {
 }
 
 /// A repository with all of it, and an account with the rights printed for it.
-async fn prepared(name: &'static str, legacy: &str) -> Option<Account> {
-    let account = Account::pair(name).await?;
+async fn account_with_printed_rights(name: &'static str, legacy: &str) -> Option<RestrictedAccount> {
+    let account = RestrictedAccount::pair(name).await?;
     let scene = &account.scene;
     write_foundations(scene);
     scene.write_app("web", &objects(0));
-    make_legacy(scene, legacy).await;
+    create_legacy_objects(scene, legacy).await;
     scene.worktree.publish("first");
-    account.grant(&account.printed().await).await;
+    account.grant(&account.printed_roles().await).await;
     account.log_in().await;
-    account.misses(0, &[]).await;
+    account.until_missing(0, &[]).await;
     Some(account)
 }
 
 #[tokio::test]
 async fn printed_rights_suffice_to_empty_a_cluster() {
-    let Some(scene) = Scene::new("rights-last", 2).await else { return };
+    let Some(scene) = LiveFixture::new("rights-last", 2).await else { return };
     let (stays, leaves) = (scene.cluster(0), scene.cluster(1));
-    let account = Account::on(scene, vec![(leaves.name(), leaves)]).await;
+    let account = RestrictedAccount::for_clusters(scene, vec![(leaves.name(), leaves)]).await;
     let scene = &account.scene;
     write_foundations(scene);
     scene.write_app("web", &objects(0));
@@ -104,10 +106,10 @@ async fn printed_rights_suffice_to_empty_a_cluster() {
     let file = std::fs::read_to_string(scene.worktree.folder().join(&path)).expect("a file");
     scene.worktree.write(&path, &file.replace("spec:\n", "spec:\n  state: Removed\n"));
     scene.worktree.publish("without the second");
-    account.grant(&account.printed().await).await;
+    account.grant(&account.printed_roles().await).await;
     account.log_in().await;
-    account.misses(0, &[]).await;
-    let (code, said) = account.once("60").await;
+    account.until_missing(0, &[]).await;
+    let (code, said) = account.run_once("60").await;
     assert!(!said.contains("forbidden"), "{said}");
     for app in ["space", "badges"] {
         assert!(said.contains(&format!("1 delete of rights-last/{app} wait for approval")), "{said}");
@@ -126,15 +128,15 @@ async fn printed_rights_suffice_to_empty_a_cluster() {
     assert_eq!(ours(leaves, foundations).await.len(), 2);
 
     // They are approved.
-    let digests = digests(&said);
+    let digests = approval_digests(&said);
     assert_eq!(digests.len(), 2, "{said}");
     for digest in digests {
-        let approve = scene.local_arguments(&["approve", digest, "--commit"], &account.ways());
+        let approve = scene.local_arguments(&["approve", digest, "--commit"], &account.cluster_options());
         let ended = scene.run(&approve).await;
         assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     }
     scene.worktree.push();
-    let (code, said) = account.once("60").await;
+    let (code, said) = account.run_once("60").await;
     assert!(code == Some(0) && !said.contains("forbidden"), "{code:?} {said}");
     assert_eq!(ours(leaves, foundations).await, Vec::<String>::new());
     assert_eq!(ours(stays, foundations).await.len(), 2);
@@ -142,15 +144,15 @@ async fn printed_rights_suffice_to_empty_a_cluster() {
 
 #[tokio::test]
 async fn with_the_printed_rights_everything_works() {
-    let Some(account) = prepared("rights-all", "legacy").await else { return };
+    let Some(account) = account_with_printed_rights("rights-all", "legacy").await else { return };
     let scene = &account.scene;
-    account.administrator_is_examined().await;
+    account.check_administrator().await;
 
-    let (code, said) = account.once("60").await;
+    let (code, said) = account.run_once("60").await;
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("forbidden") && said.contains("tutti may not list some kinds"), "{said}");
     for cluster in scene.clusters() {
-        scene.ready(cluster, "web", "shop/web:1.0", 1).await;
+        scene.until_ready(cluster, "web", "shop/web:1.0", 1).await;
         let legacy = scene.object(cluster, "configmaps", "legacy").await.expect("there");
         assert_eq!(legacy["data"], json!({"a": "1"}));
         let badge = [
@@ -165,7 +167,7 @@ async fn with_the_printed_rights_everything_works() {
         assert_eq!(cluster.kubectl(&badge).await.expect("a badge"), "red");
     }
 
-    scene.start(&account.ways()).await;
+    scene.start(&account.cluster_options()).await;
     let delete = ["delete", "configmap", "settings-0", "-n", scene.name()];
     let edit = ["patch", "configmap", "legacy", "-n", scene.name(), "-p", r#"{"data": {"a": "2"}}"#];
     for cluster in scene.clusters() {
@@ -186,30 +188,30 @@ async fn with_the_printed_rights_everything_works() {
     // The causes among its pods are read.
     scene.write_objects("web", &[&[deployment("bad", "shop/bad:broken-1", 1)], &objects(0)[..]].concat());
     let bad = scene.worktree.publish("an image that is not there");
-    scene.told(&bad, "deploy", "failure", &["ImagePullBackOff", "bad-", "0/2 healthy"]).await;
-    scene.says_of_each(&["rights-all/web", "ImagePullBackOff bad-"]).await;
+    scene.until_status(&bad, "deploy", "failure", &["ImagePullBackOff", "bad-", "0/2 healthy"]).await;
+    scene.until_logged_for_each(&["rights-all/web", "ImagePullBackOff bad-"]).await;
 
     scene.write_objects("web", &objects(0)[..2]);
     let commit = scene.worktree.publish("less");
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     for cluster in scene.clusters() {
         scene
             .eventually("what Git wants no longer is gone", async || {
-                match scene.ours(cluster, "configmaps").await.len() {
+                match scene.managed_objects(cluster, "configmaps").await.len() {
                     1 => Ok(()),
                     left => Err(format!("{left} left")),
                 }
             })
             .await;
     }
-    is_replaced_and_let_go(scene).await;
+    check_replace_and_orphan(scene).await;
     let log = scene.running(|tutti| tutti.log());
     let refused: Vec<&str> = log.lines().filter(|line| line.contains("forbidden")).collect();
     assert!(log.contains("tutti may not list some kinds") && refused.is_empty(), "{refused:#?}");
 }
 
 /// An immutable object is replaced, then orphaned.
-async fn is_replaced_and_let_go(scene: &Scene) {
+async fn check_replace_and_orphan(scene: &LiveFixture) {
     let fixed = |value: &str| {
         let mut fixed = configmap("fixed", "a", value);
         fixed["immutable"] = json!(true);
@@ -220,7 +222,7 @@ async fn is_replaced_and_let_go(scene: &Scene) {
     for value in ["1", "2"] {
         scene.write_app("fixed", &[fixed(value)]);
         let commit = scene.worktree.publish(&format!("fixed to {value}"));
-        scene.succeeded(&commit).await;
+        scene.until_succeeded(&commit).await;
         for cluster in scene.clusters() {
             let object = scene.object(cluster, "configmaps", "fixed").await.expect("there");
             assert_eq!(object["data"]["a"], value);
@@ -235,7 +237,7 @@ async fn is_replaced_and_let_go(scene: &Scene) {
     let orphan = format!("{approval}spec: {{app: {}/fixed, action: orphan}}\n", scene.name());
     scene.worktree.write("approvals/fixed.yaml", &orphan);
     let commit = scene.worktree.publish("let fixed go");
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
     for cluster in scene.clusters() {
         scene
             .eventually("it is nobody's", async || {
@@ -250,9 +252,9 @@ async fn is_replaced_and_let_go(scene: &Scene) {
 #[tokio::test]
 async fn the_example_rolls_out_with_the_printed_rights() {
     // The first two clusters have the samples, whose apps are in the example too.
-    let Some(scene) = Scene::new("rights-example", 3).await else { return };
+    let Some(scene) = LiveFixture::new("rights-example", 3).await else { return };
     let server = scene.cluster(2);
-    let account = Account::on(scene, vec![("bj-prod", server)]).await;
+    let account = RestrictedAccount::for_clusters(scene, vec![("bj-prod", server)]).await;
     let scene = &account.scene;
     for cluster in ["cluster-1", "cluster-2", "cluster-3"] {
         scene.worktree.remove(&format!("clusters/{cluster}.yaml"));
@@ -262,10 +264,10 @@ async fn the_example_rolls_out_with_the_printed_rights() {
         scene.worktree.write(&path, &text);
     }
     scene.worktree.publish("the example");
-    account.grant(&account.printed().await).await;
+    account.grant(&account.printed_roles().await).await;
     account.log_in().await;
 
-    let ways = [&["--cluster", "*=sandbox"], &account.ways()[..]].concat();
+    let ways = [&["--cluster", "*=sandbox"], &account.cluster_options()[..]].concat();
     scene
         .eventually("all rights are there", async || {
             let ended = scene.run(&scene.local_arguments(&["doctor"], &ways)).await;
@@ -281,20 +283,20 @@ async fn the_example_rolls_out_with_the_printed_rights() {
 
 #[tokio::test]
 async fn doctor_names_each_removed_right() {
-    let Some(account) = prepared("rights-each", "legacy").await else { return };
+    let Some(account) = account_with_printed_rights("rights-each", "legacy").await else { return };
     let scene = &account.scene;
-    let whole = account.printed().await;
-    let all = taken::all(&whole);
+    let whole = account.printed_roles().await;
+    let all = removed_right::all_rights(&whole);
     for taken in &all {
-        account.grant(&taken.from(&whole)).await;
+        account.grant(&taken.remove_from(&whole)).await;
         // Watches and lists are over all namespaces.
         let own = (taken.resource == "limitranges" && !["list", "watch"].contains(&&*taken.verb))
             .then_some("rights-each-own");
-        account.misses(exit_without(taken), &[&taken.called(own)]).await;
+        account.until_missing(exit_code_without(taken), &[&taken.doctor_name(own)]).await;
     }
-    say(&format!("rights: {} taken one by one, each named", all.len()));
+    print_uncaptured(&format!("rights: {} taken one by one, each named", all.len()));
 
-    account.grant(&taken::without_discovery(&whole)).await;
+    account.grant(&removed_right::without_discovery(&whole)).await;
     scene
         .eventually("doctor says that we may not ask what is served", async || {
             let (code, clusters) = account.doctor().await;
@@ -306,21 +308,21 @@ async fn doctor_names_each_removed_right() {
             }
         })
         .await;
-    let (code, said) = account.once("6").await;
+    let (code, said) = account.run_once("6").await;
     assert!(code != Some(0) && said.contains("cannot get path"), "{code:?} {said}");
 }
 
 /// tutti works without these, with less or later information: a warning. Definitions are rendered here, so they need more.
-fn exit_without(taken: &Taken) -> i32 {
+fn exit_code_without(taken: &RemovedRight) -> i32 {
     let may_be_missing = ["pods", "pods/log", "events", "apiservices", "storageclasses"];
     if may_be_missing.contains(&&*taken.resource) { 0 } else { 5 }
 }
 
 #[tokio::test]
 async fn with_one_right_less_the_error_names_it() {
-    let Some(account) = prepared("rights-less", "legacy-0").await else { return };
+    let Some(account) = account_with_printed_rights("rights-less", "legacy-0").await else { return };
     let scene = &account.scene;
-    let (code, said) = account.once("60").await;
+    let (code, said) = account.run_once("60").await;
     assert_eq!(code, Some(0), "{said}");
 
     // The removed right, the server's message, and the exit code of the run.
@@ -341,14 +343,16 @@ async fn with_one_right_less_the_error_names_it() {
     for (index, (verb, resource, refused, exit)) in samples.iter().enumerate() {
         let round = index + 1;
         scene.write_objects("web", &objects(round));
-        make_legacy(scene, &format!("legacy-{round}")).await;
+        create_legacy_objects(scene, &format!("legacy-{round}")).await;
         scene.worktree.publish(&format!("round {round}"));
-        let whole = account.printed().await;
-        let taken = taken::all(&whole).into_iter().find(|it| it.verb == *verb && it.resource == *resource);
+        let whole = account.printed_roles().await;
+        let taken = removed_right::all_rights(&whole)
+            .into_iter()
+            .find(|it| it.verb == *verb && it.resource == *resource);
         let taken = taken.unwrap_or_else(|| panic!("{verb} {resource} is in no rule"));
-        account.grant(&taken.from(&whole)).await;
-        account.misses(5, &[&taken.called(None)]).await;
-        let (code, said) = account.once("6").await;
+        account.grant(&taken.remove_from(&whole)).await;
+        account.until_missing(5, &[&taken.doctor_name(None)]).await;
+        let (code, said) = account.run_once("6").await;
         let without = format!("without {verb} {resource}: {code:?} {said}");
         assert!(code == Some(*exit) && said.contains(refused), "{without}");
         if *verb == "list" {
@@ -361,8 +365,8 @@ async fn with_one_right_less_the_error_names_it() {
             );
         }
         account.grant(&whole).await;
-        account.misses(0, &[]).await;
-        let (code, said) = account.once("60").await;
+        account.until_missing(0, &[]).await;
+        let (code, said) = account.run_once("60").await;
         assert_eq!(code, Some(0), "with {verb} {resource} again: {said}");
     }
 }

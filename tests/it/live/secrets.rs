@@ -1,13 +1,13 @@
 //! SOPS-encrypted files on a real cluster: they arrive decrypted, and neither the debug log nor the forge
 //! contains their values, also when the cluster refuses them.
 
-use super::support::Scene;
+use super::support::LiveFixture;
 use crate::secrets::{KEY, REFUSED, SECRET, tells_nothing};
 use crate::support::program;
 
 #[tokio::test]
 async fn decrypted_values_reach_only_the_cluster() {
-    let Some(scene) = Scene::new("secrets", 1).await else { return };
+    let Some(scene) = LiveFixture::new("secrets", 1).await else { return };
     let key = scene.folder().join("key");
     std::fs::write(&key, KEY).expect("a file");
     scene.write_app("db", &[]);
@@ -21,7 +21,7 @@ async fn decrypted_values_reach_only_the_cluster() {
             .env("TUTTI_SECRET_GITEA", scene.gitea().token())
             .env("TUTTI_SECRET_HOOK", "known to both sides");
         let output = tokio::task::spawn_blocking(move || command.output()).await.expect("a task");
-        let (out, errors, code) = program::told(&output.expect("the binary runs"));
+        let (out, errors, code) = program::output_text(&output.expect("the binary runs"));
         assert!(errors.contains("TRACE"), "everything is logged: {errors}");
         tells_nothing(subject, &format!("{out}{errors}"));
         let (state, text) = scene.status(&commit, "deploy").await.expect("posted before the end");

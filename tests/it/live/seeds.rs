@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::support::Scene;
+use super::support::LiveFixture;
 use super::waves::confirm_app;
 
 const APPSET: &str = include_str!("../../fixtures/seeds/appset.yaml");
@@ -12,7 +12,7 @@ const COMPONENT: &str = include_str!("../../fixtures/seeds/component.yaml");
 const TOPOLOGY: [&str; 2] = ["tcc-bj4-dks-test-01", "tcc-bj5-dks-test-01"];
 
 /// The chart of the AppSet.
-fn write_chart(scene: &Scene) {
+fn write_chart(scene: &LiveFixture) {
     let charts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/helm-repo");
     let mut folders = vec![charts.join("charts")];
     while let Some(folder) = folders.pop() {
@@ -31,7 +31,7 @@ fn write_chart(scene: &Scene) {
 const POD_SETS: [&str; 3] = ["canary", "blue", "green"];
 
 /// The version of each podSet: canary, blue and green of the first cluster, then of the second.
-async fn versions(scene: &Scene) -> String {
+async fn versions(scene: &LiveFixture) -> String {
     let mut all = Vec::new();
     for (cluster, zone) in ["gz01b", "gz01a"].into_iter().enumerate() {
         for pod_set in POD_SETS {
@@ -45,7 +45,7 @@ async fn versions(scene: &Scene) -> String {
 }
 
 /// A table without AGE, with single spaces.
-async fn table(scene: &Scene, what: &str) -> String {
+async fn fleet_table(scene: &LiveFixture, what: &str) -> String {
     let ended = scene.run(&scene.arguments(&["get", what], &[])).await;
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -56,7 +56,7 @@ async fn table(scene: &Scene, what: &str) -> String {
 }
 
 /// Waits until the versions and both tables are these.
-async fn come_to(scene: &Scene, expected: &str, fleet: &str, clusters: &str) {
+async fn until_versions(scene: &LiveFixture, expected: &str, fleet: &str, clusters: &str) {
     scene
         .eventually(&format!("the podSets run {expected}"), async || {
             let found = versions(scene).await;
@@ -66,7 +66,7 @@ async fn come_to(scene: &Scene, expected: &str, fleet: &str, clusters: &str) {
     for (what, rows) in [("as", fleet), ("ad", clusters)] {
         scene
             .eventually(&format!("`get {what}` shows {rows}"), async || {
-                let found = table(scene, what).await;
+                let found = fleet_table(scene, what).await;
                 let rows_found = found.split_once('\n').map(|(_, rows)| rows);
                 if rows_found == Some(rows) { Ok(()) } else { Err(found) }
             })
@@ -76,7 +76,7 @@ async fn come_to(scene: &Scene, expected: &str, fleet: &str, clusters: &str) {
 
 #[tokio::test]
 async fn samples_are_applied_and_updated_by_waves() {
-    let Some(scene) = Scene::pair("seeds").await else { return };
+    let Some(scene) = LiveFixture::with_newest_and_oldest("seeds").await else { return };
     scene.write_instance("poll: 1s\n  charts: {repositories: [{name: dmall, url: charts/}]}");
     for (cluster, name) in scene.clusters().iter().zip(TOPOLOGY) {
         scene.worktree.remove(&format!("clusters/{}.yaml", cluster.name()));
@@ -92,11 +92,11 @@ async fn samples_are_applied_and_updated_by_waves() {
     let (state, text) = scene.status(&first, "deploy").await.expect("posted before the end");
     assert_eq!((state.as_str(), text.as_str()), ("success", "4/4 healthy on 2 clusters"));
     assert_eq!(
-        table(&scene, "as").await,
+        fleet_table(&scene, "as").await,
         "NAMESPACE NAME DESIRED AVAILABLE UNAVAILABLE VERSION STATUS\ndefault bbcc 10 10 0 v3 Running"
     );
     assert_eq!(
-        table(&scene, "ad").await,
+        fleet_table(&scene, "ad").await,
         "CLUSTER NAMESPACE NAME DESIRED AVAILABLE UNAVAILABLE VERSION STATUS
 tcc-bj4-dks-test-01 default bbcc 5 5 0 v3 Running
 tcc-bj5-dks-test-01 default bbcc 5 5 0 v3 Running"
@@ -108,14 +108,14 @@ tcc-bj5-dks-test-01 default bbcc 5 5 0 v3 Running"
     scene.worktree.write("apps/bbcc/app.yaml", &all_at("version: v4"));
     let second = scene.worktree.publish("bbcc v4");
     let app = "default/bbcc";
-    come_to(&scene, "v4 v3 v3 v3 v3 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3 WaitingConfirm").await;
+    until_versions(&scene, "v4 v3 v3 v3 v3 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3 WaitingConfirm").await;
     assert_eq!(confirm_app(&scene, app).await, "canary");
-    come_to(&scene, "v4 v3 v3 v4 v3 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm").await;
+    until_versions(&scene, "v4 v3 v3 v4 v3 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm").await;
     assert_eq!(confirm_app(&scene, app).await, "blue");
-    come_to(&scene, "v4 v4 v3 v4 v4 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm").await;
+    until_versions(&scene, "v4 v4 v3 v4 v4 v3", "default bbcc 10 10 0 v3/v4 WaitingConfirm", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v3/v4 WaitingConfirm").await;
     assert_eq!(confirm_app(&scene, app).await, "green");
-    scene.succeeded(&second).await;
-    come_to(&scene, "v4 v4 v4 v4 v4 v4", "default bbcc 10 10 0 v4 Running", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v4 Running\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v4 Running").await;
+    scene.until_succeeded(&second).await;
+    until_versions(&scene, "v4 v4 v4 v4 v4 v4", "default bbcc 10 10 0 v4 Running", "tcc-bj4-dks-test-01 default bbcc 5 5 0 v4 Running\ntcc-bj5-dks-test-01 default bbcc 5 5 0 v4 Running").await;
 
     let after =
         scene.cluster(0).get("/apis/apps/v1/namespaces/default/deployments/nginx").await.expect("nginx");

@@ -7,21 +7,22 @@ use live::LiveCluster;
 use serde_json::{Value, json};
 
 use super::credentials::with_user;
-use super::installed::{
-    ACCOUNT, NAMESPACE, REPLICAS, deployment, is_available, manifests, object, objects, rolled_since,
+use super::installation::{
+    ACCOUNT, NAMESPACE, REPLICAS, assert_rolling_update, deployment, installed_objects, manifests,
+    tutti_object, until_available,
 };
-use super::support::{SECRET, Scene, Tutti};
+use super::support::{HOOK_SECRET, LiveFixture, TuttiProcess};
 
 const DEPLOYMENT: &str = "apps/tutti/objects/deployment.yaml";
 
-struct Installation {
-    scene: Scene,
+struct SelfInstallation {
+    scene: LiveFixture,
 }
 
-impl Installation {
+impl SelfInstallation {
     /// Step 1: `tutti init`, committed and pushed.
-    async fn begin(name: &'static str) -> Option<(Self, String)> {
-        let scene = Scene::oldest(name).await?;
+    async fn init_and_push(name: &'static str) -> Option<(Self, String)> {
+        let scene = LiveFixture::with_oldest(name).await?;
         let installation = Self { scene };
         installation.uninstall().await;
         let (scene, gitea) = (&installation.scene, installation.scene.gitea());
@@ -73,11 +74,11 @@ impl Installation {
             fs::write(secrets.join(key), format!("{text}\n")).expect("a file");
             format!("--from-file={key}={}", secrets.join(key).display())
         };
-        let (token, hook) = (file("token", self.scene.gitea().token()), file("hook", SECRET));
+        let (token, hook) = (file("token", self.scene.gitea().token()), file("hook", HOOK_SECRET));
         self.kubectl(&["-n", NAMESPACE, "create", "secret", "generic", "tutti", &token, &hook]).await;
         let roles = self.rights().await;
         self.cluster().kubectl_with_input(&["apply", "-f", "-"], &roles).await.expect("roles");
-        is_available(self.cluster()).await;
+        until_available(self.cluster()).await;
     }
 
     /// The process with the settings of the ConfigMap. The Secret and account of its pod are passed by name.
@@ -113,7 +114,7 @@ impl Installation {
 
     /// Kinds, names and uids of the objects.
     async fn identities(&self) -> Vec<Value> {
-        let objects = objects(self.cluster()).await;
+        let objects = installed_objects(self.cluster()).await;
         objects.iter().map(|it| json!([it["kind"], it["metadata"]["name"], it["metadata"]["uid"]])).collect()
     }
 
@@ -137,7 +138,7 @@ impl Installation {
 
 #[tokio::test]
 async fn tutti_installs_upgrades_and_leaves_itself() {
-    let Some((tutti, first)) = Installation::begin("self-install").await else { return };
+    let Some((tutti, first)) = SelfInstallation::init_and_push("self-install").await else { return };
     let scene = &tutti.scene;
     tutti.install().await;
     let (identities, pods) = (tutti.identities().await, tutti.pods().await);
@@ -145,14 +146,14 @@ async fn tutti_installs_upgrades_and_leaves_itself() {
 
     // It adopts itself without restarting a pod.
     tutti.run().await;
-    scene.succeeded(&first).await;
-    for object in objects(tutti.cluster()).await {
+    scene.until_succeeded(&first).await;
+    for object in installed_objects(tutti.cluster()).await {
         let metadata = &object["metadata"];
         assert_eq!(metadata["labels"]["tutti.dev/managed-by"], scene.name(), "{object}");
         assert_eq!(metadata["annotations"]["tutti.dev/prune"], "keep", "{object}");
     }
     assert_eq!((tutti.identities().await, tutti.pods().await), (identities.clone(), pods));
-    let lease = object(tutti.cluster(), "coordination.k8s.io/v1", "leases").await;
+    let lease = tutti_object(tutti.cluster(), "coordination.k8s.io/v1", "leases").await;
     let is_held = lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty());
     assert!(is_held && !lease["metadata"]["labels"].to_string().contains("tutti.dev"), "{lease}");
 
@@ -163,9 +164,9 @@ async fn tutti_installs_upgrades_and_leaves_itself() {
     assert!(manifest.contains(image), "{manifest}");
     scene.worktree.write(DEPLOYMENT, &manifest.replace(image, "image: ghcr.io/tutti-dev/tutti:next\n"));
     let upgrade = scene.worktree.publish("an upgrade");
-    scene.succeeded(&upgrade).await;
-    is_available(tutti.cluster()).await;
-    rolled_since(tutti.cluster(), &before).await;
+    scene.until_succeeded(&upgrade).await;
+    until_available(tutti.cluster()).await;
+    assert_rolling_update(tutti.cluster(), &before).await;
     let image =
         deployment(tutti.cluster()).await["spec"]["template"]["spec"]["containers"][0]["image"].take();
     assert_eq!(image, "ghcr.io/tutti-dev/tutti:next");
@@ -174,10 +175,10 @@ async fn tutti_installs_upgrades_and_leaves_itself() {
     let pods = tutti.pods().await;
     fs::remove_dir_all(scene.worktree.folder().join("apps/tutti")).expect("a folder to remove");
     let gone = scene.worktree.publish("without tutti");
-    scene.told(&gone, "deploy", "success", &["no change"]).await;
+    scene.until_status(&gone, "deploy", "success", &["no change"]).await;
     let log = scene.running(|tutti| tutti.log());
     assert!(!log.contains("forbidden"), "{log}");
-    assert_eq!(scene.running(Tutti::stop), Some(0));
+    assert_eq!(scene.running(TuttiProcess::stop), Some(0));
     assert_eq!((tutti.identities().await, tutti.pods().await), (identities, pods));
 
     tutti.uninstall().await;

@@ -2,12 +2,12 @@
 
 use jiff::{Timestamp, Unit, tz::TimeZone};
 
-use super::scene::{Scene, WEB, web};
-use crate::support::chat::Fault;
+use super::fixture::{NotificationFixture, WEB, web};
+use crate::support::chat::ChatFault;
 use crate::support::manifests::component;
 
 /// Hours around the present time, as a route writes them.
-fn now_is_quiet(except: &str) -> String {
+fn quiet_hours_now(except: &str) -> String {
     let now = Timestamp::now().to_zoned(TimeZone::UTC).round(Unit::Minute).expect("a minute");
     let hour = |by: i64| {
         let time = now.checked_add(jiff::Span::new().hours(by)).expect("a time");
@@ -22,44 +22,47 @@ fn now_is_quiet(except: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn messages_of_quiet_hours_come_after_them() {
-    let quiet = now_is_quiet("failed");
+    let quiet = quiet_hours_now("failed");
     let image = |version: &str| component("pay", &format!("registry.example.com/pay:{version}"));
     let pay = ("apps/pay/app.yaml", &*image("v1"));
-    let scene = Scene::with(&["p1"], &[("night", "generic", &quiet)], &[(WEB, &web("v1")), pay]).await;
+    let scene =
+        NotificationFixture::with_routes(&["p1"], &[("night", "generic", &quiet)], &[(WEB, &web("v1")), pay])
+            .await;
     scene.release("v2").await;
-    scene.quiet(1800).await;
-    assert!(scene.told().is_empty(), "{:?}", scene.told());
+    scene.sleep_seconds(1800).await;
+    assert!(scene.received_events().is_empty(), "{:?}", scene.received_events());
     scene.push("bad", &[(pay.0, Some(&image("broken-1")))]).await;
-    scene.until_told("failed rollout/bad/prod").await;
-    scene.quiet(1800).await;
-    assert_eq!(scene.told(), ["failed rollout/bad/prod"]);
+    scene.until_received("failed rollout/bad/prod").await;
+    scene.sleep_seconds(1800).await;
+    assert_eq!(scene.received_events(), ["failed rollout/bad/prod"]);
     // The quiet hours are removed.
     let (path, text) = scene.route("night", "generic", "");
     scene.push("Day", &[(&path, Some(&text))]).await;
-    scene.until_told("done rollout/v2/prod").await;
-    scene.quiet(600).await;
-    assert_eq!(scene.told(), ["failed rollout/bad/prod", "done rollout/v2/prod"]);
+    scene.until_received("done rollout/v2/prod").await;
+    scene.sleep_seconds(600).await;
+    assert_eq!(scene.received_events(), ["failed rollout/bad/prod", "done rollout/v2/prod"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn removed_routes_are_silent_and_new_routes_send() {
-    let scene = Scene::with(&["p1"], &[("one", "generic", "")], &[(WEB, &web("v1"))]).await;
-    scene.until_told("done rollout/Begin/prod").await;
+    let scene =
+        NotificationFixture::with_routes(&["p1"], &[("one", "generic", "")], &[(WEB, &web("v1"))]).await;
+    scene.until_received("done rollout/Begin/prod").await;
     scene.push("Without", &[("notifications/one.yaml", None)]).await;
-    scene.quiet(60).await;
+    scene.sleep_seconds(60).await;
     // It may come back.
-    assert!(scene.memory().join("one.json").exists());
+    assert!(scene.state_file().join("one.json").exists());
     scene.release("v2").await;
-    scene.quiet(600).await;
-    assert_eq!(scene.told(), ["done rollout/Begin/prod"]);
+    scene.sleep_seconds(600).await;
+    assert_eq!(scene.received_events(), ["done rollout/Begin/prod"]);
     let (path, text) = scene.route("two", "generic", "");
     scene.push("Another", &[(&path, Some(&text))]).await;
-    scene.quiet(600).await;
-    assert_eq!(scene.told(), ["done rollout/Begin/prod"]);
+    scene.sleep_seconds(600).await;
+    assert_eq!(scene.received_events(), ["done rollout/Begin/prod"]);
     scene.release("v3").await;
-    scene.until_told("done rollout/v3/prod").await;
-    scene.quiet(600).await;
-    assert_eq!(scene.told(), ["done rollout/Begin/prod", "done rollout/v3/prod"]);
+    scene.until_received("done rollout/v3/prod").await;
+    scene.sleep_seconds(600).await;
+    assert_eq!(scene.received_events(), ["done rollout/Begin/prod", "done rollout/v3/prod"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,13 +72,13 @@ async fn routes_see_their_own_apps_only() {
     let (of_web, of_pay) = (select("web"), select("pay"));
     let routes = [("web", "generic", of_web.as_str()), ("pay", "feishu", &of_pay)];
     let pay = ("apps/pay/app.yaml", &*image("v1"));
-    let scene = Scene::with(&["p1"], &routes, &[(WEB, &web("v1")), pay]).await;
+    let scene = NotificationFixture::with_routes(&["p1"], &routes, &[(WEB, &web("v1")), pay]).await;
     scene.until("both", |told| told.len() == 2).await;
     let broken = image("broken-1");
     scene.push("both", &[(WEB, Some(&web("v2"))), (pay.0, Some(&broken))]).await;
     scene.until("both", |told| told.len() == 4).await;
-    scene.quiet(600).await;
-    let mut told = scene.told();
+    scene.sleep_seconds(600).await;
+    let mut told = scene.received_events();
     told.sort();
     assert_eq!(
         told,
@@ -94,33 +97,33 @@ async fn routes_see_their_own_apps_only() {
 }
 
 /// A refused message delays no other, and arrives once it is accepted.
-async fn one_message_does_not_get_through(fault: Fault) {
+async fn check_failing_message(fault: ChatFault) {
     let pay = |version: &str| component("pay", &format!("registry.example.com/pay:{version}"));
     let files = [(WEB, &*web("v1")), ("apps/pay/app.yaml", &*pay("v1"))];
-    let scene = Scene::with(&["p1"], &[("one", "generic", "")], &files).await;
-    scene.until_told("done rollout/Begin/prod").await;
+    let scene = NotificationFixture::with_routes(&["p1"], &[("one", "generic", "")], &files).await;
+    scene.until_received("done rollout/Begin/prod").await;
     scene.chat.set_fault(fault);
     scene.push("stuck", &[(WEB, Some(&web("v2")))]).await;
-    scene.quiet(60).await;
+    scene.sleep_seconds(60).await;
     scene.push("next", &[("apps/pay/app.yaml", Some(&pay("v2")))]).await;
-    scene.until_told("done rollout/next/prod").await;
+    scene.until_received("done rollout/next/prod").await;
     scene.push("broken", &[("apps/pay/app.yaml", Some(&pay("broken-1")))]).await;
-    scene.until_told("failed rollout/broken/prod").await;
-    assert_eq!(scene.story().len(), 2, "{:#?}", scene.story());
-    scene.chat.set_fault(Fault::None);
-    scene.until_told("done rollout/stuck/prod").await;
-    scene.quiet(600).await;
-    let mut story = scene.story();
+    scene.until_received("failed rollout/broken/prod").await;
+    assert_eq!(scene.thread_summaries().len(), 2, "{:#?}", scene.thread_summaries());
+    scene.chat.set_fault(ChatFault::None);
+    scene.until_received("done rollout/stuck/prod").await;
+    scene.sleep_seconds(600).await;
+    let mut story = scene.thread_summaries();
     story.sort();
     assert_eq!(story, ["rollout/broken/prod: failed", "rollout/next/prod: done", "rollout/stuck/prod: done"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn refused_message_holds_up_no_other() {
-    one_message_does_not_get_through(Fault::Refuses("\"subject\":\"stuck\"")).await;
+    check_failing_message(ChatFault::RejectContaining("\"subject\":\"stuck\"")).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_message_delays_no_other() {
-    one_message_does_not_get_through(Fault::FailsAt("\"subject\":\"stuck\"")).await;
+    check_failing_message(ChatFault::FailContaining("\"subject\":\"stuck\"")).await;
 }

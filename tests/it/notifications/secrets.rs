@@ -3,9 +3,9 @@
 use tutti::model::DecryptionKeys;
 use tutti::sops::identities;
 
-use super::scene::Scene;
+use super::fixture::NotificationFixture;
 use crate::secrets::{KEY, REFUSED, SECRET, tells_nothing};
-use crate::support::manifests::{namespace, objects};
+use crate::support::manifests::{namespace, objects_app};
 
 const PLAIN: &str = "plain-canary-77c1";
 
@@ -14,19 +14,19 @@ async fn nothing_that_is_secret_is_in_a_message() {
     let services = ["generic", "feishu", "dingtalk", "slack"];
     let routes = services.map(|service| (service, service, ""));
     let files = [
-        ("apps/shop/app.yaml", &*objects("shop", "shop")),
+        ("apps/shop/app.yaml", &*objects_app("shop", "shop")),
         ("apps/shop/objects/namespace.yaml", &*namespace("shop")),
         ("apps/shop/objects/secret.yaml", SECRET),
     ];
     let keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
-    let scene = Scene::with_keys(&["p1"], &routes, &files, keys).await;
+    let scene = NotificationFixture::with_keys(&["p1"], &routes, &files, keys).await;
     // A cluster refuses the values of both, and quotes them.
     let plain = format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: plain, namespace: shop}}\ndata: {{token: '{PLAIN}'}}\n"
     );
     let changes = [
         ("apps/shop/objects/refused.yaml", Some(REFUSED)),
-        ("apps/plain/app.yaml", Some(&*objects("shop", "plain"))),
+        ("apps/plain/app.yaml", Some(&*objects_app("shop", "plain"))),
         ("apps/plain/objects/secret.yaml", Some(&*plain)),
     ];
     scene.push("refused", &changes).await;
@@ -39,9 +39,9 @@ async fn nothing_that_is_secret_is_in_a_message() {
             services.iter().all(|service| failed(service))
         })
         .await;
-    scene.quiet(120).await;
+    scene.sleep_seconds(120).await;
     let all: String = scene.chat.received().iter().map(|it| format!("{}\n", it.body)).collect();
     tells_nothing("a message", &all);
     assert!(!all.contains("plain-canary"), "{all}");
-    assert!(!scene.remembers("generic").to_string().contains("canary"));
+    assert!(!scene.route_state("generic").to_string().contains("canary"));
 }

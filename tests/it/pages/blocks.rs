@@ -7,7 +7,7 @@ const PROGRAMS: [&str; 18] = [
 ];
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BlockKind {
     /// `sh`
     Run,
     /// `sh` with a reason not to run it, which may be empty.
@@ -16,22 +16,22 @@ pub enum Kind {
     Transcript,
     /// Any other language, or none.
     Other(String),
-    LostComment,
-    Unfinished,
+    CommentWithoutBlock,
+    WithoutEnd,
 }
 
 #[derive(Debug)]
-pub struct Block {
-    pub kind: Kind,
+pub struct PageBlock {
+    pub kind: BlockKind,
     /// The line of its fence, from 1.
     pub line: usize,
     pub lines: Vec<String>,
 }
 
-impl Block {
+impl PageBlock {
     /// The commands, without prompts and comments.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
-        let is_transcript = self.kind == Kind::Transcript;
+        let is_transcript = self.kind == BlockKind::Transcript;
         self.lines
             .iter()
             .filter_map(move |line| if is_transcript { line.strip_prefix("$ ") } else { Some(line) })
@@ -39,25 +39,29 @@ impl Block {
     }
 }
 
-pub fn of(text: &str) -> Vec<Block> {
+pub fn blocks_of_page(text: &str) -> Vec<PageBlock> {
     let mut blocks = Vec::new();
     let mut comment: Option<(usize, String)> = None;
     let mut lines = text.lines().zip(1..);
     while let Some((text, line)) = lines.next() {
         let Some(language) = text.strip_prefix("```") else {
-            blocks.extend(comment.take().map(lost));
-            comment = not_run(text).map(|reason| (line, reason));
+            blocks.extend(comment.take().map(comment_without_block));
+            comment = not_run_reason(text).map(|reason| (line, reason));
             continue;
         };
         let kind = match (language, comment.take()) {
-            ("sh", Some((_, reason))) => Kind::NotRun(reason),
-            ("sh", None) => Kind::Run,
+            ("sh", Some((_, reason))) => BlockKind::NotRun(reason),
+            ("sh", None) => BlockKind::Run,
             (language, comment) => {
-                blocks.extend(comment.map(lost));
-                if language == "console" { Kind::Transcript } else { Kind::Other(language.to_owned()) }
+                blocks.extend(comment.map(comment_without_block));
+                if language == "console" {
+                    BlockKind::Transcript
+                } else {
+                    BlockKind::Other(language.to_owned())
+                }
             }
         };
-        let mut block = Block { kind: Kind::Unfinished, line, lines: Vec::new() };
+        let mut block = PageBlock { kind: BlockKind::WithoutEnd, line, lines: Vec::new() };
         for (text, _) in lines.by_ref() {
             if text == "```" {
                 block.kind = kind;
@@ -67,33 +71,33 @@ pub fn of(text: &str) -> Vec<Block> {
         }
         blocks.push(block);
     }
-    blocks.extend(comment.map(lost));
+    blocks.extend(comment.map(comment_without_block));
     blocks
 }
 
-fn lost((line, _): (usize, String)) -> Block {
-    Block { kind: Kind::LostComment, line, lines: Vec::new() }
+fn comment_without_block((line, _): (usize, String)) -> PageBlock {
+    PageBlock { kind: BlockKind::CommentWithoutBlock, line, lines: Vec::new() }
 }
 
-fn not_run(line: &str) -> Option<String> {
+fn not_run_reason(line: &str) -> Option<String> {
     let comment = line.strip_prefix("<!--")?.strip_suffix("-->")?.trim();
     let reason = comment.strip_prefix("not run")?;
     Some(reason.strip_prefix(':').unwrap_or("").trim().to_owned())
 }
 
 /// Mistakes that keep a block from being run although a reader would run it.
-pub fn faults(blocks: &[Block]) -> Vec<String> {
-    let fault = |block: &Block| {
+pub fn block_mistakes(blocks: &[PageBlock]) -> Vec<String> {
+    let fault = |block: &PageBlock| {
         let what = match &block.kind {
-            Kind::Run => return None,
-            Kind::NotRun(reason) if reason.is_empty() => "not run, without a reason".to_owned(),
-            Kind::NotRun(_) => return None,
-            Kind::Transcript if block.commands().next().is_some() => return None,
-            Kind::Transcript => "no line begins with `$ `".to_owned(),
-            Kind::Other(language) if matches!(&**language, "bash" | "shell") => {
+            BlockKind::Run => return None,
+            BlockKind::NotRun(reason) if reason.is_empty() => "not run, without a reason".to_owned(),
+            BlockKind::NotRun(_) => return None,
+            BlockKind::Transcript if block.commands().next().is_some() => return None,
+            BlockKind::Transcript => "no line begins with `$ `".to_owned(),
+            BlockKind::Other(language) if matches!(&**language, "bash" | "shell") => {
                 format!("write `sh` instead of `{language}`")
             }
-            Kind::Other(language) => {
+            BlockKind::Other(language) => {
                 let is_output = language == "text";
                 let may_be = matches!(&**language, "" | "text");
                 let is_command = |line: &&String| {
@@ -103,8 +107,8 @@ pub fn faults(blocks: &[Block]) -> Vec<String> {
                 let command = block.lines.iter().filter(|_| may_be).find(is_command)?;
                 format!("a block of commands without a language: {command}")
             }
-            Kind::LostComment => "no block `sh` follows".to_owned(),
-            Kind::Unfinished => "the block has no end".to_owned(),
+            BlockKind::CommentWithoutBlock => "no block `sh` follows".to_owned(),
+            BlockKind::WithoutEnd => "the block has no end".to_owned(),
         };
         Some(format!("line {}: {what}", block.line))
     };

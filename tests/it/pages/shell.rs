@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use regex::Regex;
 
-use super::blocks::{Block, Kind};
+use super::blocks::{BlockKind, PageBlock};
 use crate::support::program;
 
 /// The longest page waits for rollouts for half a minute on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PAGE_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Replaces the heading: each command writes its line and start time to the file `trace`.
 const PRELUDE: &str = r#"exec 9>"$TRACE"; BASH_XTRACEFD=9; PS4=$'\1$LINENO $EPOCHREALTIME '; set -x"#;
@@ -43,7 +43,7 @@ grep -E "(^| )cargo $*( |\$)" "$CI" || fail "cargo $* is no step of .ci/run"
 
 const GIT_CONFIG: &str = "[user]\n\tname = Ann\n\temail = ann@example.com\n";
 
-pub fn run(path: &str, text: &str, blocks: &[Block]) {
+pub fn run_blocks(path: &str, text: &str, blocks: &[PageBlock]) {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     for name in ["bin", "home", "tmp", "page"] {
@@ -53,7 +53,7 @@ pub fn run(path: &str, text: &str, blocks: &[Block]) {
     fs::write(at("bin/cargo"), CARGO).expect("write");
     fs::set_permissions(at("bin/cargo"), fs::Permissions::from_mode(0o755)).expect("a program");
     fs::write(at("home/.gitconfig"), GIT_CONFIG).expect("write");
-    fs::write(at("script"), script(text, blocks)).expect("write");
+    fs::write(at("script"), script_of_blocks(text, blocks)).expect("write");
 
     let output = File::create(at("output")).expect("a file");
     let outer_path = std::env::var("PATH").expect("PATH");
@@ -65,11 +65,11 @@ pub fn run(path: &str, text: &str, blocks: &[Block]) {
     shell.stdin(Stdio::null()).stdout(output.try_clone().expect("a file")).stderr(output);
     let started = Instant::now();
     let mut child = shell.spawn().expect("bash runs");
-    let code = wait(&mut child);
+    let code = wait_for_end(&mut child);
     println!("{path}: {:.1} s", started.elapsed().as_secs_f64());
 
     let trace = fs::read_to_string(at("trace")).expect("the trace");
-    let steps = steps(&trace);
+    let steps = command_starts(&trace);
     for (line, took) in steps.windows(2).map(|pair| (pair[0].0, pair[1].1 - pair[0].1)) {
         if took >= 1.0 {
             println!("{path}:{line}: {took:.1} s");
@@ -79,27 +79,27 @@ pub fn run(path: &str, text: &str, blocks: &[Block]) {
     if code != Some(0) {
         let line = steps.last().map_or(0, |(line, _)| *line);
         let command = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        let why =
-            code.map_or_else(|| format!("no end within {PATIENCE:?}"), |code| format!("exit code {code}"));
+        let why = code
+            .map_or_else(|| format!("no end within {PAGE_TIMEOUT:?}"), |code| format!("exit code {code}"));
         panic!("{path}:{line}: {command}\n{why}; all that the page printed:\n{output}");
     }
-    let missing = missing(blocks, &output);
+    let missing = missing_lines(blocks, &output);
     assert!(missing.is_empty(), "{path}: not printed:\n{}\nbut:\n{output}", missing.join("\n"));
 }
 
 /// Lines of `text` blocks that the commands did not print, in any order. A line with a progress mark depends on time.
-fn missing(blocks: &[Block], output: &str) -> Vec<String> {
-    let printed: BTreeSet<String> = output.lines().map(masked).collect();
-    let texts = blocks.iter().filter(|block| block.kind == Kind::Other("text".to_owned()));
+fn missing_lines(blocks: &[PageBlock], output: &str) -> Vec<String> {
+    let printed: BTreeSet<String> = output.lines().map(masked_line).collect();
+    let texts = blocks.iter().filter(|block| block.kind == BlockKind::Other("text".to_owned()));
     let lines = texts.flat_map(|block| block.lines.iter().zip(block.line + 1..));
     let expected =
         lines.filter(|(line, _)| !line.is_empty() && !line.starts_with(['…', '↻', '✓', '✗', '·', '»']));
-    let missing = expected.filter(|(line, _)| !printed.contains(&masked(line)));
+    let missing = expected.filter(|(line, _)| !printed.contains(&masked_line(line)));
     missing.map(|(line, number)| format!("line {number}: {line}")).collect()
 }
 
 /// Masks what differs between runs: times, commits, names of pods, and which of two equal clusters was first.
-fn masked(line: &str) -> String {
+fn masked_line(line: &str) -> String {
     static MASKS: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
         let masks = [
             (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME"),
@@ -117,10 +117,10 @@ fn masked(line: &str) -> String {
 }
 
 /// Each command keeps its line of the page.
-fn script(text: &str, blocks: &[Block]) -> String {
+fn script_of_blocks(text: &str, blocks: &[PageBlock]) -> String {
     let mut lines = vec![""; text.lines().count() + 1];
     lines[0] = PRELUDE;
-    for block in blocks.iter().filter(|block| block.kind == Kind::Run) {
+    for block in blocks.iter().filter(|block| block.kind == BlockKind::Run) {
         for (index, line) in block.lines.iter().enumerate() {
             lines[block.line + index] = line;
         }
@@ -132,8 +132,8 @@ fn script(text: &str, blocks: &[Block]) -> String {
 }
 
 /// The exit code; `None` on a timeout. Background processes of the page are ended too.
-fn wait(child: &mut Child) -> Option<i32> {
-    let give_up = Instant::now() + PATIENCE;
+fn wait_for_end(child: &mut Child) -> Option<i32> {
+    let give_up = Instant::now() + PAGE_TIMEOUT;
     let mut code = None;
     while code.is_none() && Instant::now() < give_up {
         std::thread::sleep(Duration::from_millis(20));
@@ -146,7 +146,7 @@ fn wait(child: &mut Child) -> Option<i32> {
 }
 
 /// Lines and start times of the executed commands, in seconds.
-fn steps(trace: &str) -> Vec<(usize, f64)> {
+fn command_starts(trace: &str) -> Vec<(usize, f64)> {
     let step = |line: &str| {
         let mut words = line.trim_start_matches('\u{1}').split(' ');
         Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
@@ -155,13 +155,13 @@ fn steps(trace: &str) -> Vec<(usize, f64)> {
 }
 
 /// Subcommands and flags of `tutti` in a line that its help does not contain.
-pub fn unknown_words(line: &str) -> impl Iterator<Item = String> {
+pub fn unknown_arguments(line: &str) -> impl Iterator<Item = String> {
     let parts: Vec<&str> = line.split(['|', '&', ';']).map(str::trim).collect();
     let commands = parts.into_iter().filter_map(|part| part.strip_prefix("tutti "));
-    commands.flat_map(unknown_words_of).collect::<Vec<_>>().into_iter()
+    commands.flat_map(unknown_arguments_of).collect::<Vec<_>>().into_iter()
 }
 
-fn unknown_words_of(arguments: &str) -> Vec<String> {
+fn unknown_arguments_of(arguments: &str) -> Vec<String> {
     let words: Vec<&str> = arguments.split_whitespace().collect();
     let names = words.iter().take_while(|word| !word.starts_with('-')).copied();
     let asked: Vec<&str> = names.chain(["--help"]).collect();

@@ -4,10 +4,10 @@ use tutti::forge::MergeMethod;
 use tutti::manifest::approval_to_yaml;
 use tutti::model::Revision;
 
+use super::fixture::{PAY, PullRequestFixture, pay};
 use super::promotions::until_merged;
-use super::scene::{PAY, Scene, pay};
-use crate::support::forge::simulator::{Fault, PullRow, Right, Simulator};
-use crate::support::manifests::{config_map, objects};
+use crate::support::forge::simulator::{ForgeFault, ForgePermission, ForgeSimulator, PullRequestView};
+use crate::support::manifests::{config_map, objects_app};
 
 const RINGS: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Rings\nmetadata: {name: rings}\n\
     spec: {rings: [{name: test, clusters: {names: [c1]}}, {name: prod, clusters: {names: [c2]}}]}\n";
@@ -20,12 +20,13 @@ fn rule(spec: &str) -> String {
 }
 
 /// `test` on c1, then `prod` on c2; ann and bob may write.
-async fn ruled(spec: &str, files: &[(&str, &str)]) -> Scene {
+async fn fixture_with_rules(spec: &str, files: &[(&str, &str)]) -> PullRequestFixture {
     let rule = rule(spec);
     let all = [("rings.yaml", RINGS), ("policies/rule.yaml", &rule), ("policies/managers.yaml", MANAGERS)];
-    let mut scene = Scene::prepared(".", &["c1", "c2"], &[&all, files].concat()).await;
+    let mut scene =
+        PullRequestFixture::new_without_process(".", &["c1", "c2"], &[&all, files].concat()).await;
     for login in ["ann", "bob", "eve"] {
-        scene.simulator.add_user(login, Right::Write);
+        scene.simulator.add_user(login, ForgePermission::Write);
     }
     // No rollout ends before somebody approves.
     scene.start().await;
@@ -33,59 +34,60 @@ async fn ruled(spec: &str, files: &[(&str, &str)]) -> Scene {
 }
 
 /// The pull request that asks to open `prod`, except earlier ones.
-async fn asked(scene: &Scene, before: &[u64]) -> PullRow {
-    let is_it = |pull: &PullRow| {
+async fn approval_request(scene: &PullRequestFixture, before: &[u64]) -> PullRequestView {
+    let is_it = |pull: &PullRequestView| {
         pull.is_open && pull.branch.starts_with("tutti/approve/") && !before.contains(&pull.number)
     };
     scene.until("a pull request that asks", |now| now.pulls().iter().any(is_it)).await;
     let pull = scene.simulator.pulls().into_iter().find(is_it).expect("it is open");
-    scene.settled_but_gate(&pull.head).await;
+    scene.until_planned(&pull.head).await;
     pull
 }
 
-async fn gate(scene: &Scene, pull: &PullRow, expected: &str) {
-    let says = |now: &Simulator| now.last(&pull.head, "tutti/gate/approvals") == expected;
+async fn until_gate(scene: &PullRequestFixture, pull: &PullRequestView, expected: &str) {
+    let says = |now: &ForgeSimulator| now.last_status(&pull.head, "tutti/gate/approvals") == expected;
     scene.until(expected, says).await;
     let state = expected.split(' ').next().unwrap_or_default();
-    assert!(scene.simulator.last(&pull.head, "tutti/gate").starts_with(state), "{}", scene.described());
+    assert!(scene.simulator.last_status(&pull.head, "tutti/gate").starts_with(state), "{}", scene.describe());
 }
 
-async fn merge(scene: &Scene, pull: &PullRow) -> Revision {
+async fn merge(scene: &PullRequestFixture, pull: &PullRequestView) -> Revision {
     let ann = scene.simulator.client("ann");
     ann.merge_pull(pull.number, MergeMethod::Merge, &pull.head).await.expect("merged");
     until_merged(scene, pull.number).await
 }
 
-fn prod(scene: &Scene, commit: &Revision) -> String {
-    scene.simulator.last(commit, "tutti/deploy/prod")
+fn prod_status(scene: &PullRequestFixture, commit: &Revision) -> String {
+    scene.simulator.last_status(commit, "tutti/deploy/prod")
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_managers_who_did_not_write_it_open_production() {
     let mut scene =
-        ruled("actions: [rollout], select: {rings: [prod]}, count: 2", &[(PAY, &pay("v0"))]).await;
+        fixture_with_rules("actions: [rollout], select: {rings: [prod]}, count: 2", &[(PAY, &pay("v0"))])
+            .await;
     // The first version waits too: there is no earlier one to keep.
     assert_eq!(scene.version("c2").await, "");
-    let first = asked(&scene, &[]).await;
-    gate(&scene, &first, "pending 0 of 2 approvals of managers, rule production").await;
+    let first = approval_request(&scene, &[]).await;
+    until_gate(&scene, &first, "pending 0 of 2 approvals of managers, rule production").await;
     ["ann", "bob"].iter().for_each(|login| _ = scene.simulator.review(login, first.number, "APPROVED"));
-    gate(&scene, &first, "success 2 of 2 approvals of managers, rule production").await;
+    until_gate(&scene, &first, "success 2 of 2 approvals of managers, rule production").await;
     let merged = merge(&scene, &first).await;
     scene.running().until("v0 on prod", |now| now.revision.as_ref() == Some(&merged)).await;
-    scene.running().converged(&merged).await;
+    scene.running().until_converged(&merged).await;
     assert_eq!(scene.version("c2").await, "v0");
 
     let pushed = scene.push("main", &[(PAY, Some(&pay("v1")))]);
-    let second = asked(&scene, &[first.number]).await;
+    let second = approval_request(&scene, &[first.number]).await;
     assert_eq!([scene.version("c1").await, scene.version("c2").await], ["v1", "v0"]);
     // A user who is no manager, and the author, who does not count.
     ["ann", "eve", "li"]
         .iter()
         .for_each(|login| _ = scene.simulator.review(login, second.number, "APPROVED"));
-    gate(&scene, &second, "success 2 of 2 approvals of managers, rule production").await;
+    until_gate(&scene, &second, "success 2 of 2 approvals of managers, rule production").await;
     merge(&scene, &second).await;
-    let only_one = |now: &Simulator| {
-        let text = now.last(&pushed, "tutti/deploy/prod");
+    let only_one = |now: &ForgeSimulator| {
+        let text = now.last_status(&pushed, "tutti/deploy/prod");
         text.starts_with("pending ")
             && text.contains(
                 "rule production requires 2 approvals of managers: ann approved it, li wrote the change",
@@ -96,56 +98,62 @@ async fn two_managers_who_did_not_write_it_open_production() {
 
     // tutti asked once: a person asks again, and another process knows the request.
     let file = "approvals/default.pay.prod.yaml";
-    let text = scene.simulator.text("main", file).expect("the Approval");
+    let text = scene.simulator.file_text("main", file).expect("the Approval");
     scene.push("again", &[(file, Some(&format!("# Once more.\n{text}")))]);
     let number = scene.open("again").await;
     ["ann", "bob"].iter().for_each(|login| _ = scene.simulator.review(login, number, "APPROVED"));
     let third = scene.open_of("again").expect("it is open");
     scene.restart().await;
     let merged = merge(&scene, &third).await;
-    scene.running().converged(&merged).await;
+    scene.running().until_converged(&merged).await;
     assert_eq!(scene.version("c2").await, "v1");
-    scene.until("the end of it", |now| now.last(&pushed, "tutti/deploy/prod").starts_with("success ")).await;
+    scene
+        .until("the end of it", |now| now.last_status(&pushed, "tutti/deploy/prod").starts_with("success "))
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn approval_that_nobody_reviewed_opens_nothing() {
-    let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
+    let scene =
+        fixture_with_rules("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))])
+            .await;
     let begin = scene.simulator.tip("main").expect("a tip");
-    let pull = asked(&scene, &[]).await;
+    let pull = approval_request(&scene, &[]).await;
     // Pushed past the forge's reviews.
     let file = format!("approvals/{}.yaml", "default.pay.prod");
-    let text = scene.simulator.text(&pull.branch, &file).expect("the Approval");
+    let text = scene.simulator.file_text(&pull.branch, &file).expect("the Approval");
     let pushed = scene.push("main", &[(&file, Some(&text))]);
     scene.running().until("the push", |now| now.revision.as_ref() == Some(&pushed)).await;
-    let lacks = |now: &Simulator| {
-        now.last(&begin, "tutti/deploy/prod").contains("none of its approvers has approved it")
+    let lacks = |now: &ForgeSimulator| {
+        now.last_status(&begin, "tutti/deploy/prod").contains("none of its approvers has approved it")
     };
     scene.until("that nobody approved it", lacks).await;
-    scene.quiet(120).await;
-    assert_eq!(scene.version("c2").await, "", "{}", prod(&scene, &begin));
+    scene.assert_no_requests(120).await;
+    assert_eq!(scene.version("c2").await, "", "{}", prod_status(&scene, &begin));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unreachable_forge_holds_and_is_retried() {
-    let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
+    let scene =
+        fixture_with_rules("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))])
+            .await;
     let begin = scene.simulator.tip("main").expect("a tip");
-    let pull = asked(&scene, &[]).await;
+    let pull = approval_request(&scene, &[]).await;
     scene.simulator.review("ann", pull.number, "APPROVED");
-    gate(&scene, &pull, "success 1 of 1 approval of managers, rule production").await;
-    scene.simulator.fail_next("/reviews", usize::MAX, Fault::Status(503));
+    until_gate(&scene, &pull, "success 1 of 1 approval of managers, rule production").await;
+    scene.simulator.fail_next("/reviews", usize::MAX, ForgeFault::Status(503));
     let merged = merge(&scene, &pull).await;
     scene.running().until("the merge", |now| now.revision.as_ref() == Some(&merged)).await;
-    let is_held = |now: &Simulator| {
-        let text = now.last(&begin, "tutti/deploy/prod");
+    let is_held = |now: &ForgeSimulator| {
+        let text = now.last_status(&begin, "tutti/deploy/prod");
         text.starts_with("pending ") && text.contains("its reviews are not read yet: ")
     };
     scene.until("that it is held", is_held).await;
-    scene.quiet(180).await;
-    assert!(is_held(&scene.simulator), "{}", prod(&scene, &begin));
+    scene.assert_no_requests(180).await;
+    assert!(is_held(&scene.simulator), "{}", prod_status(&scene, &begin));
     assert_eq!(scene.version("c2").await, "");
     // A command waits for an answer, and reports why there is none.
-    let now = scene.look().await;
+    let now = scene.read_only_overview().await;
     let held = now.rollouts[0].units.iter().filter_map(|unit| unit.hold.as_ref()).map(ToString::to_string);
     let held: Vec<String> = held.collect();
     assert!(
@@ -155,19 +163,21 @@ async fn an_unreachable_forge_holds_and_is_retried() {
     // Reviewers are requested only once.
     let asks = scene.simulator.pulls().iter().filter(|it| it.branch.starts_with("tutti/approve/")).count();
     assert_eq!(asks, 1, "{:#?}", scene.simulator.pulls());
-    scene.simulator.heal();
-    scene.running().converged(&merged).await;
+    scene.simulator.clear_faults();
+    scene.running().until_converged(&merged).await;
     assert_eq!(scene.version("c2").await, "v0");
 }
 
 /// The merged content counts: Git may have merged two changes.
 #[tokio::test(start_paused = true)]
 async fn review_of_another_content_does_not_count() {
-    let scene = ruled("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))]).await;
+    let scene =
+        fixture_with_rules("actions: [rollout], select: {rings: [prod]}, count: 1", &[(PAY, &pay("v0"))])
+            .await;
     let begin = scene.simulator.tip("main").expect("a tip");
-    let asks = asked(&scene, &[]).await;
+    let asks = approval_request(&scene, &[]).await;
     let file = "approvals/default.pay.prod.yaml";
-    let approval = scene.simulator.text(&asks.branch, file).expect("the Approval");
+    let approval = scene.simulator.file_text(&asks.branch, file).expect("the Approval");
     let text = |first: &str, last: &str| format!("# {first}\n{approval}# {last}\n");
     scene.push("main", &[(file, Some(&text("one", "two")))]);
     let again = async |branch: &str, first: &str| {
@@ -179,16 +189,16 @@ async fn review_of_another_content_does_not_count() {
     let pull = again("again", "once more").await;
     scene.push("main", &[(file, Some(&text("one", "three")))]);
     let merged = merge(&scene, &pull).await;
-    assert_eq!(scene.simulator.text("main", file), Some(text("once more", "three")));
+    assert_eq!(scene.simulator.file_text("main", file), Some(text("once more", "three")));
     scene.running().until("the merge", |now| now.revision.as_ref() == Some(&merged)).await;
-    let lacks = |now: &Simulator| {
-        now.last(&begin, "tutti/deploy/prod").contains("none of its approvers has approved it")
+    let lacks = |now: &ForgeSimulator| {
+        now.last_status(&begin, "tutti/deploy/prod").contains("none of its approvers has approved it")
     };
     scene.until("that nobody approved it", lacks).await;
-    scene.quiet(120).await;
-    assert_eq!(scene.version("c2").await, "", "{}", prod(&scene, &begin));
+    scene.assert_no_requests(120).await;
+    assert_eq!(scene.version("c2").await, "", "{}", prod_status(&scene, &begin));
     // A read-only command knows it too.
-    let now = scene.look().await;
+    let now = scene.read_only_overview().await;
     let held = now.rollouts[0].units.iter().filter_map(|unit| unit.hold.as_ref()).map(ToString::to_string);
     let held: Vec<String> = held.collect();
     assert!(held.iter().any(|it| it.contains("none of its approvers has approved it")), "{held:?}");
@@ -197,8 +207,8 @@ async fn review_of_another_content_does_not_count() {
     for version in ["a", "b"] {
         let pushed = scene.push("main", &[("README.md", Some(version))]);
         scene.running().until("the push", |now| now.revision.as_ref() == Some(&pushed)).await;
-        scene.quiet(30).await;
-        assert!(lacks(&scene.simulator), "{}", prod(&scene, &begin));
+        scene.assert_no_requests(30).await;
+        assert!(lacks(&scene.simulator), "{}", prod_status(&scene, &begin));
     }
     let reads = format!("/pulls/{}/reviews", pull.number);
     let read: Vec<String> =
@@ -212,9 +222,9 @@ const MAPS: &str = "apps/maps/objects/maps.yaml";
 async fn deletes_of_a_kind_wait_for_their_approval() {
     let two = format!("{}---\n{}", config_map("default", "one", "a"), config_map("default", "two", "a"));
     let one = config_map("default", "one", "a");
-    let files = [("apps/maps/app.yaml", &*objects("default", "maps")), (MAPS, &*two)];
-    let scene = ruled("actions: [delete], kinds: [ConfigMap]", &files).await;
-    scene.running().converged(&scene.simulator.tip("main").expect("a tip")).await;
+    let files = [("apps/maps/app.yaml", &*objects_app("default", "maps")), (MAPS, &*two)];
+    let scene = fixture_with_rules("actions: [delete], kinds: [ConfigMap]", &files).await;
+    scene.running().until_converged(&scene.simulator.tip("main").expect("a tip")).await;
     scene.push("main", &[(MAPS, Some(&one))]);
     let now = scene.running().until("a wish", |now| !now.approvals_wanted.is_empty()).await;
     let [wanted] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
@@ -232,9 +242,11 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
             && now.deletions.iter().any(|it| it.reason.contains("none of its approvers has approved it"))
     };
     scene.running().until("that it lacks one", lacks).await;
-    scene.quiet(120).await;
+    scene.assert_no_requests(120).await;
     let exists = async |name: &str| {
-        crate::support::live::get(scene.fleet.cluster("c1"), "ConfigMap", "default", name).await.is_some()
+        crate::support::live_objects::get(scene.fleet.cluster("c1"), "ConfigMap", "default", name)
+            .await
+            .is_some()
     };
     assert!(exists("two").await && exists("one").await);
     scene.push("main", &[("approvals/two.yaml", None)]);
@@ -243,17 +255,17 @@ async fn deletes_of_a_kind_wait_for_their_approval() {
     let number = scene.open(branch).await;
     scene.simulator.review("bob", number, "APPROVED");
     let merged = merge(&scene, &scene.open_of(branch).expect("it is open")).await;
-    scene.running().converged(&merged).await;
+    scene.running().until_converged(&merged).await;
     assert!(!exists("two").await && exists("one").await);
     // The file still exists; a later object of that name is another one.
     let back = scene.push("main", &[(MAPS, Some(&two))]);
-    scene.running().converged(&back).await;
+    scene.running().until_converged(&back).await;
     let gone = scene.push("main", &[(MAPS, Some(&one))]);
     let waits = |now: &tutti::report::Overview| {
         let is_of_it = now.revision.as_ref() == Some(&gone) && !now.deletions.is_empty();
         is_of_it && now.deletions.iter().all(|it| it.waits)
     };
     scene.running().until("that it waits", waits).await;
-    scene.quiet(60).await;
+    scene.assert_no_requests(60).await;
     assert!(exists("two").await);
 }

@@ -2,11 +2,11 @@
 
 mod approvals;
 mod budget;
+mod fixture;
 mod forks;
 mod promotions;
+mod pull_request_statuses;
 mod restarts;
 mod reverts;
-mod road;
-mod scene;
 mod statuses;
 mod triggers;

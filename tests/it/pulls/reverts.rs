@@ -4,9 +4,9 @@ use sandbox::Scenario;
 use tutti::forge::MergeMethod;
 use tutti::model::Revision;
 
+use super::fixture::{PAY, PIN, PullRequestFixture, pay};
 use super::promotions::{BRANCH, PINNED, promotion, rings, until_merged};
-use super::scene::{PAY, PIN, Scene, pay};
-use crate::support::forge::simulator::PullRow;
+use crate::support::forge::simulator::PullRequestView;
 
 const NOTES: &str = "NOTES.md";
 
@@ -19,16 +19,16 @@ fn reverting(version: &str) -> String {
 }
 
 /// v2 fails on one cluster.
-async fn scene(fails_on: &str) -> Scene {
+async fn failing_fixture(fails_on: &str) -> PullRequestFixture {
     let files = [("rings.yaml", &*rings("{mode: auto}")), (PAY, &*reverting("v1")), (PIN, PINNED)];
-    let scene = Scene::begin(&["c1", "c2"], &files).await;
+    let scene = PullRequestFixture::new_started(&["c1", "c2"], &files).await;
     let fails = "rules: [{image: 'registry.example.com/pay:v2', fail: crash-loop}]";
     scene.fleet.cluster(fails_on).set_scenario(Scenario::parse(fails).expect("a scenario"));
     scene
 }
 
 /// The open pull request that reverts a commit.
-async fn revert_of(scene: &Scene, commit: &Revision) -> PullRow {
+async fn until_revert_pull(scene: &PullRequestFixture, commit: &Revision) -> PullRequestView {
     let branch = format!("tutti/revert/{}", commit.short());
     scene
         .until(&format!("a revert of {}", commit.short()), |now| {
@@ -39,30 +39,30 @@ async fn revert_of(scene: &Scene, commit: &Revision) -> PullRow {
 }
 
 /// v2 is pinned and fails: its pull request, the merge commit, and the pull request that reverts it.
-async fn taken_back(scene: &Scene) -> (u64, Revision, PullRow) {
+async fn reverted_pin(scene: &PullRequestFixture) -> (u64, Revision, PullRequestView) {
     scene.push("main", &[(PAY, Some(&reverting("v2")))]);
     let number = promotion(scene, "v2").await.number;
     let failing = until_merged(scene, number).await;
-    let pull = revert_of(scene, &failing).await;
+    let pull = until_revert_pull(scene, &failing).await;
     (number, failing, pull)
 }
 
-async fn merge(scene: &Scene, pull: &PullRow) -> Revision {
+async fn merge(scene: &PullRequestFixture, pull: &PullRequestView) -> Revision {
     let li = scene.simulator.client("li");
     li.merge_pull(pull.number, MergeMethod::Merge, &pull.head).await.expect("merged");
     until_merged(scene, pull.number).await
 }
 
-async fn versions(scene: &Scene) -> [String; 2] {
+async fn versions(scene: &PullRequestFixture) -> [String; 2] {
     [scene.version("c1").await, scene.version("c2").await]
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pin_that_fails_gets_its_old_version() {
-    let mut scene = scene("c2").await;
-    let (number, failing, pull) = taken_back(&scene).await;
+    let mut scene = failing_fixture("c2").await;
+    let (number, failing, pull) = reverted_pin(&scene).await;
     assert_eq!(versions(&scene).await, ["v2", "v1"], "the ring before keeps it");
-    assert_eq!(scene.simulator.text(&pull.branch, PIN).as_deref(), Some(PINNED));
+    assert_eq!(scene.simulator.file_text(&pull.branch, PIN).as_deref(), Some(PINNED));
     assert_eq!(
         (pull.title.as_str(), pull.labels.as_slice()),
         ("revert(pay): v2 → v1", &["tutti/revert".to_owned()][..])
@@ -71,73 +71,73 @@ async fn a_pin_that_fails_gets_its_old_version() {
 
     // Another process continues with it; only a person merges it.
     scene.restart().await;
-    scene.settled(&pull.head).await;
-    assert_eq!(scene.simulator.last(&pull.head, "tutti/gate"), "success no promotion");
-    scene.quiet(300).await;
-    assert_eq!(merged_of(&scene), [number]);
+    scene.until_settled(&pull.head).await;
+    assert_eq!(scene.simulator.last_status(&pull.head, "tutti/gate"), "success no promotion");
+    scene.assert_no_requests(300).await;
+    assert_eq!(merged_numbers(&scene), [number]);
 
     // The next version replaces it, and the failed one does not start again meanwhile.
     scene.push("main", &[(PAY, Some(&reverting("v3")))]);
-    scene.quiet(40).await;
+    scene.assert_no_requests(40).await;
     assert_eq!(versions(&scene).await, ["v3", "v1"]);
     let next = promotion(&scene, "v3").await;
     let arrived = until_merged(&scene, next.number).await;
-    scene.running().converged(&arrived).await;
+    scene.running().until_converged(&arrived).await;
     assert_eq!(versions(&scene).await, ["v3", "v3"]);
-    scene.quiet(300).await;
+    scene.assert_no_requests(300).await;
     let pulls = scene.simulator.pulls();
-    assert_eq!((pulls.len(), merged_of(&scene)), (3, vec![number, next.number]), "{}", scene.described());
+    assert_eq!((pulls.len(), merged_numbers(&scene)), (3, vec![number, next.number]), "{}", scene.describe());
     assert!(pulls.iter().all(|it| !it.is_open) && pulls[1].body.contains("no longer there"), "{pulls:#?}");
 }
 
-fn merged_of(scene: &Scene) -> Vec<u64> {
+fn merged_numbers(scene: &PullRequestFixture) -> Vec<u64> {
     let pulls = scene.simulator.pulls();
     pulls.into_iter().filter(|it| it.merged.is_some()).map(|it| it.number).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reverted_version_is_not_proposed_again() {
-    let mut scene = scene("c2").await;
-    let (.., pull) = taken_back(&scene).await;
+    let mut scene = failing_fixture("c2").await;
+    let (.., pull) = reverted_pin(&scene).await;
     let merged = merge(&scene, &pull).await;
-    scene.running().converged(&merged).await;
+    scene.running().until_converged(&merged).await;
     scene.restart().await;
-    scene.running().converged(&merged).await;
-    scene.quiet(300).await;
+    scene.running().until_converged(&merged).await;
+    scene.assert_no_requests(300).await;
     assert_eq!(versions(&scene).await, ["v2", "v1"]);
-    assert_eq!((scene.open_of(BRANCH), scene.simulator.pulls().len()), (None, 2), "{}", scene.described());
+    assert_eq!((scene.open_of(BRANCH), scene.simulator.pulls().len()), (None, 2), "{}", scene.describe());
 }
 
 #[tokio::test(start_paused = true)]
 async fn any_other_change_is_reverted_as_a_commit() {
-    let scene = scene("c1").await;
+    let scene = failing_fixture("c1").await;
     let failing = scene.push("main", &[(PAY, Some(&reverting("v2"))), (NOTES, Some("v2 is fast\n"))]);
-    let pull = revert_of(&scene, &failing).await;
+    let pull = until_revert_pull(&scene, &failing).await;
     assert_eq!(versions(&scene).await, ["v1", "v1"]);
-    assert_eq!(scene.simulator.text(&pull.branch, PAY), Some(reverting("v1")));
-    assert_eq!(scene.simulator.text(&pull.branch, NOTES), None);
+    assert_eq!(scene.simulator.file_text(&pull.branch, PAY), Some(reverting("v1")));
+    assert_eq!(scene.simulator.file_text(&pull.branch, NOTES), None);
     // Somebody closes it: it is not opened again.
     scene.simulator.set_open("li", pull.number, false);
-    scene.quiet(300).await;
-    assert_eq!(scene.simulator.pulls().len(), 1, "{}", scene.described());
+    scene.assert_no_requests(300).await;
+    assert_eq!(scene.simulator.pulls().len(), 1, "{}", scene.describe());
     scene.simulator.set_open("li", pull.number, true);
     let merged = merge(&scene, &pull).await;
-    scene.running().converged(&merged).await;
-    scene.quiet(300).await;
+    scene.running().until_converged(&merged).await;
+    scene.assert_no_requests(300).await;
     assert_eq!((versions(&scene).await, scene.simulator.pulls().len()), (["v1", "v1"].map(str::to_owned), 1));
 }
 
 // If a later commit changed the same file, a person decides, until that change is gone.
 #[tokio::test(start_paused = true)]
 async fn a_commit_with_later_changes_is_not_reverted() {
-    let scene = scene("c1").await;
+    let scene = failing_fixture("c1").await;
     let failing = scene.push("main", &[(PAY, Some(&reverting("v2"))), (NOTES, Some("v2 is fast\n"))]);
     scene.push("main", &[(NOTES, Some("v2 is fast, and small\n"))]);
     let is_refused = |now: &tutti::report::Overview| now.rollouts.iter().any(|it| it.is_reverted());
     scene.running().until("a version that is taken back", is_refused).await;
-    scene.quiet(300).await;
-    assert_eq!(scene.simulator.pulls(), [], "{}", scene.described());
+    scene.assert_no_requests(300).await;
+    assert_eq!(scene.simulator.pulls(), [], "{}", scene.describe());
     scene.push("main", &[(NOTES, Some("v2 is fast\n"))]);
-    let pull = revert_of(&scene, &failing).await;
-    assert_eq!(scene.simulator.text(&pull.branch, NOTES), None);
+    let pull = until_revert_pull(&scene, &failing).await;
+    assert_eq!(scene.simulator.file_text(&pull.branch, NOTES), None);
 }

@@ -7,28 +7,28 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tutti::model::Revision;
 
-use super::scene::{CONTEXTS, PAY, Scene, is_pending, pay};
-use crate::support::forge::simulator::{Fault, Word};
+use super::fixture::{CONTEXTS, PAY, PullRequestFixture, is_pending, pay};
+use crate::support::forge::simulator::{ForgeFault, StatusWrite};
 use crate::support::manifests::component;
 
-const APART: Duration = Duration::from_secs(10);
+const MIN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Two writes of one context and commit are apart, unless the second is the result of a pending one.
-fn assert_apart(words: &[Word], seed: u64) {
-    let mut before: BTreeMap<(&Revision, &str), &Word> = BTreeMap::new();
+fn assert_min_interval(words: &[StatusWrite], seed: u64) {
+    let mut before: BTreeMap<(&Revision, &str), &StatusWrite> = BTreeMap::new();
     for word in words.iter().filter(|word| CONTEXTS.contains(&word.context.as_str())) {
         let Some(last) = before.insert((&word.commit, &word.context), word) else { continue };
         let is_result = last.state() == "pending" && word.state() != "pending";
         // A write whose answer was lost.
         let is_again = last.text == word.text;
         let apart = word.at - last.at;
-        assert!(is_result || is_again || apart >= APART, "seed {seed}: {last:?}, then {word:?}");
+        assert!(is_result || is_again || apart >= MIN_INTERVAL, "seed {seed}: {last:?}, then {word:?}");
     }
 }
 
-async fn story(seed: u64) {
+async fn check_random_events(seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut scene = Scene::small().await;
+    let mut scene = PullRequestFixture::two_clusters().await;
     let mut branches: Vec<(String, u64)> = Vec::new();
     // Whether the head is valid, by commit.
     let mut heads: BTreeMap<Revision, bool> = BTreeMap::new();
@@ -43,7 +43,7 @@ async fn story(seed: u64) {
             0 | 1 => {
                 let branch = format!("bump-{step}");
                 heads.insert(scene.push(&branch, &[(PAY, Some(&text(step, is_valid)))]), is_valid);
-                let number = scene.open_quietly(&branch);
+                let number = scene.open_without_wait(&branch);
                 branches.push((branch, number));
             }
             2 | 3 => {
@@ -60,7 +60,12 @@ async fn story(seed: u64) {
                 scene.push("main", &[("apps/other/app.yaml", Some(&other))]);
             }
             6 | 7 => {
-                let faults = [Fault::Status(502), Fault::RateLimit(3), Fault::Silence, Fault::LostAnswer];
+                let faults = [
+                    ForgeFault::Status(502),
+                    ForgeFault::RateLimit(3),
+                    ForgeFault::NoAnswer,
+                    ForgeFault::LostAnswer,
+                ];
                 let fault = faults[random.random_range(0..faults.len())];
                 let places = ["/statuses/", "/comments", "/pulls", "/status", ""];
                 let place = places[random.random_range(0..places.len())];
@@ -72,24 +77,24 @@ async fn story(seed: u64) {
         let pause = Duration::from_millis([0, 50, 400, 3_000, 15_000][random.random_range(0..5)]);
         tokio::time::sleep(pause).await;
     }
-    scene.simulator.heal();
+    scene.simulator.clear_faults();
     let open: BTreeMap<Revision, u64> =
         scene.simulator.pulls().into_iter().filter(|it| it.is_open).map(|it| (it.head, it.number)).collect();
     for head in open.keys() {
-        scene.settled(head).await;
+        scene.until_settled(head).await;
     }
     // Long enough for polls, pauses and late webhooks.
-    scene.quiet(400).await;
-    let words = scene.simulator.words();
-    assert_apart(&words, seed);
-    let mut last: BTreeMap<(&Revision, &str), &Word> = BTreeMap::new();
+    scene.assert_no_requests(400).await;
+    let words = scene.simulator.status_writes();
+    assert_min_interval(&words, seed);
+    let mut last: BTreeMap<(&Revision, &str), &StatusWrite> = BTreeMap::new();
     words.iter().for_each(|word| _ = last.insert((&word.commit, &word.context), word));
     for ((commit, context), word) in last {
         assert!(
             !is_pending(&word.text),
             "seed {seed}: {} {context} never ended\n{}",
             commit.short(),
-            scene.described()
+            scene.describe()
         );
         let Some(is_valid) = heads.get(commit).filter(|_| CONTEXTS[..2].contains(&context)) else { continue };
         let expected = if *is_valid { "success" } else { "failure" };
@@ -99,7 +104,7 @@ async fn story(seed: u64) {
             "seed {seed}: {} is valid: {is_valid}, {context} says {}\n{}",
             commit.short(),
             word.text,
-            scene.described()
+            scene.describe()
         );
     }
     for pull in scene.simulator.pulls() {
@@ -112,6 +117,6 @@ async fn story(seed: u64) {
 #[tokio::test(start_paused = true)]
 async fn every_status_ends_in_one_true_state() {
     for seed in 0..8 {
-        story(seed).await;
+        check_random_events(seed).await;
     }
 }

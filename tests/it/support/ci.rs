@@ -11,7 +11,7 @@ use super::senders;
 
 /// One build of an application repository.
 #[derive(Clone, Debug)]
-pub struct Build {
+pub struct CiBuild {
     /// `owner/name`.
     pub repository: String,
     pub number: u64,
@@ -27,7 +27,7 @@ pub struct Build {
     pub target: Option<String>,
 }
 
-impl Build {
+impl CiBuild {
     /// A successful build of a tag.
     pub fn of_tag(repository: &str, number: u64, tag: &str) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Build {
         }
     }
 
-    fn parts(&self) -> (&str, &str) {
+    fn owner_and_name(&self) -> (&str, &str) {
         self.repository.split_once('/').expect("owner/name")
     }
 
@@ -52,7 +52,7 @@ impl Build {
 
     /// The body of Drone's global webhook for a changed build.
     pub fn drone_body(&self, action: &str) -> Value {
-        let (owner, name) = self.parts();
+        let (owner, name) = self.owner_and_name();
         let link = format!("https://git.example.com/{}", self.repository);
         let mut build = json!({
             "id": 100 + self.number, "repo_id": 7, "trigger": "@hook", "number": self.number, "status": self.status,
@@ -93,7 +93,7 @@ impl Build {
         at: Timestamp,
     ) -> (Vec<(&'static str, String)>, String) {
         let body = self.drone_body(action).to_string();
-        (senders::of_drone(body.as_bytes(), secret, at).into(), body)
+        (senders::drone_headers(body.as_bytes(), secret, at).into(), body)
     }
 
     /// The variables that Drone sets for a step.

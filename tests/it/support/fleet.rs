@@ -20,15 +20,15 @@ use tutti::metrics::Metrics;
 use tutti::model::{Connection, DecryptionKeys, Hosts, Instance, InstanceMode, Revision};
 use tutti::report::{Overview, TargetReport};
 
+use super::connections::ProcessConnections;
 use super::manifests;
-use super::repository::{Change, TestRepository};
-use super::wires::Wires;
+use super::repository::{FileTextChange, TestRepository};
 
 /// The longest wait of a test, on its own clock: a paused one passes it at once.
-pub const PATIENCE: Duration = Duration::from_secs(900);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(900);
 
 /// The forge of a test is local, and its token is in a file of the test's folder.
-pub fn grants() -> RepositoryGrants {
+pub fn local_grants() -> RepositoryGrants {
     let forge = ForgeHostRules::new(".", Hosts::new(["127.0.0.1"]), Hosts::default());
     RepositoryGrants {
         forge,
@@ -38,21 +38,25 @@ pub fn grants() -> RepositoryGrants {
     }
 }
 
-pub struct Fleet {
+pub struct TestFleet {
     pub repository: TestRepository,
-    pub begin: Revision,
+    pub first_commit: Revision,
     pub clusters: BTreeMap<String, Sandbox>,
     pub charts: Arc<chart::ChartService>,
 }
 
-impl Fleet {
+impl TestFleet {
     /// Clusters whose pods are ready at once, and a repository with `files` and a manifest for each
     /// cluster.
     pub fn new(clusters: &[&str], files: &[(&str, &str)]) -> Self {
-        Self::with(clusters, files, |name| SandboxOptions::instant(name))
+        Self::with_options(clusters, files, |name| SandboxOptions::instant(name))
     }
 
-    pub fn with(clusters: &[&str], files: &[(&str, &str)], options: fn(&str) -> SandboxOptions) -> Self {
+    pub fn with_options(
+        clusters: &[&str],
+        files: &[(&str, &str)],
+        options: fn(&str) -> SandboxOptions,
+    ) -> Self {
         let repository = TestRepository::empty();
         let manifests: Vec<(String, String)> = clusters
             .iter()
@@ -62,32 +66,37 @@ impl Fleet {
         let mut all: BTreeMap<&str, &str> =
             manifests.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         all.extend(files.iter().copied());
-        let changes: Vec<Change<'_>> = all.into_iter().map(|(path, text)| (path, Some(text))).collect();
+        let changes: Vec<FileTextChange<'_>> =
+            all.into_iter().map(|(path, text)| (path, Some(text))).collect();
         let begin = repository.commit("Begin", &changes);
         let clusters =
             clusters.iter().map(|name| ((*name).to_owned(), Sandbox::new(options(name)))).collect();
-        Self { repository, begin, clusters, charts: Arc::default() }
+        Self { repository, first_commit: begin, clusters, charts: Arc::default() }
     }
 
     pub fn cluster(&self, name: &str) -> &Sandbox {
         &self.clusters[name]
     }
 
-    pub async fn start(&self) -> Running {
-        self.start_with(&Wires::lasting(), |_| {}).await
+    pub async fn start(&self) -> RunningController {
+        self.start_with(&ProcessConnections::unlimited(), |_| {}).await
     }
 
-    pub async fn start_with(&self, wires: &Wires, change: impl FnOnce(&mut ControllerSettings)) -> Running {
+    pub async fn start_with(
+        &self,
+        wires: &ProcessConnections,
+        change: impl FnOnce(&mut ControllerSettings),
+    ) -> RunningController {
         let origin = ManifestOrigin::Repository(self.repository.open().await);
-        self.start_from(origin, wires, change)
+        self.start_from_origin(origin, wires, change)
     }
 
-    pub fn start_from(
+    pub fn start_from_origin(
         &self,
         origin: ManifestOrigin,
-        wires: &Wires,
+        wires: &ProcessConnections,
         change: impl FnOnce(&mut ControllerSettings),
-    ) -> Running {
+    ) -> RunningController {
         let (clusters, wires) = (self.clusters.clone(), wires.clone());
         let folder = self.repository.path().to_owned();
         let links: controller::LinkResolver = Arc::new(move |cluster| {
@@ -104,7 +113,7 @@ impl Fleet {
             origin,
             link_resolver: links,
             home: HomeCluster::default(),
-            grants: Arc::new(grants()),
+            grants: Arc::new(local_grants()),
             charts: Arc::clone(&self.charts),
             keys: DecryptionKeys::default(),
             until: RunUntil::Stopped,
@@ -150,17 +159,31 @@ impl Fleet {
         };
         let task =
             tokio::spawn(controller::run(settings, inputs, ControllerOutputs { overview, instance, head }));
-        Running { overview: seen, instance: instances, head: heads, wake, hint, elected, stop, task }
+        RunningController {
+            overview: seen,
+            instance: instances,
+            head: heads,
+            wake,
+            hint,
+            election: elected,
+            stop,
+            task,
+        }
     }
 
     /// Commits, and wakes the controller.
-    pub async fn push(&self, running: &Running, subject: &str, changes: &[Change<'_>]) -> Revision {
+    pub async fn push(
+        &self,
+        running: &RunningController,
+        subject: &str,
+        changes: &[FileTextChange<'_>],
+    ) -> Revision {
         let revision = self.repository.commit(subject, changes);
         running.wake.send(()).await.expect("it runs");
         revision
     }
 
-    /// Requests of all clusters since [`Self::forget_requests`], without watches and probes. A watch that begins with a
+    /// Requests of all clusters since [`Self::clear_requests`], without watches and probes. A watch that begins with a
     /// list counts: its verb is `stream`.
     pub fn requests(&self) -> Vec<(String, RequestRecord)> {
         let of_interest = |record: &RequestRecord| !record.is_watch() && record.resource != "/version";
@@ -184,7 +207,7 @@ impl Fleet {
     }
 
     /// Those requests, as `2 apply configmaps` each, sorted.
-    pub fn counted(&self) -> Vec<String> {
+    pub fn request_counts(&self) -> Vec<String> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for (_, record) in self.requests() {
             *counts.entry(format!("{} {}", record.verb, record.resource)).or_default() += 1;
@@ -192,37 +215,37 @@ impl Fleet {
         counts.into_iter().map(|(what, number)| format!("{number} {what}")).collect()
     }
 
-    pub fn forget_requests(&self) {
+    pub fn clear_requests(&self) {
         for sandbox in self.clusters.values() {
             sandbox.reset_requests();
         }
     }
 }
 
-/// Of [`Fleet::counted`]: a start reads existing objects, as a stream or page by page.
+/// Of [`TestFleet::request_counts`]: a start reads existing objects, as a stream or page by page.
 pub fn is_list(counted: &str) -> bool {
     counted.contains(" stream ") || counted.contains(" list ")
 }
 
 /// A running controller.
-pub struct Running {
+pub struct RunningController {
     pub overview: watch::Receiver<Arc<Overview>>,
     pub instance: watch::Receiver<Option<Arc<Instance>>>,
     pub head: watch::Receiver<Option<Arc<ConfigHead>>>,
     pub wake: mpsc::Sender<()>,
     pub hint: mpsc::Sender<tutti::forge::WebhookHint>,
     /// Makes a standby process the leader.
-    pub elected: CancellationToken,
+    pub election: CancellationToken,
     pub stop: CancellationToken,
     task: JoinHandle<(RunEnding, Arc<Overview>)>,
 }
 
-impl Running {
+impl RunningController {
     /// Waits until the overview meets a condition.
     pub async fn until(&self, what: &str, mut done: impl FnMut(&Overview) -> bool) -> Arc<Overview> {
         let mut seen = self.overview.clone();
-        let found = tokio::time::timeout(PATIENCE, seen.wait_for(|now| done(now))).await;
-        let described = described(&self.overview.borrow());
+        let found = tokio::time::timeout(WAIT_LIMIT, seen.wait_for(|now| done(now))).await;
+        let described = describe_overview(&self.overview.borrow());
         match found {
             Ok(Ok(overview)) => Arc::clone(&overview),
             Ok(Err(_)) => panic!("it ended before {what}: {described}"),
@@ -232,7 +255,7 @@ impl Running {
 
     /// Waits until everything of this revision is healthy and nothing waits to be deleted, for two
     /// seconds: right after a push the healthy state is still that of the revision before.
-    pub async fn converged(&self, revision: &Revision) -> Arc<Overview> {
+    pub async fn until_converged(&self, revision: &Revision) -> Arc<Overview> {
         let done = |now: &Overview| {
             now.revision.as_ref() == Some(revision)
                 && !now.targets.is_empty()
@@ -251,15 +274,15 @@ impl Running {
     /// Stops the controller in order.
     pub async fn stop(self) -> (RunEnding, Arc<Overview>) {
         self.stop.cancel();
-        self.ended().await
+        self.until_ended().await
     }
 
     /// Waits until the controller ends by itself.
-    pub async fn ended(self) -> (RunEnding, Arc<Overview>) {
-        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").expect("it does not panic")
+    pub async fn until_ended(self) -> (RunEnding, Arc<Overview>) {
+        tokio::time::timeout(WAIT_LIMIT, self.task).await.expect("it ends").expect("it does not panic")
     }
 
-    /// Ends the controller like SIGKILL; pass [`Wires`] that die, or pending requests continue.
+    /// Ends the controller like SIGKILL; pass [`ProcessConnections`] that die, or pending requests continue.
     pub async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled(), "it panicked before");
@@ -278,16 +301,16 @@ pub fn phases(overview: &Overview) -> Vec<String> {
 pub fn target<'a>(overview: &'a Overview, cluster: &str, app: &str) -> &'a TargetReport {
     let found =
         overview.targets.iter().find(|it| it.cluster.as_str() == cluster && it.app.to_string() == app);
-    found.unwrap_or_else(|| panic!("no {app} on {cluster}: {}", described(overview)))
+    found.unwrap_or_else(|| panic!("no {app} on {cluster}: {}", describe_overview(overview)))
 }
 
 /// Only plans, whatever the repository says.
-pub fn observing(settings: &mut ControllerSettings) {
+pub fn set_observe_mode(settings: &mut ControllerSettings) {
     settings.mode = Some(InstanceMode::Observe);
 }
 
 /// The details that a failed test prints.
-pub fn described(overview: &Overview) -> String {
+pub fn describe_overview(overview: &Overview) -> String {
     let mut lines = vec![format!("revision {:?}, {:?}", overview.revision, overview.source_error)];
     lines.extend(overview.clusters.iter().map(|it| format!("{} {} {}", it.name, it.state, it.detail)));
     lines.extend(

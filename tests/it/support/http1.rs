@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 
 #[derive(Debug)]
-pub struct Request {
+pub struct Http1Request {
     pub method: String,
     /// With the query.
     pub target: String,
@@ -15,7 +15,7 @@ pub struct Request {
 }
 
 /// The next request of a connection; `None` at its end.
-pub async fn read_request(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Request>> {
+pub async fn read_request(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Http1Request>> {
     let mut head = String::new();
     if stream.read_line(&mut head).await? == 0 {
         return Ok(None);
@@ -38,5 +38,5 @@ pub async fn read_request(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Resul
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
-    Ok(Some(Request { method, target, head, body }))
+    Ok(Some(Http1Request { method, target, head, body }))
 }

@@ -4,12 +4,12 @@ use kube::api::{Patch, PatchParams};
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use super::live;
+use super::live_objects;
 use super::manifests;
 
 /// The state of the pods of a set.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Pods {
+pub enum KruisePodState {
     Ready,
     /// Created with the newest revision, and not ready.
     Unready,
@@ -23,15 +23,15 @@ pub fn definition(kind: &str) -> String {
 
 /// The revision of a set's pods.
 pub fn revision(set: &Value) -> String {
-    format!("{}-{}", live::text(set, "/metadata/name"), set["metadata"]["generation"])
+    format!("{}-{}", live_objects::required_text(set, "/metadata/name"), set["metadata"]["generation"])
 }
 
 /// Writes the status of a CloneSet for its newest generation.
-pub async fn observe(sandbox: &Sandbox, name: &str, pods: Pods) {
-    let api = live::api(sandbox, "CloneSet", Some("default"));
+pub async fn write_status(sandbox: &Sandbox, name: &str, pods: KruisePodState) {
+    let api = live_objects::api(sandbox, "CloneSet", Some("default"));
     let set = serde_json::to_value(api.get(name).await.expect("get")).expect("JSON");
     let (generation, replicas) = (set["metadata"]["generation"].clone(), set["spec"]["replicas"].clone());
-    let ready = if pods == Pods::Ready { replicas.clone() } else { json!(0) };
+    let ready = if pods == KruisePodState::Ready { replicas.clone() } else { json!(0) };
     let revision = revision(&set);
     let status = json!({
         "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,

@@ -10,19 +10,19 @@ use tracing::{Dispatch, Level};
 
 /// A subscriber that records nothing. With only one subscriber alive, the first thread at a callsite decides for all whether
 /// it is enabled, and other tests have no subscriber. With two, each is asked every time.
-static DEAF: LazyLock<Dispatch> =
+static SILENT_SUBSCRIBER: LazyLock<Dispatch> =
     LazyLock::new(|| Dispatch::new(tracing_subscriber::fmt().with_max_level(LevelFilter::OFF).finish()));
 
 /// Captures the log until it is dropped.
-pub struct Log {
-    text: Text,
+pub struct CapturedLog {
+    text: LogBuffer,
     _guard: DefaultGuard,
 }
 
 #[derive(Clone, Default)]
-struct Text(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Text {
+impl io::Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -33,19 +33,19 @@ impl io::Write for Text {
     }
 }
 
-impl Log {
-    pub fn keep() -> Self {
-        Self::from(Level::INFO)
+impl CapturedLog {
+    pub fn capture() -> Self {
+        Self::with_level(Level::INFO)
     }
 
     /// Also captures levels that are off by default.
-    pub fn keep_all() -> Self {
-        Self::from(Level::TRACE)
+    pub fn capture_all() -> Self {
+        Self::with_level(Level::TRACE)
     }
 
-    fn from(level: Level) -> Self {
-        LazyLock::force(&DEAF);
-        let text = Text::default();
+    fn with_level(level: Level) -> Self {
+        LazyLock::force(&SILENT_SUBSCRIBER);
+        let text = LogBuffer::default();
         let writer = text.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_ansi(false)

@@ -44,7 +44,7 @@ spec:
 }
 
 /// An Objects app with plain objects in its folder `objects/`.
-pub fn objects(namespace: &str, name: &str) -> String {
+pub fn objects_app(namespace: &str, name: &str) -> String {
     format!(
         "\
 apiVersion: tutti.dev/v1alpha1
@@ -108,7 +108,7 @@ spec:
 }
 
 /// A StorageClass that binds claims when a pod uses them.
-pub const LATE_CLASS: &str = "\
+pub const LATE_BINDING_CLASS: &str = "\
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: late}

@@ -11,14 +11,14 @@ use super::manifests::{INSTANCE, cluster};
 use super::repository::TestRepository;
 
 /// A repository with one cluster, for commands.
-pub struct Stage {
+pub struct CommandFixture {
     pub sandbox: Sandbox,
     _listener: SandboxListener,
     folder: TempDir,
     pub repository: TestRepository,
 }
 
-impl Stage {
+impl CommandFixture {
     /// `files`: besides the instance and the cluster `bj1`.
     pub async fn new(files: &[(&str, &str)]) -> Self {
         let sandbox = Sandbox::new(SandboxOptions::instant("bj1"));
@@ -47,7 +47,7 @@ impl Stage {
         program.arg("--kubeconfigs").arg(self.folder.path());
         change(&mut program);
         let output = tokio::task::spawn_blocking(move || program.output()).await;
-        told(&output.expect("no panic").expect("it runs"))
+        output_text(&output.expect("no panic").expect("it runs"))
     }
 }
 
@@ -67,10 +67,10 @@ pub fn tutti(folder: &Path) -> Command {
 /// Returns both streams and the exit code, as text.
 pub fn run(folder: &Path, arguments: &[&str]) -> (String, String, i32) {
     let output = tutti(folder).args(arguments).output().expect("the binary runs");
-    told(&output)
+    output_text(&output)
 }
 
-pub fn told(output: &Output) -> (String, String, i32) {
+pub fn output_text(output: &Output) -> (String, String, i32) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap_or(-1))
 }

@@ -13,7 +13,7 @@ use tutti::model::Revision;
 use tutti::source::{GitCredentials, SourceOptions};
 
 /// A path with its new content; `None` removes it.
-pub type Change<'a> = (&'a str, Option<&'a str>);
+pub type FileTextChange<'a> = (&'a str, Option<&'a str>);
 
 pub struct TestRepository {
     path: PathBuf,
@@ -29,11 +29,11 @@ pub struct TestRepository {
 impl TestRepository {
     /// Without a commit.
     pub fn empty() -> Self {
-        Self::within(&std::env::temp_dir())
+        Self::in_subfolder(&std::env::temp_dir())
     }
 
     /// Without a commit, in a new folder below this one.
-    pub fn within(folder: &Path) -> Self {
+    pub fn in_subfolder(folder: &Path) -> Self {
         let folder = tempfile::tempdir_in(folder).expect("temporary folder");
         let path = folder.path().to_owned();
         Self { _folder: Some(folder), ..Self::at(&path) }
@@ -60,11 +60,11 @@ impl TestRepository {
     }
 
     /// Commits on `main`, on top of its tip; the worktree is unchanged.
-    pub fn commit(&self, subject: &str, changes: &[Change<'_>]) -> Revision {
+    pub fn commit(&self, subject: &str, changes: &[FileTextChange<'_>]) -> Revision {
         self.commit_on(subject, |index| {
             for (path, content) in changes {
                 match content {
-                    Some(content) => self.add(index, path, content, REGULAR),
+                    Some(content) => self.add(index, path, content, REGULAR_MODE),
                     None => index.remove(Path::new(path), 0).expect("remove"),
                 }
             }
@@ -72,8 +72,8 @@ impl TestRepository {
     }
 
     /// The same with one symbolic link.
-    pub fn link(&self, path: &str, target: &str) -> Revision {
-        self.commit_on("Link", |index| self.add(index, path, target, LINK))
+    pub fn commit_link(&self, path: &str, target: &str) -> Revision {
+        self.commit_on("Link", |index| self.add(index, path, target, LINK_MODE))
     }
 
     fn commit_on(&self, subject: &str, change: impl FnOnce(&mut Index)) -> Revision {
@@ -106,7 +106,7 @@ impl TestRepository {
             let (folder, name) = revision.as_str().split_at(2);
             std::fs::remove_file(self.path.join(".git/objects").join(folder).join(name)).expect("a commit");
         }
-        let changes: Vec<Change<'_>> =
+        let changes: Vec<FileTextChange<'_>> =
             texts.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
         self.commit(subject, &changes)
     }
@@ -139,18 +139,18 @@ impl TestRepository {
         self.repository.reference("refs/heads/main", id, true, "reset").expect("reset");
     }
 
-    /// Removes a blob of the tip from Git's store, as in a truncated copy; [`Self::give_back`] restores it.
-    pub fn take_away(&self, path: &str) {
-        let stored = self.stored(path);
+    /// Removes a blob of the tip from Git's store, as in a truncated copy; [`Self::restore_blob`] restores it.
+    pub fn remove_blob(&self, path: &str) {
+        let stored = self.blob_path(path);
         std::fs::rename(&stored, stored.with_extension("away")).expect("it is stored by itself");
     }
 
-    pub fn give_back(&self, path: &str) {
-        let stored = self.stored(path);
+    pub fn restore_blob(&self, path: &str) {
+        let stored = self.blob_path(path);
         std::fs::rename(stored.with_extension("away"), &stored).expect("it was taken away");
     }
 
-    fn stored(&self, path: &str) -> PathBuf {
+    fn blob_path(&self, path: &str) -> PathBuf {
         let tip = self.repository.refname_to_id("refs/heads/main").expect("a tip");
         let tree = self.repository.find_commit(tip).and_then(|tip| tip.tree()).expect("a tree");
         let id = tree.get_path(Path::new(path)).expect("a file").id().to_string();
@@ -159,7 +159,7 @@ impl TestRepository {
     }
 
     /// Fetches report that the repository does not exist.
-    pub fn set_away(&self, is_away: bool) {
+    pub fn set_unreachable(&self, is_away: bool) {
         let (here, away) = (self.path.join(".git"), self.path.join(".away"));
         let (from, to) = if is_away { (here, away) } else { (away, here) };
         std::fs::rename(from, to).expect("it is there");
@@ -188,16 +188,16 @@ impl TestRepository {
 
     fn add(&self, index: &mut Index, path: &str, content: &str, mode: u32) {
         let id = self.repository.blob(content.as_bytes()).expect("blob");
-        index.add(&entry(path, id, mode)).expect("add");
+        index.add(&index_entry(path, id, mode)).expect("add");
     }
 }
 
 /// Modes of Git.
-pub const REGULAR: u32 = 0o100_644;
-const LINK: u32 = 0o120_000;
+pub const REGULAR_MODE: u32 = 0o100_644;
+const LINK_MODE: u32 = 0o120_000;
 
 /// One file of an index.
-pub fn entry(path: &str, id: Oid, mode: u32) -> IndexEntry {
+pub fn index_entry(path: &str, id: Oid, mode: u32) -> IndexEntry {
     IndexEntry {
         ctime: IndexTime::new(0, 0),
         mtime: IndexTime::new(0, 0),

@@ -40,7 +40,7 @@ pub fn headers(
     number: u64,
 ) -> Vec<(&'static str, String)> {
     let mut headers = vec![("content-type", "application/json".to_owned())];
-    let digits = || hex::encode(code(body, secret));
+    let digits = || hex::encode(hmac_bytes(body, secret));
     match kind {
         WebhookReceiverKind::Gitea => headers.extend([
             ("x-gitea-event", event.to_owned()),
@@ -60,29 +60,29 @@ pub fn headers(
         WebhookReceiverKind::StandardWebhooks => {
             let (id, time) = (format!("msg_{number}"), Timestamp::now().as_second());
             let text = [format!("{id}.{time}.").as_bytes(), body].concat();
-            let signature = format!("v1,{}", STANDARD.encode(code(&text, secret)));
+            let signature = format!("v1,{}", STANDARD.encode(hmac_bytes(&text, secret)));
             headers.extend([
                 ("webhook-id", id),
                 ("webhook-timestamp", time.to_string()),
                 ("webhook-signature", signature),
             ]);
         }
-        WebhookReceiverKind::Drone => headers.extend(of_drone(body, secret, Timestamp::now())),
+        WebhookReceiverKind::Drone => headers.extend(drone_headers(body, secret, Timestamp::now())),
     }
     headers
 }
 
 /// The headers of a Drone delivery at this time.
-pub fn of_drone(body: &[u8], secret: &str, at: Timestamp) -> [(&'static str, String); 4] {
+pub fn drone_headers(body: &[u8], secret: &str, at: Timestamp) -> [(&'static str, String); 4] {
     let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&at).expect("a date");
     let digest = format!("SHA-256={}", STANDARD.encode(Sha256::digest(body)));
-    let signature = STANDARD.encode(code(format!("date: {date}\ndigest: {digest}").as_bytes(), secret));
+    let signature = STANDARD.encode(hmac_bytes(format!("date: {date}\ndigest: {digest}").as_bytes(), secret));
     let parameters =
         format!(r#"keyId="hmac-key",algorithm="hmac-sha256",signature="{signature}",headers="date digest""#);
     [("x-drone-event", "build".to_owned()), ("date", date), ("digest", digest), ("signature", parameters)]
 }
 
-fn code(text: &[u8], secret: &str) -> Vec<u8> {
+fn hmac_bytes(text: &[u8], secret: &str) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("a key");
     mac.update(text);
     mac.finalize().into_bytes().to_vec()

@@ -2,11 +2,13 @@
 
 use serde_json::Value;
 
-use super::scene::{Scene, Sets, component, fleet_r, fleet_s, rollout};
+use super::fixture::{
+    PodSetsManifest, RolloutFixture, component, pod_set_fixture, ring_fixture, rollout_report,
+};
 use crate::support::program;
 
 /// Findings of `lint` on Approvals at the head, each as `code file:line message`.
-fn linted(scene: &Scene) -> Vec<String> {
+fn lint_findings(scene: &RolloutFixture) -> Vec<String> {
     let arguments = ["lint", ".", "--revision", "main", "-o", "json"];
     let (output, errors, _) = program::run(scene.fleet.repository.path(), &arguments);
     let found: Vec<Value> = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}{errors}"));
@@ -20,19 +22,21 @@ fn linted(scene: &Scene) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn lint_knows_approvals_of_other_versions() {
-    let sets = |version: &str| Sets::at(version).manifest();
+    let sets = |version: &str| PodSetsManifest::all_at(version).manifest();
     for (scene, second, third, through) in [
-        (fleet_r().await, component("v2"), component("v3"), "prod"),
-        (fleet_s().await, sets("v4"), sets("v5"), "canary"),
+        (ring_fixture().await, component("v2"), component("v3"), "prod"),
+        (pod_set_fixture().await, sets("v4"), sets("v5"), "canary"),
     ] {
         scene.push_pay("Second", &second).await;
         scene.confirm(through).await;
         // The digest is the same without any cluster.
-        assert_eq!(linted(&scene), Vec::<String>::new());
+        assert_eq!(lint_findings(&scene), Vec::<String>::new());
         let approved = scene.digest();
         scene.push_pay("Third", &third).await;
         scene
-            .until("another version", |now| rollout(now).is_some_and(|it| it.digest.to_string() != approved))
+            .until("another version", |now| {
+                rollout_report(now).is_some_and(|it| it.digest.to_string() != approved)
+            })
             .await;
         let now = scene.digest();
         let expected = format!(
@@ -40,6 +44,6 @@ async fn lint_knows_approvals_of_other_versions() {
             &approved[..12],
             &now[..12]
         );
-        assert_eq!(linted(&scene), [expected]);
+        assert_eq!(lint_findings(&scene), [expected]);
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tutti::chart::{ChartRenderLimits, ChartService};
 
-use super::scene::{RINGS, Scene, TEST_PROD, a_while, approval, rings_of};
-use crate::charts::support::{engine, helm};
-use crate::support::live;
+use super::fixture::{RINGS, RolloutFixture, TEST_PROD, approval, ring_waves, sleep_a_while};
+use crate::charts::support::{helm_programs, library_renderer};
+use crate::support::live_objects;
 use crate::support::manifests;
-use crate::support::oracle::Waves;
+use crate::support::oracle::ExpectedWaves;
 
 const APP: &str = "apps/web/app.yaml";
 const WEB: &str = "apps/web/objects/web.yaml";
@@ -27,50 +27,51 @@ fn web(version: &str, replicas: u32) -> String {
     web.replace("replicas: 2", &format!("replicas: {replicas}"))
 }
 
-fn waves() -> Waves {
-    Waves { app: "default/web".to_owned(), ..rings_of("default/web") }
+fn waves() -> ExpectedWaves {
+    ExpectedWaves { app: "default/web".to_owned(), ..ring_waves("default/web") }
 }
 
-async fn jobs(scene: &Scene, cluster: &str) -> Vec<String> {
+async fn jobs(scene: &RolloutFixture, cluster: &str) -> Vec<String> {
     let mut uids = Vec::new();
-    for name in live::names(scene.cluster(cluster), "Job").await {
-        let job = live::get(scene.cluster(cluster), "Job", "default", &name).await.expect("it is there");
-        uids.push(live::text(&job, "/metadata/uid"));
+    for name in live_objects::names(scene.cluster(cluster), "Job").await {
+        let job =
+            live_objects::get(scene.cluster(cluster), "Job", "default", &name).await.expect("it is there");
+        uids.push(live_objects::required_text(&job, "/metadata/uid"));
     }
     uids
 }
 
-async fn until_asked(scene: &Scene) -> String {
+async fn until_confirmation_digest(scene: &RolloutFixture) -> String {
     let asked = |now: &tutti::report::Overview| now.rollouts.iter().find_map(|it| it.confirmation.clone());
     let now = scene.until("a word", |now| asked(now).is_some()).await;
     asked(&now).expect("it was there").digest.to_string()
 }
 
 /// Held, scaled from 2 to 5, confirmed, reverted. `push` commits a version with a number of pods.
-async fn held_and_scaled<P: AsyncFn(&Scene, &str, u32)>(scene: &Scene, push: P) {
+async fn check_held_and_scaled<P: AsyncFn(&RolloutFixture, &str, u32)>(scene: &RolloutFixture, push: P) {
     let first = (jobs(scene, "c1").await, jobs(scene, "c2").await);
     push(scene, "v2", 2).await;
-    until_asked(scene).await;
-    a_while().await;
+    until_confirmation_digest(scene).await;
+    sleep_a_while().await;
     let second = jobs(scene, "c1").await;
     assert!(second.iter().any(|uid| !first.0.contains(uid)), "test has it");
     assert_eq!(jobs(scene, "c2").await, first.1, "prod is held");
     push(scene, "v2", 5).await;
-    a_while().await;
+    sleep_a_while().await;
     for cluster in ["c1", "c2", "c3"] {
         assert_eq!(scene.replicas(cluster, "web").await, 5, "{cluster}");
     }
     assert_eq!((jobs(scene, "c1").await, jobs(scene, "c2").await), (second.clone(), first.1.clone()));
     assert_eq!(scene.version("c2", "web").await, "v1");
     // Repaired at its version: no run either.
-    live::delete(scene.cluster("c2"), "Deployment", "web").await;
-    a_while().await;
+    live_objects::delete(scene.cluster("c2"), "Deployment", "web").await;
+    sleep_a_while().await;
     assert_eq!(scene.version("c2", "web").await, "v1");
     assert_eq!(jobs(scene, "c2").await, first.1);
-    let digest = until_asked(scene).await;
+    let digest = until_confirmation_digest(scene).await;
     scene.push("A word", &[("approvals/web.yaml", Some(&approval("web", &digest, "prod")))]).await;
     let head = scene.head();
-    scene.converged(&head).await;
+    scene.until_converged(&head).await;
     assert_eq!(scene.version("c2", "web").await, "v2");
     let after = (jobs(scene, "c1").await, jobs(scene, "c2").await);
     let is_new = |now: &[String], before: &[String]| now.iter().any(|uid| !before.contains(uid));
@@ -79,19 +80,19 @@ async fn held_and_scaled<P: AsyncFn(&Scene, &str, u32)>(scene: &Scene, push: P) 
     // The revert runs none.
     push(scene, "v1", 5).await;
     let head = scene.head();
-    scene.converged(&head).await;
+    scene.until_converged(&head).await;
     assert_eq!(scene.version("c2", "web").await, "v1");
     let back = (jobs(scene, "c1").await, jobs(scene, "c2").await);
     assert!(!is_new(&back.0, &after.0) && !is_new(&back.1, &after.1), "{back:?} after {after:?}");
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }
 
 #[tokio::test(start_paused = true)]
 async fn scale_of_a_held_unit_runs_no_hook() {
-    let app = manifests::objects("default", "web");
+    let app = manifests::objects_app("default", "web");
     let files = [(RINGS, TEST_PROD), (APP, &*app), (WEB, &*web("v1", 2)), ("apps/web/objects/job.yaml", JOB)];
-    let scene = Scene::begin(&["c1", "c2", "c3"], &files, waves()).await;
-    held_and_scaled(&scene, async |scene: &Scene, version: &str, replicas: u32| {
+    let scene = RolloutFixture::new_started(&["c1", "c2", "c3"], &files, waves()).await;
+    check_held_and_scaled(&scene, async |scene: &RolloutFixture, version: &str, replicas: u32| {
         scene.push("Change", &[(WEB, Some(&web(version, replicas)))]).await;
     })
     .await;
@@ -132,21 +133,22 @@ fn chart_app(version: &str, replicas: u32) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn scale_of_a_held_chart_runs_no_hook() {
-    let Some(helm) = helm() else { return };
+    let Some(helm) = helm_programs() else { return };
     let app = chart_app("v1", 2);
     let mut files = vec![(RINGS, TEST_PROD), (APP, &*app)];
     files.extend(CHART);
-    let mut scene = Scene::not_started(&["c1", "c2", "c3"], &files, waves());
+    let mut scene = RolloutFixture::not_started(&["c1", "c2", "c3"], &files, waves());
     scene
         .start_with(|settings| {
-            settings.charts = Arc::new(ChartService::new(engine(&helm, ChartRenderLimits::default()), None));
+            settings.charts =
+                Arc::new(ChartService::new(library_renderer(&helm, ChartRenderLimits::default()), None));
         })
         .await;
-    let begin = scene.fleet.begin.clone();
-    scene.converged(&begin).await;
+    let begin = scene.fleet.first_commit.clone();
+    scene.until_converged(&begin).await;
     // The oracle renders no charts: it only checks the rest.
     scene.waves.clear();
-    held_and_scaled(&scene, async |scene: &Scene, version: &str, replicas: u32| {
+    check_held_and_scaled(&scene, async |scene: &RolloutFixture, version: &str, replicas: u32| {
         scene.push("Change", &[(APP, Some(&chart_app(version, replicas)))]).await;
     })
     .await;

@@ -1,23 +1,23 @@
 //! Rollouts in waves: what each unit runs, and what it waits for. An oracle checks the write logs of the API servers after each test.
 
+mod after;
 mod analysis;
 mod approvals;
-mod back;
 mod baseline;
 mod basics;
+mod changed_render;
 mod clusters;
-mod follow;
+mod fixture;
 mod hooks;
 mod incidents;
 mod limits;
 mod moves;
-mod oracle;
+mod oracle_tests;
 mod order;
 mod pins;
 mod pushes;
+mod reverts;
+mod rollout_statuses;
 mod scale;
-mod scene;
-mod taken;
-mod told;
-mod upgrade;
+mod takeover;
 mod windows;

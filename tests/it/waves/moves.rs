@@ -6,32 +6,33 @@ use std::time::Duration;
 
 use tutti::chart::{ChartRenderLimits, ChartService};
 
-use super::scene::{
-    PAY, Scene, Sets, a_while, component, fleet_r, fleet_s, groups_of, pod_set, rings_of, unit,
+use super::fixture::{
+    PAY, PodSetsManifest, RolloutFixture, component, group_waves, pod_set, pod_set_fixture, ring_fixture,
+    ring_waves, sleep_a_while, unit_report,
 };
-use crate::charts::support::{engine, helm};
-use crate::support::live;
-use crate::support::oracle::Event;
+use crate::charts::support::{helm_programs, library_renderer};
+use crate::support::live_objects;
+use crate::support::oracle::OracleEvent;
 
 // Row 10.
 #[tokio::test(start_paused = true)]
 async fn a_moved_pod_set_is_deleted_last() {
-    let begin = Sets::at("v3");
+    let begin = PodSetsManifest::all_at("v3");
     let files = [(PAY, &*begin.manifest())];
-    let scene = Scene::begin(&["c1", "c2", "c3"], &files, groups_of("default/pay")).await;
+    let scene = RolloutFixture::new_started(&["c1", "c2", "c3"], &files, group_waves("default/pay")).await;
     let slow = "rules: [{image: 'registry.example.com/pay:*', ready-after: 60s}]";
     scene.cluster("c3").set_scenario(sandbox::Scenario::parse(slow).expect("a scenario"));
     let moved = begin.without("c2", "green").with("c3", "green", "v3", 4);
     let revision = scene.push_pay("Move green", &moved.manifest()).await;
     scene
-        .until("green is on c3", |now| unit(now, "c3", "pay-c3-green").is_some_and(|it| it.is_at_head))
+        .until("green is on c3", |now| unit_report(now, "c3", "pay-c3-green").is_some_and(|it| it.is_at_head))
         .await;
     tokio::time::sleep(Duration::from_secs(40)).await;
     assert_eq!(scene.version("c3", "pay-c3-green").await, "v3");
     assert_eq!(scene.version("c2", "pay-c2-green").await, "v3", "c3 has no pods yet");
-    scene.converged(&revision).await;
+    scene.until_converged(&revision).await;
     assert_eq!(scene.version("c2", "pay-c2-green").await, "-");
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }
 
 const CHART: [(&str, &str); 2] = [
@@ -55,7 +56,7 @@ spec:
 ];
 
 /// S of a chart, with a tag for canary and one for blue and green; without a tag nothing is rendered.
-fn of_chart(canary: &str, others: &str) -> String {
+fn chart_app_set(canary: &str, others: &str) -> String {
     let set = |cluster: &str, group: &str| {
         let tag = if group == "canary" { canary } else { others };
         format!("{{name: pay-{cluster}-{group}, rawValues: {{tag: '{tag}'}}}}")
@@ -75,37 +76,38 @@ fn of_chart(canary: &str, others: &str) -> String {
 // Row 17. The oracle renders no charts, so the messages are checked here.
 #[tokio::test(start_paused = true)]
 async fn unit_that_renders_nothing_is_done() {
-    let Some(helm) = helm() else { return };
-    let begin = of_chart("v3", "v3");
+    let Some(helm) = helm_programs() else { return };
+    let begin = chart_app_set("v3", "v3");
     let mut files = vec![(PAY, &*begin)];
     files.extend(CHART);
-    let mut scene = Scene::not_started(&["c1", "c2"], &files, groups_of("default/pay"));
+    let mut scene = RolloutFixture::not_started(&["c1", "c2"], &files, group_waves("default/pay"));
     scene.waves.clear();
     scene
         .start_with(|settings| {
-            settings.charts = Arc::new(ChartService::new(engine(&helm, ChartRenderLimits::default()), None));
+            settings.charts =
+                Arc::new(ChartService::new(library_renderer(&helm, ChartRenderLimits::default()), None));
         })
         .await;
-    scene.converged(&scene.fleet.begin).await;
-    assert_eq!(scene.groups().await, "v3 v3 v3 v3 v3 v3");
-    scene.push_pay("v4, without canary", &of_chart("", "v4")).await;
+    scene.until_converged(&scene.fleet.first_commit).await;
+    assert_eq!(scene.group_versions().await, "v3 v3 v3 v3 v3 v3");
+    scene.push_pay("v4, without canary", &chart_app_set("", "v4")).await;
     for (through, groups) in [("blue", "v3 v3 v3 v3 v3 v3"), ("green", "v3 v4 v3 v3 v4 v3")] {
-        scene.until_asked(through).await;
-        a_while().await;
-        assert_eq!(scene.groups().await, groups, "before {through}");
+        scene.until_confirmation_requested(through).await;
+        sleep_a_while().await;
+        assert_eq!(scene.group_versions().await, groups, "before {through}");
         scene.confirm(through).await;
     }
     scene.until_over().await;
-    a_while().await;
-    assert_eq!(scene.groups().await, "- v4 v4 - v4 v4");
+    sleep_a_while().await;
+    assert_eq!(scene.group_versions().await, "- v4 v4 - v4 v4");
 }
 
 /// The objects of writes to a cluster, in order: deletes, or all others.
-fn written(scene: &Scene, cluster: &str, deletes: bool) -> Vec<String> {
+fn written_objects(scene: &RolloutFixture, cluster: &str, deletes: bool) -> Vec<String> {
     let story = scene.oracle.story();
     let mut names: Vec<String> = Vec::new();
     for (_, event) in &story.events {
-        if let Event::Write(write) = event
+        if let OracleEvent::Write(write) = event
             && write.cluster == cluster
             && write.applied.is_none() == deletes
             && !names.contains(&write.object.to_string())
@@ -121,54 +123,54 @@ fn written(scene: &Scene, cluster: &str, deletes: bool) -> Vec<String> {
 async fn deleted_app_goes_in_reverse_order_within_caps() {
     let instance = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {name: main}\nspec: {caps: {deletes: 10, deletePercent: 100}}\n";
     let files = [
-        ("rings.yaml", super::scene::TEST_PROD),
+        ("rings.yaml", super::fixture::TEST_PROD),
         (PAY, &*component("v1")),
         ("tutti.yaml", instance),
         ("apps/pay/layer/values.yaml", "config: {level: info}\n"),
     ];
-    let scene = Scene::begin(&["c1", "c2", "c3"], &files, rings_of("default/pay")).await;
+    let scene = RolloutFixture::new_started(&["c1", "c2", "c3"], &files, ring_waves("default/pay")).await;
     scene.push_pay("v2", &component("v2")).await;
-    scene.until_asked("prod").await;
+    scene.until_confirmation_requested("prod").await;
     scene.push("No app", &[(PAY, None), ("apps/pay/layer/values.yaml", None)]).await;
-    a_while().await;
+    sleep_a_while().await;
     assert_eq!(scene.versions().await, ["-", "-", "-"]);
     for cluster in ["c1", "c2", "c3"] {
-        let mut came = written(&scene, cluster, false);
+        let mut came = written_objects(&scene, cluster, false);
         came.reverse();
-        assert_eq!(written(&scene, cluster, true), came, "{cluster}");
+        assert_eq!(written_objects(&scene, cluster, true), came, "{cluster}");
     }
-    scene.holds();
+    scene.assert_no_violation();
 }
 
 // Row 21, above the cap.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_app_above_the_cap_needs_approval() {
-    let scene = fleet_r().await;
+    let scene = ring_fixture().await;
     scene.push_pay("v2", &component("v2")).await;
-    scene.until_asked("prod").await;
+    scene.until_confirmation_requested("prod").await;
     scene.push("No app", &[(PAY, None)]).await;
     scene.until("a person is asked", |now| !now.approvals_wanted.is_empty()).await;
-    a_while().await;
+    sleep_a_while().await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"], "6 deletes are more than 3");
-    scene.holds();
+    scene.assert_no_violation();
 }
 
 // Deletes wait on all clusters while the rollout is open, also on finished ones.
 #[tokio::test(start_paused = true)]
 async fn deletes_wait_for_the_end_of_the_rollout() {
-    let scene = fleet_s().await;
-    let sets = Sets::at("v4").without("c1", "blue");
+    let scene = pod_set_fixture().await;
+    let sets = PodSetsManifest::all_at("v4").without("c1", "blue");
     scene.push_pay("v4 without blue on c1", &sets.manifest()).await;
     for through in ["canary", "blue", "green"] {
-        scene.until_asked(through).await;
-        a_while().await;
+        scene.until_confirmation_requested(through).await;
+        sleep_a_while().await;
         assert_eq!(scene.version("c1", &pod_set("c1", "blue")).await, "v3", "before {through}");
         scene.confirm(through).await;
     }
     scene.until_over().await;
-    a_while().await;
-    assert_eq!(scene.groups().await, "v4 - v4 v4 v4 v4");
-    let services: BTreeMap<_, _> = live::state(scene.cluster("c1")).await;
+    sleep_a_while().await;
+    assert_eq!(scene.group_versions().await, "v4 - v4 v4 v4 v4");
+    let services: BTreeMap<_, _> = live_objects::comparable_objects(scene.cluster("c1")).await;
     assert!(services.contains_key("Service default/pay"));
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }

@@ -6,9 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use sandbox::Scenario;
 use tutti::report::{Overview, TargetPhase};
 
-use super::scene::{PAY, RINGS, Scene, TEST_PROD, a_while, component, held, pay, retry, rings_of, rollout};
-use crate::support::live;
-use crate::support::oracle::Waves;
+use super::fixture::{
+    PAY, RINGS, RolloutFixture, TEST_PROD, component, hold_reason, pay_target, retry, ring_waves,
+    rollout_report, sleep_a_while,
+};
+use crate::support::live_objects;
+use crate::support::oracle::ExpectedWaves;
 
 const FREEZE: &str = "policies/freeze.yaml";
 const OVERRIDE: &str = "approvals/override.yaml";
@@ -40,7 +43,7 @@ spec:
     )
 }
 
-fn overriding(window: &str, digest: &str) -> String {
+fn override_approval(window: &str, digest: &str) -> String {
     format!(
         "\
 apiVersion: tutti.dev/v1alpha1
@@ -52,69 +55,69 @@ spec: {{app: default/pay, action: override, window: {window}, digest: {digest}}}
 }
 
 /// Ring test (c1), then prod (c2, c3), without confirmation.
-async fn two_rings() -> Scene {
+async fn unconfirmed_rings_fixture() -> RolloutFixture {
     let rings = TEST_PROD.replace(", confirm: true", "");
-    let mut waves = rings_of("default/pay");
+    let mut waves = ring_waves("default/pay");
     waves.gates[0].confirm = false;
-    Scene::begin(&CLUSTERS, &[(RINGS, &rings), (PAY, &component("v1"))], waves).await
+    RolloutFixture::new_started(&CLUSTERS, &[(RINGS, &rings), (PAY, &component("v1"))], waves).await
 }
 
 /// No rings: the app has one wave, and its objects do not name their commit.
-async fn together() -> Scene {
-    let mut waves = rings_of("default/pay");
+async fn single_wave_fixture() -> RolloutFixture {
+    let mut waves = ring_waves("default/pay");
     waves.wave_of = |_| 0;
     waves.gates[0].confirm = false;
-    Scene::begin(&CLUSTERS, &[(PAY, &component("v1"))], waves).await
+    RolloutFixture::new_started(&CLUSTERS, &[(PAY, &component("v1"))], waves).await
 }
 
-async fn until_held(scene: &Scene, cluster: &str) {
-    let is_held = |now: &Overview| held(now, cluster, "").starts_with("window freeze is shut until ");
+async fn until_held(scene: &RolloutFixture, cluster: &str) {
+    let is_held = |now: &Overview| hold_reason(now, cluster, "").starts_with("window freeze is shut until ");
     scene.until(&format!("{cluster} waits for the window"), is_held).await;
 }
 
 /// Commits a freeze.
-async fn push_freeze(scene: &Scene, select: &str, hours: i64) {
+async fn push_freeze(scene: &RolloutFixture, select: &str, hours: i64) {
     let revision = scene.push("Freeze", &[(FREEZE, Some(&freeze(select, hours)))]).await;
     scene.until("the freeze", |now| now.revision.as_ref() == Some(&revision) && now.is_rendered).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn freeze_stops_second_wave_while_first_finishes() {
-    let scene = two_rings().await;
+    let scene = unconfirmed_rings_fixture().await;
     let slow = "rules: [{image: 'registry.example.com/pay:v2', ready-after: 300s}]";
     scene.cluster("c1").set_scenario(Scenario::parse(slow).expect("a scenario"));
     scene.push_pay("v2", &component("v2")).await;
     let begins = |now: &Overview| {
-        rollout(now).is_some_and(|it| it.units.iter().any(|it| it.is_at_head && !it.is_done))
+        rollout_report(now).is_some_and(|it| it.units.iter().any(|it| it.is_at_head && !it.is_done))
     };
     scene.until("c1 begins", begins).await;
     push_freeze(&scene, "", 3).await;
-    assert_eq!(pay(&scene.now(), "c1").phase, TargetPhase::Progressing);
+    assert_eq!(pay_target(&scene.overview(), "c1").phase, TargetPhase::Progressing);
     until_held(&scene, "c2").await;
-    let now = scene.now();
-    assert_eq!(pay(&now, "c1").phase, TargetPhase::Running);
-    assert_eq!(pay(&now, "c2").phase, TargetPhase::Waiting);
+    let now = scene.overview();
+    assert_eq!(pay_target(&now, "c1").phase, TargetPhase::Running);
+    assert_eq!(pay_target(&now, "c2").phase, TargetPhase::Waiting);
     assert!(
-        pay(&now, "c2").detail.ends_with("release-managers may override (year end)"),
+        pay_target(&now, "c2").detail.ends_with("release-managers may override (year end)"),
         "{:?}",
-        pay(&now, "c2")
+        pay_target(&now, "c2")
     );
     tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     // Held units are repaired.
-    live::delete(scene.cluster("c2"), "Deployment", "pay").await;
-    scene.until("it is put back", |now| pay(now, "c2").phase == TargetPhase::Waiting).await;
-    a_while().await;
+    live_objects::delete(scene.cluster("c2"), "Deployment", "pay").await;
+    scene.until("it is put back", |now| pay_target(now, "c2").phase == TargetPhase::Waiting).await;
+    sleep_a_while().await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     // The window opens by time alone.
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }
 
 #[tokio::test(start_paused = true)]
 async fn freeze_of_one_ring_holds_that_ring() {
-    let scene = two_rings().await;
+    let scene = unconfirmed_rings_fixture().await;
     push_freeze(&scene, "rings: [prod], apps: {names: [default/*]}", 3).await;
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, "c3").await;
@@ -123,47 +126,47 @@ async fn freeze_of_one_ring_holds_that_ring() {
     scene.push("Thaw", &[(FREEZE, None)]).await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }
 
 #[tokio::test(start_paused = true)]
 async fn revert_passes_in_freeze() {
-    let scene = two_rings().await;
+    let scene = unconfirmed_rings_fixture().await;
     push_freeze(&scene, "rings: [prod]", 3).await;
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, "c2").await;
     push_freeze(&scene, "", 3).await;
     let revert = scene.push_pay("Revert", &component("v1")).await;
-    scene.converged(&revert).await;
+    scene.until_converged(&revert).await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }
 
 /// The version is older than the window: its objects do not name the version before.
 #[tokio::test(start_paused = true)]
 async fn version_from_before_the_freeze_is_reverted() {
-    let mut scene = together().await;
+    let mut scene = single_wave_fixture().await;
     let second = scene.push_pay("v2", &component("v2")).await;
-    scene.converged(&second).await;
+    scene.until_converged(&second).await;
     push_freeze(&scene, "", 3).await;
     scene.restart().await;
     let third = scene.push_pay("v3", &component("v3")).await;
     until_held(&scene, "c1").await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
-    assert_eq!(scene.now().revision.as_ref(), Some(&third));
+    assert_eq!(scene.overview().revision.as_ref(), Some(&third));
     let revert = scene.push_pay("Revert", &component("v1")).await;
-    scene.converged(&revert).await;
+    scene.until_converged(&revert).await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
     scene.until_over().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn app_without_waves_is_held_too() {
-    let scene = together().await;
+    let scene = single_wave_fixture().await;
     push_freeze(&scene, "clusters: {names: [c2, c3]}", 3).await;
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, "c2").await;
-    a_while().await;
+    sleep_a_while().await;
     assert_eq!(scene.versions().await, ["v2", "v1", "v1"]);
     tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
@@ -172,30 +175,30 @@ async fn app_without_waves_is_held_too() {
 
 #[tokio::test(start_paused = true)]
 async fn override_is_a_commit_for_one_version() {
-    let scene = two_rings().await;
+    let scene = unconfirmed_rings_fixture().await;
     push_freeze(&scene, "", 30).await;
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, "c1").await;
     let digest = scene.digest();
     // Not for another window, and not by another action.
-    for word in [overriding("other", &digest), retry(&digest)] {
+    for word in [override_approval("other", &digest), retry(&digest)] {
         scene.push("Try", &[(OVERRIDE, Some(&word))]).await;
-        a_while().await;
+        sleep_a_while().await;
         assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
     }
-    scene.push("Override", &[(OVERRIDE, Some(&overriding("freeze", &digest)))]).await;
+    scene.push("Override", &[(OVERRIDE, Some(&override_approval("freeze", &digest)))]).await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
     // The next version waits again.
     scene.push_pay("v3", &component("v3")).await;
     until_held(&scene, "c1").await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
-    scene.holds();
+    scene.assert_no_violation();
 }
 
 #[tokio::test(start_paused = true)]
 async fn process_that_restarts_holds_on() {
-    let mut scene = two_rings().await;
+    let mut scene = unconfirmed_rings_fixture().await;
     push_freeze(&scene, "rings: [prod]", 5).await;
     scene.push_pay("v2", &component("v2")).await;
     until_held(&scene, "c2").await;
@@ -203,45 +206,45 @@ async fn process_that_restarts_holds_on() {
     scene.commit("v3", &[(PAY, Some(&component("v3")))]);
     scene.start().await;
     until_held(&scene, "c2").await;
-    a_while().await;
+    sleep_a_while().await;
     assert_eq!(scene.versions().await, ["v3", "v1", "v1"]);
     scene.restart().await;
     until_held(&scene, "c3").await;
     tokio::time::sleep(Duration::from_secs(5 * 3600)).await;
     assert_eq!(scene.versions().await, ["v3", "v3", "v3"]);
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }
 
 #[tokio::test(start_paused = true)]
 async fn first_installation_waits_for_the_window() {
     let rings = TEST_PROD.replace(", confirm: true", "");
-    let mut waves: Waves = rings_of("default/pay");
+    let mut waves: ExpectedWaves = ring_waves("default/pay");
     waves.gates[0].confirm = false;
     let files = [(RINGS, &*rings), (PAY, &component("v1")), (FREEZE, &freeze("", 3))];
-    let mut scene = Scene::not_started(&CLUSTERS, &files, waves);
+    let mut scene = RolloutFixture::not_started(&CLUSTERS, &files, waves);
     scene.start().await;
     until_held(&scene, "c1").await;
-    a_while().await;
+    sleep_a_while().await;
     assert_eq!(scene.versions().await, ["-", "-", "-"]);
     tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
     scene.until_over().await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }
 
 /// An unreadable freeze counts as a freeze.
 #[tokio::test(start_paused = true)]
 async fn window_with_mistake_holds_everything() {
-    let scene = two_rings().await;
+    let scene = unconfirmed_rings_fixture().await;
     let broken = freeze("", 3).replace("action: deny", "action: dney");
     scene.push("Freeze", &[(FREEZE, Some(&broken))]).await;
     scene.push_pay("v2", &component("v2")).await;
-    let is_held = |now: &Overview| held(now, "c1", "").starts_with("window freeze is shut");
+    let is_held = |now: &Overview| hold_reason(now, "c1", "").starts_with("window freeze is shut");
     scene.until("c1 waits", is_held).await;
-    a_while().await;
+    sleep_a_while().await;
     assert_eq!(scene.versions().await, ["v1", "v1", "v1"]);
     let revert = scene.push("Mend", &[(FREEZE, None)]).await;
-    scene.converged(&revert).await;
+    scene.until_converged(&revert).await;
     assert_eq!(scene.versions().await, ["v2", "v2", "v2"]);
-    scene.ends_at_head();
+    scene.assert_ends_at_head();
 }

@@ -8,12 +8,12 @@ mod tests;
 
 use std::time::Duration;
 
-use super::side_by_side::{Outcome, alone};
+use super::seed_runner::{SeedOutcome, run_one};
 
 /// The longest delay of a request: less than the time between the end of a term and the end of the Lease.
-const LONGEST: Duration = Duration::from_millis(2_500);
+const MAX_DELAY: Duration = Duration::from_millis(2_500);
 
 /// Runs the schedule of a seed.
-pub fn one(seed: u64) -> Outcome {
-    alone(|| run::run(seed, LONGEST))
+pub fn run_seed(seed: u64) -> SeedOutcome {
+    run_one(|| run::run(seed, MAX_DELAY))
 }

@@ -12,113 +12,120 @@ use tutti::cluster::HomeCluster;
 use tutti::controller::ManifestOrigin;
 use tutti::leader::{LeaderCandidate, LeaderRole, Leadership};
 
-use super::network::{Network, Seen, Write};
-use crate::chaos::draw::Draw;
-use crate::chaos::hands;
-use crate::chaos::side_by_side::Outcome;
-use crate::support::fleet::{Fleet, Running};
-use crate::support::manifests::{INSTANCE, config_map, objects};
-use crate::support::wires::Wires;
+use super::network::{ObservedWrite, ProcessNetwork, WriteLog};
+use crate::chaos::direct_client;
+use crate::chaos::random::SeededRandom;
+use crate::chaos::seed_runner::SeedOutcome;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet};
+use crate::support::manifests::{INSTANCE, config_map, objects_app};
 
 const CLUSTERS: [&str; 2] = ["bj1", "bj2"];
 const APPS: [&str; 3] = ["pay", "shop", "web"];
 /// The largest difference between clocks, in milliseconds.
-const SKEW: u64 = 2_000;
+const MAX_CLOCK_SKEW: u64 = 2_000;
 /// How long convergence with the last commit may take after all faults.
-const PATIENCE: Duration = Duration::from_secs(600);
+const CONVERGENCE_LIMIT: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug)]
-enum Trouble {
+enum ReplicaEvent {
     Commit,
-    Die,
+    Kill,
     Stall,
     Stop,
-    Home,
-    Slow,
-    Calm,
+    HomeClusterFault,
+    SlowClusters,
+    NoEvent,
 }
 
-struct Process {
+struct ReplicaProcess {
     name: String,
-    network: Network,
+    network: ProcessNetwork,
     leadership: Leadership,
-    running: Running,
+    running: RunningController,
 }
 
-struct Run {
-    draw: Draw,
+struct ReplicaRun {
+    draw: SeededRandom,
     /// The longest delay of a request.
-    longest: Duration,
-    fleet: Fleet,
+    max_delay: Duration,
+    fleet: TestFleet,
     home: Sandbox,
-    seen: Seen,
-    processes: Vec<Process>,
+    write_log: WriteLog,
+    processes: Vec<ReplicaProcess>,
     /// When replacements of ended processes start.
-    starts: Vec<Instant>,
+    pending_starts: Vec<Instant>,
     started: u64,
     /// The value of the ConfigMap of each app.
-    wanted: BTreeMap<&'static str, String>,
+    desired_values: BTreeMap<&'static str, String>,
     /// Apps with a second ConfigMap of the same value.
-    doubled: BTreeSet<&'static str>,
+    apps_with_second_map: BTreeSet<&'static str>,
     commits: u64,
-    began: Instant,
+    started_at: Instant,
     log: Vec<String>,
 }
 
-pub async fn run(seed: u64, longest: Duration) -> Outcome {
-    let mut run = Run::begin(seed, longest);
-    let steps = run.draw.within(20..40);
+pub async fn run(seed: u64, longest: Duration) -> SeedOutcome {
+    let mut run = ReplicaRun::begin(seed, longest);
+    let steps = run.draw.in_range(20..40);
     for _ in 0..steps {
-        let pause = run.draw.within(100..5_000);
+        let pause = run.draw.in_range(100..5_000);
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        run.revive().await;
+        run.start_due().await;
         run.step().await;
     }
     let settled = run.settle().await;
-    let Run { seen, mut log, began, processes, .. } = run;
+    let ReplicaRun { write_log: seen, mut log, started_at: began, processes, .. } = run;
     for process in processes {
         process.network.die();
         process.running.kill().await;
     }
     let seen = seen.lock();
-    let mut violations: Vec<String> = double_writes(&seen, began);
+    let mut violations: Vec<String> = writes_without_lease(&seen, began);
     violations.extend(settled.err());
-    log.extend(seen.iter().map(|write| told(write, began)));
+    log.extend(seen.iter().map(|write| describe_write(write, began)));
     let writes = seen.iter().filter(|write| write.holder.is_none()).count() as u64;
-    Outcome { violations, log, writes }
+    SeedOutcome { violations, log, writes }
 }
 
 /// Writes by a process that did not hold the Lease at their arrival.
-fn double_writes(seen: &[Write], began: Instant) -> Vec<String> {
+fn writes_without_lease(seen: &[ObservedWrite], began: Instant) -> Vec<String> {
     let mut holder = "";
     let mut violations = Vec::new();
     for write in seen {
         match &write.holder {
-            Some(taken) if write.went_through => holder = taken,
+            Some(taken) if write.succeeded => holder = taken,
             Some(_) => {}
             None if *write.process == *holder => {}
-            None => violations.push(format!("{holder:?} leads, but {}", told(write, began))),
+            None => violations.push(format!("{holder:?} leads, but {}", describe_write(write, began))),
         }
     }
     violations
 }
 
-fn told(write: &Write, began: Instant) -> String {
-    let Write { at, process, cluster, what, holder, went_through } = write;
+fn describe_write(write: &ObservedWrite, began: Instant) -> String {
+    let ObservedWrite {
+        arrived_at: at,
+        process,
+        cluster,
+        request_line: what,
+        holder,
+        succeeded: went_through,
+    } = write;
     let time = at.duration_since(began).as_secs_f64();
     let holder = holder.as_ref().map(|holder| format!(" for {holder:?}")).unwrap_or_default();
     let refused = if *went_through { "" } else { ", refused" };
     format!("{time:.3} {process}: {what} on {cluster}{holder}{refused}")
 }
 
-impl Run {
+impl ReplicaRun {
     fn begin(seed: u64, longest: Duration) -> Self {
         let wanted: BTreeMap<&str, String> = APPS.iter().map(|app| (*app, "0".to_owned())).collect();
         let files: Vec<(String, String)> = APPS
             .iter()
             .flat_map(|app| {
                 [
-                    (format!("apps/{app}/app.yaml"), objects("default", app)),
+                    (format!("apps/{app}/app.yaml"), objects_app("default", app)),
                     (format!("apps/{app}/objects/map.yaml"), config_map("default", app, "0")),
                 ]
             })
@@ -129,28 +136,28 @@ impl Run {
         files.push(("tutti.yaml", &instance));
         let now = Instant::now();
         Self {
-            draw: Draw::new(seed),
-            longest,
-            fleet: Fleet::new(&CLUSTERS, &files),
+            draw: SeededRandom::new(seed),
+            max_delay: longest,
+            fleet: TestFleet::new(&CLUSTERS, &files),
             home: Sandbox::new(SandboxOptions::instant("home")),
-            seen: Seen::default(),
+            write_log: WriteLog::default(),
             processes: Vec::new(),
-            starts: vec![now, now],
+            pending_starts: vec![now, now],
             started: 0,
-            wanted,
-            doubled: BTreeSet::new(),
+            desired_values: wanted,
+            apps_with_second_map: BTreeSet::new(),
             commits: 0,
-            began: now,
+            started_at: now,
             log: Vec::new(),
         }
     }
 
-    fn note(&mut self, words: &str) {
-        self.log.push(format!("{:.3} {words}", self.began.elapsed().as_secs_f64()));
+    fn log_line(&mut self, words: &str) {
+        self.log.push(format!("{:.3} {words}", self.started_at.elapsed().as_secs_f64()));
     }
 
     /// Starts due processes, and a replacement for one that lost the Lease.
-    async fn revive(&mut self) {
+    async fn start_due(&mut self) {
         let mut lost = Vec::new();
         for place in (0..self.processes.len()).rev() {
             if matches!(*self.processes[place].leadership.role.borrow(), LeaderRole::Lost { .. }) {
@@ -158,13 +165,13 @@ impl Run {
             }
         }
         for process in lost {
-            self.note(&format!("{} lost the lease", process.name));
+            self.log_line(&format!("{} lost the lease", process.name));
             process.running.stop().await;
-            self.starts.push(Instant::now());
+            self.pending_starts.push(Instant::now());
         }
         let now = Instant::now();
-        let due = self.starts.iter().filter(|at| **at <= now).count();
-        self.starts.retain(|at| *at > now);
+        let due = self.pending_starts.iter().filter(|at| **at <= now).count();
+        self.pending_starts.retain(|at| *at > now);
         for _ in 0..due {
             self.start().await;
         }
@@ -173,8 +180,10 @@ impl Run {
     async fn start(&mut self) {
         self.started += 1;
         let name = format!("p{}", self.started);
-        let ahead = SignedDuration::from_millis(self.draw.within(0..2 * SKEW) as i64 - SKEW as i64);
-        let network = Network::new(&name, &self.seen, self.draw.next(), self.longest, ahead);
+        let ahead = SignedDuration::from_millis(
+            self.draw.in_range(0..2 * MAX_CLOCK_SKEW) as i64 - MAX_CLOCK_SKEW as i64,
+        );
+        let network = ProcessNetwork::new(&name, &self.write_log, self.draw.next(), self.max_delay, ahead);
         let (told, _) = mpsc::channel(1);
         let leadership = loop {
             let candidate = LeaderCandidate {
@@ -191,100 +200,101 @@ impl Run {
         let (permit, clusters, wire) =
             (leadership.permit.clone(), self.fleet.clusters.clone(), network.clone());
         let origin = ManifestOrigin::Repository(self.fleet.repository.open().await);
-        let running = self.fleet.start_from(origin, &Wires::lasting(), move |settings| {
-            settings.permit = permit;
-            settings.is_standby = true;
-            settings.link_resolver = Arc::new(move |cluster| wire.link(&clusters[cluster.name.as_str()]));
-        });
-        let (mut role, elected) = (leadership.role.clone(), running.elected.clone());
+        let running =
+            self.fleet.start_from_origin(origin, &ProcessConnections::unlimited(), move |settings| {
+                settings.permit = permit;
+                settings.is_standby = true;
+                settings.link_resolver = Arc::new(move |cluster| wire.link(&clusters[cluster.name.as_str()]));
+            });
+        let (mut role, elected) = (leadership.role.clone(), running.election.clone());
         tokio::spawn(async move {
             if role.wait_for(|role| *role == LeaderRole::Leads).await.is_ok() {
                 elected.cancel();
             }
         });
-        self.note(&format!("{name} starts, its clock {ahead:?} ahead"));
-        self.processes.push(Process { name, network, leadership, running });
+        self.log_line(&format!("{name} starts, its clock {ahead:?} ahead"));
+        self.processes.push(ReplicaProcess { name, network, leadership, running });
     }
 
     async fn step(&mut self) {
-        let trouble = self.draw.weighed(&[
-            (35, Trouble::Commit),
-            (10, Trouble::Die),
-            (15, Trouble::Stall),
-            (8, Trouble::Stop),
-            (10, Trouble::Home),
-            (8, Trouble::Slow),
-            (14, Trouble::Calm),
+        let trouble = self.draw.choose_weighted(&[
+            (35, ReplicaEvent::Commit),
+            (10, ReplicaEvent::Kill),
+            (15, ReplicaEvent::Stall),
+            (8, ReplicaEvent::Stop),
+            (10, ReplicaEvent::HomeClusterFault),
+            (8, ReplicaEvent::SlowClusters),
+            (14, ReplicaEvent::NoEvent),
         ]);
         match trouble {
-            Trouble::Commit => self.commit().await,
-            Trouble::Die => {
-                if let Some(process) = self.any() {
-                    self.note(&format!("{} dies", process.name));
+            ReplicaEvent::Commit => self.commit().await,
+            ReplicaEvent::Kill => {
+                if let Some(process) = self.take_random_process() {
+                    self.log_line(&format!("{} dies", process.name));
                     process.network.die();
                     process.running.kill().await;
-                    let later = self.draw.within(0..12_000);
-                    self.starts.push(Instant::now() + Duration::from_millis(later));
+                    let later = self.draw.in_range(0..12_000);
+                    self.pending_starts.push(Instant::now() + Duration::from_millis(later));
                 }
             }
-            Trouble::Stall => {
-                let seconds = self.draw.within(1..25);
-                if let Some(process) = self.any() {
-                    self.note(&format!("{} stands still for {seconds} s", process.name));
+            ReplicaEvent::Stall => {
+                let seconds = self.draw.in_range(1..25);
+                if let Some(process) = self.take_random_process() {
+                    self.log_line(&format!("{} stands still for {seconds} s", process.name));
                     process.network.stall(Duration::from_secs(seconds));
                     self.processes.push(process);
                 }
             }
-            Trouble::Stop => {
-                if let Some(process) = self.any() {
-                    self.note(&format!("{} is stopped", process.name));
+            ReplicaEvent::Stop => {
+                if let Some(process) = self.take_random_process() {
+                    self.log_line(&format!("{} is stopped", process.name));
                     process.running.stop().await;
                     process.leadership.withdraw().await;
-                    self.starts.push(Instant::now());
+                    self.pending_starts.push(Instant::now());
                 }
             }
-            Trouble::Home => {
-                let times = self.draw.within(1..10) as usize;
-                self.note(&format!("the home cluster fails {times} times"));
+            ReplicaEvent::HomeClusterFault => {
+                let times = self.draw.in_range(1..10) as usize;
+                self.log_line(&format!("the home cluster fails {times} times"));
                 self.home.fail_next(RequestMatch::any(), times, Fault::unavailable());
             }
-            Trouble::Slow => {
-                let cluster = self.draw.of(&CLUSTERS);
-                let latency = Duration::from_millis(self.draw.within(0..1_500));
-                self.note(&format!("{cluster} takes {latency:?}"));
+            ReplicaEvent::SlowClusters => {
+                let cluster = self.draw.choose(&CLUSTERS);
+                let latency = Duration::from_millis(self.draw.in_range(0..1_500));
+                self.log_line(&format!("{cluster} takes {latency:?}"));
                 self.fleet.cluster(cluster).set_latency(latency);
             }
-            Trouble::Calm => {}
+            ReplicaEvent::NoEvent => {}
         }
     }
 
-    fn any(&mut self) -> Option<Process> {
-        let place = self.draw.within(0..self.processes.len() as u64) as usize;
+    fn take_random_process(&mut self) -> Option<ReplicaProcess> {
+        let place = self.draw.in_range(0..self.processes.len() as u64) as usize;
         (place < self.processes.len()).then(|| self.processes.remove(place))
     }
 
     async fn commit(&mut self) {
         self.commits += 1;
         let value = self.commits.to_string();
-        let apps: Vec<&'static str> = APPS.iter().copied().filter(|_| self.draw.chance(70)).collect();
+        let apps: Vec<&'static str> = APPS.iter().copied().filter(|_| self.draw.percent_chance(70)).collect();
         let mut files: Vec<(String, Option<String>)> = Vec::new();
         for app in &apps {
             files.push((format!("apps/{app}/objects/map.yaml"), Some(config_map("default", app, &value))));
             // Something to create and to delete.
             let second = format!("apps/{app}/objects/second.yaml");
-            if self.draw.chance(40) {
-                self.doubled.insert(app);
+            if self.draw.percent_chance(40) {
+                self.apps_with_second_map.insert(app);
                 files.push((second, Some(config_map("default", &format!("{app}-second"), &value))));
-            } else if self.doubled.remove(app) {
+            } else if self.apps_with_second_map.remove(app) {
                 files.push((second, None));
             }
         }
         let changes: Vec<(&str, Option<&str>)> =
             files.iter().map(|(path, text)| (path.as_str(), text.as_deref())).collect();
         self.fleet.repository.commit(&format!("Value {value}"), &changes);
-        self.note(&format!("commit {value} of {apps:?}"));
+        self.log_line(&format!("commit {value} of {apps:?}"));
         for app in apps {
-            self.wanted.insert(app, value.clone());
+            self.desired_values.insert(app, value.clone());
         }
         for process in &self.processes {
             // A full queue wakes the process too.
@@ -297,13 +307,13 @@ impl Run {
         for cluster in CLUSTERS {
             self.fleet.cluster(cluster).set_latency(Duration::ZERO);
         }
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + CONVERGENCE_LIMIT;
         loop {
-            self.revive().await;
+            self.start_due().await;
             for process in &self.processes {
                 let _ = process.running.wake.try_send(());
             }
-            let missing = self.missing();
+            let missing = self.differences();
             let leads =
                 self.processes.iter().filter(|it| *it.leadership.role.borrow() == LeaderRole::Leads).count();
             if missing.is_empty() && leads == 1 {
@@ -316,14 +326,14 @@ impl Run {
         }
     }
 
-    fn missing(&self) -> Vec<String> {
+    fn differences(&self) -> Vec<String> {
         let mut missing = Vec::new();
         for cluster in CLUSTERS {
-            for (app, value) in &self.wanted {
-                let second = Some(value).filter(|_| self.doubled.contains(app));
+            for (app, value) in &self.desired_values {
+                let second = Some(value).filter(|_| self.apps_with_second_map.contains(app));
                 for (name, value) in [((*app).to_owned(), Some(value)), (format!("{app}-second"), second)] {
                     let path = format!("/api/v1/namespaces/default/configmaps/{name}");
-                    let found = hands::get(self.fleet.cluster(cluster), &path);
+                    let found = direct_client::get(self.fleet.cluster(cluster), &path);
                     let found = found.map(|map| map["data"]["value"].as_str().unwrap_or_default().to_owned());
                     if found.as_ref() != value {
                         missing.push(format!("{name} on {cluster} has {found:?} and not {value:?}"));
@@ -342,18 +352,18 @@ mod tests {
     #[test]
     fn a_write_without_the_lease_is_a_violation() {
         let at = Instant::now();
-        let write = |process: &str, holder: Option<&str>, went_through: bool| Write {
-            at,
+        let write = |process: &str, holder: Option<&str>, went_through: bool| ObservedWrite {
+            arrived_at: at,
             process: process.into(),
             cluster: "bj1".into(),
-            what: "PATCH".to_owned(),
+            request_line: "PATCH".to_owned(),
             holder: holder.map(ToOwned::to_owned),
-            went_through,
+            succeeded: went_through,
         };
         let check = |seen: &[(&str, Option<&str>, bool)], expected: usize| {
-            let seen: Vec<Write> =
+            let seen: Vec<ObservedWrite> =
                 seen.iter().map(|(one, holder, through)| write(one, *holder, *through)).collect();
-            assert_eq!(double_writes(&seen, at).len(), expected, "{seen:?}");
+            assert_eq!(writes_without_lease(&seen, at).len(), expected, "{seen:?}");
         };
         let (one, two) = (("p1", Some("p1"), true), ("p2", Some("p2"), true));
         let (of_one, of_two) = (("p1", None, true), ("p2", None, true));

@@ -1,9 +1,9 @@
 //! Some schedules in every test run.
 
-use super::one;
-use crate::chaos::side_by_side::check;
+use super::run_seed;
+use crate::chaos::seed_runner::check_seeds;
 
 #[test]
 fn only_the_lease_holder_writes() {
-    check(one, "--replicas");
+    check_seeds(run_seed, "--replicas");
 }

@@ -2,18 +2,18 @@
 //! others, and process ends. The [oracle](crate::support::oracle) checks each write. At the end everything agrees with the
 //! last commit.
 
-mod fleet;
+mod repository;
 mod run;
 mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use super::side_by_side::Outcome;
-use super::side_by_side::alone;
-use schedule::Schedule;
+pub use super::seed_runner::SeedOutcome;
+use super::seed_runner::run_one;
+use schedule::WavesSchedule;
 
 /// Runs the schedule of a seed.
-pub fn one(seed: u64) -> Outcome {
-    let schedule = Schedule::of(seed);
-    alone(|| run::run(&schedule))
+pub fn run_seed(seed: u64) -> SeedOutcome {
+    let schedule = WavesSchedule::of(seed);
+    run_one(|| run::run(&schedule))
 }

@@ -12,47 +12,47 @@ use tutti::controller::ManifestOrigin;
 use tutti::model::Snapshot;
 use tutti::report::{Overview, RolloutReport};
 
-use super::Outcome;
-use super::fleet::{APP, Said, image};
-use super::schedule::{Schedule, Step};
-use crate::chaos::draw::pick;
-use crate::chaos::hands;
-use crate::support::fleet::{Fleet, Running, described};
-use crate::support::oracle::{Event, Oracle};
-use crate::support::repository::{Change, TestRepository};
-use crate::support::wires::Wires;
+use super::SeedOutcome;
+use super::repository::{APP, WavesRepository, image};
+use super::schedule::{WavesSchedule, WavesStep};
+use crate::chaos::direct_client;
+use crate::chaos::random::pick;
+use crate::support::connections::ProcessConnections;
+use crate::support::fleet::{RunningController, TestFleet, describe_overview};
+use crate::support::oracle::{Oracle, OracleEvent};
+use crate::support::repository::{FileTextChange, TestRepository};
 
 /// How long the end may take, in the time of a cluster.
-const PATIENCE: Duration = Duration::from_secs(6 * 3_600);
-const JUMP: Duration = Duration::from_secs(1_500);
+const CONVERGENCE_LIMIT: Duration = Duration::from_secs(6 * 3_600);
+const LONG_PAUSE: Duration = Duration::from_secs(1_500);
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-struct Run<'a> {
-    schedule: &'a Schedule,
-    fleet: Fleet,
+struct WavesRun<'a> {
+    schedule: &'a WavesSchedule,
+    fleet: TestFleet,
     oracle: Arc<Oracle>,
-    process: Option<(Running, Wires)>,
-    said: Said,
+    process: Option<(RunningController, ProcessConnections)>,
+    repository: WavesRepository,
     files: BTreeMap<String, String>,
-    newest: u64,
+    newest_version: u64,
     versions: Vec<u64>,
     /// Digests with waves that a person was asked to confirm.
-    asked: Vec<(String, String)>,
-    began: Instant,
+    requested_confirmations: Vec<(String, String)>,
+    started_at: Instant,
     log: Vec<(Duration, String)>,
     violations: Vec<String>,
 }
 
-pub async fn run(schedule: &Schedule) -> Outcome {
-    let mut run = Run::begin(schedule);
+pub async fn run(schedule: &WavesSchedule) -> SeedOutcome {
+    let mut run = WavesRun::new(schedule);
     run.start().await;
     run.settle(Duration::from_secs(60)).await;
     for (gap, step) in &schedule.steps {
         tokio::time::sleep(*gap).await;
-        run.revive().await;
+        run.replace_dead_process().await;
         run.step(*step).await;
     }
-    run.end().await;
+    run.check_convergence().await;
     let waves = [schedule.plan.waves()];
     let mut violations = run.oracle.violations(&waves);
     violations.append(&mut run.violations);
@@ -60,7 +60,7 @@ pub async fn run(schedule: &Schedule) -> Outcome {
     let mut writes = 0;
     let mut log = std::mem::take(&mut run.log);
     for (at, event) in &story.events {
-        let Event::Write(write) = event else { continue };
+        let OracleEvent::Write(write) = event else { continue };
         writes += 1;
         let what = write.applied.as_ref().map_or("delete".to_owned(), |applied| {
             let content = applied.content.map(|content| content.short());
@@ -72,14 +72,14 @@ pub async fn run(schedule: &Schedule) -> Outcome {
     }
     log.sort_by_key(|(at, _)| *at);
     let line = |(at, words): (Duration, String)| format!("{:>10.3} {words}", at.as_secs_f64());
-    Outcome { violations, log: log.into_iter().map(line).collect(), writes }
+    SeedOutcome { violations, log: log.into_iter().map(line).collect(), writes }
 }
 
-impl<'a> Run<'a> {
-    fn begin(schedule: &'a Schedule) -> Self {
+impl<'a> WavesRun<'a> {
+    fn new(schedule: &'a WavesSchedule) -> Self {
         let options = |name: &str| {
             let seed = name.bytes().fold(schedule.seed, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
-            let start = Duration::from_secs(schedule.slow);
+            let start = Duration::from_secs(schedule.pod_start_seconds);
             SandboxOptions {
                 seed,
                 pods: PodMode::Virtual,
@@ -97,37 +97,38 @@ impl<'a> Run<'a> {
         // A file on disk would take most of the time.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let repository = TestRepository::within(&folder);
+        let repository = TestRepository::in_subfolder(&folder);
         let oracle = Arc::new(Oracle::new(clusters.clone()));
-        let said = Said::begin();
+        let said = WavesRepository::initial();
         let files = schedule.plan.files(&said);
-        let changes: Vec<Change<'_>> = files.iter().map(|(path, text)| (&**path, Some(&**text))).collect();
+        let changes: Vec<FileTextChange<'_>> =
+            files.iter().map(|(path, text)| (&**path, Some(&**text))).collect();
         let begin = repository.commit("Begin", &changes);
-        oracle.committed(&begin, &snapshot(&files));
+        oracle.record_commit(&begin, &snapshot(&files));
         Self {
             schedule,
-            fleet: Fleet { repository, begin, clusters, charts: Arc::default() },
+            fleet: TestFleet { repository, first_commit: begin, clusters, charts: Arc::default() },
             oracle,
             process: None,
-            said,
+            repository: said,
             files,
-            newest: 1,
+            newest_version: 1,
             versions: vec![1],
-            asked: Vec::new(),
-            began: Instant::now(),
+            requested_confirmations: Vec::new(),
+            started_at: Instant::now(),
             log: Vec::new(),
             violations: Vec::new(),
         }
     }
 
-    fn say(&mut self, words: &str) {
-        self.log.push((self.began.elapsed(), words.to_owned()));
+    fn log_line(&mut self, words: &str) {
+        self.log.push((self.started_at.elapsed(), words.to_owned()));
     }
 
     async fn start(&mut self) {
         let origin = ManifestOrigin::Repository(self.fleet.repository.open().await);
-        let wires = Wires::seen_by(self.oracle.clone());
-        let running = self.fleet.start_from(origin, &wires, |_| {});
+        let wires = ProcessConnections::observed_by(self.oracle.clone());
+        let running = self.fleet.start_from_origin(origin, &wires, |_| {});
         self.process = Some((running, wires));
     }
 
@@ -143,9 +144,9 @@ impl<'a> Run<'a> {
     }
 
     /// Replaces a process that has died.
-    async fn revive(&mut self) {
+    async fn replace_dead_process(&mut self) {
         if self.process.as_ref().is_some_and(|(_, wires)| wires.is_dead()) {
-            self.say("the process is dead");
+            self.log_line("the process is dead");
             self.kill(false).await;
         }
     }
@@ -154,120 +155,123 @@ impl<'a> Run<'a> {
         self.process.as_ref().map(|(running, _)| running.overview.borrow().clone()).unwrap_or_default()
     }
 
-    async fn commit(&mut self, said: Said, words: &str) {
+    async fn commit(&mut self, said: WavesRepository, words: &str) {
         let files = self.schedule.plan.files(&said);
         let gone = self.files.keys().filter(|path| !files.contains_key(*path)).map(|path| (&**path, None));
         let new = files.iter().filter(|(path, text)| self.files.get(*path) != Some(text));
-        let changes: Vec<Change<'_>> = gone.chain(new.map(|(path, text)| (&**path, Some(&**text)))).collect();
+        let changes: Vec<FileTextChange<'_>> =
+            gone.chain(new.map(|(path, text)| (&**path, Some(&**text)))).collect();
         if changes.is_empty() {
             return;
         }
         let revision = self.fleet.repository.commit(words, &changes);
-        self.oracle.committed(&revision, &snapshot(&files));
-        self.say(&format!("commit {} {words}", revision.short()));
-        (self.said, self.files) = (said, files);
+        self.oracle.record_commit(&revision, &snapshot(&files));
+        self.log_line(&format!("commit {} {words}", revision.short()));
+        (self.repository, self.files) = (said, files);
         if let Some((running, _)) = &self.process {
             // A full queue wakes the process too.
             let _ = running.wake.try_send(());
         }
     }
 
-    async fn step(&mut self, step: Step) {
-        self.note_asked();
-        let mut said = self.said.clone();
+    async fn step(&mut self, step: WavesStep) {
+        self.record_requested_confirmation();
+        let mut said = self.repository.clone();
         match step {
-            Step::Version => {
-                self.newest += 1;
-                self.versions.push(self.newest);
-                (said.version, said.green) = (self.newest, None);
-                self.commit(said, &format!("version {}", self.newest)).await;
+            WavesStep::NewVersion => {
+                self.newest_version += 1;
+                self.versions.push(self.newest_version);
+                (said.version, said.green_version) = (self.newest_version, None);
+                self.commit(said, &format!("version {}", self.newest_version)).await;
             }
-            Step::Back(steps) => {
+            WavesStep::Revert(steps) => {
                 let place = self.versions.len().saturating_sub(1 + steps as usize);
                 let version = self.versions[place];
                 self.versions.push(version);
-                (said.version, said.green) = (version, None);
+                (said.version, said.green_version) = (version, None);
                 self.commit(said, &format!("back to {version}")).await;
             }
-            Step::Green => {
-                self.newest += 1;
-                said.green = Some(self.newest);
-                self.commit(said, &format!("green {}", self.newest)).await;
+            WavesStep::NewGreenVersion => {
+                self.newest_version += 1;
+                said.green_version = Some(self.newest_version);
+                self.commit(said, &format!("green {}", self.newest_version)).await;
             }
-            Step::Replicas(replicas) => {
+            WavesStep::Replicas(replicas) => {
                 said.replicas = replicas;
                 self.commit(said, &format!("{replicas} pods")).await;
             }
-            Step::Port => {
+            WavesStep::ChangePort => {
                 said.port = 80 + (said.port + 1) % 10;
                 self.commit(said, "port").await;
             }
-            Step::Note => {
-                said.note += 1;
+            WavesStep::ChangeNothingRendered => {
+                said.change_counter += 1;
                 self.commit(said, "note").await;
             }
-            Step::Pause | Step::Resume => {
-                said.paused = step == Step::Pause;
+            WavesStep::Pause | WavesStep::Resume => {
+                said.paused = step == WavesStep::Pause;
                 self.commit(said, &format!("{step:?}")).await;
             }
-            Step::Maintain(number) => {
-                said.maintained.extend(pick(&self.schedule.plan.clusters(), number).cloned());
+            WavesStep::StartMaintenance(number) => {
+                said.in_maintenance.extend(pick(&self.schedule.plan.clusters(), number).cloned());
                 self.commit(said, "maintain").await;
             }
-            Step::EndMaintenance => {
-                said.maintained.clear();
+            WavesStep::EndMaintenance => {
+                said.in_maintenance.clear();
                 self.commit(said, "end of maintenance").await;
             }
-            Step::Confirm => self.confirm().await,
-            Step::StaleConfirm(number) => {
-                if let Some((digest, through)) = pick(&self.asked.clone(), number) {
-                    self.word(digest, Some(through), "stale word").await;
+            WavesStep::Confirm => self.confirm().await,
+            WavesStep::StaleConfirm(number) => {
+                if let Some((digest, through)) = pick(&self.requested_confirmations.clone(), number) {
+                    self.commit_approval(digest, Some(through), "stale word").await;
                 }
             }
-            Step::Retry => {
+            WavesStep::Retry => {
                 if let Some(rollout) = rollout(&self.overview()) {
-                    self.word(&rollout.digest.to_string(), None, "retry").await;
+                    self.commit_approval(&rollout.digest.to_string(), None, "retry").await;
                 }
             }
-            Step::Break(number) => self.break_image(number),
-            Step::Mend => self.mend(),
-            Step::Down(number) => {
+            WavesStep::FailPods(number) => self.break_image(number),
+            WavesStep::ClearPodFaults => self.clear_pod_faults(),
+            WavesStep::ClusterDown(number) => {
                 if let Some(cluster) = pick(&self.schedule.plan.clusters(), number) {
-                    self.say(&format!("{cluster} is down"));
+                    self.log_line(&format!("{cluster} is down"));
                     self.fleet.cluster(cluster).set_down(true);
-                    self.oracle.note(Event::Down(cluster.clone()));
+                    self.oracle.record_event(OracleEvent::Down(cluster.clone()));
                 }
             }
-            Step::Up => self.up(),
-            Step::Kill(0) => {
-                self.say("kill");
+            WavesStep::AllClustersUp => self.start_all_clusters(),
+            WavesStep::Kill(0) => {
+                self.log_line("kill");
                 self.kill(false).await;
             }
-            Step::Kill(writes) => {
-                self.say(&format!("dies after {writes} writes"));
+            WavesStep::Kill(writes) => {
+                self.log_line(&format!("dies after {writes} writes"));
                 if let Some((_, wires)) = &self.process {
                     wires.die_after(writes);
                 }
             }
-            Step::Wipe => {
-                self.say("kill and wipe");
+            WavesStep::KillAndWipe => {
+                self.log_line("kill and wipe");
                 self.kill(true).await;
             }
-            Step::Delete(number) | Step::Edit(number) => self.touch(step, number),
-            Step::Jump => {
-                self.say("a long time");
-                tokio::time::sleep(JUMP).await;
+            WavesStep::DeleteWorkload(number) | WavesStep::EditImage(number) => {
+                self.change_workload(step, number)
+            }
+            WavesStep::LongPause => {
+                self.log_line("a long time");
+                tokio::time::sleep(LONG_PAUSE).await;
             }
         }
     }
 
-    fn note_asked(&mut self) {
+    fn record_requested_confirmation(&mut self) {
         let now = self.overview();
         let confirmation = rollout(&now).and_then(|rollout| rollout.confirmation.as_ref());
         if let Some(asked) = confirmation {
             let asked = (asked.digest.to_string(), asked.through.clone());
-            if !self.asked.contains(&asked) {
-                self.asked.push(asked);
+            if !self.requested_confirmations.contains(&asked) {
+                self.requested_confirmations.push(asked);
             }
         }
     }
@@ -276,92 +280,92 @@ impl<'a> Run<'a> {
         let now = self.overview();
         let asked = rollout(&now).and_then(|rollout| rollout.confirmation.clone());
         if let Some(asked) = asked {
-            self.word(&asked.digest.to_string(), Some(&asked.through), "confirm").await;
+            self.commit_approval(&asked.digest.to_string(), Some(&asked.through), "confirm").await;
         }
     }
 
     /// One file for each version and wave; a rewritten one is a newer approval.
-    async fn word(&mut self, digest: &str, through: Option<&str>, words: &str) {
-        let mut said = self.said.clone();
+    async fn commit_approval(&mut self, digest: &str, through: Option<&str>, words: &str) {
+        let mut said = self.repository.clone();
         let name = format!("pay-{}", through.unwrap_or("again"));
         let action =
             through.map_or("action: retry".to_owned(), |it| format!("action: rollout, through: {it}"));
-        said.note += 1;
+        said.change_counter += 1;
         let text = format!(
             "# {}\napiVersion: tutti.dev/v1alpha1\nkind: Approval\nmetadata: {{name: {name}}}\nspec: {{app: {APP}, \
              {action}, digest: {digest}}}\n",
-            said.note
+            said.change_counter
         );
-        said.words.insert(name, text);
+        said.approvals.insert(name, text);
         self.commit(said, &format!("{words} {} {}", &digest[..8], through.unwrap_or("-"))).await;
     }
 
     fn break_image(&mut self, number: u64) {
         let Some(cluster) = pick(&self.schedule.plan.clusters(), number).cloned() else { return };
-        let rules = format!("rules: [{{image: '{}', fail: crash-loop}}]", image(self.newest));
-        self.say(&format!("version {} crashes on {cluster}", self.newest));
+        let rules = format!("rules: [{{image: '{}', fail: crash-loop}}]", image(self.newest_version));
+        self.log_line(&format!("version {} crashes on {cluster}", self.newest_version));
         self.fleet.cluster(&cluster).set_scenario(Scenario::parse(&rules).expect("a scenario"));
-        self.oracle.note(Event::Disturbed);
+        self.oracle.record_event(OracleEvent::Disturbed);
     }
 
-    fn mend(&mut self) {
-        self.say("nothing crashes");
+    fn clear_pod_faults(&mut self) {
+        self.log_line("nothing crashes");
         for sandbox in self.fleet.clusters.values() {
             sandbox.set_scenario(Scenario::default());
         }
-        self.oracle.note(Event::Disturbed);
+        self.oracle.record_event(OracleEvent::Disturbed);
     }
 
-    fn up(&mut self) {
-        self.say("all clusters are up");
+    fn start_all_clusters(&mut self) {
+        self.log_line("all clusters are up");
         for (name, sandbox) in &self.fleet.clusters {
             sandbox.set_down(false);
-            self.oracle.note(Event::Up(name.clone()));
+            self.oracle.record_event(OracleEvent::Up(name.clone()));
         }
     }
 
-    fn touch(&mut self, step: Step, number: u64) {
+    fn change_workload(&mut self, step: WavesStep, number: u64) {
         let Some(cluster) = pick(&self.schedule.plan.clusters(), number).cloned() else { return };
         let sandbox = self.fleet.cluster(&cluster);
-        let workloads = hands::list(sandbox, DEPLOYMENTS, "tutti.dev/managed-by=main");
+        let workloads = direct_client::list(sandbox, DEPLOYMENTS, "tutti.dev/managed-by=main");
         let Some(name) = pick(&workloads, number / 7).and_then(|it| it["metadata"]["name"].as_str()) else {
             return;
         };
         let path = format!("{DEPLOYMENTS}/{name}");
-        if matches!(step, Step::Delete(_)) {
-            hands::delete(sandbox, &path);
+        if matches!(step, WavesStep::DeleteWorkload(_)) {
+            direct_client::delete(sandbox, &path);
         } else {
             let evil: Value = json!({"spec": {"template": {"spec": {"containers": [{"name": "pay", "image": "evil:9", "ports": [{"containerPort": 8080}]}]}}}});
-            hands::merge(sandbox, "kubectl-edit", &path, &evil);
+            direct_client::merge_patch(sandbox, "kubectl-edit", &path, &evil);
         }
-        self.oracle.note(Event::Disturbed);
+        self.oracle.record_event(OracleEvent::Disturbed);
         let words = format!("{step:?} of {name} on {cluster}");
-        self.say(&words);
+        self.log_line(&words);
     }
 
     /// Ends all faults, commits a last version, and confirms what waits.
-    async fn end(&mut self) {
-        self.revive().await;
+    async fn check_convergence(&mut self) {
+        self.replace_dead_process().await;
         if let Some((_, wires)) = &self.process {
-            wires.live_on();
+            wires.cancel_death();
         }
-        self.say("the end");
-        self.mend();
-        self.up();
-        self.newest += 1;
-        let last = Said {
-            version: self.newest,
+        self.log_line("the end");
+        self.clear_pod_faults();
+        self.start_all_clusters();
+        self.newest_version += 1;
+        let last = WavesRepository {
+            version: self.newest_version,
             paused: false,
-            green: None,
-            maintained: Default::default(),
-            ..self.said.clone()
+            green_version: None,
+            in_maintenance: Default::default(),
+            ..self.repository.clone()
         };
         self.commit(last, "the last version").await;
-        self.settle(PATIENCE).await;
+        self.settle(CONVERGENCE_LIMIT).await;
         let waves = [self.schedule.plan.waves()];
-        let behind = self.oracle.behind(&waves);
+        let behind = self.oracle.units_behind(&waves);
         if !behind.is_empty() {
-            let words = format!("{} at the end: {}", behind.join(", "), described(&self.overview()));
+            let words = format!("{} at the end: {}", behind.join(", "), describe_overview(&self.overview()));
             self.violations.push(words);
         }
     }
@@ -372,7 +376,7 @@ impl<'a> Run<'a> {
         let mut settled = 0;
         while settled < 3 && Instant::now() < give_up {
             tokio::time::sleep(Duration::from_secs(15)).await;
-            self.revive().await;
+            self.replace_dead_process().await;
             let now = self.overview();
             let is_done = now.revision == Some(self.fleet.repository.tip())
                 && now.targets.iter().all(|target| target.phase.is_done())

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use super::fleet::Plan;
-use crate::chaos::draw::Draw;
+use super::repository::WavesPlan;
+use crate::chaos::random::SeededRandom;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    Version,
+pub enum WavesStep {
+    NewVersion,
     /// An earlier version, as after a revert.
-    Back(u64),
+    Revert(u64),
     /// A new version of the group green, if the app has groups.
-    Green,
+    NewGreenVersion,
     Replicas(u64),
-    Port,
-    Note,
+    ChangePort,
+    ChangeNothingRendered,
     Pause,
     Resume,
-    Maintain(u64),
+    StartMaintenance(u64),
     EndMaintenance,
     /// A person confirms the wave that waits.
     Confirm,
@@ -26,36 +26,36 @@ pub enum Step {
     /// A failed version may start again.
     Retry,
     /// Pods of the newest version fail on a cluster.
-    Break(u64),
-    Mend,
-    Down(u64),
-    Up,
+    FailPods(u64),
+    ClearPodFaults,
+    ClusterDown(u64),
+    AllClustersUp,
     /// The process dies now, or after this many more writes.
     Kill(usize),
     /// The process dies, and its disk is lost.
-    Wipe,
-    Delete(u64),
+    KillAndWipe,
+    DeleteWorkload(u64),
     /// Somebody changes an image.
-    Edit(u64),
+    EditImage(u64),
     /// A long time passes.
-    Jump,
+    LongPause,
 }
 
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct WavesSchedule {
     pub seed: u64,
-    pub plan: Plan,
+    pub plan: WavesPlan,
     /// Seconds until pods are ready.
-    pub slow: u64,
+    pub pod_start_seconds: u64,
     /// Each with the time that passes before it.
-    pub steps: Vec<(Duration, Step)>,
+    pub steps: Vec<(Duration, WavesStep)>,
 }
 
-impl Schedule {
+impl WavesSchedule {
     pub fn of(seed: u64) -> Self {
-        let mut draw = Draw::new(seed);
-        let plan = Plan::of(&mut draw);
-        let slow = draw.of(&[0, 0, 3, 20]);
+        let mut draw = SeededRandom::new(seed);
+        let plan = WavesPlan::of(&mut draw);
+        let slow = draw.choose(&[0, 0, 3, 20]);
         let weights = [
             (22, "version"),
             (9, "back"),
@@ -70,50 +70,50 @@ impl Schedule {
             (26, "confirm"),
             (5, "stale"),
             (3, "retry"),
-            (draw.within(0..12), "break"),
+            (draw.in_range(0..12), "break"),
             (8, "mend"),
-            (draw.within(0..6), "down"),
+            (draw.in_range(0..6), "down"),
             (7, "up"),
-            (draw.within(0..8), "kill"),
-            (draw.within(0..5), "wipe"),
+            (draw.in_range(0..8), "kill"),
+            (draw.in_range(0..5), "wipe"),
             (4, "delete"),
             (3, "edit"),
             (2, "jump"),
         ];
-        let number = draw.within(10..50);
+        let number = draw.in_range(10..50);
         let steps = (0..number).map(|_| {
-            let gap = match draw.within(0..10) {
+            let gap = match draw.in_range(0..10) {
                 0..3 => draw.milliseconds(1..100),
                 3..7 => draw.milliseconds(1..10_000),
                 _ => draw.milliseconds(1..90_000),
             };
-            let step = match draw.weighed(&weights) {
-                "version" => Step::Version,
-                "back" => Step::Back(draw.within(1..4)),
-                "green" => Step::Green,
-                "replicas" => Step::Replicas(draw.within(1..5)),
-                "port" => Step::Port,
-                "note" => Step::Note,
-                "pause" => Step::Pause,
-                "resume" => Step::Resume,
-                "maintain" => Step::Maintain(draw.next()),
-                "end" => Step::EndMaintenance,
-                "confirm" => Step::Confirm,
-                "stale" => Step::StaleConfirm(draw.next()),
-                "retry" => Step::Retry,
-                "break" => Step::Break(draw.next()),
-                "mend" => Step::Mend,
-                "down" => Step::Down(draw.next()),
-                "up" => Step::Up,
-                "kill" => Step::Kill(draw.of(&[0, 0, 1, 2, 3])),
-                "wipe" => Step::Wipe,
-                "delete" => Step::Delete(draw.next()),
-                "edit" => Step::Edit(draw.next()),
-                _ => Step::Jump,
+            let step = match draw.choose_weighted(&weights) {
+                "version" => WavesStep::NewVersion,
+                "back" => WavesStep::Revert(draw.in_range(1..4)),
+                "green" => WavesStep::NewGreenVersion,
+                "replicas" => WavesStep::Replicas(draw.in_range(1..5)),
+                "port" => WavesStep::ChangePort,
+                "note" => WavesStep::ChangeNothingRendered,
+                "pause" => WavesStep::Pause,
+                "resume" => WavesStep::Resume,
+                "maintain" => WavesStep::StartMaintenance(draw.next()),
+                "end" => WavesStep::EndMaintenance,
+                "confirm" => WavesStep::Confirm,
+                "stale" => WavesStep::StaleConfirm(draw.next()),
+                "retry" => WavesStep::Retry,
+                "break" => WavesStep::FailPods(draw.next()),
+                "mend" => WavesStep::ClearPodFaults,
+                "down" => WavesStep::ClusterDown(draw.next()),
+                "up" => WavesStep::AllClustersUp,
+                "kill" => WavesStep::Kill(draw.choose(&[0, 0, 1, 2, 3])),
+                "wipe" => WavesStep::KillAndWipe,
+                "delete" => WavesStep::DeleteWorkload(draw.next()),
+                "edit" => WavesStep::EditImage(draw.next()),
+                _ => WavesStep::LongPause,
             };
             (gap, step)
         });
         let steps = steps.collect();
-        Self { seed, plan, slow, steps }
+        Self { seed, plan, pod_start_seconds: slow, steps }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use super::super::arena::Arena;
-use super::server::{Peer, endless};
+use super::super::fixture::HostileFixture;
+use super::server::{HostilePeer, endless_answer};
 
 /// A token that must not leak.
 const TOKEN: &str = "of-the-operator";
@@ -16,55 +16,61 @@ fn instance(url: &str, reference: &str) -> String {
     )
 }
 
-fn environment(command: &mut Command) {
+fn set_environment(command: &mut Command) {
     command.env("OPERATOR_TOKEN", TOKEN).env("TUTTI_SECRET_TOKEN", TOKEN);
 }
 
 /// Pushes an instance; the healthy cluster continues, the log has these words, and no server got a request.
-async fn check(arguments: &[&str], url: Option<&str>, reference: &str, says: &[&str]) {
-    let thief = Peer::start(|_, _| endless("200 OK")).await;
-    let mut arena = Arena::new().await;
-    arena.run(arguments, environment);
-    arena.converges().await;
+async fn check_reference(arguments: &[&str], url: Option<&str>, reference: &str, says: &[&str]) {
+    let thief = HostilePeer::start(|_, _| endless_answer("200 OK")).await;
+    let mut arena = HostileFixture::new().await;
+    arena.start_process(arguments, set_environment);
+    arena.check_healthy_app().await;
     let text = instance(url.unwrap_or(&thief.url()), reference);
     arena.repository.commit("Ask", &[("tutti.yaml", Some(&text))]);
-    arena.converges().await;
+    arena.check_healthy_app().await;
     for words in says {
-        arena.says(&words.replace("PORT", &thief.address.port().to_string())).await;
+        arena.until_logged(&words.replace("PORT", &thief.address.port().to_string())).await;
     }
-    arena.converges().await;
-    assert_eq!(thief.heads(), Vec::<String>::new());
+    arena.check_healthy_app().await;
+    assert_eq!(thief.request_heads(), Vec::<String>::new());
     assert!(!arena.log().contains(TOKEN));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn variable_of_the_operator_stays() {
     let says = ["--secret-env OPERATOR_TOKEN", "tutti.yaml:5:10", "tutti.yaml:6:15"];
-    check(&["--forge-host", "127.0.0.1"], None, "{env: OPERATOR_TOKEN}", &says).await;
+    check_reference(&["--forge-host", "127.0.0.1"], None, "{env: OPERATOR_TOKEN}", &says).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn token_goes_to_no_host_that_nobody_named() {
-    check(&[], None, "{env: TUTTI_SECRET_TOKEN}", &["--forge-host 127.0.0.1:PORT", "tutti.yaml:5:10"]).await;
+    check_reference(
+        &[],
+        None,
+        "{env: TUTTI_SECRET_TOKEN}",
+        &["--forge-host 127.0.0.1:PORT", "tutti.yaml:5:10"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn token_is_not_sent_without_tls() {
     let arguments = ["--forge-host", "forge.invalid", "--secret-env", "OPERATOR_TOKEN"];
     let says = ["--allow-http forge.invalid"];
-    check(&arguments, Some("http://forge.invalid"), "{env: OPERATOR_TOKEN}", &says).await;
+    check_reference(&arguments, Some("http://forge.invalid"), "{env: OPERATOR_TOKEN}", &says).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_of_the_operator_stays() {
-    check(&["--forge-host", "127.0.0.1"], None, "{file: /etc/passwd}", &["--secrets DIR"]).await;
+    check_reference(&["--forge-host", "127.0.0.1"], None, "{file: /etc/passwd}", &["--secrets DIR"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn device_without_end_is_not_read() {
-    check(&["--forge-host", "127.0.0.1"], None, "{file: /dev/zero}", &["--secrets DIR"]).await;
+    check_reference(&["--forge-host", "127.0.0.1"], None, "{file: /dev/zero}", &["--secrets DIR"]).await;
     let arguments = ["--forge-host", "127.0.0.1", "--secrets", "/dev"];
-    check(&arguments, None, "{file: zero}", &["not a regular file"]).await;
+    check_reference(&arguments, None, "{file: zero}", &["not a regular file"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,28 +79,32 @@ async fn pipe_that_nobody_writes_to_holds_nobody() {
     let pipe = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     let reference = format!("{{file: {}}}", pipe.display());
-    check(&["--forge-host", "127.0.0.1"], None, &reference, &["--secrets DIR"]).await;
+    check_reference(&["--forge-host", "127.0.0.1"], None, &reference, &["--secrets DIR"]).await;
     let secrets = folder.path().display().to_string();
     let arguments = ["--forge-host", "127.0.0.1", "--secrets", &secrets];
-    check(&arguments, None, "{file: pipe}", &["not a regular file"]).await;
+    check_reference(&arguments, None, "{file: pipe}", &["not a regular file"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn secret_of_another_namespace_stays() {
     let arguments = ["--forge-host", "127.0.0.1", "--home-kubeconfig", "good.kubeconfig"];
     let reference = "{secret: {namespace: kube-system, name: admin, key: token}}";
-    check(&arguments, None, reference, &["--secret-namespace kube-system"]).await;
+    check_reference(&arguments, None, reference, &["--secret-namespace kube-system"]).await;
 }
 
 /// The opposite: a token that the operator grants, to a host that the operator names.
 #[tokio::test(flavor = "multi_thread")]
 async fn named_forge_gets_the_token() {
-    let forge = Peer::start(|_, _| super::server::whole("404 Not Found", "", b"{}")).await;
-    let mut arena = Arena::new().await;
+    let forge = HostilePeer::start(|_, _| super::server::whole_answer("404 Not Found", "", b"{}")).await;
+    let mut arena = HostileFixture::new().await;
     let text = instance(&forge.url(), "{env: TUTTI_SECRET_TOKEN}");
     arena.repository.commit("Ask", &[("tutti.yaml", Some(&text))]);
-    arena.run(&["--forge-host", "127.0.0.1"], environment);
-    forge.is_asked().await;
-    assert!(forge.heads()[0].contains(&format!("authorization: token {TOKEN}")), "{:?}", forge.heads());
-    arena.converges().await;
+    arena.start_process(&["--forge-host", "127.0.0.1"], set_environment);
+    forge.until_asked().await;
+    assert!(
+        forge.request_heads()[0].contains(&format!("authorization: token {TOKEN}")),
+        "{:?}",
+        forge.request_heads()
+    );
+    arena.check_healthy_app().await;
 }

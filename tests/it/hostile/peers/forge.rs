@@ -2,48 +2,52 @@
 
 use std::time::Duration;
 
-use super::super::arena::Arena;
-use super::server::{Answer, Peer, endless, head, whole};
+use super::super::fixture::HostileFixture;
+use super::server::{HostilePeer, PeerAnswer, answer_head, endless_answer, whole_answer};
 
 /// The healthy cluster gets its commits while the forge answers so; the log names it.
-async fn check(answer: impl Fn(&str, &[u8]) -> Answer + Send + Sync + 'static, says: &[&str]) -> Peer {
-    let forge = Peer::start(answer).await;
-    let mut arena = Arena::new().await;
+async fn check_forge_answer(
+    answer: impl Fn(&str, &[u8]) -> PeerAnswer + Send + Sync + 'static,
+    says: &[&str],
+) -> HostilePeer {
+    let forge = HostilePeer::start(answer).await;
+    let mut arena = HostileFixture::new().await;
     let text = format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata: {{name: main}}\nspec:\n  \
          forge: {{type: gitea, url: \"{}\", repository: a/b, credentials: {{token: {{env: TUTTI_SECRET_TOKEN}}}}}}\n",
         forge.url()
     );
     arena.repository.commit("Report", &[("tutti.yaml", Some(&text))]);
-    arena.run(&["--forge-host", "127.0.0.1"], |command| {
+    arena.start_process(&["--forge-host", "127.0.0.1"], |command| {
         command.env("TUTTI_SECRET_TOKEN", "t0ken");
     });
-    forge.is_asked().await;
-    arena.converges().await;
+    forge.until_asked().await;
+    arena.check_healthy_app().await;
     // Some more answers arrive meanwhile.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    arena.converges().await;
+    arena.check_healthy_app().await;
     for words in says {
-        arena.says(words).await;
+        arena.until_logged(words).await;
     }
     forge
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_without_end_is_cut() {
-    check(|_, _| endless("200 OK"), &["more than 4194304 bytes"]).await;
+    check_forge_answer(|_, _| endless_answer("200 OK"), &["more than 4194304 bytes"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusal_without_end_is_cut() {
-    check(|_, _| endless("500 Internal Server Error"), &["more than 4194304 bytes"]).await;
+    check_forge_answer(|_, _| endless_answer("500 Internal Server Error"), &["more than 4194304 bytes"])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_without_end_are_cut() {
     let first = b"HTTP/1.1 200 OK\r\n".to_vec();
-    check(
-        move |_, _| Answer::Endless(first.clone(), b"x-more: and more\r\n".to_vec()),
+    check_forge_answer(
+        move |_, _| PeerAnswer::Endless(first.clone(), b"x-more: and more\r\n".to_vec()),
         &["cannot be reached"],
     )
     .await;
@@ -51,19 +55,22 @@ async fn headers_without_end_are_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dripping_answer_is_given_up() {
-    check(|_, _| Answer::Drip(head("200 OK"), b" ".to_vec()), &["cannot be reached"]).await;
+    check_forge_answer(|_, _| PeerAnswer::Drip(answer_head("200 OK"), b" ".to_vec()), &["cannot be reached"])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dripping_headers_are_given_up() {
     let first = b"HTTP/1.1 200 OK\r\nx-more: ".to_vec();
-    check(move |_, _| Answer::Drip(first.clone(), b"a".to_vec()), &["cannot be reached"]).await;
+    check_forge_answer(move |_, _| PeerAnswer::Drip(first.clone(), b"a".to_vec()), &["cannot be reached"])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn token_follows_no_redirect() {
-    let thief = Peer::start(|_, _| whole("200 OK", "", b"{}")).await;
+    let thief = HostilePeer::start(|_, _| whole_answer("200 OK", "", b"{}")).await;
     let location = format!("location: {}/elsewhere\r\n", thief.url());
-    check(move |_, _| whole("307 Temporary Redirect", &location, b""), &["status 307"]).await;
-    assert_eq!(thief.heads(), Vec::<String>::new());
+    check_forge_answer(move |_, _| whole_answer("307 Temporary Redirect", &location, b""), &["status 307"])
+        .await;
+    assert_eq!(thief.request_heads(), Vec::<String>::new());
 }

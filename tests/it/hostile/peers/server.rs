@@ -12,11 +12,11 @@ use tokio::task::JoinHandle;
 use super::http1::read_request;
 
 /// The longest answer.
-const LONGEST: Duration = Duration::from_secs(90);
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(90);
 /// Shorter than any pause that counts as silence.
-const DRIP: Duration = Duration::from_millis(200);
+const DRIP_INTERVAL: Duration = Duration::from_millis(200);
 
-pub enum Answer {
+pub enum PeerAnswer {
     Whole(Vec<u8>),
     /// The first bytes, then these repeatedly.
     Endless(Vec<u8>, Vec<u8>),
@@ -24,21 +24,21 @@ pub enum Answer {
     Drip(Vec<u8>, Vec<u8>),
 }
 
-pub struct Peer {
+pub struct HostilePeer {
     pub address: SocketAddr,
-    heads: Arc<Mutex<Vec<String>>>,
+    request_heads: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Peer {
+impl Drop for HostilePeer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Peer {
+impl HostilePeer {
     /// `answer` gets the request line and headers, and the body.
-    pub async fn start(answer: impl Fn(&str, &[u8]) -> Answer + Send + Sync + 'static) -> Self {
+    pub async fn start(answer: impl Fn(&str, &[u8]) -> PeerAnswer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (heads, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
@@ -47,12 +47,12 @@ impl Peer {
             while let Ok((stream, _)) = listener.accept().await {
                 let (asked, answer) = (Arc::clone(&asked), Arc::clone(&answer));
                 // A client that disconnects ends it.
-                tokio::spawn(tokio::time::timeout(LONGEST, async move {
+                tokio::spawn(tokio::time::timeout(MAX_ANSWER_TIME, async move {
                     let _ = serve(stream, &asked, &*answer).await;
                 }));
             }
         });
-        Self { address, heads, task }
+        Self { address, request_heads: heads, task }
     }
 
     pub fn url(&self) -> String {
@@ -60,14 +60,14 @@ impl Peer {
     }
 
     /// Request lines and headers so far.
-    pub fn heads(&self) -> Vec<String> {
-        self.heads.lock().clone()
+    pub fn request_heads(&self) -> Vec<String> {
+        self.request_heads.lock().clone()
     }
 
     /// Waits for a request.
-    pub async fn is_asked(&self) {
+    pub async fn until_asked(&self) {
         for _ in 0..200 {
-            if !self.heads().is_empty() {
+            if !self.request_heads().is_empty() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -80,25 +80,25 @@ impl Peer {
 async fn serve(
     stream: TcpStream,
     asked: &Mutex<Vec<String>>,
-    answer: &(dyn Fn(&str, &[u8]) -> Answer + Send + Sync),
+    answer: &(dyn Fn(&str, &[u8]) -> PeerAnswer + Send + Sync),
 ) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let Some(request) = read_request(&mut stream).await? else { return Ok(()) };
     let head = request.head.to_lowercase();
     asked.lock().push(head.clone());
     match answer(&head, &request.body) {
-        Answer::Whole(bytes) => stream.write_all(&bytes).await?,
-        Answer::Endless(first, again) => {
+        PeerAnswer::Whole(bytes) => stream.write_all(&bytes).await?,
+        PeerAnswer::Endless(first, again) => {
             stream.write_all(&first).await?;
             loop {
                 stream.write_all(&again).await?;
             }
         }
-        Answer::Drip(first, again) => {
+        PeerAnswer::Drip(first, again) => {
             stream.write_all(&first).await?;
             for byte in again.iter().cycle() {
                 stream.write_all(&[*byte]).await?;
-                tokio::time::sleep(DRIP).await;
+                tokio::time::sleep(DRIP_INTERVAL).await;
             }
         }
     }
@@ -106,18 +106,18 @@ async fn serve(
 }
 
 /// A complete answer.
-pub fn whole(status: &str, headers: &str, body: &[u8]) -> Answer {
+pub fn whole_answer(status: &str, headers: &str, body: &[u8]) -> PeerAnswer {
     let head =
         format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
-    Answer::Whole([head.as_bytes(), body].concat())
+    PeerAnswer::Whole([head.as_bytes(), body].concat())
 }
 
 /// The head of an answer that ends with its connection.
-pub fn head(status: &str) -> Vec<u8> {
+pub fn answer_head(status: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nconnection: close\r\n\r\n").into_bytes()
 }
 
 /// Enough to exceed the memory of a process that stores it all.
-pub fn endless(status: &str) -> Answer {
-    Answer::Endless(head(status), vec![b' '; 64 * 1024])
+pub fn endless_answer(status: &str) -> PeerAnswer {
+    PeerAnswer::Endless(answer_head(status), vec![b' '; 64 * 1024])
 }

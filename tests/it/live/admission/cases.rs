@@ -6,32 +6,32 @@ use std::path::Path;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, mark};
+use super::{NAMESPACE, add_policy_label};
 
 #[derive(Debug)]
-pub struct File {
+pub struct AdmissionPolicyFile {
     pub name: String,
     pub policy: Value,
     pub binding: Value,
     /// Params, and the definitions of their kinds.
-    pub others: Vec<Value>,
+    pub other_objects: Vec<Value>,
     pub namespaces: Vec<(String, Value)>,
-    pub cases: Vec<Case>,
+    pub cases: Vec<AdmissionCase>,
 }
 
 #[derive(Debug)]
-pub struct Case {
+pub struct AdmissionCase {
     pub name: String,
     pub is_allowed: bool,
     /// The defaults of the server decide.
-    pub is_filled_in: bool,
+    pub depends_on_defaults: bool,
     /// `None`: a delete.
     pub object: Option<Value>,
     /// `None`: a create.
     pub old: Option<Value>,
 }
 
-impl File {
+impl AdmissionPolicyFile {
     pub fn all() -> Vec<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/admission");
         let mut paths: Vec<_> =
@@ -61,28 +61,28 @@ impl File {
         let namespaces =
             namespaces.map(|it| (it["name"].as_str().expect("a name").to_owned(), it["labels"].clone()));
         let list = cases["cases"].as_array().expect("cases").iter().enumerate();
-        let list = list.map(|(index, case)| Case::of(&name, index, case, &cases["base"])).collect();
-        Self { namespaces: namespaces.collect(), cases: list, name, policy, binding, others }
+        let list = list.map(|(index, case)| AdmissionCase::of(&name, index, case, &cases["base"])).collect();
+        Self { namespaces: namespaces.collect(), cases: list, name, policy, binding, other_objects: others }
     }
 
     /// The documents of the folder `policies/`.
     pub fn documents(&self) -> Vec<Value> {
-        let params = self.others.iter().filter(|it| it["kind"] != "CustomResourceDefinition");
+        let params = self.other_objects.iter().filter(|it| it["kind"] != "CustomResourceDefinition");
         [&self.policy, &self.binding].into_iter().chain(params).cloned().collect()
     }
 }
 
-impl Case {
+impl AdmissionCase {
     fn of(policy: &str, index: usize, case: &Value, base: &Value) -> Self {
         let name = case["name"].as_str().expect("a name").to_owned();
         let side = |field: &str| {
             let mut object = base.clone();
-            merge(&mut object, case.get(field)?);
-            Some(named(object, policy, &format!("{policy}-{index}")))
+            apply_merge_patch(&mut object, case.get(field)?);
+            Some(with_case_metadata(object, policy, &format!("{policy}-{index}")))
         };
         Self {
             is_allowed: case["allowed"].as_bool().unwrap_or_else(|| panic!("{policy}, {name}: allowed")),
-            is_filled_in: case["filledIn"] == true,
+            depends_on_defaults: case["filledIn"] == true,
             object: side("object"),
             old: side("old"),
             name,
@@ -91,8 +91,8 @@ impl Case {
 }
 
 /// Adds the metadata of every object in these tests.
-pub fn named(mut object: Value, policy: &str, name: &str) -> Value {
-    mark(&mut object, policy);
+pub fn with_case_metadata(mut object: Value, policy: &str, name: &str) -> Value {
+    add_policy_label(&mut object, policy);
     let metadata = &mut object["metadata"];
     if metadata["name"].is_null() {
         metadata["name"] = json!(name);
@@ -107,13 +107,13 @@ pub fn named(mut object: Value, policy: &str, name: &str) -> Value {
     object
 }
 
-fn merge(object: &mut Value, patch: &Value) {
+fn apply_merge_patch(object: &mut Value, patch: &Value) {
     match (object.as_object_mut(), patch) {
         (Some(object), Value::Object(patch)) => {
             for (name, value) in patch {
                 match value {
                     Value::Null => drop(object.remove(name)),
-                    value => merge(object.entry(name).or_insert(Value::Null), value),
+                    value => apply_merge_patch(object.entry(name).or_insert(Value::Null), value),
                 }
             }
         }

@@ -19,26 +19,26 @@ use tutti::manifest;
 use tutti::model::{AppId, ClusterFacts, GroupVersionKind, Snapshot};
 use tutti::policy::{PolicyObjectChange, PolicyTarget, VerdictCause, default_namespace_labels};
 
-use super::support::{eventually, say, tier};
-use cases::{Case, File};
-use server::Server;
+use super::support::{eventually, print_uncaptured, tier};
+use cases::{AdmissionCase, AdmissionPolicyFile};
+use server::AdmissionServer;
 
 /// The verdict on a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Said {
+enum AdmissionVerdict {
     Allowed,
     Denied(String),
     /// It cannot be evaluated; the messages differ between both.
     Failed(String),
 }
 
-impl Said {
+impl AdmissionVerdict {
     fn is_same(&self, other: &Self) -> bool {
         matches!((self, other), (Self::Failed(_), Self::Failed(_))) || self == other
     }
 }
 
-const SIDE_BY_SIDE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// The namespace of objects without one.
 const NAMESPACE: &str = "admission";
 
@@ -53,12 +53,12 @@ fn fleet(file: &str, documents: &[Value]) -> Fleet {
 }
 
 /// The verdict of this program. `labels` are those of a namespace.
-fn judged(
+fn verdict_of_tutti(
     fleet: &Fleet,
     labels: impl Fn(&str) -> BTreeMap<String, String>,
     object: Option<&Value>,
     old: Option<&Value>,
-) -> Said {
+) -> AdmissionVerdict {
     let either = object.or(old).expect("an object");
     let of_namespace = either["metadata"]["namespace"].as_str().map(labels);
     let (app, labels) = (AppId::new("shop", "web"), Default::default());
@@ -73,32 +73,39 @@ fn judged(
         hides_values: false,
     };
     match fleet.policies.select(&target).evaluate(&change).verdicts.into_iter().next() {
-        None => Said::Allowed,
-        Some(verdict) if verdict.cause == VerdictCause::Untrue => Said::Denied(verdict.message),
-        Some(verdict) => Said::Failed(verdict.message),
+        None => AdmissionVerdict::Allowed,
+        Some(verdict) if verdict.cause == VerdictCause::Untrue => AdmissionVerdict::Denied(verdict.message),
+        Some(verdict) => AdmissionVerdict::Failed(verdict.message),
     }
 }
 
 /// Whether it is allowed if no namespace is known.
-fn is_allowed(fleet: &Fleet, case: &Case) -> bool {
-    judged(fleet, default_namespace_labels, case.object.as_ref(), case.old.as_ref()) == Said::Allowed
+fn is_allowed(fleet: &Fleet, case: &AdmissionCase) -> bool {
+    verdict_of_tutti(fleet, default_namespace_labels, case.object.as_ref(), case.old.as_ref())
+        == AdmissionVerdict::Allowed
 }
 
 /// A label that only objects of one policy have.
-fn mark(object: &mut Value, policy: &str) {
+fn add_policy_label(object: &mut Value, policy: &str) {
     object["metadata"]["labels"]["case"] = json!(policy);
 }
 
-fn differences(name: &str, case: &Case, server: &Said, filled: &Said, written: &Said) -> Vec<String> {
+fn differences(
+    name: &str,
+    case: &AdmissionCase,
+    server: &AdmissionVerdict,
+    filled: &AdmissionVerdict,
+    written: &AdmissionVerdict,
+) -> Vec<String> {
     let mut found = Vec::new();
     let what = format!("{name}, {}", case.name);
-    if (*server == Said::Allowed) != case.is_allowed {
+    if (*server == AdmissionVerdict::Allowed) != case.is_allowed {
         found.push(format!("{what}: the server says {server:?}, and the case allowed: {}", case.is_allowed));
     }
     if !server.is_same(filled) {
         found.push(format!("{what}: the server says {server:?}, tutti {filled:?}"));
     }
-    if server.is_same(written) == case.is_filled_in {
+    if server.is_same(written) == case.depends_on_defaults {
         found.push(format!("{what}, as written: the server says {server:?}, tutti {written:?}"));
     }
     found
@@ -107,8 +114,8 @@ fn differences(name: &str, case: &Case, server: &Said, filled: &Said, written: &
 #[tokio::test]
 async fn verdicts_are_those_of_a_real_api_server() {
     let Some(live) = tier().await else { return };
-    let mut server = Server::of(live.cluster(0)).await;
-    let files = File::all();
+    let mut server = AdmissionServer::of(live.cluster(0)).await;
+    let files = AdmissionPolicyFile::all();
     assert!(files.len() >= 40, "{} policies", files.len());
     let shipped = shipped::files();
     server.namespace(NAMESPACE, &json!({})).await;
@@ -117,11 +124,11 @@ async fn verdicts_are_those_of_a_real_api_server() {
     }
     // Before the policies exist: creates the old objects, and gets the defaults for the new ones.
     for file in files.iter().chain(&shipped) {
-        for object in &file.others {
-            server.put_there(object).await;
+        for object in &file.other_objects {
+            server.create_or_replace(object).await;
         }
     }
-    let cases: Vec<(&File, &Case)> = files
+    let cases: Vec<(&AdmissionPolicyFile, &AdmissionCase)> = files
         .iter()
         .chain(&shipped)
         .flat_map(|file| file.cases.iter().map(move |case| (file, case)))
@@ -130,28 +137,28 @@ async fn verdicts_are_those_of_a_real_api_server() {
         let server = &server;
         async move {
             let old = match &case.old {
-                Some(old) => Some(server.put_there(old).await),
+                Some(old) => Some(server.create_or_replace(old).await),
                 None => None,
             };
             let object = match &case.object {
-                Some(object) => Some(server.filled_in(object, old.as_ref()).await),
+                Some(object) => Some(server.with_server_defaults(object, old.as_ref()).await),
                 None => None,
             };
             (file, case, object, old)
         }
     });
-    let filled: Vec<_> = filled.buffered(SIDE_BY_SIDE).collect().await;
+    let filled: Vec<_> = filled.buffered(MAX_CONCURRENT).collect().await;
     let mut refused = Vec::new();
     for file in files.iter().chain(&shipped) {
-        refused.extend(server.refuses(&file.policy).await);
-        server.put_there(&file.binding).await;
+        refused.extend(server.create_policy(&file.policy).await);
+        server.create_or_replace(&file.binding).await;
     }
     assert!(refused.is_empty(), "the server does not take policies:\n{}", refused.join("\n"));
     // A policy is in force some moments after its creation.
     for file in files.iter().chain(&shipped) {
         let Some(denied) = file.cases.iter().find(|case| !case.is_allowed) else { continue };
-        let is_denied = async || match server.ask(denied).await {
-            Said::Allowed => Err("it is allowed".to_owned()),
+        let is_denied = async || match server.server_verdict(denied).await {
+            AdmissionVerdict::Allowed => Err("it is allowed".to_owned()),
             _ => Ok(()),
         };
         eventually(&format!("{} is in force", file.name), String::new, is_denied).await;
@@ -161,14 +168,14 @@ async fn verdicts_are_those_of_a_real_api_server() {
         async move {
             let fleet = fleet(&file.name, &file.documents());
             let labels = |name: &str| server.labels_of(name).clone();
-            let said = server.ask(case).await;
-            let of_filled = judged(&fleet, labels, object.as_ref(), old.as_ref());
-            let written = judged(&fleet, labels, case.object.as_ref(), case.old.as_ref());
+            let said = server.server_verdict(case).await;
+            let of_filled = verdict_of_tutti(&fleet, labels, object.as_ref(), old.as_ref());
+            let written = verdict_of_tutti(&fleet, labels, case.object.as_ref(), case.old.as_ref());
             (differences(&file.name, case, &said, &of_filled, &written), said)
         }
     });
-    let asked: Vec<_> = asked.buffered(SIDE_BY_SIDE).collect().await;
-    let denied = asked.iter().filter(|(_, said)| *said != Said::Allowed).count();
+    let asked: Vec<_> = asked.buffered(MAX_CONCURRENT).collect().await;
+    let denied = asked.iter().filter(|(_, said)| *said != AdmissionVerdict::Allowed).count();
     let found: Vec<&String> = asked.iter().flat_map(|(differences, _)| differences).collect();
     assert!(
         found.is_empty(),
@@ -176,7 +183,7 @@ async fn verdicts_are_those_of_a_real_api_server() {
         found.len(),
         found.into_iter().cloned().collect::<Vec<_>>().join("\n")
     );
-    say(&format!(
+    print_uncaptured(&format!(
         "admission on Kubernetes {}: {} policies, {} shipped ones, {} objects, {denied} denied, no verdict differs",
         live.cluster(0).version(),
         files.len(),

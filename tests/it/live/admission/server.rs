@@ -9,18 +9,18 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tutti::model::{GroupVersionKind, usual_plural};
 
-use super::cases::Case;
-use super::{Said, eventually};
+use super::cases::AdmissionCase;
+use super::{AdmissionVerdict, eventually};
 
 type Labels = BTreeMap<String, String>;
 
-pub struct Server {
+pub struct AdmissionServer {
     client: kube::Client,
     labels: BTreeMap<String, Labels>,
-    there: Mutex<Vec<String>>,
+    existing_objects: Mutex<Vec<String>>,
 }
 
-const OF_THE_CLUSTER: [&str; 8] = [
+const CLUSTER_SCOPED: [&str; 8] = [
     "Namespace",
     "ClusterRole",
     "ClusterRoleBinding",
@@ -34,10 +34,10 @@ const OF_THE_CLUSTER: [&str; 8] = [
 pub fn is_namespaced(object: &Value) -> bool {
     // The kinds of params that are defined here.
     let is_defined = object["apiVersion"].as_str().is_some_and(|it| it.contains("example.com/"));
-    !is_defined && !OF_THE_CLUSTER.iter().any(|kind| object["kind"] == *kind)
+    !is_defined && !CLUSTER_SCOPED.iter().any(|kind| object["kind"] == *kind)
 }
 
-fn folder(object: &Value) -> String {
+fn collection_path(object: &Value) -> String {
     let api_version = object["apiVersion"].as_str().expect("a version");
     let kind = GroupVersionKind::of(object).expect("a kind");
     let root = if api_version.contains('/') { "apis" } else { "api" };
@@ -50,17 +50,17 @@ fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().expect("a name")
 }
 
-fn path(object: &Value) -> String {
-    format!("{}/{}", folder(object), name(object))
+fn object_path(object: &Value) -> String {
+    format!("{}/{}", collection_path(object), name(object))
 }
 
-impl Server {
+impl AdmissionServer {
     pub async fn of(cluster: &LiveCluster) -> Self {
         let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
         let options = KubeConfigOptions { context: Some("admin".to_owned()), ..KubeConfigOptions::default() };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
         let client = kube::Client::try_from(config).expect("a client");
-        Self { client, labels: BTreeMap::new(), there: Mutex::default() }
+        Self { client, labels: BTreeMap::new(), existing_objects: Mutex::default() }
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, kube::Error> {
@@ -72,11 +72,11 @@ impl Server {
     pub async fn namespace(&mut self, name: &str, labels: &Value) {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
-        self.put_there(&namespace).await;
+        self.create_or_replace(&namespace).await;
         let account = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
         let is_there = async || self.send(Method::GET, &account, None).await.map_err(|it| it.to_string());
         eventually(&format!("the service account of {name}"), String::new, is_there).await;
-        let made = self.send(Method::GET, &path(&namespace), None).await.expect("a namespace");
+        let made = self.send(Method::GET, &object_path(&namespace), None).await.expect("a namespace");
         let labels = serde_json::from_value(made["metadata"]["labels"].clone()).expect("labels");
         self.labels.insert(name.to_owned(), labels);
     }
@@ -86,9 +86,9 @@ impl Server {
     }
 
     /// As the server stores it.
-    pub async fn put_there(&self, object: &Value) -> Value {
+    pub async fn create_or_replace(&self, object: &Value) -> Value {
         // A new kind is served some moments after its definition.
-        let is_made = async || match self.send(Method::POST, &folder(object), Some(object)).await {
+        let is_made = async || match self.send(Method::POST, &collection_path(object), Some(object)).await {
             Ok(made) => Ok(made),
             Err(kube::Error::Api(status)) if status.code == 404 => Err(status.message),
             // Several policies share one definition of params.
@@ -97,49 +97,52 @@ impl Server {
             {
                 Ok(object.clone())
             }
-            Err(error) => panic!("{}: {error}", path(object)),
+            Err(error) => panic!("{}: {error}", object_path(object)),
         };
-        let made = eventually(&path(object), String::new, is_made).await;
-        self.there.lock().push(path(object));
+        let made = eventually(&object_path(object), String::new, is_made).await;
+        self.existing_objects.lock().push(object_path(object));
         made
     }
 
     /// Creates a policy; returns the error if the server refuses it.
-    pub async fn refuses(&self, policy: &Value) -> Option<String> {
-        let answer = self.send(Method::POST, &folder(policy), Some(policy)).await;
+    pub async fn create_policy(&self, policy: &Value) -> Option<String> {
+        let answer = self.send(Method::POST, &collection_path(policy), Some(policy)).await;
         answer.err().map(|error| format!("{}: {error}", name(policy)))
     }
 
     /// The object with the server's defaults, before any policy exists.
-    pub async fn filled_in(&self, object: &Value, old: Option<&Value>) -> Value {
-        self.write(object, old.is_some()).await.unwrap_or_else(|said| panic!("{}: {said:?}", path(object)))
+    pub async fn with_server_defaults(&self, object: &Value, old: Option<&Value>) -> Value {
+        self.write(object, old.is_some())
+            .await
+            .unwrap_or_else(|said| panic!("{}: {said:?}", object_path(object)))
     }
 
     /// The verdict of the server.
-    pub async fn ask(&self, case: &Case) -> Said {
+    pub async fn server_verdict(&self, case: &AdmissionCase) -> AdmissionVerdict {
         let answer = match &case.object {
             Some(object) => self.write(object, case.old.is_some()).await,
             None => {
                 let old = case.old.as_ref().expect("what is deleted");
-                self.dry_run(Method::DELETE, &path(old), None).await
+                self.dry_run(Method::DELETE, &object_path(old), None).await
             }
         };
         match answer {
-            Ok(_) => Said::Allowed,
-            Err(message) => told(&message).unwrap_or_else(|| panic!("{}: {message}", case.name)),
+            Ok(_) => AdmissionVerdict::Allowed,
+            Err(message) => parse_denial(&message).unwrap_or_else(|| panic!("{}: {message}", case.name)),
         }
     }
 
     async fn write(&self, object: &Value, is_update: bool) -> Result<Value, String> {
         if !is_update {
-            return self.dry_run(Method::POST, &folder(object), Some(object)).await;
+            return self.dry_run(Method::POST, &collection_path(object), Some(object)).await;
         }
         loop {
             // Controllers write its status meanwhile.
-            let live = self.send(Method::GET, &path(object), None).await.map_err(|it| it.to_string())?;
+            let live =
+                self.send(Method::GET, &object_path(object), None).await.map_err(|it| it.to_string())?;
             let mut object = object.clone();
             object["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
-            match self.dry_run(Method::PUT, &path(&object), Some(&object)).await {
+            match self.dry_run(Method::PUT, &object_path(&object), Some(&object)).await {
                 Err(message) if message.contains("the object has been modified") => {}
                 answer => return answer,
             }
@@ -156,11 +159,15 @@ impl Server {
 }
 
 /// Parses `… ValidatingAdmissionPolicy 'a' with binding 'a' denied request: MESSAGE`.
-fn told(message: &str) -> Option<Said> {
+fn parse_denial(message: &str) -> Option<AdmissionVerdict> {
     let (_, rest) = message.split_once("ValidatingAdmissionPolicy '")?;
     let (_, said) = rest.split_once(" denied request: ")?;
     let is_failure = said.contains(" resulted in error: ")
         || said.starts_with("failed to evaluate ")
         || said.contains("errors occurred");
-    Some(if is_failure { Said::Failed(said.to_owned()) } else { Said::Denied(said.to_owned()) })
+    Some(if is_failure {
+        AdmissionVerdict::Failed(said.to_owned())
+    } else {
+        AdmissionVerdict::Denied(said.to_owned())
+    })
 }

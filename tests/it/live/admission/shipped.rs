@@ -6,13 +6,13 @@ use std::path::Path;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::cases::{Case, File, named};
+use super::cases::{AdmissionCase, AdmissionPolicyFile, with_case_metadata};
 use super::server::is_namespaced;
-use super::{NAMESPACE, fleet, mark};
+use super::{NAMESPACE, add_policy_label, fleet};
 
 const FIELDS: [&str; 4] = ["matchConstraints", "matchConditions", "variables", "validations"];
 /// Policies that an API server cannot evaluate.
-const OWN: [&str; 2] = ["two-replicas", "disruption-budget"];
+const TUTTI_ONLY: [&str; 2] = ["two-replicas", "disruption-budget"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -38,19 +38,19 @@ fn definition() -> Value {
     })
 }
 
-pub fn files() -> Vec<File> {
+pub fn files() -> Vec<AdmissionPolicyFile> {
     let folder = root().join("policies");
     let mut paths: Vec<_> =
         fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("a file").path()).collect();
     paths.sort();
     let policies = paths.iter().map(|path| documents(path).into_iter().next().expect("a policy"));
     let policies: Vec<Value> =
-        policies.filter(|it| !OWN.iter().any(|own| it["metadata"]["name"] == *own)).collect();
+        policies.filter(|it| !TUTTI_ONLY.iter().any(|own| it["metadata"]["name"] == *own)).collect();
     assert_eq!(policies.len(), 8);
     policies.iter().map(file).collect()
 }
 
-fn file(policy: &Value) -> File {
+fn file(policy: &Value) -> AdmissionPolicyFile {
     let name = format!("shipped-{}", policy["metadata"]["name"].as_str().expect("a name"));
     let of = &policy["spec"];
     assert!(of["select"].is_null(), "{name} selects, which no API server does");
@@ -75,15 +75,22 @@ fn file(policy: &Value) -> File {
     let (policy, binding) =
         (of_kind("ValidatingAdmissionPolicy", spec), of_kind("ValidatingAdmissionPolicyBinding", binding));
     let examples = of["examples"].as_array().into_iter().flatten().enumerate();
-    let examples = examples.filter_map(|(index, example)| of_example(&name, index, example));
-    let rendered = of_repository().into_iter().map(|object| {
+    let examples = examples.filter_map(|(index, example)| case_of_example(&name, index, example));
+    let rendered = repository_objects().into_iter().map(|object| {
         let mut object = object;
-        mark(&mut object, &name);
+        add_policy_label(&mut object, &name);
         let name = format!("{} of the repository", object["metadata"]["name"]);
-        Case { name, is_allowed: true, is_filled_in: false, object: Some(object), old: None }
+        AdmissionCase { name, is_allowed: true, depends_on_defaults: false, object: Some(object), old: None }
     });
-    let mut cases: Vec<Case> = examples.chain(rendered).collect();
-    let mut file = File { name, policy, binding, others, namespaces: Vec::new(), cases: Vec::new() };
+    let mut cases: Vec<AdmissionCase> = examples.chain(rendered).collect();
+    let mut file = AdmissionPolicyFile {
+        name,
+        policy,
+        binding,
+        other_objects: others,
+        namespaces: Vec::new(),
+        cases: Vec::new(),
+    };
     // The verdict of this program, which the server must give too.
     let compiled = fleet(&file.name, &file.documents());
     for case in &mut cases {
@@ -94,12 +101,12 @@ fn file(policy: &Value) -> File {
 }
 
 /// `None` for a kind that the server does not have.
-fn of_example(policy: &str, index: usize, example: &Value) -> Option<Case> {
+fn case_of_example(policy: &str, index: usize, example: &Value) -> Option<AdmissionCase> {
     let name = example["name"].as_str().expect("a name").to_owned();
     let unique = format!("{policy}-{index}");
     let side = |field: &str| {
         let object = example.get(field)?;
-        let mut object = complete(object.clone());
+        let mut object = with_required_fields(object.clone());
         object["metadata"]["namespace"] = Value::Null;
         // The annotation with its name allows the delete.
         let metadata = &mut object["metadata"];
@@ -109,11 +116,11 @@ fn of_example(policy: &str, index: usize, example: &Value) -> Option<Case> {
                 *value = json!(unique);
             }
         }
-        Some(named(object, policy, &unique))
+        Some(with_case_metadata(object, policy, &unique))
     };
     let (object, old) = (side("object"), side("oldObject"));
     let is_served = object.as_ref().or(old.as_ref()).is_some_and(is_served);
-    is_served.then_some(Case { name, is_allowed: true, is_filled_in: false, object, old })
+    is_served.then_some(AdmissionCase { name, is_allowed: true, depends_on_defaults: false, object, old })
 }
 
 fn is_served(object: &Value) -> bool {
@@ -121,7 +128,7 @@ fn is_served(object: &Value) -> bool {
 }
 
 /// Examples contain only what their rule needs; an API server requires more.
-fn complete(mut object: Value) -> Value {
+fn with_required_fields(mut object: Value) -> Value {
     let (labels, kind) = (json!({"app": "web"}), object["kind"].as_str().unwrap_or_default().to_owned());
     let container = json!([{"name": "web", "image": "registry.example.com/web:1"}]);
     let fill = |value: &mut Value, with: &Value| {
@@ -155,7 +162,7 @@ fn complete(mut object: Value) -> Value {
 }
 
 /// The objects of the example repository, except those of operators.
-fn of_repository() -> Vec<Value> {
+fn repository_objects() -> Vec<Value> {
     let golden = root().join("tests/golden");
     let mut objects: Vec<Value> = Vec::new();
     for cluster in fs::read_dir(golden).expect("the folder") {

@@ -7,15 +7,15 @@ use std::time::Duration;
 use live::LiveCluster;
 use serde_json::{Map, Value, json};
 
-use super::super::support::{Scene, say};
-use super::put_back;
-use super::table::{Counted, is_about, named};
+use super::super::support::{LiveFixture, print_uncaptured};
+use super::table::{AuditedCluster, is_about, request_names};
+use super::until_restored;
 
 const ROWS: &str = include_str!("../../../fixtures/foreign_edits/rows.yaml");
 const DEFINITION: &str = include_str!("../../../fixtures/foreign_edits/definition.yaml");
 
 /// Long enough for all further requests.
-const QUIET: Duration = Duration::from_secs(5);
+const QUIET_TIME: Duration = Duration::from_secs(5);
 
 /// Kind, name in paths, API path, whether it is namespaced, and whether only its metadata is watched.
 const KINDS: [(&str, &str, &str, bool, bool); 14] = [
@@ -44,7 +44,7 @@ const KINDS: [(&str, &str, &str, bool, bool); 14] = [
 const ADMISSION: &str = "apis/admissionregistration.k8s.io/v1";
 
 /// Lists of the schemas without a row, with the reason.
-const WITHOUT_ROW: [(&str, &str); 5] = [
+const LISTS_WITHOUT_ROW: [(&str, &str); 5] = [
     ("CSINodeSpec.drivers", "kubelets write it"),
     ("JSONSchemaProps.x-kubernetes-validations", "it lies in `versions`, which a definition says as a whole"),
     ("ObjectMeta.ownerReferences", "Git says no owners"),
@@ -52,32 +52,32 @@ const WITHOUT_ROW: [(&str, &str); 5] = [
     ("ServiceSpec.ports", "has rows; of the load balancer's status there are none"),
 ];
 
-struct Row {
-    of: String,
+struct ListDriftRow {
+    schema_name: String,
     is_list: bool,
     /// The oldest minor version that accepts it.
-    since: u64,
+    oldest_version: u64,
     kind: &'static (&'static str, &'static str, &'static str, bool, bool),
     name: String,
     object: Value,
     /// A JSON patch.
     edit: Vec<Value>,
     /// Verbs, with the status of refused requests.
-    asks: Vec<String>,
+    expected_requests: Vec<String>,
 }
 
-fn merge(into: &mut Value, more: &Value) {
+fn merge_into(into: &mut Value, more: &Value) {
     for (name, value) in more.as_object().into_iter().flatten() {
         into[name] = value.clone();
     }
 }
 
-fn rows(scene: &str) -> Vec<Row> {
+fn rows(scene: &str) -> Vec<ListDriftRow> {
     let all: Vec<Value> = serde_yaml::from_str(ROWS).expect("YAML");
     all.into_iter().enumerate().map(|(index, row)| self::row(scene, index, &row)).collect()
 }
 
-fn row(scene: &str, index: usize, row: &Value) -> Row {
+fn row(scene: &str, index: usize, row: &Value) -> ListDriftRow {
     let (is_list, of) = match (row["list"].as_str(), row["choice"].as_str()) {
         (Some(list), None) => (true, list),
         (None, Some(choice)) => (false, choice),
@@ -87,8 +87,8 @@ fn row(scene: &str, index: usize, row: &Value) -> Row {
         Some(object) => (object.clone(), ""),
         None => {
             let mut pods = json!({"containers": [{"name": "main", "image": "web:1"}]});
-            merge(&mut pods["containers"][0], &row["pod"]);
-            merge(&mut pods, &row["more"]);
+            merge_into(&mut pods["containers"][0], &row["pod"]);
+            merge_into(&mut pods, &row["more"]);
             let labels = json!({"a": "b"});
             let spec = json!({"replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pods}});
             (json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}), "spec/template/spec/")
@@ -115,22 +115,31 @@ fn row(scene: &str, index: usize, row: &Value) -> Row {
         None => usual.iter().map(|it| (*it).to_owned()).collect(),
     };
     let since = row["since"].as_u64().unwrap_or_default();
-    Row { of: of.to_owned(), is_list, since, kind, name, object, edit, asks }
+    ListDriftRow {
+        schema_name: of.to_owned(),
+        is_list,
+        oldest_version: since,
+        kind,
+        name,
+        object,
+        edit,
+        expected_requests: asks,
+    }
 }
 
-impl Row {
+impl ListDriftRow {
     fn is_on(&self, cluster: &LiveCluster) -> bool {
         let minor = cluster.version().split('.').nth(1).and_then(|minor| minor.parse().ok());
-        minor.is_some_and(|minor: u64| minor >= self.since)
+        minor.is_some_and(|minor: u64| minor >= self.oldest_version)
     }
 
-    fn path(&self, scene: &Scene) -> String {
+    fn path(&self, scene: &LiveFixture) -> String {
         let (_, plural, served, is_namespaced, _) = self.kind;
         let namespace = if *is_namespaced { format!("namespaces/{}/", scene.name()) } else { String::new() };
         format!("/{served}/{namespace}{plural}/{}", self.name)
     }
 
-    async fn edit(&self, scene: &Scene, cluster: &LiveCluster) {
+    async fn edit(&self, scene: &LiveFixture, cluster: &LiveCluster) {
         let patch = Value::from(self.edit.clone()).to_string();
         let kind = self.kind.1;
         let mut arguments = vec!["patch", kind, &self.name, "--type=json", "--patch", &patch];
@@ -138,12 +147,12 @@ impl Row {
             arguments.extend(["-n", scene.name()]);
         }
         let done = cluster.kubectl(&arguments).await;
-        done.unwrap_or_else(|error| panic!("{} on {}: {error}", self.of, cluster.version()));
+        done.unwrap_or_else(|error| panic!("{} on {}: {error}", self.schema_name, cluster.version()));
     }
 }
 
 /// The fields that Git sets, with what the server made of them.
-fn said(object: &Value) -> Value {
+fn spec_and_metadata(object: &Value) -> Value {
     let mut object = object.clone();
     let map = object.as_object_mut().expect("an object");
     let labels = map["metadata"]["labels"].clone();
@@ -156,7 +165,7 @@ fn every_keyed_list_has_a_row() {
     let packed = &include_bytes!("../../../../crates/sandbox/schema/kubernetes-1.36.json.gz")[..];
     let schema: Value = serde_json::from_reader(flate2::read::GzDecoder::new(packed)).expect("a schema");
     let rows = rows("keys");
-    let known: BTreeSet<&str> = rows.iter().filter(|row| row.is_list).map(|row| &*row.of).collect();
+    let known: BTreeSet<&str> = rows.iter().filter(|row| row.is_list).map(|row| &*row.schema_name).collect();
     let mut missing = BTreeSet::new();
     let (mut lists, mut of_status) = (0, 0);
     for (name, definition) in schema["definitions"].as_object().expect("definitions") {
@@ -172,7 +181,7 @@ fn every_keyed_list_has_a_row() {
                 continue;
             }
             let list = format!("{kind}.{field}");
-            if !known.contains(&*list) && !WITHOUT_ROW.iter().any(|(known, _)| *known == list) {
+            if !known.contains(&*list) && !LISTS_WITHOUT_ROW.iter().any(|(known, _)| *known == list) {
                 missing.insert(list);
             }
         }
@@ -182,19 +191,24 @@ fn every_keyed_list_has_a_row() {
         schema["definitions"]["io.k8s.api.core.v1.Volume"]["properties"].as_object().expect("fields");
     let is_source = |field: &&String| *field != "name";
     for source in volume.keys().filter(is_source) {
-        assert!(rows.iter().any(|row| row.of == format!("Volume.{source}")), "no row: volume {source}");
+        assert!(
+            rows.iter().any(|row| row.schema_name == format!("Volume.{source}")),
+            "no row: volume {source}"
+        );
     }
     assert!(lists > 50 && of_status > 20, "{lists} lists, {of_status} of statuses");
 }
 
 #[tokio::test]
 async fn replaced_list_items_are_restored_within_their_requests() {
-    let Some(scene) = Scene::new("drift-keys", 4).await else { return };
+    let Some(scene) = LiveFixture::new("drift-keys", 4).await else { return };
     let rows = rows(scene.name());
-    let clusters =
-        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    let clusters = [
+        AuditedCluster::new(&scene, scene.cluster(0)).await,
+        AuditedCluster::new(&scene, scene.cluster(3)).await,
+    ];
     let definition: Value = serde_yaml::from_str(DEFINITION).expect("YAML");
-    let is_on_all = |row: &&Row| clusters.iter().all(|counted| row.is_on(counted.cluster));
+    let is_on_all = |row: &&ListDriftRow| clusters.iter().all(|counted| row.is_on(counted.cluster));
     let objects: Vec<Value> =
         [definition].into_iter().chain(rows.iter().filter(is_on_all).map(|row| row.object.clone())).collect();
     scene.write_app("rows", &objects);
@@ -206,32 +220,33 @@ async fn replaced_list_items_are_restored_within_their_requests() {
         &[&format!("placement: {{clusters: {{names: [{}]}}}}", clusters[0].cluster.name())],
     );
     let commit = scene.worktree.publish("first");
-    scene.start(&["--cluster", &clusters[0].way, "--cluster", &clusters[1].way]).await;
-    scene.succeeded(&commit).await;
-    tokio::time::sleep(QUIET).await;
+    scene.start(&["--cluster", &clusters[0].cluster_option, "--cluster", &clusters[1].cluster_option]).await;
+    scene.until_succeeded(&commit).await;
+    tokio::time::sleep(QUIET_TIME).await;
 
     let mut wrong = Vec::new();
     for counted in &clusters {
         let cluster = counted.cluster;
-        let on_it: Vec<&Row> = rows.iter().filter(|row| row.is_on(cluster)).collect();
-        let asked_before = counted.asked().len();
+        let on_it: Vec<&ListDriftRow> = rows.iter().filter(|row| row.is_on(cluster)).collect();
+        let asked_before = counted.counted_requests().len();
         let mut before = Vec::new();
         for row in &on_it {
             before.push(cluster.get(&row.path(&scene)).await.expect("an object"));
             row.edit(&scene, cluster).await;
         }
         for (row, before) in on_it.iter().zip(&before) {
-            let what = format!("{} on {}, by {}", row.of, cluster.version(), Value::from(row.edit.clone()));
+            let what =
+                format!("{} on {}, by {}", row.schema_name, cluster.version(), Value::from(row.edit.clone()));
             let get = async || cluster.get(&row.path(&scene)).await.map_err(|error| error.to_string());
-            put_back(&scene, &what, before, said, get).await;
+            until_restored(&scene, &what, before, spec_and_metadata, get).await;
         }
-        tokio::time::sleep(QUIET).await;
-        let mut asked = counted.asked().split_off(asked_before);
+        tokio::time::sleep(QUIET_TIME).await;
+        let mut asked = counted.counted_requests().split_off(asked_before);
         let mut lost = 0;
         for row in &on_it {
             let (about, others) = asked.into_iter().partition(|it| is_about(it, row.kind.1, &row.name));
             asked = others;
-            let verbs: Vec<String> = named(&about)
+            let verbs: Vec<String> = request_names(&about)
                 .iter()
                 .map(|it| {
                     let words: Vec<&str> = it.split(' ').collect();
@@ -240,14 +255,19 @@ async fn replaced_list_items_are_restored_within_their_requests() {
                 .collect();
             // A controller wrote it between read and write: one more round.
             let rest = verbs.strip_prefix(&["patch 422".to_owned(), "get".to_owned()][..]);
-            lost += usize::from(verbs != row.asks && rest == Some(&row.asks[..]));
-            if verbs != row.asks && rest != Some(&row.asks[..]) {
-                wrong.push(format!("{} on {}: {verbs:?}, not {:?}", row.of, cluster.version(), row.asks));
+            lost += usize::from(verbs != row.expected_requests && rest == Some(&row.expected_requests[..]));
+            if verbs != row.expected_requests && rest != Some(&row.expected_requests[..]) {
+                wrong.push(format!(
+                    "{} on {}: {verbs:?}, not {:?}",
+                    row.schema_name,
+                    cluster.version(),
+                    row.expected_requests
+                ));
             }
         }
         assert!(lost * 2 < on_it.len(), "{lost} of {} needed a round more", on_it.len());
         let lists = on_it.iter().filter(|row| row.is_list).count();
-        say(&format!(
+        print_uncaptured(&format!(
             "drift of keys and choices on Kubernetes {}: {lists} rows of lists, {} of choices, {lost} with a round more",
             cluster.version(),
             on_it.len() - lists

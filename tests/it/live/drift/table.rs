@@ -7,46 +7,46 @@ use std::time::Duration;
 use live::{AuditedRequest, LiveCluster};
 use serde_json::{Value, json};
 
-use super::super::support::{Scene, configmap, deployment, say};
-use super::admission::Webhook;
-use super::put_back;
-use super::rows::{Row, rows};
+use super::super::support::{LiveFixture, configmap, deployment, print_uncaptured};
+use super::mutating_webhook::MutatingWebhook;
+use super::rows::{DriftRow, rows};
+use super::until_restored;
 
 /// Long enough for all further requests.
-const QUIET: Duration = Duration::from_secs(5);
+const QUIET_TIME: Duration = Duration::from_secs(5);
 
 /// One cluster, and tutti's account there.
-pub struct Counted {
+pub struct AuditedCluster {
     pub cluster: &'static LiveCluster,
     user: String,
     /// The value of `--cluster`.
-    pub way: String,
+    pub cluster_option: String,
 }
 
-impl Counted {
-    pub async fn new(scene: &Scene, cluster: &'static LiveCluster) -> Self {
+impl AuditedCluster {
+    pub async fn new(scene: &LiveFixture, cluster: &'static LiveCluster) -> Self {
         let (name, namespace) = (cluster.name(), scene.name());
         let path = scene.folder().join(format!("{name}.yaml"));
         let user = cluster.create_account(namespace, "tutti", &path).await.expect("an account");
-        Self { cluster, user, way: format!("{name}={}#admin", path.display()) }
+        Self { cluster, user, cluster_option: format!("{name}={}#admin", path.display()) }
     }
 
     /// Whether its lists are streamed.
-    pub fn streams(&self) -> bool {
+    pub fn has_streamed_lists(&self) -> bool {
         !self.cluster.version().starts_with("v1.30.")
     }
 
     /// All its requests; a watch when it has ended.
-    pub fn all(&self) -> Vec<AuditedRequest> {
+    pub fn all_requests(&self) -> Vec<AuditedRequest> {
         self.cluster.requests_of(&self.user).expect("an audit log")
     }
 
     /// After a start: waits until the cluster has been read again and is healthy. `before` is the earlier number of requests.
-    pub async fn is_read_again(&self, scene: &Scene, before: usize) {
+    pub async fn until_read_again(&self, scene: &LiveFixture, before: usize) {
         let name = self.cluster.name();
         scene
             .eventually(&format!("{name} is read again"), async || {
-                let asked = self.asked().split_off(before);
+                let asked = self.counted_requests().split_off(before);
                 let log = scene.running(|tutti| tutti.log());
                 let is_well = log.lines().any(|line| line.contains(name) && line.contains(" Running "));
                 let has_read = asked.iter().any(|it| it.verb == "list");
@@ -57,16 +57,16 @@ impl Counted {
 
     /// Its requests without those that do not depend on the object: watches, probes, pods of unhealthy
     /// objects, and discovery, which other tests cause.
-    pub fn asked(&self) -> Vec<AuditedRequest> {
+    pub fn counted_requests(&self) -> Vec<AuditedRequest> {
         let is_counted = |it: &AuditedRequest| {
             it.verb != "watch" && it.resource != "pods" && !it.resource.starts_with('/')
         };
-        self.all().into_iter().filter(is_counted).collect()
+        self.all_requests().into_iter().filter(is_counted).collect()
     }
 }
 
 /// The fields that Git sets, with what the server made of them.
-fn said(object: &Value) -> Value {
+fn spec_and_metadata(object: &Value) -> Value {
     let annotations = object["metadata"]["annotations"].as_object().into_iter().flatten();
     let annotations: Vec<_> = annotations.filter(|(name, _)| name.starts_with("tutti.dev/")).collect();
     json!([object["data"], object["spec"], object["metadata"]["labels"], annotations])
@@ -78,7 +78,7 @@ pub fn is_about(asked: &AuditedRequest, kind: &str, name: &str) -> bool {
 }
 
 /// `patch configmaps`; with the status of failures, but without reads of absent objects.
-pub fn named(asked: &[AuditedRequest]) -> Vec<String> {
+pub fn request_names(asked: &[AuditedRequest]) -> Vec<String> {
     let name = |it: &AuditedRequest| match it.status {
         200..300 | 404 => format!("{} {}", it.verb, it.resource),
         status => format!("{} {} {status}", it.verb, it.resource),
@@ -87,14 +87,14 @@ pub fn named(asked: &[AuditedRequest]) -> Vec<String> {
 }
 
 /// Suspends or resumes the process and its children.
-fn signal(scene: &Scene, signal: &str) {
+fn signal_processes(scene: &LiveFixture, signal: &str) {
     let id = scene.running(|tutti| tutti.id()).to_string();
     assert!(Command::new("kill").args([signal, &id]).status().expect("kill starts").success());
 }
 
-async fn edit(scene: &Scene, row: &Row, cluster: &LiveCluster) {
+async fn edit(scene: &LiveFixture, row: &DriftRow, cluster: &LiveCluster) {
     for edit in &row.edits {
-        let (arguments, input) = edit.of(row, scene.name());
+        let (arguments, input) = edit.for_row(row, scene.name());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let done = cluster.kubectl_with_input(&arguments, &input).await;
         done.unwrap_or_else(|error| panic!("{} on {}: {error}", row.name, cluster.name()));
@@ -103,11 +103,13 @@ async fn edit(scene: &Scene, row: &Row, cluster: &LiveCluster) {
 
 #[tokio::test]
 async fn every_row_is_put_back_within_its_requests() {
-    let Some(scene) = Scene::new("drift-table", 4).await else { return };
+    let Some(scene) = LiveFixture::new("drift-table", 4).await else { return };
     let rows = rows();
-    let clusters =
-        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
-    let webhook = Webhook::start().await;
+    let clusters = [
+        AuditedCluster::new(&scene, scene.cluster(0)).await,
+        AuditedCluster::new(&scene, scene.cluster(3)).await,
+    ];
+    let webhook = MutatingWebhook::start().await;
     for counted in &clusters {
         webhook.register(counted.cluster, scene.name()).await;
     }
@@ -115,52 +117,52 @@ async fn every_row_is_put_back_within_its_requests() {
         scene.write_app(row.name, &[row.object()]);
     }
     let commit = scene.worktree.publish("first");
-    scene.start(&["--cluster", &clusters[0].way, "--cluster", &clusters[1].way]).await;
-    scene.succeeded(&commit).await;
-    tokio::time::sleep(QUIET).await;
+    scene.start(&["--cluster", &clusters[0].cluster_option, "--cluster", &clusters[1].cluster_option]).await;
+    scene.until_succeeded(&commit).await;
+    tokio::time::sleep(QUIET_TIME).await;
 
     let mut before = BTreeMap::new();
     let mut asked_before = Vec::new();
     for counted in &clusters {
-        asked_before.push(counted.asked().len());
+        asked_before.push(counted.counted_requests().len());
         for row in &rows {
             let object = scene.object(counted.cluster, row.kind, row.name).await.expect("an object");
             before.insert((counted.cluster.name(), row.name), object);
         }
     }
     for row in &rows {
-        if row.at_once {
-            signal(&scene, "-STOP");
+        if row.before_tutti_reads {
+            signal_processes(&scene, "-STOP");
         }
         for counted in &clusters {
             edit(&scene, row, counted.cluster).await;
         }
-        signal(&scene, "-CONT");
+        signal_processes(&scene, "-CONT");
     }
     for counted in &clusters {
-        for row in rows.iter().filter(|row| !row.asks.is_empty()) {
+        for row in rows.iter().filter(|row| !row.expected_requests.is_empty()) {
             let before = &before[&(counted.cluster.name(), row.name)];
             let what = format!("{} on {} is put back", row.name, counted.cluster.name());
             let get = async || scene.object(counted.cluster, row.kind, row.name).await;
-            put_back(&scene, &what, before, said, get).await;
+            until_restored(&scene, &what, before, spec_and_metadata, get).await;
         }
     }
-    tokio::time::sleep(QUIET).await;
+    tokio::time::sleep(QUIET_TIME).await;
 
     let mut wrong = Vec::new();
     for (counted, before) in clusters.iter().zip(asked_before) {
         let version = counted.cluster.version();
-        let mut asked = counted.asked().split_off(before);
+        let mut asked = counted.counted_requests().split_off(before);
         for row in &rows {
             let (about, others) = asked.into_iter().partition(|it| is_about(it, row.kind, row.name));
             asked = others;
-            let about = named(&about);
-            if about != row.asks {
-                wrong.push(format!("{} on {version}: {about:?}, not {:?}", row.name, row.asks));
+            let about = request_names(&about);
+            if about != row.expected_requests {
+                wrong.push(format!("{} on {version}: {about:?}, not {:?}", row.name, row.expected_requests));
             }
         }
         wrong.extend(asked.iter().map(|it| format!("of no row on {version}: {it:?}")));
-        say(&format!("drift table on Kubernetes {version}: {} rows", rows.len()));
+        print_uncaptured(&format!("drift table on Kubernetes {version}: {} rows", rows.len()));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for counted in &clusters {
@@ -171,19 +173,21 @@ async fn every_row_is_put_back_within_its_requests() {
 
 #[tokio::test]
 async fn reported_or_ignored_drift_stays_without_requests() {
-    let Some(scene) = Scene::pair("drift-stays").await else { return };
-    let clusters =
-        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(1)).await];
+    let Some(scene) = LiveFixture::with_newest_and_oldest("drift-stays").await else { return };
+    let clusters = [
+        AuditedCluster::new(&scene, scene.cluster(0)).await,
+        AuditedCluster::new(&scene, scene.cluster(1)).await,
+    ];
     let apps = ["report", "ignore"];
     for app in apps {
         scene.write_spec(app, &[&format!("drift: {app}")]);
         scene.write_objects(app, &[configmap(app, "level", "info"), deployment(app, "shop/web:1.0", 1)]);
     }
     let commit = scene.worktree.publish("first");
-    scene.start(&["--cluster", &clusters[0].way, "--cluster", &clusters[1].way]).await;
-    scene.succeeded(&commit).await;
-    tokio::time::sleep(QUIET).await;
-    let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
+    scene.start(&["--cluster", &clusters[0].cluster_option, "--cluster", &clusters[1].cluster_option]).await;
+    scene.until_succeeded(&commit).await;
+    tokio::time::sleep(QUIET_TIME).await;
+    let before: Vec<usize> = clusters.iter().map(|counted| counted.counted_requests().len()).collect();
     let image =
         json!({"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "shop/web:9"}]}}}});
     let edits =
@@ -194,46 +198,50 @@ async fn reported_or_ignored_drift_stays_without_requests() {
             counted.cluster.kubectl(&arguments).await.expect("an edit");
         }
     }
-    scene.says_of_each(&["drift-stays/report", "OutOfSync", "only reports drift"]).await;
+    scene.until_logged_for_each(&["drift-stays/report", "OutOfSync", "only reports drift"]).await;
     let log = scene.running(|tutti| tutti.log());
     let is_told = |line: &str| line.contains("drift-stays/ignore") && line.contains("OutOfSync");
     assert!(!log.lines().any(is_told), "{log}");
-    tokio::time::sleep(QUIET).await;
+    tokio::time::sleep(QUIET_TIME).await;
     for (counted, before) in clusters.iter().zip(before) {
-        let asked = named(&counted.asked().split_off(before));
+        let asked = request_names(&counted.counted_requests().split_off(before));
         assert_eq!(asked, Vec::<String>::new(), "{}", counted.cluster.version());
         for app in apps {
             let map = scene.object(counted.cluster, "configmaps", app).await.expect("an object");
             assert_eq!(map["data"]["level"], "debug", "{app}");
-            scene.ready(counted.cluster, app, "shop/web:9", 1).await;
+            scene.until_ready(counted.cluster, app, "shop/web:9", 1).await;
         }
     }
 }
 
 #[tokio::test]
 async fn a_foreign_field_is_refused_after_one_request() {
-    let Some(scene) = Scene::new("drift-refused", 4).await else { return };
-    let clusters =
-        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    let Some(scene) = LiveFixture::new("drift-refused", 4).await else { return };
+    let clusters = [
+        AuditedCluster::new(&scene, scene.cluster(0)).await,
+        AuditedCluster::new(&scene, scene.cluster(3)).await,
+    ];
     scene.write_app("web", &[configmap("web", "level", "info")]);
     let commit = scene.worktree.publish("first");
-    scene.start(&["--cluster", &clusters[0].way, "--cluster", &clusters[1].way]).await;
-    scene.succeeded(&commit).await;
+    scene.start(&["--cluster", &clusters[0].cluster_option, "--cluster", &clusters[1].cluster_option]).await;
+    scene.until_succeeded(&commit).await;
     let theirs = configmap("web", "verbose", "yes").to_string();
     let apply = ["apply", "--server-side", "--field-manager=somebody", "-n", scene.name(), "-f", "-"];
     for counted in &clusters {
         counted.cluster.kubectl_with_input(&apply, &theirs).await.expect("an apply");
     }
     // If only metadata is watched, one apply shows that the field is not ours.
-    tokio::time::sleep(QUIET).await;
-    let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
+    tokio::time::sleep(QUIET_TIME).await;
+    let before: Vec<usize> = clusters.iter().map(|counted| counted.counted_requests().len()).collect();
     scene.write_objects("web", &[configmap("web", "verbose", "no")]);
     let commit = scene.worktree.publish("a field of somebody else");
     for context in scene.contexts() {
-        scene.told(&commit, context, "failure", &["web", "conflict", "somebody", ".data.verbose"]).await;
+        scene
+            .until_status(&commit, context, "failure", &["web", "conflict", "somebody", ".data.verbose"])
+            .await;
     }
     for (counted, before) in clusters.iter().zip(before) {
-        let asked = named(&counted.asked().split_off(before));
+        let asked = request_names(&counted.counted_requests().split_off(before));
         assert_eq!(asked, ["patch configmaps 409"], "{}", counted.cluster.version());
     }
 }

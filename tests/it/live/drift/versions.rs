@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::support::{Scene, deployment};
-use super::table::{Counted, is_about, named};
+use super::super::support::{LiveFixture, deployment};
+use super::table::{AuditedCluster, is_about, request_names};
 
 const SCENE: &str = "drift-versions";
-const QUIET: Duration = Duration::from_secs(3);
+const QUIET_TIME: Duration = Duration::from_secs(3);
 
 fn autoscaler(version: &str, target: &Value) -> Value {
     let mut spec = json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
@@ -48,7 +48,11 @@ fn definition() -> Value {
 }
 
 /// Uid, spec, and our entries of `managedFields`.
-async fn seen(scene: &Scene, counted: &Counted, resource: &str) -> (Value, Value, Vec<Value>) {
+async fn object_record(
+    scene: &LiveFixture,
+    counted: &AuditedCluster,
+    resource: &str,
+) -> (Value, Value, Vec<Value>) {
     let arguments = ["get", resource, "web", "-n", scene.name(), "-o", "json", "--show-managed-fields"];
     let text = counted.cluster.kubectl(&arguments).await.expect("an object");
     let object: Value = serde_json::from_str(&text).expect("JSON");
@@ -59,7 +63,7 @@ async fn seen(scene: &Scene, counted: &Counted, resource: &str) -> (Value, Value
 
 #[tokio::test]
 async fn another_api_version_keeps_the_object() {
-    let Some(scene) = Scene::new(SCENE, 4).await else { return };
+    let Some(scene) = LiveFixture::new(SCENE, 4).await else { return };
     for cluster in scene.clusters() {
         let input = definition().to_string();
         cluster.kubectl_with_input(&["create", "-f", "-"], &input).await.expect("a definition");
@@ -67,8 +71,10 @@ async fn another_api_version_keeps_the_object() {
             ["wait", "--for=condition=Established", "crd/menus.versions.example.com", "--timeout=60s"];
         cluster.kubectl(&served).await.expect("a served definition");
     }
-    let clusters =
-        [Counted::new(&scene, scene.cluster(0)).await, Counted::new(&scene, scene.cluster(3)).await];
+    let clusters = [
+        AuditedCluster::new(&scene, scene.cluster(0)).await,
+        AuditedCluster::new(&scene, scene.cluster(3)).await,
+    ];
     let objects = |autoscaler: Value, menu: Value| [deployment("web", "shop/web:1.0", 1), autoscaler, menu];
     let old = objects(
         autoscaler("v1", &json!({"targetCPUUtilizationPercentage": 50})),
@@ -80,15 +86,15 @@ async fn another_api_version_keeps_the_object() {
     );
     scene.write_app("web", &old);
     let commit = scene.worktree.publish("the old versions");
-    let ways = ["--cluster", &clusters[0].way, "--cluster", &clusters[1].way];
+    let ways = ["--cluster", &clusters[0].cluster_option, "--cluster", &clusters[1].cluster_option];
     scene.start(&ways).await;
-    scene.succeeded(&commit).await;
+    scene.until_succeeded(&commit).await;
 
     let resources = ["horizontalpodautoscalers.v2.autoscaling", "menus.v1.versions.example.com"];
     let mut first = Vec::new();
     for counted in &clusters {
         for resource in resources {
-            first.push(seen(&scene, counted, resource).await.0);
+            first.push(object_record(&scene, counted, resource).await.0);
         }
     }
     for (text, objects, percent, spec) in [
@@ -96,15 +102,15 @@ async fn another_api_version_keeps_the_object() {
         ("the old ones again", &old, 50, json!({"dish": "soup", "note": "old"})),
         ("the new ones again", &new, 60, json!({"dish": "soup", "price": 3})),
     ] {
-        let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
+        let before: Vec<usize> = clusters.iter().map(|counted| counted.counted_requests().len()).collect();
         scene.write_objects("web", objects);
         let commit = scene.worktree.publish(text);
-        scene.succeeded(&commit).await;
-        tokio::time::sleep(QUIET).await;
+        scene.until_succeeded(&commit).await;
+        tokio::time::sleep(QUIET_TIME).await;
         let mut uids = Vec::new();
         for (counted, before) in clusters.iter().zip(before) {
             let version = counted.cluster.version();
-            let mut asked = named(&counted.asked().split_off(before));
+            let mut asked = request_names(&counted.counted_requests().split_off(before));
             asked.sort();
             // They are watched in the applied version, which an older server lists once.
             let expected = [
@@ -113,11 +119,11 @@ async fn another_api_version_keeps_the_object() {
                 "patch horizontalpodautoscalers.autoscaling",
                 "patch menus.versions.example.com",
             ];
-            let lists = if counted.streams() { 0 } else { 2 };
+            let lists = if counted.has_streamed_lists() { 0 } else { 2 };
             assert_eq!(asked, expected[2 - lists..], "{text} on {version}");
             let wanted = [&objects[1]["apiVersion"], &objects[2]["apiVersion"]];
             for (resource, wanted) in resources.into_iter().zip(wanted) {
-                let (uid, live, ours) = seen(&scene, counted, resource).await;
+                let (uid, live, ours) = object_record(&scene, counted, resource).await;
                 uids.push(uid);
                 let versions: Vec<&Value> = ours.iter().map(|it| &it["apiVersion"]).collect();
                 assert_eq!(versions, [wanted], "{text}: {resource} on {version}");
@@ -140,19 +146,19 @@ async fn another_api_version_keeps_the_object() {
     let resource = "horizontalpodautoscalers.v1.autoscaling";
     let edit = ["patch", resource, "web", "--type=merge", "--patch", patch, "-n", scene.name()];
     for counted in &clusters {
-        let before = counted.asked().len();
+        let before = counted.counted_requests().len();
         counted.cluster.kubectl(&edit).await.expect("an edit");
         scene
             .eventually("the autoscaler is put back", async || {
-                let (_, spec, _) = seen(&scene, counted, resources[0]).await;
+                let (_, spec, _) = object_record(&scene, counted, resources[0]).await;
                 if spec["maxReplicas"] == 3 { Ok(()) } else { Err(spec.to_string()) }
             })
             .await;
-        tokio::time::sleep(QUIET).await;
-        let asked: Vec<_> = counted.asked().split_off(before);
+        tokio::time::sleep(QUIET_TIME).await;
+        let asked: Vec<_> = counted.counted_requests().split_off(before);
         assert!(asked.iter().all(|it| is_about(it, "horizontalpodautoscalers", "web")), "{asked:?}");
         assert_eq!(
-            named(&asked),
+            request_names(&asked),
             ["patch horizontalpodautoscalers.autoscaling"],
             "{}",
             counted.cluster.version()
@@ -161,15 +167,15 @@ async fn another_api_version_keeps_the_object() {
 
     // A later process finds nothing to write.
     scene.kill();
-    let before: Vec<usize> = clusters.iter().map(|counted| counted.asked().len()).collect();
+    let before: Vec<usize> = clusters.iter().map(|counted| counted.counted_requests().len()).collect();
     scene.start(&ways).await;
     for (counted, before) in clusters.iter().zip(&before) {
-        counted.is_read_again(&scene, *before).await;
+        counted.until_read_again(&scene, *before).await;
     }
-    tokio::time::sleep(2 * QUIET).await;
+    tokio::time::sleep(2 * QUIET_TIME).await;
     for (counted, before) in clusters.iter().zip(before) {
-        let mut asked = counted.asked().split_off(before);
+        let mut asked = counted.counted_requests().split_off(before);
         asked.retain(|it| it.verb != "get" && it.verb != "list");
-        assert_eq!(named(&asked), Vec::<String>::new(), "{}", counted.cluster.version());
+        assert_eq!(request_names(&asked), Vec::<String>::new(), "{}", counted.cluster.version());
     }
 }

@@ -8,38 +8,41 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::credentials::with_user;
-use super::super::support::Scene;
+use super::super::support::LiveFixture;
 
 /// The roles that allow every user discovery.
 const DISCOVERY: [&str; 2] = ["system:discovery", "system:public-info-viewer"];
 
-pub struct Account {
-    pub scene: Scene,
-    members: Vec<Member>,
+pub struct RestrictedAccount {
+    pub scene: LiveFixture,
+    members: Vec<AccountCluster>,
 }
 
-struct Member {
+struct AccountCluster {
     /// The name in the repository.
     name: &'static str,
     server: &'static LiveCluster,
-    way: String,
+    cluster_option: String,
 }
 
-impl Account {
+impl RestrictedAccount {
     /// On the newest and the oldest Kubernetes.
     pub async fn pair(name: &'static str) -> Option<Self> {
-        let scene = Scene::pair(name).await?;
+        let scene = LiveFixture::with_newest_and_oldest(name).await?;
         let members = scene.clusters().iter().map(|cluster| (cluster.name(), *cluster)).collect();
-        Some(Self::on(scene, members).await)
+        Some(Self::for_clusters(scene, members).await)
     }
 
-    pub async fn on(scene: Scene, members: Vec<(&'static str, &'static LiveCluster)>) -> Self {
+    pub async fn for_clusters(
+        scene: LiveFixture,
+        members: Vec<(&'static str, &'static LiveCluster)>,
+    ) -> Self {
         scene.write_instance("poll: 1s\n  caps: {deletes: 100, deletePercent: 100}");
         let of_member = |(name, server): (&'static str, &'static LiveCluster)| {
             let path = scene.folder().join(format!("{name}.yaml"));
-            Member { name, server, way: format!("{name}={}#admin", path.display()) }
+            AccountCluster { name, server, cluster_option: format!("{name}={}#admin", path.display()) }
         };
-        let members: Vec<Member> = members.into_iter().map(of_member).collect();
+        let members: Vec<AccountCluster> = members.into_iter().map(of_member).collect();
         for member in &members {
             // All other users of these servers are administrators, or have the printed rights.
             let take = [&["delete", "clusterrolebinding", "--ignore-not-found"], &DISCOVERY[..]].concat();
@@ -49,12 +52,12 @@ impl Account {
     }
 
     /// The values of `--cluster`.
-    pub fn ways(&self) -> Vec<&str> {
-        self.members.iter().flat_map(|member| ["--cluster", member.way.as_str()]).collect()
+    pub fn cluster_options(&self) -> Vec<&str> {
+        self.members.iter().flat_map(|member| ["--cluster", member.cluster_option.as_str()]).collect()
     }
 
     /// The output of the command, document by document: equal for all clusters.
-    pub async fn printed(&self) -> Vec<Value> {
+    pub async fn printed_roles(&self) -> Vec<Value> {
         let repo = self.scene.worktree.folder().display().to_string();
         let account = format!("{}/tutti", self.scene.name());
         let mut printed = Vec::new();
@@ -74,7 +77,7 @@ impl Account {
 
     pub async fn grant(&self, documents: &[Value]) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
-        let apply = |member: &Member| member.server.kubectl_with_input(&["apply", "-f", "-"], &list);
+        let apply = |member: &AccountCluster| member.server.kubectl_with_input(&["apply", "-f", "-"], &list);
         for applied in join_all(self.members.iter().map(apply)).await {
             applied.expect("roles");
         }
@@ -82,7 +85,7 @@ impl Account {
 
     /// Uses tokens of the account from now on.
     pub async fn log_in(&self) {
-        for Member { name, server, .. } in &self.members {
+        for AccountCluster { name, server, .. } in &self.members {
             let arguments = ["create", "token", "tutti", "-n", self.scene.name()];
             let token = server.kubectl(&arguments).await.expect("a token");
             let text = fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
@@ -92,8 +95,8 @@ impl Account {
     }
 
     /// Runs until nothing is left to do: the exit code, and all output.
-    pub async fn once(&self, timeout: &str) -> (Option<i32>, String) {
-        let more = [&["--timeout", timeout], &self.ways()[..]].concat();
+    pub async fn run_once(&self, timeout: &str) -> (Option<i32>, String) {
+        let more = [&["--timeout", timeout], &self.cluster_options()[..]].concat();
         let ended = self.scene.run(&self.scene.arguments(&["run", "--once"], &more)).await;
         // Logs may quote messages of the server.
         (ended.code, format!("{}{}", ended.stdout, ended.stderr).replace("\\\"", "\""))
@@ -101,7 +104,7 @@ impl Account {
 
     /// The exit code, and the findings for each cluster.
     pub async fn doctor(&self) -> (Option<i32>, Vec<Value>) {
-        let more = [&self.ways()[..], &["-o", "json"]].concat();
+        let more = [&self.cluster_options()[..], &["-o", "json"]].concat();
         let ended = self.scene.run(&self.scene.arguments(&["doctor"], &more)).await;
         let report: Value = serde_json::from_str(&ended.stdout).expect(&ended.stderr);
         let clusters = report["clusters"].as_array().expect("clusters").iter();
@@ -111,7 +114,7 @@ impl Account {
 
     /// Waits until doctor ends with `code` and reports exactly these missing rights on each cluster: new roles take a
     /// moment.
-    pub async fn misses(&self, code: i32, expected: &[&str]) {
+    pub async fn until_missing(&self, code: i32, expected: &[&str]) {
         self.scene
             .eventually(
                 &format!("doctor ends with {code} and says that {expected:?} is missing"),
@@ -129,7 +132,7 @@ impl Account {
     }
 
     /// With certificates instead of tokens, and all rights.
-    pub async fn administrator_is_examined(&self) {
+    pub async fn check_administrator(&self) {
         let ended = self.scene.run(&self.scene.arguments(&["doctor"], &[])).await;
         assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
         for words in [

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// The result of `kubectl apply --server-side` for a manifest in this namespace without an existing object: the server sets
 /// defaults and stores nothing. The name is changed, as that of the manifest exists.
-pub async fn as_kubectl(cluster: &LiveCluster, namespace: &str, manifest: &Value) -> Value {
+pub async fn dry_run_by_kubectl(cluster: &LiveCluster, namespace: &str, manifest: &Value) -> Value {
     let mut manifest = manifest.clone();
     let name = manifest["metadata"]["name"].as_str().expect("a name").to_owned();
     manifest["metadata"]["name"] = json!(format!("{name}-kubectl"));
@@ -29,7 +29,7 @@ pub async fn as_kubectl(cluster: &LiveCluster, namespace: &str, manifest: &Value
 }
 
 /// An object without what every object has of its own, and without our metadata.
-pub fn bare(object: &Value) -> Value {
+pub fn without_identity(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().expect("metadata");
     for own in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"] {

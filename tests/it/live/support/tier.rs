@@ -10,27 +10,27 @@ use tokio::sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The time limit of a condition. Generous: two cores run four clusters, and a controller
 /// returns from an outage by its own back-off.
-const LIMIT: Duration = Duration::from_secs(120);
+const CONDITION_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A failed start is stored too, so that it happens once.
 static TIER: OnceCell<Result<Option<LiveEnvironment>, String>> = OnceCell::const_new();
 
 /// Locked for writing while API servers of the last two clusters are stopped.
-static LAST: RwLock<()> = RwLock::const_new(());
+static LAST_CLUSTERS_LOCK: RwLock<()> = RwLock::const_new(());
 
 /// Guarantees that the last two clusters are up, or that no other test needs them.
-pub struct Servers {
+pub struct ClusterReservation {
     _shared: Option<RwLockReadGuard<'static, ()>>,
     _alone: Option<RwLockWriteGuard<'static, ()>>,
 }
 
-impl Servers {
+impl ClusterReservation {
     pub async fn shared() -> Self {
-        Self { _shared: Some(LAST.read().await), _alone: None }
+        Self { _shared: Some(LAST_CLUSTERS_LOCK.read().await), _alone: None }
     }
 
-    pub async fn alone() -> Self {
-        Self { _shared: None, _alone: Some(LAST.write().await) }
+    pub async fn exclusive() -> Self {
+        Self { _shared: None, _alone: Some(LAST_CLUSTERS_LOCK.write().await) }
     }
 }
 
@@ -44,7 +44,7 @@ async fn start() -> Result<Option<LiveEnvironment>, live::Error> {
     let programs = match tokio::task::spawn_blocking(Tier::from_env).await.expect("no panic")? {
         Tier::Ready(programs) => programs,
         Tier::Absent(line) => {
-            say(&line);
+            print_uncaptured(&line);
             return Ok(None);
         }
     };
@@ -53,12 +53,16 @@ async fn start() -> Result<Option<LiveEnvironment>, live::Error> {
     let versions: BTreeSet<&str> = tier.clusters().iter().map(LiveCluster::version).collect();
     let is_mandatory = env::var("TUTTI_LIVE").is_ok_and(|value| value == "1");
     assert!(!is_mandatory || versions.len() == 2, "two versions of Kubernetes are to run, not {versions:?}");
-    say(&format!("live tests: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));
+    print_uncaptured(&format!(
+        "live tests: {}, ready in {:.1} s",
+        tier.versions(),
+        begin.elapsed().as_secs_f64()
+    ));
     Ok(Some(tier))
 }
 
 /// Bypasses the capture of the test runner, so that the log of a passing run names the versions.
-pub fn say(line: &str) {
+pub fn print_uncaptured(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("a standard error");
 }
 
@@ -72,8 +76,8 @@ pub async fn eventually<Answer>(
     loop {
         match probe().await {
             Ok(answer) => return answer,
-            Err(last) if begin.elapsed() > LIMIT => {
-                panic!("not within {LIMIT:?}: {what}\n{last}\n{}", logs())
+            Err(last) if begin.elapsed() > CONDITION_TIMEOUT => {
+                panic!("not within {CONDITION_TIMEOUT:?}: {what}\n{last}\n{}", logs())
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }

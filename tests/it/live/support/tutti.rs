@@ -12,24 +12,24 @@ pub const BINARY: &str = env!("CARGO_BIN_EXE_tutti");
 
 /// A running process; killed when dropped, and by the kernel when the test process dies.
 #[derive(Debug)]
-pub struct Tutti {
+pub struct TuttiProcess {
     child: Child,
     log: PathBuf,
 }
 
 /// The result of a command.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CommandResult {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Tutti {
+impl TuttiProcess {
     pub fn start(build: &Path, arguments: &[String], variables: &[(String, String)], log: PathBuf) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(build).args(arguments);
-        prepare(&mut command, variables);
+        clear_environment(&mut command, variables);
         Self::spawn(command, log)
     }
 
@@ -74,7 +74,7 @@ impl Tutti {
     }
 
     /// The exit code, if the process ends within a minute.
-    pub async fn end(&mut self) -> Option<i32> {
+    pub async fn wait_for_exit(&mut self) -> Option<i32> {
         for _ in 0..600 {
             if let Some(status) = self.child.try_wait().expect("a child to wait for") {
                 return status.code();
@@ -85,20 +85,20 @@ impl Tutti {
     }
 }
 
-impl Drop for Tutti {
+impl Drop for TuttiProcess {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
 /// Runs a command of the binary to its end.
-pub async fn run(arguments: &[String], variables: &[(String, String)], folder: &Path) -> Ended {
+pub async fn run(arguments: &[String], variables: &[(String, String)], folder: &Path) -> CommandResult {
     let mut command = Command::new(BINARY);
     command.args(arguments).current_dir(folder);
-    prepare(&mut command, variables);
+    clear_environment(&mut command, variables);
     let output =
         tokio::process::Command::from(command).kill_on_drop(true).output().await.expect("tutti starts");
-    Ended {
+    CommandResult {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -106,7 +106,7 @@ pub async fn run(arguments: &[String], variables: &[(String, String)], folder: &
 }
 
 /// Removes the user's environment: kubeconfig, settings, Git configuration.
-fn prepare(command: &mut Command, variables: &[(String, String)]) {
+fn clear_environment(command: &mut Command, variables: &[(String, String)]) {
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("TUTTI_") || name == "RUST_LOG") {
             command.env_remove(name);
@@ -117,6 +117,6 @@ fn prepare(command: &mut Command, variables: &[(String, String)]) {
 }
 
 /// The digests that wait for approval, in a status or on a screen.
-pub fn digests(said: &str) -> BTreeSet<&str> {
+pub fn approval_digests(said: &str) -> BTreeSet<&str> {
     said.split("tutti approve ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect()
 }

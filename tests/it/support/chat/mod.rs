@@ -25,14 +25,14 @@ use tokio::time::Instant;
 use tutti::notification::service::{ResolvedService, ServiceRequest};
 
 /// The key of the program that takes events: `whsec_`, and base64 of 24 bytes.
-pub const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
+pub const SIGNING_KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
 pub const SECRET: &str = "SEC0123456789";
 pub const TOKEN: &str = "xoxb-1-2-3";
 pub const CHANNEL: &str = "#releases";
 
 /// One accepted message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Received {
+pub struct ReceivedMessage {
     pub service: &'static str,
     /// Slack: the id of the posted or changed message.
     pub ts: Option<String>,
@@ -41,76 +41,76 @@ pub struct Received {
 
 /// The fault of all following requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fault {
+pub enum ChatFault {
     #[default]
     None,
     /// Never answers.
-    Hangs,
+    NoAnswer,
     /// Answers 500.
-    Unwell,
+    ServerError,
     /// Closes the connection during the answer.
-    Cuts,
+    DropConnection,
     /// Accepts the message, then closes the connection.
-    TakesAndCuts,
+    AcceptAndDrop,
     /// Accepts the message, and never answers.
-    TakesAndHangs,
-    Floods,
+    AcceptWithoutAnswer,
+    EndlessAnswer,
     /// Redirects to another address.
-    Redirects,
+    Redirect,
     /// Refuses each message that contains this text, and repeats the address.
-    Refuses(&'static str),
+    RejectContaining(&'static str),
     /// Answers 500 to each message that contains this text.
-    FailsAt(&'static str),
+    FailContaining(&'static str),
 }
 
 #[derive(Default)]
-struct Told {
-    received: Vec<Received>,
+struct ChatState {
+    received: Vec<ReceivedMessage>,
     /// Codes of all answers but faults, in order.
     codes: Vec<String>,
-    fault: Fault,
+    fault: ChatFault,
     /// The number of all requests.
-    asked: usize,
-    times: Vec<(&'static str, Instant)>,
+    request_count: usize,
+    request_times: Vec<(&'static str, Instant)>,
     /// Deleted messages of Slack.
     deleted: Vec<String>,
 }
 
 /// An answer, with the code that it is counted by.
-struct Reply {
+struct ChatReply {
     status: StatusCode,
     code: String,
     body: Value,
     wait: Option<u64>,
 }
 
-impl Reply {
+impl ChatReply {
     fn new(status: u16, code: &(impl ToString + ?Sized), body: Value) -> Self {
         let status = StatusCode::from_u16(status).expect("a status");
         Self { status, code: code.to_string(), body, wait: None }
     }
 }
 
-pub struct Chat {
+pub struct ChatServer {
     address: SocketAddr,
-    told: Arc<Mutex<Told>>,
+    state: Arc<Mutex<ChatState>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Chat {
+impl Drop for ChatServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Chat {
+impl ChatServer {
     pub async fn start() -> Self {
-        let told = Arc::new(Mutex::new(Told::default()));
+        let told = Arc::new(Mutex::new(ChatState::default()));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&told));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("address");
         let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("serve") });
-        Self { address, told, task }
+        Self { address, state: told, task }
     }
 
     fn url(&self, path: &str) -> SecretString {
@@ -137,7 +137,7 @@ impl Chat {
     }
 
     /// Slack has one address; its requests are redirected to this server.
-    pub fn catcher(&self) -> impl Fn(ServiceRequest) -> ServiceRequest + Send + Sync + use<> {
+    pub fn redirect_slack(&self) -> impl Fn(ServiceRequest) -> ServiceRequest + Send + Sync + use<> {
         let local = format!("http://{}", self.address);
         move |mut request| {
             request.url = request.url.expose_secret().replace("https://slack.com", &local).into();
@@ -145,30 +145,30 @@ impl Chat {
         }
     }
 
-    pub fn set_fault(&self, fault: Fault) {
-        self.told.lock().fault = fault;
+    pub fn set_fault(&self, fault: ChatFault) {
+        self.state.lock().fault = fault;
     }
 
     /// A person deletes a message of Slack.
-    pub fn delete(&self, ts: &str) {
-        self.told.lock().deleted.push(ts.to_owned());
+    pub fn delete_message(&self, ts: &str) {
+        self.state.lock().deleted.push(ts.to_owned());
     }
 
-    pub fn received(&self) -> Vec<Received> {
-        self.told.lock().received.clone()
+    pub fn received(&self) -> Vec<ReceivedMessage> {
+        self.state.lock().received.clone()
     }
 
-    pub fn asked(&self) -> usize {
-        self.told.lock().asked
+    pub fn request_count(&self) -> usize {
+        self.state.lock().request_count
     }
 
     pub fn codes(&self) -> Vec<String> {
-        self.told.lock().codes.clone()
+        self.state.lock().codes.clone()
     }
 }
 
 async fn answer(
-    State(told): State<Arc<Mutex<Told>>>,
+    State(told): State<Arc<Mutex<ChatState>>>,
     uri: Uri,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -176,35 +176,35 @@ async fn answer(
 ) -> Response {
     let fault = {
         let mut told = told.lock();
-        told.asked += 1;
+        told.request_count += 1;
         told.fault
     };
     match fault {
-        Fault::None => {}
-        Fault::Hangs => std::future::pending().await,
-        Fault::Unwell => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        Fault::Cuts => return broken(),
-        Fault::TakesAndCuts => {
+        ChatFault::None => {}
+        ChatFault::NoAnswer => std::future::pending().await,
+        ChatFault::ServerError => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        ChatFault::DropConnection => return partial_answer(),
+        ChatFault::AcceptAndDrop => {
             rules::reply(&mut told.lock(), uri.path(), query.as_deref(), &headers, &body);
-            return broken();
+            return partial_answer();
         }
-        Fault::TakesAndHangs => {
+        ChatFault::AcceptWithoutAnswer => {
             rules::reply(&mut told.lock(), uri.path(), query.as_deref(), &headers, &body);
             std::future::pending().await
         }
-        Fault::Floods => {
+        ChatFault::EndlessAnswer => {
             let chunk = || (Ok::<_, Infallible>(Bytes::from_static(&[b' '; 4096])), ());
             return Body::from_stream(stream::unfold((), move |()| async move { Some(chunk()) }))
                 .into_response();
         }
-        Fault::Refuses(text) if holds(&body, text) => {
+        ChatFault::RejectContaining(text) if body_contains(&body, text) => {
             return (StatusCode::UNPROCESSABLE_ENTITY, format!("Cannot POST {}", uri.path())).into_response();
         }
-        Fault::FailsAt(text) if holds(&body, text) => {
+        ChatFault::FailContaining(text) if body_contains(&body, text) => {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         }
-        Fault::Refuses(_) | Fault::FailsAt(_) => {}
-        Fault::Redirects => return (StatusCode::FOUND, [("location", "/elsewhere")]).into_response(),
+        ChatFault::RejectContaining(_) | ChatFault::FailContaining(_) => {}
+        ChatFault::Redirect => return (StatusCode::FOUND, [("location", "/elsewhere")]).into_response(),
     }
     let reply = rules::reply(&mut told.lock(), uri.path(), query.as_deref(), &headers, &body);
     let wait = reply.wait.map(|seconds| [("retry-after", seconds.to_string())]);
@@ -215,27 +215,27 @@ async fn answer(
     }
 }
 
-fn holds(body: &[u8], text: &str) -> bool {
+fn body_contains(body: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(body).contains(text)
 }
 
 /// The start of an answer.
-fn broken() -> Response {
+fn partial_answer() -> Response {
     let end = io::Error::other("the connection ends");
     Body::from_stream(stream::iter([Ok(Bytes::from_static(b"{")), Err(end)])).into_response()
 }
 
-impl Told {
+impl ChatState {
     /// Whether one more message in this minute exceeds the limit.
-    fn is_too_fast(&mut self, service: &'static str, per_minute: usize) -> bool {
+    fn exceeds_rate(&mut self, service: &'static str, per_minute: usize) -> bool {
         let now = Instant::now();
-        self.times.retain(|(_, time)| now.duration_since(*time) < Duration::from_secs(60));
-        self.times.push((service, now));
-        self.times.iter().filter(|(other, _)| *other == service).count() > per_minute
+        self.request_times.retain(|(_, time)| now.duration_since(*time) < Duration::from_secs(60));
+        self.request_times.push((service, now));
+        self.request_times.iter().filter(|(other, _)| *other == service).count() > per_minute
     }
 
-    fn take(&mut self, service: &'static str, ts: Option<String>, body: Value) {
-        self.received.push(Received { service, ts, body });
+    fn record_message(&mut self, service: &'static str, ts: Option<String>, body: Value) {
+        self.received.push(ReceivedMessage { service, ts, body });
     }
 }
 

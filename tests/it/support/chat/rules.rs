@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{CHANNEL, KEY, Reply, SECRET, TOKEN, Told, seconds_from_now};
+use super::{CHANNEL, ChatReply, ChatState, SECRET, SIGNING_KEY, TOKEN, seconds_from_now};
 
 /// The id of [`CHANNEL`].
 const CHANNEL_ID: &str = "C0RELEASES";
@@ -17,12 +17,12 @@ const HOUR: i64 = 3_600;
 const TOLERANCE: i64 = 300;
 
 pub(super) fn reply(
-    told: &mut Told,
+    told: &mut ChatState,
     path: &str,
     query: Option<&str>,
     headers: &HeaderMap,
     bytes: &[u8],
-) -> Reply {
+) -> ChatReply {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_json = header("content-type").contains("json");
     let body: Value = if is_json { serde_json::from_slice(bytes).unwrap_or_default() } else { Value::Null };
@@ -32,11 +32,11 @@ pub(super) fn reply(
         "/api/chat.postMessage" | "/api/chat.update" => {
             slack(told, path.ends_with("update"), header("authorization"), body)
         }
-        "/events" => event(told, &header, body, bytes),
+        "/events" => signed_event(told, &header, body, bytes),
         _ if path.starts_with("/open-apis/bot/v2/hook/") => {
-            coded("code", "msg", 19001, "param invalid: incoming webhook access token invalid")
+            code_reply("code", "msg", 19001, "param invalid: incoming webhook access token invalid")
         }
-        _ => Reply::new(404, &404, json!({})),
+        _ => ChatReply::new(404, &404, json!({})),
     };
     told.codes.push(reply.code.clone());
     reply
@@ -48,19 +48,19 @@ fn hmac(key: &[u8], text: &[u8]) -> String {
     STANDARD.encode(mac.finalize().into_bytes())
 }
 
-fn coded(code: &str, message: &str, number: i64, words: &str) -> Reply {
-    Reply::new(200, &number, json!({code: number, message: words}))
+fn code_reply(code: &str, message: &str, number: i64, words: &str) -> ChatReply {
+    ChatReply::new(200, &number, json!({code: number, message: words}))
 }
 
-fn feishu(told: &mut Told, body: Value, size: usize) -> Reply {
-    let coded = |number, words| coded("code", "msg", number, words);
+fn feishu(told: &mut ChatState, body: Value, size: usize) -> ChatReply {
+    let coded = |number, words| code_reply("code", "msg", number, words);
     let timestamp = body["timestamp"].as_str().unwrap_or_default();
     let time = timestamp.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     let sign = hmac(format!("{timestamp}\n{SECRET}").as_bytes(), b"");
     if time.is_none_or(|time| seconds_from_now(time) >= HOUR) || body["sign"] != sign {
         return coded(19021, "sign match fail or timestamp is not within one hour from current time");
     }
-    if told.is_too_fast("feishu", 100) {
+    if told.exceeds_rate("feishu", 100) {
         return coded(11232, "frequency limited");
     }
     let card = &body["card"];
@@ -70,12 +70,12 @@ fn feishu(told: &mut Told, body: Value, size: usize) -> Reply {
     if !is_card || size > 20_000 {
         return coded(9499, "Bad Request");
     }
-    told.take("feishu", None, body);
+    told.record_message("feishu", None, body);
     coded(0, "success")
 }
 
-fn dingtalk(told: &mut Told, query: &str, body: Value, size: usize) -> Reply {
-    let coded = |number, words| coded("errcode", "errmsg", number, words);
+fn dingtalk(told: &mut ChatState, query: &str, body: Value, size: usize) -> ChatReply {
+    let coded = |number, words| code_reply("errcode", "errmsg", number, words);
     let address = reqwest::Url::parse(&format!("http://localhost/?{query}")).expect("a query");
     let value = |name: &str| {
         let pair = address.query_pairs().find(|(key, _)| key == name);
@@ -92,7 +92,7 @@ fn dingtalk(told: &mut Told, query: &str, body: Value, size: usize) -> Reply {
     if value("sign") != hmac(SECRET.as_bytes(), format!("{timestamp}\n{SECRET}").as_bytes()) {
         return coded(310000, "sign not match");
     }
-    if told.is_too_fast("dingtalk", 20) {
+    if told.exceeds_rate("dingtalk", 20) {
         return coded(130101, "send too fast, exceed 20 times per minute");
     }
     if size > 20_000 {
@@ -102,18 +102,18 @@ fn dingtalk(told: &mut Told, query: &str, body: Value, size: usize) -> Reply {
     if body["msgtype"] != "markdown" || !has("title") || !has("text") {
         return coded(40035, "invalid parameter");
     }
-    told.take("dingtalk", None, body);
+    told.record_message("dingtalk", None, body);
     coded(0, "ok")
 }
 
-fn slack(told: &mut Told, is_update: bool, authorization: &str, mut body: Value) -> Reply {
-    let refused = |error: &str| Reply::new(200, error, json!({"ok": false, "error": error}));
+fn slack(told: &mut ChatState, is_update: bool, authorization: &str, mut body: Value) -> ChatReply {
+    let refused = |error: &str| ChatReply::new(200, error, json!({"ok": false, "error": error}));
     if authorization != format!("Bearer {TOKEN}") {
         return refused("invalid_auth");
     }
-    if told.is_too_fast("slack", 60) {
-        let reply = Reply::new(429, "ratelimited", json!({"ok": false, "error": "ratelimited"}));
-        return Reply { wait: Some(30), ..reply };
+    if told.exceeds_rate("slack", 60) {
+        let reply = ChatReply::new(429, "ratelimited", json!({"ok": false, "error": "ratelimited"}));
+        return ChatReply { wait: Some(30), ..reply };
     }
     let channel = body["channel"].as_str().unwrap_or_default();
     // An update takes no channel name.
@@ -134,15 +134,20 @@ fn slack(told: &mut Told, is_update: bool, authorization: &str, mut body: Value)
         format!("1599360473.{:06}", known.len() + 1)
     };
     body["channel"] = CHANNEL_ID.into();
-    told.take("slack", Some(ts.clone()), body);
-    Reply::new(200, "ok", json!({"ok": true, "channel": CHANNEL_ID, "ts": ts}))
+    told.record_message("slack", Some(ts.clone()), body);
+    ChatReply::new(200, "ok", json!({"ok": true, "channel": CHANNEL_ID, "ts": ts}))
 }
 
-fn event<'a>(told: &mut Told, header: &impl Fn(&str) -> &'a str, body: Value, bytes: &[u8]) -> Reply {
-    let refused = |status: u16| Reply::new(status, &status, json!({}));
+fn signed_event<'a>(
+    told: &mut ChatState,
+    header: &impl Fn(&str) -> &'a str,
+    body: Value,
+    bytes: &[u8],
+) -> ChatReply {
+    let refused = |status: u16| ChatReply::new(status, &status, json!({}));
     let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
     let time = timestamp.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let key = STANDARD.decode(KEY.trim_start_matches("whsec_")).expect("base64");
+    let key = STANDARD.decode(SIGNING_KEY.trim_start_matches("whsec_")).expect("base64");
     let signature = hmac(&key, &[format!("{id}.{timestamp}.").as_bytes(), bytes].concat());
     let is_signed =
         header("webhook-signature").split(' ').any(|it| it.strip_prefix("v1,") == Some(signature.as_str()));
@@ -153,6 +158,6 @@ fn event<'a>(told: &mut Told, header: &impl Fn(&str) -> &'a str, body: Value, by
     if body["specversion"] != "1.0" || !has("id") || !has("type") || !has("source") {
         return refused(400);
     }
-    told.take("generic", None, body);
-    Reply::new(204, &204, json!({}))
+    told.record_message("generic", None, body);
+    ChatReply::new(204, &204, json!({}))
 }

@@ -1,22 +1,24 @@
 //! An oracle over the write logs of API servers: it finds writes of a rollout that come before their conditions.
 //!
-//! It is independent of the controller. [`record`] stores commits and, at each write, the objects of all clusters.
+//! It is independent of the controller. [`recorder`] stores commits and, at each write, the objects of all clusters.
 //! [`judge`] then finds every forbidden write: new content before the earlier waves are done or the Approval is in Git,
 //! content of a commit that the unit may not have, two tasks of one target, and deletes or falling replicas during a
 //! rollout. [`commit`] renders a commit, which is not under test here.
 
 mod commit;
-mod judge;
-mod record;
-mod story;
-mod world;
+mod history;
+mod live_state;
+mod recorder;
+mod verdict;
 
 #[allow(unused_imports, reason = "the chaos example uses some of it")]
-pub use commit::Commit;
+pub use commit::OracleCommit;
 #[allow(unused_imports, reason = "the chaos example uses some of it")]
-pub use judge::judge;
-pub use record::Oracle;
+pub use history::{
+    ControllerWrite, ExpectedGate, ExpectedWaves, OracleEvent, OracleUnit, RolloutHistory, UnitContent,
+};
 #[allow(unused_imports, reason = "the chaos example uses some of it")]
-pub use story::{Content, Event, Gate, Story, Unit, Waves, Write};
+pub use live_state::{LiveObjectState, LiveState};
+pub use recorder::Oracle;
 #[allow(unused_imports, reason = "the chaos example uses some of it")]
-pub use world::{Seen, World};
+pub use verdict::find_violations;

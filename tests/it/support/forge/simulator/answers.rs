@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-pub struct Request {
+pub struct ForgeRequest {
     pub method: String,
     /// Below `/api/v1`, decoded.
     pub path: Vec<String>,
@@ -18,8 +18,8 @@ pub struct Request {
     pub line: String,
 }
 
-impl Request {
-    pub fn read(method: &Method, uri: &Uri, body: Value) -> Option<Self> {
+impl ForgeRequest {
+    pub fn parse(method: &Method, uri: &Uri, body: Value) -> Option<Self> {
         let url = Url::parse(&format!("http://forge{uri}")).ok()?;
         let decode = |segment: &str| {
             // A query with one name decodes like a segment, but for `+`.
@@ -51,14 +51,14 @@ impl Request {
     }
 }
 
-pub struct Answer {
+pub struct ForgeAnswer {
     status: u16,
     body: Option<Value>,
     raw: Vec<u8>,
     total: Option<usize>,
 }
 
-impl Answer {
+impl ForgeAnswer {
     pub fn of(status: u16, body: Value) -> Self {
         Self { status, body: Some(body), raw: Vec::new(), total: None }
     }
@@ -80,7 +80,7 @@ impl Answer {
     }
 
     /// One page of a list.
-    pub fn page(items: Vec<Value>, request: &Request, largest: usize, shows_total: bool) -> Self {
+    pub fn page(items: Vec<Value>, request: &ForgeRequest, largest: usize, shows_total: bool) -> Self {
         let number = |name: &str| request.query.get(name).and_then(|text| text.parse::<usize>().ok());
         let size = number("limit").unwrap_or(largest).clamp(1, largest);
         let before = number("page").unwrap_or(1).max(1).saturating_sub(1).saturating_mul(size);
@@ -90,13 +90,13 @@ impl Answer {
     }
 
     /// A list that ignores the page parameters.
-    pub fn whole(items: Vec<Value>, shows_total: bool) -> Self {
+    pub fn unpaged(items: Vec<Value>, shows_total: bool) -> Self {
         let total = shows_total.then_some(items.len());
         Self { total, ..Self::of(200, items.into()) }
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for ForgeAnswer {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).expect("a status");
         let mut response = match self.body {

@@ -1,27 +1,27 @@
 //! Faults of requests.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ForgeFault {
     /// Answered with this status, and not executed.
     Status(u16),
     /// 429, with the seconds to wait.
     RateLimit(u64),
     /// Never answered, and not executed.
-    Silence,
+    NoAnswer,
     /// Executed, and answered with 502.
     LostAnswer,
 }
 
 #[derive(Default)]
-pub struct Faults {
-    faults: Vec<(String, usize, Fault)>,
+pub struct ForgeFaults {
+    faults: Vec<(String, usize, ForgeFault)>,
     /// Writes that are still executed; `None`: all.
-    left: Option<usize>,
-    pub is_still: bool,
+    remaining_writes: Option<usize>,
+    pub is_unresponsive: bool,
 }
 
-impl Faults {
-    pub fn add(&mut self, text: &str, times: usize, fault: Fault) {
+impl ForgeFaults {
+    pub fn add(&mut self, text: &str, times: usize, fault: ForgeFault) {
         self.faults.push((text.to_owned(), times, fault));
     }
 
@@ -29,17 +29,17 @@ impl Faults {
         *self = Self::default();
     }
 
-    pub fn still_after(&mut self, writes: usize) {
-        (self.left, self.is_still) = (Some(writes), false);
+    pub fn stop_after_writes(&mut self, writes: usize) {
+        (self.remaining_writes, self.is_unresponsive) = (Some(writes), false);
     }
 
-    pub fn take(&mut self, line: &str) -> Option<Fault> {
-        if let Some(left) = self.left.as_mut().filter(|_| !line.starts_with("GET ")) {
-            self.is_still |= *left == 0;
+    pub fn take_fault(&mut self, line: &str) -> Option<ForgeFault> {
+        if let Some(left) = self.remaining_writes.as_mut().filter(|_| !line.starts_with("GET ")) {
+            self.is_unresponsive |= *left == 0;
             *left = left.saturating_sub(1);
         }
-        if self.is_still {
-            return Some(Fault::Silence);
+        if self.is_unresponsive {
+            return Some(ForgeFault::NoAnswer);
         }
         let found =
             self.faults.iter_mut().find(|(text, times, _)| *times > 0 && line.contains(text.as_str()))?;

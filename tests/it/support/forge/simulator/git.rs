@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 use git2::{Index, Oid, Repository, RepositoryInitOptions, Signature, Sort, Time, Tree};
 use tempfile::TempDir;
 
-use crate::support::repository::{REGULAR, entry};
+use crate::support::repository::{REGULAR_MODE, index_entry};
 
 /// A path with its new content; `None` removes it.
 pub type FileChange = (String, Option<Vec<u8>>);
 
 /// The folder exists as long as this value.
-pub struct Git(Repository, TempDir);
+pub struct BareRepository(Repository, TempDir);
 
 /// How a pull request is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Join {
+pub enum MergeMethod {
     Merge,
     Squash,
     FastForward,
 }
 
-pub struct CommitRow {
+pub struct ForgeCommitRow {
     pub id: Oid,
     pub message: String,
     pub author: String,
@@ -29,7 +29,7 @@ pub struct CommitRow {
     pub paths: [Vec<String>; 3],
 }
 
-impl Git {
+impl BareRepository {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("config.git");
@@ -98,13 +98,13 @@ impl Git {
             match content {
                 Some(content) => {
                     let id = self.0.blob(content).expect("blob");
-                    index.add(&entry(path, id, REGULAR)).expect("add");
+                    index.add(&index_entry(path, id, REGULAR_MODE)).expect("add");
                 }
                 None => index.remove(Path::new(path), 0).expect("remove"),
             }
         }
         let tree = index.write_tree_to(&self.0).expect("write tree");
-        self.store(&parent.into_iter().collect::<Vec<_>>(), tree, login, when, message)
+        self.write_commit(&parent.into_iter().collect::<Vec<_>>(), tree, login, when, message)
     }
 
     /// Whether both can be merged without a conflict.
@@ -113,35 +113,35 @@ impl Git {
     }
 
     /// The new commit of the base; `None` if it cannot be merged.
-    pub fn join(
+    pub fn merge_into_base(
         &self,
-        how: Join,
+        how: MergeMethod,
         base: Oid,
         head: Oid,
         login: &str,
         when: i64,
         message: &str,
     ) -> Option<Oid> {
-        if how == Join::FastForward {
+        if how == MergeMethod::FastForward {
             return self.0.graph_descendant_of(head, base).expect("a graph").then_some(head);
         }
         let tree = self.merged_tree(base, head)?;
-        let parents = if how == Join::Merge { vec![base, head] } else { vec![base] };
-        Some(self.store(&parents, tree, login, when, message))
+        let parents = if how == MergeMethod::Merge { vec![base, head] } else { vec![base] };
+        Some(self.write_commit(&parents, tree, login, when, message))
     }
 
     /// Commits of `head` that `base` lacks, the newest first.
-    pub fn between(&self, base: Option<Oid>, head: Oid) -> Vec<CommitRow> {
+    pub fn commits_between(&self, base: Option<Oid>, head: Oid) -> Vec<ForgeCommitRow> {
         let mut walk = self.0.revwalk().expect("a walk");
         walk.set_sorting(Sort::TOPOLOGICAL).expect("a sorting");
         walk.push(head).expect("a head");
         if let Some(base) = base {
             walk.hide(base).expect("a base");
         }
-        walk.map(|id| self.row(id.expect("an id"))).collect()
+        walk.map(|id| self.commit_row(id.expect("an id"))).collect()
     }
 
-    pub fn row(&self, id: Oid) -> CommitRow {
+    pub fn commit_row(&self, id: Oid) -> ForgeCommitRow {
         let commit = self.0.find_commit(id).expect("a commit");
         let parent = commit.parent(0).ok().map(|parent| parent.tree().expect("a tree"));
         let tree = commit.tree().expect("a tree");
@@ -157,7 +157,7 @@ impl Git {
             paths[list].push(file.path().expect("a path").display().to_string());
         }
         let email = |signature: Signature<'_>| signature.email().unwrap_or_default().to_owned();
-        CommitRow {
+        ForgeCommitRow {
             id,
             message: commit.message().unwrap_or_default().to_owned(),
             author: email(commit.author()),
@@ -176,7 +176,7 @@ impl Git {
         self.0.find_commit(commit).and_then(|commit| commit.tree()).expect("a tree")
     }
 
-    fn store(&self, parents: &[Oid], tree: Oid, login: &str, when: i64, message: &str) -> Oid {
+    fn write_commit(&self, parents: &[Oid], tree: Oid, login: &str, when: i64, message: &str) -> Oid {
         let parents: Vec<_> = parents.iter().map(|id| self.0.find_commit(*id).expect("a parent")).collect();
         let when = Time::new(when, 0);
         let who = Signature::new(login, &format!("{login}@example.com"), &when).expect("signature");

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::people::Right;
-use super::state::State;
+use super::state::ForgeState;
+use super::users::ForgePermission;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hook {
+pub struct ForgeHook {
     pub id: i64,
     pub url: String,
     pub secret: String,
@@ -25,7 +25,7 @@ pub struct Hook {
 }
 
 /// One delivery, before it is sent.
-pub struct Parcel {
+pub struct UnsentDelivery {
     url: String,
     secret: String,
     event: String,
@@ -35,7 +35,7 @@ pub struct Parcel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivered {
+pub struct DeliveryRecord {
     /// `X-Gitea-Event`, and `X-Gitea-Event-Type`.
     pub event: String,
     pub kind: String,
@@ -44,11 +44,11 @@ pub struct Delivered {
     pub code: Option<u16>,
 }
 
-pub async fn send(mut parcels: UnboundedReceiver<Parcel>, state: Arc<Mutex<State>>) {
+pub async fn send_deliveries(mut parcels: UnboundedReceiver<UnsentDelivery>, state: Arc<Mutex<ForgeState>>) {
     // The client needs a provider even without TLS; installing it twice is harmless.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-    while let Some(Parcel { url, secret, event, kind, id, body }) = parcels.recv().await {
+    while let Some(UnsentDelivery { url, secret, event, kind, id, body }) = parcels.recv().await {
         let signature = signature(body.as_bytes(), &secret);
         let request = client
             .post(&url)
@@ -62,7 +62,7 @@ pub async fn send(mut parcels: UnboundedReceiver<Parcel>, state: Arc<Mutex<State
             .body(body.clone());
         let answer = request.send().await;
         let code = answer.ok().map(|answer| answer.status().as_u16());
-        state.lock().deliveries.push(Delivered { event, kind, body, code });
+        state.lock().deliveries.push(DeliveryRecord { event, kind, body, code });
     }
 }
 
@@ -72,32 +72,32 @@ pub fn signature(body: &[u8], secret: &str) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-impl State {
+impl ForgeState {
     /// `wanted` are the event names that a hook may subscribe to; `event` and `kind` are the headers of the delivery.
-    fn announce(&mut self, doer: &str, wanted: &[&str], event: &str, kind: &str, mut payload: Value) {
-        payload["repository"] = self.repository(Right::Read);
-        payload["sender"] = self.user(doer);
-        let hooks: Vec<Hook> = self
+    fn queue_deliveries(&mut self, doer: &str, wanted: &[&str], event: &str, kind: &str, mut payload: Value) {
+        payload["repository"] = self.repository_value(ForgePermission::Read);
+        payload["sender"] = self.user_value(doer);
+        let hooks: Vec<ForgeHook> = self
             .hooks
             .iter()
             .filter(|hook| hook.is_active && hook.events.iter().any(|it| wanted.contains(&it.as_str())))
             .cloned()
             .collect();
-        for Hook { url, secret, .. } in hooks {
+        for ForgeHook { url, secret, .. } in hooks {
             let (event, kind, body) = (event.to_owned(), kind.to_owned(), payload.to_string());
-            let parcel = Parcel { url, secret, event, kind, id: self.next_id(), body };
+            let parcel = UnsentDelivery { url, secret, event, kind, id: self.next_id(), body };
             // The receiver is gone when the simulator ends.
-            let _ = self.sender.send(parcel);
+            let _ = self.delivery_sender.send(parcel);
         }
     }
 
-    pub fn announce_push(&mut self, doer: &str, branch: &str, before: Option<Oid>, after: Option<Oid>) {
+    pub fn queue_push(&mut self, doer: &str, branch: &str, before: Option<Oid>, after: Option<Oid>) {
         let none = Oid::ZERO_SHA1;
         let id = |id: Option<Oid>| id.unwrap_or(none).to_string();
-        let rows = after.map(|after| self.git.between(before, after)).unwrap_or_default();
+        let rows = after.map(|after| self.git.commits_between(before, after)).unwrap_or_default();
         let commits: Vec<Value> = rows
             .iter()
-            .take(self.quirks.most_commits)
+            .take(self.quirks.max_listed_commits)
             .map(|row| {
                 let [added, removed, modified] = &row.paths;
                 json!({"id": row.id.to_string(), "message": row.message, "author": {"email": row.author},
@@ -106,26 +106,26 @@ impl State {
             .collect();
         let push = json!({
             "ref": format!("refs/heads/{branch}"), "before": id(before), "after": id(after),
-            "commits": commits, "total_commits": rows.len(), "pusher": self.user(doer),
+            "commits": commits, "total_commits": rows.len(), "pusher": self.user_value(doer),
         });
-        self.announce(doer, &["push"], "push", "push", push);
+        self.queue_deliveries(doer, &["push"], "push", "push", push);
         let event = match (before, after) {
             (None, Some(_)) => "create",
             (Some(_), None) => "delete",
             _ => return,
         };
         let payload = json!({"ref": branch, "ref_type": "branch", "sha": id(after)});
-        self.announce(doer, &[event], event, event, payload);
+        self.queue_deliveries(doer, &[event], event, event, payload);
     }
 
     /// `kind` is `pull_request`, or one of the types with the same event name.
-    pub fn announce_pull(&mut self, doer: &str, index: usize, kind: &str, action: &str) {
+    pub fn queue_pull(&mut self, doer: &str, index: usize, kind: &str, action: &str) {
         let number = self.pulls[index].number;
-        let payload = json!({"action": action, "number": number, "pull_request": self.pull(index)});
-        self.announce(doer, &[kind, "pull_request"], "pull_request", kind, payload);
+        let payload = json!({"action": action, "number": number, "pull_request": self.pull_value(index)});
+        self.queue_deliveries(doer, &[kind, "pull_request"], "pull_request", kind, payload);
     }
 
-    pub fn announce_review(&mut self, doer: &str, index: usize, verdict: &str) {
+    pub fn queue_review(&mut self, doer: &str, index: usize, verdict: &str) {
         let (event, kind) = match verdict {
             "APPROVED" => ("pull_request_approved", "pull_request_review_approved"),
             "REQUEST_CHANGES" => ("pull_request_rejected", "pull_request_review_rejected"),
@@ -133,27 +133,27 @@ impl State {
         };
         // Gitea does not send the reviewed commit.
         let payload = json!({
-            "action": "reviewed", "number": self.pulls[index].number, "pull_request": self.pull(index),
+            "action": "reviewed", "number": self.pulls[index].number, "pull_request": self.pull_value(index),
             "commit_id": "", "review": {"type": kind, "content": ""},
         });
-        self.announce(doer, &["pull_request_review", "pull_request"], event, kind, payload);
+        self.queue_deliveries(doer, &["pull_request_review", "pull_request"], event, kind, payload);
     }
 
-    pub fn announce_comment(&mut self, doer: &str, index: usize, action: &str) {
+    pub fn queue_comment(&mut self, doer: &str, index: usize, action: &str) {
         let comment = &self.comments[index];
         let payload = json!({
             "action": action, "is_pull": true, "issue": {"number": comment.number},
-            "comment": self.comment(comment),
+            "comment": self.comment_value(comment),
         });
         let wanted = ["pull_request_comment", "pull_request"];
-        self.announce(doer, &wanted, "issue_comment", "pull_request_comment", payload);
+        self.queue_deliveries(doer, &wanted, "issue_comment", "pull_request_comment", payload);
     }
 
-    pub fn announce_status(&mut self, doer: &str, payload: Value) {
+    pub fn queue_status(&mut self, doer: &str, payload: Value) {
         if self.quirks.statuses_loop_back {
-            self.announce(doer, &["status", "push"], "", "status", payload);
+            self.queue_deliveries(doer, &["status", "push"], "", "status", payload);
         } else {
-            self.announce(doer, &["status"], "status", "status", payload);
+            self.queue_deliveries(doer, &["status"], "status", "status", payload);
         }
     }
 }

@@ -2,94 +2,94 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, Request};
-use super::people::Right;
-use super::pulls::Comment;
-use super::state::State;
+use super::answers::{ForgeAnswer, ForgeRequest};
+use super::pulls::ForgeComment;
+use super::state::ForgeState;
+use super::users::ForgePermission;
 
-impl State {
-    pub fn answer_issues(&mut self, doer: &str, path: &[&str], request: &Request) -> Answer {
+impl ForgeState {
+    pub fn answer_issues(&mut self, doer: &str, path: &[&str], request: &ForgeRequest) -> ForgeAnswer {
         match (request.method.as_str(), path) {
             (method, ["comments", id, rest @ ..]) => {
                 let id: i64 = id.parse().unwrap_or_default();
                 let Some(index) = self.comments.iter().position(|comment| comment.id == id) else {
-                    return Answer::not_found();
+                    return ForgeAnswer::not_found();
                 };
                 match (method, rest) {
                     ("PATCH", []) if !self.may_edit(doer, index) => {
-                        Answer::error(403, "user should be the author or a writer")
+                        ForgeAnswer::error(403, "user should be the author or a writer")
                     }
                     ("PATCH", []) => {
                         request.text("body").clone_into(&mut self.comments[index].body);
-                        self.announce_comment(doer, index, "edited");
-                        Answer::of(200, self.comment(&self.comments[index]))
+                        self.queue_comment(doer, index, "edited");
+                        ForgeAnswer::of(200, self.comment_value(&self.comments[index]))
                     }
                     ("POST", ["reactions"]) => {
                         let reaction = (doer.to_owned(), request.text("content").to_owned());
                         let reactions = &mut self.comments[index].reactions;
                         let is_known = reactions.contains(&reaction);
                         reactions.push(reaction);
-                        Answer::of(
+                        ForgeAnswer::of(
                             if is_known { 200 } else { 201 },
                             json!({"content": request.text("content")}),
                         )
                     }
-                    _ => Answer::not_found(),
+                    _ => ForgeAnswer::not_found(),
                 }
             }
             (method, [number, rest]) => {
                 let number: u64 = number.parse().unwrap_or_default();
                 let Some(index) = self.pulls.iter().position(|pull| pull.number == number) else {
-                    return Answer::error(404, "issue does not exist");
+                    return ForgeAnswer::error(404, "issue does not exist");
                 };
                 match (method, *rest) {
                     ("GET", "comments") => {
                         let of_pull = self.comments.iter().filter(|comment| comment.number == number);
-                        let items = of_pull.map(|comment| self.comment(comment)).collect();
-                        Answer::whole(items, !self.quirks.hides_totals)
+                        let items = of_pull.map(|comment| self.comment_value(comment)).collect();
+                        ForgeAnswer::unpaged(items, !self.quirks.hides_totals)
                     }
                     ("POST", "comments") => self.add_comment(doer, number, request),
-                    ("POST", "labels") if self.right(doer) < Right::Write => {
-                        Answer::error(403, "user should have a permission to write")
+                    ("POST", "labels") if self.permission_of(doer) < ForgePermission::Write => {
+                        ForgeAnswer::error(403, "user should have a permission to write")
                     }
                     ("POST", "labels") => self.add_labels(doer, index, request),
-                    _ => Answer::not_found(),
+                    _ => ForgeAnswer::not_found(),
                 }
             }
-            _ => Answer::not_found(),
+            _ => ForgeAnswer::not_found(),
         }
     }
 
     fn may_edit(&self, doer: &str, index: usize) -> bool {
-        self.comments[index].author == doer || self.right(doer) >= Right::Write
+        self.comments[index].author == doer || self.permission_of(doer) >= ForgePermission::Write
     }
 
-    fn add_comment(&mut self, doer: &str, number: u64, request: &Request) -> Answer {
+    fn add_comment(&mut self, doer: &str, number: u64, request: &ForgeRequest) -> ForgeAnswer {
         let (id, created) = (self.next_id(), self.now());
         let (author, body) = (doer.to_owned(), request.text("body").to_owned());
-        self.comments.push(Comment { id, number, author, body, created, reactions: Vec::new() });
+        self.comments.push(ForgeComment { id, number, author, body, created, reactions: Vec::new() });
         let index = self.comments.len() - 1;
-        self.announce_comment(doer, index, "created");
-        Answer::of(201, self.comment(&self.comments[index]))
+        self.queue_comment(doer, index, "created");
+        ForgeAnswer::of(201, self.comment_value(&self.comments[index]))
     }
 
-    fn add_labels(&mut self, doer: &str, index: usize, request: &Request) -> Answer {
+    fn add_labels(&mut self, doer: &str, index: usize, request: &ForgeRequest) -> ForgeAnswer {
         let items = request.body["labels"].as_array().into_iter().flatten();
         let ids: Option<Vec<i64>> = items.map(Value::as_i64).collect();
-        let Some(ids) = ids else { return Answer::error(422, "labels are numbers") };
+        let Some(ids) = ids else { return ForgeAnswer::error(422, "labels are numbers") };
         for id in ids {
             if !self.pulls[index].labels.contains(&id) {
                 self.pulls[index].labels.push(id);
             }
         }
-        self.announce_pull(doer, index, "pull_request_label", "label_updated");
-        Answer::of(200, self.pull(index)["labels"].clone())
+        self.queue_pull(doer, index, "pull_request_label", "label_updated");
+        ForgeAnswer::of(200, self.pull_value(index)["labels"].clone())
     }
 
-    pub fn comment(&self, comment: &Comment) -> Value {
+    pub fn comment_value(&self, comment: &ForgeComment) -> Value {
         json!({
-            "id": comment.id, "user": self.user(&comment.author), "body": comment.body,
-            "created_at": Self::time(comment.created),
+            "id": comment.id, "user": self.user_value(&comment.author), "body": comment.body,
+            "created_at": Self::format_time(comment.created),
         })
     }
 }

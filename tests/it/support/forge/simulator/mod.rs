@@ -1,7 +1,7 @@
 //! A simulated Gitea: its API for one repository, which is a bare Git repository on disk.
 //!
 //! Branches, commits and merges are real Git objects; users, pull requests, reviews, statuses, labels,
-//! hooks and protections are rows in memory. Surprising behaviour of Gitea is switched by [`Quirks`]. Answers were
+//! hooks and protections are rows in memory. Surprising behaviour of Gitea is switched by [`ForgeQuirks`]. Answers were
 //! compared with Gitea 1.26.4: `live/forge.rs` makes the same requests.
 
 mod answers;
@@ -10,12 +10,12 @@ mod faults;
 mod git;
 mod hooks;
 mod issues;
-mod looks;
-mod people;
 mod pulls;
 mod settings;
 mod state;
 mod statuses;
+mod test_access;
+mod users;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -37,50 +37,50 @@ use tokio::task::JoinHandle;
 use tutti::forge::{CommitStatus, ForgeClient, ForgeHostRules};
 use tutti::model::{Hosts, Revision};
 
-pub use faults::Fault;
-pub use hooks::{Delivered, signature};
-pub use looks::{PullRow, Word};
-pub use people::Right;
-pub use state::Quirks;
+pub use faults::ForgeFault;
+pub use hooks::{DeliveryRecord, signature};
+pub use state::ForgeQuirks;
+pub use test_access::{PullRequestView, StatusWrite};
+pub use users::ForgePermission;
 
-use super::super::repository::Change;
-use super::real_time_passes_too;
-use answers::{Answer, Request};
-use state::State;
+use super::super::repository::FileTextChange;
+use super::slow_down_paused_clock;
+use answers::{ForgeAnswer, ForgeRequest};
+use state::ForgeState;
 
 /// The name of the repository.
 pub const REPOSITORY: &str = "platform/config";
 /// The user of tutti's token, with the right to write.
 pub const BOT: &str = "tutti";
 
-pub struct Simulator {
+pub struct ForgeSimulator {
     address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ForgeState>>,
     path: PathBuf,
     tasks: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Simulator {
+impl Drop for ForgeSimulator {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Simulator {
+impl ForgeSimulator {
     /// With these files on `main`, and the user [`BOT`].
-    pub async fn start(files: &[Change<'_>]) -> Self {
+    pub async fn start(files: &[FileTextChange<'_>]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("address");
         let (sender, receiver) = mpsc::unbounded_channel();
-        let state = State::new(&format!("http://{address}"), sender);
+        let state = ForgeState::new(&format!("http://{address}"), sender);
         let path = state.git.path();
         let state = Arc::new(Mutex::new(state));
         let router = Router::new().fallback(serve).with_state(Arc::clone(&state));
         let served = tokio::spawn(async move { axum::serve(listener, router).await.expect("serve") });
-        let sent = tokio::spawn(hooks::send(receiver, Arc::clone(&state)));
-        let tasks = vec![served, sent, tokio::spawn(real_time_passes_too())];
+        let sent = tokio::spawn(hooks::send_deliveries(receiver, Arc::clone(&state)));
+        let tasks = vec![served, sent, tokio::spawn(slow_down_paused_clock())];
         let simulator = Self { address, state, path, tasks };
-        simulator.add_user(BOT, Right::Write);
+        simulator.add_user(BOT, ForgePermission::Write);
         simulator.push(BOT, "main", "Begin", files);
         simulator
     }
@@ -101,21 +101,21 @@ impl Simulator {
             .expect("a client")
     }
 
-    pub fn add_user(&self, login: &str, right: Right) {
+    pub fn add_user(&self, login: &str, right: ForgePermission) {
         self.state.lock().add_user(login, right);
     }
 
-    pub fn set_quirks(&self, change: impl FnOnce(&mut Quirks)) {
+    pub fn set_quirks(&self, change: impl FnOnce(&mut ForgeQuirks)) {
         change(&mut self.state.lock().quirks);
     }
 
     /// The fault of the next requests whose `METHOD /path` contains this text.
-    pub fn fail_next(&self, text: &str, times: usize, fault: Fault) {
+    pub fn fail_next(&self, text: &str, times: usize, fault: ForgeFault) {
         self.state.lock().faults.add(text, times, fault);
     }
 
     /// A person pushes a commit to a branch; a new branch starts at `main`.
-    pub fn push(&self, login: &str, branch: &str, subject: &str, changes: &[Change<'_>]) -> Revision {
+    pub fn push(&self, login: &str, branch: &str, subject: &str, changes: &[FileTextChange<'_>]) -> Revision {
         let changes: Vec<(String, Option<Vec<u8>>)> = changes
             .iter()
             .map(|(path, text)| ((*path).to_owned(), text.map(|text| text.as_bytes().to_vec())))
@@ -124,7 +124,7 @@ impl Simulator {
     }
 
     /// A pull request to `main` from somebody's fork, which needs no right.
-    pub fn pull_from_fork(&self, login: &str, title: &str, changes: &[Change<'_>]) -> u64 {
+    pub fn pull_from_fork(&self, login: &str, title: &str, changes: &[FileTextChange<'_>]) -> u64 {
         let changes: Vec<(String, Option<Vec<u8>>)> = changes
             .iter()
             .map(|(path, text)| ((*path).to_owned(), text.map(|text| text.as_bytes().to_vec())))
@@ -142,7 +142,7 @@ impl Simulator {
     }
 
     /// Moves the clock of commits to the near future.
-    pub fn hurry(&self) {
+    pub fn advance_clock(&self) {
         self.state.lock().clock = jiff::Timestamp::now().as_second() + 60;
     }
 
@@ -164,14 +164,14 @@ impl Simulator {
     }
 
     /// A file of a branch.
-    pub fn text(&self, branch: &str, path: &str) -> Option<String> {
+    pub fn file_text(&self, branch: &str, path: &str) -> Option<String> {
         let state = self.state.lock();
         let (_, content) = state.git.file(state.git.tip(branch)?, path)?;
         String::from_utf8(content).ok()
     }
 
     /// The blob id of a file.
-    pub fn blob(&self, branch: &str, path: &str) -> Option<String> {
+    pub fn blob_id(&self, branch: &str, path: &str) -> Option<String> {
         let state = self.state.lock();
         Some(state.git.file(state.git.tip(branch)?, path)?.0.to_string())
     }
@@ -187,18 +187,18 @@ impl Simulator {
 
     /// The total time of all answers.
     #[allow(dead_code, reason = "a benchmark asks")]
-    pub fn spent(&self) -> Duration {
-        self.state.lock().spent
+    pub fn answer_time(&self) -> Duration {
+        self.state.lock().answer_time
     }
 
     /// All attempted webhook deliveries.
-    pub fn deliveries(&self) -> Vec<Delivered> {
+    pub fn deliveries(&self) -> Vec<DeliveryRecord> {
         self.state.lock().deliveries.clone()
     }
 }
 
 async fn serve(
-    Shared(state): Shared<Arc<Mutex<State>>>,
+    Shared(state): Shared<Arc<Mutex<ForgeState>>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -207,28 +207,28 @@ async fn serve(
     let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("token "));
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let line = format!("{method} {}", uri.path());
-    let fault = state.lock().faults.take(&line);
+    let fault = state.lock().faults.take_fault(&line);
     match fault {
-        Some(Fault::Silence) => {
+        Some(ForgeFault::NoAnswer) => {
             tokio::time::sleep(Duration::from_secs(3600)).await;
             return StatusCode::GATEWAY_TIMEOUT.into_response();
         }
-        Some(Fault::Status(code)) => {
+        Some(ForgeFault::Status(code)) => {
             return StatusCode::from_u16(code).expect("a code").into_response();
         }
-        Some(Fault::RateLimit(seconds)) => {
+        Some(ForgeFault::RateLimit(seconds)) => {
             let after = seconds.to_string();
             return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", after)]).into_response();
         }
-        Some(Fault::LostAnswer) | None => {}
+        Some(ForgeFault::LostAnswer) | None => {}
     }
     let begun = Instant::now();
-    let answer = match Request::read(&method, &uri, body) {
+    let answer = match ForgeRequest::parse(&method, &uri, body) {
         Some(request) => state.lock().answer(token, &request),
-        None => Answer::not_found(),
+        None => ForgeAnswer::not_found(),
     };
-    state.lock().spent += begun.elapsed();
-    if matches!(fault, Some(Fault::LostAnswer)) {
+    state.lock().answer_time += begun.elapsed();
+    if matches!(fault, Some(ForgeFault::LostAnswer)) {
         return StatusCode::BAD_GATEWAY.into_response();
     }
     answer.into_response()

@@ -3,12 +3,12 @@
 use git2::Oid;
 use serde_json::{Value, json};
 
-use super::answers::{Answer, Request};
-use super::git::{FileChange, Join};
-use super::people::Right;
-use super::state::State;
+use super::answers::{ForgeAnswer, ForgeRequest};
+use super::git::{FileChange, MergeMethod};
+use super::state::ForgeState;
+use super::users::ForgePermission;
 
-pub struct Pull {
+pub struct ForgePull {
     pub number: u64,
     pub title: String,
     pub body: String,
@@ -23,11 +23,11 @@ pub struct Pull {
     pub base: String,
     pub labels: Vec<i64>,
     /// How many more reads still report that it cannot be merged.
-    pub unchecked: usize,
+    pub unchecked_reads: usize,
     pub updated: i64,
 }
 
-pub struct Comment {
+pub struct ForgeComment {
     pub id: i64,
     pub number: u64,
     pub author: String,
@@ -36,7 +36,7 @@ pub struct Comment {
     pub reactions: Vec<(String, String)>,
 }
 
-pub struct Review {
+pub struct ForgeReview {
     pub id: i64,
     pub number: u64,
     pub user: String,
@@ -48,8 +48,8 @@ pub struct Review {
     pub submitted: i64,
 }
 
-impl State {
-    pub fn answer_pulls(&mut self, doer: &str, path: &[&str], request: &Request) -> Answer {
+impl ForgeState {
+    pub fn answer_pulls(&mut self, doer: &str, path: &[&str], request: &ForgeRequest) -> ForgeAnswer {
         let method = request.method.as_str();
         match (method, path) {
             ("GET", []) => return self.list_pulls(request),
@@ -58,13 +58,13 @@ impl State {
         }
         let number = path[0].parse().unwrap_or_default();
         let Some(index) = self.pulls.iter().position(|pull| pull.number == number) else {
-            return Answer::error(404, "pull request does not exist");
+            return ForgeAnswer::error(404, "pull request does not exist");
         };
         match (method, &path[1..]) {
             ("GET", []) => {
-                let value = self.pull(index);
-                self.checked(index);
-                Answer::of(200, value)
+                let value = self.pull_value(index);
+                self.check_in_background(index);
+                ForgeAnswer::of(200, value)
             }
             ("PATCH", []) => self.edit_pull(doer, index, request),
             ("POST", ["merge"]) => self.merge(doer, index, request),
@@ -77,7 +77,7 @@ impl State {
                     }
                     None => self.git.tip(&pull.base),
                 };
-                let rows = self.git.between(base, pull.head_id);
+                let rows = self.git.commits_between(base, pull.head_id);
                 let commits = rows.iter().map(|row| self.commit_value(row)).collect();
                 self.page(commits, request)
             }
@@ -92,24 +92,24 @@ impl State {
                     event => event,
                 };
                 match self.review(doer, number, verdict, Some(request.text("commit_id"))) {
-                    Ok(id) => Answer::of(200, json!({"id": id})),
-                    Err(message) => Answer::error(422, message),
+                    Ok(id) => ForgeAnswer::of(200, json!({"id": id})),
+                    Err(message) => ForgeAnswer::error(422, message),
                 }
             }
-            _ => Answer::not_found(),
+            _ => ForgeAnswer::not_found(),
         }
     }
 
     /// The pull request that was merged as a commit.
-    pub fn merged_as(&self, commit: &str) -> Answer {
-        let is_it = |pull: &Pull| pull.merged.as_ref().is_some_and(|(id, _)| id.to_string() == commit);
+    pub fn answer_merged_pull(&self, commit: &str) -> ForgeAnswer {
+        let is_it = |pull: &ForgePull| pull.merged.as_ref().is_some_and(|(id, _)| id.to_string() == commit);
         match self.pulls.iter().position(is_it) {
-            Some(index) => Answer::of(200, self.pull(index)),
-            None => Answer::error(404, "pull request does not exist"),
+            Some(index) => ForgeAnswer::of(200, self.pull_value(index)),
+            None => ForgeAnswer::error(404, "pull request does not exist"),
         }
     }
 
-    fn list_pulls(&self, request: &Request) -> Answer {
+    fn list_pulls(&self, request: &ForgeRequest) -> ForgeAnswer {
         let given = |name: &str| request.query.get(name).map(String::as_str);
         let mut found: Vec<usize> = (0..self.pulls.len())
             .filter(|index| {
@@ -121,29 +121,30 @@ impl State {
             })
             .collect();
         found.sort_by_key(|index| std::cmp::Reverse(self.pulls[*index].updated));
-        let values = found.into_iter().map(|index| self.pull(index)).collect();
+        let values = found.into_iter().map(|index| self.pull_value(index)).collect();
         self.page(values, request)
     }
 
-    fn create_pull(&mut self, doer: &str, request: &Request) -> Answer {
+    fn create_pull(&mut self, doer: &str, request: &ForgeRequest) -> ForgeAnswer {
         let (head, base) = (request.text("head"), request.text("base"));
         let (Some(head_id), Some(_)) = (self.git.tip(head), self.git.tip(base)) else {
-            return Answer::error(404, "branch does not exist");
+            return ForgeAnswer::error(404, "branch does not exist");
         };
-        let is_same = |pull: &Pull| pull.is_open && !pull.is_fork && pull.head == head && pull.base == base;
+        let is_same =
+            |pull: &ForgePull| pull.is_open && !pull.is_fork && pull.head == head && pull.base == base;
         if self.pulls.iter().any(is_same) {
-            return Answer::error(409, "pull request already exists for these targets");
+            return ForgeAnswer::error(409, "pull request already exists for these targets");
         }
         let labels: Option<Vec<i64>> = match &request.body["labels"] {
             Value::Null => Some(Vec::new()),
             // Only numbers are accepted.
             labels => labels.as_array().and_then(|ids| ids.iter().map(Value::as_i64).collect()),
         };
-        let Some(labels) = labels else { return Answer::error(422, "labels are numbers") };
+        let Some(labels) = labels else { return ForgeAnswer::error(422, "labels are numbers") };
         let (title, body) = (request.text("title"), request.text("body"));
         let index = self.add_pull(doer, title, body, (head, head_id, false), base);
         self.pulls[index].labels = labels;
-        Answer::of(201, self.pull(index))
+        ForgeAnswer::of(201, self.pull_value(index))
     }
 
     pub fn pull_from_fork(&mut self, login: &str, title: &str, changes: &[FileChange]) -> u64 {
@@ -163,7 +164,7 @@ impl State {
     ) -> usize {
         let number = self.pulls.len() as u64 + 1;
         self.git.set_reference(&format!("refs/pull/{number}/head"), head_id);
-        let pull = Pull {
+        let pull = ForgePull {
             number,
             title: title.to_owned(),
             body: body.to_owned(),
@@ -175,16 +176,16 @@ impl State {
             is_fork,
             base: base.to_owned(),
             labels: Vec::new(),
-            unchecked: self.quirks.checks_late,
+            unchecked_reads: self.quirks.late_merge_checks,
             updated: self.now(),
         };
         self.pulls.push(pull);
         let index = self.pulls.len() - 1;
-        self.announce_pull(author, index, "pull_request", "opened");
+        self.queue_pull(author, index, "pull_request", "opened");
         index
     }
 
-    fn edit_pull(&mut self, doer: &str, index: usize, request: &Request) -> Answer {
+    fn edit_pull(&mut self, doer: &str, index: usize, request: &ForgeRequest) -> ForgeAnswer {
         let now = self.now();
         let pull = &mut self.pulls[index];
         for (field, text) in [("title", &mut pull.title), ("body", &mut pull.body)] {
@@ -199,86 +200,86 @@ impl State {
             _ => "edited",
         };
         pull.is_open = action != "closed" && (pull.is_open || action == "reopened");
-        self.announce_pull(doer, index, "pull_request", action);
-        Answer::of(201, self.pull(index))
+        self.queue_pull(doer, index, "pull_request", action);
+        ForgeAnswer::of(201, self.pull_value(index))
     }
 
     /// In Gitea's order: its own checks, the branch rules, then the head.
-    fn merge(&mut self, doer: &str, index: usize, request: &Request) -> Answer {
+    fn merge(&mut self, doer: &str, index: usize, request: &ForgeRequest) -> ForgeAnswer {
         let pull = &self.pulls[index];
-        let busy = || Answer::error(405, "Please try again later");
+        let busy = || ForgeAnswer::error(405, "Please try again later");
         if pull.merged.is_some() {
-            return Answer::error(405, "The PR is already merged");
+            return ForgeAnswer::error(405, "The PR is already merged");
         }
         let Some(base) = self.git.tip(&pull.base).filter(|_| pull.is_open) else {
-            return Answer::not_found();
+            return ForgeAnswer::not_found();
         };
         if pull.title.starts_with("WIP:") {
-            return Answer::error(405, "Work in progress PRs cannot be merged");
+            return ForgeAnswer::error(405, "Work in progress PRs cannot be merged");
         }
-        if pull.unchecked > 0 {
-            self.checked(index);
+        if pull.unchecked_reads > 0 {
+            self.check_in_background(index);
             return busy();
         }
         if !self.git.can_merge(base, pull.head_id) {
             return busy();
         }
-        if let Some(message) = self.missing(pull) {
-            return Answer::error(405, message);
+        if let Some(message) = self.unmet_rule(pull) {
+            return ForgeAnswer::error(405, message);
         }
         if ![String::new(), pull.head_id.to_string()].contains(&request.text("head_commit_id").to_owned()) {
-            return Answer::error(409, "head out of date");
+            return ForgeAnswer::error(409, "head out of date");
         }
         let how = match request.text("Do") {
-            "merge" => Join::Merge,
-            "squash" => Join::Squash,
-            "fast-forward-only" => Join::FastForward,
-            how => return Answer::error(405, &format!("{how} is not allowed an allowed merge style")),
+            "merge" => MergeMethod::Merge,
+            "squash" => MergeMethod::Squash,
+            "fast-forward-only" => MergeMethod::FastForward,
+            how => return ForgeAnswer::error(405, &format!("{how} is not allowed an allowed merge style")),
         };
         let message = format!("Merge pull request '{}' (#{})", pull.title, pull.number);
         let (branch, head) = (pull.base.clone(), pull.head_id);
         let when = self.now();
-        let Some(merged) = self.git.join(how, base, head, doer, when, &message) else {
-            return Answer::error(500, "diverging fast forward");
+        let Some(merged) = self.git.merge_into_base(how, base, head, doer, when, &message) else {
+            return ForgeAnswer::error(500, "diverging fast forward");
         };
         self.git.set_branch(&branch, merged);
         let pull = &mut self.pulls[index];
         (pull.is_open, pull.merged, pull.updated) = (false, Some((merged, doer.to_owned())), when);
-        self.announce_pull(doer, index, "pull_request", "closed");
-        self.branch_moved(doer, &branch, Some(base), Some(merged));
-        Answer::empty(200)
+        self.queue_pull(doer, index, "pull_request", "closed");
+        self.branch_updated(doer, &branch, Some(base), Some(merged));
+        ForgeAnswer::empty(200)
     }
 
     /// One more read of a pull request that is checked in the background.
-    fn checked(&mut self, index: usize) {
+    fn check_in_background(&mut self, index: usize) {
         let pull = &mut self.pulls[index];
-        pull.unchecked = pull.unchecked.saturating_sub(1);
+        pull.unchecked_reads = pull.unchecked_reads.saturating_sub(1);
     }
 
     /// Updates the pull requests of a branch with a new tip.
-    pub fn heads_moved(&mut self, login: &str, branch: &str, after: Oid) {
+    pub fn update_pull_heads(&mut self, login: &str, branch: &str, after: Oid) {
         let now = self.now();
         for index in 0..self.pulls.len() {
-            let late = self.quirks.checks_late;
+            let late = self.quirks.late_merge_checks;
             let pull = &mut self.pulls[index];
             if !pull.is_open || pull.is_fork || pull.head != branch || pull.head_id == after {
                 continue;
             }
-            (pull.head_id, pull.unchecked, pull.updated) = (after, late, now);
+            (pull.head_id, pull.unchecked_reads, pull.updated) = (after, late, now);
             let number = pull.number;
             self.git.set_reference(&format!("refs/pull/{number}/head"), after);
             self.reviews.iter_mut().filter(|it| it.number == number).for_each(|it| it.is_stale = true);
-            self.announce_pull(login, index, "pull_request_sync", "synchronized");
+            self.queue_pull(login, index, "pull_request_sync", "synchronized");
         }
     }
 
     /// Closes pull requests from and into a deleted branch.
-    pub fn branch_deleted(&mut self, login: &str, branch: &str) {
+    pub fn close_pulls_of_branch(&mut self, login: &str, branch: &str) {
         for index in 0..self.pulls.len() {
             let pull = &mut self.pulls[index];
             if pull.is_open && (!pull.is_fork && pull.head == branch || pull.base == branch) {
                 pull.is_open = false;
-                self.announce_pull(login, index, "pull_request", "closed");
+                self.queue_pull(login, index, "pull_request", "closed");
             }
         }
     }
@@ -304,18 +305,18 @@ impl State {
             of_user.for_each(|it| it.is_official = false);
         }
         let (id, submitted) = (self.next_id(), self.now());
-        self.reviews.push(Review {
+        self.reviews.push(ForgeReview {
             id,
             number,
             user: login.to_owned(),
             state: verdict.to_owned(),
             commit,
-            is_official: is_verdict && self.right(login) >= Right::Write,
+            is_official: is_verdict && self.permission_of(login) >= ForgePermission::Write,
             is_stale: commit != head,
             is_dismissed: false,
             submitted,
         });
-        self.announce_review(login, index, verdict);
+        self.queue_review(login, index, verdict);
         Ok(id)
     }
 
@@ -324,9 +325,9 @@ impl State {
         review.is_dismissed = true;
     }
 
-    pub fn pull(&self, index: usize) -> Value {
+    pub fn pull_value(&self, index: usize) -> Value {
         let pull = &self.pulls[index];
-        let repository = self.repository(Right::Read);
+        let repository = self.repository_value(ForgePermission::Read);
         let head_repository = if pull.is_fork {
             json!({"id": 100 + pull.number, "full_name": format!("{}/config", pull.author)})
         } else {
@@ -340,23 +341,23 @@ impl State {
         json!({
             "id": pull.number, "number": pull.number, "title": pull.title, "body": pull.body,
             "state": if pull.is_open { "open" } else { "closed" }, "draft": pull.title.starts_with("WIP:"),
-            "user": self.user(&pull.author), "merged": pull.merged.is_some(),
-            "merged_by": pull.merged.as_ref().map(|(_, login)| self.user(login)),
+            "user": self.user_value(&pull.author), "merged": pull.merged.is_some(),
+            "merged_by": pull.merged.as_ref().map(|(_, login)| self.user_value(login)),
             "merge_commit_sha": pull.merged.as_ref().map(|(id, _)| id.to_string()),
-            "mergeable": pull.unchecked == 0 && base.is_some_and(|base| self.git.can_merge(base, pull.head_id)),
-            "labels": labels.map(super::settings::Label::value).collect::<Vec<_>>(),
+            "mergeable": pull.unchecked_reads == 0 && base.is_some_and(|base| self.git.can_merge(base, pull.head_id)),
+            "labels": labels.map(super::settings::ForgeLabel::value).collect::<Vec<_>>(),
             "html_url": format!("{}/{}/pulls/{}", self.url, super::REPOSITORY, pull.number),
-            "updated_at": Self::time(pull.updated),
+            "updated_at": Self::format_time(pull.updated),
             "head": {"label": pull.head, "ref": reference, "sha": pull.head_id.to_string(), "repo": head_repository},
             "base": {"label": pull.base, "ref": pull.base, "sha": base.map(|base| base.to_string()).unwrap_or_default(), "repo": repository},
         })
     }
 
-    fn review_value(&self, review: &Review) -> Value {
+    fn review_value(&self, review: &ForgeReview) -> Value {
         json!({
-            "id": review.id, "user": self.user(&review.user), "team": null, "state": review.state, "body": "",
+            "id": review.id, "user": self.user_value(&review.user), "team": null, "state": review.state, "body": "",
             "commit_id": review.commit.to_string(), "official": review.is_official, "stale": review.is_stale,
-            "dismissed": review.is_dismissed, "submitted_at": Self::time(review.submitted),
+            "dismissed": review.is_dismissed, "submitted_at": Self::format_time(review.submitted),
         })
     }
 }

@@ -2,50 +2,50 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, Request};
-use super::hooks::Hook;
-use super::pulls::Pull;
-use super::state::State;
+use super::answers::{ForgeAnswer, ForgeRequest};
+use super::hooks::ForgeHook;
+use super::pulls::ForgePull;
+use super::state::ForgeState;
 
-pub struct Label {
+pub struct ForgeLabel {
     pub id: i64,
     pub name: String,
     color: String,
     description: String,
 }
 
-impl Label {
+impl ForgeLabel {
     pub fn value(&self) -> Value {
         json!({"id": self.id, "name": self.name, "color": self.color, "description": self.description})
     }
 }
 
-pub struct Protection {
+pub struct ForgeBranchRule {
     pub rule: String,
     fields: Value,
 }
 
-impl State {
-    pub fn answer_labels(&mut self, request: &Request) -> Answer {
+impl ForgeState {
+    pub fn answer_labels(&mut self, request: &ForgeRequest) -> ForgeAnswer {
         if request.method == "GET" {
-            return self.page(self.labels.iter().map(Label::value).collect(), request);
+            return self.page(self.labels.iter().map(ForgeLabel::value).collect(), request);
         }
         let (name, description) = (request.text("name").to_owned(), request.text("description").to_owned());
         let color = request.text("color").trim_start_matches('#').to_owned();
-        let label = Label { id: self.next_id(), name, color, description };
+        let label = ForgeLabel { id: self.next_id(), name, color, description };
         let value = label.value();
         self.labels.push(label);
-        Answer::of(201, value)
+        ForgeAnswer::of(201, value)
     }
 
-    pub fn answer_hooks(&mut self, path: &[&str], request: &Request) -> Answer {
+    pub fn answer_hooks(&mut self, path: &[&str], request: &ForgeRequest) -> ForgeAnswer {
         let id = path.first().and_then(|id| id.parse::<i64>().ok());
         let index = self.hooks.iter().position(|hook| Some(hook.id) == id);
         match (request.method.as_str(), id, index) {
             ("GET", None, _) => self.page(self.hooks.iter().map(hook).collect(), request),
             ("POST", None, _) => {
                 let id = self.next_id();
-                self.hooks.push(Hook {
+                self.hooks.push(ForgeHook {
                     id,
                     url: String::new(),
                     // Set at creation: an edit does not change it.
@@ -61,13 +61,13 @@ impl State {
             ("PATCH", Some(_), Some(index)) => self.write_hook(index, 200, request),
             ("DELETE", Some(_), Some(index)) => {
                 self.hooks.remove(index);
-                Answer::empty(204)
+                ForgeAnswer::empty(204)
             }
-            _ => Answer::not_found(),
+            _ => ForgeAnswer::not_found(),
         }
     }
 
-    fn write_hook(&mut self, index: usize, code: u16, request: &Request) -> Answer {
+    fn write_hook(&mut self, index: usize, code: u16, request: &ForgeRequest) -> ForgeAnswer {
         let row = &mut self.hooks[index];
         for (field, text) in [("url", &mut row.url), ("content_type", &mut row.content_type)] {
             if let Some(new) = request.body["config"][field].as_str() {
@@ -75,16 +75,16 @@ impl State {
             }
         }
         // Absent fields are emptied.
-        row.events = events(&request.texts("events"));
+        row.events = subscribed_events(&request.texts("events"));
         request.text("branch_filter").clone_into(&mut row.branch_filter);
         request.text("authorization_header").clone_into(&mut row.authorization);
         if let Some(is_active) = request.body["active"].as_bool() {
             row.is_active = is_active;
         }
-        Answer::of(code, hook(row))
+        ForgeAnswer::of(code, hook(row))
     }
 
-    pub fn answer_protections(&mut self, name: &str, request: &Request) -> Answer {
+    pub fn answer_protections(&mut self, name: &str, request: &ForgeRequest) -> ForgeAnswer {
         let index = self.protections.iter().position(|it| it.rule == name);
         match (request.method.as_str(), name, index) {
             ("GET", "", _) => {
@@ -94,44 +94,44 @@ impl State {
             ("POST", "", _) => {
                 let rule = request.text("rule_name").to_owned();
                 if self.protections.iter().any(|it| it.rule == rule) {
-                    return Answer::error(403, "Branch protection already exist");
+                    return ForgeAnswer::error(403, "Branch protection already exist");
                 }
                 let fields = json!({
                     "rule_name": rule, "enable_push": false, "enable_status_check": false,
                     "status_check_contexts": [], "required_approvals": 0,
                 });
-                self.protections.push(Protection { rule, fields });
+                self.protections.push(ForgeBranchRule { rule, fields });
                 self.write_protection(self.protections.len() - 1, 201, request)
             }
-            ("GET", _, Some(index)) => Answer::of(200, self.protections[index].fields.clone()),
+            ("GET", _, Some(index)) => ForgeAnswer::of(200, self.protections[index].fields.clone()),
             ("PATCH", _, Some(index)) => self.write_protection(index, 200, request),
-            _ => Answer::not_found(),
+            _ => ForgeAnswer::not_found(),
         }
     }
 
-    fn write_protection(&mut self, index: usize, code: u16, request: &Request) -> Answer {
+    fn write_protection(&mut self, index: usize, code: u16, request: &ForgeRequest) -> ForgeAnswer {
         let fields = &mut self.protections[index].fields;
         for (name, value) in request.body.as_object().into_iter().flatten() {
             fields[name] = value.clone();
         }
-        Answer::of(code, fields.clone())
+        ForgeAnswer::of(code, fields.clone())
     }
 
     /// The rule with the name of the branch, else the first matching pattern.
-    pub fn protection_of(&self, branch: &str) -> Option<&Protection> {
+    pub fn protection_of(&self, branch: &str) -> Option<&ForgeBranchRule> {
         let fits =
-            |it: &&Protection| it.rule.strip_suffix('*').is_some_and(|begin| branch.starts_with(begin));
+            |it: &&ForgeBranchRule| it.rule.strip_suffix('*').is_some_and(|begin| branch.starts_with(begin));
         let exact = self.protections.iter().find(|it| it.rule == branch);
         exact.or_else(|| self.protections.iter().find(fits))
     }
 
     /// The first requirement of the base's rule that a pull request does not meet.
-    pub fn missing(&self, pull: &Pull) -> Option<&'static str> {
+    pub fn unmet_rule(&self, pull: &ForgePull) -> Option<&'static str> {
         let fields = &self.protection_of(&pull.base)?.fields;
         let head = pull.head_id.to_string();
         let mut contexts = fields["status_check_contexts"].as_array().into_iter().flatten();
         let is_good = |context: &Value| {
-            self.newest(&head)
+            self.newest_statuses(&head)
                 .iter()
                 .any(|status| *context == status.context.as_str() && status.state == "success")
         };
@@ -149,7 +149,7 @@ impl State {
     }
 }
 
-fn hook(row: &Hook) -> Value {
+fn hook(row: &ForgeHook) -> Value {
     json!({
         "id": row.id, "type": "gitea", "config": {"url": row.url, "content_type": row.content_type},
         "events": row.events, "active": row.is_active, "branch_filter": row.branch_filter,
@@ -158,7 +158,7 @@ fn hook(row: &Hook) -> Value {
 }
 
 /// A subscription to `pull_request` includes all its types.
-fn events(asked: &[String]) -> Vec<String> {
+fn subscribed_events(asked: &[String]) -> Vec<String> {
     let all = [
         "pull_request_assign",
         "pull_request_label",
