@@ -14,7 +14,6 @@
 //! A standby process runs in observe mode and posts nothing. `Event::Elected` has the effect of another `mode` in `tutti.yaml`.
 //! `plan`, `diff`, `get`, `why` and `approve` run the same controller once in observe mode.
 
-mod admission;
 mod advance;
 mod agreements;
 mod api_discovery;
@@ -26,6 +25,7 @@ mod cluster_entry;
 mod cluster_removal;
 mod clusters;
 mod crash_logs;
+mod delete_policies;
 mod desired_index;
 mod event;
 mod event_causes;

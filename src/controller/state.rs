@@ -95,7 +95,7 @@ pub struct ControllerState {
     pub(super) tracked_commits: Vec<Revision>,
     /// Deletes: decided, sent, refused.
     pub(super) prune: super::prune::PruneState,
-    pub(super) policy_state: super::admission::PolicyState,
+    pub(super) policy_state: super::delete_policies::PolicyState,
     pub(super) forge: ForgePosting,
     pub(super) agreements: Agreements,
     /// Epochs increase over all clusters, so that news of a replaced entry cannot match its successor.
@@ -150,7 +150,7 @@ impl ControllerState {
             blamed_diagnostics: Vec::new(),
             tracked_commits: Vec::new(),
             prune: super::prune::PruneState::default(),
-            policy_state: super::admission::PolicyState::default(),
+            policy_state: super::delete_policies::PolicyState::default(),
             forge: ForgePosting::default(),
             agreements: Agreements::new(),
             epoch_counter: 0,

@@ -8,10 +8,10 @@
 //! incomplete, the reason says so, and nothing is deleted.
 
 mod action;
+pub mod apply_order;
 mod compute;
 mod difference;
 mod drift;
-pub mod phase;
 mod policy_denial;
 mod prerequisites;
 pub mod prune;
@@ -26,10 +26,10 @@ mod step_order;
 mod tests;
 
 pub use action::PlanAction;
+pub use apply_order::ApplyPhase;
 pub use compute::{PlanInput, compute, objects_to_look_up};
 pub use difference::ObjectDiff;
 pub use drift::{Drift, SentReplicas};
-pub use phase::ApplyPhase;
 pub use prerequisites::{PendingPrerequisites, is_prerequisite};
 pub use prune::{
     CandidateDecision, PruneCandidate, PruneDecision, UnusedApproval, UnusedReason, candidates,

@@ -9,7 +9,7 @@
 //! This module never renders, never reads a cluster, and never panics, whatever policies and objects contain.
 //!
 //! Three callers use it: `render::policy_verdicts` for renders of Git (`lint`, `why`), `compare` for both sides of a pull request,
-//! and `reconcile/admission.rs` with `controller/admission.rs` for writes and deletes. A policy with a mistake denies every
+//! and `reconcile/admission.rs` with `controller/delete_policies.rs` for writes and deletes. A policy with a mistake denies every
 //! object that it selects. The cases of `tests/fixtures/admission` have the verdicts of a real API server.
 
 mod compiled_policy;

@@ -49,7 +49,7 @@ pub use repository_scope::OutsideFileLister;
 pub use revision_reader::CommitInfo;
 pub use watch::{RepositoryWatch, WakeReason, WatchControl};
 
-/// Text files that tutti reads. One that is too large becomes a placeholder [`File`](crate::model::File), which is an error where it is
+/// Text files that tutti reads. One that is too large becomes a placeholder [`SourceFile`](crate::model::SourceFile), which is an error where it is
 /// used. Any other large file is left out.
 const READ_ENDINGS: [&str; 3] = [".yaml", ".yml", ".j2"];
 

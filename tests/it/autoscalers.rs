@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::{Fault, Release, RequestMatch, SandboxOptions};
 use serde_json::{Value, json};
 
-use crate::drift::{self, APP, MANIFESTS, settle, writes};
+use crate::drift::{self, APP, MANIFESTS, wait_for_repairs, write_requests};
 use crate::support::fleet::{RunningController, TestFleet};
 use crate::support::live_objects::{self, scale_as};
 use crate::support::manifests::{definition, deployment, objects_app};
@@ -32,7 +32,7 @@ spec:
   triggers: [{type: cpu, metricType: Utilization, metadata: {value: '50'}}]
 ";
 
-fn oldest(name: &str) -> SandboxOptions {
+fn oldest_release(name: &str) -> SandboxOptions {
     SandboxOptions::instant(name).running(Release::new(20).expect("a release"))
 }
 
@@ -43,18 +43,18 @@ fn manifests(autoscaler: &str, image: &str, replicas: u32) -> String {
 }
 
 /// A Deployment and its autoscaler, both as in Git.
-struct Scene {
+struct AutoscaledDeployment {
     fleet: TestFleet,
     running: RunningController,
     autoscaler: &'static str,
 }
 
-impl Scene {
+impl AutoscaledDeployment {
     async fn new(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) -> Self {
-        Self::with(autoscaler, options, &objects_app("default", "web")).await
+        Self::with_app(autoscaler, options, &objects_app("default", "web")).await
     }
 
-    async fn with(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, app: &str) -> Self {
+    async fn with_app(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, app: &str) -> Self {
         let all = manifests(autoscaler, "web:1", 2);
         let fleet = TestFleet::with_options(&["bj1"], &[(APP, app), (MANIFESTS, &all)], options);
         live_objects::apply_as(
@@ -65,20 +65,20 @@ impl Scene {
         .await;
         let running = fleet.start().await;
         running.until_converged(&fleet.first_commit).await;
-        settle().await;
+        wait_for_repairs().await;
         fleet.clear_requests();
         Self { fleet, running, autoscaler }
     }
 
-    async fn web(&self) -> Value {
+    async fn deployment(&self) -> Value {
         live_objects::get(self.fleet.cluster("bj1"), "Deployment", "default", "web")
             .await
             .expect("it is there")
     }
 
     /// Whether our managed fields entry has the replicas.
-    async fn is_ours(&self) -> bool {
-        let web = self.web().await;
+    async fn owns_replicas(&self) -> bool {
+        let web = self.deployment().await;
         let entries = web["metadata"]["managedFields"].as_array().expect("entries").iter();
         entries
             .filter(|entry| entry["manager"] == "tutti-main")
@@ -86,143 +86,158 @@ impl Scene {
     }
 
     /// Whether the object has our label and our entry.
-    async fn is_marked(&self) -> bool {
-        let web = self.web().await;
+    async fn has_our_marks(&self) -> bool {
+        let web = self.deployment().await;
         let entries = web["metadata"]["managedFields"].as_array().expect("entries");
         web["metadata"]["labels"]["tutti.dev/managed-by"] == "main"
             && entries.iter().any(|entry| entry["manager"] == "tutti-main")
     }
 
     /// Scales the Deployment; nothing reverts it.
-    async fn scaled(&self, manager: &str, replicas: i64) {
+    async fn scale_and_check(&self, manager: &str, replicas: i64) {
         self.fleet.clear_requests();
         scale_as(self.fleet.cluster("bj1"), manager, "web", replicas).await;
-        settle().await;
+        wait_for_repairs().await;
         assert_eq!(self.fleet.request_counts(), ["1 patch deployments.apps"], "the own one of {manager}");
-        assert_eq!(self.web().await["spec"]["replicas"], replicas, "{manager}");
+        assert_eq!(self.deployment().await["spec"]["replicas"], replicas, "{manager}");
     }
 
     /// A commit with another image and another number of replicas.
-    async fn released(&self, image: &str, replicas: u32) {
+    async fn release_and_check(&self, image: &str, replicas: u32) {
         self.fleet.clear_requests();
         let newer = manifests(self.autoscaler, image, replicas);
         let revision = self.fleet.push(&self.running, image, &[(MANIFESTS, Some(&newer))]).await;
         self.running.until_converged(&revision).await;
-        settle().await;
+        wait_for_repairs().await;
         assert_eq!(self.fleet.request_counts(), ["1 apply deployments.apps"], "{image}");
-        let web = self.web().await;
+        let web = self.deployment().await;
         assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!(image)));
     }
 
     /// A new process does not revert the number either.
-    async fn restarted(self) -> Self {
+    async fn restart_and_check(self) -> Self {
         let Self { fleet, running, autoscaler } = self;
         running.stop().await;
         fleet.clear_requests();
         let running = fleet.start().await;
         running.until("what is there", |now| now.targets.iter().any(|it| it.phase.is_done())).await;
-        settle().await;
-        assert_eq!(writes(&fleet), Vec::<String>::new());
+        wait_for_repairs().await;
+        assert_eq!(write_requests(&fleet), Vec::<String>::new());
         Self { fleet, running, autoscaler }
     }
 }
 
-async fn check(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, says_who: bool) {
-    let scene = Scene::new(autoscaler, options).await;
-    assert!(scene.is_ours().await);
+async fn check_replicas_left(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, says_who: bool) {
+    let scene = AutoscaledDeployment::new(autoscaler, options).await;
+    assert!(scene.owns_replicas().await);
     // Before the first scale our entry has the replicas, and each apply sends the live number.
-    scene.released("web:2", 3).await;
-    assert_eq!(scene.web().await["spec"]["replicas"], 2);
-    assert!(scene.is_ours().await);
+    scene.release_and_check("web:2", 3).await;
+    assert_eq!(scene.deployment().await["spec"]["replicas"], 2);
+    assert!(scene.owns_replicas().await);
 
-    scene.scaled("kube-controller-manager", 5).await;
+    scene.scale_and_check("kube-controller-manager", 5).await;
     // If no manager is recorded for the scale, our entry keeps the replicas.
-    assert_eq!(scene.is_ours().await, !says_who);
-    let scene = scene.restarted().await;
-    scene.released("web:3", 3).await;
-    assert_eq!(scene.web().await["spec"]["replicas"], 5);
-    assert_eq!(scene.is_ours().await, !says_who);
+    assert_eq!(scene.owns_replicas().await, !says_who);
+    let scene = scene.restart_and_check().await;
+    scene.release_and_check("web:3", 3).await;
+    assert_eq!(scene.deployment().await["spec"]["replicas"], 5);
+    assert_eq!(scene.owns_replicas().await, !says_who);
 
     // Manual scaling is corrected by the autoscaler, not by tutti.
-    scene.scaled("kubectl", 7).await;
-    let scene = scene.restarted().await;
-    scene.released("web:4", 4).await;
-    assert_eq!(scene.web().await["spec"]["replicas"], 7);
-    assert_eq!(scene.is_ours().await, !says_who);
+    scene.scale_and_check("kubectl", 7).await;
+    let scene = scene.restart_and_check().await;
+    scene.release_and_check("web:4", 4).await;
+    assert_eq!(scene.deployment().await["spec"]["replicas"], 7);
+    assert_eq!(scene.owns_replicas().await, !says_who);
 }
 
 #[tokio::test(start_paused = true)]
 async fn autoscaler_in_git_keeps_its_replicas() {
-    check(AUTOSCALER, |name| SandboxOptions::instant(name), true).await;
+    check_replicas_left(AUTOSCALER, |name| SandboxOptions::instant(name), true).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn replicas_are_left_to_a_custom_autoscaler() {
-    check(SCALED_OBJECT, |name| SandboxOptions::instant(name), true).await;
+    check_replicas_left(SCALED_OBJECT, |name| SandboxOptions::instant(name), true).await;
 }
 
 /// Before 1.22 the API server does not record writes of subresources: the live number is sent.
 #[tokio::test(start_paused = true)]
 async fn oldest_release_leaves_replicas_to_an_autoscaler() {
-    check(SCALED_OBJECT, oldest, false).await;
+    check_replicas_left(SCALED_OBJECT, oldest_release, false).await;
 }
 
 /// An object can lose our label or all of `managedFields`; its replicas stay.
-async fn check_unmarked(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, drift: &str) {
+async fn check_unmarked_object(autoscaler: &'static str, options: fn(&str) -> SandboxOptions, drift: &str) {
     for marks in [
         json!({"labels": {"tutti.dev/managed-by": null}}),
         json!({"labels": {"tutti.dev/managed-by": null}, "annotations": {"tutti.dev/hash": null}}),
         json!({"managedFields": [{}]}),
     ] {
         let what = format!("{drift} {marks}");
-        let scene = Scene::with(autoscaler, options, &drift::app(&format!("drift: {drift}"))).await;
-        scene.scaled("kube-controller-manager", 10).await;
+        let scene = AutoscaledDeployment::with_app(
+            autoscaler,
+            options,
+            &drift::app_with_fields(&format!("drift: {drift}")),
+        )
+        .await;
+        scene.scale_and_check("kube-controller-manager", 10).await;
         let off = json!({"metadata": marks});
         live_objects::edit_as(scene.fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
-        settle().await;
-        assert_eq!(scene.web().await["spec"]["replicas"], 10, "{what}");
-        assert!(drift != "repair" || scene.is_marked().await, "{what}");
-        let scene = scene.restarted().await;
+        wait_for_repairs().await;
+        assert_eq!(scene.deployment().await["spec"]["replicas"], 10, "{what}");
+        assert!(drift != "repair" || scene.has_our_marks().await, "{what}");
+        let scene = scene.restart_and_check().await;
         let newer = manifests(autoscaler, "web:2", 2);
         let revision = scene.fleet.push(&scene.running, "web:2", &[(MANIFESTS, Some(&newer))]).await;
         scene.running.until_converged(&revision).await;
-        settle().await;
-        assert_eq!(scene.web().await["spec"]["replicas"], 10, "{what}");
-        assert!(scene.is_marked().await, "{what}");
+        wait_for_repairs().await;
+        assert_eq!(scene.deployment().await["spec"]["replicas"], 10, "{what}");
+        assert!(scene.has_our_marks().await, "{what}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn unmarked_object_keeps_replicas_of_git_autoscaler() {
-    check_unmarked(AUTOSCALER, |name| SandboxOptions::instant(name), "repair").await;
-    check_unmarked(SCALED_OBJECT, |name| SandboxOptions::instant(name), "repair").await;
+    check_unmarked_object(AUTOSCALER, |name| SandboxOptions::instant(name), "repair").await;
+    check_unmarked_object(SCALED_OBJECT, |name| SandboxOptions::instant(name), "repair").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn unmarked_object_keeps_autoscaler_replicas_on_oldest_release() {
-    check_unmarked(SCALED_OBJECT, oldest, "repair").await;
+    check_unmarked_object(SCALED_OBJECT, oldest_release, "repair").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn unmarked_object_keeps_replicas_of_foreign_autoscaler() {
-    check_unmarked("", |name| SandboxOptions::instant(name), "repair").await;
+    check_unmarked_object("", |name| SandboxOptions::instant(name), "repair").await;
 }
 
 /// Manual scaling is reverted.
 #[tokio::test(start_paused = true)]
 async fn unlabelled_object_does_not_keep_manual_replicas() {
-    let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: ignore")).await;
-    scene.scaled("kubectl", 7).await;
+    let scene = AutoscaledDeployment::with_app(
+        "",
+        |name| SandboxOptions::instant(name),
+        &drift::app_with_fields("drift: ignore"),
+    )
+    .await;
+    scene.scale_and_check("kubectl", 7).await;
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     live_objects::edit_as(scene.fleet.cluster("bj1"), "kubectl-label", ("Deployment", "web"), &off).await;
-    settle().await;
-    assert_eq!(scene.web().await["spec"]["replicas"], 2);
+    wait_for_repairs().await;
+    assert_eq!(scene.deployment().await["spec"]["replicas"], 2);
 }
 
 /// The autoscaler scales between the lookup of the object and its apply.
 #[tokio::test(start_paused = true)]
 async fn autoscaler_write_before_apply_is_kept() {
-    let scene = Scene::with("", |name| SandboxOptions::instant(name), &drift::app("drift: repair")).await;
+    let scene = AutoscaledDeployment::with_app(
+        "",
+        |name| SandboxOptions::instant(name),
+        &drift::app_with_fields("drift: repair"),
+    )
+    .await;
     let bj1 = scene.fleet.cluster("bj1");
     let applies = RequestMatch::any().verb("apply");
     bj1.fail_next(applies.clone(), 1, Fault::Delay(Duration::from_secs(20)));
@@ -232,16 +247,17 @@ async fn autoscaler_write_before_apply_is_kept() {
     assert_eq!(bj1.count_requests(&applies), 1);
     scale_as(bj1, "kube-controller-manager", "web", 10).await;
     scene.running.until_converged(&revision).await;
-    settle().await;
-    let web = scene.web().await;
+    wait_for_repairs().await;
+    let web = scene.deployment().await;
     assert_eq!(web["spec"]["replicas"], 10);
     assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 }
 
 /// The autoscaler scales before a repair of another field.
-async fn check_quicker_than_a_repair(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) {
-    let scene = Scene::with(autoscaler, options, &drift::app("drift: repair")).await;
-    assert!(scene.is_ours().await);
+async fn check_write_before_repair(autoscaler: &'static str, options: fn(&str) -> SandboxOptions) {
+    let scene =
+        AutoscaledDeployment::with_app(autoscaler, options, &drift::app_with_fields("drift: repair")).await;
+    assert!(scene.owns_replicas().await);
     scene.fleet.clear_requests();
     let bj1 = scene.fleet.cluster("bj1");
     let applies = RequestMatch::any().verb("apply");
@@ -251,31 +267,31 @@ async fn check_quicker_than_a_repair(autoscaler: &'static str, options: fn(&str)
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(bj1.count_requests(&applies), 1);
     scale_as(bj1, "kube-controller-manager", "web", 10).await;
-    settle().await;
-    settle().await;
+    wait_for_repairs().await;
+    wait_for_repairs().await;
     let expected = ["2 apply deployments.apps", "1 get deployments.apps", "2 patch deployments.apps"];
     assert_eq!(scene.fleet.request_counts(), expected, "a look, and then all that is not its");
-    let web = scene.web().await;
+    let web = scene.deployment().await;
     assert_eq!(web["spec"]["replicas"], 10);
     assert_eq!(web["metadata"]["labels"]["tutti.dev/app"], "default.web");
 }
 
 #[tokio::test(start_paused = true)]
 async fn autoscaler_write_before_repair_is_kept() {
-    check_quicker_than_a_repair("", |name| SandboxOptions::instant(name)).await;
-    check_quicker_than_a_repair(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
+    check_write_before_repair("", |name| SandboxOptions::instant(name)).await;
+    check_write_before_repair(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
 }
 
 /// If no manager is recorded for the scale, the live number is sent.
 #[tokio::test(start_paused = true)]
 async fn oldest_release_keeps_autoscaler_write_before_repair() {
-    check_quicker_than_a_repair(SCALED_OBJECT, oldest).await;
+    check_write_before_repair(SCALED_OBJECT, oldest_release).await;
 }
 
 /// The embedded cluster's own autoscaler runs.
 #[tokio::test(start_paused = true)]
 async fn autoscaling_causes_no_repairs() {
-    let scene = Scene::new(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
+    let scene = AutoscaledDeployment::new(AUTOSCALER, |name| SandboxOptions::instant(name)).await;
     for (load, image) in [("6", "web:2"), ("3", "web:3")] {
         let wish = json!({"metadata": {"annotations": {"sim.tutti.dev/replicas": load}}});
         live_objects::edit_as(
@@ -285,10 +301,10 @@ async fn autoscaling_causes_no_repairs() {
             &wish,
         )
         .await;
-        settle().await;
+        wait_for_repairs().await;
         let expected: i64 = load.parse().expect("a number");
-        assert_eq!(scene.web().await["spec"]["replicas"], expected);
-        scene.released(image, 2).await;
-        assert_eq!(scene.web().await["spec"]["replicas"], expected);
+        assert_eq!(scene.deployment().await["spec"]["replicas"], expected);
+        scene.release_and_check(image, 2).await;
+        assert_eq!(scene.deployment().await["spec"]["replicas"], expected);
     }
 }

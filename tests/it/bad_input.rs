@@ -8,14 +8,14 @@ use tutti::controller::{ManifestOrigin, RunEnding, RunUntil};
 use tutti::report::{Overview, TargetPhase};
 use tutti::source::{ConfigRepository, ErrorKind};
 
-use crate::drift::writes;
+use crate::drift::write_requests;
 use crate::support::connections::ProcessConnections;
 use crate::support::fleet::{RunningController, TestFleet, WAIT_LIMIT, phases, target};
 use crate::support::live_objects;
 use crate::support::manifests::{INSTANCE, RINGS, cluster, component, config_map, deployment, objects_app};
 use crate::support::repository::{FileTextChange, TestRepository};
 
-const MAPS: &str = "apps/settings/objects/maps.yaml";
+const MAPS_FILE: &str = "apps/settings/objects/maps.yaml";
 
 /// Two valid apps on two clusters.
 fn fleet() -> TestFleet {
@@ -25,17 +25,17 @@ fn fleet() -> TestFleet {
         &[
             ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
             ("apps/settings/app.yaml", &objects_app("default", "settings")),
-            (MAPS, &maps),
+            (MAPS_FILE, &maps),
         ],
     )
 }
 
-fn messages(overview: &Overview) -> Vec<String> {
+fn diagnostic_messages(overview: &Overview) -> Vec<String> {
     overview.diagnostics.iter().map(ToString::to_string).collect()
 }
 
 /// The detail of the settings app when both clusters refuse it.
-async fn refused_on_both(running: &RunningController) -> String {
+async fn wait_for_refusal_on_both_clusters(running: &RunningController) -> String {
     let is_refused =
         |now: &Overview| now.targets.iter().filter(|it| it.phase == TargetPhase::Refused).count() == 2;
     let now = running.until("a refusal", is_refused).await;
@@ -43,7 +43,7 @@ async fn refused_on_both(running: &RunningController) -> String {
 }
 
 /// A refused object is retried a few times in ten minutes.
-async fn is_not_hammered(fleet: &TestFleet) {
+async fn check_few_retries(fleet: &TestFleet) {
     fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(600)).await;
     let tries = fleet.requests().into_iter().filter(|(name, it)| name == "bj1" && it.is_write()).count();
@@ -52,12 +52,12 @@ async fn is_not_hammered(fleet: &TestFleet) {
 
 /// Commits a mistake together with a change of a valid app. The change is applied, the mistake is reported,
 /// and nothing is deleted.
-async fn check(mistake: &[FileTextChange<'_>], expected: &[&str]) {
+async fn check_mistake(mistake: &[FileTextChange<'_>], expected: &[&str]) {
     let fleet = fleet();
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     let change = config_map("default", "one", "second");
-    let mut changes = vec![(MAPS, Some(change.as_str()))];
+    let mut changes = vec![(MAPS_FILE, Some(change.as_str()))];
     changes.extend(mistake);
     let revision = fleet.push(&running, "A mistake", &changes).await;
     let now = running
@@ -65,7 +65,7 @@ async fn check(mistake: &[FileTextChange<'_>], expected: &[&str]) {
         .await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let shown = running.overview.borrow().clone();
-    assert_eq!(messages(&shown), expected, "first {:?}", messages(&now));
+    assert_eq!(diagnostic_messages(&shown), expected, "first {:?}", diagnostic_messages(&now));
     for (name, sandbox) in &fleet.clusters {
         let one = live_objects::get(sandbox, "ConfigMap", "default", "one").await.expect("one");
         assert_eq!(one["data"]["value"], "second", "{name}: an app without a mistake goes on");
@@ -106,13 +106,13 @@ async fn mistake_in_instance_or_rings_writes_nothing() {
             fleet.clear_requests();
             let web = component("web", "registry.example.com/web:2");
             let changes =
-                [(path, Some(&*broken)), ("apps/web/app.yaml", Some(&*web)), (MAPS, Some("# none\n"))];
+                [(path, Some(&*broken)), ("apps/web/app.yaml", Some(&*web)), (MAPS_FILE, Some("# none\n"))];
             let wrong = fleet.push(&running, "Wrong", &changes).await;
             running
                 .until("the wrong one", |now| now.revision.as_ref() == Some(&wrong) && now.has_errors())
                 .await;
             tokio::time::sleep(Duration::from_secs(300)).await;
-            assert_eq!(writes(&fleet), Vec::<String>::new(), "{path} {broken:?}");
+            assert_eq!(write_requests(&fleet), Vec::<String>::new(), "{path} {broken:?}");
             // A process that starts with the mistake behaves the same.
             drop(running);
             let until = RunUntil::Settled { timeout: Duration::from_secs(60) };
@@ -123,7 +123,7 @@ async fn mistake_in_instance_or_rings_writes_nothing() {
                 matches!(ending, RunEnding::Settled) && overview.has_errors(),
                 "{path} {broken:?}: {ending:?}"
             );
-            assert_eq!(writes(&fleet), Vec::<String>::new(), "{path} {broken:?}");
+            assert_eq!(write_requests(&fleet), Vec::<String>::new(), "{path} {broken:?}");
         }
     }
 }
@@ -145,7 +145,7 @@ async fn repository_without_commits_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn invalid_yaml_is_reported() {
-    check(
+    check_mistake(
         &[("apps/bad/app.yaml", Some("apiVersion: tutti.dev/v1alpha1\nkind: {Component\n"))],
         &["error[E1102]: invalid YAML: did not find expected ',' or '}' at apps/bad/app.yaml:3:1"],
     )
@@ -155,7 +155,7 @@ async fn invalid_yaml_is_reported() {
 #[tokio::test(start_paused = true)]
 async fn unknown_field_is_reported() {
     let bad = component("bad", "registry.example.com/bad:1") + "  prot: 8080\n";
-    check(
+    check_mistake(
         &[("apps/bad/app.yaml", Some(&bad))],
         &["error[E1201]: unknown field `prot` in `spec` at apps/bad/app.yaml:10:3"],
     )
@@ -165,7 +165,7 @@ async fn unknown_field_is_reported() {
 #[tokio::test(start_paused = true)]
 async fn mistake_in_running_app_changes_nothing() {
     let bad = component("web", "registry.example.com/web:2") + "  prot: 8080\n";
-    check(
+    check_mistake(
         &[("apps/web/app.yaml", Some(&bad))],
         &["error[E1201]: unknown field `prot` in `spec` at apps/web/app.yaml:10:3"],
     )
@@ -174,7 +174,7 @@ async fn mistake_in_running_app_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn unknown_template_variable_is_reported() {
-    check(
+    check_mistake(
         &[("apps/web/layer/more.yaml.j2", Some("# A comment.\nname: {{ app.nmae }}\n"))],
         &["error[E3002]: app.nmae is undefined in apps/web/layer/more.yaml.j2 at apps/web/layer/more.yaml.j2:2:10"],
     )
@@ -183,12 +183,12 @@ async fn unknown_template_variable_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn invalid_template_is_reported() {
-    check(&[("apps/web/layer/more.yaml.j2", Some("{% if app.name %}\nname: x\n"))], &["error[E3001]: apps/web/layer/more.yaml.j2 is not a template: unexpected end of input, expected end of block at apps/web/layer/more.yaml.j2:1:18"]).await;
+    check_mistake(&[("apps/web/layer/more.yaml.j2", Some("{% if app.name %}\nname: x\n"))], &["error[E3001]: apps/web/layer/more.yaml.j2 is not a template: unexpected end of input, expected end of block at apps/web/layer/more.yaml.j2:1:18"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn duplicate_manifest_name_is_reported() {
-    check(
+    check_mistake(
         &[("apps/second/app.yaml", Some(&component("web", "registry.example.com/other:1")))],
         &["error[E2001]: the app default/web has a manifest already, at apps/web/app.yaml:3:18 at apps/second/app.yaml:3:18"],
     )
@@ -260,11 +260,11 @@ async fn immutable_field_change_is_refused() {
     running.until_converged(&revision).await;
     let second = deployment("default", "db", "database", "registry.example.com/db:1");
     fleet.push(&running, "Another selector", &[("apps/settings/objects/db.yaml", Some(&second))]).await;
-    let detail = refused_on_both(&running).await;
+    let detail = wait_for_refusal_on_both_clusters(&running).await;
     assert!(detail.contains("Deployment default/db"), "{detail}");
     assert!(detail.contains("spec.selector"), "{detail}");
     assert!(detail.contains("field is immutable"), "{detail}");
-    is_not_hammered(&fleet).await;
+    check_few_retries(&fleet).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -278,7 +278,7 @@ async fn foreign_field_is_refused() {
     live_objects::apply_as(fleet.cluster("bj1"), "kubectl", extra).await;
     let maps = ["one", "two"].map(|name| config_map("default", name, "second") + "  extra: ours\n");
     let maps = maps.join("---\n").replace("data: {value: \"second\"}", "data:\n  value: \"second\"");
-    fleet.push(&running, "A change", &[(MAPS, Some(&maps))]).await;
+    fleet.push(&running, "A change", &[(MAPS_FILE, Some(&maps))]).await;
     let now =
         running.until("a refusal", |now| now.targets.iter().any(|it| it.phase == TargetPhase::Refused)).await;
     assert_eq!(
@@ -308,7 +308,7 @@ async fn refused_object_does_not_block_repairs() {
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {extra: theirs}\n";
     live_objects::apply_as(bj1, "kubectl", extra).await;
     let wanted = config_map("default", "one", "second").replace("data: {", "data: {extra: ours, ");
-    fleet.push(&running, "A field of others", &[(MAPS, Some(&wanted))]).await;
+    fleet.push(&running, "A field of others", &[(MAPS_FILE, Some(&wanted))]).await;
     running
         .until("a refusal", |now| target(now, "bj1", "default/settings").phase == TargetPhase::Refused)
         .await;
@@ -331,10 +331,10 @@ async fn schema_violation_is_refused_with_few_requests() {
     running.until_converged(&fleet.first_commit).await;
     let text =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\nimmutable: 'no'\n";
-    fleet.push(&running, "A text", &[(MAPS, Some(text))]).await;
-    let detail = refused_on_both(&running).await;
+    fleet.push(&running, "A text", &[(MAPS_FILE, Some(text))]).await;
+    let detail = wait_for_refusal_on_both_clusters(&running).await;
     assert!(detail.contains(".immutable: expected boolean, got"), "{detail}");
-    is_not_hammered(&fleet).await;
+    check_few_retries(&fleet).await;
 }
 
 /// The refusal lists `metadata.uid` among the supported fields. It must not be taken for a UID conflict, which is retried.
@@ -348,7 +348,7 @@ async fn invalid_variable_value_is_refused_for_good() {
     let side = deployment("default", "side", "side", "registry.example.com/side:1");
     let side = side.replace("{name: main,", with_variable);
     fleet.push(&running, "Side", &[("apps/settings/objects/side.yaml", Some(&side))]).await;
-    let detail = refused_on_both(&running).await;
+    let detail = wait_for_refusal_on_both_clusters(&running).await;
     assert!(detail.contains("Unsupported value: \"metadata.labels\""), "{detail}");
     assert!(detail.contains("\"metadata.uid\""), "{detail}");
 }

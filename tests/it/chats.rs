@@ -31,7 +31,7 @@ fn message(number: usize) -> Message {
     }
 }
 
-async fn told_at(
+async fn send_message_at(
     chat: &ChatServer,
     target: &ResolvedService,
     number: usize,
@@ -43,18 +43,18 @@ async fn told_at(
         .await
 }
 
-async fn told(chat: &ChatServer, target: &ResolvedService, number: usize) -> SendOutcome {
-    told_at(chat, target, number, Timestamp::now(), None).await
+async fn send_message(chat: &ChatServer, target: &ResolvedService, number: usize) -> SendOutcome {
+    send_message_at(chat, target, number, Timestamp::now(), None).await
 }
 
 #[track_caller]
-fn refused(outcome: &SendOutcome, words: &str) {
+fn assert_refused(outcome: &SendOutcome, words: &str) {
     let SendOutcome::Refused(why) = outcome else { panic!("{outcome:?}") };
     assert!(why.contains(words), "{why}");
 }
 
 #[track_caller]
-fn later(outcome: &SendOutcome, seconds: Option<u64>, words: &str) {
+fn assert_retry_later(outcome: &SendOutcome, seconds: Option<u64>, words: &str) {
     let SendOutcome::RetryLater { after, why } = outcome else { panic!("{outcome:?}") };
     assert_eq!(*after, seconds.map(Duration::from_secs), "{why}");
     assert!(why.contains(words), "{why}");
@@ -62,7 +62,7 @@ fn later(outcome: &SendOutcome, seconds: Option<u64>, words: &str) {
 
 /// The message may have arrived.
 #[track_caller]
-fn lost(outcome: &SendOutcome, words: &str) {
+fn assert_unconfirmed(outcome: &SendOutcome, words: &str) {
     let SendOutcome::Unconfirmed(why) = outcome else { panic!("{outcome:?}") };
     assert!(why.contains(words), "{why}");
 }
@@ -71,14 +71,14 @@ fn lost(outcome: &SendOutcome, words: &str) {
 async fn feishu_accepts_signed_messages() {
     let chat = ChatServer::start().await;
     let right = chat.feishu(Some(SECRET));
-    assert_eq!(told(&chat, &right, 0).await, SendOutcome::Sent(None));
-    refused(&told(&chat, &chat.feishu(Some("wrong")), 1).await, "19021");
-    refused(&told(&chat, &chat.feishu(None), 2).await, "19021");
+    assert_eq!(send_message(&chat, &right, 0).await, SendOutcome::Sent(None));
+    assert_refused(&send_message(&chat, &chat.feishu(Some("wrong")), 1).await, "19021");
+    assert_refused(&send_message(&chat, &chat.feishu(None), 2).await, "19021");
     let late = Timestamp::now() - SignedDuration::from_hours(2);
-    refused(&told_at(&chat, &right, 3, late, None).await, "the clock of this machine");
+    assert_refused(&send_message_at(&chat, &right, 3, late, None).await, "the clock of this machine");
     let ResolvedService::Feishu { url, secret } = right else { unreachable!() };
     let other = ResolvedService::Feishu { url: format!("{}0", url.expose_secret()).into(), secret };
-    refused(&told(&chat, &other, 4).await, "19001");
+    assert_refused(&send_message(&chat, &other, 4).await, "19001");
     let received = chat.received();
     assert_eq!(received.len(), 1);
     assert_eq!(received[0].body["card"]["header"]["title"]["content"], "✗ pay 1.8.0 → prod failed");
@@ -89,14 +89,14 @@ async fn feishu_accepts_signed_messages() {
 async fn dingtalk_accepts_signed_messages_within_its_limit() {
     let chat = ChatServer::start().await;
     let right = chat.dingtalk(Some(SECRET));
-    refused(&told(&chat, &chat.dingtalk(Some("wrong")), 0).await, "sign not match");
-    refused(&told(&chat, &chat.dingtalk(None), 0).await, "invalid timestamp");
+    assert_refused(&send_message(&chat, &chat.dingtalk(Some("wrong")), 0).await, "sign not match");
+    assert_refused(&send_message(&chat, &chat.dingtalk(None), 0).await, "invalid timestamp");
     let late = Timestamp::now() + SignedDuration::from_hours(2);
-    refused(&told_at(&chat, &right, 0, late, None).await, "invalid timestamp");
+    assert_refused(&send_message_at(&chat, &right, 0, late, None).await, "invalid timestamp");
     for number in 0..20 {
-        assert_eq!(told(&chat, &right, number).await, SendOutcome::Sent(None), "{number}");
+        assert_eq!(send_message(&chat, &right, number).await, SendOutcome::Sent(None), "{number}");
     }
-    later(&told(&chat, &right, 20).await, Some(600), "130101");
+    assert_retry_later(&send_message(&chat, &right, 20).await, Some(600), "130101");
     assert!(rate_limits(&right).is_some_and(|limits| limits.per_minute < 20));
     let numbers: Vec<String> = (0..20).map(|number| format!("✗ pay 1.8.{number} → prod failed")).collect();
     let received = chat.received();
@@ -109,16 +109,19 @@ async fn dingtalk_accepts_signed_messages_within_its_limit() {
 async fn slack_message_is_updated_in_place() {
     let chat = ChatServer::start().await;
     let right = chat.slack(TOKEN);
-    refused(&told(&chat, &chat.slack("xoxb-wrong"), 0).await, "invalid_auth");
-    let SendOutcome::Sent(Some(name)) = told(&chat, &right, 0).await else { panic!("not sent") };
+    assert_refused(&send_message(&chat, &chat.slack("xoxb-wrong"), 0).await, "invalid_auth");
+    let SendOutcome::Sent(Some(name)) = send_message(&chat, &right, 0).await else { panic!("not sent") };
     let now = Timestamp::now();
-    assert_eq!(told_at(&chat, &right, 1, now, Some(&name)).await, SendOutcome::Sent(Some(name.clone())));
+    assert_eq!(
+        send_message_at(&chat, &right, 1, now, Some(&name)).await,
+        SendOutcome::Sent(Some(name.clone()))
+    );
     let received = chat.received();
     assert_eq!(received[0].ts, received[1].ts);
     assert_eq!(received[1].body["text"], "✗ pay 1.8.1 → prod failed");
     // A message that a person deleted is posted again, under a new name.
     chat.delete_message(received[0].ts.as_deref().expect("a message"));
-    let SendOutcome::Sent(Some(other)) = told_at(&chat, &right, 2, now, Some(&name)).await else {
+    let SendOutcome::Sent(Some(other)) = send_message_at(&chat, &right, 2, now, Some(&name)).await else {
         panic!("not sent")
     };
     assert_ne!(other, name);
@@ -127,7 +130,7 @@ async fn slack_message_is_updated_in_place() {
     if let ResolvedService::SlackBot { channel, .. } = &mut elsewhere {
         "#other".clone_into(channel);
     }
-    refused(&told(&chat, &elsewhere, 3).await, "invite the bot");
+    assert_refused(&send_message(&chat, &elsewhere, 3).await, "invite the bot");
 }
 
 #[tokio::test]
@@ -135,20 +138,20 @@ async fn slack_retry_after_is_obeyed() {
     let chat = ChatServer::start().await;
     let right = chat.slack(TOKEN);
     for number in 0..60 {
-        assert!(matches!(told(&chat, &right, number).await, SendOutcome::Sent(Some(_))), "{number}");
+        assert!(matches!(send_message(&chat, &right, number).await, SendOutcome::Sent(Some(_))), "{number}");
     }
-    later(&told(&chat, &right, 60).await, Some(30), "429");
+    assert_retry_later(&send_message(&chat, &right, 60).await, Some(30), "429");
 }
 
 #[tokio::test]
 async fn generic_webhook_accepts_signed_messages() {
     let chat = ChatServer::start().await;
     let right = chat.generic(Some(SIGNING_KEY));
-    assert_eq!(told(&chat, &right, 7).await, SendOutcome::Sent(None));
-    refused(&told(&chat, &chat.generic(Some("whsec_AAAA")), 1).await, "401");
-    refused(&told(&chat, &chat.generic(None), 2).await, "401");
+    assert_eq!(send_message(&chat, &right, 7).await, SendOutcome::Sent(None));
+    assert_refused(&send_message(&chat, &chat.generic(Some("whsec_AAAA")), 1).await, "401");
+    assert_refused(&send_message(&chat, &chat.generic(None), 2).await, "401");
     let late = Timestamp::now() - SignedDuration::from_mins(6);
-    refused(&told_at(&chat, &right, 3, late, None).await, "401");
+    assert_refused(&send_message_at(&chat, &right, 3, late, None).await, "401");
     let received = chat.received();
     assert_eq!(received.len(), 1);
     assert_eq!(received[0].body["type"], "dev.tutti.rollout.failed.v1");
@@ -169,25 +172,25 @@ async fn failing_services_are_retried_later() {
         for (fault, words) in [(ChatFault::ServerError, "answers 500"), (ChatFault::Redirect, "answers 302")]
         {
             chat.set_fault(fault);
-            later(&told(&chat, &target, 0).await, None, &format!("{name} {words}"));
+            assert_retry_later(&send_message(&chat, &target, 0).await, None, &format!("{name} {words}"));
         }
         chat.set_fault(ChatFault::DropConnection);
-        lost(&told(&chat, &target, 0).await, &format!("{name} does not answer"));
+        assert_unconfirmed(&send_message(&chat, &target, 0).await, &format!("{name} does not answer"));
         chat.set_fault(ChatFault::EndlessAnswer);
-        let outcome = told(&chat, &target, 0).await;
+        let outcome = send_message(&chat, &target, 0).await;
         if is_generic {
             assert_eq!(outcome, SendOutcome::Sent(None));
         } else {
-            later(&outcome, None, "without a code");
+            assert_retry_later(&outcome, None, "without a code");
         }
         assert!(chat.received().is_empty());
     }
     // The service received the message before the connection broke: it is sent again.
     chat.set_fault(ChatFault::AcceptAndDrop);
     let target = chat.generic(Some(SIGNING_KEY));
-    lost(&told(&chat, &target, 5).await, "does not answer");
+    assert_unconfirmed(&send_message(&chat, &target, 5).await, "does not answer");
     chat.set_fault(ChatFault::None);
-    assert_eq!(told(&chat, &target, 5).await, SendOutcome::Sent(None));
+    assert_eq!(send_message(&chat, &target, 5).await, SendOutcome::Sent(None));
     let ids: Vec<_> = chat.received().into_iter().map(|message| message.body["id"].clone()).collect();
     assert_eq!(ids, ["rollout/3f9c2d1/prod/5", "rollout/3f9c2d1/prod/5"]);
 }
@@ -197,7 +200,7 @@ async fn failing_services_are_retried_later() {
 async fn hanging_services_time_out() {
     let chat = ChatServer::start().await;
     chat.set_fault(ChatFault::NoAnswer);
-    lost(&told(&chat, &chat.feishu(Some(SECRET)), 0).await, "feishu does not answer");
+    assert_unconfirmed(&send_message(&chat, &chat.feishu(Some(SECRET)), 0).await, "feishu does not answer");
 }
 
 #[tokio::test]
@@ -225,5 +228,5 @@ async fn build_without_mail_reports_it() {
     };
     let outcome =
         deliver(&client, &target, &message(0), Timestamp::now(), None, &RequestRewriter::default()).await;
-    refused(&outcome, "take one with the feature `mail`");
+    assert_refused(&outcome, "take one with the feature `mail`");
 }

@@ -8,14 +8,14 @@ use kube::core::discovery::verbs;
 use kube::discovery::Discovery;
 use sandbox::{Release, Sandbox, SandboxOptions};
 
-use crate::drift::settle;
+use crate::drift::wait_for_repairs;
 use crate::support::fleet::TestFleet;
 use crate::support::manifests::{component, config_map, objects_app};
 
-type Counts = BTreeMap<String, usize>;
+type RequestCounts = BTreeMap<String, usize>;
 
 /// Resources the cluster serves that tutti can manage, as `deployments.apps`, read by another client. Events are left out.
-async fn searched(sandbox: &Sandbox) -> BTreeSet<String> {
+async fn manageable_resources(sandbox: &Sandbox) -> BTreeSet<String> {
     let client = kube::Client::new(sandbox.service(), "default");
     let served = Discovery::new(client).run().await.expect("what is served");
     let resources = served.groups().flat_map(kube::discovery::ApiGroup::resources_by_stability);
@@ -31,7 +31,7 @@ async fn searched(sandbox: &Sandbox) -> BTreeSet<String> {
 }
 
 /// Paths of all served API versions.
-async fn versions(sandbox: &Sandbox) -> Vec<String> {
+async fn group_version_paths(sandbox: &Sandbox) -> Vec<String> {
     let client = kube::Client::new(sandbox.service(), "default");
     let groups = client.list_api_groups().await.expect("groups").groups;
     let named = groups.into_iter().flat_map(|group| group.versions);
@@ -39,7 +39,7 @@ async fn versions(sandbox: &Sandbox) -> Vec<String> {
 }
 
 /// All requests until the first probe.
-async fn asked(options: fn(&str) -> SandboxOptions) -> (TestFleet, Counts) {
+async fn start_requests(options: fn(&str) -> SandboxOptions) -> (TestFleet, RequestCounts) {
     let (web, settings) =
         (component("web", "registry.example.com/web:1"), objects_app("default", "settings"));
     let maps = ["one", "two"].map(|name| config_map("default", name, "first")).join("---\n");
@@ -51,14 +51,14 @@ async fn asked(options: fn(&str) -> SandboxOptions) -> (TestFleet, Counts) {
     let fleet = TestFleet::with_options(&["bj1"], &files, options);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    settle().await;
+    wait_for_repairs().await;
     running.stop().await;
     fleet.clear_requests();
     let running = fleet.start().await;
     let start = tokio::time::Instant::now();
     running.until_converged(&fleet.first_commit).await;
     tokio::time::sleep_until(start + Duration::from_millis(4_900)).await;
-    let mut counts = Counts::new();
+    let mut counts = RequestCounts::new();
     for (_, record) in fleet.all_requests() {
         *counts.entry(format!("{} {}", record.verb, record.resource)).or_default() += 1;
     }
@@ -67,7 +67,7 @@ async fn asked(options: fn(&str) -> SandboxOptions) -> (TestFleet, Counts) {
 }
 
 /// Deployments, Services, ConfigMaps, and the two kinds that describe the served API.
-const WATCHED: [&str; 5] = [
+const WATCHED_KINDS: [&str; 5] = [
     "apiservices.apiregistration.k8s.io",
     "configmaps",
     "customresourcedefinitions.apiextensions.k8s.io",
@@ -75,46 +75,49 @@ const WATCHED: [&str; 5] = [
     "services",
 ];
 
-fn add(counts: &mut Counts, what: &str) {
+fn add_request(counts: &mut RequestCounts, what: &str) {
     *counts.entry(what.to_owned()).or_default() += 1;
 }
 
-async fn check(options: fn(&str) -> SandboxOptions, is_aggregated: bool, streams: bool) {
-    let (fleet, counts) = asked(options).await;
-    let mut expected = Counts::new();
-    ["get /version", "get /apis", "get /api"].iter().for_each(|what| add(&mut expected, what));
+async fn check_start_requests(options: fn(&str) -> SandboxOptions, is_aggregated: bool, streams: bool) {
+    let (fleet, counts) = start_requests(options).await;
+    let mut expected = RequestCounts::new();
+    ["get /version", "get /apis", "get /api"].iter().for_each(|what| add_request(&mut expected, what));
     if !is_aggregated {
-        ["get /api", "get /api/v1", "get /apis"].iter().for_each(|what| add(&mut expected, what));
-        versions(fleet.cluster("bj1")).await.iter().for_each(|what| add(&mut expected, what));
+        ["get /api", "get /api/v1", "get /apis"].iter().for_each(|what| add_request(&mut expected, what));
+        group_version_paths(fleet.cluster("bj1"))
+            .await
+            .iter()
+            .for_each(|what| add_request(&mut expected, what));
     }
-    let searched = searched(fleet.cluster("bj1")).await;
+    let searched = manageable_resources(fleet.cluster("bj1")).await;
     assert!(searched.len() > 30, "{searched:?}");
-    searched.iter().for_each(|kind| add(&mut expected, &format!("list {kind}")));
-    for kind in WATCHED {
+    searched.iter().for_each(|kind| add_request(&mut expected, &format!("list {kind}")));
+    for kind in WATCHED_KINDS {
         let told = if streams { "stream" } else { "list" };
-        add(&mut expected, &format!("{told} {kind}"));
+        add_request(&mut expected, &format!("{told} {kind}"));
         if !streams {
-            add(&mut expected, &format!("watch {kind}"));
+            add_request(&mut expected, &format!("watch {kind}"));
         }
     }
     assert_eq!(counts, expected);
 }
 
-fn running(name: &str, minor: u32) -> SandboxOptions {
+fn release_options(name: &str, minor: u32) -> SandboxOptions {
     SandboxOptions::instant(name).running(Release::new(minor).expect("a release"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn cold_start_probes_kinds_and_streams_used_ones() {
-    check(|name| running(name, 36), true, true).await;
+    check_start_requests(|name| release_options(name, 36), true, true).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn cold_start_without_streams_lists_each_kind_once() {
-    check(|name| running(name, 30), true, false).await;
+    check_start_requests(|name| release_options(name, 30), true, false).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn oldest_release_cold_start_discovers_each_group_once() {
-    check(|name| running(name, 20), false, false).await;
+    check_start_requests(|name| release_options(name, 20), false, false).await;
 }

@@ -18,7 +18,7 @@ fn root() -> &'static Path {
 }
 
 /// Objects by kind and name.
-fn named(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
+fn objects_by_name(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for object in objects {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).expect("a text");
@@ -29,7 +29,7 @@ fn named(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
 }
 
 /// The objects of a folder of `deploy/`.
-fn manifests(folder: &str) -> BTreeMap<String, Value> {
+fn folder_objects(folder: &str) -> BTreeMap<String, Value> {
     let mut objects = Vec::new();
     for entry in fs::read_dir(root().join(folder)).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -38,11 +38,11 @@ fn manifests(folder: &str) -> BTreeMap<String, Value> {
             objects.extend(text.split("\n---\n").map(|part| serde_yaml::from_str(part).expect("YAML")));
         }
     }
-    named(objects.into_iter())
+    objects_by_name(objects.into_iter())
 }
 
-fn manifest(kind_and_name: &str) -> Value {
-    manifests("deploy").remove(kind_and_name).expect("a manifest")
+fn deploy_object(kind_and_name: &str) -> Value {
+    folder_objects("deploy").remove(kind_and_name).expect("a manifest")
 }
 
 #[test]
@@ -58,13 +58,13 @@ fn chart_renders_to_the_deploy_manifests() {
         let output =
             library_renderer(&helm, ChartRenderLimits::default()).render(&request).expect("a render");
         assert!(output.objects.iter().all(|object| object.hook.is_none() && !object.definition));
-        assert_eq!(named(output.objects.into_iter().map(|object| object.object)), expected);
+        assert_eq!(objects_by_name(output.objects.into_iter().map(|object| object.object)), expected);
     };
-    let mut plain = manifests("deploy");
+    let mut plain = folder_objects("deploy");
     plain.remove("Namespace tutti-system").expect("it is among them");
     check(json!({}), plain);
-    let mut all = manifests("deploy");
-    all.extend(manifests("deploy/monitoring"));
+    let mut all = folder_objects("deploy");
+    all.extend(folder_objects("deploy/monitoring"));
     check(json!({"namespace": {"create": true}, "monitoring": {"enabled": true}}), all);
 }
 
@@ -82,7 +82,7 @@ fn chart_values_are_checked_against_the_schema() {
 fn command_line_accepts_the_deployment_arguments() {
     let temporary = tempfile::tempdir().expect("a folder");
     let (help, _, _) = program::run(temporary.path(), &["run", "--help"]);
-    let deployment = manifest("Deployment tutti");
+    let deployment = deploy_object("Deployment tutti");
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     let texts = |list: &Value| -> Vec<String> {
         let list = list.as_array().expect("a list").iter();
@@ -112,7 +112,7 @@ fn command_line_accepts_the_settings() {
     repository.commit("Begin", &[("tutti.yaml", Some(crate::support::manifests::INSTANCE))]);
     fs::create_dir(place.join("secrets")).expect("a folder");
     fs::write(place.join("secrets/token"), "t\n").expect("a file");
-    let settings = manifest("ConfigMap tutti");
+    let settings = deploy_object("ConfigMap tutti");
     let settings = settings["data"]["settings.yaml"].as_str().expect("a text");
     let check = |settings: &str, expected: i32, words: &str| {
         let settings = settings.replace("/etc/tutti/secrets", &place.join("secrets").display().to_string());

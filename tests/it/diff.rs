@@ -26,16 +26,16 @@ const MANIFESTS: &str = "apps/web/objects/all.yaml";
 /// Each round predicts, applies and compares once.
 const ROUNDS: u64 = 200;
 /// At most this many edits per round.
-const MOST_EDITS: u64 = 4;
+const MAX_EDITS: u64 = 4;
 
-fn once(settings: &mut ControllerSettings) {
+fn until_settled(settings: &mut ControllerSettings) {
     settings.until = RunUntil::Settled { timeout: Duration::from_secs(300) };
 }
 
 async fn run_once(fleet: &TestFleet, change: impl FnOnce(&mut ControllerSettings)) -> Arc<Overview> {
     let running = fleet
         .start_with(&ProcessConnections::unlimited(), |settings| {
-            once(settings);
+            until_settled(settings);
             change(settings);
         })
         .await;
@@ -43,7 +43,7 @@ async fn run_once(fleet: &TestFleet, change: impl FnOnce(&mut ControllerSettings
 }
 
 /// Observes with dry runs.
-async fn look(fleet: &TestFleet) -> Arc<Overview> {
+async fn observe_once(fleet: &TestFleet) -> Arc<Overview> {
     run_once(fleet, |settings| {
         settings.mode = Some(InstanceMode::Observe);
         settings.dry_runs = true;
@@ -51,29 +51,29 @@ async fn look(fleet: &TestFleet) -> Arc<Overview> {
     .await
 }
 
-fn differences(overview: &Overview) -> Vec<ObjectDiff> {
+fn web_diffs(overview: &Overview) -> Vec<ObjectDiff> {
     let differences = target(overview, "bj1", "default/web").differences.clone();
     differences.map(|all| all.to_vec()).unwrap_or_default()
 }
 
 /// The predicted changes.
-async fn foreseen(fleet: &TestFleet) -> Vec<ObjectDiff> {
-    differences(&*look(fleet).await)
+async fn predicted_diffs(fleet: &TestFleet) -> Vec<ObjectDiff> {
+    web_diffs(&*observe_once(fleet).await)
 }
 
 /// All objects that edits may touch, without fields that the server and its controllers write.
-async fn objects_now(fleet: &TestFleet) -> BTreeMap<String, Value> {
+async fn live_objects(fleet: &TestFleet) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for (kind, name) in edits::OBJECTS {
         if let Some(object) = live_objects::get(fleet.cluster("bj1"), kind, "default", name).await {
-            found.insert(format!("{kind} default/{name}"), plain(object));
+            found.insert(format!("{kind} default/{name}"), without_server_fields(object));
         }
     }
     found
 }
 
 /// Without fields of the server, and fields that change with each apply or rollout.
-pub fn plain(mut object: Value) -> Value {
+pub fn without_server_fields(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().expect("metadata");
     metadata.retain(|key, _| {
         ["name", "namespace", "labels", "annotations", "finalizers"].contains(&key.as_str())
@@ -88,17 +88,17 @@ pub fn plain(mut object: Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn diff_predicts_the_changes_of_an_apply() {
-    check_foreseen(0..ROUNDS, |name| SandboxOptions::instant(name)).await;
+    check_predictions(0..ROUNDS, |name| SandboxOptions::instant(name)).await;
 }
 
-async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) {
+async fn check_predictions(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) {
     for seed in seeds {
         let mut draw = SeededRandom::new(seed);
         let mut state = EditedObjects::new("default");
         let files = [(APP, &*objects_app("default", "web")), (MANIFESTS, &*state.manifests())];
         let fleet = TestFleet::with_options(&["bj1"], &files, options);
         run_once(&fleet, |_| {}).await;
-        for edit in 0..draw.in_range(1..MOST_EDITS + 1) {
+        for edit in 0..draw.in_range(1..MAX_EDITS + 1) {
             // Edits the live objects, Git, or both.
             if draw.percent_chance(50) {
                 let (kind, name, patch) = state.edit_on_cluster(&mut draw);
@@ -108,26 +108,26 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
                 fleet.repository.commit(&format!("Edit {edit}"), &[(MANIFESTS, Some(&state.manifests()))]);
             }
         }
-        let before = objects_now(&fleet).await;
+        let before = live_objects(&fleet).await;
         fleet.clear_requests();
-        let seen = look(&fleet).await;
-        let differences = differences(&seen);
+        let seen = observe_once(&fleet).await;
+        let differences = web_diffs(&seen);
         let writes = fleet.requests().into_iter().filter(|(_, request)| request.is_write()).count();
         assert_eq!(writes, 0, "seed {seed}: a look writes nothing: {:?}", fleet.request_counts());
         run_once(&fleet, |_| {}).await;
-        let after = objects_now(&fleet).await;
+        let after = live_objects(&fleet).await;
 
         let mut expected = before.clone();
         for difference in &differences {
             let id = difference.object.to_string();
             let refused = difference.refused.is_some();
-            foresee(&mut expected, &after, &id, (&difference.before, &difference.after), refused);
+            apply_prediction(&mut expected, &after, &id, (&difference.before, &difference.after), refused);
         }
         for deletion in &seen.deletions {
             assert!(expected.remove(&deletion.object).is_some(), "seed {seed}: {deletion:?}");
         }
         assert_eq!(after, expected, "seed {seed}: {differences:#?}");
-        let left: Vec<String> = foreseen(&fleet)
+        let left: Vec<String> = predicted_diffs(&fleet)
             .await
             .into_iter()
             .filter(ObjectDiff::has_changes)
@@ -137,13 +137,13 @@ async fn check_foreseen(seeds: Range<u64>, options: fn(&str) -> SandboxOptions) 
             differences.iter().filter(|it| it.refused.is_some()).map(|it| it.object.to_string()).collect();
         assert_eq!(left, refused, "seed {seed}: what was applied differs no more");
         if refused.is_empty() {
-            is_as_in_git(&state, &after, "default", &format!("seed {seed}"));
+            assert_matches_git(&state, &after, "default", &format!("seed {seed}"));
         }
     }
 }
 
 /// Writes the prediction for one object into `expected`. For a Secret only the names of changed values are predicted.
-pub fn foresee(
+pub fn apply_prediction(
     expected: &mut BTreeMap<String, Value>,
     after: &BTreeMap<String, Value>,
     id: &str,
@@ -154,7 +154,7 @@ pub fn foresee(
     let is = after.get(id).cloned().unwrap_or_default();
     let shown = edits::masked_secret(&was, if refused { told_after } else { &is }, "*** (before)");
     assert!(
-        refused && was["kind"] == "Secret" || plain_or_null(told_before) == shown,
+        refused && was["kind"] == "Secret" || without_server_fields_or_null(told_before) == shown,
         "{id}: {told_before} and was {shown}"
     );
     if refused {
@@ -163,10 +163,10 @@ pub fn foresee(
     let foreseen = match id.starts_with("Secret ") {
         true => {
             let shown = edits::masked_secret(&is, &was, "*** (after)");
-            assert_eq!(plain_or_null(told_after), shown, "{id} after");
+            assert_eq!(without_server_fields_or_null(told_after), shown, "{id} after");
             is
         }
-        false => plain_or_null(told_after),
+        false => without_server_fields_or_null(told_after),
     };
     if foreseen.is_null() {
         expected.remove(id);
@@ -176,17 +176,17 @@ pub fn foresee(
 }
 
 /// Asserts that every field of Git is live, whatever was edited.
-pub fn is_as_in_git(state: &EditedObjects, now: &BTreeMap<String, Value>, namespace: &str, what: &str) {
+pub fn assert_matches_git(state: &EditedObjects, now: &BTreeMap<String, Value>, namespace: &str, what: &str) {
     for ((kind, name), wanted) in state.desired() {
         let live = now.get(&format!("{kind} {namespace}/{name}")).cloned().unwrap_or_default();
-        let missing = edits::missing_paths(&plain(wanted.clone()), &live);
+        let missing = edits::missing_paths(&without_server_fields(wanted.clone()), &live);
         assert!(missing.is_empty(), "{what}: {kind} {name}: {missing:#?}");
     }
     assert_eq!(now.len(), state.desired().count(), "{what}: nothing else is there");
 }
 
-pub fn plain_or_null(object: &Value) -> Value {
-    if object.is_null() { Value::Null } else { plain(object.clone()) }
+pub fn without_server_fields_or_null(object: &Value) -> Value {
+    if object.is_null() { Value::Null } else { without_server_fields(object.clone()) }
 }
 
 /// Nothing is written, but drift is shown.
@@ -196,14 +196,14 @@ async fn diff_shows_reported_drift() {
     for manifest in [config_map("default", "web", "one"), deployment("default", "web", "web", "web:1")] {
         let fleet = TestFleet::new(&["bj1"], &[(APP, &reporting), (MANIFESTS, &manifest)]);
         run_once(&fleet, |_| {}).await;
-        assert_eq!(foreseen(&fleet).await, []);
+        assert_eq!(predicted_diffs(&fleet).await, []);
         let (kind, path, edit) = match manifest.contains("ConfigMap") {
             true => ("ConfigMap", "/data/value", json!({"data": {"value": "two"}})),
             false => ("Deployment", "/spec/replicas", json!({"spec": {"replicas": 7}})),
         };
         edit_as(fleet.cluster("bj1"), "kubectl-edit", (kind, "web"), &edit).await;
         fleet.clear_requests();
-        let differences = foreseen(&fleet).await;
+        let differences = predicted_diffs(&fleet).await;
         let [one] = differences.as_slice() else { panic!("{kind}: {differences:?}") };
         assert_eq!(one.before.pointer(path), edit.pointer(path), "{kind}");
         assert!(
@@ -231,7 +231,7 @@ async fn diff_hides_secret_values() {
         TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MANIFESTS, &secret("hunter2"))]);
     run_once(&fleet, |_| {}).await;
     fleet.repository.commit("Another password", &[(MANIFESTS, Some(&secret("hunter3")))]);
-    let differences = foreseen(&fleet).await;
+    let differences = predicted_diffs(&fleet).await;
     let [one] = differences.as_slice() else { panic!("{differences:?}") };
     assert_eq!(one.before["data"], json!({"password": "*** (before)", "user": "***"}));
     assert_eq!(one.after["data"], json!({"password": "*** (after)", "user": "***"}));
@@ -244,7 +244,7 @@ async fn diff_writes_nothing_and_renders_a_new_namespace() {
         ["apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", &config_map("shop", "web", "one")]
             .join("---\n");
     let fleet = TestFleet::new(&["bj1"], &[(APP, &objects_app("default", "web")), (MANIFESTS, &manifests)]);
-    let differences = foreseen(&fleet).await;
+    let differences = predicted_diffs(&fleet).await;
     let told: Vec<String> = differences
         .iter()
         .map(|it| format!("{} {} {:?}", it.action.as_str(), it.object, it.refused))

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::drift::app;
+use crate::drift::app_with_fields;
 use crate::support::live_objects;
 use crate::support::program::CommandFixture;
 
@@ -43,7 +43,7 @@ async fn run(stage: &CommandFixture, command: &[&str], external: Option<&str>) -
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_diff_form_shows_secret_values() {
     let (before, after) = manifests();
-    let web = app("adopt: true");
+    let web = app_with_fields("adopt: true");
     let stage = CommandFixture::new(&[("apps/web/app.yaml", &web), (MANIFESTS, &before)]).await;
     let (said, code) = run(&stage, &["run", "--once"], None).await;
     assert_eq!(code, 0, "{said}");

@@ -23,27 +23,27 @@ pub fn manifests() -> String {
 }
 
 /// One cluster that matches Git.
-pub struct Scene {
+pub struct SingleCluster {
     pub fleet: TestFleet,
     pub running: RunningController,
 }
 
 /// The manifest of the app with additional fields.
-pub fn app(fields: &str) -> String {
+pub fn app_with_fields(fields: &str) -> String {
     objects_app("default", "web").replace("spec: {", &format!("spec: {{{fields}, "))
 }
 
-impl Scene {
-    async fn new(drift: &str) -> Self {
-        Self::with(&format!("drift: {drift}")).await
+impl SingleCluster {
+    async fn with_drift(drift: &str) -> Self {
+        Self::with_app_fields(&format!("drift: {drift}")).await
     }
 
-    pub async fn with(fields: &str) -> Self {
-        let app = app(fields);
+    pub async fn with_app_fields(fields: &str) -> Self {
+        let app = app_with_fields(fields);
         let fleet = TestFleet::new(&["bj1"], &[(APP, &app), (MANIFESTS, &manifests())]);
         let running = fleet.start().await;
         running.until_converged(&fleet.first_commit).await;
-        settle().await;
+        wait_for_repairs().await;
         fleet.clear_requests();
         Self { fleet, running }
     }
@@ -52,40 +52,40 @@ impl Scene {
         self.fleet.cluster("bj1")
     }
 
-    pub async fn get(&self, kind: &str) -> Value {
+    pub async fn live_object(&self, kind: &str) -> Value {
         live_objects::get(self.cluster(), kind, "default", "web").await.expect("it is there")
     }
 
     /// Requests of tutti after some time. Reads by the test are not counted, its writes are.
-    pub async fn counted(&self) -> Vec<String> {
-        settle().await;
+    pub async fn settled_request_counts(&self) -> Vec<String> {
+        wait_for_repairs().await;
         self.fleet.request_counts()
     }
 }
 
-pub fn writes(fleet: &TestFleet) -> Vec<String> {
+pub fn write_requests(fleet: &TestFleet) -> Vec<String> {
     let is_write = |what: &String| ![" get ", " list ", " stream "].iter().any(|verb| what.contains(verb));
     fleet.request_counts().into_iter().filter(is_write).collect()
 }
 
-pub async fn settle() {
+pub async fn wait_for_repairs() {
     tokio::time::sleep(Duration::from_secs(20)).await;
 }
 
 /// An edit is detected and reverted by one apply, and nothing else happens.
 async fn check_repaired(kind: &str, field: &str, edit: Value) {
-    let scene = Scene::new("repair").await;
-    let before = scene.get(kind).await;
+    let scene = SingleCluster::with_drift("repair").await;
+    let before = scene.live_object(kind).await;
     scene.fleet.clear_requests();
     edit_as(scene.cluster(), "kubectl-edit", (kind, "web"), &edit).await;
     let group = if kind == "Deployment" { ".apps" } else { "" };
     let resource = format!("{}s{group}", kind.to_lowercase());
     assert_eq!(
-        scene.counted().await,
+        scene.settled_request_counts().await,
         [format!("1 apply {resource}"), format!("1 patch {resource}")],
         "{edit}"
     );
-    let after = scene.get(kind).await;
+    let after = scene.live_object(kind).await;
     assert_eq!(after.pointer(field), before.pointer(field), "{edit}");
     let entries = after["metadata"]["managedFields"].as_array().expect("entries");
     let ours = entries.iter().find(|entry| entry["manager"] == "tutti-main").expect("ours");
@@ -107,13 +107,13 @@ async fn manual_edits_are_reverted() {
 
 #[tokio::test(start_paused = true)]
 async fn reverted_edit_returns_ownership_to_us() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     for value in ["two", "one"] {
         edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": value}}))
             .await;
     }
-    settle().await;
-    let map = scene.get("ConfigMap").await;
+    wait_for_repairs().await;
+    let map = scene.live_object("ConfigMap").await;
     let entries = map["metadata"]["managedFields"].as_array().expect("entries");
     let ours = entries.iter().find(|entry| entry["manager"] == "tutti-main").expect("ours");
     assert_eq!(ours["fieldsV1"]["f:data"], json!({"f:value": {}}));
@@ -121,20 +121,20 @@ async fn reverted_edit_returns_ownership_to_us() {
 
 #[tokio::test(start_paused = true)]
 async fn forced_apply_of_another_manager_is_reverted() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     live_objects::apply_as(scene.cluster(), "helm", &config_map("default", "web", "two")).await;
-    assert_eq!(scene.counted().await, ["2 apply configmaps"], "theirs and ours");
-    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
+    assert_eq!(scene.settled_request_counts().await, ["2 apply configmaps"], "theirs and ours");
+    assert_eq!(scene.live_object("ConfigMap").await["data"]["value"], "one");
 }
 
 #[tokio::test(start_paused = true)]
 async fn manual_scaling_while_stopped_is_reverted() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     scene.running.stop().await;
     scale_as(scene.fleet.cluster("bj1"), "kubectl", "web", 7).await;
     let running = scene.fleet.start().await;
     running.until_converged(&scene.fleet.first_commit).await;
-    settle().await;
+    wait_for_repairs().await;
     let web = live_objects::get(scene.fleet.cluster("bj1"), "Deployment", "default", "web")
         .await
         .expect("it is there");
@@ -144,66 +144,66 @@ async fn manual_scaling_while_stopped_is_reverted() {
 /// Nothing may be written, so ownership is unknown: the app is not reported as matching its render.
 #[tokio::test(start_paused = true)]
 async fn edit_during_maintenance_is_not_reported_healthy() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     scene.running.stop().await;
     let edit = json!({"data": {"value": "two"}});
     edit_as(scene.fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "web"), &edit).await;
     let maintaining = cluster("bj1").replace("spec: {", "spec: {state: Maintaining, ");
     scene.fleet.repository.commit("Maintenance", &[("clusters/bj1.yaml", Some(&maintaining))]);
     let running = scene.fleet.start().await;
-    settle().await;
+    wait_for_repairs().await;
     let now = running.overview.borrow().clone();
     assert_eq!(target(&now, "bj1", "default/web").phase, TargetPhase::Waiting);
 }
 
 #[tokio::test(start_paused = true)]
 async fn manual_scaling_is_reverted_autoscaling_is_kept() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     scale_as(scene.cluster(), "kubectl", "web", 7).await;
-    settle().await;
-    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
+    wait_for_repairs().await;
+    assert_eq!(scene.live_object("Deployment").await["spec"]["replicas"], 2);
 
     scene.fleet.clear_requests();
     scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
-    assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "the test's own");
-    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 5);
+    assert_eq!(scene.settled_request_counts().await, ["1 patch deployments.apps"], "the test's own");
+    assert_eq!(scene.live_object("Deployment").await["spec"]["replicas"], 5);
 
     // A new version keeps the autoscaler's number too.
     let newer = manifests().replace("web:1", "web:2");
     let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
     scene.running.until_converged(&revision).await;
-    settle().await;
-    let live = scene.get("Deployment").await;
+    wait_for_repairs().await;
+    let live = scene.live_object("Deployment").await;
     assert_eq!(live["spec"]["replicas"], 5);
     assert_eq!(live.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
 
     // Manual scaling is reverted also after an apply or a new process saw an autoscaler's number.
     scale_as(scene.cluster(), "kubectl", "web", 0).await;
-    settle().await;
-    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
+    wait_for_repairs().await;
+    assert_eq!(scene.live_object("Deployment").await["spec"]["replicas"], 2);
     scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
-    settle().await;
-    let Scene { fleet, running } = scene;
+    wait_for_repairs().await;
+    let SingleCluster { fleet, running } = scene;
     running.stop().await;
     let running = fleet.start().await;
     running.until_converged(&revision).await;
-    settle().await;
-    let scene = Scene { fleet, running };
-    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 5);
+    wait_for_repairs().await;
+    let scene = SingleCluster { fleet, running };
+    assert_eq!(scene.live_object("Deployment").await["spec"]["replicas"], 5);
     scale_as(scene.cluster(), "kubectl", "web", 0).await;
-    settle().await;
-    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 2);
+    wait_for_repairs().await;
+    assert_eq!(scene.live_object("Deployment").await["spec"]["replicas"], 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn manual_scaling_after_an_autoscaler_is_reported() {
-    let scene = Scene::new("report").await;
+    let scene = SingleCluster::with_drift("report").await;
     scale_as(scene.cluster(), "kube-controller-manager", "web", 5).await;
     let newer = manifests().replace("web:1", "web:2");
     let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
     scene.running.until_converged(&revision).await;
     scale_as(scene.cluster(), "kubectl", "web", 0).await;
-    settle().await;
+    wait_for_repairs().await;
     let now = scene.running.overview.borrow().clone();
     let target = target(&now, "bj1", "default/web");
     assert_eq!(target.phase, TargetPhase::OutOfSync);
@@ -216,7 +216,7 @@ async fn manual_scaling_after_an_autoscaler_is_reported() {
 /// Replicas that Git omits are not reverted.
 #[tokio::test(start_paused = true)]
 async fn replicas_that_git_omits_are_no_drift() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     let without = manifests().replace("replicas: 2, ", "").replace("  replicas: 2\n", "");
     assert!(!without.contains("replicas"));
     let revision = scene.fleet.push(&scene.running, "No number", &[(MANIFESTS, Some(&without))]).await;
@@ -225,42 +225,48 @@ async fn replicas_that_git_omits_are_no_drift() {
     let newer = without.replace("web:1", "web:2");
     let revision = scene.fleet.push(&scene.running, "Release 2", &[(MANIFESTS, Some(&newer))]).await;
     scene.running.until_converged(&revision).await;
-    settle().await;
+    wait_for_repairs().await;
     scene.fleet.clear_requests();
     scale_as(scene.cluster(), "kubectl", "web", 7).await;
-    assert_eq!(scene.counted().await, ["1 patch deployments.apps"], "the test's own");
-    assert_eq!(scene.get("Deployment").await["spec"]["replicas"], 7);
+    assert_eq!(scene.settled_request_counts().await, ["1 patch deployments.apps"], "the test's own");
+    assert_eq!(scene.live_object("Deployment").await["spec"]["replicas"], 7);
 }
 
 #[tokio::test(start_paused = true)]
 async fn cleared_managed_fields_are_restored() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     let cleared = json!({"metadata": {"managedFields": [{}]}});
     edit_as(scene.cluster(), "anybody", ("ConfigMap", "web"), &cleared).await;
-    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
-    let map = scene.get("ConfigMap").await;
+    assert_eq!(scene.settled_request_counts().await, ["1 apply configmaps", "1 patch configmaps"]);
+    let map = scene.live_object("ConfigMap").await;
     assert!(map["metadata"]["managedFields"].to_string().contains("tutti-main"), "{map}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn removed_label_costs_one_read_and_one_apply() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     let off = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
     edit_as(scene.cluster(), "kubectl-label", ("ConfigMap", "web"), &off).await;
-    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 get configmaps", "1 patch configmaps"]);
+    assert_eq!(
+        scene.settled_request_counts().await,
+        ["1 apply configmaps", "1 get configmaps", "1 patch configmaps"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn manually_deleted_object_is_recreated() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     let api = live_objects::api(scene.cluster(), "ConfigMap", Some("default"));
     api.delete("web", &DeleteParams::default()).await.expect("deleted");
-    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 delete configmaps", "1 get configmaps"]);
+    assert_eq!(
+        scene.settled_request_counts().await,
+        ["1 apply configmaps", "1 delete configmaps", "1 get configmaps"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn foreign_fields_are_no_drift() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     for kind in ["Deployment", "Service"] {
         edit_as(scene.cluster(), "operator", (kind, "web"), &note).await;
@@ -268,18 +274,18 @@ async fn foreign_fields_are_no_drift() {
     let status = json!({"status": {"conditions": [{"type": "Odd", "status": "True"}]}});
     let api = live_objects::api(scene.cluster(), "Deployment", Some("default"));
     api.patch_status("web", &PatchParams::default(), &Patch::Merge(&status)).await.expect("a status");
-    assert_eq!(scene.counted().await, ["2 patch deployments.apps", "1 patch services"]);
+    assert_eq!(scene.settled_request_counts().await, ["2 patch deployments.apps", "1 patch services"]);
     // For kinds that are watched by metadata, only an apply shows the values.
     scene.fleet.clear_requests();
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
-    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
-    assert_eq!(scene.get("ConfigMap").await["metadata"]["annotations"]["example.com/note"], "seen");
+    assert_eq!(scene.settled_request_counts().await, ["1 apply configmaps", "1 patch configmaps"]);
+    assert_eq!(scene.live_object("ConfigMap").await["metadata"]["annotations"]["example.com/note"], "seen");
 }
 
 /// As a leader election by annotation does: ownership of the ConfigMap is checked once a minute.
 #[tokio::test(start_paused = true)]
 async fn constant_foreign_writes_cost_one_apply_a_minute() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     let seconds = 600;
     for turn in 0..seconds / 2 {
         let renewed = json!({"metadata": {"annotations": {"control-plane.alpha.kubernetes.io/leader": turn.to_string()}}});
@@ -294,27 +300,27 @@ async fn constant_foreign_writes_cost_one_apply_a_minute() {
     // An edit of a field is found by the next check.
     edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}})).await;
     tokio::time::sleep(Duration::from_secs(61)).await;
-    assert_eq!(scene.get("ConfigMap").await["data"]["value"], "one");
+    assert_eq!(scene.live_object("ConfigMap").await["data"]["value"], "one");
 }
 
 /// Constant writes to one object delay no other object of the app, and are part of no commit.
 #[tokio::test(start_paused = true)]
 async fn drift_checks_of_two_objects_are_independent() {
-    let scene = Scene::new("repair").await;
+    let scene = SingleCluster::with_drift("repair").await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &note).await;
-    assert_eq!(scene.counted().await, ["1 apply configmaps", "1 patch configmaps"]);
+    assert_eq!(scene.settled_request_counts().await, ["1 apply configmaps", "1 patch configmaps"]);
     // The second check waits for its minute.
     scene.fleet.clear_requests();
     let again = json!({"metadata": {"annotations": {"example.com/note": "again"}}});
     edit_as(scene.cluster(), "operator", ("ConfigMap", "web"), &again).await;
-    assert_eq!(scene.counted().await, ["1 patch configmaps"]);
+    assert_eq!(scene.settled_request_counts().await, ["1 patch configmaps"]);
     scene.fleet.clear_requests();
     edit_as(scene.cluster(), "operator", ("Secret", "web"), &note).await;
-    assert_eq!(scene.counted().await, ["1 apply secrets", "1 patch secrets"]);
+    assert_eq!(scene.settled_request_counts().await, ["1 apply secrets", "1 patch secrets"]);
     scene.fleet.clear_requests();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(writes(&scene.fleet), ["1 apply configmaps"]);
+    assert_eq!(write_requests(&scene.fleet), ["1 apply configmaps"]);
 }
 
 /// A check that a new commit interrupted is repeated at once.
@@ -322,19 +328,19 @@ async fn drift_checks_of_two_objects_are_independent() {
 async fn drift_check_after_stopped_apply_is_immediate() {
     let maps: String =
         (0..9).map(|it| config_map("default", &format!("m{it}"), "one")).collect::<Vec<_>>().join("---\n");
-    let fleet = TestFleet::new(&["bj1"], &[(APP, &app("drift: ignore")), (MANIFESTS, &maps)]);
+    let fleet = TestFleet::new(&["bj1"], &[(APP, &app_with_fields("drift: ignore")), (MANIFESTS, &maps)]);
     let (running, bj1) = (fleet.start().await, fleet.cluster("bj1"));
     running.until_converged(&fleet.first_commit).await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     for number in 0..9 {
         edit_as(bj1, "operator", ("ConfigMap", &format!("m{number}")), &note).await;
     }
-    settle().await;
+    wait_for_repairs().await;
     fleet.clear_requests();
     // Eight checks run in parallel; the ninth has not started when it is stopped.
     let applies = RequestMatch::any().verb("apply");
     bj1.fail_next(applies.clone(), 8, Fault::Delay(Duration::from_secs(20)));
-    fleet.push(&running, "Repair", &[(APP, Some(&app("drift: repair")))]).await;
+    fleet.push(&running, "Repair", &[(APP, Some(&app_with_fields("drift: repair")))]).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(bj1.count_requests(&applies), 8);
     let labelled = cluster("bj1").replace("environment: prod", "environment: prod, tier: front");
@@ -346,10 +352,10 @@ async fn drift_check_after_stopped_apply_is_immediate() {
 #[tokio::test(start_paused = true)]
 async fn reported_or_ignored_drift_stays() {
     for (drift, phase) in [("report", TargetPhase::OutOfSync), ("ignore", TargetPhase::Running)] {
-        let scene = Scene::new(drift).await;
+        let scene = SingleCluster::with_drift(drift).await;
         edit_as(scene.cluster(), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
             .await;
-        assert_eq!(scene.counted().await, ["1 patch configmaps"], "{drift}");
+        assert_eq!(scene.settled_request_counts().await, ["1 patch configmaps"], "{drift}");
         let now = scene.running.overview.borrow().clone();
         let target = target(&now, "bj1", "default/web");
         assert_eq!(target.phase, phase, "{drift}: {}", target.detail);
@@ -364,34 +370,34 @@ async fn reported_or_ignored_drift_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn changes_while_stopped_are_reverted_and_nothing_else() {
-    let Scene { fleet, running } = Scene::new("repair").await;
+    let SingleCluster { fleet, running } = SingleCluster::with_drift("repair").await;
     running.stop().await;
     edit_as(fleet.cluster("bj1"), "kubectl-edit", ("ConfigMap", "web"), &json!({"data": {"value": "two"}}))
         .await;
     fleet.clear_requests();
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    settle().await;
-    assert_eq!(writes(&fleet), ["1 apply configmaps"]);
+    wait_for_repairs().await;
+    assert_eq!(write_requests(&fleet), ["1 apply configmaps"]);
     let map = live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "web").await.expect("a map");
     assert_eq!(map["data"]["value"], "one");
     running.stop().await;
     fleet.clear_requests();
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    settle().await;
-    assert_eq!(writes(&fleet), Vec::<String>::new());
+    wait_for_repairs().await;
+    assert_eq!(write_requests(&fleet), Vec::<String>::new());
 }
 
 /// After a restart the last apply of an object without our label is unknown, and so is the manager of its replicas:
 /// the object is read whole, once for each check while nothing may be reverted.
 #[tokio::test(start_paused = true)]
 async fn label_lost_before_start_costs_one_read_each() {
-    let Scene { fleet, running } = Scene::new("repair").await;
+    let SingleCluster { fleet, running } = SingleCluster::with_drift("repair").await;
     // A foreign object causes the repeated checks.
     live_objects::create_as(fleet.cluster("bj1"), "kubectl", &config_map("default", "theirs", "one")).await;
     let more = manifests() + "---\n" + &config_map("default", "theirs", "one");
-    let paused = app("drift: repair, paused: true");
+    let paused = app_with_fields("drift: repair, paused: true");
     fleet.push(&running, "Pause", &[(APP, Some(&paused)), (MANIFESTS, Some(&more))]).await;
     running.until("it is paused", |now| target(now, "bj1", "default/web").phase == TargetPhase::Paused).await;
     running.stop().await;
@@ -406,7 +412,7 @@ async fn label_lost_before_start_costs_one_read_each() {
     let looks = counted.iter().find_map(|it| it.strip_suffix(" get configmaps"));
     let looks = looks.expect("somebody else's is looked for");
     assert_eq!(counted, [format!("{looks} get configmaps"), format!("{looks} get deployments.apps")]);
-    let changes = [(APP, app("drift: repair")), (MANIFESTS, manifests())];
+    let changes = [(APP, app_with_fields("drift: repair")), (MANIFESTS, manifests())];
     let changes = changes.each_ref().map(|(path, text)| (*path, Some(text.as_str())));
     let revision = fleet.push(&running, "Go on", &changes).await;
     running.until_converged(&revision).await;

@@ -16,7 +16,7 @@ fn root() -> PathBuf {
 }
 
 /// All files of a folder, by relative path.
-fn texts(folder: &Path) -> BTreeMap<String, String> {
+fn folder_texts(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
@@ -34,7 +34,7 @@ fn texts(folder: &Path) -> BTreeMap<String, String> {
 }
 
 fn snapshot() -> Snapshot {
-    let texts = texts(&root().join("examples/repo"));
+    let texts = folder_texts(&root().join("examples/repo"));
     Snapshot::of_texts(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
 }
 
@@ -42,20 +42,20 @@ fn fleet(snapshot: &Snapshot) -> Fleet {
     assemble(manifest::read(snapshot), snapshot)
 }
 
-fn all(fleet: &Fleet, snapshot: &Snapshot) -> Vec<RenderedTarget> {
+fn render_all(fleet: &Fleet, snapshot: &Snapshot) -> Vec<RenderedTarget> {
     let render = |target| {
         render(fleet, snapshot, &NoCharts, target).unwrap_or_else(|mistakes| {
-            panic!("{target}:\n{}", mistakes.iter().map(told).collect::<Vec<_>>().join("\n"))
+            panic!("{target}:\n{}", mistakes.iter().map(diagnostic_text).collect::<Vec<_>>().join("\n"))
         })
     };
     fleet.targets().iter().map(render).collect()
 }
 
-fn told(diagnostic: &Diagnostic) -> String {
+fn diagnostic_text(diagnostic: &Diagnostic) -> String {
     format!("{diagnostic}\n  help: {}", diagnostic.help.as_deref().unwrap_or("-"))
 }
 
-fn yaml(rendered: &RenderedTarget) -> String {
+fn rendered_yaml(rendered: &RenderedTarget) -> String {
     let documents = rendered.objects.iter().map(|object| {
         let origin = format!("# {} from {}\n# {}\n", object.id, object.source, object.hash);
         format!("---\n{origin}{}", serde_yaml::to_string(&object.body.fields()).unwrap())
@@ -63,23 +63,23 @@ fn yaml(rendered: &RenderedTarget) -> String {
     documents.collect()
 }
 
-fn files(rendered: &[RenderedTarget]) -> BTreeMap<String, String> {
+fn golden_files(rendered: &[RenderedTarget]) -> BTreeMap<String, String> {
     let name = |one: &RenderedTarget| format!("{}/{}.{}.yaml", one.cluster, one.app.namespace, one.app.name);
-    rendered.iter().map(|one| (name(one), yaml(one))).collect()
+    rendered.iter().map(|one| (name(one), rendered_yaml(one))).collect()
 }
 
 #[test]
 fn example_has_no_mistakes_or_warnings() {
     let fleet = fleet(&snapshot());
     assert!(fleet.is_valid());
-    assert_eq!(fleet.diagnostics.iter().map(told).collect::<Vec<_>>(), Vec::<String>::new());
+    assert_eq!(fleet.diagnostics.iter().map(diagnostic_text).collect::<Vec<_>>(), Vec::<String>::new());
     assert_eq!(fleet.targets().len(), 12);
 }
 
 #[test]
 fn example_renders_to_the_golden_files() {
     let snapshot = snapshot();
-    let rendered = files(&all(&fleet(&snapshot), &snapshot));
+    let rendered = golden_files(&render_all(&fleet(&snapshot), &snapshot));
     let golden = root().join("tests/golden");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         if golden.exists() {
@@ -92,7 +92,7 @@ fn example_renders_to_the_golden_files() {
         }
         return;
     }
-    let expected = texts(&golden);
+    let expected = folder_texts(&golden);
     let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&rendered), names(&expected), "UPDATE_GOLDEN=1 writes them anew");
     for (name, text) in &rendered {
@@ -102,10 +102,10 @@ fn example_renders_to_the_golden_files() {
 }
 
 /// Content hashes of each unit without its pod counts: a new hash causes a rollout.
-fn contents() -> BTreeMap<String, String> {
+fn content_hashes() -> BTreeMap<String, String> {
     let snapshot = snapshot();
     let mut contents = BTreeMap::new();
-    for rendered in &all(&fleet(&snapshot), &snapshot) {
+    for rendered in &render_all(&fleet(&snapshot), &snapshot) {
         for (pod_set, content) in unit_contents(rendered) {
             let pod_set = if pod_set.is_empty() { "-" } else { &*pod_set };
             let unit = format!("{} {} {pod_set}", rendered.cluster, rendered.app);
@@ -119,7 +119,7 @@ fn contents() -> BTreeMap<String, String> {
 #[test]
 fn changelog_lists_changed_templates() {
     let path = root().join("tests/golden-release.txt");
-    let now = contents();
+    let now = content_hashes();
     if std::env::var_os("UPDATE_RELEASE").is_some() {
         let lines: Vec<String> = now.iter().map(|(unit, digest)| format!("{unit} {digest}\n")).collect();
         fs::write(path, lines.concat()).unwrap();
@@ -150,7 +150,7 @@ fn changelog_lists_changed_templates() {
 fn rendering_is_deterministic() {
     let once = || {
         let snapshot = snapshot();
-        files(&all(&fleet(&snapshot), &snapshot))
+        golden_files(&render_all(&fleet(&snapshot), &snapshot))
     };
     let first = once();
     for _ in 1..10 {

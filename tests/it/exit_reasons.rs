@@ -6,12 +6,13 @@ use crate::support::program::CommandFixture;
 const APP: &str = "apps/web/app.yaml";
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
 /// No provisioner serves the claim.
-const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: default}\n\
+const UNBOUND_CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: default}\n\
                      spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n";
 /// The namespace does not exist.
-const HOMELESS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: nowhere}\n";
+const MAP_WITHOUT_NAMESPACE: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: nowhere}\n";
 
-async fn check(files: &[(&str, &str)], arguments: &[&str], expected: (i32, &str)) {
+async fn check_exit(files: &[(&str, &str)], arguments: &[&str], expected: (i32, &str)) {
     let stage = CommandFixture::new(&[(APP, &objects_app("default", "web"))]).await;
     let changes: Vec<_> = files.iter().map(|(path, text)| (*path, Some(*text))).collect();
     stage.repository.commit("Change", &changes);
@@ -30,12 +31,17 @@ async fn check(files: &[(&str, &str)], arguments: &[&str], expected: (i32, &str)
 async fn each_exit_code_comes_with_its_reason() {
     let good = config_map("default", "web", "one");
     let good = (MANIFESTS, good.as_str());
-    check(&[good], &[], (0, "")).await;
-    check(&[good, ("tutti.yaml", "kind: x\n")], &[], (2, "E1110")).await;
-    check(&[(MANIFESTS, "kind: [\n")], &[], (3, "default/web is Invalid")).await;
-    check(&[(MANIFESTS, HOMELESS)], &["--timeout", "5"], (3, "namespaces \"nowhere\" not found")).await;
-    check(&[(MANIFESTS, CLAIM)], &["--timeout", "3"], (4, "default/web is Progressing")).await;
-    check(&[good], &["--cluster", "bj1=nowhere", "--timeout", "5"], (6, "No such file")).await;
+    check_exit(&[good], &[], (0, "")).await;
+    check_exit(&[good, ("tutti.yaml", "kind: x\n")], &[], (2, "E1110")).await;
+    check_exit(&[(MANIFESTS, "kind: [\n")], &[], (3, "default/web is Invalid")).await;
+    check_exit(
+        &[(MANIFESTS, MAP_WITHOUT_NAMESPACE)],
+        &["--timeout", "5"],
+        (3, "namespaces \"nowhere\" not found"),
+    )
+    .await;
+    check_exit(&[(MANIFESTS, UNBOUND_CLAIM)], &["--timeout", "3"], (4, "default/web is Progressing")).await;
+    check_exit(&[good], &["--cluster", "bj1=nowhere", "--timeout", "5"], (6, "No such file")).await;
 }
 
 /// A delete that waits for a person: no app is unhealthy, and the table shows nothing.
@@ -44,7 +50,7 @@ async fn waiting_delete_is_the_exit_reason() {
     let app = objects_app("default", "web");
     let stage = CommandFixture::new(&[
         (APP, &app),
-        (MANIFESTS, &format!("{CLAIM}---\n{}", config_map("default", "web", "one"))),
+        (MANIFESTS, &format!("{UNBOUND_CLAIM}---\n{}", config_map("default", "web", "one"))),
     ])
     .await;
     let (_, _, first) = stage.run(&["run", "--once", "--timeout", "3"]).await;

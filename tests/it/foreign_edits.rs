@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tutti::report::TargetPhase;
 
 use crate::chaos::random::SeededRandom;
-use crate::drift::{APP, MANIFESTS, app};
+use crate::drift::{APP, MANIFESTS, app_with_fields};
 use crate::support::fleet::{TestFleet, target};
 use crate::support::live_objects;
 
@@ -18,10 +18,10 @@ const OBJECTS: &str = include_str!("../fixtures/foreign_edits/objects.yaml");
 const DEFINITION: &str = include_str!("../fixtures/foreign_edits/definition.yaml");
 
 /// A commit follows every this many rounds.
-const ROUNDS_A_COMMIT: usize = 10;
+const ROUNDS_PER_COMMIT: usize = 10;
 
 /// The merge keys of lists.
-const KEYS: [(&str, &str); 10] = [
+const LIST_KEYS: [(&str, &str); 10] = [
     ("containers", "name"),
     ("initContainers", "name"),
     ("env", "name"),
@@ -39,7 +39,7 @@ fn key_of(list: &str, item: &Value) -> Option<&'static str> {
         let of_pod = item.get("containerPort").is_some();
         return Some(if of_pod { "containerPort" } else { "port" });
     }
-    KEYS.iter().find(|(name, _)| *name == list).map(|(_, key)| *key)
+    LIST_KEYS.iter().find(|(name, _)| *name == list).map(|(_, key)| *key)
 }
 
 /// Other variants of a union.
@@ -62,21 +62,21 @@ fn variants(name: &str) -> &'static [(&'static str, &'static str)] {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Edit {
+enum EditKind {
     Replace,
     Delete,
     /// Renames the key of a list item.
     RenameItem,
     /// Renames a key of labels or data.
     RenameKey,
-    Switch,
+    SwitchVariant,
 }
 
 /// Path from the object to a value: field names, and indexes in the list of Git.
-type Way = Vec<Value>;
+type EditPath = Vec<Value>;
 
 /// Collects the paths of all values in Git.
-fn ways(value: &Value, way: &mut Way, found: &mut Vec<Way>) {
+fn field_paths(value: &Value, way: &mut EditPath, found: &mut Vec<EditPath>) {
     if !way.is_empty() {
         found.push(way.clone());
     }
@@ -84,14 +84,14 @@ fn ways(value: &Value, way: &mut Way, found: &mut Vec<Way>) {
         Value::Object(map) => {
             for (name, value) in map {
                 way.push(json!(name));
-                ways(value, way, found);
+                field_paths(value, way, found);
                 way.pop();
             }
         }
         Value::Array(items) => {
             for (index, value) in items.iter().enumerate() {
                 way.push(json!(index));
-                ways(value, way, found);
+                field_paths(value, way, found);
                 way.pop();
             }
         }
@@ -109,7 +109,13 @@ fn live_index(list: &str, items: &[Value], live: &[Value], index: usize) -> Opti
 }
 
 /// Makes the edit at the end of the path. Returns whether there was something to edit.
-fn edit(random: &mut SeededRandom, kind: Edit, said: &Value, live: &mut Value, way: &[Value]) -> bool {
+fn edit_at_path(
+    random: &mut SeededRandom,
+    kind: EditKind,
+    said: &Value,
+    live: &mut Value,
+    way: &[Value],
+) -> bool {
     let Some((step, rest)) = way.split_first() else { return false };
     if let Some(name) = step.as_str() {
         let said = &said[name];
@@ -118,7 +124,7 @@ fn edit(random: &mut SeededRandom, kind: Edit, said: &Value, live: &mut Value, w
             return edit_field(random, kind, name, map);
         }
         let (Some(live), Some(index)) = (live.get_mut(name), rest.first().and_then(Value::as_u64)) else {
-            return live.get_mut(name).is_some_and(|live| edit(random, kind, said, live, rest));
+            return live.get_mut(name).is_some_and(|live| edit_at_path(random, kind, said, live, rest));
         };
         let (Some(items), Some(now)) = (said.as_array(), live.as_array_mut()) else { return false };
         let index = index as usize;
@@ -126,17 +132,17 @@ fn edit(random: &mut SeededRandom, kind: Edit, said: &Value, live: &mut Value, w
         if rest.len() > 1 {
             return now
                 .get_mut(place)
-                .is_some_and(|live| edit(random, kind, &items[index], live, &rest[1..]));
+                .is_some_and(|live| edit_at_path(random, kind, &items[index], live, &rest[1..]));
         }
         return edit_item(kind, name, now, place);
     }
     false
 }
 
-fn edit_field(random: &mut SeededRandom, kind: Edit, name: &str, map: &mut Map<String, Value>) -> bool {
+fn edit_field(random: &mut SeededRandom, kind: EditKind, name: &str, map: &mut Map<String, Value>) -> bool {
     let Some(value) = map.get(name).cloned() else { return false };
     match kind {
-        Edit::Replace => match value {
+        EditKind::Replace => match value {
             Value::String(text) => {
                 let other = ["RollingUpdate", "OnDelete", "Recreate"].iter().find(|it| **it != text);
                 let is_kind = ["RollingUpdate", "OnDelete", "Recreate"].contains(&text.as_str());
@@ -149,12 +155,12 @@ fn edit_field(random: &mut SeededRandom, kind: Edit, name: &str, map: &mut Map<S
             Value::Bool(is) => map.insert(name.to_owned(), json!(!is)).is_some(),
             _ => false,
         },
-        Edit::Delete => map.remove(name).is_some(),
-        Edit::RenameKey if value.is_string() => {
+        EditKind::Delete => map.remove(name).is_some(),
+        EditKind::RenameKey if value.is_string() => {
             map.remove(name);
             map.insert(format!("{name}-other"), value).is_none()
         }
-        Edit::Switch => {
+        EditKind::SwitchVariant => {
             let others: Vec<_> = variants(name).iter().filter(|(other, _)| *other != name).collect();
             if others.is_empty() {
                 return false;
@@ -167,13 +173,13 @@ fn edit_field(random: &mut SeededRandom, kind: Edit, name: &str, map: &mut Map<S
     }
 }
 
-fn edit_item(kind: Edit, list: &str, items: &mut Vec<Value>, place: usize) -> bool {
+fn edit_item(kind: EditKind, list: &str, items: &mut Vec<Value>, place: usize) -> bool {
     match kind {
-        Edit::Delete => {
+        EditKind::Delete => {
             items.remove(place);
             true
         }
-        Edit::RenameItem => {
+        EditKind::RenameItem => {
             let Some(key) = key_of(list, &items[place]) else { return false };
             let value = &mut items[place][key];
             *value = match &*value {
@@ -199,29 +205,29 @@ fn comparable(object: &Value) -> Value {
 }
 
 /// Whether the live object contains all fields of Git; lists are matched by key.
-fn says(live: &Value, said: &Value, list: &str) -> bool {
+fn contains_desired(live: &Value, said: &Value, list: &str) -> bool {
     match (live, said) {
-        (Value::Object(live), Value::Object(said)) => {
-            said.iter().all(|(name, said)| live.get(name).is_some_and(|live| says(live, said, name)))
-        }
+        (Value::Object(live), Value::Object(said)) => said
+            .iter()
+            .all(|(name, said)| live.get(name).is_some_and(|live| contains_desired(live, said, name))),
         (Value::Array(live), Value::Array(said)) => (0..said.len()).all(|index| {
             live_index(list, said, live, index)
                 .and_then(|place| live.get(place))
-                .is_some_and(|live| says(live, &said[index], ""))
+                .is_some_and(|live| contains_desired(live, &said[index], ""))
         }),
         (live, said) => live == said,
     }
 }
 
-struct Object {
+struct EditableObject {
     kind: String,
     name: String,
     /// The object in Git.
-    said: Value,
-    ways: Vec<Way>,
+    desired: Value,
+    paths: Vec<EditPath>,
 }
 
-fn objects(text: &str) -> Vec<Object> {
+fn read_objects(text: &str) -> Vec<EditableObject> {
     let documents = text.split("---\n").filter(|it| !it.trim().is_empty());
     documents
         .map(|text| {
@@ -237,16 +243,20 @@ fn objects(text: &str) -> Vec<Object> {
             let metadata = editable["metadata"].as_object_mut().expect("a map");
             metadata.retain(|name, _| name == "labels");
             let (mut found, mut said) = (Vec::new(), said);
-            ways(&editable, &mut Vec::new(), &mut found);
+            field_paths(&editable, &mut Vec::new(), &mut found);
             found.retain(|way| *way != [json!("metadata")]);
             said["metadata"] = editable["metadata"].clone();
-            Object { kind, name, said, ways: found }
+            EditableObject { kind, name, desired: said, paths: found }
         })
         .collect()
 }
 
 /// Writes the whole object, as `kubectl edit` does. Returns whether the server accepted it.
-async fn write(fleet: &TestFleet, object: &Object, change: impl FnOnce(&mut Value) -> bool) -> bool {
+async fn write_edit(
+    fleet: &TestFleet,
+    object: &EditableObject,
+    change: impl FnOnce(&mut Value) -> bool,
+) -> bool {
     let api = live_objects::api(fleet.cluster("bj1"), &object.kind, Some("default"));
     let mut now = serde_json::to_value(api.get(&object.name).await.expect("it is there")).expect("JSON");
     if !change(&mut now) {
@@ -258,50 +268,51 @@ async fn write(fleet: &TestFleet, object: &Object, change: impl FnOnce(&mut Valu
     api.replace(&object.name, &parameters, &edited).await.is_ok()
 }
 
-fn number(name: &str, default: u64) -> u64 {
+fn env_number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn random_edits_are_reverted_and_next_commit_applies() {
-    let (wanted, seed) = (number("TUTTI_EDITS", 2000) as usize, number("TUTTI_EDITS_SEED", 1));
+    let (wanted, seed) = (env_number("TUTTI_EDITS", 2000) as usize, env_number("TUTTI_EDITS_SEED", 1));
     let mut random = SeededRandom::new(seed);
     let mut manifests = OBJECTS.to_owned();
     let all = |manifests: &str| [DEFINITION, manifests].join("---\n");
-    let fleet = TestFleet::new(&["bj1"], &[(APP, &app("drift: repair")), (MANIFESTS, &all(&manifests))]);
+    let fleet =
+        TestFleet::new(&["bj1"], &[(APP, &app_with_fields("drift: repair")), (MANIFESTS, &all(&manifests))]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     tokio::time::sleep(Duration::from_secs(90)).await;
-    let get = async |object: &Object| {
+    let get = async |object: &EditableObject| {
         live_objects::get(fleet.cluster("bj1"), &object.kind, "default", &object.name)
             .await
             .expect("it is there")
     };
     let kinds = [
-        Edit::Replace,
-        Edit::Delete,
-        Edit::RenameItem,
-        Edit::RenameItem,
-        Edit::RenameKey,
-        Edit::Switch,
-        Edit::Switch,
+        EditKind::Replace,
+        EditKind::Delete,
+        EditKind::RenameItem,
+        EditKind::RenameItem,
+        EditKind::RenameKey,
+        EditKind::SwitchVariant,
+        EditKind::SwitchVariant,
     ];
     let (mut done, mut refused, mut round) = (0, 0, 0);
     let mut counts = [0; 5];
     while done < wanted {
         round += 1;
         assert!(round < wanted * 10, "{done} edits, {refused} refused");
-        let objects = objects(&manifests);
+        let objects = read_objects(&manifests);
         let mut edits = Vec::new();
         for object in &objects {
             let before = comparable(&get(object).await);
             let kind = random.choose(&kinds);
             // Not every path leads to a value of that kind.
             for _ in 0..40 {
-                let way = random.choose(&object.ways);
+                let way = random.choose(&object.paths);
                 let mut was_changed = false;
-                let was_taken = write(&fleet, object, |now| {
-                    was_changed = edit(&mut random, kind, &object.said, now, &way);
+                let was_taken = write_edit(&fleet, object, |now| {
+                    was_changed = edit_at_path(&mut random, kind, &object.desired, now, &way);
                     was_changed
                 })
                 .await;
@@ -316,14 +327,14 @@ async fn random_edits_are_reverted_and_next_commit_applies() {
         for (object, kind, way, before) in &edits {
             let now = get(object).await;
             let what = format!("seed {seed}, round {round}: {kind:?} of {} {}", object.kind, json!(way));
-            assert!(says(&now, &object.said, ""), "{what}: {now:#}");
-            if matches!(kind, Edit::RenameItem | Edit::Switch) {
+            assert!(contains_desired(&now, &object.desired, ""), "{what}: {now:#}");
+            if matches!(kind, EditKind::RenameItem | EditKind::SwitchVariant) {
                 assert_eq!(comparable(&now), *before, "{what}");
             }
             counts[*kind as usize] += 1;
         }
         done += edits.len();
-        if round % ROUNDS_A_COMMIT == 0 {
+        if round % ROUNDS_PER_COMMIT == 0 {
             manifests = OBJECTS.replace("image: web:1", &format!("image: web:{round}"));
             let text = all(&manifests);
             let revision = fleet.push(&running, "Next", &[(MANIFESTS, Some(&text))]).await;

@@ -10,26 +10,26 @@ use tutti::model::Revision;
 use crate::support::forge::simulator::{BOT, ForgeFault, ForgePermission, ForgeSimulator, success};
 
 const BRANCH: &str = "tutti/promote/pay-prod";
-const PIN: &str = "apps/pay/pins/prod.yaml";
+const PIN_FILE: &str = "apps/pay/pins/prod.yaml";
 
-async fn started() -> ForgeSimulator {
+async fn start_simulator() -> ForgeSimulator {
     let simulator =
-        ForgeSimulator::start(&[(PIN, Some("version: 1\n")), ("other.yaml", Some("a: 1\n"))]).await;
+        ForgeSimulator::start(&[(PIN_FILE, Some("version: 1\n")), ("other.yaml", Some("a: 1\n"))]).await;
     simulator.add_user("li", ForgePermission::Write);
     simulator.add_user("root", ForgePermission::Admin);
     simulator
 }
 
 /// The pin with another version, on its own branch.
-fn bump(simulator: &ForgeSimulator, branch: &str, version: u8) -> FileCommit {
+fn pin_commit(simulator: &ForgeSimulator, branch: &str, version: u8) -> FileCommit {
     FileCommit {
         branch: branch.to_owned(),
         new_branch_from: Some("main".to_owned()),
         message: format!("pay {version}"),
         files: vec![FileChange {
-            path: PIN.to_owned(),
+            path: PIN_FILE.to_owned(),
             content: Some(format!("version: {version}\n")),
-            replaces: simulator.blob_id("main", PIN),
+            replaces: simulator.blob_id("main", PIN_FILE),
         }],
     }
 }
@@ -45,9 +45,9 @@ fn new_pull(branch: &str, labels: &[&str]) -> NewPull {
 }
 
 /// A branch with a pull request; returns its number and its head.
-async fn opened(simulator: &ForgeSimulator, branch: &str, version: u8) -> (u64, Revision) {
+async fn open_pull(simulator: &ForgeSimulator, branch: &str, version: u8) -> (u64, Revision) {
     let bot = simulator.client(BOT);
-    let head = bot.commit_files(&bump(simulator, branch, version)).await.expect("a commit");
+    let head = bot.commit_files(&pin_commit(simulator, branch, version)).await.expect("a commit");
     let pull = bot.create_pull(&new_pull(branch, &[])).await.expect("a pull request");
     assert_eq!((&pull.head.revision, pull.state), (&head, PullState::Open));
     (pull.number, head)
@@ -55,7 +55,7 @@ async fn opened(simulator: &ForgeSimulator, branch: &str, version: u8) -> (u64, 
 
 #[tokio::test]
 async fn promotion_pull_request_is_opened_and_merged() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     let (bot, li, root) = (simulator.client(BOT), simulator.client("li"), simulator.client("root"));
     assert_eq!(bot.who_am_i().await.expect("a user").login, BOT);
     let label = |name: &str| Label {
@@ -70,7 +70,7 @@ async fn promotion_pull_request_is_opened_and_merged() {
     root.create_protection("main", &["tutti/gate".to_owned()]).await.expect("a protection");
 
     assert_eq!(bot.branch(BRANCH).await, Ok(None));
-    let head = bot.commit_files(&bump(&simulator, BRANCH, 2)).await.expect("a commit");
+    let head = bot.commit_files(&pin_commit(&simulator, BRANCH, 2)).await.expect("a commit");
     assert_eq!(bot.branch(BRANCH).await, Ok(Some(head.clone())));
     let commits = bot.branch_commits("main", BRANCH).await.expect("commits");
     assert!(commits.len() == 1 && commits[0].revision == head && commits[0].is_by(BOT), "{commits:?}");
@@ -121,16 +121,16 @@ async fn promotion_pull_request_is_opened_and_merged() {
     assert_eq!(bot.commit(&Revision::from("0".repeat(40).as_str())).await, Ok(None));
     let parents = simulator.parents(&merge);
     assert_eq!(parents, [main.to_string(), head.to_string()]);
-    assert_eq!(simulator.file_text("main", PIN).as_deref(), Some("version: 2\n"));
+    assert_eq!(simulator.file_text("main", PIN_FILE).as_deref(), Some("version: 2\n"));
     assert_eq!(bot.pulls_open().await, Ok(Vec::new()));
 }
 
 #[tokio::test]
 async fn all_pages_of_lists_are_read() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     let bot = simulator.client(BOT);
     for version in 2..7 {
-        opened(&simulator, &format!("tutti/{version}"), version).await;
+        open_pull(&simulator, &format!("tutti/{version}"), version).await;
         let name = format!("label-{version}");
         let label = Label { name, color: "1d76db".to_owned(), description: String::new() };
         bot.ensure_labels(&[label]).await.expect("a label");
@@ -160,11 +160,11 @@ async fn all_pages_of_lists_are_read() {
 
 #[tokio::test]
 async fn huge_pull_request_hides_no_other() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     simulator.add_user("stranger", ForgePermission::Read);
-    opened(&simulator, "tutti/2", 2).await;
+    open_pull(&simulator, "tutti/2", 2).await;
     let huge = simulator.pull_from_fork("stranger", &"x".repeat(5 << 20), &[("other.yaml", Some("a: 3\n"))]);
-    opened(&simulator, "tutti/3", 3).await;
+    open_pull(&simulator, "tutti/3", 3).await;
     let bot = simulator.client(BOT);
     for hides_totals in [false, true] {
         simulator.set_quirks(|quirks| quirks.hides_totals = hides_totals);
@@ -178,9 +178,9 @@ async fn huge_pull_request_hides_no_other() {
 
 #[tokio::test]
 async fn concurrent_file_changes_are_conflicts() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     let bot = simulator.client(BOT);
-    let read = bump(&simulator, BRANCH, 2);
+    let read = pin_commit(&simulator, BRANCH, 2);
     let check = async |commit: &FileCommit, words: &str| {
         let error = bot.commit_files(commit).await.expect_err(words);
         assert!(error.kind() == ForgeErrorKind::Conflict && error.to_string().contains(words), "{error}");
@@ -199,14 +199,14 @@ async fn concurrent_file_changes_are_conflicts() {
     check(&FileCommit { branch: "nowhere".to_owned(), ..added(None) }, "branch does not exist").await;
     let deleted = FileCommit {
         files: vec![FileChange {
-            path: PIN.to_owned(),
+            path: PIN_FILE.to_owned(),
             content: None,
-            replaces: simulator.blob_id(BRANCH, PIN),
+            replaces: simulator.blob_id(BRANCH, PIN_FILE),
         }],
         ..on_branch
     };
     bot.commit_files(&deleted).await.expect("a commit");
-    assert_eq!(simulator.file_text(BRANCH, PIN), None);
+    assert_eq!(simulator.file_text(BRANCH, PIN_FILE), None);
     check(&deleted, "object does not exist").await;
     bot.create_pull(&new_pull(BRANCH, &[])).await.expect("a pull request");
     let second = bot.create_pull(&new_pull(BRANCH, &[])).await.expect_err("there is one");
@@ -217,9 +217,9 @@ async fn concurrent_file_changes_are_conflicts() {
 
 #[tokio::test]
 async fn foreign_commit_on_our_branch_is_detected() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     let bot = simulator.client(BOT);
-    let (number, head) = opened(&simulator, BRANCH, 2).await;
+    let (number, head) = open_pull(&simulator, BRANCH, 2).await;
     let review = simulator.review("li", number, "APPROVED");
     let approved =
         async |head: &Revision| approvals(&bot.reviews(number).await.expect("reviews"), head, BOT, BOT).by;
@@ -246,7 +246,7 @@ async fn foreign_commit_on_our_branch_is_detected() {
 
 #[tokio::test]
 async fn pull_request_of_a_fork_is_recognized() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     simulator.add_user("stranger", ForgePermission::Read);
     let number = simulator.pull_from_fork("stranger", "Mine", &[("other.yaml", Some("a: 3\n"))]);
     let bot = simulator.client(BOT);
@@ -263,14 +263,14 @@ async fn pull_request_of_a_fork_is_recognized() {
 
 #[tokio::test]
 async fn parallel_merges_wait_for_each_other() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     let bot = simulator.client(BOT);
-    let (first, first_head) = opened(&simulator, "tutti/a", 2).await;
+    let (first, first_head) = open_pull(&simulator, "tutti/a", 2).await;
     let change = FileChange { path: "new.yaml".to_owned(), content: Some(String::new()), replaces: None };
-    let commit = FileCommit { files: vec![change], ..bump(&simulator, "tutti/b", 2) };
+    let commit = FileCommit { files: vec![change], ..pin_commit(&simulator, "tutti/b", 2) };
     let second_head = bot.commit_files(&commit).await.expect("a commit");
     let second = bot.create_pull(&new_pull("tutti/b", &[])).await.expect("a pull request").number;
-    let (third, third_head) = opened(&simulator, "tutti/c", 3).await;
+    let (third, third_head) = open_pull(&simulator, "tutti/c", 3).await;
     simulator.set_quirks(|quirks| quirks.late_merge_checks = 1);
     bot.merge_pull(first, MergeMethod::Squash, &first_head).await.expect("merged");
     let busy =
@@ -286,7 +286,7 @@ async fn parallel_merges_wait_for_each_other() {
     let again = bot.merge_pull(first, MergeMethod::Merge, &first_head).await.expect_err("merged already");
     assert!(again.to_string().contains("already merged"), "{again}");
     assert_eq!(bot.pull(first).await.expect("an answer").expect("it").state, PullState::Merged);
-    let (fourth, fourth_head) = opened(&simulator, "tutti/d", 4).await;
+    let (fourth, fourth_head) = open_pull(&simulator, "tutti/d", 4).await;
     bot.merge_pull(fourth, MergeMethod::FastForward, &fourth_head).await.expect("merged");
     assert_eq!(simulator.tip("main"), Some(fourth_head));
     assert!(simulator.requests().contains(&format!("POST /pulls/{fourth}/merge")), "as it is asked");
@@ -294,7 +294,7 @@ async fn parallel_merges_wait_for_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_say_whether_to_try_again() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     let bot = simulator.client(BOT);
     let check = async |fault: ForgeFault, kind: ForgeErrorKind, is_transient: bool| {
         simulator.fail_next("/pulls", 1, fault);
@@ -311,7 +311,7 @@ async fn failures_say_whether_to_try_again() {
     assert_eq!(bot.pulls_open().await, Ok(Vec::new()));
     // The write succeeded but its response was lost: a repeat is a conflict.
     simulator.fail_next("POST /api/v1/repos/platform/config/contents", 1, ForgeFault::LostAnswer);
-    let commit = bump(&simulator, BRANCH, 2);
+    let commit = pin_commit(&simulator, BRANCH, 2);
     assert!(bot.commit_files(&commit).await.expect_err("lost").is_transient());
     assert_eq!(bot.commit_files(&commit).await.expect_err("done").kind(), ForgeErrorKind::Conflict);
     assert_eq!(
@@ -322,7 +322,7 @@ async fn failures_say_whether_to_try_again() {
 
 #[tokio::test]
 async fn statuses_of_all_forge_versions_are_read() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     let bot = simulator.client(BOT);
     let head = simulator.tip("main").expect("a tip");
     simulator.set_quirks(|quirks| quirks.empty_combined = true);

@@ -10,7 +10,7 @@ use crate::support::program;
 use crate::support::repository::TestRepository;
 
 const MANIFESTS: &str = "apps/web/objects/all.yaml";
-const PIN: &str = "apps/pay/pins/prod.yaml";
+const PIN_FILE: &str = "apps/pay/pins/prod.yaml";
 const RINGS: &str = "\
 apiVersion: tutti.dev/v1alpha1
 kind: Rings
@@ -20,14 +20,14 @@ spec:
     - {name: test, clusters: {names: [bj1]}}
     - {name: prod, clusters: {names: [sh1]}}
 ";
-const OF_PULL: &str = "tutti/promote/default.pay/prod";
+const PROMOTION_BRANCH: &str = "tutti/promote/default.pay/prod";
 
-struct Case {
+struct ForgeCommandCase {
     simulator: ForgeSimulator,
     folder: TempDir,
 }
 
-impl Case {
+impl ForgeCommandCase {
     async fn new() -> Self {
         let simulator = ForgeSimulator::start(&[("rings.yaml", Some(RINGS))]).await;
         simulator.add_user("li", ForgePermission::Write);
@@ -51,7 +51,7 @@ spec:
             ("apps/web/app.yaml", Some(&web)),
             (MANIFESTS, Some(&one)),
             ("apps/pay/app.yaml", Some(&pay)),
-            (PIN, Some("# What customers see.\nversion: v1 # since spring\n")),
+            (PIN_FILE, Some("# What customers see.\nversion: v1 # since spring\n")),
         ];
         simulator.push("li", "main", "Begin", &files);
         Self { simulator, folder: tempfile::tempdir().expect("a folder") }
@@ -70,7 +70,7 @@ spec:
         program::output_text(&output.expect("no panic").expect("it runs"))
     }
 
-    async fn open(&self, branch: &str) -> u64 {
+    async fn open_pull(&self, branch: &str) -> u64 {
         let pull = NewPull {
             head: branch.to_owned(),
             base: "main".to_owned(),
@@ -84,10 +84,10 @@ spec:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plan_of_pull_request_equals_plan_of_commits() {
-    let case = Case::new().await;
+    let case = ForgeCommandCase::new().await;
     let two = config_map("default", "web", "two");
     case.simulator.push("li", "bump", "Change", &[(MANIFESTS, Some(&two))]);
-    let number = case.open("bump").await.to_string();
+    let number = case.open_pull("bump").await.to_string();
     // Commits that the base received since are not part of it.
     case.simulator.push("li", "main", "Other", &[("README.md", Some("words\n"))]);
     for form in ["table", "markdown", "json"] {
@@ -110,7 +110,7 @@ async fn plan_of_pull_request_equals_plan_of_commits() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plan_of_pull_request_explains_its_errors() {
-    let case = Case::new().await;
+    let case = ForgeCommandCase::new().await;
     for (token, arguments, words, expected) in [
         (BOT, &["plan", "--pr", "99"][..], "platform/config has no pull request #99", 2),
         ("nobody", &["plan", "--pr", "99"], "the token was refused", 5),
@@ -131,14 +131,14 @@ async fn plan_of_pull_request_explains_its_errors() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requested_promotion_opens_one_pull_request() {
-    let case = Case::new().await;
+    let case = ForgeCommandCase::new().await;
     let promote = async |version: &str| {
         case.run(&["promote", "pay", "--to", "prod", "--open", "--version", version]).await
     };
     let (said, told, code) = promote("v1").await;
     assert_eq!(
         (said.as_str(), code),
-        (&*format!("{PIN}: default/pay has v1 on prod already\n"), 0),
+        (&*format!("{PIN_FILE}: default/pay has v1 on prod already\n"), 0),
         "{told}"
     );
     let (said, told, code) = promote("v2").await;
@@ -147,23 +147,26 @@ async fn requested_promotion_opens_one_pull_request() {
     let pull = bot.pull(1).await.expect("an answer").expect("a pull request");
     assert_eq!(
         (pull.head.reference.as_str(), pull.labels.as_slice()),
-        (OF_PULL, &["tutti/promotion".to_owned()][..])
+        (PROMOTION_BRANCH, &["tutti/promotion".to_owned()][..])
     );
     let block = parse_body(&pull.body).expect("a block");
     assert!(block.is_requested && pull.author == BOT, "{pull:?}");
-    let text = case.simulator.file_text(OF_PULL, PIN).expect("a file");
+    let text = case.simulator.file_text(PROMOTION_BRANCH, PIN_FILE).expect("a file");
     assert_eq!(text, "# What customers see.\nversion: v2 # since spring\n");
     let before = case.simulator.tip("main");
 
     // A second request opens no other one. Nothing is pushed to a branch that others pushed to.
     let (said, told, code) = promote("v3").await;
     assert!(code == 0 && said.starts_with("#1: promote(pay): v1 → v3 on prod\n"), "{said}{told}");
-    let text = case.simulator.file_text(OF_PULL, PIN).expect("a file");
+    let text = case.simulator.file_text(PROMOTION_BRANCH, PIN_FILE).expect("a file");
     assert_eq!(text, "# What customers see.\nversion: v3 # since spring\n");
-    case.simulator.push("li", OF_PULL, "By hand", &[("NOTES.txt", Some("words\n"))]);
+    case.simulator.push("li", PROMOTION_BRANCH, "By hand", &[("NOTES.txt", Some("words\n"))]);
     let (said, told, code) = promote("v4").await;
     assert_eq!(code, 2, "{said}{told}");
-    assert!(told.contains(&format!("branch {OF_PULL} has a commit that tutti did not make")), "{told}");
+    assert!(
+        told.contains(&format!("branch {PROMOTION_BRANCH} has a commit that tutti did not make")),
+        "{told}"
+    );
     let open = bot.pulls_open().await.expect("pull requests");
     assert!(open.len() == 1 && open[0].state == PullState::Open, "{open:?}");
     assert_eq!(case.simulator.tip("main"), before, "nothing is written to what is deployed");

@@ -4,7 +4,7 @@ use tutti::forge::{ForgeErrorKind, NewHook, Permission};
 
 use crate::support::forge::simulator::{BOT, ForgePermission, ForgeSimulator, signature, success};
 
-async fn started() -> ForgeSimulator {
+async fn start_simulator() -> ForgeSimulator {
     let simulator = ForgeSimulator::start(&[("other.yaml", Some("a: 1\n"))]).await;
     simulator.add_user("li", ForgePermission::Write);
     simulator.add_user("root", ForgePermission::Admin);
@@ -13,7 +13,7 @@ async fn started() -> ForgeSimulator {
 
 #[tokio::test]
 async fn only_administrators_read_permissions() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     simulator.add_user("reader", ForgePermission::Read);
     simulator.add_user("stranger", ForgePermission::None);
     let (bot, root) = (simulator.client(BOT), simulator.client("root"));
@@ -47,9 +47,9 @@ async fn only_administrators_read_permissions() {
 
 #[tokio::test]
 async fn webhooks_are_created_and_signed() {
-    let simulator = started().await;
+    let simulator = start_simulator().await;
     let (bot, root) = (simulator.client(BOT), simulator.client("root"));
-    let (url, mut arrived) = door().await;
+    let (url, mut arrived) = start_hook_receiver().await;
     let hook = NewHook { url, secret: "s3cr3t".into(), events: vec!["push".to_owned()] };
     root.create_hook(&hook).await.expect("a hook");
     let created = root.hooks().await.expect("hooks").remove(0);
@@ -86,7 +86,8 @@ async fn webhooks_are_created_and_signed() {
 }
 
 /// A receiver that accepts deliveries signed with `s3cr3t`, and returns event name and body.
-async fn door() -> (String, tokio::sync::mpsc::UnboundedReceiver<(String, serde_json::Value)>) {
+async fn start_hook_receiver() -> (String, tokio::sync::mpsc::UnboundedReceiver<(String, serde_json::Value)>)
+{
     use axum::http::{HeaderMap, StatusCode};
     use axum::routing::post;
 

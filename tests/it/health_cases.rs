@@ -14,7 +14,7 @@ use tutti::health::{HealthRules, RuleBody, RuleSource};
 use tutti::model::HealthStatus;
 
 #[derive(Default)]
-struct Score {
+struct CaseScore {
     right: usize,
     /// An object with a deletion timestamp is Terminating, whatever its script returns.
     terminating: usize,
@@ -24,10 +24,10 @@ struct Score {
 #[test]
 fn our_scripts_match_their_expectations() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/health");
-    let (scripts, score) = try_all(&root);
+    let (scripts, score) = judge_folders(&root);
     assert_eq!(score.wrong, Vec::<String>::new());
     assert!(scripts >= 12, "{scripts} scripts");
-    for folder in kinds(&root) {
+    for folder in kind_folders(&root) {
         // Each script has a healthy, a progressing and a degraded object.
         let cases = fs::read_to_string(folder.join("health_test.yaml")).expect("cases");
         for status in ["Healthy", "Progressing", "Degraded"] {
@@ -53,7 +53,7 @@ fn wrong_expectation_is_detected() {
     ] {
         fs::write(kind.join(name), text).expect("written");
     }
-    let (scripts, score) = try_all(folder.path());
+    let (scripts, score) = judge_folders(folder.path());
     assert_eq!((scripts, score.right, score.wrong.len()), (1, 1, 2));
 }
 
@@ -65,39 +65,39 @@ fn published_scripts_match_their_expectations() {
         writeln!(std::io::stderr(), "{line}").expect("a standard error");
         return;
     };
-    let (scripts, Score { right, terminating, wrong }) = try_all(&root);
+    let (scripts, CaseScore { right, terminating, wrong }) = judge_folders(&root);
     let all = right + terminating + wrong.len();
     eprintln!("figure health_scripts={scripts} health_cases={all} right={right} terminating={terminating}");
     assert!(all > 0, "no cases in {}", root.display());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn kinds(root: &Path) -> Vec<PathBuf> {
-    folders(root).iter().flat_map(|group| folders(group)).collect()
+fn kind_folders(root: &Path) -> Vec<PathBuf> {
+    subfolders(root).iter().flat_map(|group| subfolders(group)).collect()
 }
 
 /// The number of scripts, and their results.
-fn try_all(root: &Path) -> (usize, Score) {
-    let kinds = kinds(root);
-    let sources: Vec<RuleSource> = kinds.iter().filter_map(|folder| rule(folder)).collect();
+fn judge_folders(root: &Path) -> (usize, CaseScore) {
+    let kinds = kind_folders(root);
+    let sources: Vec<RuleSource> = kinds.iter().filter_map(|folder| folder_rule(folder)).collect();
     let scripts = sources.len();
     let (rules, mistakes) = HealthRules::compile(sources);
     assert_eq!(mistakes, []);
-    let mut score = Score::default();
+    let mut score = CaseScore::default();
     for folder in &kinds {
-        judge(&rules, folder, &mut score);
+        judge_cases(&rules, folder, &mut score);
     }
     (scripts, score)
 }
 
-fn folders(of: &Path) -> Vec<PathBuf> {
+fn subfolders(of: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(of).expect("a folder").filter_map(Result::ok).map(|entry| entry.path());
     let mut found: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
     found.sort();
     found
 }
 
-fn rule(folder: &Path) -> Option<RuleSource> {
+fn folder_rule(folder: &Path) -> Option<RuleSource> {
     let script = fs::read_to_string(folder.join("health.lua")).ok()?;
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let file = "health.lua".to_owned();
@@ -109,7 +109,7 @@ fn rule(folder: &Path) -> Option<RuleSource> {
     })
 }
 
-fn judge(rules: &HealthRules, folder: &Path, score: &mut Score) {
+fn judge_cases(rules: &HealthRules, folder: &Path, score: &mut CaseScore) {
     let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let Some(cases) = text("health_test.yaml") else { return };
     let cases: Value = serde_yaml::from_str(&cases).expect("YAML");

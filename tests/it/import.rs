@@ -12,10 +12,10 @@ use crate::support::fleet::TestFleet;
 use crate::support::live_objects;
 use crate::support::manifests::INSTANCE;
 
-const TOOL: &str = "kubectl-client-side-apply";
+const FOREIGN_MANAGER: &str = "kubectl-client-side-apply";
 
 /// Manifests as people write them: own labels, sidecars, texts that look like templates.
-const WEB: &str = "\
+const WEB_DEPLOYMENT: &str = "\
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: default, labels: {team: shop}, annotations: {note: 'on'}}
@@ -61,7 +61,7 @@ spec:
     spec: {containers: [{name: db, image: 'registry.example.com/db:9'}]}
 ";
 
-async fn request(fleet: &TestFleet, form: ManifestForm) -> ImportResult {
+async fn import_all(fleet: &TestFleet, form: ManifestForm) -> ImportResult {
     let base = [("tutti.yaml", INSTANCE)];
     let clusters: Vec<(String, String)> = fleet
         .clusters
@@ -95,7 +95,7 @@ async fn import_into(
 
 #[tokio::test(start_paused = true)]
 async fn missing_cluster_file_is_written_once() {
-    let fleet = with_workloads(&["bj1"]).await;
+    let fleet = fleet_with_workloads(&["bj1"]).await;
     let imported =
         import_into(&fleet, ManifestForm::AppSet, &[("tutti.yaml", INSTANCE)]).await.expect("an import");
     assert_eq!(imported.apps.iter().flat_map(|app| &app.refused).collect::<Vec<_>>(), [""; 0]);
@@ -112,7 +112,7 @@ async fn missing_cluster_file_is_written_once() {
 
 #[tokio::test(start_paused = true)]
 async fn broken_cluster_file_is_reported_once() {
-    let fleet = with_workloads(&["bj1"]).await;
+    let fleet = fleet_with_workloads(&["bj1"]).await;
     let broken = crate::support::manifests::cluster("bj1").replace("connection", "conection");
     for (file, text) in
         [("clusters/bj1.yaml", &*broken), ("clusters/other.yaml", &broken), ("clusters/bj1.yaml", "[")]
@@ -125,11 +125,11 @@ async fn broken_cluster_file_is_reported_once() {
     }
 }
 
-async fn with_workloads(clusters: &[&str]) -> TestFleet {
+async fn fleet_with_workloads(clusters: &[&str]) -> TestFleet {
     let fleet = TestFleet::new(clusters, &[]);
     for sandbox in fleet.clusters.values() {
         for manifest in [
-            WEB,
+            WEB_DEPLOYMENT,
             SERVICE,
             SETTINGS,
             DATABASE,
@@ -138,7 +138,7 @@ async fn with_workloads(clusters: &[&str]) -> TestFleet {
                 .replace("run: web", "run: db")
                 .replace("type: LoadBalancer", "clusterIP: None"),
         ] {
-            live_objects::create_as(sandbox, TOOL, manifest).await;
+            live_objects::create_as(sandbox, FOREIGN_MANAGER, manifest).await;
         }
     }
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -146,7 +146,7 @@ async fn with_workloads(clusters: &[&str]) -> TestFleet {
 }
 
 /// State that adoption must not change.
-async fn state(fleet: &TestFleet) -> BTreeMap<String, Vec<Value>> {
+async fn live_state(fleet: &TestFleet) -> BTreeMap<String, Vec<Value>> {
     let mut found = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
         for kind in ["Pod", "ReplicaSet"] {
@@ -170,14 +170,14 @@ async fn state(fleet: &TestFleet) -> BTreeMap<String, Vec<Value>> {
     found
 }
 
-async fn adopt(fleet: &TestFleet, imported: &ImportResult) {
+async fn check_adoption(fleet: &TestFleet, imported: &ImportResult) {
     let changes: Vec<(&str, Option<&str>)> =
         imported.files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
-    let before = state(fleet).await;
+    let before = live_state(fleet).await;
     let revision = fleet.repository.commit("Import", &changes);
     let running = fleet.start().await;
     running.until_converged(&revision).await;
-    assert_eq!(state(fleet).await, before);
+    assert_eq!(live_state(fleet).await, before);
     for sandbox in fleet.clusters.values() {
         let managed: Vec<String> = live_objects::managed_objects(sandbox).await.into_keys().collect();
         let names = [
@@ -193,8 +193,8 @@ async fn adopt(fleet: &TestFleet, imported: &ImportResult) {
 #[tokio::test(start_paused = true)]
 async fn every_form_is_adopted_without_pod_restarts() {
     for form in [ManifestForm::AppSet, ManifestForm::Component, ManifestForm::Objects] {
-        let fleet = with_workloads(&["bj1"]).await;
-        let imported = request(&fleet, form).await;
+        let fleet = fleet_with_workloads(&["bj1"]).await;
+        let imported = import_all(&fleet, form).await;
         let refused: Vec<&String> = imported.apps.iter().flat_map(|app| &app.refused).collect();
         assert!(refused.is_empty(), "{form:?}: {refused:#?}\n{:#?}", imported.files);
         let apps: Vec<String> = imported.apps.iter().map(|app| app.app.to_string()).collect();
@@ -209,17 +209,17 @@ async fn every_form_is_adopted_without_pod_restarts() {
                 "bj1 Deployment default/web: the same, its pods stay",
             ]
         );
-        adopt(&fleet, &imported).await;
+        check_adoption(&fleet, &imported).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn clusters_may_differ_in_image_and_replicas_alone() {
-    let fleet = with_workloads(&["bj1", "gz1"]).await;
-    let other = WEB.replace("replicas: 2", "replicas: 3").replace("web:1", "web:2");
-    live_objects::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
+    let fleet = fleet_with_workloads(&["bj1", "gz1"]).await;
+    let other = WEB_DEPLOYMENT.replace("replicas: 2", "replicas: 3").replace("web:1", "web:2");
+    live_objects::apply_as(fleet.cluster("gz1"), FOREIGN_MANAGER, &other).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let imported = request(&fleet, ManifestForm::AppSet).await;
+    let imported = import_all(&fleet, ManifestForm::AppSet).await;
     assert_eq!(imported.apps.iter().flat_map(|app| &app.refused).collect::<Vec<_>>(), [""; 0]);
     let manifest = &imported.files["apps/web/app.yaml"];
     let expected = "\
@@ -240,9 +240,9 @@ spec:
         podSets: [{name: web, replicas: 3, image: \"registry.example.com/web:2\"}]
 ";
     assert_eq!(manifest, expected);
-    adopt(&fleet, &imported).await;
+    check_adoption(&fleet, &imported).await;
 
-    let imported = request(&fleet_of_others().await, ManifestForm::Component).await;
+    let imported = import_all(&fleet_of_other_objects().await, ManifestForm::Component).await;
     let refused: Vec<&String> = imported.apps.iter().flat_map(|app| &app.refused).collect();
     assert_eq!(
         refused,
@@ -255,9 +255,9 @@ spec:
     assert!(imported.files.contains_key("apps/db/app.yaml"), "the other app goes on");
 }
 
-async fn fleet_of_others() -> TestFleet {
-    let fleet = with_workloads(&["bj1", "gz1"]).await;
-    let other = WEB.replace("replicas: 2", "replicas: 3").replace("value: 'yes'", "value: 'no'");
-    live_objects::apply_as(fleet.cluster("gz1"), TOOL, &other).await;
+async fn fleet_of_other_objects() -> TestFleet {
+    let fleet = fleet_with_workloads(&["bj1", "gz1"]).await;
+    let other = WEB_DEPLOYMENT.replace("replicas: 2", "replicas: 3").replace("value: 'yes'", "value: 'no'");
+    live_objects::apply_as(fleet.cluster("gz1"), FOREIGN_MANAGER, &other).await;
     fleet
 }

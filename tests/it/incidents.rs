@@ -8,15 +8,15 @@ use sandbox::{Fault, FaultEffect, FaultPlan, FaultRule, Release, RequestMatch, S
 use serde_json::Value;
 use tutti::report::Overview;
 
-use crate::registered::{Scene, kubeconfig};
+use crate::cluster_registry::{RegistryFleet, kubeconfig_data};
 
 use crate::support::fleet::TestFleet;
 use crate::support::live_objects;
 use crate::support::manifests::{self, component, config_map, objects_app};
 
 const APP: &str = "apps/settings/app.yaml";
-const MAPS: &str = "apps/settings/objects/maps.yaml";
-const WEB: &str = "apps/web/app.yaml";
+const MAPS_FILE: &str = "apps/settings/objects/maps.yaml";
+const WEB_APP: &str = "apps/web/app.yaml";
 
 fn maps(names: &[&str]) -> String {
     names.iter().map(|name| config_map("default", name, "first")).collect::<Vec<_>>().join("---\n")
@@ -26,7 +26,11 @@ fn maps(names: &[&str]) -> String {
 fn fleet_with(app: &str) -> TestFleet {
     TestFleet::new(
         &["bj1", "gz1"],
-        &[(APP, app), (MAPS, &maps(&["one", "two"])), (WEB, &component("web", "registry.example.com/web:1"))],
+        &[
+            (APP, app),
+            (MAPS_FILE, &maps(&["one", "two"])),
+            (WEB_APP, &component("web", "registry.example.com/web:1")),
+        ],
     )
 }
 
@@ -35,7 +39,7 @@ fn fleet() -> TestFleet {
 }
 
 /// UIDs of all our objects on all clusters: equal UIDs mean that nothing was recreated.
-async fn identities(fleet: &TestFleet) -> BTreeMap<String, Value> {
+async fn object_uids(fleet: &TestFleet) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
         for (id, object) in live_objects::managed_objects(sandbox).await {
@@ -45,32 +49,32 @@ async fn identities(fleet: &TestFleet) -> BTreeMap<String, Value> {
     all
 }
 
-fn deletes(fleet: &TestFleet) -> usize {
+fn delete_count(fleet: &TestFleet) -> usize {
     let delete = RequestMatch::any().verb("delete");
     fleet.clusters.values().map(|sandbox| sandbox.count_requests(&delete)).sum()
 }
 
 /// Names of all objects with a delete request, also a failed one.
-fn deleted(fleet: &TestFleet) -> BTreeSet<String> {
+fn deleted_names(fleet: &TestFleet) -> BTreeSet<String> {
     let all = fleet.clusters.values().flat_map(Sandbox::requests);
     all.filter(|it| it.verb == "delete").map(|it| it.name).collect()
 }
 
 /// Asserts that exactly these objects are gone.
-async fn assert_all_but(fleet: &TestFleet, gone: &[&str], before: &BTreeMap<String, Value>) {
+async fn assert_only_deleted(fleet: &TestFleet, gone: &[&str], before: &BTreeMap<String, Value>) {
     let mut expected = before.clone();
     expected.retain(|id, _| !gone.iter().any(|gone| id.ends_with(&format!("/{gone}"))));
     assert_ne!(expected.len(), before.len(), "something is to go");
-    assert_eq!(identities(fleet).await, expected);
-    assert_eq!(deleted(fleet), gone.iter().map(ToString::to_string).collect());
+    assert_eq!(object_uids(fleet).await, expected);
+    assert_eq!(deleted_names(fleet), gone.iter().map(ToString::to_string).collect());
 }
 
-async fn a_while() {
+async fn wait_for_effects() {
     tokio::time::sleep(Duration::from_secs(180)).await;
 }
 
 /// The same fleet, one cluster with streaming lists and one without.
-fn fleet_of_each_sort() -> TestFleet {
+fn fleet_with_and_without_streams() -> TestFleet {
     let options: fn(&str) -> SandboxOptions = |name| {
         let minor = if name == "gz1" { 36 } else { 31 };
         SandboxOptions::instant(name).running(Release::new(minor).expect("a release"))
@@ -79,7 +83,7 @@ fn fleet_of_each_sort() -> TestFleet {
     let web = component("web", "registry.example.com/web:1");
     TestFleet::with_options(
         &["bj1", "gz1"],
-        &[(APP, &app), (MAPS, &maps(&["one", "two"])), (WEB, &web)],
+        &[(APP, &app), (MAPS_FILE, &maps(&["one", "two"])), (WEB_APP, &web)],
         options,
     )
 }
@@ -91,8 +95,8 @@ async fn argo_18480_failed_list_is_not_empty() {
     let failing = |verb: &str| FaultRule::failing(RequestMatch::any().verb(verb), Fault::internal_error());
     let (lists, watches) = (failing("list"), failing("watch"));
     // After a failed stream, pages are tried: both must fail.
-    nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(lists.clone()).rule(watches)).await;
-    nothing_goes_meanwhile("bj1", &FaultPlan::new(1).rule(lists)).await;
+    check_no_deletes_during_faults("gz1", &FaultPlan::new(1).rule(lists.clone()).rule(watches)).await;
+    check_no_deletes_during_faults("bj1", &FaultPlan::new(1).rule(lists)).await;
 }
 
 /// As above with lists that break off: a partial list taken for a complete one would delete the rest.
@@ -103,28 +107,28 @@ async fn argo_18480_truncated_list_is_not_complete() {
     // By then it is known which kinds have objects on the cluster.
     let later = Duration::from_secs(1)..Duration::from_secs(3600);
     let pages = FaultRule::failing(RequestMatch::any().verb("list"), Fault::internal_error()).within(later);
-    nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(torn).rule(pages.clone())).await;
+    check_no_deletes_during_faults("gz1", &FaultPlan::new(1).rule(torn).rule(pages.clone())).await;
     let (shortest, longest) = (Duration::ZERO, Duration::ZERO);
     let silent = FaultRule::new(watches(), FaultEffect::WatchSilent { shortest, longest });
-    nothing_goes_meanwhile("gz1", &FaultPlan::new(1).rule(silent).rule(pages)).await;
+    check_no_deletes_during_faults("gz1", &FaultPlan::new(1).rule(silent).rule(pages)).await;
 }
 
 /// A commit deletes an object; a new process applies it while one cluster has these faults.
-async fn nothing_goes_meanwhile(cluster: &str, plan: &FaultPlan) {
-    let fleet = fleet_of_each_sort();
+async fn check_no_deletes_during_faults(cluster: &str, plan: &FaultPlan) {
+    let fleet = fleet_with_and_without_streams();
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     running.stop().await;
-    let before = identities(&fleet).await;
+    let before = object_uids(&fleet).await;
 
-    let fewer = fleet.repository.commit("One map less", &[(MAPS, Some(&maps(&["one"])))]);
+    let fewer = fleet.repository.commit("One map less", &[(MAPS_FILE, Some(&maps(&["one"])))]);
     fleet.cluster(cluster).set_faults(plan);
     let running = fleet.start().await;
-    a_while().await;
-    assert_eq!(deletes(&fleet), 0, "nothing goes anywhere before every cluster was read");
+    wait_for_effects().await;
+    assert_eq!(delete_count(&fleet), 0, "nothing goes anywhere before every cluster was read");
     fleet.cluster(cluster).set_faults(&FaultPlan::new(1));
     running.until_converged(&fewer).await;
-    assert_eq!((deletes(&fleet), identities(&fleet).await.len()), (2, before.len() - 2));
+    assert_eq!((delete_count(&fleet), object_uids(&fleet).await.len()), (2, before.len() - 2));
 }
 
 /// argo-cd #18480 with existing clusters and a selector that matches none of them.
@@ -134,7 +138,7 @@ async fn argo_18480_selector_without_clusters_deletes_nothing() {
     let fleet = fleet_with(&objects_app("default", "settings").replace("spec: {", placed));
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    let before = identities(&fleet).await;
+    let before = object_uids(&fleet).await;
     let clusters = ["bj1", "gz1"].map(|name| {
         (
             format!("clusters/{name}.yaml"),
@@ -145,8 +149,8 @@ async fn argo_18480_selector_without_clusters_deletes_nothing() {
     fleet.push(&running, "Another word for it", &changes).await;
     let now = running.until("deletes that wait", |now| now.deletions.len() == 4).await;
     assert!(now.deletions.iter().all(|it| it.reason.starts_with("its app is placed on no cluster, waits")));
-    a_while().await;
-    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+    wait_for_effects().await;
+    assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (0, before));
 }
 
 /// argo-cd #18480 as it happened: the clusters come from a registry, and the process runs. A commit deletes an object
@@ -170,21 +174,21 @@ async fn argo_18480_failing_registry_keeps_its_clusters() {
         FaultPlan::new(3).rule(failing()).rule(FaultRule::new(watches(), cut)),
     ];
     for (number, trouble) in troubles.into_iter().enumerate() {
-        let (scene, before) = registered().await;
+        let (scene, before) = registered_fleet().await;
         let fleet = &scene.fleet;
         let running = scene.start().await;
         running.until_converged(&fleet.first_commit).await;
         scene.home.set_faults(&trouble);
         scene.home.compact();
         scene.home.cut_watches();
-        a_while().await;
+        wait_for_effects().await;
         fleet.push(&running, "One map less", &[("apps/settings/objects/two.yaml", None)]).await;
         for _ in 0..10 {
             tokio::time::sleep(Duration::from_secs(30)).await;
             let now = running.overview.borrow().clone();
-            assert_eq!(states(&now), ["bj1 Ready", "bj2 Ready", "gz1 Ready"], "trouble {number}");
+            assert_eq!(cluster_states(&now), ["bj1 Ready", "bj2 Ready", "gz1 Ready"], "trouble {number}");
         }
-        assert_all_but(fleet, &["two"], &before).await;
+        assert_only_deleted(fleet, &["two"], &before).await;
         running.stop().await;
     }
 }
@@ -192,7 +196,7 @@ async fn argo_18480_failing_registry_keeps_its_clusters() {
 /// As above with a registry that is emptied, on purpose or not: no objects are deleted.
 #[tokio::test(start_paused = true)]
 async fn argo_18480_empty_registry_deletes_nothing() {
-    let (scene, before) = registered().await;
+    let (scene, before) = registered_fleet().await;
     let fleet = &scene.fleet;
     let running = scene.start().await;
     running.until_converged(&fleet.first_commit).await;
@@ -201,24 +205,24 @@ async fn argo_18480_empty_registry_deletes_nothing() {
         registry.delete(name, &DeleteParams::default()).await.expect("deleted");
     }
     let revision = fleet.push(&running, "One map less", &[("apps/settings/objects/two.yaml", None)]).await;
-    let dropped = |now: &Overview| states(now) == ["bj1 Ready", "bj2 Dropped", "gz1 Dropped"];
+    let dropped = |now: &Overview| cluster_states(now) == ["bj1 Ready", "bj2 Dropped", "gz1 Dropped"];
     running.until("dropped", dropped).await;
-    a_while().await;
-    assert_eq!((deletes(fleet), identities(fleet).await), (0, before.clone()));
+    wait_for_effects().await;
+    assert_eq!((delete_count(fleet), object_uids(fleet).await), (0, before.clone()));
     // The registry is restored.
     for name in ["bj2", "gz1"] {
-        scene.register(name, &[("zone", "bj")], kubeconfig("one")).await;
+        scene.register(name, &[("zone", "bj")], kubeconfig_data("one")).await;
     }
-    running.until("all again", |now| states(now) == ["bj1 Ready", "bj2 Ready", "gz1 Ready"]).await;
+    running.until("all again", |now| cluster_states(now) == ["bj1 Ready", "bj2 Ready", "gz1 Ready"]).await;
     running.until_converged(&revision).await;
-    assert_all_but(fleet, &["two"], &before).await;
+    assert_only_deleted(fleet, &["two"], &before).await;
 }
 
 /// Two registered clusters with two maps each, and the UIDs of the maps.
-async fn registered() -> (Scene, BTreeMap<String, Value>) {
-    let mut scene = Scene::new();
+async fn registered_fleet() -> (RegistryFleet, BTreeMap<String, Value>) {
+    let mut scene = RegistryFleet::new();
     for name in ["bj2", "gz1"] {
-        scene.register(name, &[("zone", "bj")], kubeconfig("one")).await;
+        scene.register(name, &[("zone", "bj")], kubeconfig_data("one")).await;
     }
     let two = config_map("default", "two", "first");
     scene.fleet.first_commit =
@@ -226,12 +230,12 @@ async fn registered() -> (Scene, BTreeMap<String, Value>) {
     let running = scene.start().await;
     running.until_converged(&scene.fleet.first_commit).await;
     running.stop().await;
-    let before = identities(&scene.fleet).await;
+    let before = object_uids(&scene.fleet).await;
     assert_eq!(before.len(), 4);
     (scene, before)
 }
 
-fn states(now: &Overview) -> Vec<String> {
+fn cluster_states(now: &Overview) -> Vec<String> {
     now.clusters.iter().map(|it| format!("{} {}", it.name, it.state)).collect()
 }
 
@@ -244,10 +248,10 @@ async fn argo_16284_failing_server_loses_nothing() {
     let metrics = objects_app("default", "metrics").replace("*.yaml", "*");
     let files = [
         (APP, &*app),
-        (MAPS, &maps(&["one", "two"])),
-        (WEB, &*web),
+        (MAPS_FILE, &maps(&["one", "two"])),
+        (WEB_APP, &*web),
         ("apps/metrics/app.yaml", &metrics),
-        ("apps/metrics/objects/guarded.yaml.j2", GUARDED),
+        ("apps/metrics/objects/guarded.yaml.j2", GUARDED_MAP),
     ];
     // One of the clusters has legacy discovery, group by group.
     let options: fn(&str) -> SandboxOptions = |name| match name {
@@ -262,7 +266,7 @@ async fn argo_16284_failing_server_loses_nothing() {
     }
     let mut running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    let before = identities(&fleet).await;
+    let before = object_uids(&fleet).await;
     assert!(before.contains_key("bj1 ConfigMap default/guarded"), "{before:?}");
     // Deletes fail too, except in the first seconds, when a mistake would be made.
     let full = "etcdserver: mvcc: database space exceeded";
@@ -282,22 +286,22 @@ async fn argo_16284_failing_server_loses_nothing() {
         sandbox.set_faults(&plan);
     }
     let (newer, fewer) = (component("web", "registry.example.com/web:2"), maps(&["one"]));
-    let changes = [(WEB, Some(&*newer)), (MAPS, Some(&*fewer))];
+    let changes = [(WEB_APP, Some(&*newer)), (MAPS_FILE, Some(&*fewer))];
     let revision = fleet.push(&running, "Release 2, one map less", &changes).await;
-    a_while().await;
+    wait_for_effects().await;
     for _ in 0..4 {
         running.stop().await;
         running = fleet.start().await;
-        a_while().await;
-        assert!(deleted(&fleet).iter().all(|name| name == "two"), "{:?}", deleted(&fleet));
+        wait_for_effects().await;
+        assert!(deleted_names(&fleet).iter().all(|name| name == "two"), "{:?}", deleted_names(&fleet));
     }
     fleet.clusters.values().for_each(|sandbox| sandbox.set_faults(&FaultPlan::new(7)));
     running.until_converged(&revision).await;
-    assert_all_but(&fleet, &["two"], &before).await;
+    assert_only_deleted(&fleet, &["two"], &before).await;
 }
 
 /// Rendered where a foreign kind is served.
-const GUARDED: &str = "\
+const GUARDED_MAP: &str = "\
 {% if cluster.capabilities is has('monitoring.coreos.com/v1/ServiceMonitor') %}
 apiVersion: v1
 kind: ConfigMap
@@ -316,16 +320,16 @@ async fn argo_3484_mass_manifest_deletion_waits() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let fleet = fleet();
     let running = fleet.start().await;
-    let begin = fleet.push(&running, "Many maps", &[(MAPS, Some(&maps(&many)))]).await;
+    let begin = fleet.push(&running, "Many maps", &[(MAPS_FILE, Some(&maps(&many)))]).await;
     running.until_converged(&begin).await;
-    a_while().await;
-    let (before, deleted) = (identities(&fleet).await, deletes(&fleet));
+    wait_for_effects().await;
+    let (before, deleted) = (object_uids(&fleet).await, delete_count(&fleet));
 
     // All apps at once: far over the cap.
     let text: Vec<(&str, String)> = vec![
         (APP, objects_app("default", "settings")),
-        (MAPS, maps(&many)),
-        (WEB, component("web", "registry.example.com/web:1")),
+        (MAPS_FILE, maps(&many)),
+        (WEB_APP, component("web", "registry.example.com/web:1")),
     ];
     let gone: Vec<_> = text.iter().map(|(path, _)| (*path, None)).collect();
     fleet.push(&running, "Clean up", &gone).await;
@@ -334,12 +338,12 @@ async fn argo_3484_mass_manifest_deletion_waits() {
     // A file of one app becomes empty.
     let files: Vec<_> = text.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
     fleet.push(&running, "Revert", &files).await;
-    fleet.push(&running, "An empty file", &[(MAPS, Some("# nothing\n"))]).await;
+    fleet.push(&running, "An empty file", &[(MAPS_FILE, Some("# nothing\n"))]).await;
     running.until("a mistake", |now| now.has_errors()).await;
-    a_while().await;
-    let revision = fleet.push(&running, "Revert", &[(MAPS, Some(&maps(&many)))]).await;
+    wait_for_effects().await;
+    let revision = fleet.push(&running, "Revert", &[(MAPS_FILE, Some(&maps(&many)))]).await;
     running.until_converged(&revision).await;
-    assert_eq!((deletes(&fleet), identities(&fleet).await), (deleted, before));
+    assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (deleted, before));
 }
 
 /// argo-cd #18780: applications of many clusters were deleted within seconds without a change in Git, because Git was read
@@ -347,21 +351,21 @@ async fn argo_3484_mass_manifest_deletion_waits() {
 /// commit does remove an object.
 #[tokio::test(start_paused = true)]
 async fn argo_18780_incomplete_repository_deletes_nothing() {
-    let fleet = fleet_of_each_sort();
+    let fleet = fleet_with_and_without_streams();
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    let before = identities(&fleet).await;
+    let before = object_uids(&fleet).await;
     let mut running = running;
     running.stop().await;
-    let fewer = fleet.repository.commit("One map less", &[(MAPS, Some(&maps(&["one"])))]);
-    for (seed, lost) in [MAPS, WEB, APP, "clusters/gz1.yaml", "tutti.yaml"].into_iter().enumerate() {
+    let fewer = fleet.repository.commit("One map less", &[(MAPS_FILE, Some(&maps(&["one"])))]);
+    for (seed, lost) in [MAPS_FILE, WEB_APP, APP, "clusters/gz1.yaml", "tutti.yaml"].into_iter().enumerate() {
         fleet.repository.remove_blob(lost);
         for sandbox in fleet.clusters.values() {
-            sandbox.set_faults(&in_trouble(seed as u64));
+            sandbox.set_faults(&faulty_clusters(seed as u64));
         }
         running = fleet.start().await;
-        a_while().await;
-        assert_eq!(deletes(&fleet), 0, "{lost}: {:?}", deleted(&fleet));
+        wait_for_effects().await;
+        assert_eq!(delete_count(&fleet), 0, "{lost}: {:?}", deleted_names(&fleet));
         let now = running.overview.borrow().clone();
         assert!(now.revision.is_none() && now.source_error.is_some(), "{lost}: {:?}", now.source_error);
         running.stop().await;
@@ -372,7 +376,7 @@ async fn argo_18780_incomplete_repository_deletes_nothing() {
     }
     running = fleet.start().await;
     running.until_converged(&fewer).await;
-    assert_all_but(&fleet, &["two"], &before).await;
+    assert_only_deleted(&fleet, &["two"], &before).await;
 }
 
 /// As above when everything is read and one app cannot be rendered: its objects stay desired, and deletes of other apps
@@ -390,14 +394,14 @@ async fn argo_18780_failed_render_deletes_nothing() {
         &[
             ("tutti.yaml", &instance),
             (APP, &settings),
-            (MAPS, &maps(&["one", "two"])),
+            (MAPS_FILE, &maps(&["one", "two"])),
             ("apps/extras/app.yaml", &extras),
             (path, &extra),
         ],
     );
     let mut running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    let before = identities(&fleet).await;
+    let before = object_uids(&fleet).await;
     // An undefined value replaces the existing one.
     let (template, undefined) =
         ("apps/extras/objects/extra.yaml.j2", extra.replace("\"first\"", "{{ nobody.sets.this }}"));
@@ -406,30 +410,30 @@ async fn argo_18780_failed_render_deletes_nothing() {
         ("apps/extras/app.yaml", Some(&*templates)),
         (path, None),
         (template, Some(&*undefined)),
-        (MAPS, Some(&*fewer)),
+        (MAPS_FILE, Some(&*fewer)),
     ];
     fleet.push(&running, "One map less, and a mistake", &changes).await;
     running.until("a mistake", |now| now.has_errors()).await;
-    a_while().await;
+    wait_for_effects().await;
     for seed in 0..4 {
         running.stop().await;
         for sandbox in fleet.clusters.values() {
-            sandbox.set_faults(&in_trouble(seed));
+            sandbox.set_faults(&faulty_clusters(seed));
         }
         running = fleet.start().await;
-        a_while().await;
-        assert_eq!(deletes(&fleet), 0, "seed {seed}");
+        wait_for_effects().await;
+        assert_eq!(delete_count(&fleet), 0, "seed {seed}");
     }
     for sandbox in fleet.clusters.values() {
         sandbox.set_faults(&FaultPlan::new(0));
     }
     let mended = fleet.push(&running, "Without the mistake", &[(template, Some(&extra))]).await;
     running.until_converged(&mended).await;
-    assert_all_but(&fleet, &["two"], &before).await;
+    assert_only_deleted(&fleet, &["two"], &before).await;
 }
 
 /// The clusters respond late, with old state, rarely, or not at all.
-fn in_trouble(seed: u64) -> FaultPlan {
+fn faulty_clusters(seed: u64) -> FaultPlan {
     let (any, second) = (RequestMatch::any, Duration::from_secs(1));
     FaultPlan::new(seed)
         .rule(FaultRule::new(any(), FaultEffect::Latency { shortest: Duration::ZERO, longest: second * 3 }))
@@ -447,21 +451,21 @@ async fn flux2_3316_renamed_app_keeps_everything() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    let before = identities(&fleet).await;
+    let before = object_uids(&fleet).await;
     let renamed = objects_app("default", "configuration");
     // Its objects move to other files.
     let (one, two) = (maps(&["one"]), maps(&["two"]));
     let changes = [
         (APP, None),
-        (MAPS, None),
+        (MAPS_FILE, None),
         ("apps/configuration/app.yaml", Some(renamed.as_str())),
         ("apps/configuration/objects/first.yaml", Some(one.as_str())),
         ("apps/configuration/objects/second.yaml", Some(two.as_str())),
     ];
     let revision = fleet.push(&running, "Another name", &changes).await;
     running.until_converged(&revision).await;
-    a_while().await;
-    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+    wait_for_effects().await;
+    assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (0, before));
     let one =
         live_objects::get(fleet.cluster("gz1"), "ConfigMap", "default", "one").await.expect("it is there");
     assert_eq!(one["metadata"]["annotations"]["tutti.dev/app"], "default/configuration");
@@ -474,17 +478,17 @@ async fn flux2_3316_app_renamed_while_stopped_keeps_everything() {
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     running.stop().await;
-    let before = identities(&fleet).await;
+    let before = object_uids(&fleet).await;
     let renamed = objects_app("default", "configuration");
     let revision = fleet.repository.commit("Another name", &[(APP, Some(&renamed))]);
     // One cluster becomes reachable later, so the app is renamed on one cluster first.
     fleet.cluster("gz1").set_down(true);
     let running = fleet.start().await;
-    a_while().await;
+    wait_for_effects().await;
     fleet.cluster("gz1").set_down(false);
     running.until_converged(&revision).await;
-    a_while().await;
-    assert_eq!((deletes(&fleet), identities(&fleet).await), (0, before));
+    wait_for_effects().await;
+    assert_eq!((delete_count(&fleet), object_uids(&fleet).await), (0, before));
 }
 
 /// kubernetes #99003: client-side applied objects move to server-side apply. A field that the manifest drops later stays,
@@ -494,7 +498,7 @@ async fn kubernetes_99003_field_dropped_after_adoption_is_removed() {
     let both = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndata: {key: value, legacy: unused}\n";
     let adopting = objects_app("default", "settings").replace("spec: {", "spec: {adopt: true, ");
     for manager in ["kubectl-client-side-apply", "OpenAPI-Generator"] {
-        let fleet = TestFleet::new(&["bj1"], &[(APP, &adopting), (MAPS, both)]);
+        let fleet = TestFleet::new(&["bj1"], &[(APP, &adopting), (MAPS_FILE, both)]);
         let made = live_objects::create_as(fleet.cluster("bj1"), manager, both).await;
         let running = fleet.start().await;
         running.until_converged(&fleet.first_commit).await;
@@ -504,7 +508,7 @@ async fn kubernetes_99003_field_dropped_after_adoption_is_removed() {
         assert_eq!(get().await["data"], serde_json::json!({"key": "value", "legacy": "unused"}));
 
         let without = both.replace(", legacy: unused", "");
-        let revision = fleet.push(&running, "Without the legacy", &[(MAPS, Some(&without))]).await;
+        let revision = fleet.push(&running, "Without the legacy", &[(MAPS_FILE, Some(&without))]).await;
         running.until_converged(&revision).await;
         let after = get().await;
         assert_eq!(after["data"], serde_json::json!({"key": "value"}), "{manager}");

@@ -6,11 +6,11 @@ use crate::support::fleet::TestFleet;
 use crate::support::live_objects;
 use crate::support::manifests::{self, component, objects_app};
 
-const EXTERNAL: &str = "apps/external/objects/all.yaml";
-const KEPT: &str = "apps/external/objects/kept.yaml";
+const EXTERNAL_FILE: &str = "apps/external/objects/all.yaml";
+const KEPT_FILE: &str = "apps/external/objects/kept.yaml";
 
 /// Kinds of which controllers create many objects. The Service has no selector: we own its endpoints.
-const ALL: &str = "\
+const ALL_OBJECTS: &str = "\
 apiVersion: v1
 kind: Endpoints
 metadata: {name: database, namespace: default}
@@ -43,7 +43,7 @@ spec:
     metadata: {labels: {app: bare}}
     spec: {containers: [{name: main, image: registry.example.com/bare:1}]}
 ";
-const NAMES: [(&str, &str); 5] = [
+const OBJECT_NAMES: [(&str, &str); 5] = [
     ("Endpoints", "database"),
     ("EndpointSlice", "mail"),
     ("Lease", "turns"),
@@ -52,7 +52,7 @@ const NAMES: [(&str, &str); 5] = [
 ];
 
 /// Attempts of a connection to list a kind.
-const TRIES: usize = 3;
+const LIST_ATTEMPTS: usize = 3;
 
 const SERVICES: &str = "\
 apiVersion: v1
@@ -68,17 +68,17 @@ fn fleet() -> TestFleet {
         &[
             ("tutti.yaml", &instance),
             ("apps/external/app.yaml", &objects_app("default", "external")),
-            (EXTERNAL, ALL),
-            (KEPT, SERVICES),
+            (EXTERNAL_FILE, ALL_OBJECTS),
+            (KEPT_FILE, SERVICES),
             // Controllers create its Endpoints and slices, with the labels of its Service.
             ("apps/web/app.yaml", &component("web", "registry.example.com/web:1")),
         ],
     )
 }
 
-async fn still_there(fleet: &TestFleet) -> Vec<&'static str> {
+async fn remaining_kinds(fleet: &TestFleet) -> Vec<&'static str> {
     let mut found = Vec::new();
-    for (kind, name) in NAMES {
+    for (kind, name) in OBJECT_NAMES {
         if live_objects::get(fleet.cluster("bj1"), kind, "default", name).await.is_some() {
             found.push(kind);
         }
@@ -86,11 +86,16 @@ async fn still_there(fleet: &TestFleet) -> Vec<&'static str> {
     found
 }
 
-async fn assert_copies_stay(fleet: &TestFleet) {
+async fn assert_controller_copies_stay(fleet: &TestFleet) {
     let copy = live_objects::get(fleet.cluster("bj1"), "Endpoints", "default", "web").await.expect("a copy");
     assert_eq!(copy["metadata"]["labels"]["tutti.dev/managed-by"], "main");
     let deletes = RequestMatch::any().verb("delete");
-    assert_eq!(fleet.cluster("bj1").count_requests(&deletes), NAMES.len(), "{:?}", fleet.request_counts());
+    assert_eq!(
+        fleet.cluster("bj1").count_requests(&deletes),
+        OBJECT_NAMES.len(),
+        "{:?}",
+        fleet.request_counts()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,15 +103,15 @@ async fn offline_removals_are_deleted_for_every_kind() {
     let fleet = fleet();
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    assert_eq!(still_there(&fleet).await.len(), NAMES.len());
+    assert_eq!(remaining_kinds(&fleet).await.len(), OBJECT_NAMES.len());
     fleet.cluster("bj1").set_down(true);
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
-    let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
+    let revision = fleet.push(&running, "None of them", &[(EXTERNAL_FILE, None)]).await;
     running.until("the commit", |now| now.revision.as_ref() == Some(&revision)).await;
     fleet.cluster("bj1").set_down(false);
     running.until_converged(&revision).await;
-    assert_eq!(still_there(&fleet).await, [""; 0]);
-    assert_copies_stay(&fleet).await;
+    assert_eq!(remaining_kinds(&fleet).await, [""; 0]);
+    assert_controller_copies_stay(&fleet).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,11 +120,11 @@ async fn removals_while_stopped_are_deleted_for_every_kind() {
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     running.stop().await;
-    let revision = fleet.repository.commit("None of them", &[(EXTERNAL, None)]);
+    let revision = fleet.repository.commit("None of them", &[(EXTERNAL_FILE, None)]);
     let running = fleet.start().await;
     running.until_converged(&revision).await;
-    assert_eq!(still_there(&fleet).await, [""; 0]);
-    assert_copies_stay(&fleet).await;
+    assert_eq!(remaining_kinds(&fleet).await, [""; 0]);
+    assert_controller_copies_stay(&fleet).await;
 
     // Kinds with copies only are not watched.
     running.stop().await;
@@ -134,7 +139,7 @@ async fn removals_while_stopped_are_deleted_for_every_kind() {
 }
 
 /// The cluster's current resource version.
-async fn revision(fleet: &TestFleet, name: &str) -> u64 {
+async fn current_revision(fleet: &TestFleet, name: &str) -> u64 {
     let mark = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default}}}}");
     let mark = live_objects::create_as(fleet.cluster("bj1"), "somebody", &mark).await;
     mark["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).expect("a number")
@@ -144,30 +149,30 @@ async fn revision(fleet: &TestFleet, name: &str) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn stale_empty_list_does_not_hide_known_objects() {
     let fleet = fleet();
-    let before = revision(&fleet, "before").await;
+    let before = current_revision(&fleet, "before").await;
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    let lag = revision(&fleet, "after").await - before;
+    let lag = current_revision(&fleet, "after").await - before;
     let bj1 = fleet.cluster("bj1");
     bj1.set_down(true);
     running.until("bj1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
-    let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
+    let revision = fleet.push(&running, "None of them", &[(EXTERNAL_FILE, None)]).await;
     running.until("the commit", |now| now.revision.as_ref() == Some(&revision)).await;
     // Lists of leases first fail, then return old state without any; lists of replica sets do the latter at once.
     let lists = |resource: &str| RequestMatch::any().verb("list").resource(resource);
     let (leases, sets) = (lists("leases.coordination.k8s.io"), lists("replicasets.apps"));
-    bj1.fail_next(leases.clone(), TRIES, Fault::internal_error());
+    bj1.fail_next(leases.clone(), LIST_ATTEMPTS, Fault::internal_error());
     let behind = |lists: RequestMatch| FaultRule::new(lists, FaultEffect::StaleList { lag });
     bj1.set_faults(&FaultPlan::new(0).rule(behind(leases)).rule(behind(sets)));
     bj1.set_down(false);
     running.until_converged(&revision).await;
-    assert_eq!(still_there(&fleet).await, [""; 0]);
+    assert_eq!(remaining_kinds(&fleet).await, [""; 0]);
     assert!(
         bj1.fault_counts().get("stale-list").is_some_and(|count| *count >= 2),
         "{:?}",
         bj1.fault_counts()
     );
-    assert_copies_stay(&fleet).await;
+    assert_controller_copies_stay(&fleet).await;
 }
 
 /// Known objects of a kind that may no longer be listed are forgotten: the watch would retry forever and block all
@@ -176,11 +181,11 @@ async fn stale_empty_list_does_not_hide_known_objects() {
 async fn forbidden_kind_blocks_no_deletes_of_others() {
     let kept = SERVICES.replace("name: database,", "name: database, annotations: {tutti.dev/prune: keep},");
     let fleet = fleet();
-    let begin = fleet.repository.commit("The Service is kept", &[(KEPT, Some(&kept))]);
+    let begin = fleet.repository.commit("The Service is kept", &[(KEPT_FILE, Some(&kept))]);
     let running = fleet.start().await;
     running.until_converged(&begin).await;
     let map = manifests::config_map("default", "instead", "a");
-    let changes = [(KEPT, Some(map.as_str())), ("apps/web/app.yaml", None)];
+    let changes = [(KEPT_FILE, Some(map.as_str())), ("apps/web/app.yaml", None)];
     let revision = fleet.push(&running, "Without services", &changes).await;
     running.until_converged(&revision).await;
     let bj1 = fleet.cluster("bj1");
@@ -190,9 +195,9 @@ async fn forbidden_kind_blocks_no_deletes_of_others() {
     bj1.set_faults(&FaultPlan::new(0).rule(FaultRule::failing(services, Fault::forbidden())));
     bj1.set_down(false);
     running.until("bj1 back", |now| now.clusters.iter().all(|it| it.state == "Ready")).await;
-    let revision = fleet.push(&running, "None of them", &[(EXTERNAL, None)]).await;
+    let revision = fleet.push(&running, "None of them", &[(EXTERNAL_FILE, None)]).await;
     running.until_converged(&revision).await;
-    assert_eq!(still_there(&fleet).await, [""; 0]);
+    assert_eq!(remaining_kinds(&fleet).await, [""; 0]);
     bj1.set_faults(&FaultPlan::new(0));
     assert!(live_objects::get(bj1, "Service", "default", "database").await.is_some(), "it is kept");
 }

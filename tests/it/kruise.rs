@@ -13,15 +13,15 @@ use crate::support::live_objects;
 use crate::support::manifests::objects_app;
 
 const APP: &str = "apps/web/app.yaml";
-const SET: &str = "apps/web/objects/set.yaml";
+const SET_FILE: &str = "apps/web/objects/set.yaml";
 
 /// The app `web` on these clusters.
-fn on(clusters: &str) -> String {
+fn app_on(clusters: &str) -> String {
     objects_app("default", "web")
         .replace("spec: {", &format!("spec: {{placement: {{clusters: {{names: [{clusters}]}}}}, "))
 }
 
-fn set(image: &str) -> String {
+fn clone_set(image: &str) -> String {
     format!(
         "\
 apiVersion: apps.kruise.io/v1alpha1
@@ -42,8 +42,8 @@ fn fleet() -> TestFleet {
     let files = [
         ("apps/kinds/app.yaml", kinds.as_str()),
         ("apps/kinds/objects/set.yaml", &definition),
-        (APP, &on("bj1")),
-        (SET, &set("registry.example.com/web:1")),
+        (APP, &app_on("bj1")),
+        (SET_FILE, &clone_set("registry.example.com/web:1")),
     ];
     TestFleet::new(&["bj1", "gz1"], &files)
 }
@@ -67,7 +67,7 @@ async fn make_pod(sandbox: &Sandbox, image: &str) {
 }
 
 /// Whether `web` is in the phase on the cluster.
-fn stands(cluster: &str, phase: TargetPhase) -> impl Fn(&Overview) -> bool {
+fn is_in_phase(cluster: &str, phase: TargetPhase) -> impl Fn(&Overview) -> bool {
     move |now| {
         let web = now
             .targets
@@ -82,7 +82,7 @@ async fn moving_set_stays_until_new_pods_are_ready() {
     let fleet = fleet();
     let running = fleet.start().await;
     let (here, there) = (fleet.cluster("bj1"), fleet.cluster("gz1"));
-    let now = running.until("a set", stands("bj1", TargetPhase::Progressing)).await;
+    let now = running.until("a set", is_in_phase("bj1", TargetPhase::Progressing)).await;
     let waits = "CloneSet default/web: generation 1 is not observed yet";
     assert_eq!(target(&now, "bj1", "default/web").detail, waits);
     kruise::write_status(here, "web", KruisePodState::Ready).await;
@@ -91,7 +91,7 @@ async fn moving_set_stays_until_new_pods_are_ready() {
     assert_eq!((pods.desired, pods.available), (2, 2));
 
     let image = "registry.example.com/web:broken-2";
-    let changes = [(APP, on("gz1")), (SET, set(image))];
+    let changes = [(APP, app_on("gz1")), (SET_FILE, clone_set(image))];
     let changes: Vec<_> = changes.iter().map(|(path, text)| (*path, Some(text.as_str()))).collect();
     let revision = fleet.push(&running, "To gz1, with an image that is not there", &changes).await;
     let reason = "no longer rendered, deleted when its app is healthy on gz1";
@@ -103,7 +103,7 @@ async fn moving_set_stays_until_new_pods_are_ready() {
 
     kruise::write_status(there, "web", KruisePodState::Unready).await;
     make_pod(there, image).await;
-    let now = running.until("a cause", stands("gz1", TargetPhase::Degraded)).await;
+    let now = running.until("a cause", is_in_phase("gz1", TargetPhase::Degraded)).await;
     let cause = "ImagePullBackOff web-x2k9p (registry.example.com/web:broken-2)";
     assert_eq!(target(&now, "gz1", "default/web").detail, cause);
     assert_eq!(here.count_requests(&RequestMatch::any().verb("delete")), 0);

@@ -20,18 +20,18 @@ spec: {receivers: [{name: gitea, type: gitea, secrets: [{env: TUTTI_SECRET_HOOK}
 ";
 
 /// A process that has applied its repository, with its addresses for webhooks and for scrapes.
-async fn start() -> (HostileFixture, SocketAddr, SocketAddr) {
+async fn start_listening() -> (HostileFixture, SocketAddr, SocketAddr) {
     let mut arena = HostileFixture::new().await;
     arena.repository.commit("A receiver", &[("tutti.yaml", Some(INSTANCE))]);
     arena.start_process(&["-v"], |command| {
         command.env("TUTTI_SECRET_HOOK", SECRET);
     });
-    let (hooks, status) = listens(&arena).await;
+    let (hooks, status) = listen_addresses(&arena).await;
     scrape_until(status, "tutti_targets{phase=\"Running\"} 1").await;
     (arena, hooks, status)
 }
 
-async fn listens(arena: &HostileFixture) -> (SocketAddr, SocketAddr) {
+async fn listen_addresses(arena: &HostileFixture) -> (SocketAddr, SocketAddr) {
     let address = |log: &str, key: &str| log.split_once(key)?.1.split_whitespace().next()?.parse().ok();
     for _ in 0..200 {
         let log = arena.log();
@@ -68,7 +68,7 @@ async fn scrape_until(address: SocketAddr, line: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn scrape_counts_applied_changes() {
-    let (mut arena, hooks, status) = start().await;
+    let (mut arena, hooks, status) = start_listening().await;
     assert_eq!(deliver_signed_push(hooks, SECRET, 1).await.expect("an answer").0, 202);
     assert_eq!(deliver_signed_push(hooks, "wrong", 2).await.expect("an answer").0, 401);
     // Rollouts found at the start are not measured; this one happens while the process runs.
@@ -100,7 +100,7 @@ async fn scrape_counts_applied_changes() {
 /// Unit tests cannot see this: a running process exposes exactly the documented metrics.
 #[tokio::test(flavor = "multi_thread")]
 async fn scrape_is_open_metrics_as_documented() {
-    let (_arena, hooks, status) = start().await;
+    let (_arena, hooks, status) = start_listening().await;
     assert_eq!(deliver_signed_push(hooks, SECRET, 1).await.expect("an answer").0, 202);
     let (head, text) = get(status, "/metrics").await;
     assert!(head.starts_with("http/1.1 200"), "{head}");
@@ -126,7 +126,7 @@ async fn scrape_is_open_metrics_as_documented() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn full_readiness_reports_each_part() {
-    let (_arena, _, status) = start().await;
+    let (_arena, _, status) = start_listening().await;
     assert!(get(status, "/ready").await.0.starts_with("http/1.1 200"));
     let (head, body) = get(status, "/ready?full").await;
     assert!(head.starts_with("http/1.1 200") && head.contains("content-type: application/json"), "{head}");

@@ -12,14 +12,14 @@ use serde_json::Value;
 use crate::support::program;
 
 /// (file, line, code)
-type Mistake = (String, u64, String);
+type MistakePosition = (String, u64, String);
 
 fn fixtures() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
 /// All files of a folder, by relative path.
-fn files(root: &Path) -> BTreeMap<String, String> {
+fn folder_files(root: &Path) -> BTreeMap<String, String> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder") {
@@ -36,9 +36,9 @@ fn files(root: &Path) -> BTreeMap<String, String> {
 }
 
 /// Mistakes according to the comments.
-fn seeded(repository: &str) -> Vec<Mistake> {
+fn marked_mistakes(repository: &str) -> Vec<MistakePosition> {
     let mut found = Vec::new();
-    for (file, text) in files(&fixtures().join(repository)) {
+    for (file, text) in folder_files(&fixtures().join(repository)) {
         for (line, text) in (1_u64..).zip(text.lines()) {
             let Some((_, mark)) = text.split_once("# mistake: ") else { continue };
             let codes = mark.split([',', ' ']).filter(|word| word.starts_with('E'));
@@ -50,7 +50,7 @@ fn seeded(repository: &str) -> Vec<Mistake> {
 }
 
 /// Mistakes according to `tutti lint`.
-fn told(repository: &str) -> Vec<Mistake> {
+fn lint_mistakes(repository: &str) -> Vec<MistakePosition> {
     let (output, errors, code) = program::run(&fixtures(), &["lint", repository, "-o", "json"]);
     assert_eq!((errors.as_str(), code), ("", 2));
     let mistakes: Vec<Value> = serde_json::from_str(&output).expect("JSON");
@@ -60,15 +60,15 @@ fn told(repository: &str) -> Vec<Mistake> {
         assert!(start["column"].as_u64().is_some_and(|column| column > 0), "{mistake}");
         (text(&location["file"]), start["line"].as_u64().unwrap_or(0), text(&mistake["code"]))
     };
-    let mut found: Vec<Mistake> = mistakes.iter().map(place).collect();
+    let mut found: Vec<MistakePosition> = mistakes.iter().map(place).collect();
     found.sort();
     found
 }
 
 #[track_caller]
-fn check(repository: &str, classes: usize) {
-    let (seeded, told) = (seeded(repository), told(repository));
-    let lines = |of: &[Mistake], other: &[Mistake]| -> Vec<String> {
+fn check_mistakes(repository: &str, classes: usize) {
+    let (seeded, told) = (marked_mistakes(repository), lint_mistakes(repository));
+    let lines = |of: &[MistakePosition], other: &[MistakePosition]| -> Vec<String> {
         of.iter().filter(|it| !other.contains(it)).map(|it| format!("{}:{} {}", it.0, it.1, it.2)).collect()
     };
     assert_eq!(
@@ -83,8 +83,8 @@ fn check(repository: &str, classes: usize) {
 
 #[test]
 fn each_mistake_is_reported_once_with_position() {
-    check("mistakes", 60);
-    check("mistakes-instance", 3);
+    check_mistakes("mistakes", 60);
+    check_mistakes("mistakes-instance", 3);
 }
 
 #[test]

@@ -15,13 +15,13 @@ use crate::support::live_objects::{self, required_text};
 use crate::support::manifests::{definition, objects_app};
 use crate::support::program;
 
-fn tills() -> String {
+fn till_definition() -> String {
     definition("shop.example.com", "v1", "Till")
 }
 
 const TILL: &str = "apiVersion: shop.example.com/v1\nkind: Till\nmetadata: {name: one}\nspec: {open: true}\n";
 
-fn files_of(root: &Path) -> Vec<(String, String)> {
+fn folder_files(root: &Path) -> Vec<(String, String)> {
     let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder") {
@@ -42,7 +42,7 @@ async fn chart_custom_resource_gets_the_release_namespace() {
     let Some(helm) = helm_programs() else { return };
     let root =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cases/custom-resource-in-chart");
-    let files = files_of(&root);
+    let files = folder_files(&root);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let fleet = TestFleet::new(&["one"], &files);
     let service = ChartService::new(library_renderer(&helm, ChartRenderLimits::default()), None);
@@ -64,7 +64,7 @@ async fn custom_resource_scope_comes_from_another_app() {
             ("apps/shop/app.yaml", &shop),
             ("apps/shop/objects/till.yaml", TILL),
             ("apps/zz-kinds/app.yaml", &kinds),
-            ("apps/zz-kinds/objects/tills.yaml", &tills()),
+            ("apps/zz-kinds/objects/tills.yaml", &till_definition()),
         ],
     );
     let running = fleet.start().await;
@@ -116,19 +116,19 @@ fn definition_of_another_app_needs_no_cluster() {
     };
     assert_eq!(namespace(), None, "nothing says what a Till is");
     write("apps/zz-kinds/app.yaml", &objects_app("default", "kinds"));
-    write("apps/zz-kinds/objects/tills.yaml", &tills());
+    write("apps/zz-kinds/objects/tills.yaml", &till_definition());
     assert_eq!(namespace().as_deref(), Some("market"));
-    write("apps/zz-kinds/objects/tills.yaml", &tills().replace("Namespaced", "Cluster"));
+    write("apps/zz-kinds/objects/tills.yaml", &till_definition().replace("Namespaced", "Cluster"));
     assert_eq!(namespace(), None);
 }
 
-fn in_market(name: &str, more: &str) -> String {
+fn market_app(name: &str, more: &str) -> String {
     format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Objects\nmetadata: {{name: {name}, namespace: market}}\nspec: {{files: [objects/*.yaml]{more}}}\n"
     )
 }
 
-fn map(name: &str) -> String {
+fn config_map_manifest(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")
 }
 
@@ -136,7 +136,7 @@ const INSTANCE: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Instance\nmetadata
 const PROJECT: &str = "apiVersion: tutti.dev/v1alpha1\nkind: Project\nmetadata: {name: market}\nspec: {labels: {team: market}}\n";
 
 /// Requests for namespaces.
-fn about_namespaces(fleet: &TestFleet) -> Vec<String> {
+fn namespace_requests(fleet: &TestFleet) -> Vec<String> {
     let records = fleet.requests().into_iter().map(|(_, record)| record);
     let of_one =
         records.filter(|it| it.resource == "namespaces" && !["list", "watch"].contains(&it.verb.as_str()));
@@ -145,7 +145,8 @@ fn about_namespaces(fleet: &TestFleet) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn missing_namespace_is_refused_and_created_on_request() {
-    let (web, maps) = (in_market("web", ""), format!("{}---\n{}", map("one"), map("two")));
+    let (web, maps) =
+        (market_app("web", ""), format!("{}---\n{}", config_map_manifest("one"), config_map_manifest("two")));
     let fleet =
         TestFleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &maps)]);
     let running = fleet.start().await;
@@ -155,11 +156,11 @@ async fn missing_namespace_is_refused_and_created_on_request() {
         "failed to apply ConfigMap market/one: namespaces \"market\" not found; `createNamespace: true` in the app (or in `defaults` of \
          tutti.yaml) creates it, and so does a manifest of kind Project"
     );
-    assert_eq!(about_namespaces(&fleet), Vec::<String>::new());
+    assert_eq!(namespace_requests(&fleet), Vec::<String>::new());
 
     let (asking, second) =
-        (in_market("web", ", createNamespace: true"), in_market("two", ", createNamespace: true"));
-    let other = map("three");
+        (market_app("web", ", createNamespace: true"), market_app("two", ", createNamespace: true"));
+    let other = config_map_manifest("three");
     let changes: [(&str, Option<&str>); 3] = [
         ("apps/web/app.yaml", Some(&asking)),
         ("apps/two/app.yaml", Some(&second)),
@@ -168,11 +169,11 @@ async fn missing_namespace_is_refused_and_created_on_request() {
     let revision = fleet.push(&running, "Two apps of one namespace", &changes).await;
     running.until_converged(&revision).await;
     // Each app that misses it sends one request, however many objects it has.
-    assert_eq!(about_namespaces(&fleet), ["create ", "create "]);
+    assert_eq!(namespace_requests(&fleet), ["create ", "create "]);
     let writes = running.overview.borrow().writes.clone();
     assert_eq!((writes.created, writes.configured), (4, 0), "three maps and their namespace");
     let sandbox = fleet.cluster("bj1");
-    let made = namespace(sandbox).await.expect("it was made");
+    let made = market_namespace(sandbox).await.expect("it was made");
     assert!(made["metadata"]["labels"].get("tutti.dev/managed-by").is_none(), "{made:#}");
 
     fleet.clear_requests();
@@ -188,13 +189,13 @@ async fn missing_namespace_is_refused_and_created_on_request() {
         live_objects::names(sandbox, "ConfigMap").await.iter().filter(|name| *name == "three").count(),
         0
     );
-    let now = namespace(sandbox).await.expect("nobody deletes it");
+    let now = market_namespace(sandbox).await.expect("nobody deletes it");
     assert_eq!(now["metadata"]["uid"], made["metadata"]["uid"]);
 
     // Another app manages it later.
     let revision = fleet.push(&running, "A project", &[("projects/market.yaml", Some(PROJECT))]).await;
     running.until_converged(&revision).await;
-    let owned = namespace(sandbox).await.expect("it is there");
+    let owned = market_namespace(sandbox).await.expect("it is there");
     assert_eq!(owned["metadata"]["uid"], made["metadata"]["uid"]);
     assert_eq!(required_text(&owned, "/metadata/labels/team"), "market");
     running.stop().await;
@@ -204,29 +205,29 @@ fn is_refused(now: &Overview) -> bool {
     now.targets.iter().any(|target| target.phase == TargetPhase::Refused)
 }
 
-async fn namespace(sandbox: &sandbox::Sandbox) -> Option<serde_json::Value> {
+async fn market_namespace(sandbox: &sandbox::Sandbox) -> Option<serde_json::Value> {
     let api = live_objects::api(sandbox, "Namespace", None);
     api.get_opt("market").await.expect("an answer").map(|it| serde_json::to_value(it).expect("JSON"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn instance_default_creates_namespaces_unless_app_declines() {
-    let (web, no) = (in_market("web", ""), in_market("web", ", createNamespace: false"));
-    let file = map("one");
+    let (web, no) = (market_app("web", ""), market_app("web", ", createNamespace: false"));
+    let file = config_map_manifest("one");
     let files = [("tutti.yaml", INSTANCE), ("apps/web/app.yaml", &no), ("apps/web/objects/maps.yaml", &file)];
     let fleet = TestFleet::new(&["bj1"], &files);
     let running = fleet.start().await;
     running.until("a refusal", is_refused).await;
-    assert!(namespace(fleet.cluster("bj1")).await.is_none());
+    assert!(market_namespace(fleet.cluster("bj1")).await.is_none());
     let revision = fleet.push(&running, "As all do", &[("apps/web/app.yaml", Some(&web))]).await;
     running.until_converged(&revision).await;
-    assert!(namespace(fleet.cluster("bj1")).await.is_some());
+    assert!(market_namespace(fleet.cluster("bj1")).await.is_some());
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn foreign_namespace_is_not_changed() {
-    let (web, file) = (in_market("web", ", createNamespace: true"), map("one"));
+    let (web, file) = (market_app("web", ", createNamespace: true"), config_map_manifest("one"));
     let fleet =
         TestFleet::new(&["bj1"], &[("apps/web/app.yaml", &web), ("apps/web/objects/maps.yaml", &file)]);
     let sandbox = fleet.cluster("bj1");
@@ -236,11 +237,11 @@ async fn foreign_namespace_is_not_changed() {
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: market}\n",
     )
     .await;
-    let before = namespace(sandbox).await.expect("it is there");
+    let before = market_namespace(sandbox).await.expect("it is there");
     fleet.clear_requests();
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    assert_eq!(about_namespaces(&fleet), Vec::<String>::new());
-    assert_eq!(namespace(sandbox).await, Some(before));
+    assert_eq!(namespace_requests(&fleet), Vec::<String>::new());
+    assert_eq!(market_namespace(sandbox).await, Some(before));
     running.stop().await;
 }

@@ -17,7 +17,7 @@ use tutti::report::Overview;
 use crate::support::log::CapturedLog;
 use crate::support::manifests::INSTANCE;
 
-fn route(name: &str, variable: &str) -> String {
+fn broken_route(name: &str, variable: &str) -> String {
     format!(
         "apiVersion: tutti.dev/v1alpha1\nkind: Notification\nmetadata: {{name: {name}}}\nspec: {{service: teams, url: {{env: {variable}}}}}\n"
     )
@@ -26,7 +26,8 @@ fn route(name: &str, variable: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn route_without_its_variable_is_disabled() {
     let log = CapturedLog::capture();
-    let (unset, withheld) = (route("unset", "TUTTI_SECRET_OF_NOBODY"), route("withheld", "PATH"));
+    let (unset, withheld) =
+        (broken_route("unset", "TUTTI_SECRET_OF_NOBODY"), broken_route("withheld", "PATH"));
     let snapshot = Snapshot::of_texts([
         ("tutti.yaml", INSTANCE),
         ("notifications/unset.yaml", &unset),

@@ -6,7 +6,7 @@ use tutti::notification::service::ResolvedService;
 use crate::support::chat::{ChatFault, ChatServer, SECRET, SIGNING_KEY};
 use crate::support::program::CommandFixture;
 
-const FEISHU: &str = "\
+const FEISHU_ROUTE: &str = "\
 apiVersion: tutti.dev/v1alpha1
 kind: Notification
 metadata: {name: shop-feishu}
@@ -16,7 +16,7 @@ spec:
   secret: {env: TUTTI_SECRET_KEY}
   language: zh
 ";
-const EVENTS: &str = "\
+const EVENTS_ROUTE: &str = "\
 apiVersion: tutti.dev/v1alpha1
 kind: Notification
 metadata: {name: events}
@@ -25,7 +25,7 @@ spec:
   url: {env: TUTTI_SECRET_URL}
   secret: {env: TUTTI_SECRET_KEY}
 ";
-const WITHHELD: &str = "\
+const WITHHELD_ROUTE: &str = "\
 apiVersion: tutti.dev/v1alpha1
 kind: Notification
 metadata: {name: withheld}
@@ -34,17 +34,17 @@ spec:
   url: {env: TEAMS_URL}
 ";
 
-async fn stage() -> CommandFixture {
+async fn stage_with_routes() -> CommandFixture {
     CommandFixture::new(&[
-        ("notifications/shop-feishu.yaml", FEISHU),
-        ("notifications/events.yaml", EVENTS),
-        ("notifications/withheld.yaml", WITHHELD),
+        ("notifications/shop-feishu.yaml", FEISHU_ROUTE),
+        ("notifications/events.yaml", EVENTS_ROUTE),
+        ("notifications/withheld.yaml", WITHHELD_ROUTE),
     ])
     .await
 }
 
 /// Both streams and the exit code of a route test. No credential is printed.
-async fn tested(stage: &CommandFixture, route: &str, url: &str, key: &str) -> (String, String, i32) {
+async fn test_route(stage: &CommandFixture, route: &str, url: &str, key: &str) -> (String, String, i32) {
     let command = ["notify", "test", route];
     let told = stage
         .run_with(&command, |program| {
@@ -56,7 +56,7 @@ async fn tested(stage: &CommandFixture, route: &str, url: &str, key: &str) -> (S
     told
 }
 
-fn url(target: ResolvedService) -> SecretString {
+fn service_url(target: ResolvedService) -> SecretString {
     match target {
         ResolvedService::Feishu { url, .. } | ResolvedService::Generic { url, .. } => url,
         other => panic!("{other:?}"),
@@ -65,13 +65,13 @@ fn url(target: ResolvedService) -> SecretString {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn route_with_correct_secret_delivers() {
-    let (chat, stage) = (ChatServer::start().await, stage().await);
-    let feishu = url(chat.feishu(None));
-    let (said, told, code) = tested(&stage, "shop-feishu", feishu.expose_secret(), SECRET).await;
+    let (chat, stage) = (ChatServer::start().await, stage_with_routes().await);
+    let feishu = service_url(chat.feishu(None));
+    let (said, told, code) = test_route(&stage, "shop-feishu", feishu.expose_secret(), SECRET).await;
     let expected = "route shop-feishu: feishu accepted the message: ✓ 通知路由 shop-feishu 的测试消息\n";
     assert_eq!((said.as_str(), code), (expected, 0), "{told}");
-    let events = url(chat.generic(None));
-    let (said, told, code) = tested(&stage, "events", events.expose_secret(), SIGNING_KEY).await;
+    let events = service_url(chat.generic(None));
+    let (said, told, code) = test_route(&stage, "events", events.expose_secret(), SIGNING_KEY).await;
     assert_eq!(code, 0, "{said}{told}");
     let received = chat.received();
     let card = &received[0].body["card"];
@@ -86,8 +86,8 @@ async fn route_with_correct_secret_delivers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failing_service_has_its_own_exit_code() {
-    let (chat, stage) = (ChatServer::start().await, stage().await);
-    let (feishu, events) = (url(chat.feishu(None)), url(chat.generic(None)));
+    let (chat, stage) = (ChatServer::start().await, stage_with_routes().await);
+    let (feishu, events) = (service_url(chat.feishu(None)), service_url(chat.generic(None)));
     for (route, url, key, fault, code, words) in [
         (
             "shop-feishu",
@@ -116,7 +116,7 @@ async fn failing_service_has_its_own_exit_code() {
         ),
     ] {
         chat.set_fault(fault);
-        let (said, told, found) = tested(&stage, route, url.expose_secret(), key).await;
+        let (said, told, found) = test_route(&stage, route, url.expose_secret(), key).await;
         assert_eq!(found, code, "{said}{told}");
         assert!(said.starts_with(&format!("route {route}: {words}")), "{said}{told}");
     }
@@ -125,8 +125,8 @@ async fn failing_service_has_its_own_exit_code() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_route_or_credential_sends_nothing() {
-    let (chat, stage) = (ChatServer::start().await, stage().await);
-    let events = url(chat.generic(None));
+    let (chat, stage) = (ChatServer::start().await, stage_with_routes().await);
+    let events = service_url(chat.generic(None));
     for (route, url, key, words) in [
         ("shop-feshu", "-", "-", "no route shop-feshu in notifications/; did you mean shop-feishu?"),
         ("other", "-", "-", "no route other in notifications/; there are events, shop-feishu, withheld"),
@@ -153,7 +153,7 @@ async fn wrong_route_or_credential_sends_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_commit_has_no_preview() {
-    let stage = stage().await;
+    let stage = stage_with_routes().await;
     let (said, told, code) = stage.run(&["notify", "preview", "--commit", "HEAD"]).await;
     assert_eq!((said.as_str(), code), ("", 2), "{told}");
     assert!(told.contains("has none before it"), "{told}");
@@ -161,7 +161,7 @@ async fn first_commit_has_no_preview() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commit_with_a_mistake_has_a_preview() {
-    let stage = stage().await;
+    let stage = stage_with_routes().await;
     stage.repository.commit("Break", &[("apps/web/app.yaml", Some("kind: [\n"))]);
     let (said, told, code) = stage.run(&["notify", "preview", "--commit", "main", "--route", "events"]).await;
     assert_eq!(code, 2, "{said}{told}");

@@ -14,7 +14,7 @@ metadata: {name: rings}
 spec: {rings: [{name: test, clusters: {names: [bj1]}}, {name: prod, clusters: {names: [gz1]}}]}
 ";
 
-async fn image(fleet: &TestFleet, cluster: &str) -> String {
+async fn live_image(fleet: &TestFleet, cluster: &str) -> String {
     let web = live_objects::get(fleet.cluster(cluster), "Deployment", "default", "web")
         .await
         .expect("a deployment");
@@ -35,15 +35,15 @@ async fn pin_rolls_out_only_in_its_ring() {
     let newer = component("web", "registry.example.com/web:2");
     let second = fleet.push(&running, "Second", &[("apps/web/app.yaml", Some(&newer))]).await;
     running.until_converged(&second).await;
-    assert_eq!(image(&fleet, "bj1").await, "registry.example.com/web:2");
-    assert_eq!(image(&fleet, "gz1").await, "registry.example.com/web:1");
+    assert_eq!(live_image(&fleet, "bj1").await, "registry.example.com/web:2");
+    assert_eq!(live_image(&fleet, "gz1").await, "registry.example.com/web:1");
 
     // The promotion changes one scalar.
     fleet.clear_requests();
     let promoted = pin.replace("'1'", "'2'");
     let third = fleet.push(&running, "Promote", &[("apps/web/pins/prod.yaml", Some(&promoted))]).await;
     let now = running.until_converged(&third).await;
-    assert_eq!(image(&fleet, "gz1").await, "registry.example.com/web:2");
+    assert_eq!(live_image(&fleet, "gz1").await, "registry.example.com/web:2");
     assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);
     assert_eq!(fleet.cluster("gz1").count_requests(&RequestMatch::writes()), 1);
     let plan =

@@ -8,7 +8,7 @@ const MANIFESTS: &str = "apps/web/objects/all.yaml";
 const POLICY: &str = "policies/rules.yaml";
 
 /// Allowed colours, no decrease, and no delete of kept objects.
-const RULES: &str = "apiVersion: tutti.dev/v1alpha1
+const POLICY_RULES: &str = "apiVersion: tutti.dev/v1alpha1
 kind: Policy
 metadata: {name: colours}
 spec:
@@ -38,14 +38,14 @@ fn config_maps(maps: &[(&str, &str, u32)]) -> String {
     maps.iter().map(map).collect::<Vec<_>>().join("---\n")
 }
 
-async fn stage(maps: &[(&str, &str, u32)]) -> CommandFixture {
+async fn stage_with_policy(maps: &[(&str, &str, u32)]) -> CommandFixture {
     let app = objects_app("default", "web");
-    CommandFixture::new(&[(APP, &app), (MANIFESTS, &config_maps(maps)), (POLICY, RULES)]).await
+    CommandFixture::new(&[(APP, &app), (MANIFESTS, &config_maps(maps)), (POLICY, POLICY_RULES)]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn denied_object_is_an_error_at_its_field() {
-    let stage = stage(&[("a", "red", 1), ("b", "green", 1)]).await;
+    let stage = stage_with_policy(&[("a", "red", 1), ("b", "green", 1)]).await;
     let lint = ["lint", ".", "--revision", "HEAD"];
     let (said, told, code) = run(stage.repository.path(), &lint);
     assert_eq!(code, 2, "{said}{told}");
@@ -63,7 +63,7 @@ async fn denied_object_is_an_error_at_its_field() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plan_evaluates_changed_objects() {
-    let stage = stage(&[("a", "red", 2), ("b", "green", 2), ("c", "blue", 1)]).await;
+    let stage = stage_with_policy(&[("a", "red", 2), ("b", "green", 2), ("c", "blue", 1)]).await;
     let maps = config_maps(&[("a", "red", 1), ("b", "green", 2)]);
     stage.repository.commit("Change", &[(MANIFESTS, Some(maps.as_str()))]);
     let (said, told, code) = stage.run(&["plan", "--base", "HEAD~1", "--head", "HEAD", "-o", "json"]).await;
@@ -92,7 +92,7 @@ async fn plan_evaluates_changed_objects() {
 async fn new_policy_is_evaluated_for_all_objects() {
     let app = objects_app("default", "web");
     let stage = CommandFixture::new(&[(APP, &app), (MANIFESTS, &config_maps(&[("a", "green", 1)]))]).await;
-    stage.repository.commit("Rules", &[(POLICY, Some(RULES))]);
+    stage.repository.commit("Rules", &[(POLICY, Some(POLICY_RULES))]);
     let (said, told, code) = stage.run(&["plan", "--base", "HEAD~1", "--head", "HEAD"]).await;
     assert_eq!(code, 2, "{said}{told}");
     assert!(format!("{said}{told}").contains("E3111"), "{said}{told}");

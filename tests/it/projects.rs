@@ -14,7 +14,7 @@ fn project(name: &str, spec: &str) -> String {
 }
 
 /// A project with every field.
-fn shop() -> String {
+fn shop_project() -> String {
     project(
         "shop",
         "members: [{group: developers, role: edit}], quota: {pods: 20, requests.cpu: 4}, \
@@ -22,11 +22,11 @@ fn shop() -> String {
     )
 }
 
-fn in_shop(name: &str) -> String {
+fn shop_app(name: &str) -> String {
     component(name, "registry.example.com/web:1").replace("name:", "namespace: shop, name:")
 }
 
-async fn namespaces(sandbox: &Sandbox) -> Vec<String> {
+async fn managed_namespaces(sandbox: &Sandbox) -> Vec<String> {
     let managed = live_objects::managed_objects(sandbox).await.into_keys();
     managed.filter_map(|name| name.strip_prefix("Namespace /").map(str::to_owned)).collect()
 }
@@ -36,13 +36,13 @@ async fn added_project_reaches_all_clusters() {
     let fleet = TestFleet::new(&["bj1", "gz1"], &[("projects/pay.yaml", &project("pay", ""))]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    let (shop, web) = (shop(), in_shop("web"));
+    let (shop, web) = (shop_project(), shop_app("web"));
     // Both in one commit: the app waits for its namespace and its pod limits.
     let changes = [("projects/shop.yaml", Some(shop.as_str())), ("apps/web/app.yaml", Some(web.as_str()))];
     let revision = fleet.push(&running, "A project and its app", &changes).await;
     running.until_converged(&revision).await;
     for sandbox in fleet.clusters.values() {
-        assert_eq!(namespaces(sandbox).await, ["pay", "shop"]);
+        assert_eq!(managed_namespaces(sandbox).await, ["pay", "shop"]);
         let managed: Vec<String> = live_objects::managed_objects(sandbox).await.into_keys().collect();
         assert_eq!(
             managed,
@@ -72,14 +72,14 @@ async fn added_project_reaches_all_clusters() {
 
 #[tokio::test(start_paused = true)]
 async fn added_cluster_gets_all_projects() {
-    let (shop, pay, web) = (shop(), project("pay", "clusters: {names: [bj*]}"), in_shop("web"));
+    let (shop, pay, web) = (shop_project(), project("pay", "clusters: {names: [bj*]}"), shop_app("web"));
     let files =
         [("projects/shop.yaml", shop.as_str()), ("projects/pay.yaml", &pay), ("apps/web/app.yaml", &web)];
     let mut fleet = TestFleet::new(&["bj1"], &files);
     fleet.clusters.insert("gz1".to_owned(), Sandbox::new(sandbox::SandboxOptions::instant("gz1")));
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
-    assert_eq!(namespaces(fleet.cluster("bj1")).await, ["pay", "shop"]);
+    assert_eq!(managed_namespaces(fleet.cluster("bj1")).await, ["pay", "shop"]);
     let cluster = manifests::cluster("gz1");
     let revision = fleet.push(&running, "A cluster", &[("clusters/gz1.yaml", Some(&cluster))]).await;
     let now = running.until_converged(&revision).await;
@@ -93,20 +93,20 @@ async fn added_cluster_gets_all_projects() {
             "gz1 shop/web Running",
         ]
     );
-    assert_eq!(namespaces(fleet.cluster("gz1")).await, ["shop"]);
+    assert_eq!(managed_namespaces(fleet.cluster("gz1")).await, ["shop"]);
 }
 
-fn deletes(fleet: &TestFleet) -> Vec<String> {
+fn deleted_resources(fleet: &TestFleet) -> Vec<String> {
     let of = |sandbox: &Sandbox| sandbox.requests().into_iter().filter(|record| record.verb == "delete");
     fleet.clusters.values().flat_map(of).map(|record| record.resource).collect()
 }
 
 /// Long enough for all expected and unexpected effects.
-async fn a_while() {
+async fn wait_for_effects() {
     tokio::time::sleep(Duration::from_secs(120)).await;
 }
 
-async fn wants_an_approval(running: &RunningController) -> tutti::model::Approval {
+async fn wait_for_approval_request(running: &RunningController) -> tutti::model::Approval {
     let now = running.until("a wish for an approval", |now| !now.approvals_wanted.is_empty()).await;
     let [approval] = now.approvals_wanted.as_slice() else { panic!("{:?}", now.approvals_wanted) };
     approval.clone()
@@ -115,7 +115,7 @@ async fn wants_an_approval(running: &RunningController) -> tutti::model::Approva
 #[tokio::test(start_paused = true)]
 async fn removed_project_keeps_its_namespace_until_approved() {
     let (shop, instance) =
-        (shop(), manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}"));
+        (shop_project(), manifests::INSTANCE.replace("{}", "{caps: {deletes: 100, deletePercent: 100}}"));
     let files = [("projects/shop.yaml", shop.as_str()), ("tutti.yaml", &instance)];
     let fleet = TestFleet::new(
         &["bj1", "gz1"],
@@ -125,10 +125,14 @@ async fn removed_project_keeps_its_namespace_until_approved() {
     running.until_converged(&fleet.first_commit).await;
 
     fleet.push(&running, "Without the project", &[("projects/shop.yaml", None)]).await;
-    let approval = wants_an_approval(&running).await;
-    a_while().await;
+    let approval = wait_for_approval_request(&running).await;
+    wait_for_effects().await;
     // Objects of the project are below the cap and are deleted; the namespaces stay.
-    assert!(!deletes(&fleet).iter().any(|resource| resource == "namespaces"), "{:?}", deletes(&fleet));
+    assert!(
+        !deleted_resources(&fleet).iter().any(|resource| resource == "namespaces"),
+        "{:?}",
+        deleted_resources(&fleet)
+    );
     let now = running.overview.borrow().clone();
     let waiting: Vec<String> =
         now.deletions.iter().map(|it| format!("{} {}", it.cluster, it.object)).collect();
@@ -139,14 +143,14 @@ async fn removed_project_keeps_its_namespace_until_approved() {
     let revision = fleet.push(&running, "Approve", &[("approvals/shop.yaml", Some(&approval))]).await;
     running.until_converged(&revision).await;
     for sandbox in fleet.clusters.values() {
-        assert_eq!(namespaces(sandbox).await, Vec::<String>::new());
+        assert_eq!(managed_namespaces(sandbox).await, Vec::<String>::new());
         assert_eq!(sandbox.count_requests(&RequestMatch::any().verb("delete").resource("namespaces")), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn invalid_project_holds_only_its_own_apps() {
-    let (shop, web, other) = (shop(), in_shop("web"), component("other", "o:1"));
+    let (shop, web, other) = (shop_project(), shop_app("web"), component("other", "o:1"));
     let files =
         [("projects/shop.yaml", shop.as_str()), ("apps/web/app.yaml", &web), ("apps/other/app.yaml", &other)];
     let fleet = TestFleet::new(&["bj1"], &files);
@@ -171,7 +175,7 @@ async fn invalid_project_holds_only_its_own_apps() {
                 && target(now, "bj1", "default/other").phase.is_done()
         })
         .await;
-    a_while().await;
+    wait_for_effects().await;
     assert!(target(&now, "bj1", "shop/web").phase.is_failure());
     let after = live_objects::managed_objects(fleet.cluster("bj1")).await;
     let changed: Vec<&String> = after

@@ -9,39 +9,39 @@ use crate::support::fleet::{RunningController, TestFleet, target};
 use crate::support::live_objects;
 use crate::support::manifests::{config_map, deployment, objects_app};
 
-pub(super) const MANY: usize = 12;
+pub(super) const MAP_COUNT: usize = 12;
 
-pub(super) fn maps(names: impl IntoIterator<Item = String>) -> String {
+pub(super) fn config_maps(names: impl IntoIterator<Item = String>) -> String {
     names.into_iter().map(|name| config_map("default", &name, "first")).collect::<Vec<_>>().join("---\n")
 }
 
-pub(super) fn numbered(numbers: std::ops::Range<usize>) -> String {
-    maps(numbers.map(|number| format!("map-{number}")))
+pub(super) fn numbered_maps(numbers: std::ops::Range<usize>) -> String {
+    config_maps(numbers.map(|number| format!("map-{number}")))
 }
 
-pub(super) fn settings(files: &[(&str, &str)]) -> TestFleet {
+pub(super) fn settings_fleet(files: &[(&str, &str)]) -> TestFleet {
     let app = objects_app("default", "settings");
     let mut all = vec![("apps/settings/app.yaml", app.as_str())];
     all.extend(files.iter().copied());
     TestFleet::new(&["bj1"], &all)
 }
 
-pub(super) fn deletes(sandbox: &Sandbox) -> usize {
+pub(super) fn delete_count(sandbox: &Sandbox) -> usize {
     sandbox.count_requests(&RequestMatch::any().verb("delete"))
 }
 
-pub(super) async fn names(sandbox: &Sandbox) -> Vec<String> {
+pub(super) async fn managed_names(sandbox: &Sandbox) -> Vec<String> {
     live_objects::managed_objects(sandbox).await.into_keys().collect()
 }
 
 /// Long enough for all expected and unexpected effects.
-pub(super) async fn a_while() {
+pub(super) async fn wait_for_effects() {
     tokio::time::sleep(Duration::from_secs(120)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn repository_errors_block_all_deletes() {
-    let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
+    let fleet = settings_fleet(&[("apps/settings/objects/maps.yaml", &numbered_maps(0..3))]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
 
@@ -52,7 +52,7 @@ async fn repository_errors_block_all_deletes() {
             &running,
             "One map less, and a mistake elsewhere",
             &[
-                ("apps/settings/objects/maps.yaml", Some(&numbered(0..2))),
+                ("apps/settings/objects/maps.yaml", Some(&numbered_maps(0..2))),
                 ("apps/other/app.yaml", Some(broken)),
             ],
         )
@@ -60,17 +60,20 @@ async fn repository_errors_block_all_deletes() {
     let now = running.until("a delete that waits", |now| now.deletions.len() == 1).await;
     assert_eq!(now.deletions[0].reason, "nothing is deleted while the config repository has errors");
     assert!(now.deletions[0].waits);
-    a_while().await;
-    assert_eq!(deletes(fleet.cluster("bj1")), 0, "at {}", revision.short());
+    wait_for_effects().await;
+    assert_eq!(delete_count(fleet.cluster("bj1")), 0, "at {}", revision.short());
 
     let revision = fleet.push(&running, "Without the mistake", &[("apps/other/app.yaml", None)]).await;
     running.until_converged(&revision).await;
-    assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0", "ConfigMap default/map-1"]);
+    assert_eq!(
+        managed_names(fleet.cluster("bj1")).await,
+        ["ConfigMap default/map-0", "ConfigMap default/map-1"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn template_errors_block_all_deletes() {
-    let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
+    let fleet = settings_fleet(&[("apps/settings/objects/maps.yaml", &numbered_maps(0..3))]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     let app =
@@ -81,15 +84,15 @@ async fn template_errors_block_all_deletes() {
             "A template of its own",
             &[
                 ("apps/settings/app.yaml", Some(&app)),
-                ("apps/settings/objects/maps.yaml", Some(&numbered(0..1))),
+                ("apps/settings/objects/maps.yaml", Some(&numbered_maps(0..1))),
                 ("apps/settings/objects/more.yaml.j2", Some("value: {{ nobody_knows }}\n")),
             ],
         )
         .await;
     running.until("a mistake", |now| now.has_errors()).await;
-    a_while().await;
-    assert_eq!(deletes(fleet.cluster("bj1")), 0);
-    assert_eq!(names(fleet.cluster("bj1")).await.len(), 3);
+    wait_for_effects().await;
+    assert_eq!(delete_count(fleet.cluster("bj1")), 0);
+    assert_eq!(managed_names(fleet.cluster("bj1")).await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,30 +100,31 @@ async fn returning_cluster_gets_its_deletes() {
     let app = objects_app("default", "settings");
     let fleet = TestFleet::new(
         &["bj1", "gz1"],
-        &[("apps/settings/app.yaml", &app), ("apps/settings/objects/maps.yaml", &numbered(0..3))],
+        &[("apps/settings/app.yaml", &app), ("apps/settings/objects/maps.yaml", &numbered_maps(0..3))],
     );
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     fleet.cluster("gz1").set_down(true);
     running.until("gz1 away", |now| now.clusters.iter().any(|it| it.state == "Offline")).await;
 
-    let revision =
-        fleet.push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered(0..2)))]).await;
-    a_while().await;
+    let revision = fleet
+        .push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered_maps(0..2)))])
+        .await;
+    wait_for_effects().await;
     fleet.cluster("gz1").set_down(false);
     running.until_converged(&revision).await;
     for sandbox in fleet.clusters.values() {
-        assert_eq!(names(sandbox).await, ["ConfigMap default/map-0", "ConfigMap default/map-1"]);
+        assert_eq!(managed_names(sandbox).await, ["ConfigMap default/map-0", "ConfigMap default/map-1"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn moved_manifest_keeps_its_object() {
     let other = objects_app("default", "other");
-    let fleet = settings(&[
-        ("apps/settings/objects/maps.yaml", &numbered(0..2)),
+    let fleet = settings_fleet(&[
+        ("apps/settings/objects/maps.yaml", &numbered_maps(0..2)),
         ("apps/other/app.yaml", &other),
-        ("apps/other/objects/own.yaml", &maps(["own".to_owned()])),
+        ("apps/other/objects/own.yaml", &config_maps(["own".to_owned()])),
     ]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
@@ -134,8 +138,8 @@ async fn moved_manifest_keeps_its_object() {
             &running,
             "To a file of its own",
             &[
-                ("apps/settings/objects/maps.yaml", Some(&numbered(0..1))),
-                ("apps/settings/objects/second.yaml", Some(&numbered(1..2))),
+                ("apps/settings/objects/maps.yaml", Some(&numbered_maps(0..1))),
+                ("apps/settings/objects/second.yaml", Some(&numbered_maps(1..2))),
             ],
         )
         .await;
@@ -149,12 +153,12 @@ async fn moved_manifest_keeps_its_object() {
             "To another app",
             &[
                 ("apps/settings/objects/second.yaml", None),
-                ("apps/other/objects/second.yaml", Some(&numbered(1..2))),
+                ("apps/other/objects/second.yaml", Some(&numbered_maps(1..2))),
             ],
         )
         .await;
     running.until_converged(&revision).await;
-    a_while().await;
+    wait_for_effects().await;
     assert_eq!(fleet.request_counts(), ["1 apply configmaps"]);
     let after =
         live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.expect("map-1");
@@ -165,7 +169,7 @@ async fn moved_manifest_keeps_its_object() {
 #[tokio::test(start_paused = true)]
 async fn old_object_is_deleted_after_new_is_healthy() {
     let blue = deployment("default", "web-blue", "web-blue", "registry.example.com/web:1");
-    let fleet = settings(&[("apps/settings/objects/web.yaml", &blue)]);
+    let fleet = settings_fleet(&[("apps/settings/objects/web.yaml", &blue)]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
 
@@ -180,20 +184,20 @@ async fn old_object_is_deleted_after_new_is_healthy() {
         now.deletions[0].reason.starts_with("no longer rendered, deleted when its app is healthy: "),
         "{now:?}"
     );
-    a_while().await;
-    assert_eq!(deletes(fleet.cluster("bj1")), 0);
+    wait_for_effects().await;
+    assert_eq!(delete_count(fleet.cluster("bj1")), 0);
 
     let green = deployment("default", "web-green", "web-green", "registry.example.com/web:2");
     let revision =
         fleet.push(&running, "A green that runs", &[("apps/settings/objects/web.yaml", Some(&green))]).await;
     let now = running.until_converged(&revision).await;
     assert_eq!(target(&now, "bj1", "default/settings").pods.available, 2);
-    assert_eq!(names(fleet.cluster("bj1")).await, ["Deployment default/web-green"]);
+    assert_eq!(managed_names(fleet.cluster("bj1")).await, ["Deployment default/web-green"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn removed_app_deletes_its_objects() {
-    let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..3))]);
+    let fleet = settings_fleet(&[("apps/settings/objects/maps.yaml", &numbered_maps(0..3))]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     fleet
@@ -203,25 +207,25 @@ async fn removed_app_deletes_its_objects() {
             &[("apps/settings/app.yaml", None), ("apps/settings/objects/maps.yaml", None)],
         )
         .await;
-    a_while().await;
-    assert_eq!(names(fleet.cluster("bj1")).await, Vec::<String>::new());
-    assert_eq!(deletes(fleet.cluster("bj1")), 3);
+    wait_for_effects().await;
+    assert_eq!(managed_names(fleet.cluster("bj1")).await, Vec::<String>::new());
+    assert_eq!(delete_count(fleet.cluster("bj1")), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn object_with_keep_annotation_stays() {
     let kept = config_map("default", "kept", "first")
         .replace("name: kept,", "name: kept, annotations: {tutti.dev/prune: keep},");
-    let fleet = settings(&[
+    let fleet = settings_fleet(&[
         ("apps/settings/objects/kept.yaml", &kept),
-        ("apps/settings/objects/maps.yaml", &numbered(0..1)),
+        ("apps/settings/objects/maps.yaml", &numbered_maps(0..1)),
     ]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     fleet.push(&running, "Without it", &[("apps/settings/objects/kept.yaml", None)]).await;
-    a_while().await;
-    assert_eq!(deletes(fleet.cluster("bj1")), 0);
-    assert_eq!(names(fleet.cluster("bj1")).await.len(), 2);
+    wait_for_effects().await;
+    assert_eq!(delete_count(fleet.cluster("bj1")), 0);
+    assert_eq!(managed_names(fleet.cluster("bj1")).await.len(), 2);
 }
 
 /// Lists of a kind fail while the process starts: its removed objects are deleted once it can be listed.
@@ -230,8 +234,8 @@ async fn kind_unlisted_at_start_is_listed_again() {
     let errors = [(Fault::internal_error(), 3), (Fault::unauthorized(), 1)];
     for (fault, times) in errors {
         let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
-        let fleet = settings(&[
-            ("apps/settings/objects/maps.yaml", &numbered(0..1)),
+        let fleet = settings_fleet(&[
+            ("apps/settings/objects/maps.yaml", &numbered_maps(0..1)),
             ("apps/settings/objects/service.yaml", service),
         ]);
         let running = fleet.start().await;
@@ -241,47 +245,49 @@ async fn kind_unlisted_at_start_is_listed_again() {
         let lists = RequestMatch::any().verb("list").resource("services");
         fleet.cluster("bj1").fail_next(lists, times, fault.clone());
         let _running = fleet.start().await;
-        a_while().await;
-        assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0"], "{fault:?}");
+        wait_for_effects().await;
+        assert_eq!(managed_names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0"], "{fault:?}");
     }
 }
 
 /// Removes one map from Git, and edits it in the cluster during its delete.
-async fn changed_meanwhile(change: serde_json::Value) -> (TestFleet, RunningController) {
-    let fleet = settings(&[("apps/settings/objects/maps.yaml", &numbered(0..2))]);
+async fn change_during_delete(change: serde_json::Value) -> (TestFleet, RunningController) {
+    let fleet = settings_fleet(&[("apps/settings/objects/maps.yaml", &numbered_maps(0..2))]);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     fleet.clear_requests();
     let bj1 = fleet.cluster("bj1");
     let delete = RequestMatch::any().verb("delete");
     bj1.fail_next(delete.clone(), 1, Fault::Delay(Duration::from_secs(5)));
-    fleet.push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered(0..1)))]).await;
+    fleet
+        .push(&running, "One less", &[("apps/settings/objects/maps.yaml", Some(&numbered_maps(0..1)))])
+        .await;
     while bj1.count_requests(&delete) == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     live_objects::edit_as(bj1, "kubectl-edit", ("ConfigMap", "map-1"), &change).await;
-    a_while().await;
+    wait_for_effects().await;
     (fleet, running)
 }
 
 #[tokio::test(start_paused = true)]
 async fn object_changed_during_delete_is_read_again() {
-    let (fleet, running) = changed_meanwhile(json!({"data": {"value": "second"}})).await;
+    let (fleet, running) = change_during_delete(json!({"data": {"value": "second"}})).await;
     // One delete gets 409. The object that is then read is still ours, and is deleted with its new version.
     let expected = ["2 delete configmaps", "1 get configmaps", "1 patch configmaps"];
     let mut counted = fleet.request_counts();
     counted.sort_by_key(|line| line.split(' ').nth(1).map(ToOwned::to_owned));
     assert_eq!(counted, expected);
-    assert_eq!(names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0"]);
+    assert_eq!(managed_names(fleet.cluster("bj1")).await, ["ConfigMap default/map-0"]);
     assert!(running.overview.borrow().deletions.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn late_keep_mark_prevents_the_delete() {
     let keep = json!({"metadata": {"annotations": {"tutti.dev/prune": "keep"}}});
-    let (fleet, running) = changed_meanwhile(keep).await;
-    assert_eq!(deletes(fleet.cluster("bj1")), 1);
-    assert_eq!(names(fleet.cluster("bj1")).await.len(), 2);
+    let (fleet, running) = change_during_delete(keep).await;
+    assert_eq!(delete_count(fleet.cluster("bj1")), 1);
+    assert_eq!(managed_names(fleet.cluster("bj1")).await.len(), 2);
     let now = running.overview.borrow().clone();
     assert_eq!((now.deletions.len(), now.orphans.len()), (0, 1));
 }
@@ -289,7 +295,7 @@ async fn late_keep_mark_prevents_the_delete() {
 #[tokio::test(start_paused = true)]
 async fn object_released_before_delete_stays() {
     let nobodys = json!({"metadata": {"labels": {"tutti.dev/managed-by": null}}});
-    let (fleet, _running) = changed_meanwhile(nobodys).await;
-    assert_eq!(deletes(fleet.cluster("bj1")), 1);
+    let (fleet, _running) = change_during_delete(nobodys).await;
+    assert_eq!(delete_count(fleet.cluster("bj1")), 1);
     assert!(live_objects::get(fleet.cluster("bj1"), "ConfigMap", "default", "map-1").await.is_some());
 }

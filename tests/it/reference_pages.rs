@@ -9,25 +9,25 @@ fn root() -> &'static Path {
 }
 
 /// Paths below a folder, relative to the root.
-fn below(folder: &str) -> Vec<PathBuf> {
+fn folder_paths(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(folder)).expect("a folder");
     let mut found = Vec::new();
     for entry in entries.map(|entry| entry.expect("an entry")) {
         let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
         match entry.path().is_dir() {
-            true => found.extend(below(&path)),
+            true => found.extend(folder_paths(&path)),
             false => found.push(PathBuf::from(path)),
         }
     }
     found
 }
 
-fn text(path: &Path) -> String {
+fn page_text(path: &Path) -> String {
     fs::read_to_string(root().join(path)).expect("a text")
 }
 
 /// The KEY of `const NAME: &str = "KEY";`, if it is a name with a domain.
-fn key(line: &str) -> Option<&str> {
+fn constant_key(line: &str) -> Option<&str> {
     let (before, value) = line.split_once(": &str = \"")?;
     let key = value.split('"').next()?;
     before.contains("const ").then_some(key).filter(|key| is_key(key))
@@ -43,7 +43,7 @@ fn is_key(text: &str) -> bool {
 }
 
 /// Keys in the first table cells.
-fn documented(page: &str) -> BTreeSet<&str> {
+fn documented_keys(page: &str) -> BTreeSet<&str> {
     let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     cells.filter(|cell| is_key(cell)).collect()
 }
@@ -51,27 +51,30 @@ fn documented(page: &str) -> BTreeSet<&str> {
 #[test]
 fn annotations_md_lists_every_key() {
     let constants = |folder: &str| -> BTreeSet<String> {
-        let sources = below(folder).into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
+        let sources =
+            folder_paths(folder).into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
         sources
-            .flat_map(|path| text(&path).lines().filter_map(key).map(str::to_owned).collect::<Vec<_>>())
+            .flat_map(|path| {
+                page_text(&path).lines().filter_map(constant_key).map(str::to_owned).collect::<Vec<_>>()
+            })
             .collect()
     };
     let mut used = constants("src");
     used.extend(constants("crates/sandbox/src").into_iter().filter(|key| key.starts_with("sim.tutti.dev/")));
-    for path in below("policies") {
-        let text = text(&path);
+    for path in folder_paths("policies") {
+        let text = page_text(&path);
         let words = text.split([' ', '{', '}', '"', ',', '\n']).map(|word| word.trim_end_matches(':'));
         let keys = words.filter(|word| word.starts_with("policies.tutti.dev/"));
         used.extend(keys.map(str::to_owned));
     }
-    let page = text(Path::new("docs/reference/annotations.md"));
-    assert_eq!(documented(&page), used.iter().map(String::as_str).collect());
+    let page = page_text(Path::new("docs/reference/annotations.md"));
+    assert_eq!(documented_keys(&page), used.iter().map(String::as_str).collect());
 }
 
 #[test]
 fn every_page_is_listed() {
-    let list = text(Path::new("docs/README.md"));
-    let pages = below("docs").into_iter().map(|path| path.display().to_string());
+    let list = page_text(Path::new("docs/README.md"));
+    let pages = folder_paths("docs").into_iter().map(|path| path.display().to_string());
     let missing: Vec<String> = pages
         .filter(|page| page.ends_with(".md") && page != "docs/README.md")
         .filter(|page| !list.contains(&format!("]({})", &page["docs/".len()..])))
@@ -82,15 +85,15 @@ fn every_page_is_listed() {
 
 #[test]
 fn key_of_a_constant_is_read() {
-    assert_eq!(key("pub const APP: &str = \"tutti.dev/app\";"), Some("tutti.dev/app"));
+    assert_eq!(constant_key("pub const APP: &str = \"tutti.dev/app\";"), Some("tutti.dev/app"));
     for other in [
         "const A: &str = \"tutti.dev/v1alpha1\";",
         "const A: &str = \"application/json\";",
         "const A: &str = \".gitea/CODEOWNERS\";",
         "let a: &str = \"a.b/c\";",
     ] {
-        assert_eq!(key(other), None, "{other}");
+        assert_eq!(constant_key(other), None, "{other}");
     }
     let page = "| key |\n|---|\n| `a.b/c` | x |\n| `a` | `d.e/f` |\n";
-    assert_eq!(documented(page), BTreeSet::from(["a.b/c"]));
+    assert_eq!(documented_keys(page), BTreeSet::from(["a.b/c"]));
 }

@@ -31,7 +31,7 @@ fn fleet(instance: &str) -> TestFleet {
 }
 
 /// Commits the second revision: one object added, one changed, one removed.
-fn second(fleet: &TestFleet) -> tutti::model::Revision {
+fn commit_second_revision(fleet: &TestFleet) -> tutti::model::Revision {
     let maps: String = [("two", "second"), ("three", "first")]
         .map(|(name, value)| config_map("infra", name, value))
         .join("---\n");
@@ -43,7 +43,7 @@ fn second(fleet: &TestFleet) -> tutti::model::Revision {
 }
 
 /// All our objects, with commit subjects in place of commits.
-async fn everything(fleet: &TestFleet) -> BTreeMap<String, String> {
+async fn all_objects(fleet: &TestFleet) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, sandbox) in &fleet.clusters {
         for (object, state) in live_objects::comparable_objects(sandbox).await {
@@ -55,7 +55,7 @@ async fn everything(fleet: &TestFleet) -> BTreeMap<String, String> {
 
 /// Applies the first revision and then the second. The process of revision `interrupted` (0: the first) is killed
 /// after `writes` writes. `None` if it needs no more writes than that.
-async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, String>> {
+async fn run_and_kill(interrupted: usize, writes: usize) -> Option<BTreeMap<String, String>> {
     let gitea = GiteaStatusServer::start().await;
     let fleet = fleet(&gitea.instance_manifest());
     if interrupted == 1 {
@@ -63,7 +63,7 @@ async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, St
         running.until_converged(&fleet.first_commit).await;
         running.stop().await;
     }
-    let revision = if interrupted == 1 { second(&fleet) } else { fleet.first_commit.clone() };
+    let revision = if interrupted == 1 { commit_second_revision(&fleet) } else { fleet.first_commit.clone() };
     let wires = ProcessConnections::dying_after(writes);
     let doomed = fleet.start_with(&wires, |_| {}).await;
     let died = tokio::select! {
@@ -80,7 +80,7 @@ async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, St
     assert_eq!(successes, 1, "killed after {writes} writes: {:#?}", gitea.posts());
     // Objects that existed when the next process started are not written again: no object has two generations, and no
     // rollout started twice.
-    let found = everything(&fleet).await;
+    let found = all_objects(&fleet).await;
     if interrupted == 0 {
         for (name, sandbox) in &fleet.clusters {
             let web = live_objects::get(sandbox, "Deployment", "default", "web").await.expect("a Deployment");
@@ -94,9 +94,9 @@ async fn killed(interrupted: usize, writes: usize) -> Option<BTreeMap<String, St
 }
 
 /// Kills after 0, 1, 2 … writes until a process needs fewer; returns the number that it needs.
-async fn killed_anywhere(interrupted: usize, undisturbed: &BTreeMap<String, String>) -> usize {
+async fn kill_after_each_write(interrupted: usize, undisturbed: &BTreeMap<String, String>) -> usize {
     for writes in 0..200 {
-        match killed(interrupted, writes).await {
+        match run_and_kill(interrupted, writes).await {
             Some(found) => assert_eq!(&found, undisturbed, "killed after {writes} writes"),
             None => return writes - 1,
         }
@@ -104,33 +104,33 @@ async fn killed_anywhere(interrupted: usize, undisturbed: &BTreeMap<String, Stri
     panic!("it never needed so few writes");
 }
 
-async fn undisturbed(second_too: bool) -> BTreeMap<String, String> {
+async fn uninterrupted_result(second_too: bool) -> BTreeMap<String, String> {
     let fleet = fleet(crate::support::manifests::INSTANCE);
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     if second_too {
-        let revision = second(&fleet);
+        let revision = commit_second_revision(&fleet);
         running.wake.send(()).await.expect("it runs");
         running.until_converged(&revision).await;
     }
-    everything(&fleet).await
+    all_objects(&fleet).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn first_run_survives_kill_between_any_writes() {
     // 2 clusters: a namespace, two ConfigMaps, a Deployment and a Service.
-    assert_eq!(killed_anywhere(0, &undisturbed(false).await).await, 10);
+    assert_eq!(kill_after_each_write(0, &uninterrupted_result(false).await).await, 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn change_survives_kill_between_any_writes() {
     // 2 clusters: one ConfigMap added, one changed, one deleted; a Deployment changed.
-    assert_eq!(killed_anywhere(1, &undisturbed(true).await).await, 8);
+    assert_eq!(kill_after_each_write(1, &uninterrupted_result(true).await).await, 8);
 }
 
 #[tokio::test(start_paused = true)]
 async fn write_with_lost_answer_is_not_repeated() {
-    let expected = undisturbed(false).await;
+    let expected = uninterrupted_result(false).await;
     for nth in 0..5 {
         let fleet = fleet(crate::support::manifests::INSTANCE);
         fleet.cluster("bj1").fail_nth(RequestMatch::writes(), nth, Fault::DropAfter);
@@ -139,7 +139,7 @@ async fn write_with_lost_answer_is_not_repeated() {
             .await
             .expect("it converges");
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(everything(&fleet).await, expected, "the answer to write {nth} was lost");
+        assert_eq!(all_objects(&fleet).await, expected, "the answer to write {nth} was lost");
         let writes = fleet.cluster("bj1").count_requests(&RequestMatch::writes());
         assert_eq!(writes, 5, "the answer to write {nth} was lost: {:?}", fleet.request_counts());
     }

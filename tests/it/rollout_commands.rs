@@ -19,7 +19,7 @@ spec:
 ";
 
 /// The last line of standard error.
-fn last(errors: &str) -> &str {
+fn last_line(errors: &str) -> &str {
     errors.lines().last().unwrap_or_default()
 }
 
@@ -30,9 +30,9 @@ async fn watch_ends_on_missing_image() {
         assert_eq!(stage.run("tutti run --once").2, 0);
         stage.run("sed -i s/pay:v1/pay:broken/ apps/pay/app.yaml && git commit -qam Broken");
         let (_, errors, code) = stage.run("tutti run --once");
-        assert_eq!((last(&errors).contains("ImagePullBackOff"), code), (true, 3), "{errors}");
+        assert_eq!((last_line(&errors).contains("ImagePullBackOff"), code), (true, 3), "{errors}");
         let (output, errors, code) = stage.run("tutti rollout watch pay");
-        assert_eq!((last(&errors).contains("ImagePullBackOff"), code), (true, 3), "{output}{errors}");
+        assert_eq!((last_line(&errors).contains("ImagePullBackOff"), code), (true, 3), "{output}{errors}");
         assert!(output.contains("… prod  0/2  waits"), "{output}");
     });
 }
@@ -118,7 +118,7 @@ async fn rollout_is_not_done_without_its_clusters() {
                 (heading, 6),
                 "{command}: {errors}"
             );
-            assert!(last(&errors).contains(ending), "{command}: {errors}");
+            assert!(last_line(&errors).contains(ending), "{command}: {errors}");
         };
         let none = "--kubeconfigs /nonexistent";
         check(
@@ -157,7 +157,7 @@ async fn rollout_of_invalid_app_is_an_error() {
                 let (output, errors, code) = stage.run(&format!("tutti {command}"));
                 assert_eq!((output.as_str(), code), ("", 2), "{command}: {errors}");
                 assert!(errors.starts_with("error[E"), "{command} shows no place: {errors}");
-                assert!(last(&errors).contains(error), "{command}: {errors}");
+                assert!(last_line(&errors).contains(error), "{command}: {errors}");
             }
             stage.run("git revert --no-edit HEAD");
         };

@@ -21,7 +21,7 @@ fn in_wave(manifest: &str, annotation: &str, wave: i16) -> String {
     made
 }
 
-fn shop(store: &str, settings: &str) -> String {
+fn shop_manifests(store: &str, settings: &str) -> String {
     let image = |name: &str| format!("registry.example.com/{name}");
     let web = deployment("default", "web", "web", &image("web:1"));
     [
@@ -56,14 +56,19 @@ fn fleet_with(
 }
 
 /// Applies and deletes of the shop's objects, in order.
-fn written(fleet: &TestFleet) -> Vec<String> {
+fn shop_writes(fleet: &TestFleet) -> Vec<String> {
     let requests = fleet.requests().into_iter();
     let writes = requests.filter(|(_, it)| matches!(it.verb.as_str(), "apply" | "delete"));
     let shop = writes.filter(|(_, it)| it.name != "own");
     shop.map(|(_, it)| format!("{} {}", it.verb, it.name)).collect()
 }
 
-async fn says(fleet: &TestFleet, running: &RunningController, phase: TargetPhase, words: &str) {
+async fn check_lasting_detail(
+    fleet: &TestFleet,
+    running: &RunningController,
+    phase: TargetPhase,
+    words: &str,
+) {
     let is_said = |now: &tutti::report::Overview| {
         let shop = target(now, "bj1", "default/shop");
         shop.phase == phase && shop.detail.contains(words)
@@ -71,44 +76,46 @@ async fn says(fleet: &TestFleet, running: &RunningController, phase: TargetPhase
     running.until(words, |now| !now.targets.is_empty() && is_said(now)).await;
     // The state lasts: no later wave is written.
     tokio::time::sleep(Duration::from_secs(1_200)).await;
-    assert!(is_said(&running.overview.borrow()), "{:?}", written(fleet));
+    assert!(is_said(&running.overview.borrow()), "{:?}", shop_writes(fleet));
 }
 
 #[tokio::test(start_paused = true)]
 async fn unhealthy_wave_holds_the_later_waves() {
-    let fleet = fleet_of(&shop("store:broken", "first"));
+    let fleet = fleet_of(&shop_manifests("store:broken", "first"));
     let running = fleet.start().await;
-    says(&fleet, &running, TargetPhase::Degraded, "store").await;
-    assert_eq!(written(&fleet), ["apply store"]);
+    check_lasting_detail(&fleet, &running, TargetPhase::Degraded, "store").await;
+    assert_eq!(shop_writes(&fleet), ["apply store"]);
 
-    let revision = fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop("store:2", "first")))]).await;
+    let revision =
+        fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop_manifests("store:2", "first")))]).await;
     running.until_converged(&revision).await;
-    assert_eq!(written(&fleet), ["apply store", "apply store", "apply settings", "apply web"]);
+    assert_eq!(shop_writes(&fleet), ["apply store", "apply store", "apply settings", "apply web"]);
 
     fleet.clear_requests();
-    let changed = shop("store:broken", "second");
+    let changed = shop_manifests("store:broken", "second");
     fleet.push(&running, "Both change", &[(MANIFESTS, Some(&changed))]).await;
-    says(&fleet, &running, TargetPhase::Degraded, "store").await;
-    assert_eq!(written(&fleet), ["apply store"]);
+    check_lasting_detail(&fleet, &running, TargetPhase::Degraded, "store").await;
+    assert_eq!(shop_writes(&fleet), ["apply store"]);
     // An object that exists as rendered waits for nothing.
     let bj1 = fleet.cluster("bj1");
     live_objects::scale_as(bj1, "kubectl", "web", 5).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(written(&fleet), ["apply store", "apply web"]);
-    let revision = fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop("store:3", "second")))]).await;
+    assert_eq!(shop_writes(&fleet), ["apply store", "apply web"]);
+    let revision =
+        fleet.push(&running, "Mended", &[(MANIFESTS, Some(&shop_manifests("store:3", "second")))]).await;
     running.until_converged(&revision).await;
-    assert_eq!(written(&fleet)[2..], ["apply store", "apply settings"]);
+    assert_eq!(shop_writes(&fleet)[2..], ["apply store", "apply settings"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn last_wave_is_deleted_first() {
-    let fleet = fleet_of(&shop("store:1", "first"));
+    let fleet = fleet_of(&shop_manifests("store:1", "first"));
     let running = fleet.start().await;
     running.until_converged(&fleet.first_commit).await;
     fleet.clear_requests();
     let revision = fleet.push(&running, "Without the shop", &[(APP, None), (MANIFESTS, None)]).await;
     running.until_converged(&revision).await;
-    assert_eq!(written(&fleet), ["delete web", "delete settings", "delete store"]);
+    assert_eq!(shop_writes(&fleet), ["delete web", "delete settings", "delete store"]);
     let left = live_objects::managed_objects(fleet.cluster("bj1")).await;
     assert_eq!(left.into_keys().collect::<Vec<_>>(), ["ConfigMap default/own"]);
 }
@@ -125,14 +132,14 @@ spec: {plan: small}
     format!("{operator}---\n{}", in_wave(account, "tutti.dev/sync-wave", 1))
 }
 
-fn slow(name: &str) -> SandboxOptions {
+fn slow_pod_options(name: &str) -> SandboxOptions {
     let minute = Duration::from_secs(60);
     SandboxOptions { pod_start: (minute, minute), ..SandboxOptions::instant(name) }
 }
 
 #[tokio::test(start_paused = true)]
 async fn wave_may_define_kinds_of_the_next() {
-    let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
+    let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow_pod_options);
     let running = fleet.start().await;
     let mut overview = running.overview.clone();
     let seen = tokio::spawn(async move {
@@ -143,8 +150,8 @@ async fn wave_may_define_kinds_of_the_next() {
         }
         seen
     });
-    running.until("it starts", |now| phase_of(now) == Some(TargetPhase::Progressing)).await;
-    running.until("it runs", |now| phase_of(now) == Some(TargetPhase::Waiting)).await;
+    running.until("it starts", |now| shop_phase(now) == Some(TargetPhase::Progressing)).await;
+    running.until("it runs", |now| shop_phase(now) == Some(TargetPhase::Waiting)).await;
     let words = target(&running.overview.borrow(), "bj1", "default/shop").detail.clone();
     assert_eq!(
         words,
@@ -164,16 +171,22 @@ async fn wave_may_define_kinds_of_the_next() {
     assert_eq!(refused, [], "nobody has to do anything");
 }
 
-fn phase_of(overview: &tutti::report::Overview) -> Option<TargetPhase> {
+fn shop_phase(overview: &tutti::report::Overview) -> Option<TargetPhase> {
     overview.targets.iter().find(|it| it.app.to_string() == "default/shop").map(|it| it.phase)
 }
 
 #[tokio::test(start_paused = true)]
 async fn kind_that_no_wave_defines_is_refused() {
-    let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow);
+    let fleet = fleet_with(&["bj1"], &operator_and_account(), &[], slow_pod_options);
     let running = fleet.start().await;
-    says(&fleet, &running, TargetPhase::Refused, "the cluster does not serve example.com/v1/Account").await;
-    assert_eq!(written(&fleet), ["apply operator"]);
+    check_lasting_detail(
+        &fleet,
+        &running,
+        TargetPhase::Refused,
+        "the cluster does not serve example.com/v1/Account",
+    )
+    .await;
+    assert_eq!(shop_writes(&fleet), ["apply operator"]);
 }
 
 /// Each wave waits for its own missing kinds, however long earlier waves took.
@@ -186,16 +199,16 @@ metadata: {name: eight, namespace: default}
 spec: {size: 1}
 ";
     let all = format!("{}---\n{}", operator_and_account(), in_wave(widget, "tutti.dev/sync-wave", 2));
-    let fleet = fleet_with(&["bj1"], &all, &[], slow);
+    let fleet = fleet_with(&["bj1"], &all, &[], slow_pod_options);
     let running = fleet.start().await;
-    running.until("the operator runs", |now| phase_of(now) == Some(TargetPhase::Waiting)).await;
+    running.until("the operator runs", |now| shop_phase(now) == Some(TargetPhase::Waiting)).await;
     for (group, kind, name) in [("example.com", "Account", "seven"), ("example.org", "Widget", "eight")] {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert_eq!(phase_of(&running.overview.borrow()), Some(TargetPhase::Waiting), "for {kind}");
+        assert_eq!(shop_phase(&running.overview.borrow()), Some(TargetPhase::Waiting), "for {kind}");
         let definition = manifests::definition(group, "v1", kind);
         live_objects::create_as(fleet.cluster("bj1"), "operator", &definition).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert!(written(&fleet).contains(&format!("apply {name}")), "{kind}");
+        assert!(shop_writes(&fleet).contains(&format!("apply {name}")), "{kind}");
     }
     running.until_converged(&fleet.first_commit).await;
 }
@@ -219,7 +232,7 @@ async fn waiting_object_is_looked_up_before_its_write() {
     fleet.push(&running, "Two waves", &[(MANIFESTS, Some(&both))]).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     live_objects::create_as(bj1, "kubectl", &config_map("default", "second", "ours")).await;
-    says(&fleet, &running, TargetPhase::Refused, "ConfigMap default/second").await;
+    check_lasting_detail(&fleet, &running, TargetPhase::Refused, "ConfigMap default/second").await;
     let second = live_objects::get(bj1, "ConfigMap", "default", "second").await.expect("it is theirs");
     assert_eq!(second["metadata"]["labels"], serde_json::Value::Null);
 }
@@ -251,10 +264,10 @@ spec: {plan: small}
     let cluster = manifests::cluster("bj1").replace("spec: {", "spec: {state: Removed, ");
     fleet.push(&running, "Without the cluster", &[("clusters/bj1.yaml", Some(&cluster))]).await;
     tokio::time::sleep(Duration::from_secs(300)).await;
-    assert_eq!(written(&fleet), ["delete seven"]);
+    assert_eq!(shop_writes(&fleet), ["delete seven"]);
     let bj1 = fleet.cluster("bj1");
     let finalizers = json!({"metadata": {"finalizers": null}});
     live_objects::edit_as(bj1, "operator", ("Account", "seven"), &finalizers).await;
-    running.until("it goes", |_| written(&fleet).len() > 1).await;
-    assert_eq!(written(&fleet), ["delete seven", "delete operator"]);
+    running.until("it goes", |_| shop_writes(&fleet).len() > 1).await;
+    assert_eq!(shop_writes(&fleet), ["delete seven", "delete operator"]);
 }

@@ -20,15 +20,15 @@ use crate::support::program;
 use crate::support::repository::TestRepository;
 
 /// Values that YAML parsers read differently, and a document with a mistake.
-const VALUES: &str =
+const VALUES_FILE: &str =
     "country: no\nmode: 0644\nsize: 1_000\nversion: 1.10\nday: 2026-11-21\n---\nx: 1\nx: 2\n";
 
-struct Stage {
+struct TranscriptFolder {
     folder: TempDir,
     commit: String,
 }
 
-impl Stage {
+impl TranscriptFolder {
     fn new() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = tempfile::tempdir().expect("temporary folder");
@@ -41,30 +41,36 @@ impl Stage {
         write(&folder.path().join("access"), &read(&root.join("tests/fixtures/access")));
         write(&folder.path().join("old"), &read(&root.join("tests/fixtures/migrate")));
         fs::copy(root.join("tests/fixtures/dump.yaml"), folder.path().join("dump.yaml")).expect("copy");
-        fs::write(folder.path().join("values.yaml"), VALUES).expect("write");
+        fs::write(folder.path().join("values.yaml"), VALUES_FILE).expect("write");
         fs::create_dir(folder.path().join("empty")).expect("make a folder");
         Self { folder, commit: commit.to_string() }
     }
 
     /// Runs one line and returns its transcript.
-    fn play(&self, line: &str) -> String {
+    fn run_line(&self, line: &str) -> String {
         let (without_progress, command) = match line.strip_prefix("$! tutti ") {
             Some(command) => (true, command),
             None => (false, line.strip_prefix("$ tutti ").expect("a line `$ tutti …`")),
         };
         let arguments: Vec<&str> = command.split_whitespace().collect();
         let (output, errors, code) = program::run(self.folder.path(), &arguments);
-        told(line, &self.masked(&output), &self.masked(&errors), code, without_progress)
+        transcript_block(
+            line,
+            &self.mask_variable_parts(&output),
+            &self.mask_variable_parts(&errors),
+            code,
+            without_progress,
+        )
     }
 
-    fn masked(&self, text: &str) -> String {
+    fn mask_variable_parts(&self, text: &str) -> String {
         text.replace(&self.commit, "COMMIT")
             .replace(&self.commit[..7], "COMMIT")
             .replace(&self.folder.path().display().to_string(), "FOLDER")
     }
 }
 
-fn told(line: &str, output: &str, errors: &str, code: i32, without_progress: bool) -> String {
+fn transcript_block(line: &str, output: &str, errors: &str, code: i32, without_progress: bool) -> String {
     let mut text = format!("{line}\n{output}");
     for line in errors.lines().filter(|line| !without_progress || line.starts_with("ends with ")) {
         let _ = writeln!(text, "{}", format!("2> {line}").trim_end());
@@ -75,12 +81,12 @@ fn told(line: &str, output: &str, errors: &str, code: i32, without_progress: boo
     text
 }
 
-fn check(name: &str) {
-    let stage = Stage::new();
-    check_with(name, |line| stage.play(line));
+fn check_transcript(name: &str) {
+    let stage = TranscriptFolder::new();
+    check_transcript_with(name, |line| stage.run_line(line));
 }
 
-fn check_with(name: &str, play: impl Fn(&str) -> String) {
+fn check_transcript_with(name: &str, play: impl Fn(&str) -> String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/transcripts/{name}.txt"));
     let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let is_command = |line: &&str| line.starts_with("$ ") || line.starts_with("$! ");
@@ -96,59 +102,59 @@ fn check_with(name: &str, play: impl Fn(&str) -> String) {
     }
 }
 
-async fn play_on_lasting_clusters(fixture: &str, name: &str) {
+async fn check_on_lasting_clusters(fixture: &str, name: &str) {
     let stage = PersistentCommandFixture::of_fixture(fixture).await;
     let play = |line: &str| {
         let (mark, command) = line.split_once(' ').expect("a command");
         let (output, errors, code) = stage.run(command);
-        told(line, &stage.masked(&output), &stage.masked(&errors), code, mark == "$!")
+        transcript_block(line, &stage.masked(&output), &stage.masked(&errors), code, mark == "$!")
     };
-    tokio::task::block_in_place(|| check_with(name, play));
+    tokio::task::block_in_place(|| check_transcript_with(name, play));
 }
 
 #[test]
 fn version() {
-    check("version");
+    check_transcript("version");
 }
 
 #[test]
 fn lint() {
-    check("lint");
+    check_transcript("lint");
 }
 
 #[test]
 fn explain() {
-    check("explain");
+    check_transcript("explain");
 }
 
 #[test]
 fn read_files() {
-    check("read");
+    check_transcript("read");
 }
 
 #[test]
 fn render() {
-    check("render");
+    check_transcript("render");
 }
 
 #[test]
 fn fields() {
-    check("fields");
+    check_transcript("fields");
 }
 
 #[test]
 fn get() {
-    check("get");
+    check_transcript("get");
 }
 
 #[test]
 fn health() {
-    check("health");
+    check_transcript("health");
 }
 
 #[test]
 fn notify() {
-    let mut stage = Stage::new();
+    let mut stage = TranscriptFolder::new();
     let path = stage.folder.path().join("repo");
     let changed = |file: &str, from: &str, to: &str| {
         let text = fs::read_to_string(path.join(file)).expect(file);
@@ -161,74 +167,74 @@ fn notify() {
     ];
     let changes: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
     stage.commit = TestRepository::at(&path).commit("Release shop-web 1.5.0, bbcc v5", &changes).to_string();
-    check_with("notify", |line| stage.play(line));
+    check_transcript_with("notify", |line| stage.run_line(line));
 }
 
 #[test]
 fn plan() {
-    check("plan");
+    check_transcript("plan");
 }
 
 #[test]
 fn diff() {
-    check("diff");
+    check_transcript("diff");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rollout() {
-    play_on_lasting_clusters("waves", "rollout").await;
+    check_on_lasting_clusters("waves", "rollout").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rollout_broken() {
-    play_on_lasting_clusters("waves", "rollout-broken").await;
+    check_on_lasting_clusters("waves", "rollout-broken").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn promotion() {
-    play_on_lasting_clusters("promotion", "promotion").await;
+    check_on_lasting_clusters("promotion", "promotion").await;
 }
 
 /// Apps that are broken at each link, or held for each reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn why() {
-    play_on_lasting_clusters("why", "why").await;
+    check_on_lasting_clusters("why", "why").await;
 }
 
 #[test]
 fn run_once() {
-    check("run-once");
+    check_transcript("run-once");
 }
 
 #[test]
 fn cluster_rbac() {
-    check("cluster-rbac");
+    check_transcript("cluster-rbac");
 }
 
 #[test]
 fn doctor() {
-    check("doctor");
+    check_transcript("doctor");
 }
 
 #[test]
 fn wrong_usage() {
-    check("wrong-usage");
+    check_transcript("wrong-usage");
 }
 
 #[test]
 fn migrate() {
-    check("migrate");
+    check_transcript("migrate");
 }
 
 #[test]
 fn schema() {
-    check("schema");
+    check_transcript("schema");
 }
 
 /// The example's files name the files that `tutti schema --out` writes.
 #[test]
 fn written_schemas_match_the_example_paths() {
-    let stage = Stage::new();
+    let stage = TranscriptFolder::new();
     let (_, errors, code) = program::run(stage.folder.path(), &["schema", "--out", "schemas"]);
     assert_eq!((errors.as_str(), code), ("", 0));
     let mut named = 0;

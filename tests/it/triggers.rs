@@ -62,7 +62,7 @@ spec:
   set: {app: shop/pay, image: "registry.example.com/{{ CI_REPO }}:{{ CI_COMMIT_TAG }}", file: app.yaml, field: spec.image}
 "#;
 
-fn repository() -> (Fleet, Snapshot) {
+fn trigger_repository() -> (Fleet, Snapshot) {
     let snapshot = Snapshot::of_texts([
         ("tutti.yaml", INSTANCE),
         ("rings.yaml", RINGS),
@@ -76,7 +76,10 @@ fn repository() -> (Fleet, Snapshot) {
 }
 
 /// The hint that a receiver reads from a delivery.
-async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>, String)) -> WebhookHint {
+async fn receive_delivery(
+    receiver: &str,
+    (headers, body): (Vec<(&'static str, String)>, String),
+) -> WebhookHint {
     let (sender, mut hints) = mpsc::channel(1);
     let state = HooksState::new(sender, Metrics::default());
     let of = |name: &str, kind| HookReceiver {
@@ -100,9 +103,9 @@ async fn received(receiver: &str, (headers, body): (Vec<(&'static str, String)>,
 
 #[tokio::test]
 async fn drone_build_changes_the_pin_of_a_ring() {
-    let (fleet, snapshot) = repository();
+    let (fleet, snapshot) = trigger_repository();
     let made = async |build: &CiBuild, action: &str| {
-        let hint = received("drone", build.drone(action, SECRET)).await;
+        let hint = receive_delivery("drone", build.drone(action, SECRET)).await;
         let payload = hint.payload.expect("a payload");
         evaluate_delivery(&hint.receiver, &payload, &fleet, &snapshot)
     };
@@ -129,8 +132,8 @@ async fn drone_build_changes_the_pin_of_a_ring() {
 
 #[tokio::test]
 async fn woodpecker_step_changes_one_image_only() {
-    let (fleet, snapshot) = repository();
-    let hint = received("steps", CiBuild::of_tag("shop/pay", 7, "1.8.0").woodpecker(SECRET)).await;
+    let (fleet, snapshot) = trigger_repository();
+    let hint = receive_delivery("steps", CiBuild::of_tag("shop/pay", 7, "1.8.0").woodpecker(SECRET)).await;
     let payload = hint.payload.expect("a payload");
     let outcome = evaluate_delivery("steps", &payload, &fleet, &snapshot).remove(0).expect("an outcome");
     let edited = outcome.edited_file(snapshot.text(&outcome.file)).expect("an edit");
@@ -140,7 +143,7 @@ async fn woodpecker_step_changes_one_image_only() {
 }
 
 /// Request and result of a pipeline step.
-async fn step(variables: BTreeMap<&'static str, String>) -> (Value, (String, String, i32)) {
+async fn run_pipeline_step(variables: BTreeMap<&'static str, String>) -> (Value, (String, String, i32)) {
     let (sender, mut sent) = mpsc::channel::<Bytes>(1);
     let answer = async move |body: Bytes| {
         sender.send(body).await.expect("somebody listens");
@@ -168,7 +171,7 @@ async fn step(variables: BTreeMap<&'static str, String>) -> (Value, (String, Str
 async fn steps_of_drone_and_woodpecker_call_a_trigger() {
     let build = CiBuild::of_tag("shop/pay", 12, "1.8.0");
     for variables in [build.drone_step(), build.woodpecker_step()] {
-        let (payload, (said, told, code)) = step(variables).await;
+        let (payload, (said, told, code)) = run_pipeline_step(variables).await;
         assert_eq!((said.as_str(), code), ("unchanged: shop/pay 1.8.0 → 1.8.0 (f)\n", 0), "{told}");
         assert_eq!((&payload["version"], &payload["tag"]), (&json!("1.8.0"), &json!("1.8.0")));
         assert_eq!(payload["commit"]["sha"], build.commit);

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-fn stages() -> Vec<(String, Value)> {
+fn read_stages() -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/live/stages");
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -28,7 +28,7 @@ fn stages() -> Vec<(String, Value)> {
 #[test]
 fn every_document_is_a_uniquely_named_stage() {
     let mut names = BTreeSet::new();
-    for (file, stage) in stages() {
+    for (file, stage) in read_stages() {
         assert_eq!(stage["apiVersion"], "kwok.x-k8s.io/v1alpha1", "{file}");
         assert_eq!(stage["kind"], "Stage", "{file}");
         let name = stage["metadata"]["name"].as_str().unwrap().to_owned();
@@ -40,7 +40,7 @@ fn every_document_is_a_uniquely_named_stage() {
 
 #[test]
 fn every_running_pod_stage_checks_failures() {
-    for (file, stage) in stages() {
+    for (file, stage) in read_stages() {
         let selector = stage["spec"]["selector"].to_string();
         let about_life = selector.contains("deletionTimestamp") && selector.contains("DoesNotExist");
         if stage["spec"]["resourceRef"]["kind"] == "Pod" && about_life {

@@ -12,37 +12,39 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
 /// A failed start is stored too: one is enough.
-static TIER: OnceCell<Result<Option<LiveEnvironment>, String>> = OnceCell::const_new();
+static SHARED_ENVIRONMENT: OnceCell<Result<Option<LiveEnvironment>, String>> = OnceCell::const_new();
 
 /// Held by a test that needs the second cluster to answer, or to be stopped.
 static SECOND_CLUSTER: Mutex<()> = Mutex::const_new(());
 
-async fn tier() -> Option<&'static LiveEnvironment> {
-    let started = TIER.get_or_init(async || start().await.map_err(|error| error.to_string())).await;
+async fn shared_environment() -> Option<&'static LiveEnvironment> {
+    let started = SHARED_ENVIRONMENT
+        .get_or_init(async || start_environment().await.map_err(|error| error.to_string()))
+        .await;
     started.as_ref().unwrap_or_else(|error| panic!("{error}")).as_ref()
 }
 
-async fn start() -> Result<Option<LiveEnvironment>, live::Error> {
+async fn start_environment() -> Result<Option<LiveEnvironment>, live::Error> {
     let programs = match tokio::task::spawn_blocking(Tier::from_env).await.unwrap()? {
         Tier::Ready(programs) => programs,
         Tier::Absent(line) => {
-            say(&line);
+            print_line(&line);
             return Ok(None);
         }
     };
     let begin = Instant::now();
     let tier = LiveEnvironment::start(&programs, &LiveSetup::new(2)).await?;
-    say(&format!("live tier: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));
+    print_line(&format!("live tier: {}, ready in {:.1} s", tier.versions(), begin.elapsed().as_secs_f64()));
     Ok(Some(tier))
 }
 
 /// Printed past the test runner's capture.
-fn say(line: &str) {
+fn print_line(line: &str) {
     writeln!(std::io::stderr(), "{line}").unwrap();
 }
 
 /// Repeats `probe` until it succeeds; fails with its last error.
-async fn eventually<Answer>(what: &str, probe: impl AsyncFn() -> Result<Answer, String>) -> Answer {
+async fn wait_for_success<Answer>(what: &str, probe: impl AsyncFn() -> Result<Answer, String>) -> Answer {
     let begin = Instant::now();
     loop {
         match probe().await {
@@ -82,7 +84,7 @@ async fn first_pod(cluster: &LiveCluster, namespace: &str, app: &str) -> Result<
 
 #[tokio::test]
 async fn a_deployment_becomes_available_on_every_cluster() {
-    let Some(tier) = tier().await else { return };
+    let Some(tier) = shared_environment().await else { return };
     let _second_cluster = SECOND_CLUSTER.lock().await;
     for cluster in tier.clusters() {
         cluster.create_namespace("rollout").await.unwrap();
@@ -90,7 +92,11 @@ async fn a_deployment_becomes_available_on_every_cluster() {
         apply(cluster, "rollout", &deployment("web", "shop/web:1.0", 3, &json!({}))).await;
         let wait = ["wait", "-n", "rollout", "deployment/web", "--for=condition=Available", "--timeout=60s"];
         cluster.kubectl(&wait).await.unwrap();
-        say(&format!("live tier: 3 pods on {} after {:.1} s", cluster.name(), begin.elapsed().as_secs_f64()));
+        print_line(&format!(
+            "live tier: 3 pods on {} after {:.1} s",
+            cluster.name(),
+            begin.elapsed().as_secs_f64()
+        ));
         let count = cluster
             .kubectl(&["get", "deployment", "web", "-n", "rollout", "-o", "jsonpath={.status.readyReplicas}"])
             .await;
@@ -100,12 +106,12 @@ async fn a_deployment_becomes_available_on_every_cluster() {
 
 #[tokio::test]
 async fn pods_fail_as_annotated() {
-    let Some(tier) = tier().await else { return };
+    let Some(tier) = shared_environment().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("failures").await.unwrap();
     let check = async |name: &str, image: &str, annotations: Value, expected: &[(&str, &str)]| {
         apply(cluster, "failures", &deployment(name, image, 1, &annotations)).await;
-        eventually(name, async || {
+        wait_for_success(name, async || {
             let pod = first_pod(cluster, "failures", name).await?;
             let wrong = expected.iter().find(|(pointer, wanted)| {
                 let found = pod.pointer(pointer).unwrap_or(&Value::Null);
@@ -172,12 +178,12 @@ async fn pods_fail_as_annotated() {
 
 #[tokio::test]
 async fn running_pod_follows_its_failure_annotation() {
-    let Some(tier) = tier().await else { return };
+    let Some(tier) = shared_environment().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("recovery").await.unwrap();
     apply(cluster, "recovery", &deployment("web", "shop/web:1.0", 1, &json!({}))).await;
     let ready = async |wanted: bool| {
-        eventually(&format!("ready: {wanted}"), async || {
+        wait_for_success(&format!("ready: {wanted}"), async || {
             let pod = first_pod(cluster, "recovery", "web").await?;
             let found = pod["status"]["containerStatuses"][0]["ready"].as_bool();
             (found == Some(wanted)).then_some(()).ok_or_else(|| pod["status"].to_string())
@@ -199,7 +205,7 @@ async fn running_pod_follows_its_failure_annotation() {
 
 #[tokio::test]
 async fn jobs_complete_and_fail() {
-    let Some(tier) = tier().await else { return };
+    let Some(tier) = shared_environment().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("jobs").await.unwrap();
     let check = async |name: &str, annotations: Value, condition: &str| {
@@ -221,7 +227,7 @@ async fn jobs_complete_and_fail() {
 
 #[tokio::test]
 async fn slow_pod_uses_its_whole_grace_period() {
-    let Some(tier) = tier().await else { return };
+    let Some(tier) = shared_environment().await else { return };
     let cluster = tier.cluster(0);
     cluster.create_namespace("slow").await.unwrap();
     let pod = |name: &str, annotations: Value| {
@@ -248,7 +254,7 @@ async fn slow_pod_uses_its_whole_grace_period() {
 
 #[tokio::test]
 async fn api_server_stops_and_starts_again() {
-    let Some(tier) = tier().await else { return };
+    let Some(tier) = shared_environment().await else { return };
     // Tests of the other cluster run meanwhile: a third cluster would need half a gigabyte.
     let _second_cluster = SECOND_CLUSTER.lock().await;
     let cluster = tier.cluster(1);
@@ -261,13 +267,13 @@ async fn api_server_stops_and_starts_again() {
     assert!(refused.contains("refused"), "{refused}");
     let begin = Instant::now();
     cluster.start_server().await.unwrap();
-    say(&format!("live tier: API server back after {:.1} s", begin.elapsed().as_secs_f64()));
+    print_line(&format!("live tier: API server back after {:.1} s", begin.elapsed().as_secs_f64()));
     assert_eq!(cluster.server(), server);
     cluster.kubectl(&["get", "configmap", "before", "-n", "outage"]).await.unwrap();
     apply(cluster, "outage", &deployment("after", "shop/web:1.0", 1, &json!({}))).await;
     let wait = ["wait", "-n", "outage", "deployment/after", "--for=condition=Available", "--timeout=60s"];
     cluster.kubectl(&wait).await.unwrap();
-    say(&format!(
+    print_line(&format!(
         "live tier: a deployment after the outage took until {:.1} s",
         begin.elapsed().as_secs_f64()
     ));
@@ -288,7 +294,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 
 #[tokio::test]
 async fn gitea_receives_pushes_calls_hooks_and_keeps_statuses() {
-    let Some(tier) = tier().await else { return };
+    let Some(tier) = shared_environment().await else { return };
     let gitea = tier.gitea().unwrap();
     let door = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = format!("http://{}/hooks", door.local_addr().unwrap());
@@ -306,8 +312,8 @@ async fn gitea_receives_pushes_calls_hooks_and_keeps_statuses() {
     let pushed = begin.elapsed();
     let commit = git(&folder, &["rev-parse", "HEAD"]);
 
-    let delivery = tokio::time::timeout(Duration::from_secs(30), receive(&door)).await.unwrap();
-    say(&format!(
+    let delivery = tokio::time::timeout(Duration::from_secs(30), receive_request(&door)).await.unwrap();
+    print_line(&format!(
         "live tier: push {:.2} s, hook {:.2} s",
         pushed.as_secs_f64(),
         begin.elapsed().as_secs_f64()
@@ -329,7 +335,7 @@ async fn gitea_receives_pushes_calls_hooks_and_keeps_statuses() {
 }
 
 /// One request as text, answered with 202.
-async fn receive(door: &tokio::net::TcpListener) -> String {
+async fn receive_request(door: &tokio::net::TcpListener) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let (mut stream, _) = door.accept().await.unwrap();
     let mut bytes = Vec::new();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::support::{LiveFixture, print_uncaptured};
 use crate::chaos::random::SeededRandom;
 use crate::diff::edits::{EditedObjects, OBJECTS};
-use crate::diff::{foresee, is_as_in_git, plain};
+use crate::diff::{apply_prediction, assert_matches_git, without_server_fields};
 
 /// Each with one edit, in Git or on the cluster.
 const ROUNDS: u64 = 20;
@@ -25,7 +25,7 @@ async fn objects_now(scene: &LiveFixture, cluster: &LiveCluster) -> BTreeMap<Str
     for object in list["items"].as_array().expect("a list") {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).expect("a text");
         let id = format!("{} {}/{}", text("/kind"), scene.name(), text("/metadata/name"));
-        found.insert(id, plain(object.clone()));
+        found.insert(id, without_server_fields(object.clone()));
     }
     found
 }
@@ -86,14 +86,20 @@ async fn what_is_foreseen_is_what_a_run_changes() {
             for difference in differences.iter().filter(is_here) {
                 assert_eq!(difference.get("refused"), None, "{what}: {difference:#}");
                 let id = difference["object"].as_str().expect("an object");
-                foresee(&mut expected, &after, id, (&difference["before"], &difference["after"]), false);
+                apply_prediction(
+                    &mut expected,
+                    &after,
+                    id,
+                    (&difference["before"], &difference["after"]),
+                    false,
+                );
             }
             for deletion in deletions.iter().filter(is_here) {
                 let id = deletion["object"].as_str().expect("an object");
                 assert!(expected.remove(id).is_some(), "{what}: {deletion}");
             }
             assert_eq!(after, expected, "{what} on {}", cluster.version());
-            is_as_in_git(&state, &after, scene.name(), &format!("{what} on {}", cluster.version()));
+            assert_matches_git(&state, &after, scene.name(), &format!("{what} on {}", cluster.version()));
         }
     }
     print_uncaptured(&format!(

@@ -2,14 +2,14 @@
 //! contains their values, also when the cluster refuses them.
 
 use super::support::LiveFixture;
-use crate::secrets::{KEY, REFUSED, SECRET, tells_nothing};
+use crate::sops_secrets::{ENCRYPTED_SECRET, IDENTITY, REFUSED_OBJECTS, assert_shows_no_secret};
 use crate::support::program;
 
 #[tokio::test]
 async fn decrypted_values_reach_only_the_cluster() {
     let Some(scene) = LiveFixture::new("secrets", 1).await else { return };
     let key = scene.folder().join("key");
-    std::fs::write(&key, KEY).expect("a file");
+    std::fs::write(&key, IDENTITY).expect("a file");
     scene.write_app("db", &[]);
     let once = async |secret: &str, subject: &str| {
         scene.worktree.write("apps/db/objects/all.yaml", secret);
@@ -23,16 +23,16 @@ async fn decrypted_values_reach_only_the_cluster() {
         let output = tokio::task::spawn_blocking(move || command.output()).await.expect("a task");
         let (out, errors, code) = program::output_text(&output.expect("the binary runs"));
         assert!(errors.contains("TRACE"), "everything is logged: {errors}");
-        tells_nothing(subject, &format!("{out}{errors}"));
+        assert_shows_no_secret(subject, &format!("{out}{errors}"));
         let (state, text) = scene.status(&commit, "deploy").await.expect("posted before the end");
-        tells_nothing(subject, &text);
+        assert_shows_no_secret(subject, &text);
         (code, state, text)
     };
-    let (code, state, text) = once(SECRET, "two objects, encrypted").await;
+    let (code, state, text) = once(ENCRYPTED_SECRET, "two objects, encrypted").await;
     assert_eq!((code, state.as_str()), (0, "success"), "{text}");
     let secret = scene.object(scene.cluster(0), "secrets", "db").await.expect("the Secret");
     assert_eq!(secret["data"]["password"], "Y2FuYXJ5LTRmMWQtaHVudGVyMg==");
-    let (code, state, text) = once(REFUSED, "values that the cluster refuses").await;
+    let (code, state, text) = once(REFUSED_OBJECTS, "values that the cluster refuses").await;
     // For invalid base64 a real server returns an internal error, which counts as transient.
     assert!([3, 4].contains(&code) && state != "success", "{code} {state} {text}");
 }

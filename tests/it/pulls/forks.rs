@@ -55,7 +55,7 @@ async fn nothing_that_is_secret_is_told() {
     use tutti::sops::identities;
 
     use super::fixture::is_pending;
-    use crate::secrets::{KEY, SECRET, tells_nothing};
+    use crate::sops_secrets::{ENCRYPTED_SECRET, IDENTITY, assert_shows_no_secret};
     use crate::support::manifests::{namespace, objects_app};
 
     const PLAIN: &str = "plain-canary-77c1";
@@ -67,15 +67,15 @@ async fn nothing_that_is_secret_is_told() {
     let files = [
         ("apps/shop/app.yaml", &*objects_app("shop", "shop")),
         ("apps/shop/objects/namespace.yaml", &*namespace("shop")),
-        ("apps/shop/objects/secret.yaml", SECRET),
+        ("apps/shop/objects/secret.yaml", ENCRYPTED_SECRET),
         ("apps/plain/app.yaml", &*objects_app("shop", "plain")),
         ("apps/plain/objects/token.yaml", &*secret(PLAIN)),
     ];
     let mut scene = PullRequestFixture::new_without_process(".", &["c1"], &files).await;
-    scene.keys = DecryptionKeys::new(identities::read(KEY).expect("an identity"));
+    scene.keys = DecryptionKeys::new(identities::read(IDENTITY).expect("an identity"));
     let scene = scene.start_process().await;
     // The encrypted file moves to a path where it would be shown; the other one changes; an app takes over both.
-    let stolen = SECRET.replace("kind: Secret", "kind: ConfigMap");
+    let stolen = ENCRYPTED_SECRET.replace("kind: Secret", "kind: ConfigMap");
     let changes = [
         ("apps/shop/objects/copy.yaml", Some(stolen.as_str())),
         ("apps/shop/objects/secret.yaml", None),
@@ -95,7 +95,7 @@ async fn nothing_that_is_secret_is_told() {
         assert!(comment.contains("no age identity was given"), "{comment}");
         let words = CONTEXTS.map(|context| scene.simulator.statuses_of(head, context).join("\n")).join("\n");
         let all = format!("{comment}\n{words}");
-        tells_nothing("a pull request", &all);
+        assert_shows_no_secret("a pull request", &all);
         assert!(!all.contains("plain-canary"), "{all}");
         assert!(!CONTEXTS.iter().any(|context| is_pending(&scene.simulator.last_status(head, context))));
     }

@@ -4,11 +4,13 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::support::{apply, config_map, config_maps, deployment, deployments, instant, refused};
+use crate::support::{
+    apply, config_map, config_maps, deployment, deployments, instant_cluster, refusal_status,
+};
 
 #[tokio::test]
 async fn repeated_apply_changes_nothing() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let api = config_maps(&client);
     let object = config_map("one", json!({"a": "1"}));
     let first = apply(&api, "a", &object).await.unwrap();
@@ -19,7 +21,7 @@ async fn repeated_apply_changes_nothing() {
 
 #[tokio::test]
 async fn managed_fields_match_a_real_server() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let made = apply(&deployments(&client), "a", &deployment("web", 2, "web:1")).await.unwrap();
     let entry = made.managed_fields().iter().find(|entry| entry.manager.as_deref() == Some("a")).unwrap();
     assert_eq!(entry.operation.as_deref(), Some("Apply"));
@@ -40,13 +42,13 @@ async fn managed_fields_match_a_real_server() {
 
 #[tokio::test]
 async fn a_conflict_names_manager_and_field() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let api = deployments(&client);
     let post =
         PostParams { field_manager: Some("kubectl-client-side-apply".to_owned()), ..PostParams::default() };
     let object = serde_json::from_value(deployment("web", 1, "web:1")).unwrap();
     api.create(&post, &object).await.unwrap();
-    let status = refused(apply(&api, "b", &deployment("web", 3, "web:1")).await);
+    let status = refusal_status(apply(&api, "b", &deployment("web", 3, "web:1")).await);
     assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
     assert_eq!(
         status.message,
@@ -60,11 +62,11 @@ async fn a_conflict_names_manager_and_field() {
 
 #[tokio::test]
 async fn force_takes_over() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let api = config_maps(&client);
     apply(&api, "a", &config_map("one", json!({"x": "1", "y": "1"}))).await.unwrap();
     let theirs: Value = config_map("one", json!({"x": "2"}));
-    refused(apply(&api, "b", &theirs).await);
+    refusal_status(apply(&api, "b", &theirs).await);
     let taken = api.patch("one", &PatchParams::apply("b").force(), &Patch::Apply(&theirs)).await.unwrap();
     assert_eq!(taken.data.unwrap()["x"], "2");
     let kept = apply(&api, "a", &config_map("one", json!({"y": "1"}))).await.unwrap();
@@ -73,7 +75,7 @@ async fn force_takes_over() {
 
 #[tokio::test]
 async fn dropped_fields_are_pruned_or_reset_to_defaults() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let api = deployments(&client);
     let mut object = deployment("web", 3, "web:1");
     object["metadata"]["labels"] = json!({"x": "1"});
@@ -87,7 +89,7 @@ async fn dropped_fields_are_pruned_or_reset_to_defaults() {
 
 #[tokio::test]
 async fn a_dry_run_answers_and_keeps_the_object() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let api = config_maps(&client);
     let first = apply(&api, "a", &config_map("one", json!({"x": "1"}))).await.unwrap();
     let change = config_map("one", json!({"x": "2"}));
@@ -99,19 +101,19 @@ async fn a_dry_run_answers_and_keeps_the_object() {
 
 #[tokio::test]
 async fn an_apply_needs_a_manager_and_a_namespace() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let api = config_maps(&client);
     let object = config_map("one", json!({}));
-    let nobody = refused(api.patch("one", &PatchParams::default(), &Patch::Apply(&object)).await);
+    let nobody = refusal_status(api.patch("one", &PatchParams::default(), &Patch::Apply(&object)).await);
     assert_eq!(nobody.code, 422);
     let nowhere: kube::Api<k8s_openapi::api::core::v1::ConfigMap> = kube::Api::namespaced(client, "nowhere");
-    let missing = refused(apply(&nowhere, "a", &object).await);
+    let missing = refusal_status(apply(&nowhere, "a", &object).await);
     assert_eq!((missing.code, missing.message.as_str()), (404, "namespaces \"nowhere\" not found"));
 }
 
 #[tokio::test]
 async fn patch_can_return_metadata_only() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let api = config_maps(&client);
     let object = config_map("one", json!({"x": "1"}));
     let answer = api.patch_metadata("one", &PatchParams::apply("a"), &Patch::Apply(&object)).await.unwrap();
@@ -120,7 +122,7 @@ async fn patch_can_return_metadata_only() {
 
 #[tokio::test(start_paused = true)]
 async fn reapplied_quantities_change_nothing() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let api = deployments(&client);
     let mut object = deployment("web", 0, "web:1");
     object["spec"]["template"]["spec"]["containers"][0]["resources"] =

@@ -7,11 +7,11 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-use crate::support::instant;
+use crate::support::instant_cluster;
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_filled_as_on_a_real_server() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/defaults");
     let mut differences = Vec::new();
     let mut cases = 0;
@@ -19,8 +19,8 @@ async fn objects_are_filled_as_on_a_real_server() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let kind: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
         for (name, case) in &kind {
-            let answer = normal(&created(&client, case).await);
-            let (ours, theirs) = (leaves(&answer), leaves(&normal(&case["observed"])));
+            let answer = without_server_values(&create_object(&client, case).await);
+            let (ours, theirs) = (leaf_lines(&answer), leaf_lines(&without_server_values(&case["observed"])));
             let lacks = theirs.iter().filter(|leaf| !ours.contains(leaf)).map(|leaf| format!("-{leaf}"));
             let adds = ours.iter().filter(|leaf| !theirs.contains(leaf)).map(|leaf| format!("+{leaf}"));
             differences.extend(lacks.chain(adds).map(|leaf| format!("{name}: {leaf}")));
@@ -31,7 +31,7 @@ async fn objects_are_filled_as_on_a_real_server() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-async fn created(client: &Client, case: &Value) -> Value {
+async fn create_object(client: &Client, case: &Value) -> Value {
     let path = format!("{}?dryRun=All&fieldValidation=Ignore", case["path"].as_str().unwrap());
     let body = case["said"].to_string().into_bytes();
     let request = Request::post(path).header("content-type", "application/json").body(body).unwrap();
@@ -39,7 +39,7 @@ async fn created(client: &Client, case: &Value) -> Value {
 }
 
 /// Without fields that differ between servers.
-fn normal(object: &Value) -> Value {
+fn without_server_values(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in ["uid", "resourceVersion", "managedFields", "creationTimestamp", "namespace"] {
@@ -50,27 +50,30 @@ fn normal(object: &Value) -> Value {
 }
 
 /// `/spec/replicas 1`, sorted.
-fn leaves(value: &Value) -> Vec<String> {
+fn leaf_lines(value: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    collect("", value, &mut found);
+    collect_leaves("", value, &mut found);
     found.sort();
     found
 }
 
-fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
+fn collect_leaves(path: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
-            fields.iter().for_each(|(name, below)| collect(&format!("{path}/{name}"), below, found));
+            fields.iter().for_each(|(name, below)| collect_leaves(&format!("{path}/{name}"), below, found));
         }
         Value::Array(items) if !items.is_empty() => {
-            items.iter().enumerate().for_each(|(at, below)| collect(&format!("{path}/{at}"), below, found));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(at, below)| collect_leaves(&format!("{path}/{at}"), below, found));
         }
-        leaf => found.push(format!("{path} {}", shared(path, &leaf.to_string()))),
+        leaf => found.push(format!("{path} {}", mask_random_value(path, &leaf.to_string()))),
     }
 }
 
 /// Random and time-dependent values of servers.
-fn shared(path: &str, leaf: &str) -> String {
+fn mask_random_value(path: &str, leaf: &str) -> String {
     let is_drawn = path.ends_with("odePort")
         || path.ends_with("Time") && leaf.contains("TIME")
         || path.ends_with("lastPhaseTransitionTime")

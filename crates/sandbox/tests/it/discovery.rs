@@ -3,11 +3,11 @@
 use kube::discovery::{Discovery, Scope};
 use serde_json::{Value, json};
 
-use crate::support::{instant, with};
+use crate::support::{cluster_with, instant_cluster};
 
 #[tokio::test]
 async fn both_forms_name_the_same_kinds() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let kinds = |discovery: &Discovery| {
         let mut kinds: Vec<String> = discovery
             .groups()
@@ -35,36 +35,36 @@ async fn both_forms_name_the_same_kinds() {
 async fn an_old_server_has_no_aggregated_discovery() {
     let options =
         sandbox::SandboxOptions { aggregated_discovery: false, ..sandbox::SandboxOptions::instant("old") };
-    let (_sandbox, client) = with(options);
+    let (_sandbox, client) = cluster_with(options);
     let found = Discovery::new(client).run_aggregated().await;
     assert!(found.is_err() || found.unwrap().groups().count() == 0);
 }
 
 #[tokio::test]
 async fn server_has_the_requested_version() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let version = client.apiserver_version().await.unwrap();
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
 }
 
 #[tokio::test]
 async fn health_is_ok() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
     assert_eq!(client.request_text(request).await.unwrap(), "ok");
 }
 
-async fn document(client: &kube::Client, path: &str) -> Value {
+async fn get_document(client: &kube::Client, path: &str) -> Value {
     let request = http::Request::get(format!("/openapi/v3/{path}")).body(Vec::new()).unwrap();
     client.request(request).await.unwrap()
 }
 
 #[tokio::test]
 async fn documents_define_everything_that_they_refer_to() {
-    let (_sandbox, client) = instant();
-    let index = document(&client, "").await;
+    let (_sandbox, client) = instant_cluster();
+    let index = get_document(&client, "").await;
     for path in index["paths"].as_object().unwrap().keys() {
-        let text = document(&client, path).await;
+        let text = get_document(&client, path).await;
         let defined = text["components"]["schemas"].as_object().unwrap();
         let said = text.to_string();
         for reference in said.split("\"#/components/schemas/").skip(1) {
@@ -76,8 +76,8 @@ async fn documents_define_everything_that_they_refer_to() {
 
 #[tokio::test]
 async fn openapi_documents_list_patch_parameters() {
-    let (_sandbox, client) = instant();
-    let text = document(&client, "apis/apps/v1").await;
+    let (_sandbox, client) = instant_cluster();
+    let text = get_document(&client, "apis/apps/v1").await;
     let patch = &text["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     let names: Vec<&str> =
         patch["parameters"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();

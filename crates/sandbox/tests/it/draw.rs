@@ -1,9 +1,9 @@
 //! Random numbers of a run.
 
 /// SplitMix64, as in the sandbox.
-pub struct Draw(u64);
+pub struct SeededRandom(u64);
 
-impl Draw {
+impl SeededRandom {
     pub fn new(seed: u64, actor: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9).wrapping_add(actor << 40))
     }
@@ -20,13 +20,13 @@ impl Draw {
         self.next() % bound
     }
 
-    pub fn of<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
+    pub fn choose<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
         &choices[self.below(choices.len() as u64) as usize]
     }
 }
 
-impl Draw {
-    pub fn chance(&mut self, of_hundred: u64) -> bool {
+impl SeededRandom {
+    pub fn percent_chance(&mut self, of_hundred: u64) -> bool {
         self.below(100) < of_hundred
     }
 }

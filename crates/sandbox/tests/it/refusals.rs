@@ -7,11 +7,11 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-use crate::support::{instant, refused};
+use crate::support::{instant_cluster, refusal_status};
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_refused_as_by_a_real_server() {
-    let (_sandbox, client) = instant();
+    let (_sandbox, client) = instant_cluster();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/refusals");
     let mut differences = Vec::new();
     let mut cases = 0;
@@ -19,12 +19,14 @@ async fn objects_are_refused_as_by_a_real_server() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let kind: Vec<Value> = serde_json::from_str(&text).unwrap();
         for case in &kind {
-            let (code, message) = answer(&client, case).await;
-            if Some(code) != case["code"].as_u64() || sorted(&message) != sorted(text_of(case)) {
+            let (code, message) = dry_run_answer(&client, case).await;
+            if Some(code) != case["code"].as_u64()
+                || sorted_words(&message) != sorted_words(case_message(case))
+            {
                 differences.push(format!(
                     "{}\n  ours   {code} {message}\n  theirs {}",
                     case["said"],
-                    text_of(case)
+                    case_message(case)
                 ));
             }
             cases += 1;
@@ -34,20 +36,20 @@ async fn objects_are_refused_as_by_a_real_server() {
     assert!(differences.is_empty(), "{} of {cases}:\n{}", differences.len(), differences.join("\n"));
 }
 
-async fn answer(client: &Client, case: &Value) -> (u64, String) {
+async fn dry_run_answer(client: &Client, case: &Value) -> (u64, String) {
     let path = format!("{}?dryRun=All&fieldValidation=Ignore", case["path"].as_str().unwrap());
     let body = case["said"].to_string().into_bytes();
     let request = Request::post(path).header("content-type", "application/json").body(body).unwrap();
-    let status = refused(client.request::<Value>(request).await);
+    let status = refusal_status(client.request::<Value>(request).await);
     (status.code.into(), status.message)
 }
 
-fn text_of(case: &Value) -> &str {
+fn case_message(case: &Value) -> &str {
     case["message"].as_str().unwrap()
 }
 
 /// The server iterates maps in a random order.
-fn sorted(message: &str) -> Vec<&str> {
+fn sorted_words(message: &str) -> Vec<&str> {
     let mut words: Vec<&str> = message.split([',', ' ', '[', ']']).filter(|word| !word.is_empty()).collect();
     words.sort_unstable();
     words

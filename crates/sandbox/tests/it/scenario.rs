@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use sandbox::{SandboxOptions, Scenario};
 
-use crate::support::{apply, condition, deployment, deployments, with};
+use crate::support::{apply, cluster_with, deployment, deployment_condition, deployments};
 
 const EXAMPLE: &str = include_str!("../../examples/scenario.yaml");
 
@@ -21,7 +21,7 @@ async fn pods(client: &Client) -> Vec<Pod> {
 }
 
 /// For every pod: ready or the reason, and the restarts.
-async fn fates(client: &Client) -> Vec<String> {
+async fn pod_states(client: &Client) -> Vec<String> {
     let fate = |pod: &Pod| {
         let status = pod.status.as_ref()?;
         let Some(one) = status.container_statuses.as_ref().and_then(|all| all.first()) else {
@@ -38,41 +38,48 @@ async fn fates(client: &Client) -> Vec<String> {
 }
 
 /// Pod states of a deployment after a minute and after ten.
-async fn check(rule: &str, after_a_minute: &[&str], after_ten: &[&str]) {
-    let (_sandbox, client) = with(options(&format!("rules: [{rule}]")));
+async fn check_scenario(rule: &str, after_a_minute: &[&str], after_ten: &[&str]) {
+    let (_sandbox, client) = cluster_with(options(&format!("rules: [{rule}]")));
     apply(&deployments(&client), "a", &deployment("web", 3, "web:1")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(fates(&client).await, after_a_minute, "{rule}");
+    assert_eq!(pod_states(&client).await, after_a_minute, "{rule}");
     tokio::time::sleep(Duration::from_secs(540)).await;
-    assert_eq!(fates(&client).await, after_ten, "{rule}");
+    assert_eq!(pod_states(&client).await, after_ten, "{rule}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn first_matching_scenario_rule_applies() {
-    check("{start: 1s..3s}", &["ready 0"], &["ready 0"]).await;
-    check("{start: 2m}", &["ContainerCreating 0"], &["ready 0"]).await;
-    check("{ready-after: 90s}", &["ContainerCreating 0"], &["ready 0"]).await;
-    check("{name: other, fail: oom}, {fail: none}, {fail: oom}", &["ready 0"], &["ready 0"]).await;
-    check("{kind: Deployment, name: we*, fail: readiness}", &["unready 0"], &["unready 0"]).await;
-    check("{image: 'web:?', fail: image-pull}", &["ImagePullBackOff 0"], &["ImagePullBackOff 0"]).await;
-    check("{namespace: shop, fail: oom}, {cluster: us-*, fail: oom}", &["ready 0"], &["ready 0"]).await;
-    check("{fail: config-error}", &["CreateContainerConfigError 0"], &["CreateContainerConfigError 0"]).await;
-    check("{fail: unschedulable}", &["Unschedulable"], &["Unschedulable"]).await;
+    check_scenario("{start: 1s..3s}", &["ready 0"], &["ready 0"]).await;
+    check_scenario("{start: 2m}", &["ContainerCreating 0"], &["ready 0"]).await;
+    check_scenario("{ready-after: 90s}", &["ContainerCreating 0"], &["ready 0"]).await;
+    check_scenario("{name: other, fail: oom}, {fail: none}, {fail: oom}", &["ready 0"], &["ready 0"]).await;
+    check_scenario("{kind: Deployment, name: we*, fail: readiness}", &["unready 0"], &["unready 0"]).await;
+    check_scenario("{image: 'web:?', fail: image-pull}", &["ImagePullBackOff 0"], &["ImagePullBackOff 0"])
+        .await;
+    check_scenario("{namespace: shop, fail: oom}, {cluster: us-*, fail: oom}", &["ready 0"], &["ready 0"])
+        .await;
+    check_scenario(
+        "{fail: config-error}",
+        &["CreateContainerConfigError 0"],
+        &["CreateContainerConfigError 0"],
+    )
+    .await;
+    check_scenario("{fail: unschedulable}", &["Unschedulable"], &["Unschedulable"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn failures_begin_later_and_end() {
-    check("{fail: crash-loop, fail-count: 1}", &["ready 1"], &["ready 1"]).await;
-    check("{fail: crash-loop, fail-count: 3}", &["ready 3"], &["ready 3"]).await;
-    check("{fail: oom, fail-count: 5}", &["CrashLoopBackOff 3"], &["ready 5"]).await;
-    check("{fail: image-pull, fail-count: 3}", &["ImagePullBackOff 0"], &["ready 0"]).await;
-    check("{fail: readiness, fail-after: 2m}", &["ready 0"], &["unready 0"]).await;
-    check("{fail: readiness, fail-count: 12}", &["unready 0"], &["ready 0"]).await;
+    check_scenario("{fail: crash-loop, fail-count: 1}", &["ready 1"], &["ready 1"]).await;
+    check_scenario("{fail: crash-loop, fail-count: 3}", &["ready 3"], &["ready 3"]).await;
+    check_scenario("{fail: oom, fail-count: 5}", &["CrashLoopBackOff 3"], &["ready 5"]).await;
+    check_scenario("{fail: image-pull, fail-count: 3}", &["ImagePullBackOff 0"], &["ready 0"]).await;
+    check_scenario("{fail: readiness, fail-after: 2m}", &["ready 0"], &["unready 0"]).await;
+    check_scenario("{fail: readiness, fail-count: 12}", &["unready 0"], &["ready 0"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_share_of_the_pods_fails() {
-    let (_sandbox, client) = with(options("rules: [{fail: readiness, fail-share: 1/3}]"));
+    let (_sandbox, client) = cluster_with(options("rules: [{fail: readiness, fail-share: 1/3}]"));
     apply(&deployments(&client), "a", &deployment("web", 60, "web:1")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let is_ready = |pod: &&Pod| {
@@ -85,27 +92,27 @@ async fn a_share_of_the_pods_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn a_scenario_changes_while_pods_run() {
-    let (sandbox, client) = with(options(""));
+    let (sandbox, client) = cluster_with(options(""));
     let api = deployments(&client);
     apply(&api, "a", &deployment("web", 3, "web:1")).await.unwrap();
     let mut seen = Vec::new();
     for scenario in ["", "rules: [{fail: readiness}]", "rules: [{fail: crash-loop}]", ""] {
         sandbox.set_scenario(Scenario::parse(scenario).unwrap());
         tokio::time::sleep(Duration::from_secs(60)).await;
-        seen.push(condition(&api.get("web").await.unwrap(), "Available").0);
+        seen.push(deployment_condition(&api.get("web").await.unwrap(), "Available").0);
     }
     assert_eq!(seen, ["True", "False", "False", "True"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_annotation_wins_over_the_scenario() {
-    let (_sandbox, client) = with(options("rules: [{fail: readiness, start: 1s}]"));
+    let (_sandbox, client) = cluster_with(options("rules: [{fail: readiness, start: 1s}]"));
     let mut object = deployment("web", 2, "web:1");
     object["spec"]["template"]["metadata"]["annotations"] =
         serde_json::json!({"sim.tutti.dev/fail": "crash-loop", "sim.tutti.dev/fail-count": "1"});
     apply(&deployments(&client), "a", &object).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(fates(&client).await, ["ready 1"]);
+    assert_eq!(pod_states(&client).await, ["ready 1"]);
 }
 
 #[test]
@@ -114,7 +121,7 @@ fn the_example_is_read() {
     assert!(Scenario::parse("# nothing\n").unwrap().is_empty());
 }
 
-fn refuse(text: &str, line: usize, cause: &str) {
+fn check_refused(text: &str, line: usize, cause: &str) {
     let error = Scenario::parse(text).unwrap_err();
     assert!(error.cause.contains(cause), "{error}");
     assert_eq!(error.line, line, "{error}");
@@ -123,13 +130,13 @@ fn refuse(text: &str, line: usize, cause: &str) {
 
 #[test]
 fn scenario_errors_name_the_rule_line() {
-    refuse("rules:\n  - fial: oom\n", 2, "unknown field `fial`");
-    refuse("rules:\n  - name: x\n    fail: omm\n", 2, "unknown failure \"omm\"");
-    refuse("rules:\n  - start: soon\n", 2, "\"soon\" is not a time");
-    refuse("rules:\n  - fail: oom\n    fail-share: 4/3\n", 2, "\"4/3\" is not a share");
-    refuse("rules:\n  - start: 3s..1s\n", 2, "is not a time");
-    refuse("rules:\n  - fail: unschedulable\n    fail-count: 2\n", 2, "no effect");
-    refuse("rules:\n  - name: x\n  - fail-after: 2s\n", 3, "without fail");
-    refuse("rulez: []\n", 1, "unknown field `rulez`");
-    refuse("rules: [}\n", 1, "");
+    check_refused("rules:\n  - fial: oom\n", 2, "unknown field `fial`");
+    check_refused("rules:\n  - name: x\n    fail: omm\n", 2, "unknown failure \"omm\"");
+    check_refused("rules:\n  - start: soon\n", 2, "\"soon\" is not a time");
+    check_refused("rules:\n  - fail: oom\n    fail-share: 4/3\n", 2, "\"4/3\" is not a share");
+    check_refused("rules:\n  - start: 3s..1s\n", 2, "is not a time");
+    check_refused("rules:\n  - fail: unschedulable\n    fail-count: 2\n", 2, "no effect");
+    check_refused("rules:\n  - name: x\n  - fail-after: 2s\n", 3, "without fail");
+    check_refused("rulez: []\n", 1, "unknown field `rulez`");
+    check_refused("rules: [}\n", 1, "");
 }

@@ -10,11 +10,11 @@ use sandbox::{Sandbox, SandboxOptions};
 use serde_json::{Value, json};
 
 /// A cluster whose pods are ready immediately, and its client.
-pub fn instant() -> (Sandbox, Client) {
-    with(SandboxOptions::instant("test"))
+pub fn instant_cluster() -> (Sandbox, Client) {
+    cluster_with(SandboxOptions::instant("test"))
 }
 
-pub fn with(options: SandboxOptions) -> (Sandbox, Client) {
+pub fn cluster_with(options: SandboxOptions) -> (Sandbox, Client) {
     let sandbox = Sandbox::new(options);
     let client = client(&sandbox);
     (sandbox, client)
@@ -60,7 +60,7 @@ where
 }
 
 /// The `ForgeStatus` of a refused request.
-pub fn refused<T: std::fmt::Debug>(result: kube::Result<T>) -> kube::core::Status {
+pub fn refusal_status<T: std::fmt::Debug>(result: kube::Result<T>) -> kube::core::Status {
     match result.unwrap_err() {
         kube::Error::Api(status) => *status,
         other => panic!("not refused by the server: {other}"),
@@ -68,7 +68,7 @@ pub fn refused<T: std::fmt::Debug>(result: kube::Result<T>) -> kube::core::Statu
 }
 
 /// Reads until `done`, for at most ten minutes of the test's clock.
-pub async fn until<K, F>(api: &Api<K>, name: &str, mut done: F) -> K
+pub async fn wait_until<K, F>(api: &Api<K>, name: &str, mut done: F) -> K
 where
     K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
     F: FnMut(&K) -> bool,
@@ -86,7 +86,7 @@ where
 }
 
 /// Status and reason of a deployment's condition.
-pub fn condition(deployment: &Deployment, kind: &str) -> (String, String) {
+pub fn deployment_condition(deployment: &Deployment, kind: &str) -> (String, String) {
     deployment
         .status
         .iter()

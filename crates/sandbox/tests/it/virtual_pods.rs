@@ -10,7 +10,7 @@ use kube::{Api, Client, api::DynamicObject};
 use sandbox::{PodMode, SandboxOptions};
 use serde_json::{Value, json};
 
-use crate::support::{apply, deployment, deployments, refused, with};
+use crate::support::{apply, cluster_with, deployment, deployments, refusal_status};
 
 fn options(pods: PodMode) -> SandboxOptions {
     // other random numbers of the seed must not matter
@@ -19,13 +19,13 @@ fn options(pods: PodMode) -> SandboxOptions {
 }
 
 /// Every status of every workload, and the endpoints, each half second of a minute.
-async fn minute(pods: PodMode, objects: &[Value]) -> Vec<String> {
-    let (_sandbox, client) = with(options(pods));
+async fn record_minute(pods: PodMode, objects: &[Value]) -> Vec<String> {
+    let (_sandbox, client) = cluster_with(options(pods));
     for object in objects {
         let kind = object["kind"].as_str().unwrap();
         let (group, _) = object["apiVersion"].as_str().unwrap().split_once('/').unwrap();
         let name = object["metadata"]["name"].as_str().unwrap();
-        kind_of(&client, group, kind)
+        kind_api(&client, group, kind)
             .patch(name, &kube::api::PatchParams::apply("test"), &kube::api::Patch::Apply(object))
             .await
             .unwrap();
@@ -35,27 +35,28 @@ async fn minute(pods: PodMode, objects: &[Value]) -> Vec<String> {
     let mut seen = Vec::new();
     for _ in 0..120 {
         for kind in ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"] {
-            seen.push(statuses(&kind_of(&client, "apps", kind)).await);
+            seen.push(status_lines(&kind_api(&client, "apps", kind)).await);
         }
-        seen.push(statuses(&kind_of(&client, "batch", "Job")).await);
+        seen.push(status_lines(&kind_api(&client, "batch", "Job")).await);
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     seen
 }
 
-fn kind_of(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
+fn kind_api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
     Api::default_namespaced_with(client.clone(), &resource)
 }
 
-async fn statuses(api: &Api<DynamicObject>) -> String {
+async fn status_lines(api: &Api<DynamicObject>) -> String {
     let list = api.list(&ListParams::default()).await.unwrap();
     let one = |object: &DynamicObject| format!("{:?} {}\n", object.metadata.name, object.data["status"]);
     list.items.iter().map(one).collect()
 }
 
-async fn check(objects: &[Value]) {
-    let (stored, hidden) = (minute(PodMode::Stored, objects).await, minute(PodMode::Virtual, objects).await);
+async fn check_same_statuses(objects: &[Value]) {
+    let (stored, hidden) =
+        (record_minute(PodMode::Stored, objects).await, record_minute(PodMode::Virtual, objects).await);
     for (half_seconds, (left, right)) in stored.iter().zip(&hidden).enumerate() {
         assert_eq!(left, right, "look {half_seconds}");
     }
@@ -63,10 +64,10 @@ async fn check(objects: &[Value]) {
 
 #[tokio::test(start_paused = true)]
 async fn workload_status_matches_stored_pods() {
-    check(&[deployment("web", 4, "web:1"), deployment("bad", 2, "web:broken")]).await;
+    check_same_statuses(&[deployment("web", 4, "web:1"), deployment("bad", 2, "web:broken")]).await;
     let mut crashing = deployment("web", 1, "web:1");
     crashing["spec"]["template"]["metadata"]["annotations"] = json!({"sim.tutti.dev/fail": "crash-loop"});
-    check(&[crashing]).await;
+    check_same_statuses(&[crashing]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,14 +81,14 @@ async fn status_of_sets_and_jobs_matches_too() {
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"}, "spec": {
         "completions": 3, "template": {"spec": {"restartPolicy": "Never",
             "containers": [{"name": "main", "image": "once:1"}]}}}});
-    check(&[set, agent, job]).await;
+    check_same_statuses(&[set, agent, job]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn virtual_pods_return_not_simulated() {
-    let (_sandbox, client) = with(options(PodMode::Virtual));
+    let (_sandbox, client) = cluster_with(options(PodMode::Virtual));
     apply(&deployments(&client), "test", &deployment("web", 1, "web:1")).await.unwrap();
     let pods: Api<Pod> = Api::default_namespaced(client);
-    let status = refused(pods.list(&ListParams::default()).await);
+    let status = refusal_status(pods.list(&ListParams::default()).await);
     assert_eq!((status.code, status.reason.as_str()), (501, "NotSimulated"));
 }

@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use sandbox::SandboxOptions;
 use serde_json::{Value, json};
 
-use crate::support::{apply, deployment, deployments, until, with};
+use crate::support::{apply, cluster_with, deployment, deployments, wait_until};
 
 fn pods(client: &Client) -> Api<Pod> {
     Api::default_namespaced(client.clone())
@@ -30,7 +30,7 @@ fn workload(kind: &str, image: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn stateful_set_scales_in_order() {
-    let (_sandbox, client) = with(SandboxOptions::default());
+    let (_sandbox, client) = cluster_with(SandboxOptions::default());
     let api: Api<StatefulSet> = Api::default_namespaced(client.clone());
     let mut object = workload("StatefulSet", "db:1");
     object["spec"]["serviceName"] = json!("db");
@@ -46,7 +46,7 @@ async fn stateful_set_scales_in_order() {
             && status.updated_replicas == Some(3)
             && status.current_revision == status.update_revision
     };
-    let first = until(&api, "db", |set| done(set, 1)).await;
+    let first = wait_until(&api, "db", |set| done(set, 1)).await;
     assert_eq!(pod_names(&client).await, ["db-0", "db-1", "db-2"]);
     let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(client.clone());
     let claim = claims.get("data-db-2").await.unwrap();
@@ -54,7 +54,7 @@ async fn stateful_set_scales_in_order() {
 
     object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:2");
     apply(&api, "a", &object).await.unwrap();
-    let second = until(&api, "db", |set| done(set, 2)).await;
+    let second = wait_until(&api, "db", |set| done(set, 2)).await;
     assert_ne!(first.status.unwrap().current_revision, second.status.unwrap().current_revision);
     object["spec"]["replicas"] = json!(1);
     apply(&api, "a", &object).await.unwrap();
@@ -64,15 +64,15 @@ async fn stateful_set_scales_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_set_runs_on_every_node() {
-    let (_sandbox, client) = with(SandboxOptions::default());
+    let (_sandbox, client) = cluster_with(SandboxOptions::default());
     let api: Api<DaemonSet> = Api::default_namespaced(client.clone());
     let mut object = workload("DaemonSet", "agent:1");
     object["spec"].as_object_mut().unwrap().remove("replicas");
     apply(&api, "a", &object).await.unwrap();
-    until(&api, "db", |set| set.status.as_ref().unwrap().number_ready == 3).await;
+    wait_until(&api, "db", |set| set.status.as_ref().unwrap().number_ready == 3).await;
     object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("agent:2");
     apply(&api, "a", &object).await.unwrap();
-    until(&api, "db", |set| {
+    wait_until(&api, "db", |set| {
         let status = set.status.as_ref().unwrap();
         assert!(status.number_ready >= 2, "{status:?}");
         status.observed_generation == Some(2)
@@ -97,7 +97,7 @@ fn job(name: &str, annotations: Value) -> Value {
             "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "job:1"}]}}}})
 }
 
-fn is_true(job: &Job, kind: &str) -> bool {
+fn has_condition(job: &Job, kind: &str) -> bool {
     let job = serde_json::to_value(job).unwrap();
     job["status"]["conditions"]
         .as_array()
@@ -106,23 +106,23 @@ fn is_true(job: &Job, kind: &str) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn jobs_complete_or_fail() {
-    let (_sandbox, client) = with(SandboxOptions::default());
+    let (_sandbox, client) = cluster_with(SandboxOptions::default());
     let api: Api<Job> = Api::default_namespaced(client.clone());
     apply(&api, "a", &job("good", json!({}))).await.unwrap();
-    let good = until(&api, "good", |job| is_true(job, "Complete")).await;
+    let good = wait_until(&api, "good", |job| has_condition(job, "Complete")).await;
     assert_eq!(good.status.unwrap().succeeded, Some(1));
     // applied again, nothing changes and no pod starts
     let again = apply(&api, "a", &job("good", json!({}))).await.unwrap();
     assert_eq!(again.metadata.generation, Some(1));
 
     apply(&api, "a", &job("bad", json!({"sim.tutti.dev/fail": "crash-loop"}))).await.unwrap();
-    let bad = until(&api, "bad", |job| is_true(job, "Failed")).await;
+    let bad = wait_until(&api, "bad", |job| has_condition(job, "Failed")).await;
     assert_eq!(bad.status.unwrap().failed, Some(2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn service_endpoints_have_ready_pods() {
-    let (_sandbox, client) = with(SandboxOptions::default());
+    let (_sandbox, client) = cluster_with(SandboxOptions::default());
     let services: Api<Service> = Api::default_namespaced(client.clone());
     let service = json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "web", "labels": {"team": "a"}},

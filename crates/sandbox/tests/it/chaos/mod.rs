@@ -3,10 +3,10 @@
 //!
 //! `TUTTI_CHAOS_SEEDS=500` runs more seeds, `TUTTI_SEED=7` repeats one.
 
-mod actors;
-mod held;
-mod mirror;
-mod world;
+mod chaos_run;
+mod invariants;
+mod watchers;
+mod writers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 fn run(seed: u64) -> Result<String, String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(Box::pin(world::run(seed)))));
+    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(Box::pin(chaos_run::run(seed)))));
     result.unwrap_or_else(|_| Err("panicked".to_owned()))
 }
 

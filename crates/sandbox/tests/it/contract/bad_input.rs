@@ -3,17 +3,17 @@
 use http::Method;
 use serde_json::json;
 
-use super::probe::{APPLY, JSON_PATCH, MERGE, Probe, STRATEGIC};
+use super::probe::{APPLY_PATCH, ContractProbe, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
 
 const CORE: &str = "/api/v1";
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-fn deep(levels: usize) -> String {
+fn deep_body(levels: usize) -> String {
     format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
 }
 
-pub async fn broken_bodies_are_bad_requests(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn broken_bodies_are_bad_requests(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     for body in [
         "{",
         "{\"metadata\":{\"name\":\"one\"",
@@ -37,25 +37,27 @@ pub async fn broken_bodies_are_bad_requests(probe: &mut Probe) {
     }
 }
 
-pub async fn broken_bodies_of_other_verbs(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn broken_bodies_of_other_verbs(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     let one = format!("{path}/one");
-    probe.quiet().post(&path, json!({"metadata": {"name": "one"}})).await;
-    probe.loud();
+    probe.stop_recording().post(&path, json!({"metadata": {"name": "one"}})).await;
+    probe.start_recording();
     for body in ["{", "", "[]", "null", "not json", "\"text\""] {
         probe.send(Method::PUT, &one, &[JSON], body).await;
-        for media in [MERGE, JSON_PATCH, STRATEGIC] {
+        for media in [MERGE_PATCH, JSON_PATCH, STRATEGIC_PATCH] {
             probe.send(Method::PATCH, &one, &[("content-type", media)], body).await;
         }
-        probe.send(Method::PATCH, &format!("{one}?fieldManager=a"), &[("content-type", APPLY)], body).await;
+        probe
+            .send(Method::PATCH, &format!("{one}?fieldManager=a"), &[("content-type", APPLY_PATCH)], body)
+            .await;
     }
     for body in ["{", "[]", "\"text\"", "not json"] {
         probe.send(Method::DELETE, &one, &[JSON], body).await;
     }
 }
 
-pub async fn bodies_of_other_kinds_are_bad_requests(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn bodies_of_other_kinds_are_bad_requests(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     for (version, kind) in [
         ("v1", "Secret"),
         ("v2", "ConfigMap"),
@@ -73,60 +75,67 @@ pub async fn bodies_of_other_kinds_are_bad_requests(probe: &mut Probe) {
     ] {
         let body = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "one"}});
         probe.post(&path, body).await;
-        probe.quiet().delete(&format!("{path}/one"), None).await;
-        probe.loud();
+        probe.stop_recording().delete(&format!("{path}/one"), None).await;
+        probe.start_recording();
     }
-    probe.quiet().post(&path, json!({"metadata": {"name": "two"}})).await;
-    probe.loud();
+    probe.stop_recording().post(&path, json!({"metadata": {"name": "two"}})).await;
+    probe.start_recording();
     let two = format!("{path}/two");
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "two"}});
     probe.put(&two, secret.clone()).await;
-    probe.patch(MERGE, &two, secret).await;
-    probe.patch(MERGE, &two, json!({"apiVersion": "v2"})).await;
+    probe.patch(MERGE_PATCH, &two, secret).await;
+    probe.patch(MERGE_PATCH, &two, json!({"apiVersion": "v2"})).await;
     probe.send(Method::POST, &path, &[JSON], r#"{"kind": 1, "metadata": {"name": "x"}}"#).await;
     probe.send(Method::POST, &path, &[JSON], r#"{"apiVersion": {}, "metadata": {"name": "x"}}"#).await;
 }
 
-pub async fn deep_bodies_are_refused(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn deep_bodies_are_refused(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     for levels in [9000, 10_001] {
-        let body = format!("{{\"metadata\":{{\"name\":\"one\"}},\"data\":{}}}", deep(levels));
-        let answer = probe.quiet().send(Method::POST, &path, &[JSON], &body).await;
-        probe.loud().show(&format!("{levels} levels"), &json!([answer.code, answer.body["reason"]]));
+        let body = format!("{{\"metadata\":{{\"name\":\"one\"}},\"data\":{}}}", deep_body(levels));
+        let answer = probe.stop_recording().send(Method::POST, &path, &[JSON], &body).await;
+        probe
+            .start_recording()
+            .record_value(&format!("{levels} levels"), &json!([answer.code, answer.body["reason"]]));
     }
-    probe.quiet().post(&path, json!({"metadata": {"name": "one"}})).await;
-    for media in [MERGE, JSON_PATCH, STRATEGIC] {
-        let body = format!("{{\"data\":{{\"a\":{}}}}}", deep(10_001));
+    probe.stop_recording().post(&path, json!({"metadata": {"name": "one"}})).await;
+    for media in [MERGE_PATCH, JSON_PATCH, STRATEGIC_PATCH] {
+        let body = format!("{{\"data\":{{\"a\":{}}}}}", deep_body(10_001));
         let headers = [("content-type", media)];
         let answer = probe.send(Method::PATCH, &format!("{path}/one"), &headers, &body).await;
-        probe.loud().show(media, &json!([answer.code, answer.body["reason"]]));
-        probe.quiet();
+        probe.start_recording().record_value(media, &json!([answer.code, answer.body["reason"]]));
+        probe.stop_recording();
     }
-    probe.loud();
+    probe.start_recording();
 }
 
-pub async fn bodies_have_a_largest_size(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn bodies_have_a_largest_size(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     let filled = |size: usize| {
         let frame = r#"{"metadata":{"name":"one"},"data":{"x":""}}"#;
         frame.replace("\"\"", &format!("\"{}\"", "x".repeat(size - frame.len())))
     };
     let limit = 3 * 1024 * 1024;
     probe.send(Method::POST, &path, &[JSON], &filled(limit + 1)).await;
-    let answer = probe.quiet().send(Method::POST, &path, &[JSON], &filled(limit)).await;
-    probe.loud().show("at the limit", &json!([answer.code, answer.body["reason"], answer.body["message"]]));
-    let answer = probe.quiet().send(Method::POST, &path, &[JSON], &filled(1024 * 1024 + 10_000)).await;
-    probe.loud().show("too much data", &json!([answer.code, answer.body["reason"], answer.body["message"]]));
-    probe.quiet().post(&path, json!({"metadata": {"name": "one"}})).await;
-    probe.loud();
+    let answer = probe.stop_recording().send(Method::POST, &path, &[JSON], &filled(limit)).await;
+    probe
+        .start_recording()
+        .record_value("at the limit", &json!([answer.code, answer.body["reason"], answer.body["message"]]));
+    let answer =
+        probe.stop_recording().send(Method::POST, &path, &[JSON], &filled(1024 * 1024 + 10_000)).await;
+    probe
+        .start_recording()
+        .record_value("too much data", &json!([answer.code, answer.body["reason"], answer.body["message"]]));
+    probe.stop_recording().post(&path, json!({"metadata": {"name": "one"}})).await;
+    probe.start_recording();
     let body = filled(limit + 1);
     probe.send(Method::PUT, &format!("{path}/one"), &[JSON], &body).await;
-    probe.send(Method::PATCH, &format!("{path}/one"), &[("content-type", MERGE)], &body).await;
+    probe.send(Method::PATCH, &format!("{path}/one"), &[("content-type", MERGE_PATCH)], &body).await;
     probe.send(Method::DELETE, &format!("{path}/one"), &[JSON], &body).await;
 }
 
-pub async fn yaml_bodies_are_read(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn yaml_bodies_are_read(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     for (media, body) in [
         ("application/yaml", "metadata:\n  name: one\ndata:\n  a: b\n"),
         ("application/yaml", "metadata: {name: two}\n"),
@@ -142,8 +151,8 @@ pub async fn yaml_bodies_are_read(probe: &mut Probe) {
     }
 }
 
-pub async fn unknown_content_types_are_unsupported(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn unknown_content_types_are_unsupported(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     let one = format!("{path}/one");
     let body = r#"{"metadata":{"name":"one"}}"#;
     for media in [
@@ -160,8 +169,8 @@ pub async fn unknown_content_types_are_unsupported(probe: &mut Probe) {
         "*/*",
     ] {
         probe.send(Method::POST, &path, &[("content-type", media)], body).await;
-        probe.quiet().delete(&one, None).await;
-        probe.loud();
+        probe.stop_recording().delete(&one, None).await;
+        probe.start_recording();
     }
     probe.send(Method::POST, &path, &[], body).await;
     probe.send(Method::PUT, &one, &[("content-type", "text/plain")], body).await;
@@ -177,11 +186,11 @@ pub async fn unknown_content_types_are_unsupported(probe: &mut Probe) {
     probe.send(Method::DELETE, &one, &[("content-type", "text/plain")], "{}").await;
 }
 
-pub async fn what_a_client_accepts(probe: &mut Probe) {
-    let path = probe.at(CORE, "secrets");
+pub async fn what_a_client_accepts(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "secrets");
     let one = format!("{path}/one");
-    probe.quiet().post(&path, json!({"metadata": {"name": "one"}})).await;
-    probe.loud();
+    probe.stop_recording().post(&path, json!({"metadata": {"name": "one"}})).await;
+    probe.start_recording();
     for accept in [
         "text/html",
         "text/plain",
@@ -222,7 +231,7 @@ pub async fn what_a_client_accepts(probe: &mut Probe) {
     }
 }
 
-pub async fn unknown_paths_are_not_found(probe: &mut Probe) {
+pub async fn unknown_paths_are_not_found(probe: &mut ContractProbe) {
     let paths = [
         "/nope",
         "/api/v2",
@@ -247,8 +256,8 @@ pub async fn unknown_paths_are_not_found(probe: &mut Probe) {
     ];
     probe.get_all(paths).await;
     for path in ["/apis/", "/api/", "/api/v1/", "/apis/apps/", "/apis/apps/v1/"] {
-        let answer = probe.quiet().get(path).await;
-        probe.loud().show(path, &json!([answer.code, answer.body["kind"]]));
+        let answer = probe.stop_recording().get(path).await;
+        probe.start_recording().record_value(path, &json!([answer.code, answer.body["kind"]]));
     }
     for rest in [
         "nope",
@@ -266,14 +275,14 @@ pub async fn unknown_paths_are_not_found(probe: &mut Probe) {
         "namespaces",
         "pods/none/nope",
     ] {
-        probe.get(&probe.at(CORE, rest)).await;
+        probe.get(&probe.namespaced_path(CORE, rest)).await;
     }
     for rest in ["deployments/one/nope", "deployments/one/log", "replicasets/one/scale/x"] {
-        probe.get(&probe.at("/apis/apps/v1", rest)).await;
+        probe.get(&probe.namespaced_path("/apis/apps/v1", rest)).await;
     }
 }
 
-pub async fn strange_paths(probe: &mut Probe) {
+pub async fn strange_paths(probe: &mut ContractProbe) {
     for rest in [
         "configmaps/a%2Fb",
         "configmaps/a%20b",
@@ -294,42 +303,46 @@ pub async fn strange_paths(probe: &mut Probe) {
         "configmaps/a?%zz",
         "configmaps/a?a;b",
     ] {
-        probe.get(&probe.at(CORE, rest)).await;
+        probe.get(&probe.namespaced_path(CORE, rest)).await;
     }
     probe.get_all(["//api/v1", "/api//v1", "/api/v1/../v1", "/./version"]).await;
     let long = format!("/api/v1/namespaces/default/configmaps/{}", "a".repeat(3000));
-    let answer = probe.quiet().get(&long).await;
-    probe.loud().show("a very long name", &json!([answer.code, answer.text("/message").len()]));
+    let answer = probe.stop_recording().get(&long).await;
+    probe
+        .start_recording()
+        .record_value("a very long name", &json!([answer.code, answer.text("/message").len()]));
     probe.post("/api/v1/namespaces/%20/configmaps", json!({"metadata": {"name": "x"}})).await;
     probe.post("/api/v1/namespaces//configmaps", json!({"metadata": {"name": "x"}})).await;
 }
 
-pub async fn methods_that_a_path_has_not(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn methods_that_a_path_has_not(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     let one = format!("{path}/one");
     let body = r#"{"metadata":{"name":"one"}}"#;
-    probe.quiet().post(&path, json!({"metadata": {"name": "one"}})).await;
-    probe.loud();
+    probe.stop_recording().post(&path, json!({"metadata": {"name": "one"}})).await;
+    probe.start_recording();
     probe.send(Method::POST, &one, &[JSON], body).await;
     probe.send(Method::PUT, &path, &[JSON], body).await;
-    probe.send(Method::PATCH, &path, &[("content-type", MERGE)], "{}").await;
+    probe.send(Method::PATCH, &path, &[("content-type", MERGE_PATCH)], "{}").await;
     probe.send(Method::DELETE, "/api/v1/namespaces", &[], "").await;
     probe.send(Method::DELETE, "/api/v1/configmaps", &[], "").await;
-    probe.send(Method::PATCH, "/api/v1/configmaps", &[("content-type", MERGE)], "{}").await;
+    probe.send(Method::PATCH, "/api/v1/configmaps", &[("content-type", MERGE_PATCH)], "{}").await;
     probe.send(Method::OPTIONS, &path, &[], "").await;
     probe.send(Method::OPTIONS, &one, &[], "").await;
     probe.send(Method::TRACE, &one, &[], "").await;
     probe.send(Method::from_bytes(b"BREW").unwrap(), &one, &[], "").await;
     probe.send(Method::HEAD, &one, &[], "").await;
     probe.send(Method::HEAD, &path, &[], "").await;
-    probe.send(Method::HEAD, &probe.at(CORE, "configmaps/none"), &[], "").await;
+    probe.send(Method::HEAD, &probe.namespaced_path(CORE, "configmaps/none"), &[], "").await;
     for about in ["/api", "/apis", "/api/v1", "/apis/apps", "/healthz"] {
         for method in [Method::POST, Method::DELETE, Method::OPTIONS] {
-            let answer = probe.quiet().send(method.clone(), about, &[JSON], "{}").await;
-            probe.loud().show(&format!("{method} {about}"), &json!([answer.code, answer.body["reason"]]));
+            let answer = probe.stop_recording().send(method.clone(), about, &[JSON], "{}").await;
+            probe
+                .start_recording()
+                .record_value(&format!("{method} {about}"), &json!([answer.code, answer.body["reason"]]));
         }
     }
-    let deployment = probe.at("/apis/apps/v1", "deployments/one");
+    let deployment = probe.namespaced_path("/apis/apps/v1", "deployments/one");
     for (method, subresource) in [
         (Method::DELETE, "status"),
         (Method::POST, "status"),
@@ -338,5 +351,5 @@ pub async fn methods_that_a_path_has_not(probe: &mut Probe) {
     ] {
         probe.send(method, &format!("{deployment}/{subresource}"), &[JSON], "{}").await;
     }
-    probe.send(Method::POST, &probe.at(CORE, "pods/one/log"), &[JSON], "{}").await;
+    probe.send(Method::POST, &probe.namespaced_path(CORE, "pods/one/log"), &[JSON], "{}").await;
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::owned::own_fields;
-use super::probe::Probe;
+use super::apply_records::own_fields;
+use super::probe::ContractProbe;
 
 const APPS: &str = "/apis/apps/v1";
 const CORE: &str = "/api/v1";
 
-pub async fn quantities_are_written_in_one_way(probe: &mut Probe) {
-    let path = probe.at(CORE, "podtemplates?dryRun=All");
+pub async fn quantities_are_written_in_one_way(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "podtemplates?dryRun=All");
     for quantity in [
         json!("1000m"),
         json!("0.5"),
@@ -51,26 +51,26 @@ pub async fn quantities_are_written_in_one_way(probe: &mut Probe) {
     ] {
         let container = json!({"name": "main", "image": "a", "resources": {"limits": {"memory": quantity}}});
         let sent = json!({"metadata": {"name": "one"}, "template": {"spec": {"containers": [container]}}});
-        let answer = probe.quiet().post(&path, sent).await;
+        let answer = probe.stop_recording().post(&path, sent).await;
         let shown = match answer.code {
             201 => answer.body.pointer("/template/spec/containers/0/resources/limits/memory").cloned(),
             code => Some(json!([code, answer.body["message"]])),
         };
-        probe.loud().show(&quantity.to_string(), &json!(shown));
+        probe.start_recording().record_value(&quantity.to_string(), &json!(shown));
     }
 }
 
-async fn filled(probe: &mut Probe, group_version: &str, plural: &str, mut sent: Value) {
+async fn show_defaults(probe: &mut ContractProbe, group_version: &str, plural: &str, mut sent: Value) {
     sent["metadata"]["name"] = json!("one");
-    let path = probe.at(group_version, &format!("{plural}?dryRun=All"));
-    let answer = probe.quiet().post(&path, sent).await;
-    probe.loud();
+    let path = probe.namespaced_path(group_version, &format!("{plural}?dryRun=All"));
+    let answer = probe.stop_recording().post(&path, sent).await;
+    probe.start_recording();
     if answer.code == 201 {
         let status = answer.body.get("status").cloned().unwrap_or_default();
-        probe.show(plural, &own_fields(&answer.body));
-        probe.show("its status", &status);
+        probe.record_value(plural, &own_fields(&answer.body));
+        probe.record_value("its status", &status);
     } else {
-        probe.show(plural, &answer.body);
+        probe.record_value(plural, &answer.body);
     }
 }
 
@@ -82,12 +82,12 @@ fn pod() -> Value {
     json!({"containers": [{"name": "main", "image": "nginx"}]})
 }
 
-pub async fn defaults_of_workloads(probe: &mut Probe) {
-    filled(probe, APPS, "deployments", json!({"spec": workload(pod())})).await;
+pub async fn defaults_of_workloads(probe: &mut ContractProbe) {
+    show_defaults(probe, APPS, "deployments", json!({"spec": workload(pod())})).await;
     let mut set = workload(pod());
     set["volumeClaimTemplates"] = json!([{"metadata": {"name": "v"}, "spec": {"accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1024Mi"}}}}]);
-    filled(probe, APPS, "statefulsets", json!({"spec": set})).await;
+    show_defaults(probe, APPS, "statefulsets", json!({"spec": set})).await;
     let rich = json!({"hostNetwork": true, "volumes": [
             {"name": "a"}, {"name": "c", "configMap": {"name": "x"}}, {"name": "s", "secret": {"secretName": "x"}},
             {"name": "h", "hostPath": {"path": "/x"}}, {"name": "d", "downwardAPI": {"items": [
@@ -100,15 +100,15 @@ pub async fn defaults_of_workloads(probe: &mut Probe) {
             "livenessProbe": {"httpGet": {"port": 80}}, "readinessProbe": {"tcpSocket": {"port": 80}},
             "startupProbe": {"grpc": {"port": 80}}, "lifecycle": {"preStop": {"httpGet": {"port": 80}}},
             "volumeMounts": [{"name": "a", "mountPath": "/a"}]}]});
-    filled(probe, APPS, "daemonsets", json!({"spec": workload(rich)})).await;
+    show_defaults(probe, APPS, "daemonsets", json!({"spec": workload(rich)})).await;
     let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "nginx"}]}}});
-    let path = probe.at("/apis/batch/v1", "jobs?dryRun=All");
-    let answer = probe.quiet().post(&path, json!({"metadata": {"name": "one"}, "spec": job})).await;
+    let path = probe.namespaced_path("/apis/batch/v1", "jobs?dryRun=All");
+    let answer = probe.stop_recording().post(&path, json!({"metadata": {"name": "one"}, "spec": job})).await;
     let uid = answer.text("/metadata/uid");
     probe.alias(&uid, "JOB");
     let fields = own_fields(&answer.body);
-    probe.loud().show("jobs", &fields);
-    filled(
+    probe.start_recording().record_value("jobs", &fields);
+    show_defaults(
         probe,
         "/apis/batch/v1",
         "cronjobs",
@@ -117,17 +117,22 @@ pub async fn defaults_of_workloads(probe: &mut Probe) {
     .await;
 }
 
-pub async fn defaults_of_other_kinds(probe: &mut Probe) {
-    filled(probe, CORE, "services", json!({"spec": {"type": "ExternalName", "externalName": "a.example"}}))
-        .await;
-    filled(
+pub async fn defaults_of_other_kinds(probe: &mut ContractProbe) {
+    show_defaults(
+        probe,
+        CORE,
+        "services",
+        json!({"spec": {"type": "ExternalName", "externalName": "a.example"}}),
+    )
+    .await;
+    show_defaults(
         probe,
         CORE,
         "services",
         json!({"spec": {"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"port": 80}]}}),
     )
     .await;
-    filled(
+    show_defaults(
         probe,
         CORE,
         "services",
@@ -135,7 +140,7 @@ pub async fn defaults_of_other_kinds(probe: &mut Probe) {
     )
     .await;
     let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
-    filled(
+    show_defaults(
         probe,
         "/apis/networking.k8s.io/v1",
         "ingresses",
@@ -144,45 +149,45 @@ pub async fn defaults_of_other_kinds(probe: &mut Probe) {
     )
     .await;
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"});
-    filled(
+    show_defaults(
         probe,
         "/apis/autoscaling/v2",
         "horizontalpodautoscalers",
         json!({"spec": {"scaleTargetRef": target, "maxReplicas": 3}}),
     )
     .await;
-    filled(probe, "/apis/autoscaling/v2", "horizontalpodautoscalers", json!({"spec": {"scaleTargetRef": target, "maxReplicas": 3,
+    show_defaults(probe, "/apis/autoscaling/v2", "horizontalpodautoscalers", json!({"spec": {"scaleTargetRef": target, "maxReplicas": 3,
         "behavior": {"scaleUp": {"stabilizationWindowSeconds": 5}, "scaleDown": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 5}]}}}})).await;
-    filled(
+    show_defaults(
         probe,
         CORE,
         "persistentvolumeclaims",
         json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}),
     )
     .await;
-    filled(
+    show_defaults(
         probe,
         "/apis/networking.k8s.io/v1",
         "networkpolicies",
         json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}], "egress": []}}),
     )
     .await;
-    filled(probe, CORE, "secrets", json!({})).await;
-    filled(
+    show_defaults(probe, CORE, "secrets", json!({})).await;
+    show_defaults(
         probe,
         CORE,
         "limitranges",
         json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": "2000m"}}]}}),
     )
     .await;
-    filled(
+    show_defaults(
         probe,
         "/apis/policy/v1",
         "poddisruptionbudgets",
         json!({"spec": {"maxUnavailable": 1, "selector": {}}}),
     )
     .await;
-    filled(
+    show_defaults(
         probe,
         "/apis/discovery.k8s.io/v1",
         "endpointslices",

@@ -7,81 +7,83 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::probe::{MERGE, Probe};
+use super::probe::{ContractProbe, MERGE_PATCH};
 
 const CORE: &str = "/api/v1";
 
 /// Secrets `a` to `e`: nothing else creates Secrets.
-async fn five(probe: &mut Probe) -> String {
-    let path = probe.at(CORE, "secrets");
+async fn create_five_secrets(probe: &mut ContractProbe) -> String {
+    let path = probe.namespaced_path(CORE, "secrets");
     for (name, parity) in [("a", "odd"), ("b", "even"), ("c", "odd"), ("d", "even"), ("e", "odd")] {
         let labels = json!({"parity": parity, "name": name});
-        probe.quiet().post(&path, json!({"metadata": {"name": name, "labels": labels}})).await;
+        probe.stop_recording().post(&path, json!({"metadata": {"name": name, "labels": labels}})).await;
     }
-    probe.loud();
+    probe.start_recording();
     path
 }
 
-fn names(list: &Value) -> String {
+fn item_names(list: &Value) -> String {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     items.iter().filter_map(|item| item["metadata"]["name"].as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Lists, and records only the names or the error.
-async fn shown(probe: &mut Probe, path: &str) {
-    let answer = probe.quiet().get(path).await;
+async fn show_list_names(probe: &mut ContractProbe, path: &str) {
+    let answer = probe.stop_recording().get(path).await;
     let query = path.split_once('?').map_or("", |(_, query)| query);
     let found = match answer.code {
-        200 => json!(names(&answer.body)),
+        200 => json!(item_names(&answer.body)),
         code => json!([code, answer.body["reason"], answer.body["message"], answer.body["details"]]),
     };
-    probe.loud().show(query, &found);
+    probe.start_recording().record_value(query, &found);
 }
 
-pub async fn a_list_in_pages(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn a_list_in_pages(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     let first = probe.get(&format!("{path}?limit=2")).await;
-    probe.quiet().post(&path, json!({"metadata": {"name": "b2"}})).await;
-    probe.quiet().delete(&format!("{path}/d"), None).await;
+    probe.stop_recording().post(&path, json!({"metadata": {"name": "b2"}})).await;
+    probe.stop_recording().delete(&format!("{path}/d"), None).await;
     let token = first.text("/metadata/continue");
     probe.alias(&token, "FIRST");
-    probe.loud().note("b2 is made and d is deleted");
+    probe.start_recording().record_note("b2 is made and d is deleted");
     let second = probe.get(&format!("{path}?limit=2&continue={token}")).await;
     let token = second.text("/metadata/continue");
     probe.alias(&token, "SECOND");
     let third = probe.get(&format!("{path}?limit=2&continue={token}")).await;
     let revision = first.revision();
-    probe.show("one revision", &json!(revision == second.revision() && revision == third.revision()));
+    probe.record_value("one revision", &json!(revision == second.revision() && revision == third.revision()));
 }
 
-pub async fn pages_with_a_selector_count_nothing(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn pages_with_a_selector_count_nothing(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     let first = probe.get(&format!("{path}?limit=1&labelSelector=parity=odd")).await;
     let token = first.text("/metadata/continue");
     probe.alias(&token, "FIRST");
     probe.get(&format!("{path}?limit=1&labelSelector=parity=odd&continue={token}")).await;
     probe.get(&format!("{path}?limit=5")).await;
     probe.get(&format!("{path}?limit=3&labelSelector=parity=odd")).await;
-    let rest = probe.quiet().get(&format!("{path}?continue={token}")).await;
-    probe.loud().show("the rest without limit and selector", &json!(names(&rest.body)));
+    let rest = probe.stop_recording().get(&format!("{path}?continue={token}")).await;
+    probe
+        .start_recording()
+        .record_value("the rest without limit and selector", &json!(item_names(&rest.body)));
 }
 
-pub async fn limits_of_all_sorts(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn limits_of_all_sorts(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     for limit in
         ["", "0", "-1", "1", "+1", "1.5", "abc", "9223372036854775807", "9223372036854775808", "0x2", "%202"]
     {
-        shown(probe, &format!("{path}?limit={limit}")).await;
+        show_list_names(probe, &format!("{path}?limit={limit}")).await;
     }
-    shown(probe, &format!("{path}?limit=1&limit=3")).await;
+    show_list_names(probe, &format!("{path}?limit=1&limit=3")).await;
 }
 
-pub async fn bad_continue_tokens(probe: &mut Probe) {
-    let path = five(probe).await;
-    let first = probe.quiet().get(&format!("{path}?limit=2")).await;
+pub async fn bad_continue_tokens(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
+    let first = probe.stop_recording().get(&format!("{path}?limit=2")).await;
     let token = first.text("/metadata/continue");
     let revision = first.revision();
-    probe.loud();
+    probe.start_recording();
     let coded = |text: &str| URL_SAFE_NO_PAD.encode(text);
     for token in [
         "garbage".to_owned(),
@@ -95,7 +97,7 @@ pub async fn bad_continue_tokens(probe: &mut Probe) {
         coded(r#"{"v":"meta.k8s.io/v1","rv":5,"start":"../../a"}"#),
         coded(r#"{"v":"meta.k8s.io/v1","rv":"x","start":"a"}"#),
     ] {
-        shown(probe, &format!("{path}?limit=2&continue={token}")).await;
+        show_list_names(probe, &format!("{path}?limit=2&continue={token}")).await;
     }
     for rest in [
         format!("resourceVersion={revision}"),
@@ -104,14 +106,14 @@ pub async fn bad_continue_tokens(probe: &mut Probe) {
         format!("resourceVersion={revision}&resourceVersionMatch=Exact"),
         "resourceVersionMatch=Exact".to_owned(),
     ] {
-        let answer = probe.quiet().get(&format!("{path}?limit=2&continue={token}&{rest}")).await;
-        let said = if answer.code == 200 { json!(names(&answer.body)) } else { answer.body };
-        probe.loud().show(&rest.replace(&revision, "RV"), &said);
+        let answer = probe.stop_recording().get(&format!("{path}?limit=2&continue={token}&{rest}")).await;
+        let said = if answer.code == 200 { json!(item_names(&answer.body)) } else { answer.body };
+        probe.start_recording().record_value(&rest.replace(&revision, "RV"), &said);
     }
 }
 
-pub async fn label_selectors(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn label_selectors(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     for selector in [
         "parity=odd",
         "parity==odd",
@@ -148,7 +150,7 @@ pub async fn label_selectors(probe: &mut Probe) {
         "example.com/x",
         "example.com/x=y",
     ] {
-        shown(
+        show_list_names(
             probe,
             &format!(
                 "{path}?labelSelector={}",
@@ -159,8 +161,8 @@ pub async fn label_selectors(probe: &mut Probe) {
     }
 }
 
-pub async fn label_selectors_that_do_not_parse(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn label_selectors_that_do_not_parse(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     for selector in [
         "a b",
         "=x",
@@ -202,17 +204,18 @@ pub async fn label_selectors_that_do_not_parse(probe: &mut Probe) {
             let _ = write!(text, "%{byte:02X}");
             text
         });
-        let answer = probe.quiet().get(&format!("{path}?labelSelector={coded}")).await;
-        let said = json!([answer.code, answer.body["reason"], answer.body["message"], names(&answer.body)]);
-        probe.loud().show(selector, &said);
+        let answer = probe.stop_recording().get(&format!("{path}?labelSelector={coded}")).await;
+        let said =
+            json!([answer.code, answer.body["reason"], answer.body["message"], item_names(&answer.body)]);
+        probe.start_recording().record_value(selector, &said);
     }
     probe.get(&format!("{path}?labelSelector={}", "a".repeat(64))).await;
     probe.get(&format!("{path}?labelSelector=a={}", "b".repeat(64))).await;
     probe.get(&format!("{path}?labelSelector=x%20y")).await;
 }
 
-pub async fn field_selectors(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn field_selectors(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     let namespace = probe.namespace().to_owned();
     for selector in [
         "metadata.name=a",
@@ -239,18 +242,21 @@ pub async fn field_selectors(probe: &mut Probe) {
         "a=b=c",
         "status.phase=Running",
     ] {
-        shown(probe, &format!("{path}?fieldSelector={}", selector.replace(' ', "%20"))).await;
+        show_list_names(probe, &format!("{path}?fieldSelector={}", selector.replace(' ', "%20"))).await;
     }
-    shown(probe, &format!("{path}?fieldSelector=metadata.namespace={namespace}")).await;
-    shown(probe, &format!("{path}?fieldSelector=metadata.namespace=default")).await;
-    shown(probe, &format!("/api/v1/secrets?fieldSelector=metadata.namespace={namespace},metadata.name=a"))
-        .await;
-    shown(probe, &format!("{path}?fieldSelector=metadata.name=a&labelSelector=parity=even")).await;
+    show_list_names(probe, &format!("{path}?fieldSelector=metadata.namespace={namespace}")).await;
+    show_list_names(probe, &format!("{path}?fieldSelector=metadata.namespace=default")).await;
+    show_list_names(
+        probe,
+        &format!("/api/v1/secrets?fieldSelector=metadata.namespace={namespace},metadata.name=a"),
+    )
+    .await;
+    show_list_names(probe, &format!("{path}?fieldSelector=metadata.name=a&labelSelector=parity=even")).await;
     probe.get(&format!("{path}?fieldSelector=spec.nope=x")).await;
 }
 
 /// The supported field selectors of each kind.
-pub async fn field_selectors_of_kinds(probe: &mut Probe) {
+pub async fn field_selectors_of_kinds(probe: &mut ContractProbe) {
     let fields = [
         "metadata.name",
         "metadata.namespace",
@@ -305,34 +311,39 @@ pub async fn field_selectors_of_kinds(probe: &mut Probe) {
         ("/apis/rbac.authorization.k8s.io/v1", "clusterroles", false),
         ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", false),
     ] {
-        let path =
-            if namespaced { probe.at(group_version, plural) } else { format!("{group_version}/{plural}") };
+        let path = if namespaced {
+            probe.namespaced_path(group_version, plural)
+        } else {
+            format!("{group_version}/{plural}")
+        };
         let mut offered = Vec::new();
         let mut refusal = Value::Null;
         for field in fields {
-            let answer = probe.quiet().get(&format!("{path}?limit=1&fieldSelector={field}=x")).await;
+            let answer = probe.stop_recording().get(&format!("{path}?limit=1&fieldSelector={field}=x")).await;
             if answer.code == 200 {
                 offered.push(field);
             } else if field == "spec.signerName" {
                 refusal = answer.body["message"].clone();
             }
         }
-        probe.loud().show(&format!("{group_version}/{plural}"), &json!([offered.join(" "), refusal]));
+        probe
+            .start_recording()
+            .record_value(&format!("{group_version}/{plural}"), &json!([offered.join(" "), refusal]));
     }
 }
 
-pub async fn pods_by_phase_and_node(probe: &mut Probe) {
-    let path = probe.at(CORE, "pods");
-    let node = probe.unique("no-such-node");
+pub async fn pods_by_phase_and_node(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "pods");
+    let node = probe.unique_name("no-such-node");
     for (name, node) in [("placed", Some(node.as_str())), ("waiting", None)] {
         let mut spec = json!({"schedulerName": "nobody", "automountServiceAccountToken": false,
             "containers": [{"name": "main", "image": "nginx"}]});
         if let Some(node) = node {
             spec["nodeName"] = json!(node);
         }
-        probe.quiet().post(&path, json!({"metadata": {"name": name}, "spec": spec})).await;
+        probe.stop_recording().post(&path, json!({"metadata": {"name": name}, "spec": spec})).await;
     }
-    probe.loud();
+    probe.start_recording();
     for selector in [
         "status.phase=Pending".to_owned(),
         "status.phase!=Pending".to_owned(),
@@ -344,19 +355,21 @@ pub async fn pods_by_phase_and_node(probe: &mut Probe) {
         "spec.serviceAccountName=default".to_owned(),
         "spec.hostNetwork=false".to_owned(),
     ] {
-        let answer = probe.quiet().get(&format!("{path}?fieldSelector={selector}")).await;
-        probe.loud().show(&selector.replace(&node, "NODE"), &json!([answer.code, names(&answer.body)]));
+        let answer = probe.stop_recording().get(&format!("{path}?fieldSelector={selector}")).await;
+        probe
+            .start_recording()
+            .record_value(&selector.replace(&node, "NODE"), &json!([answer.code, item_names(&answer.body)]));
     }
 }
 
-pub async fn events_by_their_object(probe: &mut Probe) {
-    let path = probe.at(CORE, "events");
+pub async fn events_by_their_object(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "events");
     let namespace = probe.namespace().to_owned();
     for (name, about, reason, kind) in [("one", "x", "Started", "Normal"), ("two", "y", "Failed", "Warning")]
     {
         let event = json!({"metadata": {"name": name}, "reason": reason, "type": kind,
             "involvedObject": {"kind": "Pod", "namespace": namespace, "name": about, "apiVersion": "v1"}});
-        probe.quiet().post(&path, event).await;
+        probe.stop_recording().post(&path, event).await;
     }
     for selector in [
         "involvedObject.name=x",
@@ -365,15 +378,15 @@ pub async fn events_by_their_object(probe: &mut Probe) {
         "type=Warning",
         "involvedObject.name=y,type=Normal",
     ] {
-        shown(probe, &format!("{path}?fieldSelector={selector}")).await;
+        show_list_names(probe, &format!("{path}?fieldSelector={selector}")).await;
     }
 }
 
-pub async fn revisions_and_how_they_match(probe: &mut Probe) {
-    let path = five(probe).await;
-    let revision = probe.quiet().get(&path).await.revision();
+pub async fn revisions_and_how_they_match(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
+    let revision = probe.stop_recording().get(&path).await.revision();
     let token = probe.get(&format!("{path}?limit=2")).await.text("/metadata/continue");
-    probe.loud();
+    probe.start_recording();
     for at in ["", "0", "RV", "abc", "-1", "1.5", "99999999999999999999999", "%20"] {
         for matching in ["", "Exact", "NotOlderThan", "Nope"] {
             for page in ["", "limit=2", "limit=2&continue=TOKEN"] {
@@ -385,29 +398,33 @@ pub async fn revisions_and_how_they_match(probe: &mut Probe) {
                     let _ = write!(query, "&{page}");
                 }
                 let sent = query.replace("RV", &revision).replace("TOKEN", &token);
-                let answer = probe.quiet().get(&format!("{path}?{sent}")).await;
+                let answer = probe.stop_recording().get(&format!("{path}?{sent}")).await;
                 let said = match answer.code {
-                    200 => json!(names(&answer.body)),
+                    200 => json!(item_names(&answer.body)),
                     code => {
                         json!([code, answer.body["reason"], answer.body["message"], answer.body["details"]])
                     }
                 };
-                probe.loud().show(&query, &said);
+                probe.start_recording().record_value(&query, &said);
             }
         }
     }
-    let exact =
-        probe.quiet().get(&format!("{path}?resourceVersion={revision}&resourceVersionMatch=Exact")).await;
-    probe.loud().show("the revision of an exact list", &json!(exact.revision() == revision));
+    let exact = probe
+        .stop_recording()
+        .get(&format!("{path}?resourceVersion={revision}&resourceVersionMatch=Exact"))
+        .await;
+    probe
+        .start_recording()
+        .record_value("the revision of an exact list", &json!(exact.revision() == revision));
 }
 
-pub async fn a_list_of_the_past(probe: &mut Probe) {
-    let path = five(probe).await;
-    let revision = probe.quiet().get(&path).await.revision();
+pub async fn a_list_of_the_past(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
+    let revision = probe.stop_recording().get(&path).await.revision();
     probe.delete(&format!("{path}/a"), None).await;
-    probe.patch(MERGE, &format!("{path}/b"), json!({"metadata": {"labels": {"later": "yes"}}})).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/b"), json!({"metadata": {"labels": {"later": "yes"}}})).await;
     probe.post(&path, json!({"metadata": {"name": "f"}})).await;
-    probe.loud();
+    probe.start_recording();
     for query in [
         "&resourceVersionMatch=Exact",
         "&resourceVersionMatch=NotOlderThan",
@@ -415,13 +432,16 @@ pub async fn a_list_of_the_past(probe: &mut Probe) {
         "&resourceVersionMatch=Exact&labelSelector=!later",
         "&resourceVersionMatch=Exact&limit=3",
     ] {
-        let answer = probe.quiet().get(&format!("{path}?resourceVersion={revision}{query}")).await;
-        probe.loud().show(query, &json!([answer.code, names(&answer.body), answer.revision() == revision]));
+        let answer = probe.stop_recording().get(&format!("{path}?resourceVersion={revision}{query}")).await;
+        probe.start_recording().record_value(
+            query,
+            &json!([answer.code, item_names(&answer.body), answer.revision() == revision]),
+        );
     }
 }
 
-pub async fn a_revision_of_the_future(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn a_revision_of_the_future(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     let far = "resourceVersion=9000000000";
     probe.get(&format!("{path}?{far}")).await;
     probe.get(&format!("{path}?{far}&resourceVersionMatch=NotOlderThan")).await;
@@ -434,8 +454,8 @@ pub async fn a_revision_of_the_future(probe: &mut Probe) {
     probe.get(&format!("{path}?watch=1&timeoutSeconds=1&{far}")).await;
 }
 
-pub async fn items_of_a_list_carry_no_kind(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn items_of_a_list_carry_no_kind(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     probe.get(&format!("{path}?labelSelector=name=a")).await;
     probe.get(&format!("{path}?labelSelector=name=none")).await;
     for (group_version, plural) in [
@@ -449,13 +469,13 @@ pub async fn items_of_a_list_carry_no_kind(probe: &mut Probe) {
         ("/apis/autoscaling/v2", "horizontalpodautoscalers"),
         ("/apis/coordination.k8s.io/v1", "leases"),
     ] {
-        let path = probe.at(group_version, plural);
+        let path = probe.namespaced_path(group_version, plural);
         probe.get(&format!("{path}?labelSelector=none")).await;
     }
 }
 
-pub async fn parameters_that_mean_nothing_are_ignored(probe: &mut Probe) {
-    let path = five(probe).await;
+pub async fn parameters_that_mean_nothing_are_ignored(probe: &mut ContractProbe) {
+    let path = create_five_secrets(probe).await;
     for query in [
         "pretty=true",
         "pretty=nope",
@@ -481,17 +501,17 @@ pub async fn parameters_that_mean_nothing_are_ignored(probe: &mut Probe) {
         "timeout=100h",
         "kind=x",
     ] {
-        shown(probe, &format!("{path}?{query}")).await;
+        show_list_names(probe, &format!("{path}?{query}")).await;
     }
-    let pretty = probe.quiet().get(&format!("{path}/a?pretty=true")).await;
-    probe.loud().show("pretty", &pretty.body["metadata"]["name"]);
+    let pretty = probe.stop_recording().get(&format!("{path}/a?pretty=true")).await;
+    probe.start_recording().record_value("pretty", &pretty.body["metadata"]["name"]);
 }
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-pub async fn metadata_only(probe: &mut Probe) {
-    let path = probe.at(CORE, "secrets");
+pub async fn metadata_only(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "secrets");
     let json_body = ("content-type", "application/json");
     let body = r#"{"metadata":{"name":"a","labels":{"x":"y"}},"stringData":{"p":"q"}}"#;
     probe.send(Method::POST, &path, &[json_body, ("accept", METADATA)], body).await;
@@ -505,8 +525,8 @@ pub async fn metadata_only(probe: &mut Probe) {
         probe.send(Method::GET, &path, &[("accept", accept)], "").await;
     }
     let patch = r#"{"metadata":{"annotations":{"c":"d"}}}"#;
-    probe.send(Method::PATCH, &one, &[("content-type", MERGE), ("accept", METADATA)], patch).await;
-    let missing = probe.at(CORE, "secrets/none");
+    probe.send(Method::PATCH, &one, &[("content-type", MERGE_PATCH), ("accept", METADATA)], patch).await;
+    let missing = probe.namespaced_path(CORE, "secrets/none");
     probe.send(Method::GET, &missing, &[("accept", METADATA)], "").await;
     probe.send(Method::GET, &format!("{path}?limit=1"), &[("accept", METADATA_LIST)], "").await;
     probe.send(Method::DELETE, &one, &[("accept", METADATA)], "").await;

@@ -1,6 +1,6 @@
 //! The contract with kube-apiserver.
 //!
-//! Each check is one function that sends requests through a [`Probe`](probe::Probe). The probe records requests and
+//! Each check is one function that sends requests through a [`ContractProbe`](probe::ContractProbe). The probe records requests and
 //! responses, and replaces values that differ between runs (uids, times, resource versions, addresses). Responses of a real
 //! server are stored in `tests/contract/observed/`; the sandbox must give the same, line by line, except for the
 //! differences in `tests/contract/ledger.yaml`, each with its reason.
@@ -10,13 +10,13 @@
 //!   `TUTTI_CONTRACT=write` writes them (`TUTTI_CONTRACT_SERVER=<kubeconfig>` uses a running server,
 //!   `TUTTI_CONTRACT_ONLY=<text>` only checks whose name contains the text).
 
-mod ledger;
-mod normal;
-mod observed;
-mod owned;
+mod apply_records;
+mod known_differences;
+mod normalization;
+mod observation_files;
 mod probe;
 mod run;
-mod watching;
+mod watch_stream;
 
 mod applied;
 mod apply;
@@ -34,14 +34,14 @@ mod watches;
 mod workloads;
 
 use futures::future::BoxFuture;
-use probe::Probe;
+use probe::ContractProbe;
 
 /// One comparison of API servers.
 pub struct Check {
     /// Its number in the list of proposed checks; several functions may share one.
     pub number: u32,
     pub name: &'static str,
-    pub run: for<'p> fn(&'p mut Probe) -> BoxFuture<'p, ()>,
+    pub run: for<'p> fn(&'p mut ContractProbe) -> BoxFuture<'p, ()>,
 }
 
 /// Declares the checks: each becomes a test on the sandbox, and an entry of the list for real servers.
@@ -215,6 +215,6 @@ async fn on_real_servers() {
 
 #[tokio::test]
 async fn every_observation_belongs_to_a_check() {
-    observed::check_files(CHECKS);
-    ledger::check_entries(CHECKS);
+    observation_files::check_files(CHECKS);
+    known_differences::check_entries(CHECKS);
 }

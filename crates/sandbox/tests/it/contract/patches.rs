@@ -2,30 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::probe::{JSON_PATCH, MERGE, Probe, STRATEGIC};
+use super::probe::{ContractProbe, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
 
 const CORE: &str = "/api/v1";
 const APPS: &str = "/apis/apps/v1";
 const NETWORKING: &str = "/apis/networking.k8s.io/v1";
 
-async fn config_map(probe: &mut Probe) -> String {
-    let path = probe.at(CORE, "configmaps");
+async fn config_map(probe: &mut ContractProbe) -> String {
+    let path = probe.namespaced_path(CORE, "configmaps");
     let object = json!({"metadata": {"name": "one", "labels": {"l": "1"}}, "data": {"a": "1", "b": "2"}});
-    probe.quiet().post(&path, object).await;
-    probe.loud();
+    probe.stop_recording().post(&path, object).await;
+    probe.start_recording();
     format!("{path}/one")
 }
 
-pub async fn a_merge_patch_deletes_with_null(probe: &mut Probe) {
+pub async fn a_merge_patch_deletes_with_null(probe: &mut ContractProbe) {
     let one = config_map(probe).await;
     let named = format!("{one}?fieldManager=patcher");
-    probe.patch(MERGE, &named, json!({"data": {"a": null, "c": "3"}})).await;
-    probe.patch(MERGE, &named, json!({"data": null})).await;
-    probe.patch(MERGE, &named, json!({"metadata": {"labels": {"none": null}}})).await;
-    probe.patch(MERGE, &one, json!({"data": {"x": "y"}, "binaryData": {"z": "AAAA"}})).await;
+    probe.patch(MERGE_PATCH, &named, json!({"data": {"a": null, "c": "3"}})).await;
+    probe.patch(MERGE_PATCH, &named, json!({"data": null})).await;
+    probe.patch(MERGE_PATCH, &named, json!({"metadata": {"labels": {"none": null}}})).await;
+    probe.patch(MERGE_PATCH, &one, json!({"data": {"x": "y"}, "binaryData": {"z": "AAAA"}})).await;
 }
 
-pub async fn merge_patches_that_do_not_fit(probe: &mut Probe) {
+pub async fn merge_patches_that_do_not_fit(probe: &mut ContractProbe) {
     let one = config_map(probe).await;
     for patch in [
         json!([]),
@@ -44,11 +44,11 @@ pub async fn merge_patches_that_do_not_fit(probe: &mut Probe) {
         json!({"metadata": {"resourceVersion": "x"}}),
         json!({"nope": true}),
     ] {
-        probe.patch(MERGE, &one, patch).await;
+        probe.patch(MERGE_PATCH, &one, patch).await;
     }
 }
 
-pub async fn json_patches(probe: &mut Probe) {
+pub async fn json_patches(probe: &mut ContractProbe) {
     let one = config_map(probe).await;
     for patch in [
         json!([{"op": "add", "path": "/data/c", "value": "3"}]),
@@ -72,7 +72,7 @@ pub async fn json_patches(probe: &mut Probe) {
     }
 }
 
-pub async fn json_patches_that_do_not_fit(probe: &mut Probe) {
+pub async fn json_patches_that_do_not_fit(probe: &mut ContractProbe) {
     let one = config_map(probe).await;
     for patch in [
         json!([{"op": "test", "path": "/data/a", "value": "wrong"}]),
@@ -117,31 +117,31 @@ pub async fn json_patches_that_do_not_fit(probe: &mut Probe) {
 }
 
 /// A CronJob with two containers that no controller changes.
-async fn cron_job(probe: &mut Probe) -> String {
-    let path = probe.at("/apis/batch/v1", "cronjobs");
+async fn cron_job(probe: &mut ContractProbe) -> String {
+    let path = probe.namespaced_path("/apis/batch/v1", "cronjobs");
     let containers = json!([
         {"name": "one", "image": "a", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]},
         {"name": "two", "image": "b", "args": ["1", "2"]}]);
     let spec = json!({"schedule": "1 1 1 1 *", "suspend": true, "jobTemplate": {"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": containers}}}}});
     probe
-        .quiet()
+        .stop_recording()
         .post(&path, json!({"metadata": {"name": "one", "finalizers": ["example.com/a"]}, "spec": spec}))
         .await;
-    probe.loud();
+    probe.start_recording();
     format!("{path}/one")
 }
 
-fn in_pod(pod: Value) -> Value {
+fn pod_template_patch(pod: Value) -> Value {
     json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": pod}}}}})
 }
 
-async fn strategic(probe: &mut Probe, one: &str, patch: Value) {
-    let answer = probe.quiet().patch(STRATEGIC, one, patch.clone()).await;
+async fn show_strategic_patch(probe: &mut ContractProbe, one: &str, patch: Value) {
+    let answer = probe.stop_recording().patch(STRATEGIC_PATCH, one, patch.clone()).await;
     let pod = &answer.body["spec"]["jobTemplate"]["spec"]["template"]["spec"];
-    probe.loud().note(&patch.to_string());
+    probe.start_recording().record_note(&patch.to_string());
     match answer.code {
-        200 => probe.show(
+        200 => probe.record_value(
             "containers",
             &json!([
                 pod["containers"],
@@ -151,64 +151,64 @@ async fn strategic(probe: &mut Probe, one: &str, patch: Value) {
                 answer.body["metadata"]["labels"]
             ]),
         ),
-        _ => probe.show("refused", &answer.body),
+        _ => probe.record_value("refused", &answer.body),
     }
 }
 
-pub async fn strategic_patches_merge_lists_by_key(probe: &mut Probe) {
+pub async fn strategic_patches_merge_lists_by_key(probe: &mut ContractProbe) {
     let one = cron_job(probe).await;
     for patch in [
-        in_pod(json!({"containers": [{"name": "two", "image": "c"}]})),
-        in_pod(json!({"containers": [{"name": "three", "image": "d"}]})),
-        in_pod(
+        pod_template_patch(json!({"containers": [{"name": "two", "image": "c"}]})),
+        pod_template_patch(json!({"containers": [{"name": "three", "image": "d"}]})),
+        pod_template_patch(
             json!({"containers": [{"name": "one", "env": [{"name": "Y", "$patch": "delete"}, {"name": "Z", "value": "3"}]}]}),
         ),
-        in_pod(json!({"containers": [{"name": "two", "$patch": "delete"}]})),
-        in_pod(
+        pod_template_patch(json!({"containers": [{"name": "two", "$patch": "delete"}]})),
+        pod_template_patch(
             json!({"containers": [{"name": "one", "args": ["x"]}], "nodeSelector": {"a": "b", "c": null}}),
         ),
-        in_pod(json!({"$setElementOrder/containers": [{"name": "three"}, {"name": "one"}],
+        pod_template_patch(json!({"$setElementOrder/containers": [{"name": "three"}, {"name": "one"}],
             "containers": [{"name": "one", "image": "e"}]})),
-        in_pod(json!({"containers": [{"$patch": "replace"}, {"name": "four", "image": "f"}]})),
-        in_pod(json!({"nodeSelector": {"$patch": "replace", "z": "y"}})),
-        in_pod(json!({"nodeSelector": {"$patch": "delete"}})),
+        pod_template_patch(json!({"containers": [{"$patch": "replace"}, {"name": "four", "image": "f"}]})),
+        pod_template_patch(json!({"nodeSelector": {"$patch": "replace", "z": "y"}})),
+        pod_template_patch(json!({"nodeSelector": {"$patch": "delete"}})),
         json!({"metadata": {"finalizers": ["example.com/b"]}}),
         json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a"]}}),
         json!({"metadata": {"labels": {"x": "y"}}}),
         json!({"metadata": {"labels": null, "finalizers": null}}),
     ] {
-        strategic(probe, &one, patch).await;
+        show_strategic_patch(probe, &one, patch).await;
     }
 }
 
-pub async fn strategic_patches_that_do_not_fit(probe: &mut Probe) {
+pub async fn strategic_patches_that_do_not_fit(probe: &mut ContractProbe) {
     let one = cron_job(probe).await;
     for patch in [
-        in_pod(json!({"containers": [{"image": "nameless"}]})),
-        in_pod(json!({"containers": "text"})),
-        in_pod(json!({"containers": ["text"]})),
-        in_pod(json!({"containers": [{"name": "one", "$patch": "nope"}]})),
-        in_pod(json!({"containers": [{"name": "none", "$patch": "delete"}]})),
-        in_pod(json!({"nope": 1})),
+        pod_template_patch(json!({"containers": [{"image": "nameless"}]})),
+        pod_template_patch(json!({"containers": "text"})),
+        pod_template_patch(json!({"containers": ["text"]})),
+        pod_template_patch(json!({"containers": [{"name": "one", "$patch": "nope"}]})),
+        pod_template_patch(json!({"containers": [{"name": "none", "$patch": "delete"}]})),
+        pod_template_patch(json!({"nope": 1})),
         json!({"$patch": "nope"}),
         json!({"$patch": 1}),
         json!({"metadata": {"name": "two"}}),
         json!({"metadata": {"$deleteFromPrimitiveList/finalizers": "text"}}),
-        in_pod(
+        pod_template_patch(
             json!({"$setElementOrder/containers": [{"name": "one"}], "containers": [{"name": "two", "image": "x"}]}),
         ),
-        in_pod(json!({"$retainKeys": ["containers"], "restartPolicy": "Never"})),
+        pod_template_patch(json!({"$retainKeys": ["containers"], "restartPolicy": "Never"})),
         json!([]),
         json!("text"),
         json!(null),
     ] {
-        strategic(probe, &one, patch).await;
+        show_strategic_patch(probe, &one, patch).await;
     }
 }
 
 /// A custom kind with `status` and `scale`; its definition is named after the check.
-async fn gadgets(probe: &mut Probe) -> (String, String) {
-    let group = probe.unique("rest");
+async fn define_gadgets(probe: &mut ContractProbe) -> (String, String) {
+    let group = probe.unique_name("rest");
     let group = format!("{group}.example.com");
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
         "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
@@ -220,22 +220,22 @@ async fn gadgets(probe: &mut Probe) -> (String, String) {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
             "subresources": {"status": {}, "scale": scale}}]}});
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let made = probe.quiet().post(definitions, definition).await;
+    let made = probe.stop_recording().post(definitions, definition).await;
     assert!(matches!(made.code, 201), "{:?}", made.body);
-    let path = probe.at(&format!("/apis/{group}/v1"), "gadgets");
-    probe.until(&path, |_| true).await;
-    probe.loud();
+    let path = probe.namespaced_path(&format!("/apis/{group}/v1"), "gadgets");
+    probe.wait_until(&path, |_| true).await;
+    probe.start_recording();
     (path, format!("{definitions}/gadgets.{group}"))
 }
 
-pub async fn custom_kinds_take_no_strategic_patch(probe: &mut Probe) {
-    let (path, definition) = gadgets(probe).await;
+pub async fn custom_kinds_take_no_strategic_patch(probe: &mut ContractProbe) {
+    let (path, definition) = define_gadgets(probe).await;
     let version =
         path.trim_start_matches("/apis/").split("/namespaces").next().unwrap_or_default().to_owned();
     let object = json!({"apiVersion": version, "kind": "Gadget", "metadata": {"name": "one"}, "spec": {"replicas": 1}});
     probe.post(&path, object.clone()).await;
-    probe.patch(STRATEGIC, &format!("{path}/one"), json!({"spec": {"replicas": 2}})).await;
-    probe.patch(MERGE, &format!("{path}/one"), json!({"spec": {"replicas": 2}})).await;
+    probe.patch(STRATEGIC_PATCH, &format!("{path}/one"), json!({"spec": {"replicas": 2}})).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/one"), json!({"spec": {"replicas": 2}})).await;
     probe.post(&path, json!({"metadata": {"name": "typeless"}})).await;
     probe.put(&format!("{path}/one"), object.clone()).await;
     probe
@@ -246,12 +246,12 @@ pub async fn custom_kinds_take_no_strategic_patch(probe: &mut Probe) {
         .await;
     probe.get(&format!("{path}/one/scale")).await;
     let patch = json!({"status": {"replicas": 3, "selector": "a=b"}, "spec": {"replicas": 9}});
-    probe.patch(MERGE, &format!("{path}/one/status"), patch).await;
-    probe.patch(MERGE, &format!("{path}/one/scale"), json!({"spec": {"replicas": 4}})).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/one/status"), patch).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/one/scale"), json!({"spec": {"replicas": 4}})).await;
     probe.get(&format!("{path}/one")).await;
     probe.delete(&format!("{path}/one"), None).await;
-    probe.quiet().delete(&definition, None).await;
-    probe.loud();
+    probe.stop_recording().delete(&definition, None).await;
+    probe.start_recording();
 }
 
 fn ingress() -> Value {
@@ -259,8 +259,8 @@ fn ingress() -> Value {
         "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}})
 }
 
-pub async fn status_and_spec_are_written_apart(probe: &mut Probe) {
-    let path = probe.at(NETWORKING, "ingresses");
+pub async fn status_and_spec_are_written_apart(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(NETWORKING, "ingresses");
     let one = format!("{path}/one");
     probe.post(&path, ingress()).await;
     let mut changed = ingress();
@@ -274,10 +274,10 @@ pub async fn status_and_spec_are_written_apart(probe: &mut Probe) {
     changed["metadata"]["finalizers"] = json!([]);
     probe.put(&one, changed).await;
     let patch = json!({"spec": {"ingressClassName": "third"}, "status": {"loadBalancer": {"ingress": null}}});
-    probe.patch(MERGE, &format!("{one}/status"), patch).await;
+    probe.patch(MERGE_PATCH, &format!("{one}/status"), patch).await;
     probe
         .patch(
-            STRATEGIC,
+            STRATEGIC_PATCH,
             &format!("{one}/status"),
             json!({"status": {"loadBalancer": {"ingress": [{"hostname": "h.example"}]}}}),
         )
@@ -301,12 +301,12 @@ fn deployment(replicas: u32) -> Value {
 }
 
 /// The deployment's controller writes too: only fields that it never changes are shown.
-pub async fn a_scale_changes_replicas_and_generation(probe: &mut Probe) {
-    let path = probe.at(APPS, "deployments");
+pub async fn a_scale_changes_replicas_and_generation(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(APPS, "deployments");
     let one = format!("{path}/one");
-    probe.quiet().post(&path, deployment(0)).await;
-    probe.until(&one, |object| object["status"]["observedGeneration"] == 1).await;
-    probe.loud().get(&format!("{one}/scale")).await;
+    probe.stop_recording().post(&path, deployment(0)).await;
+    probe.wait_until(&one, |object| object["status"]["observedGeneration"] == 1).await;
+    probe.start_recording().get(&format!("{one}/scale")).await;
     for (replicas, body) in [
         (2, json!({"metadata": {"name": "one"}, "spec": {"replicas": 2}})),
         (0, json!({"metadata": {"name": "one"}, "spec": {}})),
@@ -316,43 +316,46 @@ pub async fn a_scale_changes_replicas_and_generation(probe: &mut Probe) {
         (0, json!({"metadata": {"name": "one"}, "kind": "Deployment", "apiVersion": "apps/v1"})),
         (0, json!({"spec": {"replicas": 3}})),
     ] {
-        let answer = probe.quiet().put(&format!("{one}/scale?fieldManager=scaler"), body.clone()).await;
-        probe.loud().note(&body.to_string());
+        let answer =
+            probe.stop_recording().put(&format!("{one}/scale?fieldManager=scaler"), body.clone()).await;
+        probe.start_recording().record_note(&body.to_string());
         match answer.code {
-            200 => probe.show(&format!("scaled to {replicas}"), &answer.body["spec"]),
-            _ => probe.show("refused", &answer.body),
+            200 => probe.record_value(&format!("scaled to {replicas}"), &answer.body["spec"]),
+            _ => probe.record_value("refused", &answer.body),
         }
     }
     for (media, patch) in [
-        (MERGE, json!({"spec": {"replicas": 1}})),
-        (STRATEGIC, json!({"spec": {"replicas": 0}})),
+        (MERGE_PATCH, json!({"spec": {"replicas": 1}})),
+        (STRATEGIC_PATCH, json!({"spec": {"replicas": 0}})),
         (JSON_PATCH, json!([{"op": "replace", "path": "/spec/replicas", "value": 1}])),
-        (MERGE, json!({"spec": {"replicas": "x"}})),
-        (MERGE, json!({"spec": {"replicas": -2}})),
+        (MERGE_PATCH, json!({"spec": {"replicas": "x"}})),
+        (MERGE_PATCH, json!({"spec": {"replicas": -2}})),
         (JSON_PATCH, json!([{"op": "remove", "path": "/none"}])),
     ] {
-        let answer =
-            probe.quiet().patch(media, &format!("{one}/scale?fieldManager=scaler"), patch.clone()).await;
-        probe.loud().note(&patch.to_string());
+        let answer = probe
+            .stop_recording()
+            .patch(media, &format!("{one}/scale?fieldManager=scaler"), patch.clone())
+            .await;
+        probe.start_recording().record_note(&patch.to_string());
         match answer.code {
-            200 => probe.show("patched", &json!([answer.body["kind"], answer.body["spec"]])),
-            _ => probe.show("refused", &answer.body),
+            200 => probe.record_value("patched", &json!([answer.body["kind"], answer.body["spec"]])),
+            _ => probe.record_value("refused", &answer.body),
         }
     }
-    let after = probe.quiet().get(&one).await;
-    probe.loud().show("generation", &after.body["metadata"]["generation"]);
+    let after = probe.stop_recording().get(&one).await;
+    probe.start_recording().record_value("generation", &after.body["metadata"]["generation"]);
     let managers = after.body["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let scaler: Vec<Value> = managers.into_iter().filter(|entry| entry["manager"] == "scaler").collect();
-    probe.show("the scaler's fields", &json!(scaler));
+    probe.record_value("the scaler's fields", &json!(scaler));
 }
 
-pub async fn workloads_keep_their_selector(probe: &mut Probe) {
-    let path = probe.at(APPS, "deployments");
-    probe.quiet().post(&path, deployment(0)).await;
+pub async fn workloads_keep_their_selector(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(APPS, "deployments");
+    probe.stop_recording().post(&path, deployment(0)).await;
     let one = format!("{path}/one");
-    probe.loud();
-    probe.patch(MERGE, &one, json!({"spec": {"selector": {"matchLabels": {"a": "x"}}, "template": {"metadata": {"labels": {"a": "x"}}}}})).await;
-    probe.patch(MERGE, &one, json!({"spec": {"template": {"metadata": {"labels": {"a": "x"}}}}})).await;
+    probe.start_recording();
+    probe.patch(MERGE_PATCH, &one, json!({"spec": {"selector": {"matchLabels": {"a": "x"}}, "template": {"metadata": {"labels": {"a": "x"}}}}})).await;
+    probe.patch(MERGE_PATCH, &one, json!({"spec": {"template": {"metadata": {"labels": {"a": "x"}}}}})).await;
     let mut without = deployment(0);
     without["metadata"]["name"] = json!("two");
     for (field, value) in [
@@ -378,9 +381,12 @@ pub async fn workloads_keep_their_selector(probe: &mut Probe) {
         }
         probe.post(&path, object).await;
     }
-    let sets = probe.at(APPS, "statefulsets");
+    let sets = probe.namespaced_path(APPS, "statefulsets");
     let mut set = deployment(0);
     set["spec"].as_object_mut().unwrap().remove("paused");
-    probe.quiet().post(&sets, set).await;
-    probe.loud().patch(MERGE, &format!("{sets}/one"), json!({"spec": {"serviceName": "x"}})).await;
+    probe.stop_recording().post(&sets, set).await;
+    probe
+        .start_recording()
+        .patch(MERGE_PATCH, &format!("{sets}/one"), json!({"spec": {"serviceName": "x"}}))
+        .await;
 }

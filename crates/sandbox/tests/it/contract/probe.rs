@@ -11,30 +11,30 @@ use sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::normal::{Normal, sorted};
-use super::watching::Watch;
+use super::normalization::{Normalizer, sort_fields};
+use super::watch_stream::WatchReader;
 
 /// Longer than any awaited change.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Headers that are part of a response.
-const HEADERS: &[&str] = &["warning", "retry-after", "allow", "content-type"];
+const RECORDED_HEADERS: &[&str] = &["warning", "retry-after", "allow", "content-type"];
 
 /// The user agent of requests without a field manager.
-const AGENT: &str = "tester/1.0 (contract)";
+const USER_AGENT: &str = "tester/1.0 (contract)";
 
-pub const MERGE: &str = "application/merge-patch+json";
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
-pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
-pub const APPLY: &str = "application/apply-patch+yaml";
+pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// A check's client for one server: its own namespace, and a transcript.
-pub struct Probe {
+pub struct ContractProbe {
     client: Client,
     namespace: String,
     suffix: String,
-    normal: Normal,
+    normalizer: Normalizer,
     lines: Vec<String>,
     is_quiet: bool,
     /// On the sandbox: for faults on purpose.
@@ -42,13 +42,13 @@ pub struct Probe {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct ProbeResponse {
     pub code: u16,
     /// The response as JSON, or its text as a JSON string.
     pub body: Value,
 }
 
-impl Answer {
+impl ProbeResponse {
     /// The text at a JSON pointer.
     pub fn text(&self, pointer: &str) -> String {
         self.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -59,7 +59,7 @@ impl Answer {
     }
 }
 
-impl Probe {
+impl ContractProbe {
     /// `suffix` separates the names of this run from those of other runs on the same server.
     pub async fn new(client: Client, check: &str, suffix: &str) -> Self {
         let short: String = check.chars().filter(char::is_ascii_alphanumeric).take(50).collect();
@@ -68,16 +68,16 @@ impl Probe {
             client,
             namespace: namespace.clone(),
             suffix: suffix.to_owned(),
-            normal: Normal::default(),
+            normalizer: Normalizer::default(),
             lines: Vec::new(),
             is_quiet: true,
             sandbox: None,
         };
-        probe.normal.alias(&namespace, "NS");
+        probe.normalizer.alias(&namespace, "NS");
         let made = probe.post("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await;
         assert_eq!(made.code, 201, "{:?}", made.body);
         // bare pods are refused before
-        probe.until(&probe.at("/api/v1", "serviceaccounts/default"), |_| true).await;
+        probe.wait_until(&probe.namespaced_path("/api/v1", "serviceaccounts/default"), |_| true).await;
         probe.is_quiet = false;
         probe
     }
@@ -99,48 +99,48 @@ impl Probe {
     }
 
     /// A path inside the check's namespace: `at("/apis/apps/v1", "deployments/x")`.
-    pub fn at(&self, group_version: &str, rest: &str) -> String {
+    pub fn namespaced_path(&self, group_version: &str, rest: &str) -> String {
         format!("{group_version}/namespaces/{}/{rest}", self.namespace)
     }
 
     /// A name for a cluster-wide object, shown as `name` in the transcript.
-    pub fn unique(&mut self, name: &str) -> String {
+    pub fn unique_name(&mut self, name: &str) -> String {
         let unique = format!("{name}-{}", self.suffix);
-        self.normal.alias(&unique, name);
+        self.normalizer.alias(&unique, name);
         unique
     }
 
     /// A variable word, and how it is shown.
     pub fn alias(&mut self, actual: &str, shown: &str) {
-        self.normal.alias(actual, shown);
+        self.normalizer.alias(actual, shown);
     }
 
     /// A sentence in the transcript.
-    pub fn note(&mut self, text: &str) {
-        let text = self.normal.text(text);
+    pub fn record_note(&mut self, text: &str) {
+        let text = self.normalizer.normalize_text(text);
         self.lines.push(format!("# {text}"));
     }
 
     /// A value in the transcript, with a label.
-    pub fn show(&mut self, label: &str, value: &Value) {
-        let leaves = self.normal.leaves(value);
-        let label = self.normal.text(label);
+    pub fn record_value(&mut self, label: &str, value: &Value) {
+        let leaves = self.normalizer.leaf_lines(value);
+        let label = self.normalizer.normalize_text(label);
         self.lines.push(format!("= {label}"));
         self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
     }
 
-    /// Records nothing until [`loud`](Self::loud): for requests that only prepare a check.
-    pub fn quiet(&mut self) -> &mut Self {
+    /// Records nothing until [`start_recording`](Self::start_recording): for requests that only prepare a check.
+    pub fn stop_recording(&mut self) -> &mut Self {
         self.is_quiet = true;
         self
     }
 
-    pub fn loud(&mut self) -> &mut Self {
+    pub fn start_recording(&mut self) -> &mut Self {
         self.is_quiet = false;
         self
     }
 
-    pub async fn get(&mut self, path: &str) -> Answer {
+    pub async fn get(&mut self, path: &str) -> ProbeResponse {
         self.send(Method::GET, path, &[], "").await
     }
 
@@ -151,107 +151,113 @@ impl Probe {
         }
     }
 
-    pub async fn post(&mut self, path: &str, object: Value) -> Answer {
+    pub async fn post(&mut self, path: &str, object: Value) -> ProbeResponse {
         self.send(Method::POST, path, &[("content-type", "application/json")], &object.to_string()).await
     }
 
-    pub async fn put(&mut self, path: &str, object: Value) -> Answer {
+    pub async fn put(&mut self, path: &str, object: Value) -> ProbeResponse {
         self.send(Method::PUT, path, &[("content-type", "application/json")], &object.to_string()).await
     }
 
     /// A patch of one of the media types above.
-    pub async fn patch(&mut self, media: &str, path: &str, patch: Value) -> Answer {
+    pub async fn patch(&mut self, media: &str, path: &str, patch: Value) -> ProbeResponse {
         self.send(Method::PATCH, path, &[("content-type", media)], &patch.to_string()).await
     }
 
     /// A server-side apply as `manager`; `path` may have a query.
-    pub async fn apply(&mut self, manager: &str, path: &str, object: Value) -> Answer {
+    pub async fn apply(&mut self, manager: &str, path: &str, object: Value) -> ProbeResponse {
         let mark = if path.contains('?') { '&' } else { '?' };
-        self.patch(APPLY, &format!("{path}{mark}fieldManager={manager}"), object).await
+        self.patch(APPLY_PATCH, &format!("{path}{mark}fieldManager={manager}"), object).await
     }
 
     /// A delete, with options in its body.
-    pub async fn delete(&mut self, path: &str, options: Option<Value>) -> Answer {
+    pub async fn delete(&mut self, path: &str, options: Option<Value>) -> ProbeResponse {
         let body = options.map(|options| options.to_string()).unwrap_or_default();
         self.send(Method::DELETE, path, &[("content-type", "application/json")], &body).await
     }
 
     /// Any request.
-    pub async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> ProbeResponse {
         let response = self.respond(method.clone(), path, headers, body).await;
         let (parts, stream) = response.into_parts();
-        let whole = tokio::time::timeout(PATIENCE, stream.collect()).await;
+        let whole = tokio::time::timeout(WAIT_TIMEOUT, stream.collect()).await;
         let bytes = whole.unwrap_or_else(|_| panic!("no end of {method} {path}")).unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes);
         let body_value = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
-        self.normal.meet(&body_value);
+        self.normalizer.record_revision(&body_value);
         if !self.is_quiet {
-            self.write_request(&method, path, headers, body);
+            self.record_request(&method, path, headers, body);
             self.lines.push(format!("< {}", parts.status.as_u16()));
-            for name in HEADERS {
+            for name in RECORDED_HEADERS {
                 for value in parts.headers.get_all(*name) {
-                    let value = self.normal.text(value.to_str().unwrap_or_default());
+                    let value = self.normalizer.normalize_text(value.to_str().unwrap_or_default());
                     if value == "application/json" {
                         continue;
                     }
                     self.lines.push(format!("  {name}: {value}"));
                 }
             }
-            let leaves = self.normal.leaves(&body_value);
+            let leaves = self.normalizer.leaf_lines(&body_value);
             self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
         }
         // what is sent back later has one order of fields on all servers
-        Answer { code: parts.status.as_u16(), body: sorted(&body_value) }
+        ProbeResponse { code: parts.status.as_u16(), body: sort_fields(&body_value) }
     }
 
     /// A watch; its events are written down as they are read.
-    pub async fn watch(&mut self, path: &str) -> Watch {
+    pub async fn watch(&mut self, path: &str) -> WatchReader {
         self.watch_with(path, &[]).await
     }
 
-    pub async fn watch_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Watch {
+    pub async fn watch_with(&mut self, path: &str, headers: &[(&str, &str)]) -> WatchReader {
         let response = self.respond(Method::GET, path, headers, "").await;
         if !self.is_quiet {
-            self.write_request(&Method::GET, path, headers, "");
+            self.record_request(&Method::GET, path, headers, "");
             self.lines.push(format!("< {}", response.status().as_u16()));
         }
         let body = response.into_body().into_data_stream();
-        Watch::new(body.map(|chunk| chunk.map_err(|error| error.to_string())).boxed())
+        WatchReader::new(body.map(|chunk| chunk.map_err(|error| error.to_string())).boxed())
     }
 
     /// Records an event of a watch.
-    pub fn event(&mut self, event: &Value) {
+    pub fn record_event(&mut self, event: &Value) {
         let kind = event["type"].as_str().unwrap_or_default();
         let mut object = event["object"].clone();
         if kind == "BOOKMARK" {
             object["metadata"]["resourceVersion"] = json!("");
         }
-        let leaves = self.normal.leaves(&object);
+        let leaves = self.normalizer.leaf_lines(&object);
         self.lines.push(format!("< {kind}"));
         self.lines.extend(leaves.into_iter().map(|leaf| format!("  {leaf}")));
     }
 
     /// Reads a path, without recording, until it exists and is `done`; fails after a minute.
-    pub async fn until(&self, path: &str, done: impl Fn(&Value) -> bool) -> Value {
-        self.until_answer(path, |answer| answer.code == 200 && done(&answer.body)).await.body
+    pub async fn wait_until(&self, path: &str, done: impl Fn(&Value) -> bool) -> Value {
+        self.wait_for_answer(path, |answer| answer.code == 200 && done(&answer.body)).await.body
     }
 
-    pub async fn until_gone(&self, path: &str) {
-        self.until_answer(path, |answer| answer.code == 404).await;
+    pub async fn wait_until_gone(&self, path: &str) {
+        self.wait_for_answer(path, |answer| answer.code == 404).await;
     }
 
-    async fn until_answer(&self, path: &str, done: impl Fn(&Answer) -> bool) -> Answer {
-        let end = Instant::now() + PATIENCE;
+    async fn wait_for_answer(&self, path: &str, done: impl Fn(&ProbeResponse) -> bool) -> ProbeResponse {
+        let end = Instant::now() + WAIT_TIMEOUT;
         loop {
             let response = self.respond(Method::GET, path, &[], "").await;
             let code = response.status().as_u16();
             let bytes = response.into_body().collect().await.unwrap().to_bytes();
-            let answer = Answer { code, body: serde_json::from_slice(&bytes).unwrap_or_default() };
+            let answer = ProbeResponse { code, body: serde_json::from_slice(&bytes).unwrap_or_default() };
             if done(&answer) {
                 return answer;
             }
             assert!(Instant::now() < end, "waited in vain for {path}: {answer:?}");
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -264,23 +270,23 @@ impl Probe {
     ) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(path);
         if !headers.iter().any(|(name, _)| *name == "user-agent") {
-            request = request.header("user-agent", AGENT);
+            request = request.header("user-agent", USER_AGENT);
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
-        tokio::time::timeout(PATIENCE, self.client.send(request)).await.unwrap().unwrap()
+        tokio::time::timeout(WAIT_TIMEOUT, self.client.send(request)).await.unwrap().unwrap()
     }
 
-    fn write_request(&mut self, method: &Method, path: &str, headers: &[(&str, &str)], body: &str) {
-        let path = self.normal.text(path);
+    fn record_request(&mut self, method: &Method, path: &str, headers: &[(&str, &str)], body: &str) {
+        let path = self.normalizer.normalize_text(path);
         self.lines.push(format!("> {method} {path}"));
         for (name, value) in headers.iter().filter(|(_, value)| *value != "application/json") {
             self.lines.push(format!("  {name}: {value}"));
         }
         if !body.is_empty() {
-            let body = self.normal.text(body);
+            let body = self.normalizer.normalize_text(body);
             let shown = if body.len() > 1500 { format!("({} bytes)", body.len()) } else { body };
             self.lines.push(format!("  {shown}"));
         }

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::probe::{MERGE, Probe};
+use super::probe::{ContractProbe, MERGE_PATCH};
 
 const CORE: &str = "/api/v1";
 
@@ -11,8 +11,8 @@ fn config_map(name: &str) -> Value {
     json!({"metadata": {"name": name}, "data": {"x": "1"}})
 }
 
-pub async fn a_created_object_is_answered_whole(probe: &mut Probe) {
-    let path = probe.at("/api/v1", "configmaps");
+pub async fn a_created_object_is_answered_whole(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path("/api/v1", "configmaps");
     probe
         .post(
             &format!("{path}?fieldManager=tester"),
@@ -22,8 +22,8 @@ pub async fn a_created_object_is_answered_whole(probe: &mut Probe) {
     probe.get(&format!("{path}/one")).await;
 }
 
-pub async fn the_server_decides_about_metadata_of_a_new_object(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn the_server_decides_about_metadata_of_a_new_object(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     probe
         .post(
             &path,
@@ -41,15 +41,16 @@ pub async fn the_server_decides_about_metadata_of_a_new_object(probe: &mut Probe
     probe.post(&path, zero).await;
 }
 
-pub async fn managers_are_named_by_parameter_or_agent(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn managers_are_named_by_parameter_or_agent(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     for (number, agent) in ["", "curl", "kubectl/v1.36 (linux) x", "a b/c", "/x"].into_iter().enumerate() {
         let headers = [("content-type", "application/json"), ("user-agent", agent)];
         let body = config_map(&format!("agent-{number}")).to_string();
         let made = probe.send(Method::POST, &path, &headers, &body).await;
-        probe
-            .loud()
-            .show(&format!("manager of {agent:?}"), &made.body["metadata"]["managedFields"][0]["manager"]);
+        probe.start_recording().record_value(
+            &format!("manager of {agent:?}"),
+            &made.body["metadata"]["managedFields"][0]["manager"],
+        );
     }
     let long = "m".repeat(129);
     for (number, manager) in ["", "a%20b", "%C3%A4", "a%00b", "a%0Ab", &long].into_iter().enumerate() {
@@ -58,47 +59,47 @@ pub async fn managers_are_named_by_parameter_or_agent(probe: &mut Probe) {
     }
     let at = format!("{path}/agent-0?fieldManager={long}");
     probe.put(&at, config_map("agent-0")).await;
-    probe.patch(MERGE, &at, json!({"data": {"y": "2"}})).await;
+    probe.patch(MERGE_PATCH, &at, json!({"data": {"y": "2"}})).await;
 }
 
-pub async fn a_second_create_already_exists(probe: &mut Probe) {
-    let path = probe.at("/api/v1", "configmaps");
-    probe.quiet().post(&path, json!({"metadata": {"name": "one"}})).await;
-    probe.loud().post(&path, json!({"metadata": {"name": "one"}})).await;
+pub async fn a_second_create_already_exists(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path("/api/v1", "configmaps");
+    probe.stop_recording().post(&path, json!({"metadata": {"name": "one"}})).await;
+    probe.start_recording().post(&path, json!({"metadata": {"name": "one"}})).await;
     let namespace = probe.namespace().to_owned();
     probe.post("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await;
-    let roles = probe.at("/apis/rbac.authorization.k8s.io/v1", "roles");
-    probe.quiet().post(&roles, json!({"metadata": {"name": "one"}})).await;
-    probe.loud().post(&roles, json!({"metadata": {"name": "one"}})).await;
+    let roles = probe.namespaced_path("/apis/rbac.authorization.k8s.io/v1", "roles");
+    probe.stop_recording().post(&roles, json!({"metadata": {"name": "one"}})).await;
+    probe.start_recording().post(&roles, json!({"metadata": {"name": "one"}})).await;
 }
 
-pub async fn a_missing_object_is_not_found(probe: &mut Probe) {
-    probe.get(&probe.at("/api/v1", "configmaps/none")).await;
-    probe.get(&probe.at("/apis/apps/v1", "deployments/none")).await;
+pub async fn a_missing_object_is_not_found(probe: &mut ContractProbe) {
+    probe.get(&probe.namespaced_path("/api/v1", "configmaps/none")).await;
+    probe.get(&probe.namespaced_path("/apis/apps/v1", "deployments/none")).await;
 }
 
-pub async fn missing_objects_by_every_verb(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps/none");
+pub async fn missing_objects_by_every_verb(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps/none");
     probe.put(&path, config_map("none")).await;
-    probe.patch(MERGE, &path, json!({})).await;
+    probe.patch(MERGE_PATCH, &path, json!({})).await;
     probe.delete(&path, None).await;
     probe.get("/api/v1/namespaces/no-such-namespace").await;
     probe.get("/api/v1/namespaces/no-such-namespace/secrets/none").await;
     probe.get("/api/v1/namespaces/no-such-namespace/secrets").await;
     probe.delete("/api/v1/namespaces/no-such-namespace", None).await;
     probe.get("/api/v1/nodes/none").await;
-    probe.get(&probe.at("/apis/apps/v1", "deployments/none/scale")).await;
-    probe.get(&probe.at("/apis/apps/v1", "deployments/none/status")).await;
-    probe.get(&probe.at(CORE, "pods/none/log")).await;
-    let scale = probe.at("/apis/apps/v1", "deployments/none/scale");
+    probe.get(&probe.namespaced_path("/apis/apps/v1", "deployments/none/scale")).await;
+    probe.get(&probe.namespaced_path("/apis/apps/v1", "deployments/none/status")).await;
+    probe.get(&probe.namespaced_path(CORE, "pods/none/log")).await;
+    let scale = probe.namespaced_path("/apis/apps/v1", "deployments/none/scale");
     probe.put(&scale, json!({"metadata": {"name": "none"}, "spec": {"replicas": 1}})).await;
-    let status = probe.at("/apis/apps/v1", "deployments/none/status");
-    probe.patch(MERGE, &status, json!({"status": {"replicas": 1}})).await;
+    let status = probe.namespaced_path("/apis/apps/v1", "deployments/none/status");
+    probe.patch(MERGE_PATCH, &status, json!({"status": {"replicas": 1}})).await;
 }
 
 /// Responses of an API server without a kubelet.
-pub async fn logs_that_no_server_gives(probe: &mut Probe) {
-    let pods = probe.at(CORE, "pods");
+pub async fn logs_that_no_server_gives(probe: &mut ContractProbe) {
+    let pods = probe.namespaced_path(CORE, "pods");
     let nowhere = json!({"no-such": "node"});
     let (first, main, side) = (
         json!({"name": "first", "image": "a:1"}),
@@ -108,9 +109,9 @@ pub async fn logs_that_no_server_gives(probe: &mut Probe) {
     for (name, containers) in [("one", json!([main])), ("two", json!([main, side]))] {
         let spec = json!({"nodeSelector": nowhere, "initContainers": [first], "containers": containers});
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
-        probe.quiet().post(&pods, pod).await;
+        probe.stop_recording().post(&pods, pod).await;
     }
-    let probe = probe.loud();
+    let probe = probe.start_recording();
     for query in [
         "one/log",
         "one/log?container=first&previous=true&tailLines=1&limitBytes=10",
@@ -170,44 +171,47 @@ fn minimal_objects() -> Vec<(&'static str, &'static str, Value)> {
     ]
 }
 
-pub async fn a_put_creates_objects_of_some_kinds_only(probe: &mut Probe) {
+pub async fn a_put_creates_objects_of_some_kinds_only(probe: &mut ContractProbe) {
     for (group_version, plural, mut body) in minimal_objects() {
         body["metadata"] = json!({"name": "put"});
-        let path = probe.at(group_version, &format!("{plural}/put"));
-        let answer = probe.quiet().put(&path, body).await;
-        probe.loud().show(plural, &json!([answer.code, answer.body["message"]]));
+        let path = probe.namespaced_path(group_version, &format!("{plural}/put"));
+        let answer = probe.stop_recording().put(&path, body).await;
+        probe.start_recording().record_value(plural, &json!([answer.code, answer.body["message"]]));
     }
 }
 
-pub async fn a_put_without_a_revision_is_unconditional_for_most_kinds(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
-    probe.quiet().post(&path, config_map("one")).await;
-    probe.loud().put(&format!("{path}/one"), json!({"metadata": {"name": "one"}, "data": {"y": "2"}})).await;
+pub async fn a_put_without_a_revision_is_unconditional_for_most_kinds(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
+    probe.stop_recording().post(&path, config_map("one")).await;
+    probe
+        .start_recording()
+        .put(&format!("{path}/one"), json!({"metadata": {"name": "one"}, "data": {"y": "2"}}))
+        .await;
     for (group_version, plural, mut body) in minimal_objects() {
         body["metadata"] = json!({"name": "put"});
-        let path = probe.at(group_version, plural);
-        probe.quiet().post(&path, body.clone()).await;
+        let path = probe.namespaced_path(group_version, plural);
+        probe.stop_recording().post(&path, body.clone()).await;
         body["metadata"]["labels"] = json!({"changed": "yes"});
         let answer = probe.put(&format!("{path}/put"), body).await;
-        probe.loud().show(plural, &json!([answer.code, answer.body["message"]]));
+        probe.start_recording().record_value(plural, &json!([answer.code, answer.body["message"]]));
     }
 }
 
-pub async fn a_put_with_a_stale_revision_conflicts(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn a_put_with_a_stale_revision_conflicts(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     let made = probe.post(&path, config_map("one")).await;
     let mut changed = made.body.clone();
     changed["data"] = json!({"x": "2"});
     probe.put(&format!("{path}/one"), changed.clone()).await;
     changed["data"] = json!({"x": "3"});
     probe.put(&format!("{path}/one"), changed.clone()).await;
-    let status = probe.at("/apis/networking.k8s.io/v1", "ingresses");
+    let status = probe.namespaced_path("/apis/networking.k8s.io/v1", "ingresses");
     let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
     let body = json!({"metadata": {"name": "one"}, "spec": {"defaultBackend": backend}});
-    probe.quiet().post(&status, body.clone()).await;
+    probe.stop_recording().post(&status, body.clone()).await;
     let mut stale = body;
     stale["metadata"]["resourceVersion"] = json!("1");
-    probe.loud().put(&format!("{status}/one"), stale.clone()).await;
+    probe.start_recording().put(&format!("{status}/one"), stale.clone()).await;
     probe.put(&format!("{status}/one/status"), stale).await;
     for revision in ["abc", "-1", "0", "99999999999999999999999"] {
         let body = json!({"metadata": {"name": "one", "resourceVersion": revision}, "data": {"r": revision}});
@@ -215,42 +219,42 @@ pub async fn a_put_with_a_stale_revision_conflicts(probe: &mut Probe) {
     }
 }
 
-pub async fn a_put_with_another_uid_conflicts(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
-    probe.quiet().post(&path, config_map("one")).await;
+pub async fn a_put_with_another_uid_conflicts(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
+    probe.stop_recording().post(&path, config_map("one")).await;
     let uid = "00000000-0000-0000-0000-000000000009";
     let body = json!({"metadata": {"name": "one", "uid": uid}, "data": {"x": "2"}});
-    probe.loud().put(&format!("{path}/one"), body).await;
-    probe.patch(MERGE, &format!("{path}/one"), json!({"metadata": {"uid": uid}})).await;
-    let roles = probe.at("/apis/rbac.authorization.k8s.io/v1", "roles");
+    probe.start_recording().put(&format!("{path}/one"), body).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/one"), json!({"metadata": {"uid": uid}})).await;
+    let roles = probe.namespaced_path("/apis/rbac.authorization.k8s.io/v1", "roles");
     probe.put(&format!("{roles}/none"), json!({"metadata": {"name": "none", "uid": uid}, "rules": []})).await;
     let revised = json!({"metadata": {"name": "none", "resourceVersion": "7"}, "rules": []});
     probe.put(&format!("{roles}/none"), revised).await;
 }
 
-pub async fn names_in_body_and_path_must_agree(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
-    probe.quiet().post(&path, config_map("one")).await;
-    probe.loud().put(&format!("{path}/one"), config_map("two")).await;
+pub async fn names_in_body_and_path_must_agree(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
+    probe.stop_recording().post(&path, config_map("one")).await;
+    probe.start_recording().put(&format!("{path}/one"), config_map("two")).await;
     probe.put(&format!("{path}/one"), json!({"data": {}})).await;
     probe.put(&format!("{path}/one"), json!({"metadata": {"name": ""}})).await;
     let elsewhere = json!({"metadata": {"name": "one", "namespace": "default"}});
     probe.put(&format!("{path}/one"), elsewhere.clone()).await;
     probe.post(&path, elsewhere.clone()).await;
-    probe.patch(MERGE, &format!("{path}/one"), elsewhere).await;
-    probe.patch(MERGE, &format!("{path}/one"), json!({"metadata": {"name": "two"}})).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/one"), elsewhere).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/one"), json!({"metadata": {"name": "two"}})).await;
     probe.post("/api/v1/configmaps", config_map("nowhere")).await;
     let here = probe.namespace().to_owned();
     probe.post("/api/v1/configmaps", json!({"metadata": {"name": "here", "namespace": here}})).await;
-    let name = probe.unique("placed");
+    let name = probe.unique_name("placed");
     let placed = json!({"metadata": {"name": name, "namespace": "default"}, "rules": []});
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     probe.post(roles, placed).await;
-    probe.quiet().delete(&format!("{roles}/{name}"), None).await;
-    probe.loud();
+    probe.stop_recording().delete(&format!("{roles}/{name}"), None).await;
+    probe.start_recording();
 }
 
-pub async fn a_create_needs_its_namespace(probe: &mut Probe) {
+pub async fn a_create_needs_its_namespace(probe: &mut ContractProbe) {
     probe.post("/api/v1/namespaces/no-such-namespace/configmaps", config_map("one")).await;
     let bad = json!({"metadata": {"name": "one"}, "spec": {}});
     probe.post("/apis/apps/v1/namespaces/no-such-namespace/deployments", bad).await;
@@ -267,29 +271,29 @@ pub async fn a_create_needs_its_namespace(probe: &mut Probe) {
         .await;
 }
 
-pub async fn bad_names_are_invalid(probe: &mut Probe) {
+pub async fn bad_names_are_invalid(probe: &mut ContractProbe) {
     let long = "a".repeat(254);
     for name in ["Bad_Name", "-x", "a..b", "ä", "", &long] {
-        let path = probe.at(CORE, "configmaps");
+        let path = probe.namespaced_path(CORE, "configmaps");
         probe.post(&path, json!({"metadata": {"name": name}})).await;
     }
     let service = json!({"metadata": {"name": "9a.b"}, "spec": {"ports": [{"port": 80}]}});
-    probe.post(&probe.at(CORE, "services"), service).await;
+    probe.post(&probe.namespaced_path(CORE, "services"), service).await;
     probe.post("/api/v1/namespaces", json!({"metadata": {"name": "a.b"}})).await;
     for name in ["a/b", "a%b", "..", "."] {
         let role = json!({"metadata": {"name": name}, "rules": []});
-        probe.post(&probe.at("/apis/rbac.authorization.k8s.io/v1", "roles"), role).await;
+        probe.post(&probe.namespaced_path("/apis/rbac.authorization.k8s.io/v1", "roles"), role).await;
     }
     let prefix = json!({"metadata": {"generateName": "Bad_"}});
-    let path = probe.at(CORE, "configmaps");
-    let refused = probe.quiet().post(&path, prefix).await;
+    let path = probe.namespaced_path(CORE, "configmaps");
+    let refused = probe.stop_recording().post(&path, prefix).await;
     let name = refused.text("/details/name");
     probe.alias(&name, "GENERATED");
-    probe.loud().show("a bad prefix", &refused.body);
+    probe.start_recording().record_value("a bad prefix", &refused.body);
 }
 
-pub async fn bad_metadata_is_invalid(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn bad_metadata_is_invalid(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     let uid = "00000000-0000-0000-0000-000000000001";
     let owner = |controller: bool| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid, "controller": controller});
     for metadata in [
@@ -314,10 +318,10 @@ pub async fn bad_metadata_is_invalid(probe: &mut Probe) {
     }
 }
 
-pub async fn metadata_of_an_object_is_immutable(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
-    probe.quiet().post(&path, config_map("one")).await;
-    probe.loud();
+pub async fn metadata_of_an_object_is_immutable(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
+    probe.stop_recording().post(&path, config_map("one")).await;
+    probe.start_recording();
     for metadata in [
         json!({"creationTimestamp": "2001-01-01T00:00:00Z"}),
         json!({"creationTimestamp": null}),
@@ -332,20 +336,22 @@ pub async fn metadata_of_an_object_is_immutable(probe: &mut Probe) {
         json!({"name": null}),
         json!({"labels": {"-": "x"}}),
     ] {
-        probe.patch(MERGE, &format!("{path}/one"), json!({"metadata": metadata})).await;
+        probe.patch(MERGE_PATCH, &format!("{path}/one"), json!({"metadata": metadata})).await;
     }
 }
 
-pub async fn generated_names_are_a_prefix_and_five_characters(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn generated_names_are_a_prefix_and_five_characters(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     for prefix in ["one-", "a", &"p".repeat(80)] {
-        let made = probe.quiet().post(&path, json!({"metadata": {"generateName": prefix}})).await;
+        let made = probe.stop_recording().post(&path, json!({"metadata": {"generateName": prefix}})).await;
         let name = made.text("/metadata/name");
         let kept = made.text("/metadata/generateName");
         let cut: String = prefix.chars().take(58.min(prefix.len())).collect();
         let rest = name.strip_prefix(&cut).unwrap_or("?").to_owned();
         let known = rest.chars().all(|letter| "bcdfghjklmnpqrstvwxz2456789".contains(letter));
-        probe.loud().show("generated", &json!([made.code, kept, name.len(), rest.len(), known]));
+        probe
+            .start_recording()
+            .record_value("generated", &json!([made.code, kept, name.len(), rest.len(), known]));
     }
     let both = json!({"metadata": {"name": "named", "generateName": "other-"}});
     probe.post(&path, both).await;
@@ -357,8 +363,8 @@ fn policy(name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"podSelector": {"matchLabels": {"a": "b"}}}})
 }
 
-pub async fn a_generation_counts_changes_of_the_spec(probe: &mut Probe) {
-    let path = probe.at("/apis/networking.k8s.io/v1", "networkpolicies");
+pub async fn a_generation_counts_changes_of_the_spec(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path("/apis/networking.k8s.io/v1", "networkpolicies");
     let one = format!("{path}/one");
     let mut sent = policy("one");
     sent["metadata"]["generation"] = json!(7);
@@ -368,46 +374,46 @@ pub async fn a_generation_counts_changes_of_the_spec(probe: &mut Probe) {
     sent["spec"]["podSelector"] = json!({});
     sent["metadata"]["generation"] = json!(9);
     probe.put(&one, sent).await;
-    probe.patch(MERGE, &one, json!({"metadata": {"annotations": {"a": "b"}}})).await;
-    probe.patch(MERGE, &one, json!({"spec": {"policyTypes": ["Egress"]}})).await;
+    probe.patch(MERGE_PATCH, &one, json!({"metadata": {"annotations": {"a": "b"}}})).await;
+    probe.patch(MERGE_PATCH, &one, json!({"spec": {"policyTypes": ["Egress"]}})).await;
 }
 
-pub async fn generations_of_kinds(probe: &mut Probe) {
+pub async fn generations_of_kinds(probe: &mut ContractProbe) {
     for (group_version, plural, mut body) in minimal_objects() {
         body["metadata"] = json!({"name": "one"});
-        let path = probe.at(group_version, plural);
-        let made = probe.quiet().post(&path, body).await;
-        probe.loud().show(plural, &made.body["metadata"]["generation"]);
+        let path = probe.namespaced_path(group_version, plural);
+        let made = probe.stop_recording().post(&path, body).await;
+        probe.start_recording().record_value(plural, &made.body["metadata"]["generation"]);
     }
 }
 
-pub async fn a_write_that_changes_nothing_is_none(probe: &mut Probe) {
-    let path = probe.at(CORE, "configmaps");
+pub async fn a_write_that_changes_nothing_is_none(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "configmaps");
     let one = format!("{path}/one");
-    let made = probe.quiet().post(&path, config_map("one")).await;
+    let made = probe.stop_recording().post(&path, config_map("one")).await;
     let revision = made.revision();
     let since = format!("{path}?watch=1&fieldSelector=metadata.name=one&resourceVersion={revision}");
     let mut watch = probe.watch(&since).await;
     let same = probe.put(&one, made.body.clone()).await.revision();
-    probe.loud().show("a put leaves the revision", &json!(same == revision));
-    let same = probe.quiet().put(&one, config_map("one")).await.revision();
-    probe.loud().show("a bare put leaves the revision", &json!(same == revision));
-    let same = probe.quiet().patch(MERGE, &one, json!({"data": {"x": "1"}})).await.revision();
-    probe.loud().show("a patch leaves the revision", &json!(same == revision));
-    let same = probe.quiet().patch(MERGE, &one, json!({})).await.revision();
-    probe.loud().show("an empty patch leaves the revision", &json!(same == revision));
+    probe.start_recording().record_value("a put leaves the revision", &json!(same == revision));
+    let same = probe.stop_recording().put(&one, config_map("one")).await.revision();
+    probe.start_recording().record_value("a bare put leaves the revision", &json!(same == revision));
+    let same = probe.stop_recording().patch(MERGE_PATCH, &one, json!({"data": {"x": "1"}})).await.revision();
+    probe.start_recording().record_value("a patch leaves the revision", &json!(same == revision));
+    let same = probe.stop_recording().patch(MERGE_PATCH, &one, json!({})).await.revision();
+    probe.start_recording().record_value("an empty patch leaves the revision", &json!(same == revision));
     let config =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"x": "1"}});
-    let first = probe.quiet().apply("applier", &one, config.clone()).await.revision();
-    probe.loud().show("a first apply leaves the revision", &json!(first == revision));
-    let second = probe.quiet().apply("applier", &one, config).await.revision();
-    probe.loud().show("a second apply leaves the revision", &json!(second == first));
-    probe.patch(MERGE, &one, json!({"data": {"x": "2"}})).await;
+    let first = probe.stop_recording().apply("applier", &one, config.clone()).await.revision();
+    probe.start_recording().record_value("a first apply leaves the revision", &json!(first == revision));
+    let second = probe.stop_recording().apply("applier", &one, config).await.revision();
+    probe.start_recording().record_value("a second apply leaves the revision", &json!(second == first));
+    probe.patch(MERGE_PATCH, &one, json!({"data": {"x": "2"}})).await;
     watch.record(probe, 2).await;
 }
 
-pub async fn secrets_take_plain_text(probe: &mut Probe) {
-    let path = probe.at(CORE, "secrets");
+pub async fn secrets_take_plain_text(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(CORE, "secrets");
     probe
         .post(
             &path,
@@ -415,29 +421,29 @@ pub async fn secrets_take_plain_text(probe: &mut Probe) {
         "b": "eQ=="}}),
         )
         .await;
-    probe.patch(MERGE, &format!("{path}/one"), json!({"stringData": {"b": "more"}})).await;
-    probe.patch(MERGE, &format!("{path}/one"), json!({"type": "other"})).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/one"), json!({"stringData": {"b": "more"}})).await;
+    probe.patch(MERGE_PATCH, &format!("{path}/one"), json!({"type": "other"})).await;
     probe.post(&path, json!({"metadata": {"name": "bad"}, "data": {"a": "%%%"}})).await;
     probe.post(&path, json!({"metadata": {"name": "bad"}, "data": {"no good": "eA=="}})).await;
     probe.post(&path, json!({"metadata": {"name": "tls"}, "type": "kubernetes.io/tls"})).await;
 }
 
-pub async fn immutable_objects_stay_as_they_are(probe: &mut Probe) {
+pub async fn immutable_objects_stay_as_they_are(probe: &mut ContractProbe) {
     for plural in ["configmaps", "secrets"] {
-        let path = probe.at(CORE, plural);
+        let path = probe.namespaced_path(CORE, plural);
         let one = format!("{path}/one");
         probe
-            .quiet()
+            .stop_recording()
             .post(
                 &path,
                 json!({"metadata": {"name": "one"}, "immutable": true,
             "data": {"x": "eA=="}}),
             )
             .await;
-        probe.loud().patch(MERGE, &one, json!({"data": {"x": "eQ=="}})).await;
-        probe.patch(MERGE, &one, json!({"immutable": false})).await;
-        probe.patch(MERGE, &one, json!({"immutable": null, "data": {"y": "eA=="}})).await;
-        probe.patch(MERGE, &one, json!({"metadata": {"labels": {"may": "change"}}})).await;
+        probe.start_recording().patch(MERGE_PATCH, &one, json!({"data": {"x": "eQ=="}})).await;
+        probe.patch(MERGE_PATCH, &one, json!({"immutable": false})).await;
+        probe.patch(MERGE_PATCH, &one, json!({"immutable": null, "data": {"y": "eA=="}})).await;
+        probe.patch(MERGE_PATCH, &one, json!({"metadata": {"labels": {"may": "change"}}})).await;
         probe.delete(&one, None).await;
     }
 }

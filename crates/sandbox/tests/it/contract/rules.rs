@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::apply_records::{applied_object, apply_and_show};
 use super::custom::{DEFINITIONS, definition, widget};
-use super::owned::{apply, object};
-use super::probe::{MERGE, Probe};
+use super::probe::{ContractProbe, MERGE_PATCH};
 
 /// A definition whose fields have all sorts of rules.
-fn ruled_definition(probe: &mut Probe) -> Value {
+fn definition_with_rules(probe: &mut ContractProbe) -> Value {
     let (_, _, mut object) = definition(probe);
     let rules = |rules: Value| json!({"type": "string", "x-kubernetes-validations": rules});
     let with = |mut schema: Value, rules: Value| {
@@ -98,22 +98,22 @@ fn ruled_definition(probe: &mut Probe) -> Value {
     object
 }
 
-pub async fn rules_of_definitions_are_evaluated(probe: &mut Probe) {
-    let ruled = ruled_definition(probe);
+pub async fn rules_of_definitions_are_evaluated(probe: &mut ContractProbe) {
+    let ruled = definition_with_rules(probe);
     let group = probe.namespace().to_owned();
     let path = format!("{DEFINITIONS}/widgets.{group}.example.com");
-    let made = probe.quiet().post(DEFINITIONS, ruled).await;
-    probe.loud().show("definition", &json!([made.code, made.body["message"]]));
+    let made = probe.stop_recording().post(DEFINITIONS, ruled).await;
+    probe.start_recording().record_value("definition", &json!([made.code, made.body["message"]]));
     if made.code != 201 {
         return;
     }
-    let widgets = probe.at(&format!("/apis/{group}.example.com/v1"), "widgets");
-    probe.quiet().until(&widgets, |_| true).await;
-    let tell = |probe: &mut Probe, what: &str, code: u16, body: &Value| match code {
-        200 | 201 => probe.loud().show(what, &json!([code, body["spec"], body["status"]])),
+    let widgets = probe.namespaced_path(&format!("/apis/{group}.example.com/v1"), "widgets");
+    probe.stop_recording().wait_until(&widgets, |_| true).await;
+    let tell = |probe: &mut ContractProbe, what: &str, code: u16, body: &Value| match code {
+        200 | 201 => probe.start_recording().record_value(what, &json!([code, body["spec"], body["status"]])),
         _ => probe
-            .loud()
-            .show(what, &json!([code, body["reason"], body["message"], body["details"]["causes"]])),
+            .start_recording()
+            .record_value(what, &json!([code, body["reason"], body["message"], body["details"]["causes"]])),
     };
     let dry = format!("{widgets}?dryRun=All");
     for spec in [
@@ -152,15 +152,15 @@ pub async fn rules_of_definitions_are_evaluated(probe: &mut Probe) {
         json!({"grid": (0..500).collect::<Vec<u32>>()}),
         json!({"grid": [1, 2, 3]}),
     ] {
-        let answer = probe.quiet().post(&dry, widget(&group, "one", spec.clone())).await;
+        let answer = probe.stop_recording().post(&dry, widget(&group, "one", spec.clone())).await;
         let shown: String = spec.to_string().chars().take(200).collect();
         let body = if answer.code == 201 && shown.len() == 200 { json!({}) } else { answer.body };
         tell(probe, &shown, answer.code, &body);
     }
-    let answer = probe.quiet().post(&dry, widget(&group, "bad-name", json!({}))).await;
+    let answer = probe.stop_recording().post(&dry, widget(&group, "bad-name", json!({}))).await;
     tell(probe, "a bad name", answer.code, &answer.body);
     let spec = json!({"size": 3, "fixed": "a", "once": "first", "set": ["a", "b"], "parts": [{"name": "a", "count": 5}]});
-    let made = probe.quiet().post(&widgets, widget(&group, "one", spec)).await;
+    let made = probe.stop_recording().post(&widgets, widget(&group, "one", spec)).await;
     tell(probe, "made", made.code, &made.body);
     let one = format!("{widgets}/one");
     for spec in [
@@ -173,22 +173,28 @@ pub async fn rules_of_definitions_are_evaluated(probe: &mut Probe) {
         json!({"parts": [{"name": "b", "count": 1}, {"name": "a", "count": 4}]}),
         json!({"parts": [{"name": "b", "count": 1}]}),
     ] {
-        let answer = probe.quiet().patch(MERGE, &format!("{one}?dryRun=All"), json!({"spec": spec})).await;
+        let answer = probe
+            .stop_recording()
+            .patch(MERGE_PATCH, &format!("{one}?dryRun=All"), json!({"spec": spec}))
+            .await;
         tell(probe, &format!("patched: {spec}"), answer.code, &answer.body);
     }
     for status in [json!({"said": "bad"}), json!({"replicas": 5}), json!({"said": "good", "replicas": 2})] {
-        let answer = probe.quiet().patch(MERGE, &format!("{one}/status"), json!({"status": status})).await;
+        let answer = probe
+            .stop_recording()
+            .patch(MERGE_PATCH, &format!("{one}/status"), json!({"status": status}))
+            .await;
         tell(probe, &format!("status: {status}"), answer.code, &answer.body);
     }
-    let answer = probe.quiet().patch(MERGE, &one, json!({"spec": {"size": 1}})).await;
+    let answer = probe.stop_recording().patch(MERGE_PATCH, &one, json!({"spec": {"size": 1}})).await;
     tell(probe, "a spec that its status breaks", answer.code, &answer.body);
-    let applied = object(&format!("{group}.example.com/v1"), "Widget", json!({"spec": {"size": 9}}));
-    apply(probe, "a", &format!("{one}?force=true"), applied, "/spec/size").await;
-    probe.quiet().delete(&path, None).await;
-    probe.loud();
+    let applied = applied_object(&format!("{group}.example.com/v1"), "Widget", json!({"spec": {"size": 9}}));
+    apply_and_show(probe, "a", &format!("{one}?force=true"), applied, "/spec/size").await;
+    probe.stop_recording().delete(&path, None).await;
+    probe.start_recording();
 }
 
-pub async fn rules_of_definitions_are_checked(probe: &mut Probe) {
+pub async fn rules_of_definitions_are_checked(probe: &mut ContractProbe) {
     let (_, _, object) = definition(probe);
     let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
     for (field, rule) in [
@@ -215,23 +221,23 @@ pub async fn rules_of_definitions_are_checked(probe: &mut Probe) {
     ] {
         let mut sent = object.clone();
         sent.pointer_mut(&format!("{spec}{field}")).unwrap()["x-kubernetes-validations"] = json!([rule]);
-        let answer = probe.quiet().post(&format!("{DEFINITIONS}?dryRun=All"), sent).await;
+        let answer = probe.stop_recording().post(&format!("{DEFINITIONS}?dryRun=All"), sent).await;
         let shown = json!([answer.code, answer.body["message"], answer.body["details"]["causes"]]);
-        probe.loud().show(&format!("{field}: {rule}"), &shown);
+        probe.start_recording().record_value(&format!("{field}: {rule}"), &shown);
     }
     for junctor in ["allOf", "anyOf", "oneOf", "not"] {
         let mut sent = object.clone();
         let rules = json!({"x-kubernetes-validations": [{"rule": "self.size < 5"}]});
         let rules = if junctor == "not" { rules } else { json!([rules]) };
         sent.pointer_mut(spec).unwrap()[junctor] = rules;
-        let answer = probe.quiet().post(&format!("{DEFINITIONS}?dryRun=All"), sent).await;
+        let answer = probe.stop_recording().post(&format!("{DEFINITIONS}?dryRun=All"), sent).await;
         let shown = json!([answer.code, answer.body["message"], answer.body["details"]["causes"]]);
-        probe.loud().show(junctor, &shown);
+        probe.start_recording().record_value(junctor, &shown);
     }
 }
 
-/// In addition to those of [`expressive`].
-const EXPRESSIONS: &[&str] = &[
+/// In addition to those of [`expression_table`].
+const MORE_EXPRESSIONS: &[&str] = &[
     "[?self.?absent, 'a'].size() == 1 && !optional.ofNonZeroValue('').hasValue()",
     "'a,b'.split(',').size() == 2 && 'ABC'.lowerAscii() == 'abc'",
     "self.tags.join('-') == 'b-a'",
@@ -390,29 +396,30 @@ const EXPRESSIONS: &[&str] = &[
 ];
 
 /// Fields and values, and expressions about them.
-fn expressive() -> Value {
+fn expression_table() -> Value {
     serde_json::from_str(include_str!("../../contract/expressive.json")).unwrap()
 }
 
 /// Each expression is true, false or an error on both servers: a definition has its negation as a rule.
-pub async fn expressions_have_the_same_values(probe: &mut Probe) {
+pub async fn expressions_have_the_same_values(probe: &mut ContractProbe) {
     let (_, _, mut object) = definition(probe);
     let group = probe.namespace().to_owned();
     let version = &mut object["spec"]["versions"][0];
     version["subresources"] = json!({});
     version["additionalPrinterColumns"] = json!([]);
-    let expressive = expressive();
+    let expressive = expression_table();
     let shared = expressive["true"].as_array().unwrap().iter().filter_map(Value::as_str);
-    let expressions: Vec<&str> = shared.chain(EXPRESSIONS.iter().copied()).collect();
+    let expressions: Vec<&str> = shared.chain(MORE_EXPRESSIONS.iter().copied()).collect();
     let opposite = |(at, rule): (usize, &&str)| json!({"rule": format!("!({rule})"), "message": format!("number {at} is true")});
     let rules: Vec<Value> = expressions.iter().enumerate().map(opposite).collect();
     version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {"spec": {"type": "object",
         "properties": expressive["fields"], "x-kubernetes-validations": rules}}});
-    let made = probe.quiet().post(DEFINITIONS, object).await;
-    probe.loud().show("definition", &json!([made.code, made.body["message"]]));
-    let widgets = probe.at(&format!("/apis/{group}.example.com/v1"), "widgets");
-    probe.quiet().until(&widgets, |_| true).await;
-    let answer = probe.quiet().post(&widgets, widget(&group, "one", expressive["spec"].clone())).await;
+    let made = probe.stop_recording().post(DEFINITIONS, object).await;
+    probe.start_recording().record_value("definition", &json!([made.code, made.body["message"]]));
+    let widgets = probe.namespaced_path(&format!("/apis/{group}.example.com/v1"), "widgets");
+    probe.stop_recording().wait_until(&widgets, |_| true).await;
+    let answer =
+        probe.stop_recording().post(&widgets, widget(&group, "one", expressive["spec"].clone())).await;
     let causes = answer.body["details"]["causes"].as_array().cloned().unwrap_or_default();
     for (at, expression) in expressions.iter().enumerate() {
         let said = format!("number {at} is true");
@@ -425,7 +432,7 @@ pub async fn expressions_have_the_same_values(probe: &mut Probe) {
             Some(message) if message.contains(" rule: ") => "fails",
             Some(_) => "true",
         };
-        probe.loud().show(expression, &json!(value));
+        probe.start_recording().record_value(expression, &json!(value));
     }
-    probe.quiet().delete(&format!("{DEFINITIONS}/widgets.{group}.example.com"), None).await;
+    probe.stop_recording().delete(&format!("{DEFINITIONS}/widgets.{group}.example.com"), None).await;
 }

@@ -8,34 +8,37 @@ use kube::{Client, Config};
 use sandbox::{Sandbox, SandboxOptions};
 use similar::{ChangeTag, TextDiff};
 
-use super::probe::Probe;
-use super::{CHECKS, Check, ledger, observed};
+use super::probe::ContractProbe;
+use super::{CHECKS, Check, known_differences, observation_files};
 
 /// A running server, for authors of checks. It was restarted once since its etcd was empty, so that old resource
 /// versions are compacted.
-const SERVER: &str = "TUTTI_CONTRACT_SERVER";
-const MODE: &str = "TUTTI_CONTRACT";
-const ONLY: &str = "TUTTI_CONTRACT_ONLY";
+const SERVER_VARIABLE: &str = "TUTTI_CONTRACT_SERVER";
+const MODE_VARIABLE: &str = "TUTTI_CONTRACT";
+const ONLY_VARIABLE: &str = "TUTTI_CONTRACT_ONLY";
 
 /// Checks that run in parallel on a real server.
-const AT_ONCE: usize = 4;
+const PARALLEL_CHECKS: usize = 4;
 
-async fn ask(check: &Check, client: Client, suffix: &str, sandbox: Option<Sandbox>) -> Vec<String> {
-    let mut probe = Probe::new(client, check.name, suffix).await;
+async fn run_check(check: &Check, client: Client, suffix: &str, sandbox: Option<Sandbox>) -> Vec<String> {
+    let mut probe = ContractProbe::new(client, check.name, suffix).await;
     probe.sandbox = sandbox;
     (check.run)(&mut probe).await;
     probe.finish().await
 }
 
-async fn ask_the_sandbox(check: &Check) -> Vec<String> {
+async fn run_on_sandbox(check: &Check) -> Vec<String> {
     let sandbox = Sandbox::new(SandboxOptions { nodes: 2, ..SandboxOptions::instant("contract") });
-    ask(check, Client::new(sandbox.service(), "default"), "s1", Some(sandbox)).await
+    run_check(check, Client::new(sandbox.service(), "default"), "s1", Some(sandbox)).await
 }
 
 pub async fn on_the_sandbox(name: &str) {
     let check = CHECKS.iter().find(|check| check.name == name).unwrap();
-    let answered = ask_the_sandbox(check).await;
-    let left = ledger::unexplained(name, differences(&observed::read(name).unwrap_or_default(), &answered));
+    let answered = run_on_sandbox(check).await;
+    let left = known_differences::unknown_differences(
+        name,
+        differing_lines(&observation_files::read_observation(name).unwrap_or_default(), &answered),
+    );
     assert!(
         left.is_empty(),
         "{} differences from the observation of a real server:\n{}\n",
@@ -45,7 +48,7 @@ pub async fn on_the_sandbox(name: &str) {
 }
 
 /// Lines that differ, as (real, sandbox); a missing line is empty.
-fn differences(real: &[String], sandbox: &[String]) -> Vec<(String, String)> {
+fn differing_lines(real: &[String], sandbox: &[String]) -> Vec<(String, String)> {
     let (real, sandbox) = (real.join("\n"), sandbox.join("\n"));
     let mut pairs: Vec<(String, String)> = Vec::new();
     for change in TextDiff::from_lines(&real, &sandbox).iter_all_changes() {
@@ -54,7 +57,10 @@ fn differences(real: &[String], sandbox: &[String]) -> Vec<(String, String)> {
             ChangeTag::Equal => {}
             ChangeTag::Delete => pairs.push((line, String::new())),
             ChangeTag::Insert => {
-                match pairs.iter_mut().find(|(real, own)| own.is_empty() && leaf(real) == leaf(&line)) {
+                match pairs
+                    .iter_mut()
+                    .find(|(real, own)| own.is_empty() && leaf_path(real) == leaf_path(&line))
+                {
                     Some(pair) => pair.1 = line,
                     None => pairs.push((String::new(), line)),
                 }
@@ -65,49 +71,49 @@ fn differences(real: &[String], sandbox: &[String]) -> Vec<(String, String)> {
 }
 
 /// The path of a leaf's line, which pairs the two responses to one request.
-fn leaf(line: &str) -> &str {
+fn leaf_path(line: &str) -> &str {
     let text = line.trim_start();
     text.split(' ').next().unwrap_or(text)
 }
 
 /// A real server returns several errors, and simultaneous events, in a random order. A check whose result differs from
 /// the observation is repeated this often.
-const ASKED_AGAIN: usize = 3;
+const MAX_REPEATS: usize = 3;
 
 pub async fn on_real_servers() {
     let Some((client, version, _tier)) = real_server().await else { return };
-    let only = std::env::var(ONLY).unwrap_or_default();
-    let write = std::env::var(MODE).is_ok_and(|mode| mode == "write");
+    let only = std::env::var(ONLY_VARIABLE).unwrap_or_default();
+    let write = std::env::var(MODE_VARIABLE).is_ok_and(|mode| mode == "write");
     let suffix = format!("{:x}", std::process::id());
     let mut failures = Vec::new();
     let chosen: Vec<&Check> = CHECKS.iter().filter(|check| check.name.contains(&only)).collect();
-    let asked = chosen.iter().map(|check| ask(check, client.clone(), &suffix, None));
-    let mut answers = futures::stream::iter(asked).buffered(AT_ONCE);
+    let asked = chosen.iter().map(|check| run_check(check, client.clone(), &suffix, None));
+    let mut answers = futures::stream::iter(asked).buffered(PARALLEL_CHECKS);
     for check in &chosen {
         let Some(answered) = answers.next().await else { break };
         if write {
-            observed::write(check.name, &version, &answered);
+            observation_files::write_observation(check.name, &version, &answered);
             continue;
         }
-        let before = observed::read(check.name).unwrap_or_default();
-        let mut different = differences(&before, &answered);
-        for again in 1..=ASKED_AGAIN {
+        let before = observation_files::read_observation(check.name).unwrap_or_default();
+        let mut different = differing_lines(&before, &answered);
+        for again in 1..=MAX_REPEATS {
             if !different.is_empty() {
-                let answered = ask(check, client.clone(), &format!("{suffix}-{again}"), None).await;
-                different = differences(&before, &answered);
+                let answered = run_check(check, client.clone(), &format!("{suffix}-{again}"), None).await;
+                different = differing_lines(&before, &answered);
             }
         }
         for (before, now) in different {
             failures.push(format!("{}: observed {before:?}, now {now:?}", check.name));
         }
     }
-    report(&chosen, &version);
+    print_report(&chosen, &version);
     assert!(failures.is_empty(), "the real server answers otherwise than observed:\n{}", failures.join("\n"));
 }
 
 /// Printed past the test harness, which hides the output of passing tests.
-fn report(checks: &[&Check], version: &str) {
-    let entries = ledger::entries();
+fn print_report(checks: &[&Check], version: &str) {
+    let entries = known_differences::read_entries();
     let numbers = |checks: &mut dyn Iterator<Item = &Check>| {
         checks.map(|check| check.number).collect::<std::collections::BTreeSet<u32>>()
     };
@@ -132,7 +138,7 @@ fn report(checks: &[&Check], version: &str) {
 
 /// The live tier's cluster, which lives as long as the third value.
 async fn real_server() -> Option<(Client, String, Option<live::LiveEnvironment>)> {
-    if let Ok(path) = std::env::var(SERVER) {
+    if let Ok(path) = std::env::var(SERVER_VARIABLE) {
         let (client, version) = connect(path.as_ref()).await;
         return Some((client, version, None));
     }

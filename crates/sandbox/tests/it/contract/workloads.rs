@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::owned::{apply, object};
-use super::probe::{MERGE, Probe};
-use super::watching::Watch;
+use super::apply_records::{applied_object, apply_and_show};
+use super::probe::{ContractProbe, MERGE_PATCH};
+use super::watch_stream::WatchReader;
 
 const APPS: &str = "/apis/apps/v1";
 const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
@@ -25,7 +25,7 @@ fn workload(replicas: u32, image: &str) -> Value {
         "template": template(image)}})
 }
 
-fn image(image: &str) -> Value {
+fn image_patch(image: &str) -> Value {
     json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}})
 }
 
@@ -43,40 +43,45 @@ fn is_rolled_out(object: &Value, replicas: i64) -> bool {
 
 /// Facts about one object from a watch.
 #[derive(Default)]
-struct Seen {
+struct ObservedStatuses {
     reasons: BTreeSet<String>,
-    most: i64,
-    fewest_available: Option<i64>,
-    generations_ran_back: bool,
-    observed: i64,
+    max_replicas: i64,
+    min_available: Option<i64>,
+    generation_decreased: bool,
+    observed_generation: i64,
 }
 
-impl Seen {
-    fn take(&mut self, object: &Value) {
+impl ObservedStatuses {
+    fn add(&mut self, object: &Value) {
         for one in object["status"]["conditions"].as_array().into_iter().flatten() {
             let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
             self.reasons.insert(format!("{}={} {}", text("type"), text("status"), text("reason")));
         }
-        self.most = self.most.max(number(object, "replicas"));
+        self.max_replicas = self.max_replicas.max(number(object, "replicas"));
         let available = number(object, "availableReplicas");
-        self.fewest_available = Some(self.fewest_available.map_or(available, |fewest| fewest.min(available)));
+        self.min_available = Some(self.min_available.map_or(available, |fewest| fewest.min(available)));
         let observed = number(object, "observedGeneration");
-        self.generations_ran_back |= observed < self.observed;
-        self.observed = observed;
+        self.generation_decreased |= observed < self.observed_generation;
+        self.observed_generation = observed;
     }
 }
 
 /// Watches one object until it is `done`.
-async fn see(probe: &mut Probe, path: &str, revision: &str, done: impl Fn(&Value) -> bool) -> (Seen, Value) {
+async fn watch_until(
+    probe: &mut ContractProbe,
+    path: &str,
+    revision: &str,
+    done: impl Fn(&Value) -> bool,
+) -> (ObservedStatuses, Value) {
     let (folder, name) = path.rsplit_once('/').unwrap();
     let query = format!("{folder}?watch=1&fieldSelector=metadata.name={name}&resourceVersion={revision}");
-    let mut watch: Watch = probe.quiet().watch(&query).await;
-    probe.loud();
-    let mut seen = Seen::default();
+    let mut watch: WatchReader = probe.stop_recording().watch(&query).await;
+    probe.start_recording();
+    let mut seen = ObservedStatuses::default();
     loop {
         let event = watch.next(Duration::from_secs(60)).await;
         let object = event.unwrap_or_else(|| panic!("{path} never got there"))["object"].take();
-        seen.take(&object);
+        seen.add(&object);
         if done(&object) {
             return (seen, object);
         }
@@ -84,7 +89,7 @@ async fn see(probe: &mut Probe, path: &str, revision: &str, done: impl Fn(&Value
 }
 
 /// The status without times, and without messages that name generated objects.
-pub fn at_last(object: &Value) -> Value {
+pub fn final_status(object: &Value) -> Value {
     let mut status = object["status"].clone();
     for one in status["conditions"].as_array_mut().into_iter().flatten() {
         let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
@@ -112,84 +117,90 @@ pub fn at_last(object: &Value) -> Value {
 }
 
 /// Reasons of the events about objects of a kind.
-async fn events(probe: &mut Probe, kind: &str, wanted: &str) -> Value {
-    let path = probe.at("/api/v1", &format!("events?fieldSelector=involvedObject.kind={kind}"));
-    let list = probe.until(&path, |list| list.to_string().contains(wanted)).await;
+async fn event_reasons(probe: &mut ContractProbe, kind: &str, wanted: &str) -> Value {
+    let path = probe.namespaced_path("/api/v1", &format!("events?fieldSelector=involvedObject.kind={kind}"));
+    let list = probe.wait_until(&path, |list| list.to_string().contains(wanted)).await;
     let reasons: BTreeSet<&str> =
         list["items"].as_array().into_iter().flatten().filter_map(|one| one["reason"].as_str()).collect();
     json!(reasons.into_iter().collect::<Vec<_>>().join(" "))
 }
 
-async fn deployed(probe: &mut Probe, sent: Value, replicas: i64) -> (String, Seen, Value) {
-    let path = probe.at(APPS, "deployments");
+async fn create_and_watch(
+    probe: &mut ContractProbe,
+    sent: Value,
+    replicas: i64,
+) -> (String, ObservedStatuses, Value) {
+    let path = probe.namespaced_path(APPS, "deployments");
     let one = format!("{path}/one");
-    let made = probe.quiet().post(&path, sent).await;
-    let (seen, end) = see(probe, &one, &made.revision(), |object| is_rolled_out(object, replicas)).await;
+    let made = probe.stop_recording().post(&path, sent).await;
+    let (seen, end) =
+        watch_until(probe, &one, &made.revision(), |object| is_rolled_out(object, replicas)).await;
     (one, seen, end)
 }
 
-pub async fn a_deployment_is_rolled_out(probe: &mut Probe) {
-    let (one, seen, end) = deployed(probe, workload(2, "web:1"), 2).await;
-    probe.show(
+pub async fn a_deployment_is_rolled_out(probe: &mut ContractProbe) {
+    let (one, seen, end) = create_and_watch(probe, workload(2, "web:1"), 2).await;
+    probe.record_value(
         "reasons of the first",
         &json!(seen.reasons.contains("Available=True MinimumReplicasAvailable")),
     );
-    probe.show("observed generations only grow", &json!(!seen.generations_ran_back));
-    probe.show("at last", &at_last(&end));
-    let changed = probe.quiet().patch(MERGE, &one, image("web:2")).await;
-    let (_, end) = see(probe, &one, &changed.revision(), |object| is_rolled_out(object, 2)).await;
-    probe.show("at last", &at_last(&end));
-    let scaled = probe.quiet().patch(MERGE, &one, json!({"spec": {"replicas": 0}})).await;
-    let (_, end) = see(probe, &one, &scaled.revision(), |object| is_rolled_out(object, 0)).await;
-    probe.show("scaled to none", &at_last(&end));
-    let told = events(probe, "Deployment", "ScalingReplicaSet").await;
-    probe.show("events", &told);
+    probe.record_value("observed generations only grow", &json!(!seen.generation_decreased));
+    probe.record_value("at last", &final_status(&end));
+    let changed = probe.stop_recording().patch(MERGE_PATCH, &one, image_patch("web:2")).await;
+    let (_, end) = watch_until(probe, &one, &changed.revision(), |object| is_rolled_out(object, 2)).await;
+    probe.record_value("at last", &final_status(&end));
+    let scaled = probe.stop_recording().patch(MERGE_PATCH, &one, json!({"spec": {"replicas": 0}})).await;
+    let (_, end) = watch_until(probe, &one, &scaled.revision(), |object| is_rolled_out(object, 0)).await;
+    probe.record_value("scaled to none", &final_status(&end));
+    let told = event_reasons(probe, "Deployment", "ScalingReplicaSet").await;
+    probe.record_value("events", &told);
 }
 
-pub async fn a_rollout_keeps_its_bounds(probe: &mut Probe) {
+pub async fn a_rollout_keeps_its_bounds(probe: &mut ContractProbe) {
     for (surge, unavailable) in [(1, 0), (0, 1)] {
         let mut sent = workload(4, "web:1");
         sent["spec"]["strategy"] =
             json!({"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
-        let (one, _, _) = deployed(probe, sent, 4).await;
-        let changed = probe.quiet().patch(MERGE, &one, image("web:2")).await;
-        let (seen, end) = see(probe, &one, &changed.revision(), |object| is_rolled_out(object, 4)).await;
-        let fewest = seen.fewest_available.unwrap_or_default();
-        probe.show(
+        let (one, _, _) = create_and_watch(probe, sent, 4).await;
+        let changed = probe.stop_recording().patch(MERGE_PATCH, &one, image_patch("web:2")).await;
+        let (seen, end) =
+            watch_until(probe, &one, &changed.revision(), |object| is_rolled_out(object, 4)).await;
+        let fewest = seen.min_available.unwrap_or_default();
+        probe.record_value(
             &format!("surge {surge}, unavailable {unavailable}"),
-            &json!({"never more": seen.most <= 4 + surge, "never fewer": fewest >= 4 - unavailable, "at last": at_last(&end)}),
+            &json!({"never more": seen.max_replicas <= 4 + surge, "never fewer": fewest >= 4 - unavailable, "at last": final_status(&end)}),
         );
-        probe.quiet().delete(&one, None).await;
-        probe.until_gone(&one).await;
-        probe.loud();
+        probe.stop_recording().delete(&one, None).await;
+        probe.wait_until_gone(&one).await;
+        probe.start_recording();
     }
 }
 
-pub async fn a_broken_image_holds_a_rollout(probe: &mut Probe) {
+pub async fn a_broken_image_holds_a_rollout(probe: &mut ContractProbe) {
     let mut sent = workload(3, "web:1");
     sent["spec"]["progressDeadlineSeconds"] = json!(4);
-    let (one, _, _) = deployed(probe, sent, 3).await;
-    let changed = probe.quiet().patch(MERGE, &one, image("web:broken")).await;
+    let (one, _, _) = create_and_watch(probe, sent, 3).await;
+    let changed = probe.stop_recording().patch(MERGE_PATCH, &one, image_patch("web:broken")).await;
     let is_stuck = |object: &Value| object["status"].to_string().contains("ProgressDeadlineExceeded");
-    let (seen, end) = see(probe, &one, &changed.revision(), is_stuck).await;
-    probe.show("bounds", &json!([seen.most, seen.fewest_available]));
-    probe.show("stuck", &at_last(&end));
-    let mended = probe.quiet().patch(MERGE, &one, image("web:3")).await;
-    let (_, end) = see(probe, &one, &mended.revision(), |object| is_rolled_out(object, 3)).await;
-    probe.show("mended", &at_last(&end));
+    let (seen, end) = watch_until(probe, &one, &changed.revision(), is_stuck).await;
+    probe.record_value("bounds", &json!([seen.max_replicas, seen.min_available]));
+    probe.record_value("stuck", &final_status(&end));
+    let mended = probe.stop_recording().patch(MERGE_PATCH, &one, image_patch("web:3")).await;
+    let (_, end) = watch_until(probe, &one, &mended.revision(), |object| is_rolled_out(object, 3)).await;
+    probe.record_value("mended", &final_status(&end));
 }
 
-pub async fn a_rollback_takes_the_old_replica_set(probe: &mut Probe) {
-    let (one, _, first) = deployed(probe, workload(1, "web:1"), 1).await;
-    probe.show("first", &at_last(&first)["revision"]);
+pub async fn a_rollback_takes_the_old_replica_set(probe: &mut ContractProbe) {
+    let (one, _, first) = create_and_watch(probe, workload(1, "web:1"), 1).await;
+    probe.record_value("first", &final_status(&first)["revision"]);
     for tag in ["web:2", "web:1"] {
-        let changed = probe.quiet().patch(MERGE, &one, image(tag)).await;
-        let (_, end) = see(probe, &one, &changed.revision(), |object| is_rolled_out(object, 1)).await;
-        probe.show(tag, &at_last(&end)["revision"]);
+        let changed = probe.stop_recording().patch(MERGE_PATCH, &one, image_patch(tag)).await;
+        let (_, end) = watch_until(probe, &one, &changed.revision(), |object| is_rolled_out(object, 1)).await;
+        probe.record_value(tag, &final_status(&end)["revision"]);
     }
-    let sets = probe.at(APPS, "replicasets");
+    let sets = probe.namespaced_path(APPS, "replicasets");
     let list = probe
-        .until(&sets, |list| {
+        .wait_until(&sets, |list| {
             let sets = list["items"].as_array().cloned().unwrap_or_default();
             sets.iter().filter(|set| number(set, "replicas") == 0).count() == 1
         })
@@ -204,11 +215,11 @@ pub async fn a_rollback_takes_the_old_replica_set(probe: &mut Probe) {
         })
         .collect();
     lines.sort_by_key(Value::to_string);
-    probe.show("replica sets", &json!(lines));
+    probe.record_value("replica sets", &json!(lines));
 }
 
 /// Pods that are added and removed, as `+name` and `-name`.
-async fn comings_and_goings(probe: &mut Probe, watch: &mut Watch, count: usize) -> Vec<String> {
+async fn pod_changes(probe: &mut ContractProbe, watch: &mut WatchReader, count: usize) -> Vec<String> {
     let mut out = Vec::new();
     while out.len() < count {
         let event = watch.next(Duration::from_secs(60)).await.unwrap_or_else(|| panic!("only {out:?}"));
@@ -219,12 +230,12 @@ async fn comings_and_goings(probe: &mut Probe, watch: &mut Watch, count: usize) 
             _ => {}
         }
     }
-    probe.loud();
+    probe.start_recording();
     out
 }
 
 /// Pods in the order of their first deletion; the real controller may recreate one.
-async fn first_deletions(watch: &mut Watch, count: usize) -> Vec<String> {
+async fn first_deletions(watch: &mut WatchReader, count: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     while out.len() < count {
         let event = watch.next(Duration::from_secs(60)).await.unwrap_or_else(|| panic!("only {out:?}"));
@@ -236,86 +247,87 @@ async fn first_deletions(watch: &mut Watch, count: usize) -> Vec<String> {
     out
 }
 
-pub async fn a_stateful_set_goes_in_order(probe: &mut Probe) {
-    let pods = probe.at("/api/v1", "pods?watch=1");
-    let mut watch = probe.quiet().watch(&pods).await;
-    let path = probe.at(APPS, "statefulsets");
+pub async fn a_stateful_set_goes_in_order(probe: &mut ContractProbe) {
+    let pods = probe.namespaced_path("/api/v1", "pods?watch=1");
+    let mut watch = probe.stop_recording().watch(&pods).await;
+    let path = probe.namespaced_path(APPS, "statefulsets");
     let one = format!("{path}/one");
     probe.post(&path, workload(3, "web:1")).await;
-    let made = comings_and_goings(probe, &mut watch, 3).await;
-    probe.show("made", &json!(made));
-    probe.until(&one, |object| is_rolled_out(object, 3)).await;
+    let made = pod_changes(probe, &mut watch, 3).await;
+    probe.record_value("made", &json!(made));
+    probe.wait_until(&one, |object| is_rolled_out(object, 3)).await;
     probe
-        .quiet()
-        .patch(MERGE, &one, json!({"spec": {"template": {"metadata": {"annotations": {"x": "1"}}}}}))
+        .stop_recording()
+        .patch(MERGE_PATCH, &one, json!({"spec": {"template": {"metadata": {"annotations": {"x": "1"}}}}}))
         .await;
     let first = first_deletions(&mut watch, 3).await;
-    probe.loud().show("first deletions of a change", &json!(first));
+    probe.start_recording().record_value("first deletions of a change", &json!(first));
     let end = probe
-        .until(&one, |object| {
+        .wait_until(&one, |object| {
             is_rolled_out(object, 3)
                 && object["status"]["currentRevision"] == object["status"]["updateRevision"]
         })
         .await;
-    probe.show("at last", &at_last(&end));
-    let mut watch = probe.quiet().watch(&pods).await;
-    comings_and_goings(probe, &mut watch, 3).await;
-    probe.quiet().patch(MERGE, &one, json!({"spec": {"replicas": 1}})).await;
-    let gone = comings_and_goings(probe, &mut watch, 2).await;
-    probe.show("scaled down", &json!(gone));
+    probe.record_value("at last", &final_status(&end));
+    let mut watch = probe.stop_recording().watch(&pods).await;
+    pod_changes(probe, &mut watch, 3).await;
+    probe.stop_recording().patch(MERGE_PATCH, &one, json!({"spec": {"replicas": 1}})).await;
+    let gone = pod_changes(probe, &mut watch, 2).await;
+    probe.record_value("scaled down", &json!(gone));
 }
 
-pub async fn a_partition_holds_pods_back(probe: &mut Probe) {
-    let path = probe.at(APPS, "statefulsets");
+pub async fn a_partition_holds_pods_back(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path(APPS, "statefulsets");
     let one = format!("{path}/one");
     let mut sent = workload(3, "web:1");
     sent["spec"]["updateStrategy"] = json!({"rollingUpdate": {"partition": 2}});
-    probe.quiet().post(&path, sent).await;
-    probe.until(&one, |object| is_rolled_out(object, 3)).await;
-    probe.patch(MERGE, &one, image("web:2")).await;
+    probe.stop_recording().post(&path, sent).await;
+    probe.wait_until(&one, |object| is_rolled_out(object, 3)).await;
+    probe.patch(MERGE_PATCH, &one, image_patch("web:2")).await;
     let is_held = |object: &Value| {
         object["status"]["observedGeneration"] == 2
             && number(object, "updatedReplicas") == 1
             && number(object, "availableReplicas") == 3
     };
-    let end = probe.until(&one, is_held).await;
-    probe.loud().show("held", &at_last(&end));
+    let end = probe.wait_until(&one, is_held).await;
+    probe.start_recording().record_value("held", &final_status(&end));
     for pod in 0..3 {
-        let path = probe.at("/api/v1", &format!("pods/one-{pod}"));
-        let pod = probe.quiet().get(&path).await;
+        let path = probe.namespaced_path("/api/v1", &format!("pods/one-{pod}"));
+        let pod = probe.stop_recording().get(&path).await;
         let labels = &pod.body["metadata"]["labels"];
         let image = pod.text("/spec/containers/0/image");
-        probe
-            .loud()
-            .show("pod", &json!([pod.text("/metadata/name"), image, labels["apps.kubernetes.io/pod-index"]]));
+        probe.start_recording().record_value(
+            "pod",
+            &json!([pod.text("/metadata/name"), image, labels["apps.kubernetes.io/pod-index"]]),
+        );
     }
 }
 
-pub async fn jobs_succeed_and_fail(probe: &mut Probe) {
-    let path = probe.at("/apis/batch/v1", "jobs");
+pub async fn jobs_succeed_and_fail(probe: &mut ContractProbe) {
+    let path = probe.namespaced_path("/apis/batch/v1", "jobs");
     for (name, fail, limit) in [("good", None, 1), ("bad", Some("crash-loop"), 0)] {
         let mut pod = json!({"metadata": {}, "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "run:1"}]}});
         if let Some(fail) = fail {
             pod["metadata"]["annotations"] = json!({"sim.tutti.dev/fail": fail});
         }
         let sent = json!({"metadata": {"name": name}, "spec": {"backoffLimit": limit, "completions": 2 - limit.min(1), "template": pod}});
-        probe.quiet().post(&path, sent).await;
+        probe.stop_recording().post(&path, sent).await;
         let is_done = |object: &Value| {
             let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
             conditions.iter().any(|one| matches!(one["type"].as_str(), Some("Complete" | "Failed")))
         };
-        let end = probe.until(&format!("{path}/{name}"), is_done).await;
-        probe.loud().show(name, &at_last(&end));
+        let end = probe.wait_until(&format!("{path}/{name}"), is_done).await;
+        probe.start_recording().record_value(name, &final_status(&end));
         let messages: Vec<&Value> =
             end["status"]["conditions"].as_array().into_iter().flatten().map(|one| &one["message"]).collect();
-        probe.show("messages", &json!(messages));
+        probe.record_value("messages", &json!(messages));
     }
 }
 
-pub async fn a_daemon_set_runs_on_every_node(probe: &mut Probe) {
-    let nodes = probe.quiet().get("/api/v1/nodes").await;
+pub async fn a_daemon_set_runs_on_every_node(probe: &mut ContractProbe) {
+    let nodes = probe.stop_recording().get("/api/v1/nodes").await;
     let count = nodes.body["items"].as_array().map_or(0, Vec::len);
-    let path = probe.at(APPS, "daemonsets");
+    let path = probe.namespaced_path(APPS, "daemonsets");
     let one = format!("{path}/one");
     let mut sent = workload(0, "web:1");
     sent["spec"].as_object_mut().unwrap().remove("replicas");
@@ -329,13 +341,13 @@ pub async fn a_daemon_set_runs_on_every_node(probe: &mut Probe) {
     ];
     for change in ["created", "changed"] {
         if change == "changed" {
-            probe.patch(MERGE, &one, image("web:2")).await;
+            probe.patch(MERGE_PATCH, &one, image_patch("web:2")).await;
         }
         let is_done = |object: &Value| {
             object["status"]["observedGeneration"] == object["metadata"]["generation"]
                 && fields.iter().all(|field| number(object, field) == count as i64)
         };
-        let end = probe.until(&one, is_done).await;
+        let end = probe.wait_until(&one, is_done).await;
         let rest: Vec<&String> = end["status"]
             .as_object()
             .into_iter()
@@ -345,48 +357,50 @@ pub async fn a_daemon_set_runs_on_every_node(probe: &mut Probe) {
             .collect();
         let mut rest: Vec<String> = rest.into_iter().cloned().collect();
         rest.sort();
-        probe.loud().show(
+        probe.start_recording().record_value(
             change,
             &json!([end["metadata"]["generation"], end["status"]["numberMisscheduled"], rest.join(" ")]),
         );
-        probe.quiet();
+        probe.stop_recording();
     }
-    probe.loud();
+    probe.start_recording();
 }
 
-pub async fn endpoints_follow_readiness(probe: &mut Probe) {
-    let services = probe.at("/api/v1", "services");
+pub async fn endpoints_follow_readiness(probe: &mut ContractProbe) {
+    let services = probe.namespaced_path("/api/v1", "services");
     let service = json!({"metadata": {"name": "one"}, "spec": {"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"name": "web", "port": 80, "targetPort": 8080}]}});
-    probe.quiet().post(&services, service).await;
-    let (one, _, _) = deployed(probe, workload(2, "web:1"), 2).await;
-    let slices =
-        probe.at("/apis/discovery.k8s.io/v1", "endpointslices?labelSelector=kubernetes.io/service-name=one");
+    probe.stop_recording().post(&services, service).await;
+    let (one, _, _) = create_and_watch(probe, workload(2, "web:1"), 2).await;
+    let slices = probe.namespaced_path(
+        "/apis/discovery.k8s.io/v1",
+        "endpointslices?labelSelector=kubernetes.io/service-name=one",
+    );
     let ready = |list: &Value| {
         let all = list["items"].as_array().cloned().unwrap_or_default();
         let all: Vec<Value> =
             all.iter().flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default()).collect();
         all.iter().filter(|one| one["conditions"]["ready"] == true).count()
     };
-    let list = probe.until(&slices, |list| ready(list) == 2).await;
+    let list = probe.wait_until(&slices, |list| ready(list) == 2).await;
     let slice = &list["items"][0];
-    probe.show("slice", &json!({"type": slice["addressType"], "ports": slice["ports"], "conditions": slice["endpoints"][0]["conditions"],
+    probe.record_value("slice", &json!({"type": slice["addressType"], "ports": slice["ports"], "conditions": slice["endpoints"][0]["conditions"],
         "target": slice["endpoints"][0]["targetRef"]["kind"], "managed by": slice["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"]}));
-    probe.quiet().patch(MERGE, &one, json!({"spec": {"replicas": 0}})).await;
-    let list = probe.until(&slices, |list| ready(list) == 0).await;
-    probe.loud().show("none is left", &json!(ready(&list)));
+    probe.stop_recording().patch(MERGE_PATCH, &one, json!({"spec": {"replicas": 0}})).await;
+    let list = probe.wait_until(&slices, |list| ready(list) == 0).await;
+    probe.start_recording().record_value("none is left", &json!(ready(&list)));
 }
 
-pub async fn a_scaled_deployment_and_its_applier(probe: &mut Probe) {
-    let one = probe.at(APPS, "deployments/one");
-    let mut whole = object("apps/v1", "Deployment", json!({}));
+pub async fn a_scaled_deployment_and_its_applier(probe: &mut ContractProbe) {
+    let one = probe.namespaced_path(APPS, "deployments/one");
+    let mut whole = applied_object("apps/v1", "Deployment", json!({}));
     whole["spec"] = workload(1, "web:1")["spec"].clone();
     let mut without = whole.clone();
     without["spec"].as_object_mut().unwrap().remove("replicas");
-    probe.quiet().apply("applier", &one, whole.clone()).await;
+    probe.stop_recording().apply("applier", &one, whole.clone()).await;
     let scale = json!({"metadata": {"name": "one"}, "spec": {"replicas": 3}});
     probe.put(&format!("{one}/scale?fieldManager=horizontal-pod-autoscaler"), scale).await;
-    apply(probe, "applier", &one, whole, "/spec/replicas").await;
-    apply(probe, "applier", &one, without, "/spec/replicas").await;
-    let end = probe.until(&one, |object| is_rolled_out(object, 3)).await;
-    probe.show("at last", &at_last(&end));
+    apply_and_show(probe, "applier", &one, whole, "/spec/replicas").await;
+    apply_and_show(probe, "applier", &one, without, "/spec/replicas").await;
+    let end = probe.wait_until(&one, |object| is_rolled_out(object, 3)).await;
+    probe.record_value("at last", &final_status(&end));
 }

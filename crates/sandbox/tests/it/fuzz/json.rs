@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use crate::draw::Draw;
+use crate::draw::SeededRandom;
 
 const NAMES: &[&str] = &[
     "a",
@@ -76,19 +76,19 @@ const TEXTS: &[&str] = &[
     "=",
 ];
 
-pub fn text(draw: &mut Draw) -> String {
+pub fn random_text(draw: &mut SeededRandom) -> String {
     match draw.below(12) {
         0 => "x".repeat(draw.below(300) as usize),
         1 => char::from_u32(draw.below(0x11_0000) as u32).unwrap_or('?').to_string(),
-        _ => (*draw.of(TEXTS)).to_owned(),
+        _ => (*draw.choose(TEXTS)).to_owned(),
     }
 }
 
-pub fn name(draw: &mut Draw) -> String {
-    (*draw.of(NAMES)).to_owned()
+pub fn random_name(draw: &mut SeededRandom) -> String {
+    (*draw.choose(NAMES)).to_owned()
 }
 
-fn number(draw: &mut Draw) -> Value {
+fn random_number(draw: &mut SeededRandom) -> Value {
     match draw.below(8) {
         0 => json!(i64::MAX),
         1 => json!(i64::MIN),
@@ -100,21 +100,23 @@ fn number(draw: &mut Draw) -> Value {
     }
 }
 
-pub fn value(draw: &mut Draw, depth: u64) -> Value {
+pub fn random_value(draw: &mut SeededRandom, depth: u64) -> Value {
     match draw.below(if depth == 0 { 5 } else { 8 }) {
         0 => Value::Null,
-        1 => json!(draw.chance(50)),
-        2 => number(draw),
-        3 | 4 => Value::String(text(draw)),
-        5 => (0..draw.below(4)).map(|_| value(draw, depth - 1)).collect(),
+        1 => json!(draw.percent_chance(50)),
+        2 => random_number(draw),
+        3 | 4 => Value::String(random_text(draw)),
+        5 => (0..draw.below(4)).map(|_| random_value(draw, depth - 1)).collect(),
         _ => Value::Object(
-            (0..draw.below(5)).map(|_| (name(draw), value(draw, depth - 1))).collect::<Map<_, _>>(),
+            (0..draw.below(5))
+                .map(|_| (random_name(draw), random_value(draw, depth - 1)))
+                .collect::<Map<_, _>>(),
         ),
     }
 }
 
 /// Very deep nesting: `[[[…`, or maps.
-pub fn deep(draw: &mut Draw) -> String {
+pub fn deep_json(draw: &mut SeededRandom) -> String {
     let depth = 10_usize.pow(1 + draw.below(4) as u32);
     match draw.below(3) {
         0 => "[".repeat(depth),
@@ -124,20 +126,20 @@ pub fn deep(draw: &mut Draw) -> String {
 }
 
 /// Changes the value at a random place.
-pub fn mutate(draw: &mut Draw, value: &mut Value) {
-    let stop = draw.chance(15);
+pub fn mutate_value(draw: &mut SeededRandom, value: &mut Value) {
+    let stop = draw.percent_chance(15);
     match value {
         Value::Object(fields) if !stop && !fields.is_empty() => {
             let at = draw.below(fields.len() as u64) as usize;
             let Some(key) = fields.keys().nth(at).cloned() else { return };
             match draw.below(12) {
                 0 => _ = fields.shift_remove(&key),
-                1 => _ = fields.insert(name(draw), super::json::value(draw, 2)),
+                1 => _ = fields.insert(random_name(draw), random_value(draw, 2)),
                 2 => {
                     let moved = fields.shift_remove(&key).unwrap_or_default();
-                    fields.insert(name(draw), moved);
+                    fields.insert(random_name(draw), moved);
                 }
-                _ => mutate(draw, &mut fields[&key]),
+                _ => mutate_value(draw, &mut fields[&key]),
             }
         }
         Value::Array(items) if !stop && !items.is_empty() => {
@@ -145,11 +147,11 @@ pub fn mutate(draw: &mut Draw, value: &mut Value) {
             match draw.below(8) {
                 0 => _ = items.remove(at),
                 1 => items.push(items[at].clone()),
-                2 => items.insert(at, super::json::value(draw, 2)),
+                2 => items.insert(at, random_value(draw, 2)),
                 3 => items.reverse(),
-                _ => mutate(draw, &mut items[at]),
+                _ => mutate_value(draw, &mut items[at]),
             }
         }
-        other => *other = super::json::value(draw, 2),
+        other => *other = random_value(draw, 2),
     }
 }

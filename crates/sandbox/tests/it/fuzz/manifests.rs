@@ -57,7 +57,7 @@ fn spec_of(kind: &str) -> Option<Value> {
 }
 
 /// A valid object, or at least one with a spec.
-pub fn of(api_version: &str, kind: &str, name: &str) -> Value {
+pub fn valid_object(api_version: &str, kind: &str, name: &str) -> Value {
     let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name,
         "labels": {"app": "a"}, "annotations": {"note": "x"}}});
     if let Some(spec) = spec_of(kind) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::json;
-use crate::draw::Draw;
+use crate::draw::SeededRandom;
 
 const FIELDS: &[&str] = &["a", "b", "list", "name", "replicas", "map"];
 const FORMATS: &[&str] = &["date-time", "int32", "int64", "ipv4", "uuid", "byte", "email", "double", "odd"];
@@ -25,11 +25,11 @@ const RULES: &[&str] = &[
 ];
 
 /// Rules, most of which do not fit the value.
-fn rules(draw: &mut Draw) -> Value {
-    if draw.chance(10) {
-        return json::value(draw, 2);
+fn random_rules(draw: &mut SeededRandom) -> Value {
+    if draw.percent_chance(10) {
+        return json::random_value(draw, 2);
     }
-    let mut rule = json!({"rule": draw.of(RULES)});
+    let mut rule = json!({"rule": draw.choose(RULES)});
     for (word, chance) in [
         ("message", 30),
         ("messageExpression", 30),
@@ -37,11 +37,11 @@ fn rules(draw: &mut Draw) -> Value {
         ("fieldPath", 20),
         ("optionalOldSelf", 20),
     ] {
-        if draw.chance(chance) {
+        if draw.percent_chance(chance) {
             rule[word] = match word {
-                "messageExpression" => json!(draw.of(RULES)),
-                "reason" => json!(draw.of(&["FieldValueRequired", "FieldValueDuplicate", "Odd"])),
-                "fieldPath" => json!(draw.of(&[".a", ".map['a']", ".[", "a"])),
+                "messageExpression" => json!(draw.choose(RULES)),
+                "reason" => json!(draw.choose(&["FieldValueRequired", "FieldValueDuplicate", "Odd"])),
+                "fieldPath" => json!(draw.choose(&[".a", ".map['a']", ".[", "a"])),
                 "optionalOldSelf" => json!(true),
                 _ => json!("said"),
             };
@@ -50,34 +50,34 @@ fn rules(draw: &mut Draw) -> Value {
     json!([rule])
 }
 
-fn schema(draw: &mut Draw, depth: u64) -> Value {
-    let kind = *draw.of(&["object", "array", "string", "integer", "number", "boolean"]);
-    let kind = if depth == 0 && draw.chance(90) { "string" } else { kind };
+fn random_schema(draw: &mut SeededRandom, depth: u64) -> Value {
+    let kind = *draw.choose(&["object", "array", "string", "integer", "number", "boolean"]);
+    let kind = if depth == 0 && draw.percent_chance(90) { "string" } else { kind };
     let mut schema = json!({"type": kind});
     match kind {
-        "object" if draw.chance(70) => {
+        "object" if draw.percent_chance(70) => {
             let count = 1 + draw.below(3);
             let properties: Map<String, Value> = (0..count)
-                .map(|_| ((*draw.of(FIELDS)).to_owned(), self::schema(draw, depth.saturating_sub(1))))
+                .map(|_| ((*draw.choose(FIELDS)).to_owned(), random_schema(draw, depth.saturating_sub(1))))
                 .collect();
             schema["properties"] = Value::Object(properties);
-            if draw.chance(20) {
-                schema["required"] = json!([draw.of(FIELDS)]);
+            if draw.percent_chance(20) {
+                schema["required"] = json!([draw.choose(FIELDS)]);
             }
         }
-        "object" if draw.chance(60) => {
-            schema["additionalProperties"] = self::schema(draw, depth.saturating_sub(1));
+        "object" if draw.percent_chance(60) => {
+            schema["additionalProperties"] = random_schema(draw, depth.saturating_sub(1));
         }
         "object" => schema["x-kubernetes-preserve-unknown-fields"] = json!(true),
         "array" => {
-            schema["items"] = self::schema(draw, depth.saturating_sub(1));
-            if draw.chance(40) {
-                schema["x-kubernetes-list-type"] = json!(draw.of(&["set", "atomic", "map", "odd"]));
-                schema["x-kubernetes-list-map-keys"] = json!([draw.of(FIELDS)]);
+            schema["items"] = random_schema(draw, depth.saturating_sub(1));
+            if draw.percent_chance(40) {
+                schema["x-kubernetes-list-type"] = json!(draw.choose(&["set", "atomic", "map", "odd"]));
+                schema["x-kubernetes-list-map-keys"] = json!([draw.choose(FIELDS)]);
             }
         }
-        "string" if draw.chance(30) => schema["pattern"] = json!(draw.of(PATTERNS)),
-        "string" if draw.chance(30) => schema["format"] = json!(draw.of(FORMATS)),
+        "string" if draw.percent_chance(30) => schema["pattern"] = json!(draw.choose(PATTERNS)),
+        "string" if draw.percent_chance(30) => schema["format"] = json!(draw.choose(FORMATS)),
         _ => {}
     }
     for (word, chance) in [
@@ -97,15 +97,15 @@ fn schema(draw: &mut Draw, depth: u64) -> Value {
         ("uniqueItems", 2),
         ("not", 2),
     ] {
-        if draw.chance(chance) {
+        if draw.percent_chance(chance) {
             schema[word] = match word {
                 "nullable" | "x-kubernetes-int-or-string" | "x-kubernetes-embedded-resource" => json!(true),
-                "enum" => json!([json::value(draw, 1), json::value(draw, 1)]),
-                "x-kubernetes-validations" => rules(draw),
+                "enum" => json!([json::random_value(draw, 1), json::random_value(draw, 1)]),
+                "x-kubernetes-validations" => random_rules(draw),
                 "oneOf" => json!([{"required": ["a"]}, {"required": ["b"]}]),
                 "not" => json!({"required": ["a"]}),
                 "minimum" | "maximum" | "minLength" | "maxItems" | "multipleOf" => json!(draw.below(5)),
-                _ => json::value(draw, 2),
+                _ => json::random_value(draw, 2),
             };
         }
     }
@@ -113,10 +113,9 @@ fn schema(draw: &mut Draw, depth: u64) -> Value {
 }
 
 /// A definition of `things<number>`, mostly accepted.
-pub fn definition(draw: &mut Draw, number: u64) -> Value {
-    let mut open =
-        json!({"type": "object", "properties": {"spec": schema(draw, 3), "status": schema(draw, 2)}});
-    if draw.chance(20) {
+pub fn random_definition(draw: &mut SeededRandom, number: u64) -> Value {
+    let mut open = json!({"type": "object", "properties": {"spec": random_schema(draw, 3), "status": random_schema(draw, 2)}});
+    if draw.percent_chance(20) {
         open["x-kubernetes-preserve-unknown-fields"] = json!(true);
     }
     let version = |name: &str, storage: bool, open: &Value| {
@@ -124,22 +123,22 @@ pub fn definition(draw: &mut Draw, number: u64) -> Value {
         "schema": {"openAPIV3Schema": open}})
     };
     let mut versions = vec![version("v1", true, &open)];
-    if draw.chance(40) {
+    if draw.percent_chance(40) {
         versions[0]["subresources"] = json!({"status": {}, "scale": {
             "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
     }
-    if draw.chance(30) {
-        versions[0]["additionalPrinterColumns"] = json!([{"name": "A", "type": "string", "jsonPath": draw.of(&[".spec.a", ".spec.list[*].a", ".[", ""])}]);
+    if draw.percent_chance(30) {
+        versions[0]["additionalPrinterColumns"] = json!([{"name": "A", "type": "string", "jsonPath": draw.choose(&[".spec.a", ".spec.list[*].a", ".[", ""])}]);
     }
-    if draw.chance(30) {
+    if draw.percent_chance(30) {
         versions.push(version(
             "v2",
             false,
-            &json!({"type": "object", "properties": {"spec": schema(draw, 2)}}),
+            &json!({"type": "object", "properties": {"spec": random_schema(draw, 2)}}),
         ));
     }
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("things{number}.fuzz.example.com")},
-        "spec": {"group": "fuzz.example.com", "scope": draw.of(&["Namespaced", "Cluster"]),
+        "spec": {"group": "fuzz.example.com", "scope": draw.choose(&["Namespaced", "Cluster"]),
             "names": {"plural": format!("things{number}"), "kind": format!("Thing{number}")}, "versions": versions}})
 }

@@ -11,95 +11,98 @@ use sandbox::{Sandbox, SandboxOptions};
 use serde_json::Value;
 use tower::Service;
 
-use super::grammar::{Asked, Served, request};
-use super::judge;
-use crate::draw::Draw;
+use super::requests::{FuzzRequest, ServedResource, random_request};
+use super::response_check;
+use crate::draw::SeededRandom;
 
 /// A request without a valid response.
 #[derive(Debug)]
-pub struct Finding {
+pub struct FuzzFinding {
     seed: u64,
     number: u64,
-    asked: Asked,
-    pub why: String,
+    request: FuzzRequest,
+    pub reason: String,
 }
 
-impl Finding {
+impl FuzzFinding {
     /// About no single request.
     fn of_session(seed: u64, number: u64, why: String) -> Self {
-        let asked = Asked { method: "", uri: String::new(), headers: Vec::new(), body: Vec::new() };
-        Self { seed, number, asked, why }
+        let asked = FuzzRequest { method: "", uri: String::new(), headers: Vec::new(), body: Vec::new() };
+        Self { seed, number, request: asked, reason: why }
     }
 
     pub fn text(&self) -> String {
-        let Asked { method, uri, headers, body } = &self.asked;
+        let FuzzRequest { method, uri, headers, body } = &self.request;
         let body = String::from_utf8_lossy(body);
         let body: String = body.chars().take(4_000).collect();
         format!(
             "seed {} request {}: {}\n  {method} {uri}\n  {headers:?}\n  {body}",
-            self.seed, self.number, self.why
+            self.seed, self.number, self.reason
         )
     }
 }
 
 /// Runs this many requests; `slow` is the allowed processor time of one.
-pub fn session(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding> {
+pub fn session(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<FuzzFinding> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     match runtime {
         Ok(runtime) => runtime.block_on(Box::pin(run(seed, requests, slow))),
-        Err(error) => vec![Finding::of_session(seed, requests, error.to_string())],
+        Err(error) => vec![FuzzFinding::of_session(seed, requests, error.to_string())],
     }
 }
 
 /// Processor time of this thread: other processes are not counted.
-fn spent() -> Duration {
+fn thread_cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|text| text.parse().ok());
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
 /// Some kinds of every cluster can be listed after any requests.
-const FEWEST_KINDS: usize = 40;
+const MIN_LISTED_KINDS: usize = 40;
 
-struct Running {
+struct FuzzSession {
     sandbox: Sandbox,
-    draw: Draw,
-    served: Vec<Served>,
+    draw: SeededRandom,
+    resources: Vec<ServedResource>,
 }
 
-async fn run(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<Finding> {
+async fn run(seed: u64, requests: u64, slow: Option<Duration>) -> Vec<FuzzFinding> {
     let options =
         SandboxOptions { seed, epoch: SystemTime::UNIX_EPOCH, history: 200, ..SandboxOptions::default() };
-    let mut running =
-        Running { sandbox: Sandbox::new(options), draw: Draw::new(seed, 9), served: Vec::new() };
+    let mut running = FuzzSession {
+        sandbox: Sandbox::new(options),
+        draw: SeededRandom::new(seed, 9),
+        resources: Vec::new(),
+    };
     let mut findings = Vec::new();
     for number in 0..requests {
         if number % 50 == 0 {
-            running.served = running.discover().await;
+            running.resources = running.discover().await;
         }
-        let live = running.live().await;
-        let asked = request(&mut running.draw, &running.served, live.as_ref());
-        let before = spent();
-        let why = running.ask(&asked).await;
-        let took = spent().saturating_sub(before);
+        let live = running.find_object().await;
+        let asked = random_request(&mut running.draw, &running.resources, live.as_ref());
+        let before = thread_cpu_time();
+        let why = running.send_request(&asked).await;
+        let took = thread_cpu_time().saturating_sub(before);
         let why = why.or_else(|| slow.filter(|slow| took > *slow).map(|_| format!("took {took:?}")));
         if let Some(why) = why {
-            findings.push(Finding { seed, number, asked, why });
+            findings.push(FuzzFinding { seed, number, request: asked, reason: why });
         }
-        if running.draw.chance(30) {
+        if running.draw.percent_chance(30) {
             let millis = running.draw.below(10_000);
             tokio::time::sleep(Duration::from_millis(millis)).await;
         }
     }
-    if let Err(why) = running.still_works().await {
-        findings.push(Finding::of_session(seed, requests, why));
+    if let Err(why) = running.check_cluster().await {
+        findings.push(FuzzFinding::of_session(seed, requests, why));
     }
     findings
 }
 
-impl Running {
+impl FuzzSession {
     /// The fault of the response.
-    async fn ask(&mut self, asked: &Asked) -> Option<String> {
+    async fn send_request(&mut self, asked: &FuzzRequest) -> Option<String> {
         let mut request = Request::builder().method(asked.method).uri(asked.uri.as_str());
         for (name, value) in &asked.headers {
             request = request.header(*name, value);
@@ -119,20 +122,20 @@ impl Running {
             .unwrap_or("")
             .to_owned();
         let is_watch = asked.method == "GET" && asked.uri.contains("watch=");
-        let Ok(body) = AssertUnwindSafe(read(answer)).catch_unwind().await else {
+        let Ok(body) = AssertUnwindSafe(read_body(answer)).catch_unwind().await else {
             return Some("panicked in the body".to_owned());
         };
-        judge::fault_of(code, &media, &body, is_watch, asked.method == "HEAD")
+        response_check::response_fault(code, &media, &body, is_watch, asked.method == "HEAD")
     }
 
     async fn get(&mut self, uri: &str) -> Option<(StatusCode, Value)> {
         let request = Request::builder().uri(uri).body(Full::new(Bytes::new())).ok()?;
         let answer = self.sandbox.service().call(request).await.ok()?;
         let code = answer.status();
-        Some((code, serde_json::from_slice(&read(answer).await).ok()?))
+        Some((code, serde_json::from_slice(&read_body(answer).await).ok()?))
     }
 
-    async fn discover(&mut self) -> Vec<Served> {
+    async fn discover(&mut self) -> Vec<ServedResource> {
         let mut versions = vec!["v1".to_owned()];
         if let Some((_, groups)) = self.get("/apis").await {
             for group in groups["groups"].as_array().into_iter().flatten() {
@@ -146,7 +149,7 @@ impl Running {
             let Some((_, list)) = self.get(&format!("/{root}/{api_version}")).await else { continue };
             let text = |one: &Value, field: &str| one[field].as_str().unwrap_or("").to_owned();
             let all = list["resources"].as_array().into_iter().flatten();
-            served.extend(all.filter(|one| !text(one, "name").contains('/')).map(|one| Served {
+            served.extend(all.filter(|one| !text(one, "name").contains('/')).map(|one| ServedResource {
                 api_version: api_version.clone(),
                 plural: text(one, "name"),
                 kind: text(one, "kind"),
@@ -157,7 +160,7 @@ impl Running {
     }
 
     /// An existing object.
-    async fn live(&mut self) -> Option<(Served, Value)> {
+    async fn find_object(&mut self) -> Option<(ServedResource, Value)> {
         let kinds = [
             "Deployment",
             "ConfigMap",
@@ -168,24 +171,25 @@ impl Running {
             "Secret",
             "CustomResourceDefinition",
         ];
-        let kind = *self.draw.of(&kinds);
-        let custom = self.draw.chance(20);
-        let fits =
-            |one: &&Served| if custom { one.api_version.starts_with("fuzz.") } else { one.kind == kind };
-        let served = self.served.iter().rev().find(fits)?.clone();
+        let kind = *self.draw.choose(&kinds);
+        let custom = self.draw.percent_chance(20);
+        let fits = |one: &&ServedResource| {
+            if custom { one.api_version.starts_with("fuzz.") } else { one.kind == kind }
+        };
+        let served = self.resources.iter().rev().find(fits)?.clone();
         let root = if served.api_version.contains('/') { "apis" } else { "api" };
         let (_, list) = self.get(&format!("/{root}/{}/{}", served.api_version, served.plural)).await?;
         let items = list["items"].as_array().filter(|items| !items.is_empty())?;
-        let mut object = self.draw.of(items).clone();
+        let mut object = self.draw.choose(items).clone();
         object["kind"] = served.kind.clone().into();
         object["apiVersion"] = served.api_version.clone().into();
         Some((served, object))
     }
 
     /// The controllers run, and every list can be read.
-    async fn still_works(&mut self) -> Result<(), String> {
+    async fn check_cluster(&mut self) -> Result<(), String> {
         let all = self.discover().await;
-        if all.len() < FEWEST_KINDS {
+        if all.len() < MIN_LISTED_KINDS {
             return Err(format!("only {} kinds are served", all.len()));
         }
         for served in all {
@@ -217,7 +221,7 @@ impl Running {
 }
 
 /// The body; of a watch its first second.
-async fn read(answer: Response<sandbox::ResponseBody>) -> Bytes {
+async fn read_body(answer: Response<sandbox::ResponseBody>) -> Bytes {
     let mut body = answer.into_body();
     let mut all = Vec::new();
     let until = tokio::time::Instant::now() + Duration::from_secs(1);

@@ -6,18 +6,18 @@ use std::time::Duration;
 use sandbox::{Sandbox, SandboxListener, SandboxOptions};
 use tokio::process::Command;
 
-const SYSTEM: &str = "/usr/bin/kubectl";
+const SYSTEM_KUBECTL: &str = "/usr/bin/kubectl";
 
 /// The path of the program. Without one: `None` and a printed line, or a failure where it is mandatory.
-async fn find() -> Option<PathBuf> {
+async fn find_program() -> Option<PathBuf> {
     let tier = tokio::task::spawn_blocking(live::Tier::from_env).await.unwrap().unwrap();
     if let live::Tier::Ready(programs) = tier {
         return Some(programs.kubectl);
     }
-    if Path::new(SYSTEM).exists() {
-        return Some(SYSTEM.into());
+    if Path::new(SYSTEM_KUBECTL).exists() {
+        return Some(SYSTEM_KUBECTL.into());
     }
-    eprintln!("DID NOT RUN: there is no kubectl, neither of the live tier nor at {SYSTEM}");
+    eprintln!("DID NOT RUN: there is no kubectl, neither of the live tier nor at {SYSTEM_KUBECTL}");
     None
 }
 
@@ -32,7 +32,7 @@ pub struct Kubectl {
 impl Kubectl {
     /// A kubectl for a new sandbox.
     pub async fn new() -> Option<Self> {
-        let program = find().await?;
+        let program = find_program().await?;
         let options = SandboxOptions {
             pod_start: (Duration::from_millis(200), Duration::from_millis(400)),
             ..SandboxOptions::instant("bj1")
@@ -45,9 +45,9 @@ impl Kubectl {
     }
 
     /// A kubectl for a running server.
-    pub async fn of_server(kubeconfig: PathBuf) -> Option<Self> {
+    pub async fn for_server(kubeconfig: PathBuf) -> Option<Self> {
         let home = tempfile::tempdir().unwrap();
-        Some(Self { program: find().await?, home, kubeconfig, _listener: None })
+        Some(Self { program: find_program().await?, home, kubeconfig, _listener: None })
     }
 
     pub async fn run(&self, arguments: &[&str]) -> (i32, String) {
@@ -70,7 +70,7 @@ impl Kubectl {
     }
 
     /// Runs, and asserts success and this text.
-    pub async fn check(&self, arguments: &str, expected: &str) {
+    pub async fn check_output(&self, arguments: &str, expected: &str) {
         let (success, text) = self.output(arguments).await;
         assert!(success && text.contains(expected), "kubectl {arguments}\n{text}");
     }
