@@ -405,7 +405,7 @@ mod tests {
         check("{tokenFile: /no/such/file}", "/no/such/file: No such file");
         check(
             "{auth-provider: {name: gcp, config: {access-token: hunter2}}}",
-            "auth-provider gcp is no more",
+            "auth-provider gcp was removed",
         );
         check("{auth-provider: {name: oidc, config: {refresh-token: hunter2}}}", "no id-token");
         let named = serde_yaml::from_str("{username: me, password: hunter2}").expect("a user");

@@ -450,7 +450,7 @@ fn cluster_host_and_path_have_one_route() {
     let beside = |spec: &str| route("more", spec);
     let same = beside("host: a.io, paths: [{path: /}, {path: /api}]");
     // The app whose manifest is first by path keeps the host and path.
-    let told = "route web of Component default/web wants a.io/api on cluster bj, which route more of Component default/pay has";
+    let told = "route web of Component default/web has a.io/api on cluster bj, which route more of Component default/pay already has";
     check(&[&files[..], &[("apps/pay/r.yaml", &same)]].concat(), &[("E2061", told)]);
     let free = beside("host: a.io, paths: [{path: /}]");
     check(&[&files[..], &[("apps/pay/r.yaml", &free)]].concat(), &[]);

@@ -253,7 +253,7 @@ spec:
             "E1203 6:129 spec.updateStrategy.needWaitingForConfirm: `needWaitingForConfirm` must be a boolean (true or false), not the number 1",
             "E1203 10:38 spec.clusterTopology.clusters[0].podSets[0].version: `version` must be a text, not the number 1.10",
             "E1210 10:52 spec.clusterTopology.clusters[0].podSets[1].name: the name `x` is given twice",
-            "E1206 10:112 spec.clusterTopology.clusters[0].podSets[1].nodeSelectorTerm.matchExpressions[0]: the operator Exists wants no values",
+            "E1206 10:112 spec.clusterTopology.clusters[0].podSets[1].nodeSelectorTerm.matchExpressions[0]: the operator Exists needs no values",
             "E1210 11:15 spec.clusterTopology.clusters[1].name: the name `a` is given twice",
             "E1206 12:55 spec.clusterTopology.clusters[1].podSets[0].rawValues: `rawValues` has a mistake in its line 1: a map was expected (the text \"z\")",
             "E1202 13:9 spec.clusterTopology.clusters[2].name: `name` is missing",

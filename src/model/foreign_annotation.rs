@@ -352,7 +352,7 @@ mod tests {
         check(json!({"annotations": {PRUNE: "keep"}}), Some("tutti.dev/prune is keep"));
         check(json!({"annotations": {PRUNE: "delete", HELM_POLICY: "keep"}}), None);
         check(json!({"annotations": {HELM_POLICY: "keep"}}), Some("helm.sh/resource-policy is keep"));
-        let by_flux = Some("kustomize.toolkit.fluxcd.io/prune says disabled");
+        let by_flux = Some("kustomize.toolkit.fluxcd.io/prune is disabled");
         check(json!({"labels": {FLUX_PRUNE: "disabled"}}), by_flux);
         check(json!({"annotations": {FLUX_PRUNE: "enabled"}, "labels": {FLUX_PRUNE: "disabled"}}), by_flux);
         check(json!({"labels": {HELM_POLICY: "keep"}}), None);

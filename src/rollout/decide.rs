@@ -260,7 +260,7 @@ impl DecisionContext<'_> {
                 RevertTarget::To(revision) => (RenderChoice::At(revision), hold),
                 RevertTarget::Loading => (RenderChoice::Undecided, hold),
                 RevertTarget::NotAvailable(because) => {
-                    frozen(format!("only partly applied, and {because}").into(), hold)
+                    frozen(format!("partly applied, and {because}").into(), hold)
                 }
             },
             CurrentUnitContent::Loading => (RenderChoice::Undecided, hold),

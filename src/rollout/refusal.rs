@@ -164,10 +164,10 @@ pub(super) enum RevertTarget {
 
 pub(super) fn revert_target(unit: &SurveyedUnit<'_>, history: &CommitLookup<'_>) -> RevertTarget {
     let Some(previous) = &unit.facts.mark.previous else {
-        return RevertTarget::NotAvailable("the version that ran here before is not known".to_owned());
+        return RevertTarget::NotAvailable("the version before is not known".to_owned());
     };
     if previous.content == unit.facts.head {
-        return RevertTarget::NotAvailable("the version that ran here before is this one".to_owned());
+        return RevertTarget::NotAvailable("the version before is this one".to_owned());
     }
     let commit = previous.revision.short();
     match history.commit(&previous.revision) {

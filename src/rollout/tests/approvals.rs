@@ -269,7 +269,7 @@ fn version_that_never_ran_is_no_revert() {
     let mut fleet = Simulator::new(vec![wave("all", false)]);
     fleet.add("c1", 0).ask(&["c1"], rule(Some(1), &[]));
     fleet.push(&[("*", "v0")]).push(&[("*", "v1")]).approve("all").agreed(&["ann"]).has("c1=v1");
-    fleet.push(&[("*", "v0")]).has("c1=v1").waits("c1", "rule production asks");
+    fleet.push(&[("*", "v0")]).has("c1=v1").waits("c1", "rule production requires");
 }
 
 #[test]

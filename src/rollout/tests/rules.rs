@@ -38,7 +38,8 @@ impl Rules {
                 !facts.is_behind || is_head && facts.is_ready() || verdict.hold.is_some(),
                 "{id} waits and nobody says why: {verdict:?}"
             );
-            assert!(verdict.hold.as_ref().is_none_or(|hold| hold.to_string().chars().count() <= 140));
+            let text = verdict.hold.as_ref().map(ToString::to_string).unwrap_or_default();
+            assert!(text.chars().count() <= 140, "{text}");
             if begins(facts, decision, id) {
                 self.check_start(fleet, units, id);
             }
