@@ -12,7 +12,7 @@ const FOLDERS: [&str; 7] = ["benches", "crates", "docs", "examples", "src", "tes
 const HISTORY: &str = "CHANGELOG.md";
 
 struct Names {
-    /// Each path, and each end of it: `src/a/b.rs`, `a/b.rs`, `b.rs`.
+    /// Each path, and each end of it after a slash.
     path_ends: BTreeSet<String>,
     sources: Vec<(String, String)>,
     /// Of a type, the sources that define it or have a block `impl` of it, as indexes.
@@ -69,6 +69,7 @@ impl Names {
         }
         let span = span.trim_end_matches("()");
         if let Some((name, member)) = span.split_once("::")
+            && name != "Self"
             && regex(r"^[A-Z]\w*$").is_match(name)
             && regex(r"^\w+$").is_match(member)
         {

@@ -14,7 +14,7 @@ async fn a_labelled_fork_is_rendered() {
     for context in &CONTEXTS[..2] {
         let said = scene.simulator.statuses_of(&head, context);
         assert!(
-            said.len() == 1 && said[0].starts_with("pending of a fork") && said[0].contains(LABEL),
+            said.len() == 1 && said[0].starts_with("pending from a fork") && said[0].contains(LABEL),
             "{said:?}"
         );
     }
@@ -31,7 +31,7 @@ async fn a_closed_fork_ends_and_restarts_on_reopening() {
     let scene = PullRequestFixture::two_clusters().await;
     let number = scene.simulator.pull_from_fork("eve", "Bump", &[(PAY, Some(&pay("v2")))]);
     let head = scene.simulator.pulls()[0].head.clone();
-    let is_fork = |text: &str| text.starts_with("pending of a fork");
+    let is_fork = |text: &str| text.starts_with("pending from a fork");
     scene.until("a word", |now| is_fork(&now.last_status(&head, CONTEXTS[0]))).await;
     scene.simulator.set_open("li", number, false);
     let ended = "skipped closed before there was a result";
