@@ -39,8 +39,8 @@ impl ControllerState {
                 });
                 let to_go = count_noun(left, "object");
                 entry.watch_error().unwrap_or_else(|| match refused {
-                    Some(words) => format!("{to_go} to go: {words}"),
-                    None => format!("{to_go} to go"),
+                    Some(words) => format!("{to_go} to delete: {words}"),
+                    None => format!("{to_go} to delete"),
                 })
             }
         };

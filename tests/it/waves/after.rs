@@ -120,7 +120,10 @@ async fn app_that_git_lacks_is_a_warning() {
     sleep_a_while().await;
     assert_eq!(scene.version("c2", "pay").await, "v2");
     let now = scene.overview();
-    let warning = now.diagnostics.iter().find(|it| it.message.contains("default/b, which does not exist"));
+    let warning = now
+        .diagnostics
+        .iter()
+        .find(|it| it.message.contains("default/b under `after`, an app that does not exist"));
     assert!(warning.is_some_and(|it| !it.is_error()), "{:?}", now.diagnostics);
     scene.assert_no_violation();
 }
