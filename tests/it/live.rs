@@ -2,7 +2,7 @@
 //!
 //! Each test has its own config repository, instance name and namespace, all with the same name, so tests share the
 //! clusters without conflicts. A test that stops API servers uses the last two clusters alone meanwhile
-//! ([`support::LiveFixture::with_exclusive_clusters`]).
+//! (`LiveFixture::with_exclusive_clusters`).
 
 mod admission;
 mod adopt;
