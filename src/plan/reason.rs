@@ -333,7 +333,7 @@ impl fmt::Display for StepReason {
             }
             Self::NotOurs { managers } => write!(
                 f,
-                "it exists, but tutti does not manage it (managed by {}); `adopt: true` in the app takes it over",
+                "tutti does not manage it (managers: {}); `adopt: true` in the app takes it over",
                 CommaList(managers)
             ),
             Self::CannotAdopt { why } => write!(f, "it cannot be taken over: {why}"),

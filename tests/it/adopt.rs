@@ -77,7 +77,7 @@ async fn adopted_deployment_keeps_its_pods() {
 
     let running = fleet.start().await;
     let words = wait_for_refusal(&running).await;
-    assert!(words.ends_with("(managed by kube-controller-manager, kubectl-client-side-apply); `adopt: true` in the app takes it over"), "{words}");
+    assert!(words.ends_with("(managers: kube-controller-manager, kubectl-client-side-apply); `adopt: true` in the app takes it over"), "{words}");
 
     // Only the labels change.
     let revision =

@@ -368,7 +368,7 @@ async fn foreign_object_is_refused_until_deleted() {
         .await;
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
-        "ConfigMap default/one: it exists, but tutti does not manage it (managed by kubectl); `adopt: true` in the app takes it over"
+        "ConfigMap default/one: tutti does not manage it (managers: kubectl); `adopt: true` in the app takes it over"
     );
     let touched = RequestMatch::writes().resource("configmaps").name("one");
     assert_eq!(fleet.cluster("bj1").count_requests(&touched), 0);

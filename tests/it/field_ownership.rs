@@ -266,7 +266,7 @@ async fn force_adopts_nothing() {
     scene.push("Somebody else's", &app_with_fields("force: true"), &more).await;
     let (phase, detail) = scene.phase_and_detail();
     assert_eq!(phase, TargetPhase::Refused, "{detail}");
-    assert!(detail.contains("it exists, but tutti does not manage it (managed by kubectl)"), "{detail}");
+    assert!(detail.contains("tutti does not manage it (managers: kubectl)"), "{detail}");
 }
 
 // ---- immutable fields ----

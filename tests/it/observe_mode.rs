@@ -57,7 +57,7 @@ async fn first_observe_run_plans_without_writes() {
     assert_eq!(target(&now, "bj1", "default/web").detail, "2 writes planned");
     assert_eq!(
         target(&now, "bj1", "default/settings").detail,
-        "ConfigMap default/two: it exists, but tutti does not manage it (managed by kubectl); `adopt: true` in the app takes it over"
+        "ConfigMap default/two: tutti does not manage it (managers: kubectl); `adopt: true` in the app takes it over"
     );
     tokio::time::sleep(std::time::Duration::from_secs(300)).await;
     assert_eq!(fleet.cluster("bj1").count_requests(&RequestMatch::writes()), 0);

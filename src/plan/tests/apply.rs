@@ -61,7 +61,7 @@ fn new_objects_are_looked_up_first() {
 fn foreign_objects_are_refused() {
     check(
         &with_stranger(empty(), PAY, &["helm", "kubectl"]),
-        "refuse ConfigMap shop/pay: it exists, but tutti does not manage it (managed by helm, kubectl); `adopt: true` in the app takes it over",
+        "refuse ConfigMap shop/pay: tutti does not manage it (managers: helm, kubectl); `adopt: true` in the app takes it over",
     );
     check(
         &with_stranger(empty(), PAY, &[]),
