@@ -47,12 +47,11 @@ impl ControllerState {
         if !cancelled && outcome.admission.as_ref().map(Arc::as_ptr) == now_in_force {
             cluster.observation.verdicts.extend(outcome.judged);
         }
-        // An app whose render is not ready yet may create the namespace.
+        // An app whose render is not ready yet may create the namespace. Such renders are among the broken targets.
         let is_namespace_expected = |error: &Error| {
-            let is_awaited =
-                |it: &Target| self.targets.get(it).is_some_and(|entry| entry.awaited().is_some());
+            let mut unrendered = self.targets.broken().iter().filter(|it| it.cluster == target.cluster);
             matches!(error, Error::NamespaceMissing { .. })
-                && self.targets.targets_on(&target.cluster).iter().any(is_awaited)
+                && unrendered.any(|it| self.targets.get(it).is_some_and(|entry| entry.awaited().is_some()))
         };
         let mut failure = outcome.error.as_ref().map(to_failure);
         // An apply that only decides a doubt repairs nothing.
