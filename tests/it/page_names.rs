@@ -1,56 +1,41 @@
 //! Files, types and modules that pages and comments name exist.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 
 use regex::Regex;
 
-const FOLDERS: [&str; 7] = ["benches", "crates", "docs", "examples", "src", "tests", "xtask"];
+use crate::source_rules::{SourceFile, files, prose_lines};
 
 /// Past names are right there.
 const HISTORY: &str = "CHANGELOG.md";
-
-struct Names {
-    /// Each path, and each end of it after a slash.
-    path_ends: BTreeSet<String>,
-    sources: Vec<(String, String)>,
-    /// Of a type, the sources that define it or have a block `impl` of it, as indexes.
-    homes: BTreeMap<String, BTreeSet<usize>>,
-    /// Of a module of `src` or `tests/it`, all its text.
-    modules: BTreeMap<String, String>,
-}
-
-fn collect(folder: &Path, files: &mut Vec<(String, String)>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && name != "target" && name != "fixtures" && !name.starts_with('.') {
-            collect(&path, files);
-        } else if name.ends_with(".rs") || name.ends_with(".md") {
-            let place = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("below the root");
-            files.push((place.to_string_lossy().into_owned(), fs::read_to_string(&path).expect("a text")));
-        }
-    }
-}
 
 fn regex(text: &str) -> Regex {
     Regex::new(text).expect("a pattern")
 }
 
+struct Names {
+    /// Each path, and each end of it after a slash.
+    path_ends: BTreeSet<String>,
+    sources: Vec<SourceFile>,
+    /// Of a type, the sources that define it or have a block `impl` of it, as indexes.
+    homes: BTreeMap<String, BTreeSet<usize>>,
+    /// Of a module of `src` or `tests/it`, all its text.
+    modules: BTreeMap<String, String>,
+    rust_path: Regex,
+    type_name: Regex,
+    word: Regex,
+}
+
 impl Names {
-    fn of(files: &[(String, String)]) -> Self {
+    fn of(sources: Vec<SourceFile>) -> Self {
         let ends = |path: &str| -> Vec<String> {
             let starts = path.match_indices('/').map(|(at, _)| path[at + 1..].to_owned());
             starts.chain([path.to_owned()]).collect()
         };
-        let path_ends = files.iter().flat_map(|(path, _)| ends(path)).collect();
-        let sources: Vec<(String, String)> =
-            files.iter().filter(|(path, _)| path.ends_with(".rs")).cloned().collect();
         let definition = regex(r"\b(?:struct|enum|trait|type|union)\s+([A-Z]\w*)");
         let block = regex(r"\bimpl\b[^{;]*?\b([A-Z]\w*)(?:<[^{]*?>)?\s*(?:where[^{]*)?\{");
         let (mut homes, mut modules) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeMap::<_, String>::new());
-        for (index, (path, text)) in sources.iter().enumerate() {
+        for (index, SourceFile { path, text }) in sources.iter().enumerate() {
             for found in definition.captures_iter(text).chain(block.captures_iter(text)) {
                 homes.entry(found[1].to_owned()).or_default().insert(index);
             }
@@ -59,72 +44,64 @@ impl Names {
                 modules.entry(module.trim_end_matches(".rs").to_owned()).or_default().push_str(text);
             }
         }
-        Self { path_ends, sources, homes, modules }
+        Self {
+            path_ends: sources.iter().flat_map(|file| ends(&file.path)).collect(),
+            sources,
+            homes,
+            modules,
+            rust_path: regex(r"^[\w/.-]*\w\.rs$"),
+            type_name: regex(r"^[A-Z]\w*$"),
+            word: regex(r"^\w+$"),
+        }
     }
 
-    /// Why nothing has the name; `None` if something has it, or if it is no name of this project.
-    fn objection(&self, span: &str) -> Option<&'static str> {
-        if regex(r"^[\w/.-]*\w\.rs$").is_match(span) {
+    /// Why nothing has the name; `None` if something has it, or if it is no name of this project. A page names no member of a
+    /// type of another library, a comment may.
+    fn objection(&self, span: &str, is_page: bool) -> Option<&'static str> {
+        if self.rust_path.is_match(span) {
             return (!self.path_ends.contains(span)).then_some("no such file");
         }
-        let span = span.trim_end_matches("()");
-        if let Some((name, member)) = span.split_once("::")
-            && name != "Self"
-            && regex(r"^[A-Z]\w*$").is_match(name)
-            && regex(r"^\w+$").is_match(member)
-        {
-            let homes = self.homes.get(name)?;
+        let (name, member) = span.trim_end_matches("()").split_once("::")?;
+        if self.type_name.is_match(name) {
+            let Some(homes) = self.homes.get(name).filter(|_| name != "Self") else {
+                return is_page.then_some("no such type");
+            };
+            if !self.word.is_match(member) {
+                return None;
+            }
             let word = regex(&format!(r"\b{member}\b"));
-            let has_member = homes.iter().any(|index| word.is_match(&self.sources[*index].1));
+            let has_member = homes.iter().any(|index| word.is_match(&self.sources[*index].text));
             return (!has_member).then_some("no such member");
         }
-        let (module, rest) = span.split_once("::")?;
-        let name = rest.rsplit("::").next().filter(|name| regex(r"^\w+$").is_match(name))?;
-        let text = self.modules.get(module)?;
+        let text = self.modules.get(name)?;
+        let item = member.rsplit("::").next().filter(|item| self.word.is_match(item))?;
         let kinds = "fn|struct|enum|trait|mod|const|static|type";
-        let item = regex(&format!(r"\b(?:{kinds})\s+{name}\b|\b{name}\s*[,{{(;}}]"));
+        let item = regex(&format!(r"\b(?:{kinds})\s+{item}\b|\b{item}\s*[,{{(;}}]"));
         (!item.is_match(text)).then_some("no such item")
-    }
-
-    /// The type of a page must exist: a page names none of another library with a member.
-    fn is_unknown_type(&self, span: &str) -> bool {
-        let name = span.split("::").next().unwrap_or_default();
-        span.contains("::") && regex(r"^[A-Z]\w*$").is_match(name) && !self.homes.contains_key(name)
     }
 }
 
 /// Texts in backticks outside of fenced blocks, with their lines.
-fn spans<'t>(path: &str, text: &'t str) -> Vec<(usize, &'t str)> {
-    let is_page = path.ends_with(".md");
-    let (mut is_code, mut found) = (false, Vec::new());
-    for (index, line) in text.lines().enumerate() {
-        let trimmed = line.trim_start();
-        is_code ^= is_page && trimmed.starts_with("```");
-        if is_code || !is_page && !trimmed.starts_with("//") {
-            continue;
-        }
-        found.extend(line.split('`').skip(1).step_by(2).map(|span| (index + 1, span)));
-    }
-    found
+fn spans(file: &SourceFile) -> Vec<(usize, &str)> {
+    let lines: Vec<(usize, &str)> = match file.is_rust() {
+        true => file.lines().filter(|(_, line)| line.trim_start().starts_with("//")).collect(),
+        false => prose_lines(&file.text).collect(),
+    };
+    lines
+        .into_iter()
+        .flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |span| (number, span)))
+        .collect()
 }
 
 #[test]
 fn names_in_pages_and_comments_exist() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    for folder in FOLDERS {
-        collect(&root.join(folder), &mut files);
-    }
-    for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "SHORTCOMINGS.md"] {
-        files.push((name.to_owned(), fs::read_to_string(root.join(name)).expect("a page")));
-    }
-    let names = Names::of(&files);
+    let files = files().into_iter().filter(|file| file.is_rust() || file.path.ends_with(".md"));
+    let names = Names::of(files.collect());
     let mut wrong = Vec::new();
-    for (path, text) in files.iter().filter(|(path, _)| path != HISTORY) {
-        for (line, span) in spans(path, text) {
-            let is_unknown = path.ends_with(".md") && names.is_unknown_type(span);
-            if let Some(why) = names.objection(span).or(is_unknown.then_some("no such type")) {
-                wrong.push(format!("{path}:{line}: `{span}`: {why}"));
+    for file in names.sources.iter().filter(|file| file.path != HISTORY) {
+        for (line, span) in spans(file) {
+            if let Some(why) = names.objection(span, !file.is_rust()) {
+                wrong.push(format!("{}:{line}: `{span}`: {why}", file.path));
             }
         }
     }

@@ -1,29 +1,11 @@
 //! Pages of `docs/reference` match the sources, and the list of pages is complete.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::source_rules::{SourceFile, files};
 
-/// Paths below a folder, relative to the root.
-fn folder_paths(folder: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(root().join(folder)).expect("a folder");
-    let mut found = Vec::new();
-    for entry in entries.map(|entry| entry.expect("an entry")) {
-        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-        match entry.path().is_dir() {
-            true => found.extend(folder_paths(&path)),
-            false => found.push(PathBuf::from(path)),
-        }
-    }
-    found
-}
-
-fn page_text(path: &Path) -> String {
-    fs::read_to_string(root().join(path)).expect("a text")
+fn page<'f>(files: &'f [SourceFile], path: &str) -> &'f str {
+    &files.iter().find(|file| file.path == path).expect("the page").text
 }
 
 /// The KEY of `const NAME: &str = "KEY";`, if it is a name with a domain.
@@ -50,34 +32,28 @@ fn documented_keys(page: &str) -> BTreeSet<&str> {
 
 #[test]
 fn annotations_md_lists_every_key() {
-    let constants = |folder: &str| -> BTreeSet<String> {
-        let sources =
-            folder_paths(folder).into_iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
-        sources
-            .flat_map(|path| {
-                page_text(&path).lines().filter_map(constant_key).map(str::to_owned).collect::<Vec<_>>()
-            })
-            .collect()
+    let files = files();
+    let below = |folder: &'static str| files.iter().filter(move |file| file.path.starts_with(folder));
+    let constants = |folder| {
+        let sources = below(folder).filter(|file| file.is_rust());
+        sources.flat_map(|file| file.text.lines().filter_map(constant_key))
     };
-    let mut used = constants("src");
-    used.extend(constants("crates/sandbox/src").into_iter().filter(|key| key.starts_with("sim.tutti.dev/")));
-    for path in folder_paths("policies") {
-        let text = page_text(&path);
-        let words = text.split([' ', '{', '}', '"', ',', '\n']).map(|word| word.trim_end_matches(':'));
-        let keys = words.filter(|word| word.starts_with("policies.tutti.dev/"));
-        used.extend(keys.map(str::to_owned));
+    let mut used: BTreeSet<&str> = constants("src/").collect();
+    used.extend(constants("crates/sandbox/src/").filter(|key| key.starts_with("sim.tutti.dev/")));
+    for file in below("policies/") {
+        let words = file.text.split([' ', '{', '}', '"', ',', '\n']).map(|word| word.trim_end_matches(':'));
+        used.extend(words.filter(|word| word.starts_with("policies.tutti.dev/")));
     }
-    let page = page_text(Path::new("docs/reference/annotations.md"));
-    assert_eq!(documented_keys(&page), used.iter().map(String::as_str).collect());
+    assert_eq!(documented_keys(page(&files, "docs/reference/annotations.md")), used);
 }
 
 #[test]
 fn every_page_is_listed() {
-    let list = page_text(Path::new("docs/README.md"));
-    let pages = folder_paths("docs").into_iter().map(|path| path.display().to_string());
-    let missing: Vec<String> = pages
-        .filter(|page| page.ends_with(".md") && page != "docs/README.md")
-        .filter(|page| !list.contains(&format!("]({})", &page["docs/".len()..])))
+    let files = files();
+    let list = page(&files, "docs/README.md");
+    let pages = files.iter().filter_map(|file| file.path.strip_prefix("docs/"));
+    let missing: Vec<&str> = pages
+        .filter(|page| page.ends_with(".md") && *page != "README.md" && !list.contains(&format!("]({page})")))
         .collect();
     assert!(missing.is_empty(), "docs/README.md does not list {missing:?}");
     assert!(list.lines().count() <= 40);

@@ -13,20 +13,21 @@ const USUAL_MAX_LINES: usize = 400;
 const MAX_MEDIAN_LINES: usize = 150;
 
 /// Folders with hand-written text. In `tests` only Rust files: data may contain anything.
-const FOLDERS: [&str; 9] =
-    ["charts", "crates", "deploy", "docs", "examples", "src", "tests", "tools", "xtask"];
+const FOLDERS: [&str; 11] = [
+    "benches", "charts", "crates", "deploy", "docs", "examples", "policies", "src", "tests", "tools", "xtask",
+];
 
 const REQUIRED_DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SHORTCOMINGS.md", "LICENSE"];
 
-struct SourceFile {
+pub struct SourceFile {
     /// Relative to the checkout's root, with `/`.
-    path: String,
-    text: String,
+    pub path: String,
+    pub text: String,
 }
 
 impl SourceFile {
-    fn is_rust(&self) -> bool {
+    pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
@@ -34,7 +35,7 @@ impl SourceFile {
         self.path.starts_with("tests/") || self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
     }
 
-    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.split('\n').enumerate().map(|(index, line)| (index + 1, line))
     }
 }
@@ -44,7 +45,7 @@ fn root() -> &'static Path {
 }
 
 /// All hand-written text files of [`FOLDERS`] and of the root.
-fn files() -> Vec<SourceFile> {
+pub fn files() -> Vec<SourceFile> {
     let mut paths: Vec<PathBuf> = folder_entries(root()).into_iter().filter(|path| path.is_file()).collect();
     let mut folders: Vec<PathBuf> =
         FOLDERS.iter().map(|folder| root().join(folder)).filter(|p| p.is_dir()).collect();
@@ -259,7 +260,7 @@ fn page_links_have_targets() {
 }
 
 /// Lines outside fenced blocks, with their numbers.
-fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let is_fence = line.trim_start().starts_with("```");
