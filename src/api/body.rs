@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::problem::Problem;
 
 /// In bytes. Forges send a few KiB; Gitea's largest pushes stay below one MiB.
-pub const LARGEST: usize = 5 * 1024 * 1024;
+pub const LARGEST_BODY: usize = 5 * 1024 * 1024;
 
 /// In bytes. Most deliveries are smaller; larger ones need a slot.
 pub(super) const SMALL_BODY_BYTES: usize = 64 * 1024;
@@ -44,7 +44,7 @@ impl BodyReader {
 
     fn check_length(&self, length: usize) -> Result<(), Problem> {
         match length {
-            _ if length > LARGEST => Err(too_large()),
+            _ if length > LARGEST_BODY => Err(too_large()),
             _ if length > SMALL_BODY_BYTES && !self.allows_large => {
                 Err(too_many_requests("this address sent too much data without a valid signature"))
             }
@@ -88,7 +88,7 @@ impl BodyReader {
     pub(super) async fn discard(&mut self) {
         let reading = async {
             while let Some(Ok(part)) = self.stream.next().await
-                && self.received_bytes < LARGEST * 2
+                && self.received_bytes < LARGEST_BODY * 2
             {
                 self.received_bytes += part.len();
             }
@@ -103,5 +103,5 @@ pub(super) fn too_many_requests(reason: &str) -> Problem {
 }
 
 fn too_large() -> Problem {
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {LARGEST} bytes"))
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {LARGEST_BODY} bytes"))
 }

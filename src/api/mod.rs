@@ -25,7 +25,7 @@ mod v1;
 #[cfg(test)]
 mod tests;
 
-pub use body::LARGEST as LARGEST_BODY;
+pub use body::LARGEST_BODY;
 pub use deliveries::deliveries_router;
 pub use delivery_queue::{DeliveryFile, DeliveryQueue, QueuedDelivery};
 pub use hooks::hooks_router;

@@ -41,7 +41,7 @@ pub async fn check_replacement(
     body: &Value,
     live: &Value,
 ) -> Result<(), Error> {
-    if let Some(why) = replacement_objection(live, manager) {
+    if let Some(why) = live_replacement_objection(live, manager) {
         let (code, reason) = (400, "Invalid".to_owned());
         return Err(Error::Rejected { action: "replace", object: id.clone(), code, reason, detail: why });
     }
@@ -49,7 +49,7 @@ pub async fn check_replacement(
 }
 
 /// Why the object is never deleted.
-fn replacement_objection(live: &Value, manager: &str) -> Option<String> {
+fn live_replacement_objection(live: &Value, manager: &str) -> Option<String> {
     let instance =
         live.pointer("/metadata/labels").and_then(|labels| labels.get(labels::MANAGED_BY)?.as_str());
     if instance.map(labels::field_manager).as_deref() != Some(manager) {
@@ -86,7 +86,7 @@ mod tests {
             })
         };
         let check = |live: &Value, expected: Option<&str>| {
-            let found = replacement_objection(live, "tutti-main");
+            let found = live_replacement_objection(live, "tutti-main");
             assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
             assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()));
         };

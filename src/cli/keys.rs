@@ -7,7 +7,7 @@ use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::cluster::HomeCluster;
-use crate::controller::resolve_secret;
+use crate::controller::resolve_operator_secret;
 use crate::model::{DecryptionKeys, SecretRef};
 use crate::sops::identities;
 
@@ -48,7 +48,7 @@ impl KeyArgs {
 }
 
 async fn read_identities(reference: &SecretRef, home: &HomeCluster) -> anyhow::Result<Vec<SecretString>> {
-    let text = resolve_secret(reference, home).await?;
+    let text = resolve_operator_secret(reference, home).await?;
     let place = match reference {
         SecretRef::Env(name) => format!("the environment variable {name}"),
         SecretRef::File(path) => path.clone(),

@@ -12,7 +12,7 @@ use super::grants::GrantArgs;
 use super::keys::KeyArgs;
 use crate::chart::ChartHosts;
 use crate::cluster::{ClusterLink, HomeCluster};
-use crate::controller::{RepositoryGrants, resolve_secret};
+use crate::controller::{RepositoryGrants, resolve_operator_secret};
 use crate::manifest;
 use crate::model::{DataKeyRef, DecryptionKeys, SecretRef};
 use crate::source;
@@ -245,7 +245,9 @@ impl ProcessArgs {
         }
         Ok(match (token, key) {
             (Some(_), Some(_)) => bail!("give a token or an ssh key for the config repository, not both"),
-            (Some(token), None) => source::GitCredentials::Token(resolve_secret(&token, home).await?),
+            (Some(token), None) => {
+                source::GitCredentials::Token(resolve_operator_secret(&token, home).await?)
+            }
             (None, Some(key)) => source::GitCredentials::SshKey { key, known_hosts },
             (None, None) => source::GitCredentials::None,
         })

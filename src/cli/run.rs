@@ -15,7 +15,7 @@ use super::state_folder::StateFolder;
 use super::timeout::timeout;
 use super::{diagnostics, get};
 use crate::api::SHORTEST_TOKEN;
-use crate::controller::{RunEnding, RunUntil, resolve_secret};
+use crate::controller::{RunEnding, RunUntil, resolve_operator_secret};
 use crate::model::{SecretRef, redacted_address};
 use crate::source;
 
@@ -69,7 +69,7 @@ fn lease_name(args: &RunArgs, process: &ProcessSettings) -> anyhow::Result<Optio
 async fn api_token(args: &RunArgs, process: &ProcessSettings) -> anyhow::Result<Option<SecretString>> {
     let of_flag = args.api_token_env.clone().map(SecretRef::Env);
     let Some(reference) = of_flag.or_else(|| process.api_token.clone()) else { return Ok(None) };
-    let token = resolve_secret(&reference, &process.connections.home.of_operator()).await?;
+    let token = resolve_operator_secret(&reference, &process.connections.home.of_operator()).await?;
     if token.expose_secret().len() < SHORTEST_TOKEN {
         bail!("the token of the API has less than {SHORTEST_TOKEN} bytes: `openssl rand -hex 32` makes one");
     }

@@ -55,7 +55,7 @@ pub use client::{Client, DeleteOutcome, PodPage};
 pub use credential::Credential;
 pub use error::{Error, FieldConflict, ImmutableField, field_without_values};
 pub use events::{EventPage, EventSubject};
-pub use home::{HomeCluster, HomeError, KeyObjectKind, describe_registry as registry_in_words};
+pub use home::{HomeCluster, HomeError, KeyObjectKind, describe_registry};
 pub use inventory::KindsInUse;
 pub use lease::Lease;
 pub use link::ClusterLink;

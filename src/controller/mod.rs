@@ -73,7 +73,7 @@ pub use event::LoadError;
 pub use grants::RepositoryGrants;
 pub use load::ManifestOrigin;
 pub use registry::read_registered_clusters;
-pub use secrets::{SecretError, resolve_operator_secret as resolve_secret};
+pub use secrets::{SecretError, resolve_operator_secret};
 
 use crate::chart;
 use crate::cluster::{ClusterLink, HomeCluster, WritePermit};

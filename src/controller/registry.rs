@@ -17,7 +17,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::event::Event;
-use crate::cluster::{HomeCluster, WatchChange, registry_in_words};
+use crate::cluster::{HomeCluster, WatchChange, describe_registry};
 use crate::model::{ConfigMapRegistry, Digest, RegisteredCluster, RegistryContents};
 
 /// How long a load waits for the first answer.
@@ -101,7 +101,7 @@ fn unread_registry(problem: String) -> RegistryContents {
 }
 
 fn unread_message(wanted: &ConfigMapRegistry, detail: &str) -> String {
-    format!("failed to read {}, in the home cluster: {detail}", registry_in_words(wanted))
+    format!("failed to read {}, in the home cluster: {detail}", describe_registry(wanted))
 }
 
 /// One watch. It runs as long as Git configures its registry.

@@ -72,7 +72,8 @@ pub fn waiting_app_errors(
     let stray = errors().filter(is_stray).filter_map(|error| error.location.as_ref());
     let is_of_one =
         |file: &str| manifests.apps.iter().any(|app| app.id.is_project() && app.location.file == file);
-    let may_be_one = |file: &str| manifest::usual_at(file) == Some(ManifestKind::Project) && !is_of_one(file);
+    let may_be_one =
+        |file: &str| manifest::usual_kind_at(file) == Some(ManifestKind::Project) && !is_of_one(file);
     let stray = stray.filter(|place| may_be_one(&place.file)).min();
     let known: BTreeSet<&str> = manifests
         .apps

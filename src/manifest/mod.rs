@@ -27,14 +27,14 @@ mod unreadable;
 pub mod yaml;
 
 pub use collect::{ManifestCache, clusters_in, has_manifest_of, read, read_incremental};
-pub use ignored_files::{INSTANCE_FILE as IGNORING, IgnoredFiles};
+pub use ignored_files::{INSTANCE_FILE, IgnoredFiles};
 pub use kinds::ManifestKind;
 pub use kinds::approval::{rollout_to_yaml as rollout_approval_to_yaml, to_yaml as approval_to_yaml};
 pub use kinds::conversion::FOLDER as CONVERSIONS;
 pub use kinds::health_rule::{self, HealthRule};
 pub use kinds::objects::listed_beside;
 pub use kinds::pin::PinManifest;
-pub use unreadable::{UnreadableKinds, is_below_apps, usual_kind_at as usual_at};
+pub use unreadable::{UnreadableKinds, is_below_apps, usual_kind_at};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

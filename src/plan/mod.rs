@@ -37,7 +37,7 @@ pub use prune::{
 };
 pub use prune_decision::{AppReadiness, PruneAppFacts, PruneClusterFacts, PruneInput, decide_prunes};
 pub use reason::{StepReason, WriteHold};
-pub use replacement::replacement_objection as objection_to_replacing;
+pub use replacement::replacement_objection;
 pub use settings::ApplySettings;
 pub use step::{IgnoredPaths, Plan, PlanStep};
 pub use step_order::StepOrder;

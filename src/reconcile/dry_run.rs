@@ -105,7 +105,7 @@ async fn after_replacement(
     fields: &[String],
 ) -> Result<(Value, Option<String>), Error> {
     let keep = foreign_annotation::keep_reason(live).is_some();
-    if let Some(why) = plan::objection_to_replacing(&object.id, keep) {
+    if let Some(why) = plan::replacement_objection(&object.id, keep) {
         let refused = StepReason::CannotReplace { fields: fields.to_vec(), why };
         return Ok((live.clone(), Some(refused.to_string())));
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tower::ServiceExt;
 
-use crate::api::body::{LARGEST, SMALL_BODY_BYTES};
+use crate::api::body::{LARGEST_BODY, SMALL_BODY_BYTES};
 use crate::api::{ApiState, ApiV1, HookReceiver, HooksState, hooks_router, serve, status_router};
 use crate::forge::WebhookHint;
 use crate::metrics::Metrics;
@@ -133,12 +133,12 @@ async fn body_size_is_limited() {
     let (_, router, _hints) = hooks_with_receivers(8);
     // The declared length refuses it; nothing is read.
     let unread = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-    let declared = wrongly_signed().header("content-length", LARGEST + 1).body(unread).expect("request");
+    let declared = wrongly_signed().header("content-length", LARGEST_BODY + 1).body(unread).expect("request");
     assert_eq!(answer(&router, declared).await.0, StatusCode::PAYLOAD_TOO_LARGE);
     let parts = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 64 * 1024])));
     let endless = wrongly_signed().body(Body::from_stream(parts)).expect("request");
     assert_eq!(answer(&router, endless).await.0, StatusCode::PAYLOAD_TOO_LARGE);
-    let largest = " ".repeat(LARGEST - PUSH.len()) + PUSH;
+    let largest = " ".repeat(LARGEST_BODY - PUSH.len()) + PUSH;
     assert_eq!(
         answer(&router, delivery("gitea", "push", &largest, "s3cr3t", "d")).await.0,
         StatusCode::ACCEPTED

@@ -15,7 +15,7 @@ use super::exit::Exit;
 use super::forge_repository::read_instance;
 use super::output::{self, OutputFormat, say, tell};
 use super::process::{ProcessArgs, ProcessSettings};
-use crate::controller::resolve_secret;
+use crate::controller::resolve_operator_secret;
 use crate::forge::{ForgeClient, NewHook, Permission, own_labels};
 use crate::model::{ForgeSettings, Instance, SecretRef, WebhookReceiver, WebhookReceiverKind};
 use setup_items::{DesiredForgeState, ForgeState, SetupChange, SetupItem};
@@ -205,7 +205,7 @@ impl ForgeSetup {
         };
         let admin = match (&named, &bot) {
             (Some(named), _) => {
-                client(resolve_secret(named, &process.connections.home.of_operator()).await?)?
+                client(resolve_operator_secret(named, &process.connections.home.of_operator()).await?)?
             }
             (None, Some(bot)) => bot.clone(),
             (None, None) => {

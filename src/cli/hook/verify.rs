@@ -16,7 +16,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{self, OutputFormat, say};
 use crate::cli::repository;
 use crate::cluster::HomeCluster;
-use crate::controller::resolve_secret;
+use crate::controller::resolve_operator_secret;
 use crate::forge::{WebhookOutcome, WebhookRejection, receive};
 use crate::metrics::DeliveryResult;
 use crate::model::{SecretRef, WebhookReceiverKind, short_line};
@@ -101,7 +101,7 @@ async fn read_secrets(args: &HookVerifyArgs) -> anyhow::Result<Vec<SecretString>
     let references = args.secret_env.iter().cloned().map(SecretRef::Env).chain(files);
     let mut secrets = Vec::new();
     for reference in references {
-        secrets.push(resolve_secret(&reference, &HomeCluster::default()).await?);
+        secrets.push(resolve_operator_secret(&reference, &HomeCluster::default()).await?);
     }
     Ok(secrets)
 }

@@ -33,7 +33,7 @@ use super::watch::WatchChange;
 use crate::model::ClusterName;
 
 pub(super) use self::object_counter::new_object_budget;
-pub(super) use self::pauses::LONGEST as LONGEST_PAUSE;
+pub(super) use self::pauses::LONGEST_PAUSE;
 
 /// Objects of one page, which is in memory as a whole.
 pub(super) const PAGE: u32 = 100;

@@ -5,7 +5,7 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(500);
 
 /// After an error the next attempt waits 0.5 s, 1 s, 2 s … up to this.
-pub(in crate::cluster) const LONGEST: Duration = Duration::from_secs(30);
+pub(in crate::cluster) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct WatchBackoff {
@@ -32,7 +32,7 @@ impl WatchBackoff {
 
     pub async fn wait(&mut self, is_list: bool) {
         if std::mem::take(&mut self.is_due) {
-            let longest = if is_list { self.longest_of_lists } else { LONGEST };
+            let longest = if is_list { self.longest_of_lists } else { LONGEST_PAUSE };
             let pause = self.next.min(longest);
             self.next = (pause * 2).min(longest);
             tokio::time::sleep(pause).await;
@@ -48,7 +48,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn pauses_grow_until_a_success() {
-        let mut pauses = WatchBackoff::new(LONGEST * 2);
+        let mut pauses = WatchBackoff::new(LONGEST_PAUSE * 2);
         let mut waited = async |is_list: bool| {
             let start = Instant::now();
             pauses.wait(is_list).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{AppEntry, HeadUnit, PastCommit, UnitBaseline, UnitEntry, UnitRenderState, head_digest};
-use crate::controller::cluster_entry::{ClusterEntry, ConnectionState as ClusterReach};
+use crate::controller::cluster_entry::{ClusterEntry, ConnectionState};
 use crate::controller::target_entry::TargetEntry;
 use crate::controller::volume_claims::is_idle_claim;
 use crate::model::{
@@ -281,9 +281,9 @@ fn participation(at_head: &HeadUnit, unit: &UnitEntry, seen: TargetView<'_>) -> 
         return UnitParticipation::LeftOut("in maintenance".into());
     }
     match &cluster.connection_state {
-        ClusterReach::Offline { detail, .. } => return UnitParticipation::LeftOut(detail.as_str().into()),
-        ClusterReach::Connecting => return UnitParticipation::Unread,
-        ClusterReach::Ready => {}
+        ConnectionState::Offline { detail, .. } => return UnitParticipation::LeftOut(detail.as_str().into()),
+        ConnectionState::Connecting => return UnitParticipation::Unread,
+        ConnectionState::Ready => {}
     }
     if seen.target.is_stale || cluster.capabilities.is_none() {
         return UnitParticipation::Unread;

@@ -48,7 +48,7 @@ pub fn no_stray_document(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let is_kustomized = |file: &str| folders_of(file).any(|folder| kustomized.contains(folder));
     let is_known = |file: &str| {
         listed.contains(file)
-            || manifest::usual_at(file).is_none() && (is_beside_one(file) || is_kustomized(file))
+            || manifest::usual_kind_at(file).is_none() && (is_beside_one(file) || is_kustomized(file))
     };
     let plain = facts.manifests.plain_objects.iter();
     let not_yet = plain.clone().filter(|document| !listed.contains(&*document.file));
@@ -61,7 +61,7 @@ pub fn no_stray_document(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let error = |stray: &PlainObject| {
         let message = format!("{} in {} belongs to no app", stray.kind, stray.file);
         // At the path of the instance or the rings, the document counts as a broken one of these.
-        let scope = match manifest::usual_at(&stray.file) {
+        let scope = match manifest::usual_kind_at(&stray.file) {
             Some(usual) if facts.manifests.blocks_everything(usual) => DiagnosticScope::Instance,
             _ => DiagnosticScope::File(stray.file.clone()),
         };
@@ -76,8 +76,8 @@ pub fn no_stray_document(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
 pub fn ignore_is_read(facts: &CheckInput<'_>) -> Vec<Diagnostic> {
     let instance = facts.manifests.instance.as_ref().filter(|instance| !instance.ignore.is_empty());
     let place = instance.and_then(|instance| instance.location.as_ref());
-    let Some(place) = place.filter(|place| place.file != manifest::IGNORING) else { return Vec::new() };
-    let message = format!("`ignore` is read from {} alone", manifest::IGNORING);
+    let Some(place) = place.filter(|place| place.file != manifest::INSTANCE_FILE) else { return Vec::new() };
+    let message = format!("`ignore` is read from {} alone", manifest::INSTANCE_FILE);
     let error = Diagnostic::error(BAD_VALUE, message, DiagnosticScope::File(place.file.clone()));
     vec![error.at(place.clone()).in_path("spec.ignore").help("move the instance to that file")]
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::controller_context::ControllerContext;
-use super::pod_events as tell;
+use super::pod_events;
 use super::pod_failure::{self, PodFailure};
 use super::pod_status::{SimulatedPodState, write_status};
 use crate::object;
@@ -56,7 +56,7 @@ fn back_off(restarts: u32) -> Duration {
 pub(super) fn run(context: &mut ControllerContext<'_>, key: &StoreKey, pod: &Value) {
     let (mut run, is_new) = begin(context, pod);
     if is_new {
-        tell::pulling(context, pod);
+        pod_events::pulling(context, pod);
     }
     let (now, ready_at) = (context.now, run.started + run.start_takes);
     let failure = current_failure(context, key, pod, &mut run);
@@ -80,7 +80,7 @@ pub(super) fn run(context: &mut ControllerContext<'_>, key: &StoreKey, pod: &Val
             context.requeue_at(key, run.started + FIRST_EVICTION);
         }
         Some(PodFailure::Evict) => {
-            tell::evicted(context, pod);
+            pod_events::evicted(context, pod);
             write_status(context, key, SimulatedPodState::Evicted);
         }
         Some(PodFailure::Unknown | PodFailure::ConfigError) => {
@@ -88,8 +88,8 @@ pub(super) fn run(context: &mut ControllerContext<'_>, key: &StoreKey, pod: &Val
         }
         Some(PodFailure::Readiness) => {
             if write_status(context, key, SimulatedPodState::Unready) {
-                tell::started(context, pod, run.start_takes);
-                tell::unhealthy(context, pod);
+                pod_events::started(context, pod, run.start_takes);
+                pod_events::unhealthy(context, pod);
             }
             forget_ready(context, pod);
         }
@@ -132,7 +132,7 @@ fn current_failure(
     if failure != PodFailure::ImagePull && run.next_step.is_some() {
         run.restarts += 1;
         write_status(context, key, SimulatedPodState::Restarted { failure, restarts: run.restarts });
-        tell::restarted(context, pod);
+        pod_events::restarted(context, pod);
     }
     run.next_step = None;
     run.past_failure = Some(failure);
@@ -184,7 +184,7 @@ fn succeed(
         let done_at = since.max(ready_at) + context.state.options.job_run;
         if context.now >= done_at {
             if object::text(pod, &["status", "phase"]) == Some("Pending") {
-                tell::started(context, pod, start_takes);
+                pod_events::started(context, pod, start_takes);
             }
             write_status(context, key, SimulatedPodState::Succeeded);
             return;
@@ -192,7 +192,7 @@ fn succeed(
         context.requeue_at(key, done_at);
     }
     if write_status(context, key, SimulatedPodState::Ready) {
-        tell::started(context, pod, start_takes);
+        pod_events::started(context, pod, start_takes);
     }
 }
 
@@ -209,7 +209,7 @@ fn fail_to_pull(context: &mut ControllerContext<'_>, key: &StoreKey, pod: &Value
         run.next_step = match step {
             FailingPodStep::BackOff => {
                 write_status(context, key, SimulatedPodState::PullBackOff);
-                tell::pull_backs_off(context, pod);
+                pod_events::pull_backs_off(context, pod);
                 run.restarts += 1;
                 Some((now + back_off(run.restarts - 1), FailingPodStep::Pull))
             }
@@ -217,9 +217,9 @@ fn fail_to_pull(context: &mut ControllerContext<'_>, key: &StoreKey, pod: &Value
                 if run.restarts == 0 {
                     write_status(context, key, SimulatedPodState::PullFailed);
                 } else {
-                    tell::pulling(context, pod);
+                    pod_events::pulling(context, pod);
                 }
-                tell::pull_failed(context, pod);
+                pod_events::pull_failed(context, pod);
                 Some((now + PULL_RETRY, FailingPodStep::BackOff))
             }
         };
@@ -238,7 +238,7 @@ fn crash(
     mut run: PodRun,
 ) {
     if object::text(pod, &["spec", "restartPolicy"]) == Some("Never") {
-        tell::started(context, pod, run.start_takes);
+        pod_events::started(context, pod, run.start_takes);
         write_status(context, key, SimulatedPodState::Failed(failure));
         return;
     }
@@ -247,7 +247,7 @@ fn crash(
         Some((at, _)) if at > now => {}
         None => {
             write_status(context, key, SimulatedPodState::Exited(failure));
-            tell::started(context, pod, run.start_takes);
+            pod_events::started(context, pod, run.start_takes);
             run.next_step = Some((now + FIRST_CRASH, FailingPodStep::BackOff));
         }
         Some((_, FailingPodStep::Restart | FailingPodStep::Pull)) => {
@@ -255,7 +255,7 @@ fn crash(
             write_status(context, key, SimulatedPodState::Restarted { failure, restarts: run.restarts });
             // later back-offs, which a kubelet tells all the time, use up what may be told
             if run.restarts <= TOLD_RESTARTS {
-                tell::restarted(context, pod);
+                pod_events::restarted(context, pod);
             }
             run.next_step = Some((now + NEXT_CRASH, FailingPodStep::BackOff));
         }
@@ -263,7 +263,7 @@ fn crash(
             run.restarts = run.restarts.max(1);
             let wait = back_off(run.restarts - 1);
             write_status(context, key, SimulatedPodState::Crashed { failure, restarts: run.restarts, wait });
-            tell::restart_backs_off(context, pod);
+            pod_events::restart_backs_off(context, pod);
             run.next_step = Some((now + wait, FailingPodStep::Restart));
         }
     }
@@ -285,7 +285,7 @@ pub(super) fn terminate_pod(context: &mut ControllerContext<'_>, key: &StoreKey,
     let now = context.now;
     let (mut run, _) = begin(context, pod);
     if run.stops_at.is_none() && super::pods::is_ready(pod) {
-        tell::killing(context, pod);
+        pod_events::killing(context, pod);
     }
     // a shorter grace period takes effect also later
     let stops = run.stops_at.map_or(now + takes, |at| at.min(now + grace));
