@@ -2,8 +2,8 @@
 //!
 //! | sender | events |
 //! |---|---|
-//! | webhooks, polls, the Lease, the registry | `WebhookHint`, `WakeReason`, `Elected`, `RegistryContents` |
-//! | tasks that read Git, render, or read an earlier commit | `GitLoadResult`, `Rendered`, `RenderCrashed`, `ChartArrived`, `PastAppRead` |
+//! | webhooks, polls, the Lease, the registry | `Hint`, `Wake`, `Elected`, `Registered` |
+//! | tasks that read Git, render, or read an earlier commit | `Loaded`, `Rendered`, `RenderCrashed`, `ChartArrived`, `PastAppRead` |
 //! | supervisors and watches of clusters | `Cluster` |
 //! | the task of one target or one delete | `Reconciled`, `ReconcileCrashed`, `ObjectDeleted` |
 //! | searches for a cause | `PodsListed`, `CrashLogRead` |

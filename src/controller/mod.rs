@@ -105,7 +105,7 @@ pub enum RunUntil {
     Planned {
         timeout: Duration,
     },
-    /// Like `PlannedFault`, and the causes of unhealthy objects are known.
+    /// Like `Planned`, and the causes of unhealthy objects are known.
     Explained {
         timeout: Duration,
     },

@@ -1,4 +1,4 @@
-//! Workloads with progressive delivery inside a cluster: `DeploymentRollout` of Argo Rollouts, `Canary` of Flagger.
+//! Workloads with progressive delivery inside a cluster: `Rollout` of Argo Rollouts, `Canary` of Flagger.
 //!
 //! Each counts as one member of a wave and is Current after its last step. A pause between steps is InProgress; only
 //! `spec.paused`, which a person sets, is Suspended.

@@ -1,4 +1,4 @@
-//! API errors as `ForgeStatus` objects with code, reason, message and details.
+//! API errors as `Status` objects with code, reason, message and details.
 
 use std::collections::HashSet;
 
@@ -353,7 +353,7 @@ impl ApiError {
         )
     }
 
-    /// The `ForgeStatus` object of the answer.
+    /// The `Status` object of the answer.
     pub(crate) fn status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

@@ -40,7 +40,7 @@ const OBJECT: usize = 4 * MIB;
 const PAGE: usize = 16 * MIB;
 /// Nesting depth. The JSON parser accepts no more.
 const DEPTH: u32 = 128;
-/// Bytes of memory of a response or watch event after parsing, as [`CostMeter`] estimates. Ten times the bytes is usual.
+/// Bytes of memory of a response or watch event after parsing, as `JsonMeter` estimates. Ten times the bytes is usual.
 const MEMORY: usize = 32 * MIB;
 /// The same for a page of a list: five hundred pods take about fifty.
 const MEMORY_OF_PAGE: usize = 128 * MIB;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::health_of;
 
-/// `expected` is `ForgeStatus` or `Status: reason`.
+/// `expected` is `Status` or `Status: reason`.
 #[track_caller]
 fn check(object: Value, expected: &str) {
     let health = health_of(&object);

@@ -63,7 +63,7 @@ impl ResourceKind {
         qualified(&self.plural, &self.group)
     }
 
-    /// `Deployment.apps`, or `PodValidation` in the core group.
+    /// `Deployment.apps`, or `Pod` in the core group.
     pub(crate) fn qualified_kind(&self) -> String {
         qualified(&self.kind, &self.group)
     }

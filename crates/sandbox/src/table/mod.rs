@@ -1,4 +1,4 @@
-//! Objects as `ResourceTable`, the form that `kubectl get` prints.
+//! Objects as `Table`, the form that `kubectl get` prints.
 //!
 //! The columns of built-in kinds are those of a real server (`columns.txt`). Each family of kinds has a file that computes its cells.
 //! Custom kinds have the columns of their definition. Every row has all "wide" columns: clients hide columns by priority.

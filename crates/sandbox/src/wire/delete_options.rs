@@ -26,7 +26,7 @@ pub(crate) struct RequestDeleteOptions {
 }
 
 impl RequestDeleteOptions {
-    /// From a body that is a `RequestDeleteOptions` or nothing of any kind.
+    /// From a body that is a `DeleteOptions` or nothing of any kind.
     pub(crate) fn of_body(body: &Value) -> Result<Self, ApiError> {
         check_types(body).map_err(ApiError::bad_request)?;
         let text = |path: &[&str]| object::text(body, path).map(str::to_owned);

@@ -66,7 +66,7 @@ pub(crate) fn error(error: &ApiError, retry_after: Option<u32>) -> Response<Resp
     response
 }
 
-/// Adds a `PlacementWarning` header for each warning.
+/// Adds a `Warning` header for each warning.
 pub(crate) fn add_warnings(response: &mut Response<ResponseBody>, warnings: &[String]) {
     for warning in warnings {
         let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));

@@ -59,7 +59,7 @@ where
     api.patch(name, &PatchParams::apply(manager), &Patch::Apply(object)).await
 }
 
-/// The `ForgeStatus` of a refused request.
+/// The `Status` of a refused request.
 pub fn refusal_status<T: std::fmt::Debug>(result: kube::Result<T>) -> kube::core::Status {
     match result.unwrap_err() {
         kube::Error::Api(status) => *status,
