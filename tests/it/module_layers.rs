@@ -1,6 +1,7 @@
 //! Module layers: a module names only modules on earlier lines of the table; a pure module names only pure modules and
-//! does no IO; each heavy library has one module that uses it.
+//! does no IO; each heavy library has one module that uses it; no two files import each other, except for declared units.
 
+mod file_cycles;
 mod path_scanner;
 
 use std::collections::BTreeSet;
@@ -8,6 +9,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use file_cycles::CrateFiles;
 use path_scanner::{NamedPath, named_paths};
 
 /// The table of the architecture, line by line: layer, purity, module. Modules of one layer do not name each other,
@@ -104,6 +106,9 @@ const LIBRARY_HOMES: [(&str, &[&str]); 14] = [
     ("anyhow", &[]),
 ];
 
+/// The crates whose files are looked at for circles.
+const CRATE_SOURCES: [&str; 4] = ["src", "crates/sandbox/src", "crates/live/src", "xtask/src"];
+
 /// The API simulator: tests and the wiring use it, and it does not depend on this program.
 const SANDBOX_CRATE: &str = "sandbox";
 
@@ -160,6 +165,28 @@ fn modules_respect_their_layers() {
     }
     let list: Vec<String> = violations.iter().map(LayerViolation::to_string).collect();
     assert!(list.is_empty(), "{} violations of the layers:\n{}", list.len(), list.join("\n"));
+}
+
+/// A unit is declared in the module docs of a file or of its folder: "`a`, `b` and `c` are one unit: …".
+#[test]
+fn only_declared_units_import_each_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = String::new();
+    for source in CRATE_SOURCES {
+        let folder = root.join(source);
+        let read = |path: &PathBuf| {
+            let file = relative_path(&folder, path);
+            (file, fs::read_to_string(path).expect("a readable file"))
+        };
+        let is_test =
+            |file: &str| file == "tests.rs" || file.ends_with("/tests.rs") || file.contains("tests/");
+        let files = rust_files(&folder).iter().map(read).filter(|(file, _)| !is_test(file));
+        let files = files.map(|(file, text)| (module_path(&file), file, text));
+        for circle in CrateFiles::new(files.collect()).undeclared_circles() {
+            found += &format!("{source}:\n{circle}");
+        }
+    }
+    assert!(found.is_empty(), "files that import each other:\n{found}");
 }
 
 /// A file of the main crate, by its path from the root of the checkout.
@@ -292,7 +319,50 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 /// Tests of the check: invented files with the expected violations.
 mod checked {
-    use super::{MODULE_LAYERS, check_file, check_sandbox_file};
+    use super::file_cycles::CrateFiles;
+    use super::{MODULE_LAYERS, check_file, check_sandbox_file, module_path};
+
+    fn circles(files: &[(&str, &str)]) -> Vec<String> {
+        let files =
+            files.iter().map(|(file, text)| (module_path(file), (*file).to_owned(), (*text).to_owned()));
+        CrateFiles::new(files.collect()).undeclared_circles().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn files_that_import_each_other_are_reported() {
+        let parent = ("plan/mod.rs", "mod step;\npub struct Action;\npub fn plan() { step::run() }");
+        let child = ("plan/step.rs", "use super::Action;\npub fn run() {}");
+        let found = "  plan/mod.rs imports plan/step.rs: step::run\n  plan/step.rs imports plan/mod.rs: super::Action\n";
+        assert_eq!(circles(&[parent, child]), [found]);
+        let three = |a: &str, b: &str, c: &str| circles(&[("a.rs", a), ("b.rs", b), ("c.rs", c)]).len();
+        assert_eq!(three("use crate::b::B;", "use crate::c::C;", "use crate::a::A;"), 1);
+        assert_eq!(three("use crate::b::B;", "use crate::c::C;", ""), 0);
+        let only_in_test = "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n";
+        assert_eq!(three("use crate::b::B;", only_in_test, ""), 0);
+    }
+
+    #[test]
+    fn exported_name_belongs_to_its_file() {
+        let parent =
+            ("plan/mod.rs", "mod action;\nmod step;\npub(crate) use action::Action;\npub use step::run;");
+        let child = ("plan/step.rs", "use super::Action;\npub fn run() {}");
+        assert!(circles(&[parent, child, ("plan/action.rs", "pub struct Action;")]).is_empty());
+        let other = ("plan/action.rs", "pub struct Action;\nfn f() { crate::plan::run() }");
+        assert_eq!(circles(&[parent, child, other]).len(), 1);
+    }
+
+    #[test]
+    fn declared_unit_may_import_each_other() {
+        let value = ("check/value.rs", "use super::junctors::any;");
+        let junctors = ("check/junctors.rs", "use super::value::check;");
+        let story = |docs| circles(&[value, junctors, ("check/mod.rs", docs)]).len();
+        assert_eq!(
+            story("//! Checks.\n//!\n//! `value` and\n//! `junctors` are one unit: they recurse.\n"),
+            0
+        );
+        assert_eq!(story("//! `value` and `numbers` are one unit: they recurse.\n"), 1);
+        assert_eq!(story("//! `value` and `junctors` are one unit.\n"), 1);
+    }
 
     #[track_caller]
     fn check(file: &str, text: &str, expected: &[&str]) {

@@ -10,6 +10,8 @@ pub struct NamedPath {
     pub in_test: bool,
     /// One more `super` leaves the inline module.
     pub in_inline_module: bool,
+    /// Named by `pub use`.
+    pub is_export: bool,
 }
 
 impl NamedPath {
@@ -33,11 +35,11 @@ pub fn named_paths(text: &str, file: &str) -> Vec<NamedPath> {
     let tokens = tokens(text);
     let test_file = file.ends_with("/tests.rs") || file.contains("/tests/");
     let inline_from = inline_test_module(text);
-    let mut reader = PathReader { tokens: &tokens, position: 0, found: Vec::new() };
+    let mut reader = PathReader { tokens: &tokens, position: 0, in_export: false, found: Vec::new() };
     reader.read();
-    let finish = |(path, line)| {
+    let finish = |(path, line, is_export)| {
         let in_inline_module = inline_from.is_some_and(|from| line > from);
-        NamedPath { path, line, in_test: test_file || in_inline_module, in_inline_module }
+        NamedPath { path, line, in_test: test_file || in_inline_module, in_inline_module, is_export }
     };
     reader.found.into_iter().map(finish).collect()
 }
@@ -54,7 +56,8 @@ fn inline_test_module(text: &str) -> Option<u32> {
 struct PathReader<'a> {
     tokens: &'a [(Token, u32)],
     position: usize,
-    found: Vec<(Vec<String>, u32)>,
+    in_export: bool,
+    found: Vec<(Vec<String>, u32, bool)>,
 }
 
 impl PathReader<'_> {
@@ -62,9 +65,11 @@ impl PathReader<'_> {
         while self.position < self.tokens.len() {
             match self.peek() {
                 Some(Token::Word(word)) if word == "use" => {
+                    self.in_export = self.is_after_pub();
                     self.position += 1;
                     self.skip_leading_separator();
                     self.read_use_tree(&[]);
+                    self.in_export = false;
                 }
                 Some(Token::Word(_)) => self.read_path(),
                 _ => self.position += 1,
@@ -78,6 +83,18 @@ impl PathReader<'_> {
 
     fn next_is(&self, token: &Token) -> bool {
         self.peek() == Some(token)
+    }
+
+    /// After `pub` or `pub(…)`.
+    fn is_after_pub(&self) -> bool {
+        let before = self.tokens[..self.position].iter().rev().map(|(token, _)| token);
+        let mut before = before.peekable();
+        if before.next_if(|token| **token == Token::Other(')')).is_some() {
+            let in_parentheses = |token: &&Token| matches!(token, Token::Word(_) | Token::Separator);
+            while before.next_if(|token| in_parentheses(&token)).is_some() {}
+            before.next();
+        }
+        before.next() == Some(&Token::Word("pub".to_owned()))
     }
 
     /// `use ::tokio::…`
@@ -100,7 +117,7 @@ impl PathReader<'_> {
             self.position += 1;
         }
         if path.len() > 1 {
-            self.found.push((path, line));
+            self.found.push((path, line, self.in_export));
         }
     }
 
@@ -133,7 +150,7 @@ impl PathReader<'_> {
             }
         }
         if path.len() > prefix.len() || !prefix.is_empty() {
-            self.found.push((path, line));
+            self.found.push((path, line, self.in_export));
         }
     }
 
