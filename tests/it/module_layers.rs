@@ -174,13 +174,13 @@ fn only_declared_units_import_each_other() {
     let mut found = String::new();
     for source in CRATE_SOURCES {
         let folder = root.join(source);
-        let read = |path: &PathBuf| {
-            let file = relative_path(&folder, path);
+        let read = |path: PathBuf| {
+            let file = relative_path(&folder, &path);
             (file, fs::read_to_string(path).expect("a readable file"))
         };
         let is_test =
             |file: &str| file == "tests.rs" || file.ends_with("/tests.rs") || file.contains("tests/");
-        let files = rust_files(&folder).iter().map(read).filter(|(file, _)| !is_test(file));
+        let files = rust_files(&folder).into_iter().map(read).filter(|(file, _)| !is_test(file));
         let files = files.map(|(file, text)| (module_path(&file), file, text));
         for circle in CrateFiles::new(files.collect()).undeclared_circles() {
             found += &format!("{source}:\n{circle}");

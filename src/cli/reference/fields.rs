@@ -16,8 +16,8 @@ Written by `cargo xtask docs` from the schemas in `src/manifest/schema`; a test 
 editor. Rules between fields, examples and effects are in [the config repository](config-repository.md) and the pages that it names.
 [HealthRule](health.md#rules-of-a-repository) and Conversion have no schema.
 
-`a[].b` is the field `b` of each item of the list `a`; `a.*.b` is the field `b` of each value of the map `a`. The column default says `required` where a
-manifest without the field is an error, and is empty where an absent field means nothing, or what its description says.
+`a[].b` is the field `b` of each item of the list `a`; `a.*.b` is the field `b` of each value of the map `a`. The column default has `required` if a
+manifest without the field is an error. It is empty if an absent field has no effect, or the effect in its description.
 
 | type | form |
 |---|---|
@@ -31,16 +31,16 @@ manifest without the field is an error, and is empty where an absent field means
 | template | a text in which `{{ path }}` reads the payload |
 
 ## Of every kind
-The tables of the kinds are of `spec`.
+The tables of the kinds list the fields of `spec`.
 
 | field | type | default | description |
 |---|---|---|---|
-| `apiVersion` | text | required | One of those that the kind names; the first is the native one. |
-| `kind` | text | required | The heading of the table. |
-| `metadata.name` | DNS label or DNS name | required | With the namespace, the identity of the manifest. |
-| `metadata.namespace` | DNS label | `defaults.namespace` of the Instance | Of the kinds that have a namespace. |
-| `metadata.labels` | map of label values |  | As in Kubernetes. |
-| `metadata.annotations` | map of texts |  | As in Kubernetes; tutti reads [some](annotations.md#read-on-manifests-of-apps). |
+| `apiVersion` | text | required | One of the versions that the section of the kind lists; the first is the native one. |
+| `kind` | text | required | Name of the kind: the heading of its section. |
+| `metadata.name` | DNS label or DNS name | required | Name of the manifest, unique within its kind and namespace. |
+| `metadata.namespace` | DNS label | `defaults.namespace` of the Instance | Namespace, for the kinds that have one. |
+| `metadata.labels` | map of label values |  | Labels of the manifest, as in Kubernetes. |
+| `metadata.annotations` | map of texts |  | Annotations, as in Kubernetes; tutti reads [some](annotations.md#read-on-manifests-of-apps). |
 ";
 const HEAD: &str = "| field | type | default | description |\n|---|---|---|---|\n";
 /// Definitions that have a name of their own in the column of types.

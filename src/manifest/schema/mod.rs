@@ -72,15 +72,15 @@ pub fn schema_of(kind: ManifestKind, hub: &Hub) -> Result<Option<Value>, Vec<Dia
     let name = part("name");
     let mut metadata = json!({
         "name": {"$ref": format!("#/definitions/{}", name.as_str().unwrap_or("subdomain")),
-            "description": "Of the manifest; with the namespace, its identity."},
-        "labels": {"$ref": "#/definitions/labels", "description": "As in Kubernetes."},
+            "description": "Name of the manifest, unique within its kind and namespace."},
+        "labels": {"$ref": "#/definitions/labels", "description": "Labels of the manifest."},
         "annotations": {"$ref": "#/definitions/annotations"},
     });
     if part("namespaced") == true {
-        metadata["namespace"] = json!({"$ref": "#/definitions/label", "description": "Where it runs; else the instance's default."});
+        metadata["namespace"] = json!({"$ref": "#/definitions/label", "description": "Namespace of the app; `defaults.namespace` of the Instance if empty."});
     }
     let mut spec = part("spec");
-    spec["description"] = json!("What is wanted.");
+    spec["description"] = json!("Desired state.");
     let mut required = vec!["apiVersion", "kind", "metadata"];
     if part("optionalSpec") != true {
         required.push("spec");
@@ -94,11 +94,11 @@ pub fn schema_of(kind: ManifestKind, hub: &Hub) -> Result<Option<Value>, Vec<Dia
         "additionalProperties": false,
         "required": required,
         "properties": {
-            "apiVersion": {"enum": versions(kind, hub), "description": "The first is the native one."},
-            "kind": {"const": kind.name(), "description": "What it is."},
+            "apiVersion": {"enum": versions(kind, hub), "description": "Version of the kind; the first is the native one."},
+            "kind": {"const": kind.name(), "description": "Kind of the manifest."},
             "metadata": {
                 "type": "object",
-                "description": "Who it is.",
+                "description": "Name, labels and annotations.",
                 "additionalProperties": false,
                 "required": ["name"],
                 "properties": metadata,
