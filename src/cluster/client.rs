@@ -12,14 +12,13 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::error::classify;
-use super::link::OpenedConnection;
 use super::login::Login;
-use super::name_lookup::NameCache;
+use super::name_cache::NameCache;
 use super::object::{MetadataObject, ServerObject, WholeObject};
 use super::response_bounds::with_reservation;
 use super::server_state::ServerState;
 use super::stream_support::StreamSupport;
-use super::{ClusterLink, Credential, Error, Resource, WritePermit, watch_loop};
+use super::{Credential, Error, Resource, WritePermit, watch_loop};
 use crate::model::{ClusterName, Digest, ObjectId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +30,16 @@ pub enum DeleteOutcome {
     Changed,
 }
 
+/// A connection without any request so far.
+pub(super) struct OpenedConnection {
+    pub kube: kube::Client,
+    /// What responses say about the server.
+    pub server_state: ServerState,
+    pub login: Login,
+    /// A digest of the kubeconfig context.
+    pub kubeconfig_digest: Option<Digest>,
+}
+
 /// A connection to one cluster; clones share it.
 #[derive(Clone)]
 pub struct Client {
@@ -39,7 +48,7 @@ pub struct Client {
     server_state: ServerState,
     login: Login,
     /// A digest of the kubeconfig context.
-    kubeconfig_digest: Option<Digest>,
+    pub(super) kubeconfig_digest: Option<Digest>,
     pub(super) name_cache: Arc<NameCache>,
     streams: Arc<StreamSupport>,
     permit: WritePermit,
@@ -66,21 +75,9 @@ impl Client {
     /// The timeout of a probe.
     pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// Reads the files of the connection, or its kubeconfig in the home cluster, and runs its plug-in. Sends no
-    /// request to the cluster.
-    pub async fn connect(name: ClusterName, link: &ClusterLink) -> Result<Self, Error> {
-        Self::connect_under(name, link, WritePermit::default()).await
-    }
-
-    /// Like [`Client::connect`], with writes under this permit.
-    pub async fn connect_under(
-        name: ClusterName,
-        link: &ClusterLink,
-        permit: WritePermit,
-    ) -> Result<Self, Error> {
-        let OpenedConnection { kube, server_state: standing, login, kubeconfig_digest: mark } =
-            link.open(&name, &permit).await?;
-        Ok(Self {
+    pub(super) fn new(name: ClusterName, opened: OpenedConnection, permit: WritePermit) -> Self {
+        let OpenedConnection { kube, server_state: standing, login, kubeconfig_digest: mark } = opened;
+        Self {
             name,
             kube,
             server_state: standing,
@@ -89,13 +86,7 @@ impl Client {
             name_cache: Arc::default(),
             streams: Arc::default(),
             permit,
-        })
-    }
-
-    /// Reads the connection again. Returns whether it has another server or user by now.
-    pub async fn is_outdated(&self, link: &ClusterLink) -> Result<bool, Error> {
-        let look = link.look(&self.name).await?;
-        Ok(look.is_some_and(|look| look.kubeconfig_digest != self.kubeconfig_digest))
+        }
     }
 
     /// Whether both come from the same kubeconfig, if they come from one.

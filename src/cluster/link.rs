@@ -8,12 +8,15 @@ use std::sync::Arc;
 use kube::client::Body;
 use kube::config::{AuthInfo, Kubeconfig, KubeconfigError};
 
+use super::client::OpenedConnection;
 use super::error::innermost;
 use super::kubeconfig::KubeconfigContext;
 use super::login::Login;
 use super::response_bounds::ResponseBounds;
 use super::server_state::ServerState;
-use super::{Credential, Error, HomeError, KeyObjectKind, StoredKubeconfig, WritePermit, proxy, transport};
+use super::{
+    Client, Credential, Error, HomeError, KeyObjectKind, StoredKubeconfig, WritePermit, proxy, transport,
+};
 use crate::model::{ClusterName, Digest};
 use tower::Layer as _;
 
@@ -155,14 +158,28 @@ impl ClusterLink {
     }
 }
 
-/// A connection without any request so far.
-pub(super) struct OpenedConnection {
-    pub kube: kube::Client,
-    /// What responses say about the server.
-    pub server_state: ServerState,
-    pub login: Login,
-    /// A digest of the kubeconfig context.
-    pub kubeconfig_digest: Option<Digest>,
+impl Client {
+    /// Reads the files of the connection, or its kubeconfig in the home cluster, and runs its plug-in. Sends no
+    /// request to the cluster.
+    pub async fn connect(name: ClusterName, link: &ClusterLink) -> Result<Self, Error> {
+        Self::connect_under(name, link, WritePermit::default()).await
+    }
+
+    /// Like [`Client::connect`], with writes under this permit.
+    pub async fn connect_under(
+        name: ClusterName,
+        link: &ClusterLink,
+        permit: WritePermit,
+    ) -> Result<Self, Error> {
+        let opened = link.open(&name, &permit).await?;
+        Ok(Self::new(name, opened, permit))
+    }
+
+    /// Reads the connection again. Returns whether it has another server or user by now.
+    pub async fn is_outdated(&self, link: &ClusterLink) -> Result<bool, Error> {
+        let look = link.look(self.name()).await?;
+        Ok(look.is_some_and(|look| look.kubeconfig_digest != self.kubeconfig_digest))
+    }
 }
 
 pub(super) struct LinkFingerprint {

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use super::Credential;
+use super::authorization_header::{bearer_header, sensitive_header};
 use super::credential::token_validity;
 use super::identity::{ClientCertificate, ClientIdentity, READ_EVERY};
 use super::plug_in_renewal::PlugInRenewal;
@@ -185,7 +186,7 @@ impl AuthorizationSource {
         }
         if let (Some(name), Some(password)) = (&info.username, &info.password) {
             let text = STANDARD.encode(format!("{name}:{}", password.expose_secret()));
-            let header = sensitive(&format!("Basic {text}")).map_err(wrong)?;
+            let header = sensitive_header(&format!("Basic {text}")).map_err(wrong)?;
             return Ok(Self::Fixed(Some(header), Credential::new(format!("password of user {user}"))));
         }
         if let Some(file) = &info.token_file {
@@ -214,17 +215,6 @@ fn token_of(provider: &AuthProviderConfig) -> Result<SecretString, String> {
     token
         .map(|token| SecretString::from(token.as_str()))
         .ok_or_else(|| "its auth-provider has no id-token".to_owned())
-}
-
-pub(super) fn bearer_header(token: &SecretString) -> Result<HeaderValue, String> {
-    sensitive(&format!("Bearer {}", token.expose_secret().trim()))
-}
-
-fn sensitive(text: &str) -> Result<HeaderValue, String> {
-    let mut value = HeaderValue::try_from(text)
-        .map_err(|_| "the token has characters that no token may have".to_owned())?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 /// A token that somebody else renews.

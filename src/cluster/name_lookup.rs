@@ -3,19 +3,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::Api;
 use kube::api::ListParams;
-use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
+use super::name_cache::{LISTING_LIFETIME, ListedNames, NameListing, NameScope, place_of};
 use super::object::MetadataObject;
 use super::{Client, Error, Resource};
 use crate::model::ObjectId;
 
-/// How long a list is valid. An object that is created meanwhile shows up in the response to the apply.
-const LISTING_LIFETIME: Duration = Duration::from_secs(5);
 /// Lookups of one kind and namespace within [`LISTING_LIFETIME`] that cost as much as a list.
 const LIST_THRESHOLD: usize = 16;
 /// A namespace with more objects of a kind is not listed.
@@ -23,54 +20,6 @@ const MAX_LISTED_NAMES: usize = 10_000;
 const PAGE: u32 = 500;
 /// Pages of such a list.
 const PAGES: usize = 100;
-
-/// Group, kind and namespace.
-type NameScope = (Arc<str>, Arc<str>, Option<Arc<str>>);
-
-fn place_of(id: &ObjectId) -> NameScope {
-    (Arc::clone(&id.group), Arc::clone(&id.kind), id.namespace.clone())
-}
-
-/// Cached lists by kind and namespace.
-#[derive(Debug, Default)]
-pub(super) struct NameCache {
-    folders: Mutex<HashMap<NameScope, Arc<tokio::sync::Mutex<NameListing>>>>,
-}
-
-#[derive(Debug)]
-struct NameListing {
-    /// Start of the period in which lookups are counted.
-    since: Instant,
-    asked: usize,
-    names: ListedNames,
-}
-
-impl NameListing {
-    fn new() -> Self {
-        Self { since: Instant::now(), asked: 0, names: ListedNames::NotListed }
-    }
-}
-
-#[derive(Debug)]
-enum ListedNames {
-    NotListed,
-    /// All names at one moment.
-    Whole(HashSet<String>),
-    /// Too many names, or the list was too slow.
-    Unavailable,
-}
-
-impl NameCache {
-    /// Returns the lists in use, and drops expired ones.
-    fn recent(&self) -> MutexGuard<'_, HashMap<NameScope, Arc<tokio::sync::Mutex<NameListing>>>> {
-        let mut folders = self.folders.lock();
-        folders.retain(|_, folder| {
-            Arc::strong_count(folder) > 1
-                || folder.try_lock().is_ok_and(|folder| folder.since.elapsed() < LISTING_LIFETIME * 2)
-        });
-        folders
-    }
-}
 
 impl Client {
     /// Announces lookups. If many are of one kind and namespace, the first one lists.

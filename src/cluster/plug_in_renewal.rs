@@ -15,8 +15,8 @@ use kube::config::ExecConfig;
 use parking_lot::Mutex;
 
 use super::Credential;
+use super::authorization_header::bearer_header;
 use super::identity::ClientIdentity;
-use super::login::bearer_header;
 use super::plug_in::{self, PlugInCredential};
 
 /// A credential this close to its end may expire on the way.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::budget::ClusterBudget;
 use super::catalog::api_key;
-use super::watch_loop;
+use super::watch_loop::new_object_budget;
 use crate::model::KubeVersion;
 
 /// Servers before this minor version of Kubernetes 1 refuse or do not know streamed lists. Some later ones refuse
@@ -27,7 +27,7 @@ pub(super) struct StreamSupport {
 
 impl Default for StreamSupport {
     fn default() -> Self {
-        Self { known: Mutex::default(), objects: watch_loop::new_object_budget() }
+        Self { known: Mutex::default(), objects: new_object_budget() }
     }
 }
 

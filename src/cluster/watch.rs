@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
-use jiff::Timestamp;
 use kube::api::Api;
-use serde_json::Value;
 
 use super::object::{MetadataObject, WholeObject};
 use super::watch_loop::{self, WatchConfig};
-use super::{Catalog, Client, Resource};
+use super::{Catalog, Client, Resource, WatchChange};
 use crate::model::{GroupVersionKind, labels};
 
 /// Objects that change what a cluster serves.
@@ -24,30 +22,6 @@ const SERVING: [(&str, &str); 2] =
 const PAGE_OF_SERVING: u32 = 500;
 /// The list is optional: if it is refused, a right is most likely missing.
 const LONGEST_PAUSE_OF_SERVING: Duration = Duration::from_secs(1800);
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum WatchChange {
-    /// A list begins: at the start, and when the server has lost the watch position. An object that is not reported
-    /// before [`WatchChange::ListEnded`] no longer exists.
-    ListStarted,
-    Updated(Box<Value>),
-    /// Deleted, or its label was removed. Also possible during a list.
-    Removed(Box<Value>),
-    /// The list was read to its end, at this resourceVersion. Without it nothing counts as gone.
-    ListEnded {
-        version: String,
-    },
-    /// The stream broke; it continues after a backoff.
-    Disconnected(String),
-    /// The watch failed repeatedly for half a minute or longer without any event. Until [`WatchChange::WatchRestored`] a list every
-    /// five minutes replaces it.
-    WatchLost {
-        since: Timestamp,
-        why: String,
-    },
-    /// The watch delivers events again.
-    WatchRestored,
-}
 
 impl Client {
     /// All objects of a kind with the instance's label, and their changes, without end. `metadata_only` requests no

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use git2::{Oid, Repository};
 
+use super::commit_tree::{first_parent, folder_tree};
 use super::difference::difference;
-use super::history::{first_parent, folder_tree};
 
 /// Commits of the first-parent line that are walked at most, which takes about a second.
 const MOST_WALKED: usize = 10_000;

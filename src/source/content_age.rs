@@ -3,8 +3,8 @@
 
 use git2::{Commit, Oid, Repository, Tree};
 
-use super::history::{first_parent, folder_tree};
-use super::revision_reader::load_blob;
+use super::commit_tree::{first_parent, folder_tree};
+use super::readable_files::load_blob;
 
 /// Commits that are walked at most, because a start waits for the walk.
 const MOST_COMMITS: usize = 2_000;

@@ -8,7 +8,8 @@ use git2::cert::Cert;
 use git2::{CertificateCheckStatus, Cred, CredentialType, RemoteCallbacks};
 use secrecy::ExposeSecret;
 
-use super::{Error, GitCredentials, known_hosts, repository_location};
+use super::remote_address::credentials_in;
+use super::{Error, GitCredentials, known_hosts};
 use crate::model::redacted_address;
 
 /// Forges accept any user name with a token; GitHub's installation tokens need this one.
@@ -52,7 +53,7 @@ pub(super) fn callbacks<'a>(
                 }
                 Cred::ssh_key(user, None, key, None)
             }
-            GitCredentials::None if repository_location::credentials_in(url).is_some() => {
+            GitCredentials::None if credentials_in(url).is_some() => {
                 Err(refuse("the server refused the credentials"))
             }
             GitCredentials::None => Err(refuse("the server asks for credentials and none are configured")),

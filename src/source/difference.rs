@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use git2::{ObjectType, Oid, Repository, Tree, TreeEntry};
 
-use super::is_hidden;
+use super::readable_files::is_hidden;
 
 /// Decides whether a folder is entered: its path with the final `/` (empty for the root), and its tree on both sides.
 pub(super) type FolderFilter<'a> = &'a mut dyn FnMut(&str, [Option<Oid>; 2]) -> bool;

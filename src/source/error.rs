@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::revision_reader::MOST_NAMES;
+use super::branch_names::MOST_NAMES;
 use crate::model::{Revision, redacted_address};
 
 /// Decides the exit code, and whether a retry can help.

@@ -9,8 +9,9 @@ use git2::{ObjectType, Oid, Repository};
 
 use super::bounds::{LoadedFiles, ReadLimitExceeded, too_deep};
 use super::gitignore::GitIgnore;
+use super::readable_files::{is_hidden, largest, must_be_read};
 use super::repository_scope::{OutsidePatterns, RepositoryScope};
-use super::{Error, OutsideFileLister, git_errors, is_hidden, largest, must_be_read};
+use super::{Error, OutsideFileLister, git_errors};
 use crate::model::{DecryptionKeys, Revision, Snapshot, SnapshotFile};
 
 /// Reads the files that a commit of this folder would contain, with the blob ids of Git. Hidden and ignored names are left out (tracked

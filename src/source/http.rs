@@ -11,13 +11,15 @@ use reqwest::header::LOCATION;
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret;
 
+use super::branch_names::BRANCHES;
 use super::credentials::TOKEN_USER;
 use super::http_responses::{
     LIST_LIMITS, MOST_HEADS, PACK_LIMITS, PackReceiver, ResponseLimits, ServerAdvertisement, parse_reference,
 };
 use super::packets::{DELIMITER, FLUSH, Packet, PacketReader, encode_line};
-use super::remote::{RemoteAddress, RemoteFailure, is_at_tip};
-use super::remote_references::{BRANCHES, RemoteReference, choose_branch, find_reference};
+use super::remote::{RemoteFailure, is_at_tip};
+use super::remote_address::RemoteAddress;
+use super::remote_references::{RemoteReference, choose_branch, find_reference};
 use super::{Error, GitCredentials, git_errors};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use git2::{OdbPackwriter, Oid};
 
-use super::remote_references::{BRANCHES, RemoteReference};
+use super::branch_names::BRANCHES;
+use super::remote_references::RemoteReference;
 
 /// Limits of one response: bytes, and the time from the request to the last byte.
 #[derive(Clone, Copy, Debug)]

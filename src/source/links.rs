@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use git2::{ObjectType, Oid, Repository, Tree};
 
 use super::bounds::{ListingBudget, LoadedFiles, ReadLimitExceeded, link_target};
-use super::{is_hidden, must_be_read};
+use super::readable_files::{is_hidden, must_be_read};
 use crate::model::SnapshotFile;
 
 /// The bits of a tree entry's mode that hold the file type.

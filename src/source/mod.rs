@@ -9,6 +9,8 @@
 
 mod app_commits;
 mod bounds;
+mod branch_names;
+mod commit_tree;
 mod config_repository;
 mod content_age;
 mod create;
@@ -26,7 +28,9 @@ mod links;
 mod merge_preview;
 mod options;
 mod packets;
+mod readable_files;
 mod remote;
+mod remote_address;
 mod remote_references;
 mod repository_location;
 mod repository_scope;
@@ -48,31 +52,3 @@ pub use repository_location::{is_local, work_tree};
 pub use repository_scope::OutsideFileLister;
 pub use revision_reader::CommitInfo;
 pub use watch::{RepositoryWatch, WakeReason, WatchControl};
-
-/// Text files that tutti reads. One that is too large becomes a placeholder [`SourceFile`](crate::model::SourceFile), which is an error where it is
-/// used. Any other large file is left out.
-const READ_ENDINGS: [&str; 3] = [".yaml", ".yml", ".j2"];
-
-/// In bytes.
-const LARGEST_FILE: usize = 1024 * 1024;
-/// For a file that an Objects app may list. The readers of manifests, templates and values have lower limits.
-const LARGEST_OBJECTS: usize = 16 * 1024 * 1024;
-/// For a file of a chart, as in Helm.
-const LARGEST_CHART_FILE: usize = 5 * 1024 * 1024;
-
-fn largest(path: &str) -> usize {
-    match path {
-        _ if path.starts_with("charts/") => LARGEST_CHART_FILE,
-        _ if must_be_read(path) || path.ends_with(".json") => LARGEST_OBJECTS,
-        _ => LARGEST_FILE,
-    }
-}
-
-/// Whether a name is left out: `.git`, editor folders, CI files of the forge. The exception is a hidden file of charts.
-fn is_hidden(name: &str) -> bool {
-    name.starts_with('.') && name != ".helmignore"
-}
-
-fn must_be_read(path: &str) -> bool {
-    READ_ENDINGS.iter().any(|ending| path.ends_with(ending))
-}

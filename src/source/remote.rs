@@ -2,7 +2,6 @@
 //!
 //! libgit2 has no timeout of its own: a request without a response is abandoned together with its thread.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -11,10 +10,11 @@ use std::time::{Duration, Instant};
 use git2::{AutotagOption, Direction, ErrorClass, FetchOptions, Oid, ProxyOptions, Repository};
 use secrecy::ExposeSecret;
 
+use super::branch_names::BRANCHES;
 use super::credentials::{CallbackError, callbacks};
 use super::http_responses::{MOST_OBJECTS, PACK_LIMITS};
-use super::remote_references::{BRANCHES, RemoteReference, choose_branch, find_reference};
-use super::repository_location::credentials_in;
+use super::remote_address::{RemoteAddress, credentials_in};
+use super::remote_references::{RemoteReference, choose_branch, find_reference};
 use super::{Error, GitCredentials, git_errors};
 
 /// Abandoned threads; above this number no request starts.
@@ -35,25 +35,7 @@ impl From<Error> for RemoteFailure {
     }
 }
 
-/// Everything that a request needs.
-#[derive(Clone, Debug)]
-pub(super) struct RemoteAddress {
-    /// Without credentials.
-    pub display_url: String,
-    pub url: String,
-    pub credentials: GitCredentials,
-    pub branch: Option<String>,
-    /// Fetched instead of the branch, by its full name. The copy gets no reference of that name.
-    pub reference: Option<String>,
-    pub clone: PathBuf,
-}
-
 impl RemoteAddress {
-    /// Whether the address itself holds a password.
-    pub(super) fn has_password(&self) -> bool {
-        credentials_in(&self.url).is_some()
-    }
-
     /// Opens the copy for one request.
     pub(super) fn open_copy(&self) -> Result<Repository, RemoteFailure> {
         Repository::open_bare(&self.clone).map_err(|error| damaged_copy(&error))

@@ -3,9 +3,7 @@
 use git2::Oid;
 
 use super::Error;
-use super::revision_reader::{displayable_names, nearest_names};
-
-pub(super) const BRANCHES: &str = "refs/heads/";
+use super::branch_names::{BRANCHES, displayable_names, nearest_names};
 
 /// One reference of the remote.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::remote::RemoteAddress;
+use super::remote_address::RemoteAddress;
 use super::{GitCredentials, OutsideFileLister, SourceOptions};
 use crate::model::{Digest, redacted_address};
 
@@ -91,14 +91,6 @@ pub fn is_local(url: &str) -> bool {
         Some((host, _)) => host.contains('/') || Path::new(url).exists(),
         None => true,
     }
-}
-
-/// The text between `://` (a slash may be missing) and `@`, so that libgit2's messages can be redacted.
-pub(super) fn credentials_in(url: &str) -> Option<&str> {
-    let rest = url.split_once(":/")?.1.trim_start_matches('/');
-    let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
-    let (user, _) = authority.rsplit_once('@')?;
-    user.contains(':').then_some(user)
 }
 
 #[cfg(test)]

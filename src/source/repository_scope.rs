@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use git2::{Commit, Oid, Repository};
 use globset::Glob;
 
+use super::commit_tree::folder_tree;
 use super::difference::{FolderFilter, difference};
-use super::history::folder_tree;
 use crate::model::glob::{self, Globs, SeparatorMatching};
 use crate::model::{SnapshotFile, outside_path};
 

@@ -9,12 +9,13 @@ use serde::Serialize;
 
 use super::app_commits::{AppSourceCommit, AppSources};
 use super::bounds::{ListingBudget, LoadedFiles, ReadLimitExceeded};
+use super::branch_names::nearest_names;
 use super::difference::difference;
 use super::links::{self, FILE_TYPE};
-use super::remote_references::BRANCHES;
+use super::readable_files::{is_hidden, largest, load_blob, must_be_read};
 use super::repository_location::RepositoryLocation;
 use super::repository_scope::{OutsidePatterns, RepositoryScope};
-use super::{Error, app_commits, content_age, git_errors, history, is_hidden, largest, must_be_read};
+use super::{Error, app_commits, commit_tree, content_age, git_errors, history};
 use crate::model::{
     DecryptionKeys, Revision, Snapshot, SnapshotFile, SnapshotFileChange, outside_path, short_line,
 };
@@ -38,10 +39,6 @@ pub(super) struct RevisionReader {
     /// The last revision read; the next one reuses its unchanged files.
     last_read: Option<Arc<RevisionFiles>>,
 }
-
-/// Branches that are compared with a missing one, and the bytes of their names.
-pub(super) const MOST_NAMES: usize = 1_000;
-const LONGEST_NAME: usize = 250;
 
 /// A revision that was read.
 pub(super) struct RevisionFiles {
@@ -150,7 +147,7 @@ impl RevisionReader {
         listing.try_enter("", [root]);
         listing.finish().map_err(|over| self.read_error(revision, over.into()))?;
         let root = self.repository.find_tree(root).map_err(|error| self.git_error(&error))?;
-        let tree = history::subtree(&self.repository, &self.location.folder, root.clone())
+        let tree = commit_tree::subtree(&self.repository, &self.location.folder, root.clone())
             .map_err(|error| self.git_error(&error))?
             .ok_or_else(|| Error::MissingFolder {
                 url: self.location.display_url.clone(),
@@ -266,8 +263,8 @@ impl RevisionReader {
     ) -> Result<Vec<SnapshotFileChange>, Error> {
         let folder = &self.location.folder;
         let changed = |from: &git2::Commit<'_>, to: &git2::Commit<'_>| -> Result<_, ReadFailure> {
-            let old = history::folder_tree(&self.repository, folder, from)?;
-            let new = history::folder_tree(&self.repository, folder, to)?;
+            let old = commit_tree::folder_tree(&self.repository, folder, from)?;
+            let new = commit_tree::folder_tree(&self.repository, folder, to)?;
             let (mut changed, mut kept) = (Vec::new(), LoadedFiles::default());
             for path in self.bounded_difference(old.as_ref(), new.as_ref())? {
                 let before = self.file_at(old.as_ref(), &path, &mut kept)?;
@@ -429,7 +426,7 @@ impl RevisionReader {
         let mut next = Some(self.commit(tip)?);
         while let Some(commit) = next.take().filter(|_| commits.len() < limit) {
             commits.push(summarize_commit(&commit));
-            next = history::first_parent(&commit).map_err(|error| self.git_error(&error))?;
+            next = commit_tree::first_parent(&commit).map_err(|error| self.git_error(&error))?;
         }
         Ok(commits)
     }
@@ -553,41 +550,8 @@ impl RevisionReader {
     }
 }
 
-/// A file of a commit, or its size when it exceeds the limit: then it is not unpacked.
-pub(super) fn load_blob(
-    repository: &git2::Repository,
-    path: &str,
-    id: Oid,
-) -> Result<Result<SnapshotFile, usize>, git2::Error> {
-    let (size, _) = repository.odb()?.read_header(id)?;
-    if size > largest(path) {
-        return Ok(Err(size));
-    }
-    let content = Arc::from(repository.find_blob(id)?.content());
-    Ok(Ok(SnapshotFile { blob: id.to_string().into(), content }))
-}
-
 pub(super) fn revision_of(id: Oid) -> Revision {
     Revision::from(id.to_string().as_str())
-}
-
-/// Names ordered by similarity to the wanted one. Bounded, because a remote may have half a million references.
-pub(super) fn nearest_names(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut names = displayable_names(names);
-    let likeness = |name: &String| {
-        let ratio = similar::TextDiff::from_chars(wanted, name.as_str()).ratio();
-        std::cmp::Reverse((ratio * 1000.0) as u32)
-    };
-    names.sort_by_cached_key(|name| (likeness(name), name.clone()));
-    names
-}
-
-/// The names that an error may show, without invalid branch names.
-pub(super) fn displayable_names(names: impl Iterator<Item = String>) -> Vec<String> {
-    let is_name = |name: &String| {
-        name.len() <= LONGEST_NAME && git2::Reference::is_valid_name(&format!("{BRANCHES}{name}"))
-    };
-    names.filter(is_name).take(MOST_NAMES).collect()
 }
 
 /// A regular file, executable or not; neither a symbolic link nor a submodule.

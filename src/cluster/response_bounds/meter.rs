@@ -1,6 +1,7 @@
 //! Measures JSON while it arrives, without parsing it.
 
-use super::DEPTH;
+/// Nesting depth. The JSON parser accepts no more.
+pub(super) const DEPTH: u32 = 128;
 
 /// About the memory of a map field, beside its bytes.
 const FIELD: usize = 128;

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Layer, Service};
 
-use self::meter::{BodyLimits, Excess, JsonMeter};
+use self::meter::{BodyLimits, DEPTH, Excess, JsonMeter};
 use super::budget::{BudgetExhausted, BudgetShare, ClusterBudget, SharedBudget};
 use crate::model::{ClusterName, short_line};
 
@@ -38,8 +38,6 @@ const REFUSAL: usize = MIB;
 const OBJECT: usize = 4 * MIB;
 /// Bytes of one page of a list.
 const PAGE: usize = 16 * MIB;
-/// Nesting depth. The JSON parser accepts no more.
-const DEPTH: u32 = 128;
 /// Bytes of memory of a response or watch event after parsing, as `JsonMeter` estimates. Ten times the bytes is usual.
 const MEMORY: usize = 32 * MIB;
 /// The same for a page of a list: five hundred pods take about fifty.

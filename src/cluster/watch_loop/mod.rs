@@ -3,7 +3,7 @@
 //! A list begins without a resourceVersion and so has the newest state: an outdated cache would revert newer
 //! observations. If the server can, the list is a stream, as the first events of the following watch; otherwise it
 //! comes page by page. An interrupted list proves nothing and begins again. An interrupted watch continues at its
-//! last version. A watch that never delivers an event is replaced by periodic lists, until it does ([`sight`]).
+//! last version. A watch that never delivers an event is replaced by periodic lists, until it does ([`liveness`]).
 
 mod liveness;
 mod object_counter;
@@ -29,7 +29,7 @@ use super::error::{clean, innermost};
 use super::object::{ServerObject, check_name};
 use super::response_bounds::{OverBound, with_reservation};
 use super::stream_support::StreamSupport;
-use super::watch::WatchChange;
+use super::watch_change::WatchChange;
 use crate::model::ClusterName;
 
 pub(super) use self::object_counter::new_object_budget;

@@ -6,8 +6,10 @@ use git2::{ObjectType, Oid, TreeEntry};
 
 use super::fixture::{Fixture, open, options};
 use crate::model::{Revision, Snapshot};
-use crate::source::remote_references::{BRANCHES, RemoteReference, choose_branch};
-use crate::source::{ConfigRepository, Error, ErrorKind, LARGEST_OBJECTS};
+use crate::source::branch_names::BRANCHES;
+use crate::source::readable_files::LARGEST_OBJECTS;
+use crate::source::remote_references::{RemoteReference, choose_branch};
+use crate::source::{ConfigRepository, Error, ErrorKind};
 
 const FILE: i32 = 0o100_644;
 const LINK: i32 = 0o120_000;
@@ -273,7 +275,8 @@ fn few_branches_are_compared_with_a_missing_one() {
 /// As over http; the list of references is not bounded here.
 #[tokio::test]
 async fn packs_of_libgit2_are_bounded() {
-    use crate::source::remote::{FetchProgress, RemoteAddress, RemoteFailure, list_and_fetch};
+    use crate::source::remote::{FetchProgress, RemoteFailure, list_and_fetch};
+    use crate::source::remote_address::RemoteAddress;
     let (fixture, state) = (Fixture::new(), tempfile::tempdir().expect("state"));
     let tip = fixture.commit("one", &[("a.yaml", Some("1")), ("b.yaml", Some("2"))]);
     let options = options(&fixture.file_url(), state.path());

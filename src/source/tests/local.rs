@@ -2,7 +2,8 @@
 
 use super::fixture::{Fixture, open, options};
 use crate::model::{Revision, Snapshot};
-use crate::source::{ConfigRepository, Error, LARGEST_FILE, LARGEST_OBJECTS, SourceOptions, read_folder};
+use crate::source::readable_files::{LARGEST_FILE, LARGEST_OBJECTS};
+use crate::source::{ConfigRepository, Error, SourceOptions, read_folder};
 
 fn paths(snapshot: &Snapshot) -> Vec<&str> {
     snapshot.files.keys().map(String::as_str).collect()

@@ -6,6 +6,7 @@
 mod down;
 mod holder;
 mod process;
+mod programs;
 mod status;
 mod tier_state;
 mod up;
@@ -29,16 +30,10 @@ pub enum LiveCommand {
 
 pub fn run(command: LiveCommand) -> anyhow::Result<()> {
     match command {
-        LiveCommand::Build => build().map(drop),
+        LiveCommand::Build => programs::build().map(drop),
         LiveCommand::Up(options) => up::run(&options),
         LiveCommand::Status => status::run(),
         LiveCommand::Down => down::run(),
         LiveCommand::Hold(options) => holder::run(&options),
     }
-}
-
-fn build() -> anyhow::Result<live::TierPrograms> {
-    let programs = live::TierPrograms::ensure(&|line| println!("{line}"))?;
-    println!("programs are in {}", live::cache_folder()?.display());
-    Ok(programs)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::tier_state;
+use super::{programs, tier_state};
 
 #[derive(Args)]
 pub struct UpOptions {
@@ -51,7 +51,7 @@ pub fn run(options: &UpOptions) -> anyhow::Result<()> {
         }
         tier_state::remove()?;
     }
-    super::build()?;
+    programs::build()?;
 
     let log = tier_state::log_path()?;
     let output = File::create(&log).with_context(|| format!("failed to create {}", log.display()))?;

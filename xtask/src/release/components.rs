@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::debian::DebianPackage;
-use super::licenses::{recognized, standard_texts};
+use super::license_texts::{recognized, standard_texts};
 use super::{build, root};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,9 +7,9 @@ use clap::Args;
 
 use super::build_origin::BuildOrigin;
 use super::file_tree::{self, FileTree};
+use super::programs::ReleasePrograms;
 use super::{
-    ReleasePrograms, VERSION, architecture, build, components, elf, fresh_folder, licenses, read, root, sbom,
-    sha256, write,
+    VERSION, architecture, build, components, elf, fresh_folder, licenses, read, root, sbom, sha256, write,
 };
 
 #[derive(Args)]

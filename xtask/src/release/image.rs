@@ -12,11 +12,9 @@ use super::debian::{self, DebianPackage};
 use super::elf::{self, ElfRequirements};
 use super::file_tree::{FileContent, FileTree, NONROOT};
 use super::oci::{ImageLayer, ImageLayout};
+use super::programs::{LoadedPrograms, ReleasePrograms};
 use super::sbom;
-use super::{
-    IMAGE_LIMIT, LoadedPrograms, ReleasePrograms, VERSION, architecture, figure, fresh_folder, licenses,
-    write,
-};
+use super::{IMAGE_LIMIT, VERSION, architecture, figure, fresh_folder, licenses, write};
 
 #[derive(Args)]
 pub struct ImageOptions {

@@ -8,70 +8,19 @@ pub mod dist;
 mod elf;
 mod file_tree;
 pub mod image;
+mod license_texts;
 mod licenses;
 mod oci;
+mod programs;
 mod sbom;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
-use clap::Args;
 use sha2::{Digest, Sha256};
 
-/// Most bytes of the stripped binary of the profile `dist`.
-const BINARY_LIMIT: u64 = 60_000_000;
 /// Most bytes of the image's unpacked layers.
 const IMAGE_LIMIT: u64 = 120_000_000;
-
-/// The programs that go in.
-#[derive(Args)]
-pub struct ReleasePrograms {
-    /// A tutti that is built already, instead of a build with `--profile dist --features full`
-    #[arg(long, value_name = "FILE")]
-    binary: Option<PathBuf>,
-    /// No limits of size: for a binary of another profile
-    #[arg(long)]
-    any_size: bool,
-}
-
-/// Read once, checked.
-struct LoadedPrograms {
-    tutti: Vec<u8>,
-    helm_render: Vec<u8>,
-    helm_render_path: PathBuf,
-}
-
-impl ReleasePrograms {
-    fn load(&self) -> anyhow::Result<LoadedPrograms> {
-        let path = match &self.binary {
-            Some(path) => path.clone(),
-            None => build::tutti()?,
-        };
-        let version = build::version_of(&path)?;
-        if version != VERSION {
-            bail!(
-                "{} is tutti {version}, and this checkout is {VERSION}: build it from this checkout, or leave --binary out",
-                path.display()
-            );
-        }
-        let helm_render_path = live::HelmPrograms::ensure_render(&|line| eprintln!("{line}"))?;
-        let loaded =
-            LoadedPrograms { tutti: read(&path)?, helm_render: read(&helm_render_path)?, helm_render_path };
-        figure("binary", loaded.tutti.len() as u64);
-        self.check("the binary", loaded.tutti.len() as u64, BINARY_LIMIT)?;
-        Ok(loaded)
-    }
-
-    fn check(&self, what: &str, bytes: u64, limit: u64) -> anyhow::Result<()> {
-        if bytes > limit && !self.any_size {
-            bail!(
-                "{what} has {bytes} bytes, more than the {limit} that it may have: see `cargo bloat --profile dist --features full`, \
-                 or give --any-size for a binary of another profile"
-            );
-        }
-        Ok(())
-    }
-}
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const LICENSE: &str = env!("CARGO_PKG_LICENSE");

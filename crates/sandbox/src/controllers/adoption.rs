@@ -2,8 +2,6 @@
 //!
 //! A controller searches once, when it reconciles an owner for the first time.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use super::controller_context::{ControllerContext, key_of};
@@ -20,23 +18,6 @@ fn controlled_resource(resource: &str) -> Option<(&'static str, &'static str, &'
         "daemonsets.apps" => ("pods", "apps/v1", "DaemonSet"),
         _ => return None,
     })
-}
-
-/// Objects that may be adopted, updated on every write, so that no search is needed.
-#[derive(Debug, Default)]
-pub(super) struct AdoptableObjects(BTreeSet<StoreKey>);
-
-impl AdoptableObjects {
-    pub(super) fn update(&mut self, key: &StoreKey, object: &Value, exists: bool) {
-        if !matches!(key.resource.as_str(), "pods" | "replicasets.apps") {
-            return;
-        }
-        if exists && object::controller(object).is_none() {
-            self.0.insert(key.clone());
-        } else {
-            self.0.remove(key);
-        }
-    }
 }
 
 pub(super) fn adopt_matching(context: &mut ControllerContext<'_>, key: &StoreKey, owner: &Value) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::controller_condition::{ControllerCondition, set_counter};
 use super::controller_context::ControllerContext;
-use super::event::EventComponent;
+use super::event_component::EventComponent;
 use crate::api_error::ApiError;
 use crate::object;
 use crate::store::StoreKey;

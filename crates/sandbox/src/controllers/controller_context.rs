@@ -7,6 +7,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use super::adoptable_objects::AdoptableObjects;
+use super::event_recorder::EventRecorderState;
+use super::pod_run::PodRun;
 use super::virtual_pods;
 use crate::api_error::ApiError;
 use crate::cluster::SandboxState;
@@ -49,7 +52,7 @@ impl RequeueTimers {
 /// The memory of controllers between reconciles, by uid; a real controller loses it in a restart.
 #[derive(Debug, Default)]
 pub(super) struct ControllerMemory {
-    pub(super) pod_runs: HashMap<String, super::kubelet::PodRun>,
+    pub(super) pod_runs: HashMap<String, PodRun>,
     /// When a deployment last progressed.
     pub(super) last_progress: HashMap<String, Instant>,
     /// Deadline checks of progressing deployments.
@@ -64,10 +67,10 @@ pub(super) struct ControllerMemory {
     pub(super) next_check: BTreeMap<StoreKey, Instant>,
     /// How often a controller failed at an object in a row.
     pub(super) failures: BTreeMap<StoreKey, u32>,
-    pub(super) events: super::event::EventRecorderState,
+    pub(super) events: EventRecorderState,
     /// By job: the last reconciled generation, and when its pods' changes are due.
     pub(super) job_batches: HashMap<String, (i64, Option<Instant>)>,
-    pub(super) adoptable: super::adoption::AdoptableObjects,
+    pub(super) adoptable: AdoptableObjects,
     /// Owners that have searched for objects to adopt.
     pub(super) adoption_done: BTreeSet<String>,
     /// Deleted objects whose dependents are still to be checked.

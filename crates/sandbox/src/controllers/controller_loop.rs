@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::controller_context::{ControllerContext, ControllerMemory, RequeueTimers, key_of};
 use super::{
     adoption, autoscaler, cron_job, custom_definition, daemon_set, deployment, disruption_budget, endpoints,
-    event, garbage_collector, job, job_pods, label_lookup, namespace, pods, quota, replica_set, service,
+    event, garbage_collector, job, job_pods, label_lookup, namespace, pod, quota, replica_set, service,
     stateful_set, volume_claim,
 };
 use crate::cluster::{SandboxCluster, SandboxState};
@@ -227,7 +227,7 @@ fn reconcile(context: &mut ControllerContext<'_>, key: &StoreKey) {
         "resourcequotas" => quota::reconcile(context, key, &object),
         "events" => event::expire(context, key, &object),
         "pods" if job_pods::release(context, key, &object) => {}
-        "pods" => pods::reconcile(context, key, &object),
+        "pods" => pod::reconcile(context, key, &object),
         "namespaces" => namespace::reconcile(context, key, &object),
         _ => {}
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::controller_context::{ControllerContext, key_of};
 use super::cron_job_schedule::CronJobSchedule;
-use super::event::EventComponent;
+use super::event_component::EventComponent;
 use super::job_status;
 use crate::object;
 use crate::store::{ParsedObject, StoreKey};

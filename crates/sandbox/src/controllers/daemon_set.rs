@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::controller_condition::set_counter;
 use super::controller_context::{ControllerContext, key_of};
-use super::event::EventComponent;
-use super::{controller_revision, pods, rolling_update, scheduler};
+use super::event_component::EventComponent;
+use super::{controller_revision, pods, rolling_limits, scheduler};
 use crate::object;
 use crate::store::{ParsedObject, StoreKey};
 use crate::verbs::{RequestDeleteOptions, WriteCaller};
@@ -123,7 +123,7 @@ fn one_pod_per_node(set: &DaemonSetUpdate<'_>, found: &PodsByNode) -> (Vec<Parse
 
 fn rolling_limit(set: &DaemonSetUpdate<'_>, field: &str, default: i64, nodes: i64) -> i64 {
     object::value_at(set.value, &["spec", "updateStrategy", "rollingUpdate", field])
-        .map_or(default, |value| rolling_update::resolve(value, nodes, true))
+        .map_or(default, |value| rolling_limits::resolve(value, nodes, true))
 }
 
 fn surge(set: &DaemonSetUpdate<'_>, nodes: i64) -> i64 {

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::controller_context::{ControllerContext, key_of};
 use super::deployment_rollout::DeploymentRollout;
-use super::rolling_update::{self, RollingLimits};
-use super::{deployment_replica_sets, deployment_status, pods};
+use super::{deployment_replica_sets, deployment_status, pods, rolling_limits, rolling_update};
 use crate::object;
 use crate::store::{ParsedObject, StoreKey};
 use crate::verbs::RequestDeleteOptions;
@@ -36,7 +35,7 @@ fn reconcile_once(context: &mut ControllerContext<'_>, key: &StoreKey, deploymen
         resize(&mut rollout, false);
         return false;
     }
-    if rolling_update::is_recreate(deployment) {
+    if rolling_limits::is_recreate(deployment) {
         recreate(&mut rollout);
         return false;
     }
@@ -135,7 +134,7 @@ fn active_set_sizes(rollout: &DeploymentRollout<'_, '_>) -> Vec<(ParsedObject, i
         _ if rollout.new_set.as_ref().is_some_and(|new| is_saturated(new, desired)) => {
             rollout.old_sets.iter().filter(|set| is_active(set)).map(|set| (set.clone(), 0)).collect()
         }
-        _ if rolling_update::is_recreate(&rollout.deployment) => Vec::new(),
+        _ if rolling_limits::is_recreate(&rollout.deployment) => Vec::new(),
         _ => rolling_update::proportional_sizes(&rollout.deployment, active),
     }
 }
@@ -162,9 +161,4 @@ fn clean_up(rollout: &mut DeploymentRollout<'_, '_>) {
             rollout.context.delete(&key_of("replicasets.apps", &set), &RequestDeleteOptions::default());
         }
     }
-}
-
-/// How many pods of a deployment may be missing before it counts as unavailable.
-pub(super) fn min_available(deployment: &Value) -> i64 {
-    object::integer(deployment, &["spec", "replicas"]) - RollingLimits::of(deployment).unavailable
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::controller_context::ControllerContext;
-use super::rolling_update::RollingLimits;
+use super::rolling_limits::RollingLimits;
 use crate::object;
 use crate::store::ParsedObject;
 

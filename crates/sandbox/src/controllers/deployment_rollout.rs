@@ -9,8 +9,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::controller_context::{ControllerContext, key_of};
-use super::event::EventComponent;
-use super::rolling_update::{self, RollingLimits};
+use super::event_component::EventComponent;
+use super::rolling_limits::RollingLimits;
+use super::rolling_update;
 use super::{deployment_replica_sets, template_hash};
 use crate::object;
 use crate::store::{ParsedObject, StoreKey};

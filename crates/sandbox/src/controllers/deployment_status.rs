@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::controller_condition::{self, set_counter};
-use super::deployment;
 use super::deployment_rollout::DeploymentRollout;
+use super::rolling_limits::RollingLimits;
 use super::rolling_update;
 use crate::object;
 
@@ -138,7 +138,7 @@ fn status_with_counts(rollout: &DeploymentRollout<'_, '_>) -> Value {
     set_counter(&mut status, "unavailableReplicas", (wanted - available).max(0));
     status["terminatingReplicas"] = json!(sum(&["status", "terminatingReplicas"]));
     let now = rollout.context.state.clock.timestamp();
-    let (is_true, reason, message) = if available >= deployment::min_available(&rollout.deployment) {
+    let (is_true, reason, message) = if available >= min_available(&rollout.deployment) {
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
         ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -148,6 +148,11 @@ fn status_with_counts(rollout: &DeploymentRollout<'_, '_>) -> Value {
         &controller_condition::with_update_time("Available", is_true, reason, message, &now),
     );
     status
+}
+
+/// How many pods of a deployment may be missing before it counts as unavailable.
+fn min_available(deployment: &Value) -> i64 {
+    object::integer(deployment, &["spec", "replicas"]) - RollingLimits::of(deployment).unavailable
 }
 
 fn has_progressed(before: &Value, after: &Value) -> bool {

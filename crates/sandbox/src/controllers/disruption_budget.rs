@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::controller_context::{ControllerContext, key_of};
-use super::event::EventComponent;
-use super::{label_lookup, pods, rolling_update};
+use super::event_component::EventComponent;
+use super::{label_lookup, pods, rolling_limits};
 use crate::cluster::SandboxState;
 use crate::object;
 use crate::selectors::LabelSelector;
@@ -83,12 +83,12 @@ fn required_pods(context: &ControllerContext<'_>, budget: &Value, found: &[Parse
     let present = found.len() as i64;
     if let Some(most) = object::value_at(budget, &["spec", "maxUnavailable"]) {
         let expected = expected_pods(context, found);
-        return (expected, (expected - rolling_update::resolve(most, expected, true)).max(0));
+        return (expected, (expected - rolling_limits::resolve(most, expected, true)).max(0));
     }
     match object::value_at(budget, &["spec", "minAvailable"]) {
         Some(least) if least.is_string() => {
             let expected = expected_pods(context, found);
-            (expected, rolling_update::resolve(least, expected, true))
+            (expected, rolling_limits::resolve(least, expected, true))
         }
         Some(least) => (present, least.as_i64().unwrap_or(0)),
         // an empty budget allows no eviction

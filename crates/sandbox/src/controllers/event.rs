@@ -1,138 +1,19 @@
 //! Events, as client-go's recorders write them. Repeated events are counted, similar ones combined, frequent ones
 //! rate-limited. Each expires an hour after its last occurrence.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::controller_context::ControllerContext;
+use super::event_component::EventComponent;
 use super::virtual_pods;
 use crate::object;
 use crate::store::{NamespacedName, StoreKey};
-use crate::verbs::{RequestDeleteOptions, WriteCaller};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum EventComponent {
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Disruption,
-    HorizontalPodAutoscaler,
-    Job,
-    Kubelet,
-    ReplicaSet,
-    Scheduler,
-    StatefulSet,
-    Volumes,
-}
-
-impl EventComponent {
-    fn name(self) -> &'static str {
-        match self {
-            Self::CronJob => "cronjob-controller",
-            Self::DaemonSet => "daemonset-controller",
-            Self::Deployment => "deployment-controller",
-            Self::Disruption => "controllermanager",
-            Self::HorizontalPodAutoscaler => "horizontal-pod-autoscaler",
-            Self::Job => "job-controller",
-            Self::Kubelet => "kubelet",
-            Self::ReplicaSet => "replicaset-controller",
-            Self::Scheduler => "default-scheduler",
-            Self::StatefulSet => "statefulset-controller",
-            Self::Volumes => "persistentvolume-controller",
-        }
-    }
-
-    fn caller(self) -> WriteCaller {
-        match self {
-            Self::Kubelet => WriteCaller::kubelet(),
-            Self::Scheduler => WriteCaller::scheduler(),
-            _ => WriteCaller::controller(),
-        }
-    }
-}
+use crate::verbs::RequestDeleteOptions;
 
 /// How long the server keeps an event.
 const EVENT_TTL: Duration = Duration::from_secs(3600);
-/// More different messages than this in one window are combined.
-const MAX_SIMILAR: usize = 10;
-const WINDOW: Duration = Duration::from_secs(600);
-/// Events about one object from one source: this many at once, then one in five minutes.
-const BURST: f64 = 25.0;
-const REFILL: f64 = 1.0 / 300.0;
-
-/// The memory of all event recorders.
-#[derive(Debug, Default)]
-pub(super) struct EventRecorderState {
-    names_by_content: BTreeMap<Arc<str>, NamespacedName>,
-    /// The other way round.
-    content_by_name: BTreeMap<NamespacedName, Arc<str>>,
-    similar_messages: BTreeMap<String, (Instant, Vec<String>)>,
-    rate_limits: BTreeMap<(String, EventComponent), (Instant, f64)>,
-    number: u64,
-}
-
-impl EventRecorderState {
-    fn allows_event(&mut self, source: EventComponent, uid: &str, now: Instant) -> bool {
-        let (since, left) = self.rate_limits.entry((uid.to_owned(), source)).or_insert((now, BURST));
-        *left = (*left + (now - *since).as_secs_f64() * REFILL).min(BURST);
-        *since = now;
-        if *left < 1.0 {
-            return false;
-        }
-        *left -= 1.0;
-        true
-    }
-
-    /// The message to tell, and whether it stands for many.
-    fn combine_similar(&mut self, group: &str, message: &str, now: Instant) -> (String, bool) {
-        let (since, messages) = self.similar_messages.entry(group.to_owned()).or_insert((now, Vec::new()));
-        if now - *since > WINDOW {
-            messages.clear();
-        }
-        *since = now;
-        if !messages.iter().any(|one| one == message) {
-            messages.push(message.to_owned());
-        }
-        if messages.len() < MAX_SIMILAR {
-            return (message.to_owned(), false);
-        }
-        messages.remove(0);
-        (format!("(combined from similar events): {message}"), true)
-    }
-
-    /// Drops the memory of a deleted object.
-    pub(super) fn forget(&mut self, uid: &str) {
-        let prefix = format!("{uid} ");
-        let groups = self.similar_messages.range(prefix.clone()..).map(|(group, _)| group.clone());
-        for group in groups.take_while(|group| group.starts_with(&prefix)).collect::<Vec<_>>() {
-            self.similar_messages.remove(&group);
-        }
-        let first = (uid.to_owned(), EventComponent::CronJob);
-        let budgets = self.rate_limits.range(first..).map(|(budget, _)| budget.clone());
-        for budget in budgets.take_while(|(about, _)| about == uid).collect::<Vec<_>>() {
-            self.rate_limits.remove(&budget);
-        }
-    }
-
-    fn remember(&mut self, told: String, name: NamespacedName) {
-        let told: Arc<str> = told.into();
-        self.content_by_name.insert(name.clone(), told.clone());
-        self.names_by_content.insert(told, name);
-    }
-
-    /// Forgets a deleted event, so that the next one is recorded as new.
-    fn forget_event(&mut self, name: &NamespacedName) {
-        if let Some(told) = self.content_by_name.remove(name)
-            && self.names_by_content.get(&told) == Some(name)
-        {
-            self.names_by_content.remove(&told);
-        }
-    }
-}
 
 impl ControllerContext<'_> {
     pub(super) fn event(

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::controller_condition::set_counter;
 use super::controller_context::{ControllerContext, key_of};
-use super::event::EventComponent;
+use super::event_component::EventComponent;
+use super::job_indexes;
 use super::job_pods::{self, JobPods, drop_finalizer};
 use super::job_status::{self as status_of, JobOutcome};
 use crate::object;
@@ -131,7 +132,7 @@ fn write_status(
         let indexes = job_pods::completed_indexes(job, pods);
         set_counter(&mut status, "succeeded", indexes.len() as i64);
         if !indexes.is_empty() {
-            status["completedIndexes"] = json!(job_pods::format_indexes(&indexes));
+            status["completedIndexes"] = json!(job_indexes::format_indexes(&indexes));
         }
     } else if !succeeded.is_empty() {
         status["uncountedTerminatedPods"]["succeeded"] = json!(uids(&succeeded));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::job_pods::parse_indexes;
+use super::job_indexes::parse_indexes;
 use crate::object;
 
 /// The effect of a failed pod on its job.

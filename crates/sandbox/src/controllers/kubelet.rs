@@ -8,32 +8,11 @@ use tokio::time::Instant;
 use super::controller_context::ControllerContext;
 use super::pod_events;
 use super::pod_failure::{self, PodFailure};
+use super::pod_run::{FailingPodStep, PodRun};
 use super::pod_status::{SimulatedPodState, write_status};
 use crate::object;
 use crate::store::StoreKey;
 use crate::verbs::RequestDeleteOptions;
-
-/// The state of a pod on its node.
-#[derive(Debug, Clone)]
-pub(super) struct PodRun {
-    started: Instant,
-    start_takes: Duration,
-    stops_at: Option<Instant>,
-    restarts: u32,
-    /// The next step of a failing pod, and its time.
-    next_step: Option<(Instant, FailingPodStep)>,
-    /// The failure that the pod has had often enough.
-    past_failure: Option<PodFailure>,
-    /// Since when the pod is ready.
-    pub(super) ready_since: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum FailingPodStep {
-    BackOff,
-    Restart,
-    Pull,
-}
 
 /// From the first failed pull to the back-off, and the first back-off of a crash loop.
 const PULL_RETRY: Duration = Duration::from_secs(2);

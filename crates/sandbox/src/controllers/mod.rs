@@ -4,6 +4,7 @@
 //! write through [`crate::verbs`] as clients do, and set timers for later reconciles. All waits use `tokio::time`, so
 //! a paused clock runs a rollout at once.
 
+mod adoptable_objects;
 mod adoption;
 mod autoscaler;
 mod controller_condition;
@@ -21,22 +22,28 @@ mod deployment_status;
 mod disruption_budget;
 mod endpoints;
 mod event;
+mod event_component;
+mod event_recorder;
 mod garbage_collector;
 mod job;
+mod job_indexes;
 mod job_pods;
 mod job_policy;
 mod job_status;
 mod kubelet;
 mod label_lookup;
 mod namespace;
+mod pod;
 mod pod_events;
 mod pod_failure;
 mod pod_log;
+mod pod_run;
 mod pod_status;
 mod pods;
 mod quota;
 mod replica_set;
 pub(crate) mod resource_requests;
+mod rolling_limits;
 mod rolling_update;
 mod scheduler;
 mod service;

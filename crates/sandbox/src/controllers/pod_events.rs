@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::controller_context::ControllerContext;
-use super::event::EventComponent::Kubelet;
+use super::event_component::EventComponent::Kubelet;
 use super::pod_failure::PodFailure;
 use super::pod_status::pull_error;
 use crate::object;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::controller_condition::{self, set_counter};
 use super::controller_context::{ControllerContext, key_of};
-use super::event::EventComponent;
+use super::event_component::EventComponent;
 use super::pods;
 use crate::object;
 use crate::selectors::LabelSelector;

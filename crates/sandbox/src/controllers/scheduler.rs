@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::controller_condition::ControllerCondition;
 use super::controller_context::ControllerContext;
-use super::event::EventComponent;
+use super::event_component::EventComponent;
 use super::pod_failure::PodFailure;
 use super::resource_requests;
 use crate::object;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::controller_context::ControllerContext;
-use super::endpoints;
+use super::{endpoints, label_lookup};
 use crate::object;
 use crate::store::StoreKey;
 use crate::verbs::WriteCaller;
@@ -17,17 +17,9 @@ pub(super) fn reconcile(context: &mut ControllerContext<'_>, key: &StoreKey, ser
     if object::text(service, &["spec", "type"]) == Some("LoadBalancer") {
         assign_load_balancer(context, key, service);
     }
-    if selector_of(service).is_some() {
+    if label_lookup::selector_of(service).is_some() {
         endpoints::reconcile(context, service);
     }
-}
-
-/// The selector of a service that has endpoints by pods.
-pub(super) fn selector_of(service: &Value) -> Option<&Value> {
-    let selector = object::value_at(service, &["spec", "selector"])?;
-    let says_nothing = selector.as_object().is_none_or(serde_json::Map::is_empty);
-    let is_elsewhere = object::text(service, &["spec", "type"]) == Some("ExternalName");
-    (!says_nothing && !is_elsewhere).then_some(selector)
 }
 
 /// Gives an Ingress, or a Service of type LoadBalancer, its address.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::controller_context::ControllerContext;
-use super::event::EventComponent;
+use super::event_component::EventComponent;
 use super::{controller_revision, pods};
 use crate::object;
 use crate::store::{NamespacedName, StoreKey};

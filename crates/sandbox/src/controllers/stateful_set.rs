@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::controller_condition::set_counter;
 use super::controller_context::{ControllerContext, key_of};
-use super::event::EventComponent;
+use super::event_component::EventComponent;
 use super::stateful_pod::{self as pod_of, RevisionNames};
 use super::{controller_revision, pods};
 use crate::object;

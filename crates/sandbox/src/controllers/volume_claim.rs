@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::controller_context::{ControllerContext, key_of};
-use super::event::EventComponent;
+use super::event_component::EventComponent;
 use crate::object;
 use crate::store::{NamespacedName, ParsedObject, StoreKey};
 use crate::verbs::{RequestDeleteOptions, WriteCaller};
