@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::body;
-use super::deliveries::DeliveryRecord;
+use super::delivery_log::DeliveryRecord;
 use super::problem::Problem;
 use super::receivers::{ActiveReceiver, HooksState, OfferResult};
 use super::serve::ClientAddress;

@@ -12,6 +12,7 @@
 mod body;
 mod checks;
 mod deliveries;
+mod delivery_log;
 mod delivery_queue;
 mod hooks;
 mod known_deliveries;
@@ -19,6 +20,7 @@ mod problem;
 mod receivers;
 mod sender_budgets;
 mod serve;
+mod state;
 mod status;
 mod v1;
 
@@ -31,5 +33,6 @@ pub use delivery_queue::{DeliveryFile, DeliveryQueue, QueuedDelivery};
 pub use hooks::hooks_router;
 pub use receivers::{HookReceiver, HooksState};
 pub use serve::serve;
-pub use status::{ApiState, status_router};
+pub use state::ApiState;
+pub use status::status_router;
 pub use v1::{ApiV1, SHORTEST_TOKEN, TriggerCall, TriggerWriteError, WrittenChange};

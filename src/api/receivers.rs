@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::body;
-use super::deliveries::{DeliveryLog, DeliveryRecord};
+use super::delivery_log::{DeliveryLog, DeliveryRecord};
 use super::delivery_queue::{DeliveryQueue, QueueError, QueuedDelivery};
 use super::known_deliveries::KnownDeliveries;
 use super::problem::Problem;

@@ -1,32 +1,17 @@
 //! Router for `/live`, `/ready`, `/metrics` and `/api/v1`.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tokio::sync::watch;
 
 use super::checks::{self, ReadinessReport};
 use super::problem::Problem;
-use super::receivers::HooksState;
-use super::v1::{self, ApiV1};
-use crate::leader::LeadershipState;
-use crate::metrics::{self, Metrics};
-use crate::report::Overview;
-
-#[derive(Clone, Debug)]
-pub struct ApiState {
-    pub overview: watch::Receiver<Arc<Overview>>,
-    pub hooks: HooksState,
-    pub metrics: Metrics,
-    /// `None` without leader election.
-    pub standing: Option<LeadershipState>,
-    pub api: ApiV1,
-}
+use super::state::ApiState;
+use super::v1;
+use crate::metrics;
 
 pub fn status_router(status: ApiState) -> Router {
     let api = v1::router(&status);

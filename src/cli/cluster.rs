@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 
 use super::exit::Exit;
 use super::keys::KeyArgs;
+use super::leadership::LEASE;
 use super::output::{self, tell};
-use super::run::LEASE;
 use super::{diagnostics, repository};
 use crate::access::{self, LeaseName, RbacScope, ServiceAccountName};
 use crate::chart::ChartHosts;

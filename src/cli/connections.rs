@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use parking_lot::Mutex;
-use sandbox::Sandbox;
+use sandbox::{Sandbox, SandboxOptions};
 
 use crate::cluster::{ClusterLink, HomeCluster, KeyObjectKind, StoredKubeconfig};
 use crate::controller::LinkResolver;
@@ -195,9 +195,14 @@ impl ClusterConnections {
         self.sandboxes
             .lock()
             .entry(name.to_owned())
-            .or_insert_with(|| Sandbox::new(crate::cli::demo::sandbox_options(name)))
+            .or_insert_with(|| Sandbox::new(sandbox_options(name)))
             .clone()
     }
+}
+
+/// Embedded clusters of the demo: pods take a few seconds to start.
+fn sandbox_options(name: &str) -> SandboxOptions {
+    SandboxOptions { name: name.to_owned(), ..SandboxOptions::default() }
 }
 
 #[cfg(test)]

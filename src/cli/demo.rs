@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use console::style;
 use include_dir::{Dir, include_dir};
-use sandbox::{SandboxListener, SandboxOptions};
+use sandbox::SandboxListener;
 
 use super::connections::ClusterConnections;
 use super::exit::{self, Exit};
@@ -59,11 +59,6 @@ pub struct DemoArgs {
     /// Folder for the repository and the kubeconfigs; it must be empty, and it stays. By default a temporary one
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-}
-
-/// Embedded clusters of the demo: pods take a few seconds to start.
-pub fn sandbox_options(name: &str) -> SandboxOptions {
-    SandboxOptions { name: name.to_owned(), ..SandboxOptions::default() }
 }
 
 pub async fn run(args: DemoArgs) -> anyhow::Result<Exit> {

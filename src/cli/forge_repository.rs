@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 
 use super::process::ProcessSettings;
-use super::{diagnostics, doctor, repository};
+use super::{diagnostics, repository};
 use crate::forge::{ForgeClient, Pull};
 use crate::model::Instance;
 use crate::source::{GitCredentials, SourceOptions, is_local};
@@ -47,7 +47,7 @@ impl ForgeRepository {
 
 /// Reads `tutti.yaml` from the last commit, or from the folder on disk.
 pub async fn read_instance(process: &ProcessSettings, worktree: bool) -> anyhow::Result<Instance> {
-    let mut snapshot = doctor::load_snapshot(process, worktree).await?;
+    let mut snapshot = repository::load_snapshot(process, worktree).await?;
     snapshot.keys = process.keys.clone();
     let fleet = repository::fleet(&snapshot);
     if !fleet.is_usable() {

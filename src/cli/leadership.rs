@@ -12,6 +12,8 @@ use crate::cluster::{HomeCluster, WritePermit, host_name};
 use crate::forge::{WebhookHint, WebhookHintKind, is_commit};
 use crate::leader::{LeaderCandidate, LeaderRole, Leadership, LeadershipState};
 
+/// The default Lease of a continuous run with a home cluster.
+pub const LEASE: &str = "tutti";
 /// Hints from standbys that wait; all say the same.
 const MAX_PENDING_HINTS: usize = 4;
 /// Timeout of `run --once`: an unrenewed lease expires earlier.

@@ -6,6 +6,7 @@
 mod api_client;
 mod app_selection;
 mod approve;
+mod checkout;
 mod ci;
 mod cluster;
 mod connections;

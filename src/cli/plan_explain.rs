@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::process::ProcessSettings;
 use super::repository;
-use super::session::{SourceError, manifest_folder};
+use super::session::SourceError;
 use crate::chart;
 use crate::fleet::{Fleet, Target};
 use crate::manifest;
@@ -76,8 +76,11 @@ impl PlanExplainer {
                 // The folder may be no repository.
                 (
                     repository.ok(),
-                    source::read_folder(&manifest_folder(&process.source), manifest::listed_beside)
-                        .map_err(SourceError)?,
+                    source::read_folder(
+                        &repository::manifest_folder(&process.source),
+                        manifest::listed_beside,
+                    )
+                    .map_err(SourceError)?,
                 )
             }
             (repository, false) => {

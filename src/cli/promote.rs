@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use super::approve::{ApprovalFileArgs, checkout, commit};
+use super::checkout::{ApprovalFileArgs, checkout, commit};
 use super::exit::{self, Exit};
 use super::forge_repository::ForgeRepository;
 use super::output::{say, tell};
 use super::process::ProcessSettings;
-use super::{diagnostics, doctor, files, repository, session};
+use super::{diagnostics, files, repository, session};
 use crate::cluster::WritePermit;
 use crate::controller::{ConfigHead, RunEnding, RunUntil};
 use crate::fleet::Fleet;
@@ -60,7 +60,7 @@ pub async fn run(args: PromoteArgs) -> anyhow::Result<Exit> {
     let (overview, fleet) = match args.version {
         Some(_) => {
             let snapshot = match &place {
-                PromotionDestination::Forge(_) => doctor::load_snapshot(&process, false).await?,
+                PromotionDestination::Forge(_) => repository::load_snapshot(&process, false).await?,
                 PromotionDestination::Folder(root) => repository::snapshot(root, None).await?,
             };
             (Overview::default(), repository::fleet(&snapshot))

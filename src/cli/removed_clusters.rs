@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::process::ProcessSettings;
-use super::session;
+use super::repository::repository_of_folder;
 use crate::manifest;
 use crate::model::{ClusterName, ClusterState, Diagnostic, DiagnosticScope, Revision};
 use crate::report::{ClusterReport, Overview, UNREGISTERED};
@@ -31,7 +31,7 @@ pub async fn add_removed_clusters(overview: &mut Overview, process: &ProcessSett
 
 /// The last commit and its clusters, without those with `state: Removed`.
 async fn committed_clusters(process: &ProcessSettings) -> Result<(Revision, BTreeSet<ClusterName>), Error> {
-    let repository = session::repository_of_folder(process).await?;
+    let repository = repository_of_folder(process).await?;
     let head = repository.fetch().await?;
     let snapshot = repository.files_without_history(&head).await?;
     let ignored = manifest::IgnoredFiles::of(&snapshot);

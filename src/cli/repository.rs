@@ -1,10 +1,11 @@
 //! Reads and renders a config repository without any cluster; shared by commands.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::output::tell;
+use super::process::ProcessSettings;
 use super::session::SourceError;
 use crate::chart::{self, ChartHosts};
 use crate::fleet::{self, Fleet};
@@ -29,6 +30,26 @@ pub async fn snapshot(path: &Path, revision: Option<&str>) -> anyhow::Result<Sna
     let repository = ConfigRepository::open(options).await.map_err(SourceError)?;
     let revision = repository.resolve(revision).await.map_err(SourceError)?;
     Ok(repository.snapshot(&revision).await.map_err(SourceError)?)
+}
+
+pub async fn load_snapshot(process: &ProcessSettings, worktree: bool) -> anyhow::Result<Snapshot> {
+    if worktree {
+        return Ok(source::read_folder(&manifest_folder(&process.source), manifest::listed_beside)
+            .map_err(SourceError)?);
+    }
+    let repository = ConfigRepository::open(process.source.clone()).await.map_err(SourceError)?;
+    let revision = repository.fetch().await.map_err(SourceError)?;
+    Ok(repository.snapshot(&revision).await.map_err(SourceError)?)
+}
+
+/// The folder's repository, at its checked out branch.
+pub async fn repository_of_folder(process: &ProcessSettings) -> Result<ConfigRepository, source::Error> {
+    ConfigRepository::open(SourceOptions { branch: None, ..process.source.clone() }).await
+}
+
+pub fn manifest_folder(source: &SourceOptions) -> PathBuf {
+    let names = source.path.split('/').filter(|name| !name.is_empty() && *name != ".");
+    names.fold(PathBuf::from(&source.url), |folder, name| folder.join(name))
 }
 
 pub fn fleet(snapshot: &Snapshot) -> Fleet {
@@ -76,4 +97,23 @@ pub fn with_files(base: &Snapshot, files: &BTreeMap<String, String>) -> Snapshot
         snapshot.put(path, text);
     }
     snapshot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::connections::ClusterConnections;
+    use crate::cli::session::default_process;
+
+    #[test]
+    fn manifest_folder_is_below_the_repository() {
+        let check = |path: &str, expected: &str| {
+            let mut process = default_process("/a/b".to_owned(), ClusterConnections::all_sandbox());
+            process.source.path = path.to_owned();
+            assert_eq!(manifest_folder(&process.source), PathBuf::from(expected), "{path}");
+        };
+        check(".", "/a/b");
+        check("./sub//fleet/", "/a/b/sub/fleet");
+        check("/sub", "/a/b/sub");
+    }
 }

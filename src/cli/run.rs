@@ -7,6 +7,7 @@ use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::exit::{self, Exit};
+use super::leadership::LEASE;
 use super::output::{self, OutputFormat, tell};
 use super::process::{ProcessArgs, ProcessSettings};
 use super::progress;
@@ -49,9 +50,6 @@ pub struct RunArgs {
     #[arg(long, requires = "once")]
     wide: bool,
 }
-
-/// The default Lease of a continuous run with a home cluster.
-pub const LEASE: &str = "tutti";
 
 /// The Lease to use; `None`: no election.
 fn lease_name(args: &RunArgs, process: &ProcessSettings) -> anyhow::Result<Option<String>> {

@@ -23,8 +23,9 @@ use super::hook_secrets::HookSecrets;
 use super::leadership::LeaderElection;
 use super::output::tell;
 use super::process::ProcessSettings;
+use super::removed_clusters::add_removed_clusters;
+use super::repository::{self, manifest_folder, repository_of_folder};
 use super::trigger_tokens::TriggerTokens;
-use super::{removed_clusters, repository};
 use crate::analysis;
 use crate::api::{self, ApiState, ApiV1, DeliveryQueue, HooksState};
 use crate::chart::ChartHosts;
@@ -415,7 +416,7 @@ pub async fn observe_with_head(
         return Err(RepositoryNotRead { interrupted: matches!(ending, RunEnding::Stopped) }.into());
     }
     if worktree {
-        removed_clusters::add_removed_clusters(Arc::make_mut(&mut overview), process).await;
+        add_removed_clusters(Arc::make_mut(&mut overview), process).await;
     }
     let head = heads.borrow().clone();
     Ok(ObserveResult { ending, overview, head })
@@ -443,16 +444,6 @@ fn open_delivery_queue(process: &ProcessSettings) -> DeliveryQueue {
 fn state_subfolder(process: &ProcessSettings, what: &str) -> PathBuf {
     let source::SourceOptions { url, state_folder: state, .. } = &process.source;
     state.join(what).join(Digest::of(redacted_address(url).as_bytes()).short())
-}
-
-/// The folder's repository, at its checked out branch.
-pub async fn repository_of_folder(process: &ProcessSettings) -> Result<ConfigRepository, source::Error> {
-    ConfigRepository::open(source::SourceOptions { branch: None, ..process.source.clone() }).await
-}
-
-pub fn manifest_folder(source: &source::SourceOptions) -> PathBuf {
-    let names = source.path.split('/').filter(|name| !name.is_empty() && *name != ".");
-    names.fold(PathBuf::from(&source.url), |folder, name| folder.join(name))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -628,17 +619,5 @@ mod tests {
             check(&hint(Some("team/config"), None, kind), false, true);
             check(&hint(Some("team/other"), None, kind), false, false);
         }
-    }
-
-    #[test]
-    fn manifest_folder_is_below_the_repository() {
-        let check = |path: &str, expected: &str| {
-            let mut process = default_process("/a/b".to_owned(), ClusterConnections::all_sandbox());
-            process.source.path = path.to_owned();
-            assert_eq!(manifest_folder(&process.source), PathBuf::from(expected), "{path}");
-        };
-        check(".", "/a/b");
-        check("./sub//fleet/", "/a/b/sub/fleet");
-        check("/sub", "/a/b/sub");
     }
 }

@@ -15,9 +15,9 @@ use tokio::sync::oneshot;
 
 use super::access::ApiCaller;
 use super::idempotency::{CallStart, IdempotencyCache};
-use super::require_leader;
+use super::trigger_call::{TriggerCall, TriggerWriteError, WrittenChange};
 use crate::api::problem::Problem;
-use crate::api::status::ApiState;
+use crate::api::state::{ApiState, require_leader};
 use crate::model::{Digest, TriggerWrite};
 use crate::trigger::{self, TriggerOutcome};
 
@@ -30,32 +30,6 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Set when the answer repeats that of an earlier call.
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const LONGEST_KEY: usize = 255;
-
-/// A change for `pulls` to write.
-#[derive(Debug)]
-pub struct TriggerCall {
-    pub outcome: TriggerOutcome,
-    pub reply: oneshot::Sender<Result<WrittenChange, TriggerWriteError>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TriggerWriteError {
-    /// May succeed later.
-    #[error("{0}")]
-    Transient(String),
-    /// Fails again when repeated.
-    #[error("{0}")]
-    Permanent(String),
-}
-
-/// Where a change was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WrittenChange {
-    /// URL of the pull request or commit.
-    pub link: Option<String>,
-    /// Commit on the deployed branch.
-    pub commit: Option<String>,
-}
 
 pub(super) async fn call_trigger(
     State(status): State<ApiState>,

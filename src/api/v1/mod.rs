@@ -7,68 +7,29 @@ mod access;
 mod calls;
 mod idempotency;
 mod reads;
+mod state;
 #[cfg(test)]
 mod tests;
+mod trigger_call;
 
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::http::header::RETRY_AFTER;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
-use parking_lot::Mutex;
-use secrecy::SecretString;
-use tokio::sync::{Semaphore, mpsc, watch};
 
 pub use access::SHORTEST_TOKEN;
-pub use calls::{TriggerCall, TriggerWriteError, WrittenChange};
+pub use state::ApiV1;
+pub use trigger_call::{TriggerCall, TriggerWriteError, WrittenChange};
 
 use super::deliveries::deliveries_router;
 use super::problem::Problem;
 use super::serve::ClientAddress;
-use super::status::ApiState;
-use crate::controller::ConfigHead;
-use crate::leader::{LeaderRole, LeadershipState};
-use access::{ApiCaller, ApiTokens};
-use idempotency::IdempotencyCache;
-
-/// Long polls at once; others are answered immediately.
-const MAX_LONG_POLLS: usize = 64;
-
-/// Clones share it.
-#[derive(Clone, Debug)]
-pub struct ApiV1 {
-    access: Arc<ApiTokens>,
-    heads: watch::Receiver<Option<Arc<ConfigHead>>>,
-    calls: mpsc::Sender<TriggerCall>,
-    idempotency: Arc<Mutex<IdempotencyCache>>,
-    long_polls: Arc<Semaphore>,
-}
-
-impl ApiV1 {
-    /// `token`: the operator's; without it the API is closed. `heads`: the config repository as last read. `calls`:
-    /// changes for `pulls` to write.
-    pub fn new(
-        token: Option<&SecretString>,
-        heads: watch::Receiver<Option<Arc<ConfigHead>>>,
-        calls: mpsc::Sender<TriggerCall>,
-    ) -> Self {
-        Self {
-            access: Arc::new(ApiTokens::new(token)),
-            heads,
-            calls,
-            idempotency: Arc::default(),
-            long_polls: Arc::new(Semaphore::new(MAX_LONG_POLLS)),
-        }
-    }
-
-    pub fn set_trigger_tokens(&self, tokens: impl IntoIterator<Item = (String, SecretString)>) {
-        self.access.set_triggers(tokens);
-    }
-}
+use super::state::ApiState;
+use access::ApiCaller;
 
 pub(super) fn router(status: &ApiState) -> Router {
     let of_operator = deliveries_router(status.hooks.clone())
@@ -102,16 +63,6 @@ async fn require_operator(
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
     Ok(next.run(request).await)
-}
-
-/// A standby does not know results: the caller's next request may reach the leader.
-fn require_leader(status: &ApiState) -> Result<(), Problem> {
-    let leads = |standing: &LeadershipState| *standing.role.borrow() == LeaderRole::Leads;
-    if status.standing.as_ref().is_none_or(leads) {
-        return Ok(());
-    }
-    let detail = "this process stands by, and only the leader answers (help: try again)";
-    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_header(RETRY_AFTER, "1"))
 }
 
 async fn unknown_route() -> Problem {

@@ -13,9 +13,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::require_leader;
 use crate::api::problem::Problem;
-use crate::api::status::ApiState;
+use crate::api::state::{ApiState, require_leader};
 use crate::manifest::read::parse_duration;
 use crate::model::{AppId, Digest, short_line, without_credentials};
 use crate::report::Overview;

@@ -2,25 +2,19 @@
 
 mod rollout;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 
+use super::checkout::{ApprovalFileArgs, commit};
 use super::exit::Exit;
+use super::files;
 use super::output::say;
-use super::process::{ProcessArgs, ProcessSettings};
-use super::timeout::timeout;
-use super::{diagnostics, files, session};
-use crate::controller::{RunEnding, RunUntil};
+use crate::controller::RunUntil;
 use crate::manifest;
 use crate::model::{Approval, Revision};
 use crate::promotion;
+use crate::report::RolloutReport;
 use crate::report::status_text::count_noun;
-use crate::report::{Overview, RolloutReport};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -32,19 +26,6 @@ pub struct ApproveArgs {
     digest: Option<String>,
     #[command(flatten)]
     file: ApprovalFileArgs,
-}
-
-/// What is looked at before a file is written, and what becomes of that.
-#[derive(Args, Debug)]
-pub struct ApprovalFileArgs {
-    #[command(flatten)]
-    pub process: ProcessArgs,
-    /// Commit the file, and only it
-    #[arg(long)]
-    pub commit: bool,
-    /// The longest to wait for clusters, as 90s or 5m; a number alone is seconds
-    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = timeout)]
-    pub timeout: Duration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,31 +83,6 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-impl ApprovalFileArgs {
-    /// The manifest folder and the current overview: an approval for another state is void. `None`: a signal ended it.
-    async fn observe(
-        &self,
-        until: fn(Duration) -> RunUntil,
-    ) -> anyhow::Result<Option<(PathBuf, Arc<Overview>)>> {
-        let process = self.process.resolve(Some(".")).await?;
-        let root = checkout(&process)?;
-        let (ending, overview) = session::observe(&process, until(self.timeout), false).await?;
-        diagnostics::print(&overview.diagnostics);
-        Ok((!matches!(ending, RunEnding::Stopped)).then_some((root, overview)))
-    }
-}
-
-/// The manifest folder, which must be a local checkout.
-pub fn checkout(process: &ProcessSettings) -> anyhow::Result<PathBuf> {
-    let root = session::manifest_folder(&process.source);
-    if !root.is_dir() {
-        bail!("a file is written: give a checked out repository with --repo PATH");
-    }
-    let repository = Path::new(&process.source.url);
-    files::refuse_symlinks(repository, root.strip_prefix(repository).unwrap_or(&root))?;
-    Ok(root)
-}
-
 /// At least four digits: the empty text would match all digests.
 fn beginning(text: &str) -> Result<String, String> {
     let is_hexadecimal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -142,18 +98,6 @@ fn approval_file(approval: &Approval, head: Option<&Revision>) -> (String, Strin
     let path = format!("approvals/{name}.yaml");
     let text = manifest::approval_to_yaml(&Approval { name, ..approval.clone() });
     (path, head.map_or_else(|| text.clone(), |head| promotion::stamp_request_commit(head, &text)))
-}
-
-/// Runs the user's Git, with their name, hooks and signature.
-pub fn commit(root: &Path, path: &Path, message: &str) -> anyhow::Result<()> {
-    let path = path.canonicalize()?;
-    for arguments in [&["add", "--"][..], &["commit", "--quiet", "-m", message, "--"][..]] {
-        let status = Command::new("git").arg("-C").arg(root).args(arguments).arg(&path).status();
-        if !status.context("failed to run git")?.success() {
-            bail!("git {} failed; {} is written, commit it by hand", arguments[0], path.display());
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use anyhow::bail;
 use clap::Args;
 
 use super::super::app_selection::rollout_named;
+use super::super::checkout::{ApprovalFileArgs, commit};
 use super::super::exit::{self, Exit};
 use super::super::files;
 use super::super::output::{say, tell};
 use super::super::rollout::view;
-use super::{ApprovalFileArgs, commit};
 use crate::controller::RunUntil;
 use crate::manifest::read::nearest;
 use crate::model::{Revision, RolloutAction, RolloutApproval, UnmetApprovalRule};

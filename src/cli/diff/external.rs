@@ -11,6 +11,9 @@ use super::fold::{FoldedDifference, yaml};
 use crate::cli::output::tell;
 use crate::cli::session;
 
+/// The user's diff program, as for `kubectl diff`.
+pub const EXTERNAL_DIFF_VARIABLE: &str = "KUBECTL_EXTERNAL_DIFF";
+
 /// Calls the program with two folders: the live objects and the merged ones. Titles go to standard error, and so do refused
 /// objects: they have no merged form.
 pub fn run(command: &str, folded: &[FoldedDifference<'_>]) -> anyhow::Result<()> {
@@ -37,13 +40,12 @@ pub fn run(command: &str, folded: &[FoldedDifference<'_>]) -> anyhow::Result<()>
     let mut words = command.split_whitespace();
     let program = words.next().unwrap_or_default();
     let status = session::run_foreground(Command::new(program).args(words).arg(&live).arg(&applied));
-    let status = status.with_context(|| {
-        format!("failed to start {program:?}, which {} names", super::EXTERNAL_DIFF_VARIABLE)
-    })?;
+    let status = status
+        .with_context(|| format!("failed to start {program:?}, which {EXTERNAL_DIFF_VARIABLE} names"))?;
     // 1 means differences.
     match status.code() {
         Some(0 | 1) => Ok(()),
-        _ => bail!("{command:?}, which {} names, ended with {status}", super::EXTERNAL_DIFF_VARIABLE),
+        _ => bail!("{command:?}, which {EXTERNAL_DIFF_VARIABLE} names, ended with {status}"),
     }
 }
 

@@ -24,9 +24,6 @@ use crate::report::status_text::count_noun;
 use crate::report::{DeletionReport, TargetReport};
 use fold::{FoldedDifference, fold};
 
-/// The user's diff program, as for `kubectl diff`.
-const EXTERNAL_DIFF_VARIABLE: &str = "KUBECTL_EXTERNAL_DIFF";
-
 #[derive(Args, Debug)]
 pub struct DiffArgs {
     /// Only this app: NAMESPACE/NAME or its name
@@ -62,7 +59,8 @@ pub async fn run(args: DiffArgs) -> anyhow::Result<Exit> {
     let waiting =
         steps_by_reason(targets, |step| step.intended_action() == PlanAction::Wait && !is_dry_run(step));
     let unknown: Vec<&TargetReport> = targets.iter().copied().filter(|target| !is_compared(target)).collect();
-    let external = std::env::var(EXTERNAL_DIFF_VARIABLE).ok().filter(|command| !command.trim().is_empty());
+    let external =
+        std::env::var(external::EXTERNAL_DIFF_VARIABLE).ok().filter(|command| !command.trim().is_empty());
     match (args.output, external) {
         (OutputFormat::Table, external) => {
             let failures = failure_lines(&refusals, &unknown);

@@ -15,15 +15,12 @@ use serde::Serialize;
 use super::exit::Exit;
 use super::output::{self, OutputFormat, say};
 use super::process::{ProcessArgs, ProcessSettings};
-use super::session::{SourceError, manifest_folder};
 use super::{cluster, diagnostics, exit, repository};
 use crate::cluster::HomeCluster;
 use crate::controller::{RepositoryGrants, read_registered_clusters};
 use crate::fleet::Fleet;
 use crate::forge;
-use crate::manifest;
 use crate::model::{ClusterName, Revision, Snapshot};
-use crate::source::{self, ConfigRepository};
 use examine::ClusterExamination;
 use finding::{DoctorCheck, DoctorFinding};
 
@@ -61,7 +58,7 @@ struct DoctorClusterReport {
 
 pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     let process = args.process.resolve(Some(".")).await?;
-    let mut snapshot = load_snapshot(&process, args.worktree).await?;
+    let mut snapshot = repository::load_snapshot(&process, args.worktree).await?;
     snapshot.keys = process.keys.clone();
     let mut fleet = repository::fleet(&snapshot);
     if fleet.instance.registry.is_some() {
@@ -99,16 +96,6 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
         format => output::write_value(format, &report)?,
     }
     Ok(worst_exit(&report))
-}
-
-pub(super) async fn load_snapshot(process: &ProcessSettings, worktree: bool) -> anyhow::Result<Snapshot> {
-    if worktree {
-        return Ok(source::read_folder(&manifest_folder(&process.source), manifest::listed_beside)
-            .map_err(SourceError)?);
-    }
-    let repository = ConfigRepository::open(process.source.clone()).await.map_err(SourceError)?;
-    let revision = repository.fetch().await.map_err(SourceError)?;
-    Ok(repository.snapshot(&revision).await.map_err(SourceError)?)
 }
 
 /// Checks that concern all clusters: manifests, home cluster, forge.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::super::exit::Exit;
 use super::super::output::{self, OutputFormat, fit_terminal, say, table, write_table};
 use super::super::process::ProcessSettings;
-use super::super::{diagnostics, doctor, repository};
+use super::super::{diagnostics, repository};
 use crate::fleet::Fleet;
 use crate::manifest::ManifestKind;
 use crate::model::{
@@ -288,7 +288,7 @@ fn analysis_line<'a>(analysis: &'a Analysis, fleet: &Fleet) -> AnalysisLine<'a> 
 
 /// Reads the repository, and prints mistakes of the kind's folder: manifests with mistakes are not listed.
 pub async fn read_manifests(process: &ProcessSettings, kind: ManifestKind) -> anyhow::Result<(Fleet, Exit)> {
-    let fleet = repository::fleet(&doctor::load_snapshot(process, false).await?);
+    let fleet = repository::fleet(&repository::load_snapshot(process, false).await?);
     let is_there = |it: &&Diagnostic| {
         let file = it.location.as_ref().map(|location| location.file.as_str());
         file.zip(kind.folder()).is_some_and(|(file, folder)| file.starts_with(folder))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::output::{say, table};
 use super::super::progress;
 use super::super::width::{self, first_names};
-use super::write_approvals;
+use super::approvals::write_approvals;
 use crate::model::AppId;
 use crate::report::{ClusterReport, Overview, TargetPhase, TargetReport, version};
 

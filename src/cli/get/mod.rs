@@ -1,6 +1,7 @@
 //! `tutti get`: lists apps, targets, clusters, deletions and other parts of the fleet.
 
 mod app_sets;
+mod approvals;
 mod manifests;
 mod matrix;
 mod pod_numbers;
@@ -13,21 +14,21 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use approvals::write_approvals;
+pub use approvals::{write_approvals_of, write_next_steps};
 pub use manifests::read_manifests;
 pub use matrix::write_matrix;
 use pod_numbers::PodNumbers;
 
-use super::app_selection::AppSelection;
 use super::exit::{self, Exit};
-use super::output::{self, OutputFormat, age, fit_terminal, say, table, write_table};
+use super::output::{self, OutputFormat, age, fit_terminal, table, write_table};
 use super::process::ProcessArgs;
 use super::timeout::timeout;
 use super::{diagnostics, session};
 use crate::cluster::Credential;
 use crate::controller::RunUntil;
 use crate::model::AppId;
-use crate::report::status_text::count_noun;
-use crate::report::{DeletionReport, NextStep, Overview, RolloutReport, TargetReport};
+use crate::report::{DeletionReport, Overview, TargetReport};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum GetResource {
@@ -274,41 +275,4 @@ fn write_deletions(overview: &Overview) {
     }
     write_table(&fit_terminal(lines));
     write_approvals(overview);
-}
-
-/// Prints deletes and rollouts that wait for a person.
-pub fn write_approvals(overview: &Overview) {
-    write_approvals_of(overview, &AppSelection::of(overview, None));
-}
-
-/// The same for a selection.
-pub fn write_approvals_of(overview: &Overview, chosen: &AppSelection<'_>) {
-    let is_of_it = |app: &AppId| chosen.app.as_ref().is_none_or(|chosen| chosen == app);
-    for approval in overview.approvals_wanted.iter().filter(|approval| is_of_it(&approval.app)) {
-        say!(
-            "\n{} of {} wait for approval:\n  tutti approve {}",
-            count_noun(approval.objects.len(), "delete"),
-            approval.app,
-            approval.digest().short()
-        );
-    }
-    // The app of an unused approval is unknown.
-    for name in overview.approvals_unused.iter().filter(|_| chosen.app.is_none()) {
-        say!(
-            "\napproval {name} matches no waiting delete: the objects changed, or they are deleted already; \
-             delete its file"
-        );
-    }
-    chosen.rollouts.iter().for_each(|rollout| write_next_steps(rollout));
-}
-
-/// Prints a rollout's next step, and approvals without effect.
-pub fn write_next_steps(rollout: &RolloutReport) {
-    if let Some(NextStep { reason: because, commands }) = rollout.next_step() {
-        say!("\n{because}:");
-        commands.iter().for_each(|command| say!("  {command}"));
-    }
-    for line in rollout.mismatched_approvals() {
-        say!("\n{line}");
-    }
 }

@@ -1,10 +1,10 @@
 //! `tutti hook`: checks deliveries offline, and lists those of a running process.
 
+mod hint_line;
 mod server;
 mod verify;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
 use super::exit::Exit;
 
@@ -30,15 +30,4 @@ pub async fn run(args: HookArgs) -> anyhow::Result<Exit> {
         HookCommand::Deliveries(args) => server::deliveries(args).await,
         HookCommand::Replay(args) => server::replay(args).await,
     }
-}
-
-fn hint_line(hint: &Value) -> String {
-    let text = |name: &str| match &hint[name] {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(format!("#{number}")),
-        _ => None,
-    };
-    let after = text("after").map(|id| id.chars().take(7).collect());
-    let parts = [text("kind"), text("repository"), text("pull"), text("reference"), after];
-    parts.into_iter().flatten().collect::<Vec<String>>().join(" ")
 }

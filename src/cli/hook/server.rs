@@ -5,7 +5,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::hint_line;
+use super::hint_line::hint_line;
 use crate::cli::api_client::{ApiClient, ApiReply, ApiServerArgs, TOKEN};
 use crate::cli::exit::Exit;
 use crate::cli::output::{self, OutputFormat, age, fit_terminal, say, table, tell, write_table};

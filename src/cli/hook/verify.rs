@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::hint_line;
+use super::hint_line::hint_line;
 use crate::api::LARGEST_BODY;
 use crate::cli::exit::Exit;
 use crate::cli::output::{self, OutputFormat, say};

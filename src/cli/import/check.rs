@@ -99,7 +99,7 @@ pub fn render_differences(draft: &AppDraft, rendered: &RenderedTarget) -> Vec<St
                 object.id, object.source
             )),
             Some(wanted) => {
-                let paths = differing_paths(wanted, &object.body.fields());
+                let paths = takeover::changed_paths(wanted, &object.body.fields());
                 found.extend(
                     paths.into_iter().map(|path| format!("{}: {path} is rendered differently", object.id)),
                 );
@@ -109,10 +109,6 @@ pub fn render_differences(draft: &AppDraft, rendered: &RenderedTarget) -> Vec<St
     let made: BTreeSet<&ObjectId> = rendered.objects.iter().map(|object| &object.id).collect();
     found.extend(wanted.keys().filter(|id| !made.contains(id)).map(|id| format!("{id}: is not rendered")));
     found
-}
-
-pub fn differing_paths(before: &Value, after: &Value) -> Vec<String> {
-    takeover::changed_paths(before, after)
 }
 
 /// Dry runs: one line for each unchanged object, or for each that would change.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::group::{AppDraft, text_at};
 use super::yaml_text::{object_yaml, scalar};
+use crate::apply::takeover;
 use crate::model::ClusterName;
 
 /// The kind of manifest that an app becomes.
@@ -122,15 +123,13 @@ fn cluster_differences(form: ManifestForm, drafts: &AppDrafts) -> Vec<String> {
         let title = super::group::title(&one.workload);
         let [before, after] = &shapes;
         found.extend(
-            super::check::differing_paths(before, after)
-                .into_iter()
-                .map(|path| what(&format!("{title}: {path}"))),
+            takeover::changed_paths(before, after).into_iter().map(|path| what(&format!("{title}: {path}"))),
         );
         for (id, object) in &one.companions {
             match other.companions.get(id) {
                 None => found.push(format!("{id} is on {first} and not on {cluster}")),
                 Some(twin) => {
-                    let paths = super::check::differing_paths(object, twin);
+                    let paths = takeover::changed_paths(object, twin);
                     found.extend(paths.into_iter().map(|path| what(&format!("{id}: {path}"))));
                 }
             }

@@ -11,7 +11,7 @@ use super::super::output::{self, OutputFormat, say, tell};
 use super::super::process::ProcessArgs;
 use super::super::revisions::{RevisionComparison, compare_revisions, resolve_revision};
 use super::super::session::SourceError;
-use super::route_named;
+use super::route::route_named;
 use crate::compare::{Comparison, RemovalOutcome};
 use crate::model::{Instance, InstanceMode, Revision};
 use crate::notification::message_text::CommitText;

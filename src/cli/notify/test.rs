@@ -8,7 +8,7 @@ use super::super::exit::Exit;
 use super::super::get;
 use super::super::output::{say, tell};
 use super::super::process::ProcessArgs;
-use super::route_named;
+use super::route::route_named;
 use crate::cluster::host_name;
 use crate::manifest::ManifestKind;
 use crate::notification::message_text;

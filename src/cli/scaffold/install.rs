@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 use include_dir::{Dir, include_dir};
 
-use super::{NewClusterArgs, texts};
+use super::arguments::NewClusterArgs;
+use super::texts;
 use crate::fleet::Fleet;
 use crate::model::Connection;
 

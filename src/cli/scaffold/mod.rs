@@ -3,15 +3,21 @@
 //! [`texts`] has their content. Before anything is written the future repository is read and rendered: a new mistake refuses the
 //! command. Existing files are never overwritten.
 
+mod arguments;
 mod install;
 mod policies;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand, ValueEnum};
+
+pub use arguments::{InitArgs, NewArgs};
+use arguments::{
+    NewAppArgs, NewAppKind, NewClusterArgs, NewCommand, NewNotificationArgs, NewPolicyArgs, NewServerArgs,
+    NewTemplateArgs,
+};
 
 use super::exit::Exit;
 use super::output::say;
@@ -23,165 +29,6 @@ use crate::model::{Diagnostic, Snapshot, TemplatesOnly};
 use crate::render::{FleetRenderer, RenderCache};
 use crate::source;
 use crate::worker::WorkerPool;
-
-#[derive(Args, Debug)]
-pub struct InitArgs {
-    /// The folder; made when it is not there
-    #[arg(default_value = ".", value_name = "DIR")]
-    folder: PathBuf,
-    /// Of the instance: it signs what it applies with this name
-    #[arg(long, default_value = "main")]
-    name: String,
-    /// Of apps whose manifest names none
-    #[arg(long, default_value = "default")]
-    namespace: String,
-    /// Plan and report only: the way to begin on a fleet that exists
-    #[arg(long)]
-    observe: bool,
-    /// Address of the Gitea or Forgejo that gets commit statuses
-    #[arg(long, value_name = "URL", requires = "forge_repository")]
-    forge: Option<String>,
-    /// The repository there: OWNER/NAME
-    #[arg(long, value_name = "OWNER/NAME", requires = "forge")]
-    forge_repository: Option<String>,
-    /// Also what runs tutti by itself, in a repository that is begun already too: its home cluster, and an app with the manifests;
-    /// URL is where tutti reads this repository
-    #[arg(long, value_name = "URL")]
-    install: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub struct NewArgs {
-    #[command(subcommand)]
-    what: NewCommand,
-    /// The config repository
-    #[arg(long, default_value = ".", value_name = "PATH", global = true)]
-    repo: PathBuf,
-}
-
-#[derive(Subcommand, Debug)]
-enum NewCommand {
-    /// An app: a workload, groups of pods on clusters, or plain Kubernetes objects
-    App(NewAppArgs),
-    /// A cluster and the way to it
-    Cluster(NewClusterArgs),
-    /// A layer of values and templates: base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
-    Template(NewTemplateArgs),
-    /// A route of notifications: which messages go to which chat or mailbox
-    Notification(NewNotificationArgs),
-    /// A machine of the inventory, and until when it is paid
-    Server(NewServerArgs),
-    /// A policy of those that tutti ships; without a name, lists them
-    Policy(NewPolicyArgs),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "lower")]
-enum NewAppKind {
-    Component,
-    AppSet,
-    Objects,
-}
-
-#[derive(Args, Debug)]
-struct NewAppArgs {
-    name: String,
-    #[arg(long, value_enum, default_value = "component", ignore_case = true)]
-    kind: NewAppKind,
-    /// By default that of tutti.yaml
-    #[arg(long)]
-    namespace: Option<String>,
-    /// By default registry.example.com/NAME:1.0.0
-    #[arg(long)]
-    image: Option<String>,
-    /// That the container listens on; by default 8080 of a server
-    #[arg(long)]
-    port: Option<u16>,
-    /// For each cluster
-    #[arg(long)]
-    replicas: Option<u32>,
-    /// Deployment, StatefulSet, DaemonSet, Job, CronJob, InPlaceSet
-    #[arg(long, default_value = "Deployment")]
-    workload: String,
-    /// The language layer
-    #[arg(long, default_value = "generic")]
-    language: String,
-    /// The run type layer
-    #[arg(long, default_value = "server")]
-    run_type: String,
-    /// Of a CronJob, for example '0 3 * * *'
-    #[arg(long)]
-    schedule: Option<String>,
-    /// Take over what is there already
-    #[arg(long)]
-    adopt: bool,
-}
-
-#[derive(Args, Debug, Default)]
-struct NewClusterArgs {
-    name: String,
-    /// Path below --kubeconfigs; by default NAME.kubeconfig
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["in_cluster", "sandbox"])]
-    kubeconfig: Option<String>,
-    #[arg(long, conflicts_with_all = ["in_cluster", "sandbox"])]
-    context: Option<String>,
-    /// The cluster that tutti runs in
-    #[arg(long, conflicts_with = "sandbox")]
-    in_cluster: bool,
-    /// An embedded cluster in the process: to try things out
-    #[arg(long)]
-    sandbox: bool,
-    /// For selectors of rings, layers and apps; several times
-    #[arg(long = "label", value_name = "KEY=VALUE")]
-    labels: Vec<String>,
-}
-
-#[derive(Args, Debug)]
-struct NewTemplateArgs {
-    /// base, workload/NAME, language/NAME, runType/NAME, cluster/NAME or app/NAME
-    layer: String,
-    /// Also a template that extends the lower one of this name, for example deployment.yaml.j2
-    #[arg(long, value_name = "FILE")]
-    extend: Option<String>,
-    /// Of a cluster layer: the labels of its clusters; without one, the cluster of this name
-    #[arg(long = "label", value_name = "KEY=VALUE")]
-    labels: Vec<String>,
-}
-
-#[derive(Args, Debug)]
-struct NewNotificationArgs {
-    name: String,
-    /// feishu, dingtalk, wecom, slack, teams, generic, email
-    #[arg(long)]
-    service: String,
-    /// Of the messages: en or zh
-    #[arg(long, default_value = "en")]
-    language: String,
-}
-
-#[derive(Args, Debug)]
-struct NewServerArgs {
-    name: String,
-    /// The last day, as 2027-01-31
-    #[arg(long, value_name = "DATE")]
-    expires: String,
-    /// A name or an address of it
-    #[arg(long)]
-    address: Option<String>,
-    /// Whom it is rented from
-    #[arg(long)]
-    provider: Option<String>,
-    /// The cluster that it is a node of
-    #[arg(long)]
-    cluster: Option<String>,
-}
-
-#[derive(Args, Debug)]
-struct NewPolicyArgs {
-    /// Of the policy
-    #[arg(value_parser = policies::names())]
-    name: Option<String>,
-}
 
 pub fn init(args: &InitArgs) -> anyhow::Result<Exit> {
     let address = args.install.as_deref().map(install::RepositoryAddress::of).transpose()?;

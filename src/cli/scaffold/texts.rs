@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{InitArgs, NewAppArgs, NewClusterArgs, NewNotificationArgs, NewServerArgs};
+use super::arguments::{InitArgs, NewAppArgs, NewClusterArgs, NewNotificationArgs, NewServerArgs};
 use crate::cli::import::scalar;
 
 pub const GITIGNORE: &str = "\
