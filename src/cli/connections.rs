@@ -195,14 +195,11 @@ impl ClusterConnections {
         self.sandboxes
             .lock()
             .entry(name.to_owned())
-            .or_insert_with(|| Sandbox::new(sandbox_options(name)))
+            .or_insert_with(|| {
+                Sandbox::new(SandboxOptions { name: name.to_owned(), ..SandboxOptions::default() })
+            })
             .clone()
     }
-}
-
-/// Embedded clusters of the demo: pods take a few seconds to start.
-fn sandbox_options(name: &str) -> SandboxOptions {
-    SandboxOptions { name: name.to_owned(), ..SandboxOptions::default() }
 }
 
 #[cfg(test)]

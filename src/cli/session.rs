@@ -367,7 +367,7 @@ pub async fn observe(
     observe_with_dry_run(process, until, worktree, false).await
 }
 
-/// As [`look`]; `foresee`: also with dry runs of the plans.
+/// As [`observe`]; `foresee`: also with dry runs of the plans.
 pub async fn observe_with_dry_run(
     process: &ProcessSettings,
     until: RunUntil,
