@@ -34,6 +34,7 @@ mod quantity;
 mod registry;
 mod release;
 mod request_log;
+mod request_record;
 mod scenario;
 mod schema;
 mod seed;
@@ -57,7 +58,7 @@ pub use faults::{
 pub use listener::{ListenError, SandboxListener};
 pub use options::{PodMode, SandboxOptions};
 pub use release::{Release, UnknownRelease};
-pub use request_log::RequestRecord;
+pub use request_record::RequestRecord;
 pub use scenario::{Scenario, ScenarioError};
 pub use service::SandboxService;
 pub use wire::response::ResponseBody;

@@ -8,6 +8,7 @@
 
 mod check;
 mod custom_kind;
+mod custom_kind_info;
 pub(crate) mod definition;
 mod fill;
 mod message_text;
@@ -19,7 +20,8 @@ mod version_view;
 
 use serde_json::{Map, Value};
 
-pub(crate) use custom_kind::{CustomKindInfo, PrinterColumn, kinds_of, names_of, priority};
+pub(crate) use custom_kind::{kinds_of, names_of, priority};
+pub(crate) use custom_kind_info::{CustomKindInfo, PrinterColumn};
 pub(crate) use fill::{fill, fill_applied};
 pub(crate) use prune::unknown_fields;
 pub(crate) use version_view::{has_single_view, in_version, text_in_version};

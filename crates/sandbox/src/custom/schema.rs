@@ -43,6 +43,14 @@ pub(super) fn items(schema: &Value) -> Option<&Value> {
     schema.get("items").filter(|items| items.is_object())
 }
 
+/// The types that a schema allows; none means any.
+pub(super) fn types(schema: &Value) -> Vec<&str> {
+    if is(schema, "x-kubernetes-int-or-string") {
+        return vec!["integer", "string"];
+    }
+    Some(text(schema, "type")).filter(|one| !one.is_empty()).into_iter().collect()
+}
+
 /// The default; `null` is none.
 pub(super) fn default(schema: &Value) -> Option<&Value> {
     schema.get("default").filter(|value| !value.is_null())

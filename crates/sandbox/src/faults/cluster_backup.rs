@@ -1,6 +1,6 @@
 //! Backup and restore of a whole cluster.
 
-use crate::cluster::SandboxCluster;
+use crate::cluster::SandboxState;
 use crate::options::PodMode;
 use crate::registry::KindRegistry;
 use crate::store::{ObjectStore, StoreBackup};
@@ -9,14 +9,13 @@ use crate::store::{ObjectStore, StoreBackup};
 #[derive(Debug, Clone)]
 pub struct ClusterBackup(StoreBackup);
 
-pub(super) fn backup(cluster: &SandboxCluster) -> ClusterBackup {
-    ClusterBackup(cluster.state.lock().store.save())
-}
+impl ClusterBackup {
+    pub(super) fn of(state: &SandboxState) -> Self {
+        Self(state.store.save())
+    }
 
-/// Objects and revisions go back, history is dropped, watches break, and the controllers reconcile all objects.
-pub(super) fn restore(cluster: &SandboxCluster, backup: &ClusterBackup) {
-    cluster.update(|state| {
-        state.store = ObjectStore::restored(&backup.0, state.options.history.max(1));
+    pub(crate) fn restore(&self, state: &mut SandboxState) {
+        state.store = ObjectStore::restored(&self.0, state.options.history.max(1));
         if state.options.pods == PodMode::Virtual {
             state.store.disable_history("pods");
         }
@@ -26,6 +25,5 @@ pub(super) fn restore(cluster: &SandboxCluster, backup: &ClusterBackup) {
         for definition in definitions {
             state.registry.define(&definition);
         }
-    });
-    cluster.connection_cuts.raise();
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ClusterBackup, FaultPlan, cluster_backup, event_schedule};
+use super::{ClusterBackup, FaultPlan, event_schedule};
 use crate::cluster::Sandbox;
 
 impl Sandbox {
@@ -10,7 +10,7 @@ impl Sandbox {
     pub fn set_faults(&self, plan: &FaultPlan) {
         self.cluster.state.lock().webhooks = plan.webhooks.clone().into();
         let wants_backup = plan.events.iter().any(|(_, event)| *event == super::PlannedClusterEvent::Restore);
-        let backup = wants_backup.then(|| cluster_backup::backup(&self.cluster));
+        let backup = wants_backup.then(|| self.backup());
         {
             let mut faults = self.cluster.faults.lock();
             faults.down = false;
@@ -27,12 +27,12 @@ impl Sandbox {
 
     /// All objects as they are now.
     pub fn backup(&self) -> ClusterBackup {
-        cluster_backup::backup(&self.cluster)
+        ClusterBackup::of(&self.cluster.state.lock())
     }
 
     /// Takes the cluster back to a backup, as a restored etcd does: revisions go back too.
     pub fn restore(&self, backup: &ClusterBackup) {
-        cluster_backup::restore(&self.cluster, backup);
+        self.cluster.restore(backup);
     }
 
     /// Puts the cluster's clock this many seconds ahead, or behind.

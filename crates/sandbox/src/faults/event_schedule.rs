@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::time::Instant;
 
-use super::{PlannedClusterEvent, cluster_backup};
+use super::{ClusterBackup, PlannedClusterEvent};
 use crate::cluster::SandboxCluster;
 
 /// Starts a task for events without one. Outside a runtime, the next request starts it.
@@ -51,14 +51,14 @@ fn apply_event(cluster: &SandboxCluster, event: &PlannedClusterEvent) {
             "compact"
         }
         PlannedClusterEvent::BackUp => {
-            let backup = cluster_backup::backup(cluster);
+            let backup = ClusterBackup::of(&cluster.state.lock());
             cluster.faults.lock().backup = Some(backup);
             "back-up"
         }
         PlannedClusterEvent::Restore => {
             let backup = cluster.faults.lock().backup.clone();
             if let Some(backup) = backup {
-                cluster_backup::restore(cluster, &backup);
+                cluster.restore(&backup);
             }
             "restore"
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{ClusterBackup, Fault, FaultEffect, FaultPlan, FaultRule, PlannedClusterEvent, RequestMatch};
-use crate::request_log::RequestRecord;
+use crate::request_record::RequestRecord;
 use crate::seed::Seed;
 
 #[derive(Debug)]

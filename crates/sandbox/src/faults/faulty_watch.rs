@@ -9,7 +9,7 @@ use http::Response;
 use http_body_util::{BodyDataStream, BodyExt};
 use tokio::time::Instant;
 
-use super::WatchFaults;
+use super::fault_state::WatchFaults;
 use crate::api_error::ApiError;
 use crate::cluster::SandboxCluster;
 use crate::seed::Seed;

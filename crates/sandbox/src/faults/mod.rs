@@ -23,7 +23,6 @@ pub use request_match::RequestMatch;
 pub use webhook::{MutatingWebhook, WebhookMutation};
 
 pub(crate) use event_schedule::start as start_calendar;
-use fault_state::WatchFaults;
 pub(crate) use fault_state::{FaultState, RequestFaults};
 pub(crate) use faulty_watch::with_watch_faults;
 pub(crate) use webhook::apply_webhooks;

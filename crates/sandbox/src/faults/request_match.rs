@@ -1,6 +1,6 @@
 //! Selects the requests that a fault applies to.
 
-use crate::request_log::RequestRecord;
+use crate::request_record::RequestRecord;
 
 /// Which requests: every field that is given must be equal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

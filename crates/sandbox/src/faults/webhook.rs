@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::SandboxState;
 use crate::object;
 use crate::registry::ResourceKind;
 
@@ -38,9 +37,9 @@ pub enum WebhookMutation {
 }
 
 /// Lets the webhooks change an object; true when one did.
-pub(crate) fn apply_webhooks(state: &SandboxState, kind: &ResourceKind, new: &mut Value) -> bool {
+pub(crate) fn apply_webhooks(webhooks: &[MutatingWebhook], kind: &ResourceKind, new: &mut Value) -> bool {
     let mut changed = false;
-    for webhook in state.webhooks.iter().filter(|webhook| kind.has_resource_name(&webhook.resource)) {
+    for webhook in webhooks.iter().filter(|webhook| kind.has_resource_name(&webhook.resource)) {
         changed |= webhook.mutation.change(new);
     }
     changed

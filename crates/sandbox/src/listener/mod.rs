@@ -4,10 +4,10 @@
 //! needs a tokio runtime and closes with its last handle.
 
 mod certificate;
+mod listen_error;
 mod serve;
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 
 use base64::Engine as _;
@@ -18,17 +18,7 @@ use tokio::task::JoinHandle;
 use crate::cluster::Sandbox;
 use certificate::TlsIdentity;
 
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    #[error("failed to make a certificate for {cluster}: {source}")]
-    Certificate { cluster: String, source: rcgen::Error },
-    #[error("failed to set up TLS for {cluster}: {source}")]
-    Tls { cluster: String, source: rustls::Error },
-    #[error("failed to draw a token for {cluster}")]
-    Token { cluster: String },
-    #[error("failed to listen on {address}: {source}")]
-    Bind { address: SocketAddr, source: io::Error },
-}
+pub use listen_error::ListenError;
 
 /// An open listener; dropping it closes it.
 pub struct SandboxListener {

@@ -2,6 +2,7 @@
 
 mod built_in_kinds;
 mod custom_merge;
+mod kind_merge;
 mod kind_registry;
 mod resource_kind;
 

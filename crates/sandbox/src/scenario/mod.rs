@@ -9,14 +9,15 @@ mod error;
 mod glob;
 mod rule;
 mod rule_values;
+mod scenario_pod;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 pub use error::ScenarioError;
 pub(crate) use glob::ScenarioGlob;
 use rule::ScenarioRule;
 pub(crate) use rule_values::{DurationRange, PodShare};
+pub(crate) use scenario_pod::ScenarioPod;
 
 /// Rules in their order.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -24,15 +25,6 @@ pub(crate) use rule_values::{DurationRange, PodShare};
 pub struct Scenario {
     #[serde(default)]
     rules: Vec<ScenarioRule>,
-}
-
-/// The pod that the patterns of a rule match against.
-#[derive(Debug)]
-pub(crate) struct ScenarioPod<'s> {
-    pub(crate) cluster: &'s str,
-    pub(crate) pod: &'s Value,
-    /// Kind and name of the pod and of those that control it.
-    pub(crate) owner_chain: Vec<(String, String)>,
 }
 
 impl Scenario {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::declaration::reference;
+use super::reference::reference;
 use crate::ssa::types::{
     FieldType, ListKey, ListRelation, ListType, MapType, MergeSchema, ScalarType, TypeDefinition, TypeId,
 };

@@ -2,14 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::SchemaDefinitions;
-
-const REFERENCE: &str = "#/components/schemas/";
+use super::reference::reference;
 
 /// The declared schema of one field of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldDeclaration<'d> {
-    definitions: &'d SchemaDefinitions,
+    /// Every definition by its name.
+    definitions: &'d Map<String, Value>,
     /// As it stands at the place: with its marks and its default.
     field_schema: &'d Value,
     /// The schema that the field refers to, or else its own.
@@ -18,11 +17,11 @@ pub(crate) struct FieldDeclaration<'d> {
 }
 
 impl<'d> FieldDeclaration<'d> {
-    pub(super) fn of(definitions: &'d SchemaDefinitions, declared: &'d Value) -> Self {
+    pub(super) fn of(definitions: &'d Map<String, Value>, declared: &'d Value) -> Self {
         let mut found = Self { definitions, field_schema: declared, schema: declared, definition: None };
         while let Some(name) = reference(found.schema) {
             found.definition = Some(name);
-            match definitions.all().get(name) {
+            match definitions.get(name) {
                 Some(schema) => found.schema = schema,
                 None => break,
             }
@@ -32,7 +31,7 @@ impl<'d> FieldDeclaration<'d> {
 
     /// A definition itself.
     pub(super) fn definition_of(
-        definitions: &'d SchemaDefinitions,
+        definitions: &'d Map<String, Value>,
         name: &'d str,
         schema: &'d Value,
     ) -> Self {
@@ -100,14 +99,4 @@ impl<'d> FieldDeclaration<'d> {
         let strategies = self.field_schema["x-kubernetes-patch-strategy"].as_str().unwrap_or_default();
         strategies.split(',').any(|one| one == strategy)
     }
-}
-
-/// The name that a schema refers to: directly, or by the one part it consists of.
-pub(super) fn reference(schema: &Value) -> Option<&str> {
-    let direct = schema.get("$ref");
-    let only = || match schema.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
-        Some([one]) => one.get("$ref"),
-        _ => None,
-    };
-    direct.or_else(only)?.as_str()?.strip_prefix(REFERENCE)
 }

@@ -84,7 +84,7 @@ impl SchemaDefinitions {
     pub(crate) fn named(&self, name: &str) -> Option<FieldDeclaration<'_>> {
         self.all()
             .get_key_value(name)
-            .map(|(name, schema)| FieldDeclaration::definition_of(self, name, schema))
+            .map(|(name, schema)| FieldDeclaration::definition_of(self.all(), name, schema))
     }
 
     /// The schema that contains the merge types of all built-in kinds.

@@ -3,20 +3,10 @@
 use serde_json::Value;
 
 use super::label_syntax;
+use super::requirement::SelectorRequirement;
 use crate::api_error::ApiError;
 use crate::object;
 use crate::store::json_text;
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum SelectorRequirement {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
-    Exists(String),
-    Missing(String),
-    /// A number greater than this.
-    Above(String, i64),
-    Below(String, i64),
-}
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LabelSelector {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::label::SelectorRequirement;
+use super::requirement::SelectorRequirement;
 
 type SyntaxMessage = String;
 

@@ -3,6 +3,7 @@
 mod field;
 mod label;
 mod label_syntax;
+mod requirement;
 
 use crate::api_error::ApiError;
 use crate::registry::ResourceKind;

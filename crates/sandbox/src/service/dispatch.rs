@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 
+use super::media_type::media_type;
 use super::{read_requests, write_requests};
 use crate::api_error::ApiError;
 use crate::cluster::SandboxCluster;
 use crate::discovery;
 use crate::options::PodMode;
 use crate::release::Release;
-use crate::request_log::RequestRecord;
+use crate::request_record::RequestRecord;
 use crate::table::IncludeObject;
 use crate::wire::content_negotiation::{self, ResponseShape};
 use crate::wire::query::QueryParameters;
@@ -66,22 +66,6 @@ fn verb(parts: &Parts, query: &QueryParameters, target: &RequestTarget) -> &'sta
         _ if collection => "list",
         _ => "get",
     }
-}
-
-/// The media type of the body, without its parameters; `None` when the header makes no sense.
-pub(super) fn media_type(parts: &Parts) -> Option<String> {
-    let header = parts.headers.get(CONTENT_TYPE).map_or(Some(""), |value| value.to_str().ok())?;
-    let mut pieces = header.split(';');
-    let media = pieces.next().unwrap_or("").trim().to_ascii_lowercase();
-    let is_sound = |piece: &str| match piece.trim().split_once('=') {
-        Some((name, value)) => {
-            let is_open = value.starts_with('"') && !(value.len() > 1 && value.ends_with('"'));
-            !name.is_empty() && !value.is_empty() && !is_open
-        }
-        None => piece.trim().is_empty(),
-    };
-    let is_named = !media.is_empty() || header.trim().is_empty();
-    (is_named && pieces.all(is_sound)).then_some(media)
 }
 
 /// Makes a list show an earlier state, when that is still known.

@@ -1,6 +1,7 @@
 //! The cluster as a `tower::Service`: HTTP requests in, responses or watch streams out.
 
 mod dispatch;
+mod media_type;
 mod read_requests;
 mod reviews;
 mod write_requests;
@@ -20,6 +21,7 @@ use serde_json::json;
 
 use crate::api_error::ApiError;
 use crate::cluster::SandboxCluster;
+use crate::controllers;
 use crate::faults::{self, Fault, RequestFaults};
 use crate::wire::response::{self, ResponseBody};
 
@@ -65,7 +67,7 @@ where
             let (parts, body) = request.into_parts();
             match Limited::new(body, LARGEST_BODY).collect().await {
                 Ok(body) if undisturbed => {
-                    cluster.start();
+                    start_controllers(&cluster);
                     Ok(dispatch::handle(&cluster, &parts, &body.to_bytes()))
                 }
                 Ok(body) => handle_request(&cluster, parts, body.to_bytes()).await,
@@ -83,12 +85,19 @@ where
     }
 }
 
+/// Starts the controllers, once, on the runtime of the caller.
+fn start_controllers(cluster: &Arc<SandboxCluster>) {
+    cluster.controllers_started.call_once(|| {
+        tokio::spawn(controllers::run(Arc::downgrade(cluster), cluster.controller_work.subscribe()));
+    });
+}
+
 async fn handle_request(
     cluster: &Arc<SandboxCluster>,
     mut parts: Parts,
     body: Bytes,
 ) -> Result<Response<ResponseBody>, io::Error> {
-    cluster.start();
+    start_controllers(cluster);
     faults::start_calendar(cluster);
     let record = dispatch::request_record(cluster, &parts);
     let (latency, strike) = {

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::dispatch::media_type;
+use super::media_type::media_type;
 use super::read_requests::response_in_shape;
 use super::reviews;
 use crate::api_error::{ApiError, FieldError};

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::conflict::ApplyConflicts;
+use super::field_write::FieldWrite;
 use super::last_applied;
 use super::managed_fields::{ManagedFields, write_to};
 use super::managed_writer::{ManagedWriter, ManagerOperation};
 use super::update_tracking::update;
 use super::validate::{DuplicateItems, SchemaViolations, validate};
-use super::write::FieldWrite;
 
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) enum ApplyError {

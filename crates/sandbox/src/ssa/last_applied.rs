@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use super::compare::FieldComparison;
 use super::conflict::ApplyConflicts;
 use super::encode::write_value;
+use super::field_write::FieldWrite;
 use super::fieldset::FieldSet;
 use super::path::display;
 use super::validate::{DuplicateItems, validate};
-use super::write::FieldWrite;
 use crate::object;
 
 /// The only manager that annotations speak for.

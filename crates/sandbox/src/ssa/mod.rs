@@ -6,7 +6,7 @@
 //!
 //! Each layer uses only the layers before it:
 //! - [`types`] and [`TypeRef`]: the merge schema of a kind, and the type of one field;
-//! - [`FieldSet`](fieldset::FieldSet) and [`Comparison`](compare::Comparison): the paths of an object, a change or a manager;
+//! - [`FieldSet`](fieldset::FieldSet) and [`FieldComparison`](compare::FieldComparison): the paths of an object, a change or a manager;
 //! - [`ManagedFields`](managed_fields::ManagedFields): the entries of `metadata.managedFields`;
 //! - [`FieldWrite`]: the ownership rules, with the two entry points [`apply`] and [`update_tracking`].
 //!
@@ -17,6 +17,7 @@ mod apply;
 mod compare;
 mod conflict;
 mod encode;
+mod field_write;
 mod fieldset;
 pub(crate) mod go_format;
 mod last_applied;
@@ -49,6 +50,7 @@ mod vectors;
 mod write;
 
 pub(crate) use apply::{ApplyBase, ApplyError, apply};
+pub(crate) use field_write::{FieldWrite, VersionedMergeTypes};
 #[cfg(test)]
 use fieldset::FieldSet;
 pub(crate) use managed_writer::{ManagedWriter, ManagerOperation};
@@ -58,4 +60,3 @@ pub(crate) use scale::{ReplicaPaths, owners_of_scale, owners_of_workload};
 pub(crate) use type_ref::TypeRef;
 pub(crate) use untracked::untracked;
 pub(crate) use update_tracking::track;
-pub(crate) use write::{FieldWrite, VersionedMergeTypes};

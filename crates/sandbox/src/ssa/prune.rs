@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::field_write::FieldWrite;
 use super::fieldset::FieldSet;
 use super::managed_fields::{ManagedFields, ManagedFieldsEntry};
 use super::remove::remove_paths;
 use super::type_ref::TypeRef;
-use super::write::FieldWrite;
 
 /// `last`: the fields that the manager owned; `set`: those that it applies now; `others`: those of all others.
 pub(super) fn prune_dropped_fields(

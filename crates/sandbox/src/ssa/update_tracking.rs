@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::field_write::FieldWrite;
 use super::managed_fields::{ManagedFields, write_to};
 use super::validate::{DuplicateItems, SchemaViolations, validate};
-use super::write::FieldWrite;
 use crate::object;
 
 /// Records a create, update or patch in the managed fields of `new`.

@@ -19,6 +19,7 @@ mod owner_index;
 mod selector_index;
 mod store_backup;
 mod store_change;
+mod store_key;
 mod stored_object;
 mod table;
 #[cfg(test)]
@@ -27,7 +28,6 @@ mod tests;
 pub(crate) use object_path::ObjectPath;
 pub(crate) use object_store::ObjectStore;
 pub(crate) use store_backup::StoreBackup;
-pub(crate) use store_change::{
-    HistoryCompacted, NamespacedName, ParsedObject, StoreChange, StoreChangeKind, StoreKey,
-};
-pub(crate) use stored_object::StoredObject;
+pub(crate) use store_change::{HistoryCompacted, StoreChange, StoreChangeKind};
+pub(crate) use store_key::{NamespacedName, StoreKey};
+pub(crate) use stored_object::{ParsedObject, StoredObject};

@@ -346,8 +346,21 @@ impl ObjectStore {
         StoreBackup { revision: self.revision, tables }
     }
 
+    /// A store with these objects, without history, at that revision; the controllers see them all.
+    pub(crate) fn restored(saved: &StoreBackup, history: usize) -> Self {
+        let mut store = Self::new(saved.revision, history);
+        for (resource, objects) in &saved.tables {
+            for object in objects {
+                store.load(resource, object);
+            }
+            store.requeue_all(resource);
+        }
+        store.forget_before(saved.revision);
+        store
+    }
+
     /// An object as it was saved: no new revision, no event.
-    pub(super) fn load(&mut self, resource: &str, stored: &StoredObject) {
+    fn load(&mut self, resource: &str, stored: &StoredObject) {
         let object = stored.parse();
         let number = self.number(resource);
         let Some(table) = self.tables.get_mut(usize::from(number)) else { return };
@@ -357,7 +370,7 @@ impl ObjectStore {
         self.index.insert(&(number, place), &object);
     }
 
-    pub(super) fn forget_before(&mut self, revision: u64) {
+    fn forget_before(&mut self, revision: u64) {
         self.first_revision = revision;
         for table in &mut self.tables {
             table.history.compact(revision);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::ParsedObject;
+/// A parsed object: immutable, and shared while it is in use.
+pub(crate) type ParsedObject = Arc<Value>;
 
 /// The JSON text of one object at one revision, compressed when that pays. Clones share it.
 #[derive(Clone)]

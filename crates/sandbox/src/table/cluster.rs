@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::cell::{RowObject, containers, labels_or_none};
+use super::cell_text::{containers, labels_or_none};
+use super::row_object::RowObject;
 use super::workload;
 use crate::object;
 

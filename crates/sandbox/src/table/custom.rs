@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::cell::RowObject;
 use super::json_path::JsonPath;
+use super::row_object::RowObject;
 use crate::object;
 
 /// The value at `path`, as the column's type has it; null when there is none.

@@ -5,6 +5,7 @@
 
 mod age;
 mod cell;
+mod cell_text;
 mod cluster;
 mod columns;
 mod custom;
@@ -12,6 +13,7 @@ mod json_path;
 mod network;
 mod pod;
 mod policy;
+mod row_object;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ use crate::clock::SandboxClock;
 use crate::object;
 use crate::registry::ResourceKind;
 use columns::TableColumn;
+use row_object::RowObject;
 
 /// The part of its object that a row contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,7 +107,7 @@ fn row(
     object: &Value,
     include: IncludeObject,
 ) -> Value {
-    let view = cell::RowObject { clock, object };
+    let view = RowObject { clock, object };
     let cells: Vec<Value> = columns.iter().map(|column| cell::cell_value(&view, kind, column)).collect();
     let mut row = json!({"cells": cells});
     if let Some(conditions) = pod::conditions(kind, object) {

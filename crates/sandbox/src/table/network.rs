@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::cell::{RowObject, first_few, labels_or_none, selector_or_none};
+use super::cell_text::{first_few, labels_or_none, selector_or_none};
+use super::row_object::RowObject;
 use crate::object;
 
 pub(super) fn cell(view: &RowObject<'_>, plural: &str, column: &str) -> Option<Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::cell::RowObject;
+use super::row_object::RowObject;
 use crate::object;
 use crate::registry::ResourceKind;
 

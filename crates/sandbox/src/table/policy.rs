@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::age;
-use super::cell::RowObject;
+use super::row_object::RowObject;
 use crate::object;
 
 pub(super) fn cell(view: &RowObject<'_>, plural: &str, column: &str) -> Option<Value> {

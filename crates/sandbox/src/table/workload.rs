@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::age;
-use super::cell::{RowObject, containers, labels_or_none, selector, selector_or_none};
+use super::cell_text::{containers, labels_or_none, selector, selector_or_none};
+use super::row_object::RowObject;
 use crate::object;
 
 pub(super) fn cell(view: &RowObject<'_>, plural: &str, column: &str) -> Option<Value> {

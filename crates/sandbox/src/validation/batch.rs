@@ -391,14 +391,7 @@ fn check_zone(zone: &FieldCursor, problems: &mut ValidationErrors) {
         let why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         problems.invalid(zone, why);
     }
-    if !is_zone(zone.text()) {
+    if !schedule::is_zone(zone.text()) {
         problems.invalid(zone, &format!("unknown time zone {}", zone.text()));
     }
-}
-
-/// Without a database every zone is as good as another.
-pub(super) fn is_zone(name: &str) -> bool {
-    jiff::tz::db().is_definitively_empty()
-        || matches!(name, "UTC" | "Local")
-        || jiff::tz::TimeZone::get(name).is_ok()
 }

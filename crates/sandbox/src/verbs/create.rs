@@ -115,7 +115,7 @@ pub(super) fn default_and_validate(
     new: &mut Value,
     dry_run: bool,
 ) -> Result<(), ApiError> {
-    if faults::apply_webhooks(state, kind, new) {
+    if faults::apply_webhooks(&state.webhooks, kind, new) {
         defaults::fill(state, kind, new)?;
     }
     defaults::admit(state, kind, new);

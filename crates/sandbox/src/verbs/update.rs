@@ -288,7 +288,7 @@ impl ObjectUpdate {
                 object::set(&mut new, &["spec", "finalizers"], finalizers.clone());
             }
         }
-        if subresource.is_empty() && faults::apply_webhooks(state, kind, &mut new) {
+        if subresource.is_empty() && faults::apply_webhooks(&state.webhooks, kind, &mut new) {
             defaults::fill(state, kind, &mut new)?;
         }
         defaults::allocate(state, kind, &mut new, caller.dry_run)?;

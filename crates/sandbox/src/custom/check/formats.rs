@@ -8,8 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use regex::Regex;
 use serde_json::Value;
 
-use super::super::schema::text;
-use super::value::types;
+use super::super::schema::{text, types};
 
 /// Formats of texts that are checked.
 const TEXT: &[&str] = &[

@@ -4,19 +4,17 @@ use serde_json::Value;
 
 use super::super::schema::list;
 use super::findings::{FindingPath, SchemaFindings};
-use super::value::check as check_value;
 
+/// `run` validates the value at `place` against one of the schemas.
 pub(super) fn check(
     place: FindingPath<'_>,
     schema: &Value,
-    new: &Value,
-    old: Option<&Value>,
+    run: &dyn Fn(&Value) -> SchemaFindings,
 ) -> SchemaFindings {
     let mut found = SchemaFindings::default();
-    let run = |below: &Value| check_value(place.base, place.name, below, new, old);
-    any_of(place, list(schema, "anyOf"), &run, &mut found);
-    one_of(place, list(schema, "oneOf"), &run, &mut found);
-    all_of(place, list(schema, "allOf"), &run, &mut found);
+    any_of(place, list(schema, "anyOf"), run, &mut found);
+    one_of(place, list(schema, "oneOf"), run, &mut found);
+    all_of(place, list(schema, "allOf"), run, &mut found);
     if let Some(below) = schema.get("not").filter(|below| below.is_object())
         && run(below).is_valid()
     {

@@ -1,8 +1,7 @@
 //! Validates objects against the schema of their kind: types, bounds, patterns, formats, junctors, sets and maps.
 //!
 //! Messages, their order and their quirks are the server's: a number out of its type's range has no field. Values
-//! that an update leaves unchanged are not checked. Values and junctors validate each other recursively, so `value`,
-//! `junctors`, `numbers` and `formats` are one unit.
+//! that an update leaves unchanged are not checked.
 
 mod embedded;
 mod findings;

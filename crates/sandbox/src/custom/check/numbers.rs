@@ -3,9 +3,9 @@
 use serde_json::{Number, Value};
 
 use super::super::message_text;
-use super::super::schema::{is, text};
+use super::super::schema::{is, text, types};
 use super::findings::{FindingPath, SchemaFindings};
-use super::{formats, value::types};
+use super::formats;
 
 /// Type and format of a value as read from JSON.
 pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {

@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::super::schema::{self, is, list, number, text};
+use super::super::schema::{self, is, list, number, text, types};
 use super::findings::{FindingPath, SchemaFindings};
 use super::{formats, junctors, numbers};
 
@@ -37,7 +37,8 @@ fn run(place: FindingPath<'_>, schema: &Value, new: &Value, old: Option<&Value>,
     if !types(schema).is_empty() || !formats::of(schema).is_empty() {
         step(of_type(place, schema, new));
     }
-    step(junctors::check(place, schema, new, old));
+    let check_below = |below: &Value| check(place.base, place.name, below, new, old);
+    step(junctors::check(place, schema, &check_below));
     match new {
         Value::String(value) => {
             step(of_text(place, schema, new, value));
@@ -54,14 +55,6 @@ fn run(place: FindingPath<'_>, schema: &Value, new: &Value, old: Option<&Value>,
         step(of_fields(place, schema, fields, old));
     }
     found.matches += 1;
-}
-
-/// The types that a schema allows; none means any.
-pub(super) fn types(schema: &Value) -> Vec<&str> {
-    if is(schema, "x-kubernetes-int-or-string") {
-        return vec!["integer", "string"];
-    }
-    Some(text(schema, "type")).filter(|one| !one.is_empty()).into_iter().collect()
 }
 
 fn of_type(place: FindingPath<'_>, schema: &Value, value: &Value) -> SchemaFindings {

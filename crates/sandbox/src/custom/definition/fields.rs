@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{names, openapi, shared_parts, versions};
 use crate::api_error::FieldError;
-use crate::custom::schema::{is, list, text};
+use crate::custom::schema::{list, text};
 
 pub(super) fn spec(new: &Value) -> Vec<FieldError> {
     let spec = &new["spec"];
@@ -76,19 +76,4 @@ fn conversion(conversion: &Value) -> Vec<FieldError> {
         }
     }
     errors
-}
-
-pub(super) fn deprecation(version: &Value, path: &str) -> Option<FieldError> {
-    let warning = version.get("deprecationWarning").filter(|warning| !warning.is_null())?;
-    let said = warning.as_str().unwrap_or("");
-    let why = if !is(version, "deprecated") {
-        "can only be set for deprecated versions"
-    } else if said.len() > 256 {
-        "must be <= 256 characters long"
-    } else if said.is_empty() {
-        "must not be an empty string"
-    } else {
-        return None;
-    };
-    Some(FieldError::invalid(format!("{path}.deprecationWarning"), warning, why))
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{fields, openapi, shared_parts};
+use super::{openapi, shared_parts};
 use crate::api_error::FieldError;
-use crate::custom::schema::{self, list, text};
+use crate::custom::schema::{self, is, list, text};
 use crate::object;
 
 /// Validates the parts that only this version has.
 pub(super) fn own(definition: &Value, version: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors: Vec<FieldError> = fields::deprecation(version, path).into_iter().collect();
+    let mut errors: Vec<FieldError> = deprecation(version, path).into_iter().collect();
     if let Some(own) = shared_parts::own_part(definition, version, shared_parts::SCHEMA) {
         let with_status = version["subresources"].get("status").is_some();
         errors.extend(openapi::of_version(own, &format!("{path}.schema"), with_status));
@@ -25,6 +25,21 @@ pub(super) fn own(definition: &Value, version: &Value, path: &str) -> Vec<FieldE
         errors.extend(selectable(own, shape, &format!("{path}.selectableFields")));
     }
     errors
+}
+
+fn deprecation(version: &Value, path: &str) -> Option<FieldError> {
+    let warning = version.get("deprecationWarning").filter(|warning| !warning.is_null())?;
+    let said = warning.as_str().unwrap_or("");
+    let why = if !is(version, "deprecated") {
+        "can only be set for deprecated versions"
+    } else if said.len() > 256 {
+        "must be <= 256 characters long"
+    } else if said.is_empty() {
+        "must not be an empty string"
+    } else {
+        return None;
+    };
+    Some(FieldError::invalid(format!("{path}.deprecationWarning"), warning, why))
 }
 
 /// Validates the parts that all versions share, except the schema.

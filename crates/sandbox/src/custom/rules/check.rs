@@ -5,7 +5,8 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::cost_meter::MAX_WRITE_COST;
-use super::evaluate::{RuleEvaluation, RuleFault};
+use super::evaluate::RuleEvaluation;
+use super::fault::RuleFault;
 use super::log;
 use super::ratchet::{Ratchet, item_of_keys};
 use super::rule_tree::{RuleNode, RuleReason, SchemaRule};
@@ -21,7 +22,7 @@ const NO_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// The rule violations. If `mistakes` show that the object violates its schema, no rule is evaluated.
-pub(in crate::custom) fn check(
+pub(crate) fn check(
     node: &RuleNode,
     definition: &str,
     schema: &Value,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::evaluate::RuleFault;
+use super::fault::RuleFault;
 
 /// The cost limit of one expression, as on a server.
 pub(super) const MAX_EXPRESSION_COST: u64 = 1_000_000;

@@ -8,24 +8,10 @@ use kube_cel::cel::Value as Cel;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, ListExpr, LiteralValue, MapExpr, SelectExpr};
 
 use super::cost_meter::{CostMeter, STEP};
+use super::fault::RuleFault;
 use super::names::unescaped;
-use super::value::{RuleOperand, RuleText};
+use super::value::{RuleOperand, RuleResult, RuleText, optional};
 use super::{functions, library, macros, operators, syntax};
-
-/// Why an expression has no value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum RuleFault {
-    /// The server's message: `no such key: x`.
-    Message(String),
-    /// A function or operator does not take such values.
-    NoOverload,
-    /// It costs more than it may.
-    Cost,
-    /// A server could evaluate it.
-    Unsupported(String),
-}
-
-pub(super) type RuleResult<'a> = Result<RuleOperand<'a>, RuleFault>;
 
 /// One evaluation: the variables in scope, and what it may still cost.
 #[derive(Debug)]
@@ -95,7 +81,8 @@ impl<'a> RuleEvaluation<'a> {
             RuleOperand::Optional(inside) => {
                 optional_field(inside.as_deref(), &select.field, &mut self.meter)
             }
-            plain => field(plain, &select.field, &mut self.meter)?.ok_or_else(|| no_such_key(&select.field)),
+            plain => field(plain, &select.field, &mut self.meter)?
+                .ok_or_else(|| RuleFault::no_such_key(&select.field)),
         }
     }
 
@@ -296,17 +283,4 @@ fn or_none(found: RuleResult<'_>) -> RuleResult<'_> {
         Err(RuleFault::Cost) => Err(RuleFault::Cost),
         found => Ok(optional(found.ok())),
     }
-}
-
-/// `optional.of`; an optional in an optional is one.
-pub(super) fn optional(value: Option<RuleOperand<'_>>) -> RuleOperand<'_> {
-    match value {
-        Some(RuleOperand::Optional(inside)) => RuleOperand::Optional(inside),
-        Some(value) => RuleOperand::Optional(Some(Rc::new(value))),
-        None => RuleOperand::Optional(None),
-    }
-}
-
-pub(super) fn no_such_key(key: &str) -> RuleFault {
-    RuleFault::Message(format!("no such key: {key}"))
 }

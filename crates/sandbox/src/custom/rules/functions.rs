@@ -9,8 +9,8 @@ use kube_cel::cel::common::ast::CallExpr;
 use regex::{Regex, RegexBuilder};
 
 use super::cost_meter::{CostMeter, STEP};
-use super::evaluate::{RuleFault, RuleResult, optional};
-use super::value::RuleOperand;
+use super::fault::RuleFault;
+use super::value::{RuleOperand, RuleResult, optional};
 use super::{library, syntax};
 
 const NATIVE: &[&str] = &[

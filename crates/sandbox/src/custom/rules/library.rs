@@ -1,48 +1,16 @@
-//! The functions of the crate.
+//! The functions of the crate on values of expressions, and what they cost.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kube_cel::KubeCelExt as _;
-use kube_cel::cel::common::ast::{CallExpr, Expr};
+use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::{Key, Map, OptionalValue};
-use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value as Cel};
 
 use super::cost_meter::{CostMeter, STEP};
-use super::evaluate::{RuleFault, RuleResult};
-use super::value::RuleOperand;
-
-thread_local! {
-    static FUNCTIONS: Context<'static> = Context::default().with_all();
-}
-
-/// Not of Kubernetes: it makes a list of any length from a number.
-const UNKNOWN: &[&str] = &["lists.range"];
-/// Where arguments stand while a function runs.
-const PLACES: &[&str] = &["@0", "@1", "@2", "@3", "@4", "@5", "@6", "@7"];
-
-/// A function is known if calling it without anything fails for another reason.
-pub(super) fn has(name: &str) -> bool {
-    let call = call_of(name, false, 0);
-    let called = || FUNCTIONS.with(|functions| Cel::resolve(&call, functions));
-    let answered = catch_unwind(AssertUnwindSafe(called));
-    !UNKNOWN.contains(&name) && !matches!(answered, Ok(Err(ExecutionError::UndeclaredReference(_))))
-}
-
-fn call_of(name: &str, has_target: bool, arguments: usize) -> IdedExpr {
-    let place = |name: &&str| IdedExpr { id: 0, expr: Expr::Ident((*name).to_owned()) };
-    let mut places = PLACES.iter().map(place);
-    let target = has_target.then(|| places.next().map(Box::new)).flatten();
-    let args = places.take(arguments).collect();
-    IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target, args }) }
-}
-
-/// A text as a time or duration; `None` if it is none.
-pub(super) fn parsed(function: &str, text: &str) -> Option<Cel> {
-    run(function, None, vec![Cel::String(Arc::new(text.to_owned()))]).ok()
-}
+use super::crate_call::{PLACES, UNKNOWN, run};
+use super::fault::RuleFault;
+use super::value::{RuleOperand, RuleResult};
 
 pub(super) fn call<'a>(
     name: &str,
@@ -59,23 +27,6 @@ pub(super) fn call<'a>(
     let made = run(name, target, arguments)?;
     meter.charge(STEP.saturating_add(weight(&made)))?;
     Ok(value(made))
-}
-
-fn run(name: &str, target: Option<Cel>, arguments: Vec<Cel>) -> Result<Cel, RuleFault> {
-    let call = call_of(name, target.is_some(), arguments.len());
-    let answered = catch_unwind(AssertUnwindSafe(|| {
-        FUNCTIONS.with(|functions| {
-            let mut scope = functions.new_inner_scope();
-            for (place, value) in PLACES.iter().zip(target.into_iter().chain(arguments)) {
-                scope.add_variable_from_value(*place, value);
-            }
-            Cel::resolve(&call, &scope)
-        })
-    }));
-    match answered {
-        Ok(answered) => answered.map_err(|error| fault(&error)),
-        Err(_) => Err(RuleFault::Unsupported(format!("the function `{name}` gave up"))),
-    }
 }
 
 /// The cost of functions that read their arguments repeatedly, or write more than they read.
@@ -202,23 +153,5 @@ pub(super) fn value<'a>(made: Cel) -> RuleOperand<'a> {
             None => RuleOperand::Other(Cel::Opaque(opaque)),
         },
         other => RuleOperand::Other(other),
-    }
-}
-
-/// In the words of a server.
-pub(super) fn fault(error: &ExecutionError) -> RuleFault {
-    match error {
-        ExecutionError::NoSuchKey(key) => RuleFault::Message(format!("no such key: {key}")),
-        ExecutionError::FunctionError { message, .. } => RuleFault::Message(message.clone()),
-        ExecutionError::DivisionByZero(_) => RuleFault::Message("division by zero".to_owned()),
-        ExecutionError::RemainderByZero(_) => RuleFault::Message("modulus by zero".to_owned()),
-        ExecutionError::Overflow(..) => RuleFault::Message("integer overflow".to_owned()),
-        ExecutionError::UndeclaredReference(name) => {
-            RuleFault::Unsupported(format!("there is no function `{name}`"))
-        }
-        ExecutionError::InvalidArgumentCount { .. } | ExecutionError::MissingArgumentOrTarget => {
-            RuleFault::Unsupported("a function takes another number of arguments".to_owned())
-        }
-        _ => RuleFault::NoOverload,
     }
 }

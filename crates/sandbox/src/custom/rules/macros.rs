@@ -6,9 +6,10 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, Expr};
 
 use super::cost_meter::STEP;
-use super::evaluate::{RuleEvaluation, RuleFault, RuleResult, optional};
+use super::evaluate::RuleEvaluation;
+use super::fault::RuleFault;
 use super::syntax::is_name;
-use super::value::RuleOperand;
+use super::value::{RuleOperand, RuleResult, optional};
 
 /// The grammar expands loops with one variable ([`comprehension`]); these are the others.
 pub(super) fn is_macro(call: &CallExpr) -> bool {

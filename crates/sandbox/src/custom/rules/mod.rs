@@ -6,15 +6,17 @@
 //!
 //! Grammar and function libraries come from the crate `kube_cel`. Operators, macros and field access are implemented
 //! here ([`evaluate`]): the crate's evaluator counts no cost, copies every value it passes, and knows no schema. The
-//! cost limit of an evaluation is the server's ([`cost_meter`]). Evaluator, operators, functions and macros call each
-//! other recursively and are one unit.
+//! cost limit of an evaluation is the server's ([`cost_meter`]). `evaluate` and `macros` are one unit: a macro evaluates
+//! its parts, which may hold macros.
 //!
 //! A server type-checks expressions when the definition is written; here a wrong type fails at evaluation. A rule
 //! that cannot be evaluated here is accepted, with one log line for each definition and rule ([`log`]).
 
 mod check;
 mod cost_meter;
+mod crate_call;
 mod evaluate;
+mod fault;
 mod functions;
 mod library;
 mod log;

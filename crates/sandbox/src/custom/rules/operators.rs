@@ -7,9 +7,9 @@ use std::sync::Arc;
 use kube_cel::cel::Value as Cel;
 
 use super::cost_meter::{CostMeter, STEP};
-use super::evaluate::{RuleFault, RuleResult, no_such_key};
+use super::fault::RuleFault;
 use super::library;
-use super::value::RuleOperand;
+use super::value::{RuleOperand, RuleResult};
 
 pub(super) fn binary<'a>(
     name: &str,
@@ -217,7 +217,7 @@ pub(super) fn index<'a>(
         (RuleOperand::Object(_), _) => None,
         _ => return Err(RuleFault::NoOverload),
     };
-    found.ok_or_else(|| no_such_key(&shown(key)))
+    found.ok_or_else(|| RuleFault::no_such_key(&shown(key)))
 }
 
 fn sum<'a>(left: &RuleOperand<'a>, right: &RuleOperand<'a>, meter: &mut CostMeter) -> RuleResult<'a> {
@@ -332,7 +332,7 @@ fn computed<'a>(name: &str, left: &RuleOperand<'a>, right: &RuleOperand<'a>) -> 
                 "_-_" => left - right,
                 _ => return Err(RuleFault::NoOverload),
             };
-            found.map(library::value).map_err(|error| library::fault(&error))
+            found.map(library::value).map_err(|error| RuleFault::of(&error))
         }
         _ => Err(RuleFault::NoOverload),
     }

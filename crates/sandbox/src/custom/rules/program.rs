@@ -10,7 +10,7 @@ use kube_cel::cel::common::ast::Expr;
 use kube_cel::cel::parser::Parser;
 use parking_lot::Mutex;
 
-use super::{functions, library, macros, syntax};
+use super::{crate_call, functions, macros, syntax};
 
 /// In bytes; the longest of public definitions has three thousand.
 const LONGEST: usize = 16 * 1024;
@@ -56,7 +56,7 @@ impl RuleProgram {
 }
 
 /// `None` when it is unknown.
-pub(in crate::custom) fn uses_old_value(text: &str) -> Option<bool> {
+pub(crate) fn uses_old_value(text: &str) -> Option<bool> {
     let program = RuleProgram::of(text);
     program.expression.is_ok().then_some(program.uses_old)
 }
@@ -112,6 +112,6 @@ fn is_known(call: &kube_cel::cel::common::ast::CallExpr) -> bool {
     syntax::is_operator(&call.func_name)
         || macros::is_macro(call)
         || functions::is_native(call)
-        || syntax::qualified(call).is_some_and(|name| library::has(&name))
-        || library::has(&call.func_name)
+        || syntax::qualified(call).is_some_and(|name| crate_call::has(&name))
+        || crate_call::has(&call.func_name)
 }

@@ -90,7 +90,7 @@ impl SchemaRule {
 }
 
 /// `.spec.x` is `spec.x`, and `.spec.map['a']` is `spec.map[a]`, as a server writes them.
-pub(in crate::custom) fn field_path(said: &str, mut schema: &Value) -> Option<String> {
+pub(crate) fn field_path(said: &str, mut schema: &Value) -> Option<String> {
     let mut path = String::new();
     let mut rest = said.trim();
     while !rest.is_empty() {

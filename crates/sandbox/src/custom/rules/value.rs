@@ -8,8 +8,11 @@ use base64::Engine as _;
 use kube_cel::cel::Value as Cel;
 use serde_json::{Map, Value, json};
 
-use super::library;
+use super::crate_call::parsed;
+use super::fault::RuleFault;
 use crate::custom::schema::{self, is, text};
+
+pub(super) type RuleResult<'a> = Result<RuleOperand<'a>, RuleFault>;
 
 #[derive(Clone, Debug)]
 pub(super) enum RuleOperand<'a> {
@@ -208,15 +211,24 @@ impl<'a> RuleOperand<'a> {
     }
 }
 
+/// `optional.of`; an optional in an optional is one.
+pub(super) fn optional(value: Option<RuleOperand<'_>>) -> RuleOperand<'_> {
+    match value {
+        Some(RuleOperand::Optional(inside)) => RuleOperand::Optional(inside),
+        Some(value) => RuleOperand::Optional(Some(Rc::new(value))),
+        None => RuleOperand::Optional(None),
+    }
+}
+
 /// Texts whose format makes them something else.
 fn formatted(said: &str, schema: &Value) -> Option<Cel> {
     if text(schema, "type") != "string" || is(schema, "x-kubernetes-int-or-string") {
         return None;
     }
     match text(schema, "format") {
-        "date-time" => library::parsed("timestamp", said),
-        "date" => library::parsed("timestamp", &format!("{said}T00:00:00Z")),
-        "duration" => library::parsed("duration", said),
+        "date-time" => parsed("timestamp", said),
+        "date" => parsed("timestamp", &format!("{said}T00:00:00Z")),
+        "duration" => parsed("duration", said),
         "byte" => {
             let bytes = base64::engine::general_purpose::STANDARD.decode(said).ok()?;
             Some(Cel::Bytes(Arc::new(bytes)))

@@ -12,17 +12,12 @@ use serde_json::{Map, Value, json};
 use crate::registry::{KindRegistry, ResourceKind};
 use crate::schema::built_in;
 
-/// `api/v1` or `apis/apps/v1`.
-fn prefix(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
-}
-
 /// The documents that there are.
 pub(crate) fn index(registry: &KindRegistry) -> Value {
     let mut paths = Map::new();
     for (group, versions) in registry.groups() {
         for version in versions {
-            let prefix = prefix(group, version);
+            let prefix = paths::prefix(group, version);
             let entry = json!({"serverRelativeURL": format!("/openapi/v3/{prefix}")});
             paths.insert(prefix, entry);
         }
@@ -50,9 +45,4 @@ pub(crate) fn document(registry: &KindRegistry, group: &str, version: &str) -> O
         "paths": paths,
         "components": {"schemas": schemas::referenced_schemas(&kinds, &paths, group, version)},
     }))
-}
-
-/// A reference to a definition.
-fn reference(name: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{name}")})
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::reference;
+use super::schemas::reference;
 use crate::schema::built_in;
 
 const OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";

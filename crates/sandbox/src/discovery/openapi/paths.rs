@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::operation::{self, OpenApiAction, OperationSubject};
-use super::{prefix, schemas};
+use super::schemas;
 use crate::registry::{ResourceKind, Subresource};
 use crate::schema::built_in;
 
@@ -13,6 +13,11 @@ const ITEM: &[OpenApiAction] =
     &[OpenApiAction::Get, OpenApiAction::Put, OpenApiAction::Delete, OpenApiAction::Patch];
 const SUBRESOURCE: &[OpenApiAction] =
     &[OpenApiAction::Get, OpenApiAction::Post, OpenApiAction::Put, OpenApiAction::Patch];
+
+/// `api/v1` or `apis/apps/v1`.
+pub(super) fn prefix(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
 
 pub(super) fn kind_paths(kind: &ResourceKind) -> Vec<(String, Value)> {
     let prefix = prefix(&kind.group, &kind.version);

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::reference;
 use crate::registry::ResourceKind;
 use crate::schema::built_in;
 
 const REFERENCE: &str = "#/components/schemas/";
 const KINDS: &str = "x-kubernetes-group-version-kind";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+
+/// A reference to a definition.
+pub(super) fn reference(name: &str) -> Value {
+    json!({"$ref": format!("{REFERENCE}{name}")})
+}
 
 pub(super) fn name_of(kind: &ResourceKind) -> String {
     match built_in().name_of(&kind.group, &kind.version, &kind.kind) {

@@ -1,6 +1,6 @@
 //! Validates node and pod affinity.
 
-use super::FieldCursor;
+use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
 use crate::validation::metadata;
 use crate::validation::selector;
@@ -37,7 +37,7 @@ fn check_weight(term: &FieldCursor, problems: &mut ValidationErrors) {
     }
 }
 
-pub(in crate::validation) fn node_selector(selector: &FieldCursor, problems: &mut ValidationErrors) {
+pub(crate) fn node_selector(selector: &FieldCursor, problems: &mut ValidationErrors) {
     let terms = selector.at("nodeSelectorTerms");
     if terms.is_empty() {
         return problems.required(&terms, "must have at least one node selector term");

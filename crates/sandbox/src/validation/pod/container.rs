@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{PodValidation, environment, mount, network, probe, resources, security};
+use super::pod_validation::PodValidation;
+use super::{environment, mount, network, probe, resources, security};
 use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
 use crate::validation::validation_errors::ValidationErrors;

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::PodValidation;
+use super::path::check_no_steps_back;
+use super::pod_validation::PodValidation;
 use super::resources::check_divisor;
 use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
@@ -158,7 +159,7 @@ fn check_file(source: &FieldCursor, problems: &mut ValidationErrors) {
     if path.is_empty() {
         problems.required(&path, "");
     } else {
-        super::volume::check_no_steps_back(&path, problems);
+        check_no_steps_back(&path, problems);
     }
 }
 

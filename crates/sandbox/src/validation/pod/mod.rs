@@ -8,6 +8,8 @@ mod container;
 mod environment;
 mod mount;
 mod network;
+mod path;
+mod pod_validation;
 mod probe;
 mod resources;
 mod scheduling;
@@ -15,11 +17,11 @@ mod security;
 mod update;
 mod volume;
 
-use std::collections::BTreeSet;
-
 use super::field_cursor::FieldCursor;
 use super::validation_errors::ValidationErrors;
 use super::{formats, metadata};
+
+use pod_validation::PodValidation;
 
 pub(super) use affinity::node_selector;
 pub(super) use network::check_port;
@@ -27,27 +29,6 @@ pub(super) use resources::{
     check_quantity_value, container_resource, is_standard_quota_resource, resource_name,
 };
 pub(super) use update::check_update;
-
-/// Shared lookups of the rules of one pod.
-struct PodValidation<'p, 'v> {
-    spec: &'p FieldCursor<'p, 'v>,
-    /// Only a pod itself has a name; a template has none.
-    name: Option<&'v str>,
-    /// The volumes that have no mistake.
-    volumes: BTreeSet<&'v str>,
-    grace_seconds: Option<i64>,
-}
-
-impl<'v> PodValidation<'_, 'v> {
-    fn volume(&self, name: &str) -> Option<&'v serde_json::Value> {
-        let volumes = self.spec.at("volumes").value().as_array()?;
-        volumes.iter().find(|one| one["name"] == name).filter(|_| self.volumes.contains(name))
-    }
-
-    fn operating_system(&self) -> &'v str {
-        self.spec.at("os.name").text()
-    }
-}
 
 /// Validates a pod, with the rules that templates do not have.
 pub(super) fn check_pod(pod: &FieldCursor, problems: &mut ValidationErrors) {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{PodValidation, volume};
+use super::path;
+use super::pod_validation::PodValidation;
 use crate::validation::field_cursor::FieldCursor;
 use crate::validation::validation_errors::ValidationErrors;
 
@@ -45,13 +46,13 @@ fn check_options(
     // the server forgets the index in these paths
     let (within, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
     if !within.is_empty() {
-        volume::check_relative(&mounts.called("subPath", within.value()), problems);
+        path::check_relative(&mounts.called("subPath", within.value()), problems);
     }
     if !expression.is_empty() {
         if !within.is_empty() {
             problems.invalid(&expression, "subPathExpr and subPath are mutually exclusive");
         }
-        volume::check_relative(&mounts.called("subPathExpr", expression.value()), problems);
+        path::check_relative(&mounts.called("subPathExpr", expression.value()), problems);
     }
     let propagation = mounts.called("mountPropagation", mount.at("mountPropagation").value());
     problems.check_if_one_of(&propagation, &["Bidirectional", "HostToContainer", "None"]);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::PodValidation;
+use super::pod_validation::PodValidation;
 use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
 use crate::validation::validation_errors::ValidationErrors;
@@ -12,7 +12,7 @@ use crate::validation::validation_errors::ValidationErrors;
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// A number from 1 to 65535, or the name of a port.
-pub(in crate::validation) fn check_port(port: &FieldCursor, problems: &mut ValidationErrors) {
+pub(crate) fn check_port(port: &FieldCursor, problems: &mut ValidationErrors) {
     match port.value() {
         Value::String(name) => problems.invalid_each(port, formats::port_name(name)),
         number => {

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{PodValidation, network};
+use super::network;
+use super::pod_validation::PodValidation;
 use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
 use crate::validation::validation_errors::ValidationErrors;

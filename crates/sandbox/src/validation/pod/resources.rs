@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::PodValidation;
+use super::pod_validation::PodValidation;
 use crate::quantity::Quantity;
 use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
@@ -35,7 +35,7 @@ fn is_huge(resource: &str) -> bool {
     resource.starts_with("hugepages-")
 }
 
-pub(in crate::validation) fn is_standard_quota_resource(resource: &str) -> bool {
+pub(crate) fn is_standard_quota_resource(resource: &str) -> bool {
     QUOTA.contains(&resource) || is_huge(resource) || resource.starts_with("requests.hugepages-")
 }
 
@@ -60,11 +60,7 @@ fn may_overcommit(resource: &str) -> bool {
     is_native(resource) && !is_huge(resource)
 }
 
-pub(in crate::validation) fn resource_name(
-    resource: &str,
-    place: &FieldCursor,
-    problems: &mut ValidationErrors,
-) -> bool {
+pub(crate) fn resource_name(resource: &str, place: &FieldCursor, problems: &mut ValidationErrors) -> bool {
     let wrong = formats::qualified_name(resource);
     let is_name = wrong.is_empty();
     for message in wrong {
@@ -78,11 +74,7 @@ pub(in crate::validation) fn resource_name(
     is_name
 }
 
-pub(in crate::validation) fn container_resource(
-    resource: &str,
-    place: &FieldCursor,
-    problems: &mut ValidationErrors,
-) {
+pub(crate) fn container_resource(resource: &str, place: &FieldCursor, problems: &mut ValidationErrors) {
     resource_name(resource, place, problems);
     if !resource.contains('/') {
         if !STANDARD.contains(&resource) && !is_huge(resource) {
@@ -106,11 +98,7 @@ fn quantity(place: &FieldCursor) -> Option<Quantity> {
 }
 
 /// Not negative, and whole where there are no halves.
-pub(in crate::validation) fn check_quantity_value(
-    resource: &str,
-    place: &FieldCursor,
-    problems: &mut ValidationErrors,
-) {
+pub(crate) fn check_quantity_value(resource: &str, place: &FieldCursor, problems: &mut ValidationErrors) {
     let Some(amount) = quantity(place) else { return };
     if amount.is_negative() {
         let why = "must be greater than or equal to 0";

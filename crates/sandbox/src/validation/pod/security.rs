@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{PodValidation, volume};
+use super::path;
+use super::pod_validation::PodValidation;
 use crate::validation::field_cursor::FieldCursor;
 use crate::validation::formats;
 use crate::validation::validation_errors::ValidationErrors;
@@ -92,7 +93,7 @@ fn check_seccomp(profile: &FieldCursor, problems: &mut ValidationErrors) {
             problems.invalid_value(&file, &shown, "can only be set when seccomp type is Localhost");
         }
     } else if file.is_set() {
-        volume::check_relative(&file, problems);
+        path::check_relative(&file, problems);
     } else {
         problems.required(&file, "must be set when seccomp type is Localhost");
     }

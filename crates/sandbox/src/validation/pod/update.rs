@@ -8,11 +8,7 @@ use crate::validation::validation_errors::{ValidationErrors, same};
 
 const OPEN: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-pub(in crate::validation) fn check_update(
-    live: &FieldCursor,
-    new: &FieldCursor,
-    problems: &mut ValidationErrors,
-) {
+pub(crate) fn check_update(live: &FieldCursor, new: &FieldCursor, problems: &mut ValidationErrors) {
     let (before, after) = (live.at("spec"), new.at("spec"));
     for list in ["containers", "initContainers"] {
         let containers = after.at(list);

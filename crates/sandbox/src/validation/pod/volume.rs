@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::environment::{FILE_FIELDS, check_field, check_resource};
+use super::path::{check_file_path, check_no_steps_back, check_relative};
 use crate::quantity::Quantity;
 use crate::validation::field_cursor::FieldCursor;
 use crate::validation::validation_errors::ValidationErrors;
@@ -207,28 +208,6 @@ fn check_field_file(file: &FieldCursor, problems: &mut ValidationErrors) {
         problems.required(file, "one of fieldRef and resourceFieldRef is required");
     }
     check_mode(&file.at("mode"), problems);
-}
-
-/// A path below the volume.
-pub(super) fn check_relative(path: &FieldCursor, problems: &mut ValidationErrors) {
-    if path.text().starts_with('/') {
-        problems.invalid(path, "must be a relative path");
-    }
-    check_no_steps_back(path, problems);
-}
-
-pub(super) fn check_no_steps_back(path: &FieldCursor, problems: &mut ValidationErrors) {
-    if path.text().split('/').any(|part| part == "..") {
-        problems.invalid(path, "must not contain '..'");
-    }
-}
-
-/// As [`check_relative`]; what begins with two dots belongs to the kubelet.
-fn check_file_path(path: &FieldCursor, problems: &mut ValidationErrors) {
-    check_relative(path, problems);
-    if path.text().starts_with("..") && !path.text().starts_with("../") {
-        problems.invalid(path, "must not start with '..'");
-    }
 }
 
 fn check_projected(source: &FieldCursor, problems: &mut ValidationErrors) {

@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
-use super::error::{LIST, MAP, go_type};
-use super::{JsonFields, PATCH, StrategicError, merge_map, order};
+use super::StrategicError;
+use super::directives::PATCH;
+use super::error::go_type;
+use super::interleave::interleave;
+use super::json_fields::fields_of;
+use super::maps::merge_map;
 use crate::decoding::go_value;
 use crate::schema::FieldDeclaration;
 
@@ -32,11 +36,11 @@ pub(super) fn merge(
     let (live, replaces) = apply_directives(live, patch, key)?;
     let plain: Vec<Value> = patch.iter().filter(|item| item.get(PATCH).is_none()).cloned().collect();
     if replaces {
-        return order::interleave(Vec::new(), plain.clone(), &[], &plain, Some(key));
+        return interleave(Vec::new(), plain.clone(), &[], &plain, Some(key));
     }
     let merged = merge_items(live.clone(), patch, key, item)?;
     let (named, rest) = split(merged, &plain, Some(key))?;
-    order::interleave(named, rest, &plain, &live, Some(key))
+    interleave(named, rest, &plain, &live, Some(key))
 }
 
 /// Are the items maps? They are all of one type.
@@ -65,7 +69,7 @@ fn merge_sets(live: &[Value], patch: &[Value]) -> Vec<Value> {
         }
     }
     let (named, rest): (Vec<Value>, Vec<Value>) = all.into_iter().partition(|one| patch.contains(one));
-    order::interleave(named, rest, patch, live, None).unwrap_or_default()
+    interleave(named, rest, patch, live, None).unwrap_or_default()
 }
 
 /// Obeys the directives among the items of a patch. Does it replace the list?
@@ -141,12 +145,4 @@ pub(super) fn split(
         }
     }
     Ok((named, rest))
-}
-
-pub(super) fn fields_of(item: &Value) -> Result<&JsonFields, StrategicError> {
-    item.as_object().ok_or_else(|| StrategicError::wrong_type(MAP, item))
-}
-
-pub(super) fn items_of(list: &Value) -> Result<&Vec<Value>, StrategicError> {
-    list.as_array().ok_or_else(|| StrategicError::wrong_type(LIST, list))
 }

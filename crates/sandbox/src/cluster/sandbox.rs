@@ -1,83 +1,20 @@
-//! One embedded cluster: its state behind one lock, and the [`Sandbox`] handle that callers clone.
+//! The handle of one cluster, which callers clone.
 
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::watch;
-
+use super::sandbox_cluster::SandboxCluster;
+use super::sandbox_state::SandboxState;
 use crate::clock::SandboxClock;
-use crate::faults::{Fault, FaultState, MutatingWebhook, RequestMatch};
+use crate::faults::{Fault, RequestMatch};
 use crate::options::{PodMode, SandboxOptions};
 use crate::registry::KindRegistry;
-use crate::request_log::{RequestLog, RequestRecord};
+use crate::request_record::RequestRecord;
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 use crate::service::SandboxService;
-use crate::signal::CountedSignal;
 use crate::store::ObjectStore;
-use crate::{controllers, verbs};
-
-/// The state behind the lock. Every request and every controller step is one critical section without an await, so each
-/// sees a consistent cluster.
-#[derive(Debug)]
-pub(crate) struct SandboxState {
-    pub(crate) store: ObjectStore,
-    pub(crate) registry: KindRegistry,
-    pub(crate) seed: Seed,
-    pub(crate) clock: SandboxClock,
-    pub(crate) options: Arc<SandboxOptions>,
-    /// The simulated behaviour of pods.
-    pub(crate) scenario: Arc<Scenario>,
-    /// The mutating webhooks.
-    pub(crate) webhooks: Arc<[MutatingWebhook]>,
-    /// The last octets handed out as service and pod addresses.
-    pub(crate) last_addresses: (u32, u32),
-}
-
-impl SandboxState {
-    pub(crate) fn pod_address(&mut self) -> String {
-        self.last_addresses.1 += 1;
-        let number = self.last_addresses.1;
-        format!("10.244.{}.{}", (number / 250) % 250, number % 250 + 1)
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct SandboxCluster {
-    pub(crate) options: Arc<SandboxOptions>,
-    pub(crate) state: Mutex<SandboxState>,
-    pub(crate) faults: Mutex<FaultState>,
-    pub(crate) requests: Mutex<RequestLog>,
-    /// Counts up when all open watches are cut.
-    pub(crate) connection_cuts: CountedSignal,
-    /// Counts up when the controllers have work.
-    pub(crate) controller_work: watch::Sender<u64>,
-    started: Once,
-}
-
-impl SandboxCluster {
-    /// Runs `step` on the state and wakes the controllers.
-    pub(crate) fn update<T>(&self, step: impl FnOnce(&mut SandboxState) -> T) -> T {
-        let result = step(&mut self.state.lock());
-        self.controller_work.send_modify(|count| *count += 1);
-        result
-    }
-
-    /// Starts the controllers, once, on the runtime of the caller.
-    pub(crate) fn start(self: &Arc<Self>) {
-        self.started.call_once(|| {
-            tokio::spawn(controllers::run(Arc::downgrade(self), self.controller_work.subscribe()));
-        });
-    }
-}
-
-impl Drop for SandboxCluster {
-    /// Watches do not outlive the cluster.
-    fn drop(&mut self) {
-        self.connection_cuts.raise();
-    }
-}
+use crate::verbs;
 
 /// One embedded cluster. Clones are handles of the same cluster; it ends with the last of them.
 #[derive(Debug, Clone)]
@@ -105,16 +42,7 @@ impl Sandbox {
             state.store.disable_history("pods");
         }
         verbs::bootstrap(&mut state);
-        let cluster = SandboxCluster {
-            options,
-            state: Mutex::new(state),
-            faults: Mutex::default(),
-            requests: Mutex::default(),
-            connection_cuts: CountedSignal::default(),
-            controller_work: watch::Sender::new(1),
-            started: Once::new(),
-        };
-        Self { cluster: Arc::new(cluster) }
+        Self { cluster: Arc::new(SandboxCluster::new(options, state)) }
     }
 
     /// The cluster's name.
